@@ -35,6 +35,7 @@ test("examples/compose-import.yaml is what import makes of examples/compose/comp
     directory,
     environment: new Map(),
     readFile: () => undefined,
+    deviceType: () => undefined,
   });
   const withoutComment = readFileSync(join(EXAMPLES, "compose-import.yaml"), "utf8").replace(/^(?:#.*\n)+/, "");
   expect(manifests.map(writeYaml).join("---\n")).toBe(withoutComment);

@@ -243,7 +243,10 @@ export class ApiServer {
   #delete(call: Call, body: unknown): PlainAnswer {
     const { info, definition, request } = call;
     const options = parseDeleteOptions(body, request.query, this.#write(call));
+    const live = this.#deps.store.get(resourceId(definition), info.namespace, info.name);
     const result = this.#deps.deleter.delete(definition, info.namespace, info.name, options);
+    const warning = live && !options.dryRun ? definition.deletionWarning?.(live) : undefined;
+    if (warning !== undefined) call.warn(warning);
     return isStatus(result) ? json(200, result) : this.#object(call, 200, result);
   }
 

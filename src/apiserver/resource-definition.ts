@@ -81,6 +81,8 @@ export interface ResourceDefinition {
   carryOver?: (next: ApiObject, live: ApiObject) => ApiObject;
   /** Causes for refusing an update; both objects were decoded. */
   validateUpdate?: (next: ApiObject, previous: ApiObject) => readonly StatusCause[];
+  /** Text of a warning that answers the deletion of the object. */
+  deletionWarning?: (object: ApiObject) => string | undefined;
   /** true: deletion waits until something else removes the object, as pods wait for their containers. */
   gracefulDeletion?: boolean;
   /** Whether values must be hidden from users with read access only (Secrets). */

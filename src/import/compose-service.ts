@@ -1,9 +1,12 @@
+import { SAFE_SYSCTLS } from "../runtime/sysctls.ts";
 import { isRecord, type Json } from "../text/json.ts";
+import { noteServiceKeys } from "./compose-notes.ts";
 import { toContainerPorts } from "./compose-ports.ts";
 import { parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
 import { ComposeVolumes, type VolumeContext } from "./compose-volumes.ts";
+import { adviceOf } from "./docker-settings.ts";
 import { type ImportNotes, textOf, textsOf, toDnsLabel, withoutExpansion } from "./import-notes.ts";
-import { probeOf, some, toDnsConfig, toHostAliases } from "./pod-parts.ts";
+import { labelKind, probeOf, some, toDnsConfig, toHostAliases } from "./pod-parts.ts";
 import { toVariables } from "./secret-variables.ts";
 
 export interface ServiceContext extends VolumeContext {
@@ -17,14 +20,6 @@ export interface ServiceContext extends VolumeContext {
 
 type Service = { readonly [key: string]: Json };
 
-/** Keys that are read below; every other key is named in a note. */
-const READ_KEYS = new Set(
-  `image build command entrypoint environment env_file ports expose volumes tmpfs configs secrets restart healthcheck deploy
-  mem_limit mem_reservation cpus network_mode networks user cap_add cap_drop privileged read_only security_opt sysctls
-  group_add pid ipc shm_size devices extra_hosts dns dns_search dns_opt hostname tty stdin_open working_dir
-  stop_grace_period stop_signal labels annotations depends_on pull_policy container_name profiles`.split(/\s+/),
-);
-
 /** Image of the init containers that wait for other services. */
 const WAIT_IMAGE = "busybox:1.35";
 
@@ -37,13 +32,11 @@ export function toServiceManifests(
 ): object[] {
   const path = `services.${name}`;
   const podName = toDnsLabel(name);
-  for (const key of Object.keys(service)) {
-    if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(`${path}.${key}`, "is not carried over");
-  }
+  noteServiceKeys(service, path, notes);
   if (podName !== name) notes.add(path, `the pod is named ${podName}: other services reach it by that name only`);
   const volumes = new ComposeVolumes(podName, context, notes);
   volumes.addVolumes(service.volumes ?? null, path);
-  volumes.addTmpfs(service.tmpfs ?? null);
+  volumes.addTmpfs(service.tmpfs ?? null, path);
   volumes.addDevices(service.devices ?? null, path);
   volumes.addFiles("configs", service.configs ?? null, path);
   volumes.addFiles("secrets", service.secrets ?? null, path);
@@ -75,7 +68,7 @@ export function toServiceManifests(
   const pod = {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name: podName, ...some("annotations", annotationsOf(service, context)) },
+    metadata: { name: podName, ...metadataOf(service, context, path, notes) },
     spec: {
       ...(service.stop_signal ? { os: { name: "linux" } } : {}),
       ...networkOf(service, path, notes),
@@ -118,14 +111,7 @@ function variablesOf(service: Service, context: ServiceContext, path: string, no
     if (text !== undefined) for (const [key, value] of parseEnvFile(text)) variables.set(key, value);
     else if (!isRecord(file) || file.required !== false) notes.add(`${path}.env_file`, `${name} cannot be read`);
   }
-  const { environment } = service;
-  const entries: [string, string | undefined][] = isRecord(environment)
-    ? Object.entries(environment).map(([key, value]) => [key, textOf(value)])
-    : textsOf(environment).map((text) => {
-        const at = text.indexOf("=");
-        return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
-      });
-  for (const [key, value] of entries) {
+  for (const [key, value] of pairsOf(service.environment)) {
     const found = value ?? context.environment.get(key);
     if (found !== undefined) variables.set(key, found);
     else notes.add(`${path}.environment.${key}`, "has no value, neither here nor in the environment");
@@ -133,19 +119,47 @@ function variablesOf(service: Service, context: ServiceContext, path: string, no
   return variables;
 }
 
-function annotationsOf(service: Service, { network }: ServiceContext): Record<string, string> {
+/** Labels and annotations, and the network. */
+function metadataOf(service: Service, { network }: ServiceContext, path: string, notes: ImportNotes): object {
+  const labels: Record<string, string> = {};
   const annotations: Record<string, string> = {};
+  const written = pairsOf(service.labels);
+  for (const [key, value = ""] of written) {
+    const kind = labelKind(key, value);
+    if (kind === undefined) notes.add(`${path}.labels.${key}`, "is not a label for Kubernetes");
+    else if (kind === "label") labels[key] = value;
+    else annotations[key] = value;
+  }
+  if (written.length > 0) {
+    const message = "labels of the pod are not labels of its container: programs that read Docker's labels miss them";
+    notes.add(`${path}.labels`, message);
+  }
+  for (const [key, value = ""] of pairsOf(service.annotations)) annotations[key] = value;
   if (network !== undefined && service.network_mode === undefined) annotations["kubelet-ts.io/network"] = network;
-  return annotations;
+  return { ...some("labels", labels), ...some("annotations", annotations) };
 }
+
+/** A map, or a list of `NAME=value`; without a value undefined. */
+const pairsOf = (value: Json | undefined): [string, string | undefined][] =>
+  isRecord(value)
+    ? Object.entries(value).map(([key, item]) => [key, textOf(item)])
+    : textsOf(value).map((text) => {
+        const at = text.indexOf("=");
+        return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+      });
 
 function networkOf(service: Service, path: string, notes: ImportNotes): object {
   const mode = textOf(service.network_mode);
-  if (mode !== undefined && mode !== "host" && mode !== "bridge") {
+  if (mode === "none") notes.add(`${path}.network_mode`, "none is not carried over: every pod has a network");
+  else if (mode !== undefined && mode !== "host" && mode !== "bridge") {
     notes.add(
       `${path}.network_mode`,
       `${mode} is not carried over: containers that share a network are containers of one pod`,
     );
+  }
+  const hostname = textOf(service.hostname);
+  if (hostname !== undefined && toDnsLabel(hostname) !== hostname) {
+    notes.add(`${path}.hostname`, `${hostname} is not a DNS label: the host name is ${toDnsLabel(hostname)}`);
   }
   const networks = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks ?? []);
   if (networks.some((name) => name !== "default")) {
@@ -188,6 +202,13 @@ function resourcesOf(service: Service, path: string, notes: ImportNotes): object
       notes.add(`${path}.deploy.${key}`, "is not carried over");
   }
   const resources = isRecord(deploy.resources) ? deploy.resources : {};
+  for (const [list, values] of Object.entries(resources)) {
+    for (const key of isRecord(values) ? Object.keys(values) : []) {
+      if (key === "cpus" || key === "memory") continue;
+      const advice = adviceOf(key === "pids" ? "PidsLimit" : key === "devices" ? "DeviceRequests" : "");
+      notes.add(`${path}.deploy.resources.${list}.${key}`, advice);
+    }
+  }
   const listOf = (source: Json | undefined, memory: Json | undefined, cpus: Json | undefined) => {
     const list = isRecord(source) ? source : {};
     const size = textOf(list.memory ?? memory);
@@ -204,6 +225,7 @@ function containerSecurityOf(service: Service, path: string, notes: ImportNotes)
   const user = textOf(service.user);
   const ids = user === undefined ? undefined : /^(\d+)(?::(\d+))?$/.exec(user);
   if (user !== undefined && !ids) notes.add(`${path}.user`, `${user} is not a number: set runAsUser and runAsGroup`);
+  if (service.privileged === true) notes.add(`${path}.privileged`, "start kubelet-ts with --allow-privileged");
   const options = textsOf(service.security_opt ?? []);
   const hasNoNewPrivileges = options.some((option) => /^no-new-privileges(?:[:=]true)?$/.test(option));
   if (options.some((option) => !option.startsWith("no-new-privileges"))) {
@@ -225,6 +247,11 @@ function podSecurityOf(service: Service, path: string, notes: ImportNotes): obje
   const sysctls = isRecord(service.sysctls)
     ? Object.entries(service.sysctls).map(([name, value]) => ({ name, value: textOf(value) ?? "" }))
     : textsOf(service.sysctls ?? []).map((text) => ({ name: text.split("=")[0]!, value: text.split("=")[1] ?? "" }));
+  for (const { name } of sysctls) {
+    if (!SAFE_SYSCTLS.includes(name)) {
+      notes.add(`${path}.sysctls.${name}`, `start kubelet-ts with --allowed-unsafe-sysctls=${name}`);
+    }
+  }
   const groups = textsOf(service.group_add ?? []);
   if (groups.some((group) => !/^\d+$/.test(group))) notes.add(`${path}.group_add`, "only numbers are carried over");
   return {

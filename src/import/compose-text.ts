@@ -10,27 +10,38 @@ const VARIABLE = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])((?:[^{}]|\
 /**
  * Replaces `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:?message}`, `${NAME:+other}`; `$$` is a dollar sign.
  * Source: compose specification, interpolation.
+ * @param onMissing gets the name of each variable that has neither a value nor a default, and counts as empty
  * @throws InterpolationError
  */
-export function interpolate(text: string, variables: ReadonlyMap<string, string>): string {
+export function interpolate(
+  text: string,
+  variables: ReadonlyMap<string, string>,
+  onMissing: (name: string) => void = () => {},
+): string {
   return text.replace(VARIABLE, (whole, plain?: string, braced?: string, operator = "", argument = "") => {
     if (whole === "$$") return "$";
     const name = plain ?? braced ?? "";
     const value = variables.get(name);
     const isSet = value !== undefined && !(operator.startsWith(":") && value === "");
-    if (operator.endsWith("-")) return isSet ? value : interpolate(argument, variables);
-    if (operator.endsWith("+")) return isSet ? interpolate(argument, variables) : "";
+    if (operator.endsWith("-")) return isSet ? value : interpolate(argument, variables, onMissing);
+    if (operator.endsWith("+")) return isSet ? interpolate(argument, variables, onMissing) : "";
     if (operator.endsWith("?") && !isSet) throw new InterpolationError(`${name}: ${argument || "must be set"}`);
+    if (value === undefined) onMissing(name);
     return value ?? "";
   });
 }
 
 /** {@link interpolate} in all texts of a value. */
-export function interpolateAll(value: Json, variables: ReadonlyMap<string, string>): Json {
-  if (typeof value === "string") return interpolate(value, variables);
-  if (Array.isArray(value)) return value.map((item) => interpolateAll(item, variables));
+export function interpolateAll(
+  value: Json,
+  variables: ReadonlyMap<string, string>,
+  onMissing: (name: string) => void,
+): Json {
+  const inside = (item: Json) => interpolateAll(item, variables, onMissing);
+  if (typeof value === "string") return interpolate(value, variables, onMissing);
+  if (Array.isArray(value)) return value.map(inside);
   if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, interpolateAll(item, variables)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inside(item)]));
 }
 
 /** Lines `NAME=value` of an env file; `#` begins a comment, quotes around a value are removed. */

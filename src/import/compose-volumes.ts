@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import { isRecord, type Json } from "../text/json.ts";
 import { toQuantity } from "./compose-text.ts";
+import type { DeviceType } from "./docker-volumes.ts";
 import { type ImportNotes, textOf, textsOf, toDnsLabel } from "./import-notes.ts";
 
 /** Definitions that the volumes of services refer to. */
@@ -15,6 +16,7 @@ export interface VolumeContext {
   /** @returns undefined when the file cannot be read */
   readFile(path: string): string | undefined;
   environment: ReadonlyMap<string, string>;
+  deviceType: DeviceType;
 }
 
 /** Volumes of one pod, with the documents they need. */
@@ -46,10 +48,13 @@ export class ComposeVolumes {
   }
 
   /** `tmpfs` of the service. */
-  addTmpfs(tmpfs: Json): void {
+  addTmpfs(tmpfs: Json, path: string): void {
     for (const entry of textsOf(tmpfs)) {
       const [target = "", options = ""] = entry.split(":");
-      const size = /(?:^|,)size=([^,]+)/.exec(options)?.[1];
+      const words = options.split(",").filter((word) => word !== "" && word !== "rw");
+      const size = words.find((word) => word.startsWith("size="))?.slice("size=".length);
+      const others = words.filter((word) => !word.startsWith("size="));
+      if (others.length > 0) this.#notes.add(`${path}.tmpfs`, `${others.join(",")} is not carried over: only size is`);
       this.addMemory(target, size);
     }
   }
@@ -69,7 +74,7 @@ export class ComposeVolumes {
       else
         this.#mount(
           target,
-          { hostPath: { path: source, type: "CharDevice" } },
+          { hostPath: { path: source, type: this.#context.deviceType(source) ?? "CharDevice" } },
           permissions.includes("w") ? {} : { readOnly: true },
         );
     }

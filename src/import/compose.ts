@@ -1,6 +1,8 @@
 import { isRecord, type Json } from "../text/json.ts";
+import { FILE_ADVICE } from "./compose-notes.ts";
 import { toServiceManifests } from "./compose-service.ts";
 import { interpolateAll } from "./compose-text.ts";
+import type { DeviceType } from "./docker-volumes.ts";
 import { type Imported, ImportNotes, toDnsLabel } from "./import-notes.ts";
 
 export interface ComposeInput {
@@ -14,6 +16,7 @@ export interface ComposeInput {
   environment: ReadonlyMap<string, string>;
   /** @returns undefined when the file cannot be read */
   readFile(path: string): string | undefined;
+  deviceType: DeviceType;
 }
 
 /** The text is not a Compose file. */
@@ -26,10 +29,20 @@ export class NotComposeError extends Error {
  * project, in which they reach each other by their names. Source: compose specification.
  * @throws NotComposeError, InterpolationError
  */
-export function importCompose({ file, project: given, directory, environment, readFile }: ComposeInput): Imported {
+export function importCompose({
+  file,
+  project: given,
+  directory,
+  environment,
+  readFile,
+  deviceType,
+}: ComposeInput): Imported {
   if (!isRecord(file) || !isRecord(file.services)) throw new NotComposeError("it has no map `services`");
   const notes = new ImportNotes();
-  const content = interpolateAll(file, environment) as { readonly [key: string]: Json };
+  const missing = new Set<string>();
+  const content = interpolateAll(file, environment, (name) => missing.add(name)) as { readonly [key: string]: Json };
+  for (const name of missing)
+    notes.add(`\${${name}}`, "has no value, neither in .env nor in the environment: it is empty");
   const services = content.services as { readonly [name: string]: Json };
   const project = typeof content.name === "string" ? content.name : given;
   const names = Object.keys(services);
@@ -39,6 +52,7 @@ export function importCompose({ file, project: given, directory, environment, re
     directory,
     environment,
     readFile,
+    deviceType,
     services,
     volumes: mapAt(content, "volumes"),
     configs: mapAt(content, "configs"),
@@ -48,7 +62,7 @@ export function importCompose({ file, project: given, directory, environment, re
   };
   for (const key of Object.keys(content)) {
     const isRead = ["services", "name", "version", "volumes", "configs", "secrets", "networks"].includes(key);
-    if (!isRead && !key.startsWith("x-")) notes.add(key, "is not carried over");
+    if (!isRead && !key.startsWith("x-")) notes.add(key, FILE_ADVICE[key] ?? "is not carried over");
   }
   const manifests = names.flatMap((name) => {
     const service = services[name];

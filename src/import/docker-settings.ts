@@ -55,6 +55,9 @@ const IGNORED = new Set(
   KernelMemoryTCP LogConfig MaskedPaths MemorySwap PublishAllPorts ReadonlyPaths VolumeDriver VolumesFrom`.split(/\s+/),
 );
 
+/** The advice on a field of HostConfig that a manifest cannot express. */
+export const adviceOf = (field: string): string => SETTINGS[field]?.advice ?? NOT_CARRIED;
+
 const isEmpty = (value: unknown): boolean =>
   value === undefined ||
   value === null ||

@@ -5,7 +5,7 @@ import { toContainerSecurity } from "./docker-security.ts";
 import { noteSettings } from "./docker-settings.ts";
 import { type DeviceType, DockerVolumes, toBytesQuantity } from "./docker-volumes.ts";
 import { type Imported, ImportNotes, withoutExpansion } from "./import-notes.ts";
-import { probeOf, some } from "./pod-parts.ts";
+import { labelKind, probeOf, some } from "./pod-parts.ts";
 import { toVariables } from "./secret-variables.ts";
 
 /** A container as the engine describes it, with the image it was made from. */
@@ -286,9 +286,9 @@ function splitLabels(members: readonly DockerContainer[], notes: ImportNotes) {
     for (const [key, value] of Object.entries(container.Config.Labels)) {
       if (image?.Config.Labels[key] === value || key.startsWith("com.docker.compose.")) continue;
       count++;
-      if (!QUALIFIED_NAME.test(key))
-        notes.add(`${podNameOf(container)}: --label ${key}`, "is not a label for Kubernetes");
-      else if (/^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/.test(value)) labels[key] = value;
+      const kind = labelKind(key, value);
+      if (kind === undefined) notes.add(`${podNameOf(container)}: --label ${key}`, "is not a label for Kubernetes");
+      else if (kind === "label") labels[key] = value;
       else annotations[key] = value;
     }
     if (count > 0) {
@@ -300,5 +300,3 @@ function splitLabels(members: readonly DockerContainer[], notes: ImportNotes) {
   }
   return { labels, annotations };
 }
-
-const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;

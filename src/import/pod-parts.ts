@@ -61,3 +61,12 @@ export function probeOf(check: Json | undefined, path: string, notes: ImportNote
     failureThreshold: Number(textOf(check.retries) ?? 3),
   };
 }
+
+const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
+
+/** What a label of Docker is in a manifest: an annotation where only the value is too free for a label. */
+export function labelKind(key: string, value: string): "label" | "annotation" | undefined {
+  if (!QUALIFIED_NAME.test(key)) return undefined;
+  return LABEL_VALUE.test(value) ? "label" : "annotation";
+}

@@ -1,16 +1,52 @@
 import { type MapNode, type SourceNode, stringAt } from "../yaml/source-node.ts";
 
 /** Expressions of Go templates: `{{ .Values.image }}`, `{{- if …`, `{{ include "x" . }}`. */
-const TEMPLATE = /\{\{-?\s*(?:[.$"(]|if\b|else\b|end\b|range\b|with\b|include\b|template\b|define\b|toYaml\b|\/\*)/;
+const GO_TEMPLATE =
+  /\{\{-?\s*(?:[.$"(]|\/\*|(?:if|else|end|range|with|include|template|define|block|default|required|quote|printf|tpl|toYaml|lookup)\b)/;
+/** Expressions and blocks of Jinja, as in Ansible: `{{ image }}`, `{% for …`. */
+const JINJA = /\{\{-?\s*[A-Za-z_][\w.]*(?:\s*\|[^}]*)?\s*-?\}\}|\{%-?\s*[a-z]+/;
 
 /** The next step for a text with template expressions; undefined for other texts. */
-export const describeTemplate = (matches: (pattern: RegExp) => boolean): string | undefined =>
-  matches(TEMPLATE)
-    ? "this is a template, not a manifest: render it first, e.g. with `helm template NAME CHART`, and give the output to kubelet-ts"
+export function describeTemplate(matches: (pattern: RegExp) => boolean): string | undefined {
+  if (matches(GO_TEMPLATE)) return HELM_TEMPLATE;
+  return matches(JINJA)
+    ? "this is a template, not a manifest: render it first with the program it is for (Ansible, Jinja, …), and give the output to kubelet-ts"
     : undefined;
+}
+
+const HELM_TEMPLATE =
+  "this is a template, not a manifest: render it first, e.g. with `helm template NAME CHART`, and give the output to kubelet-ts";
 
 /** Keys of the Compose format besides `services`. */
-const COMPOSE_KEYS = new Set(["services", "version", "name", "networks", "volumes", "configs", "secrets", "include"]);
+const COMPOSE_KEYS = new Set([
+  "services",
+  "version",
+  "name",
+  "networks",
+  "volumes",
+  "configs",
+  "secrets",
+  "include",
+  "models",
+]);
+
+/** Keys of the values of most Helm charts, as `helm create` writes them. */
+const HELM_VALUES_KEYS = ["replicaCount", "image", "nameOverride", "fullnameOverride", "serviceAccount", "ingress"];
+const MIN_HELM_VALUES_KEYS = 3;
+
+/** Keys that only a Kustomization has, which may lack apiVersion and kind. */
+const KUSTOMIZATION_KEYS = [
+  "bases",
+  "components",
+  "commonLabels",
+  "configMapGenerator",
+  "generators",
+  "namePrefix",
+  "nameSuffix",
+  "patchesJson6902",
+  "patchesStrategicMerge",
+  "secretGenerator",
+];
 
 /** Recognizes files of other programs and names the next step; undefined for everything else. */
 export function describeForeignFormat(root: MapNode): string | undefined {
@@ -18,9 +54,9 @@ export function describeForeignFormat(root: MapNode): string | undefined {
   const kind = stringAt(root, "kind");
   const apiVersion = stringAt(root, "apiVersion") ?? "";
   if (kind === "Kustomization" || kind === "Component") return KUSTOMIZE;
+  if (GO_TEMPLATE.test(stringAt(root, "metadata", "name") ?? "")) return HELM_TEMPLATE;
   if (kind !== undefined) return undefined;
-  const isCompose = [...entries.keys()].every((key) => COMPOSE_KEYS.has(key) || key.startsWith("x-"));
-  if (isCompose && entries.get("services")?.value.kind === "map") {
+  if (isCompose(root)) {
     return "this is a Compose file, not a manifest: `kubelet-ts import compose FILE` writes manifests of its services";
   }
   if (/^v[12]$/.test(apiVersion) && entries.has("name") && entries.has("version") && !entries.has("spec")) {
@@ -28,8 +64,23 @@ export function describeForeignFormat(root: MapNode): string | undefined {
   }
   const ankaios = describeAnkaios(entries.get("workloads")?.value ?? entries.get("desiredState")?.value);
   if (ankaios !== undefined) return ankaios;
-  if (entries.get("resources")?.value.kind === "list" && !entries.has("spec")) return KUSTOMIZE;
+  if (entries.has("spec")) return undefined;
+  const isKustomization = KUSTOMIZATION_KEYS.some((key) => entries.has(key));
+  if (isKustomization || entries.get("resources")?.value.kind === "list") return KUSTOMIZE;
+  if (HELM_VALUES_KEYS.filter((key) => entries.has(key)).length >= MIN_HELM_VALUES_KEYS) {
+    return "these are the values of a Helm chart, not a manifest: render the chart with `helm template NAME CHART --values FILE`, and give the output to kubelet-ts";
+  }
   return undefined;
+}
+
+/** Whether all keys are those of Compose, or at least one of its services has an image or a build. */
+function isCompose({ entries }: MapNode): boolean {
+  const services = entries.get("services")?.value;
+  const hasOnlyItsKeys = [...entries.keys()].every((key) => COMPOSE_KEYS.has(key) || key.startsWith("x-"));
+  if (services?.kind !== "map") return hasOnlyItsKeys && entries.get("include")?.value.kind === "list";
+  const isService = (node: SourceNode) =>
+    node.kind === "map" && ["image", "build", "extends"].some((key) => node.entries.has(key));
+  return hasOnlyItsKeys || [...services.entries.values()].some(({ value }) => isService(value));
 }
 
 /** The next step for a state of Eclipse Ankaios: workloads with a runtime and its configuration. */

@@ -7,7 +7,8 @@ interface IgnoredKind {
   note: string;
 }
 
-const RBAC = "there is no API server whose access could be granted";
+const RBAC = "pods get no tokens, and clients of the local API may do everything or only read: see --token-auth-file";
+const ENDPOINTS = "for a fixed address set hostAliases in the pods, or write a Service of type ExternalName";
 const NETWORKING = ["networking.k8s.io", "extensions"];
 
 /** Kinds that are read without an error, because they often are in the same file as pods. */
@@ -49,13 +50,18 @@ const IGNORED_KINDS: readonly IgnoredKind[] = [
   },
   {
     groups: ["policy"],
-    kinds: ["PodDisruptionBudget", "PodSecurityPolicy"],
-    note: "there are no voluntary disruptions and no admission policies",
+    kinds: ["PodDisruptionBudget"],
+    note: "there is no other node that pods could move to: for updates set maxUnavailable in the Deployment",
+  },
+  {
+    groups: ["policy"],
+    kinds: ["PodSecurityPolicy"],
+    note: "set securityContext in the pods; privileged ones are refused without --allow-privileged",
   },
   {
     groups: ["storage.k8s.io"],
     kinds: ["StorageClass", "CSIDriver", "CSINode", "VolumeAttachment", "VolumeAttributesClass"],
-    note: "claims are Docker volumes of the engine's default driver",
+    note: "claims are Docker volumes of the local driver: for another place write a PersistentVolume of hostPath, local or nfs",
   },
   {
     groups: ["snapshot.storage.k8s.io"],
@@ -69,14 +75,18 @@ const IGNORED_KINDS: readonly IgnoredKind[] = [
   },
   { groups: ["scheduling.k8s.io"], kinds: ["PriorityClass"], note: "set spec.priority in the pod" },
   { groups: ["node.k8s.io"], kinds: ["RuntimeClass"], note: "runtimeClassName is the name of a runtime of the engine" },
-  { groups: [""], kinds: ["Endpoints", "Event", "Node", "PodTemplate"], note: "nothing reads it" },
-  { groups: ["discovery.k8s.io"], kinds: ["EndpointSlice"], note: "nothing reads it" },
-  { groups: ["events.k8s.io"], kinds: ["Event"], note: "nothing reads it" },
-  { groups: ["coordination.k8s.io"], kinds: ["Lease"], note: "nothing reads it" },
+  { groups: ["", "discovery.k8s.io"], kinds: ["Endpoints", "EndpointSlice"], note: ENDPOINTS },
+  { groups: [""], kinds: ["Node"], note: "set --node-labels and --register-with-taints for this node" },
+  { groups: [""], kinds: ["PodTemplate"], note: "write a Pod, or a Deployment or Job with this template" },
+  {
+    groups: ["", "events.k8s.io", "coordination.k8s.io"],
+    kinds: ["Event", "Lease"],
+    note: "programs write it, and manifests need not hold it: remove it",
+  },
   {
     groups: ["apiextensions.k8s.io"],
     kinds: ["CustomResourceDefinition"],
-    note: "there is no API server that could serve the new kind",
+    note: "no operator runs that would read objects of the new kind: write the Deployments or Pods it would make",
   },
   {
     groups: ["apiregistration.k8s.io", "admissionregistration.k8s.io"],
@@ -87,9 +97,13 @@ const IGNORED_KINDS: readonly IgnoredKind[] = [
       "ValidatingAdmissionPolicy",
       "ValidatingAdmissionPolicyBinding",
     ],
-    note: "there is no API server that could call it",
+    note: "the local API calls no other servers: `kubelet-ts validate` checks manifests before they run",
   },
-  { groups: ["certificates.k8s.io"], kinds: ["CertificateSigningRequest"], note: "there is no API server that signs" },
+  {
+    groups: ["certificates.k8s.io"],
+    kinds: ["CertificateSigningRequest"],
+    note: "the local API signs only its own certificates: mount a Secret with the certificate",
+  },
   {
     groups: ["monitoring.coreos.com"],
     kinds: ["ServiceMonitor", "PodMonitor", "PrometheusRule", "Probe"],
@@ -116,5 +130,5 @@ export function describeIgnoredKind(kind: string, apiVersion: string): string | 
   const known = IGNORED_KINDS.find(({ groups, kinds }) => groups.includes(group) && kinds.includes(singular));
   if (known) return `${kind} has no effect on one node: ${known.note}`;
   if (group === "" || KUBERNETES_GROUP.test(group)) return undefined;
-  return `${kind} of ${group} is a custom resource, which has no effect here: no operator reads it`;
+  return `${kind} of ${group} is a custom resource, which has no effect here, because no operator reads it: write the Deployments or Pods that its operator would make`;
 }

@@ -1,16 +1,12 @@
 import { createHash } from "node:crypto";
 import type { NFSVolumeSource, Pod } from "../api/pod.ts";
+import { claimVolumeOf } from "../model/claim-volume.ts";
 import type { FsGroupOptions } from "./ownership.ts";
 import type { EngineVolume, VolumeEngine } from "./volume-engine.ts";
 
-/**
- * Name of the Docker volume of a claim: the claim's own name in namespace `default`, so that an existing volume
- * is used; `<namespace>_<claim>` elsewhere (`_` is in no Kubernetes name, so names do not clash).
- */
-export function claimVolumeName(pod: Pod, claimName: string): string {
-  const namespace = pod.metadata.namespace ?? "default";
-  return namespace === "default" ? claimName : `${namespace}_${claimName}`;
-}
+/** Name of the Docker volume of a claim of a pod. */
+export const claimVolumeName = ({ metadata }: Pod, claimName: string): string =>
+  claimVolumeOf(metadata.namespace ?? "default", claimName);
 
 /**
  * Name of the Docker volume through which one nfs volume of one pod is mounted. It changes with what is mounted, because

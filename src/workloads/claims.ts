@@ -15,18 +15,14 @@ const storageOf = (text: string | undefined) => (text && parseQuantity(text)) ||
 /**
  * Binds claims to PersistentVolumes, at once and permanently; a claim that none fits gets a Docker volume. Pure.
  * Source: `pkg/controller/volume/persistentvolume` (findBestMatchForClaim): the smallest volume that fits.
- * @param known bindings of the last pass; one holds as long as its claim exists
+ * @param known bindings that hold, also those of claims that are gone and that pods still use
  */
 export function bindClaims(
   claims: readonly PersistentVolumeClaim[],
   volumes: readonly PersistentVolume[],
   known: Bindings,
 ): Bindings {
-  const bindings: Record<string, string> = {};
-  for (const claim of claims) {
-    const before = known[nameOf(claim)];
-    if (before !== undefined) bindings[nameOf(claim)] = before;
-  }
+  const bindings: Record<string, string> = { ...known };
   const taken = new Set(Object.values(bindings));
   for (const claim of claims) {
     const name = nameOf(claim);
@@ -56,6 +52,25 @@ function findVolume(claim: PersistentVolumeClaim, volumes: readonly PersistentVo
     (!selector || matchesSelector(selector, volume.metadata.labels));
   const fitting = volumes.filter(fits).sort((a, b) => compareQuantities(size(a), size(b)));
   return fitting.find(isMeant) ?? fitting[0];
+}
+
+/**
+ * The bindings of claims that exist or that pods use: a claim that is deleted while a pod mounts it stays bound, because
+ * the pod would get another, empty volume. Pure. Source: `pkg/controller/volume/pvcprotection`.
+ * @param pods with the namespace of their claims
+ */
+export function retainBindings(
+  known: Bindings,
+  claims: readonly PersistentVolumeClaim[],
+  pods: Iterable<{ namespace: string | undefined; spec: Pick<PodSpec, "volumes"> }>,
+): Bindings {
+  const kept = new Set(claims.map(nameOf));
+  for (const { namespace = "default", spec } of pods) {
+    for (const { persistentVolumeClaim: claim } of spec.volumes ?? []) {
+      if (claim) kept.add(`${namespace}/${claim.claimName}`);
+    }
+  }
+  return Object.fromEntries(Object.entries(known).filter(([claim]) => kept.has(claim)));
 }
 
 /** A pod with the volumes of its bound claims in place of the claims; the same pod when there are none. */

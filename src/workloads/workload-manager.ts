@@ -8,7 +8,7 @@ import type { Persisted } from "../model/persisted.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
 import { adoptPods } from "./adoption.ts";
-import { bindClaims } from "./claims.ts";
+import { ClaimKeeper } from "./claim-keeper.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
 import { adoptReplicaSets, sortReplicaSets } from "./orphans.ts";
@@ -50,6 +50,7 @@ export class WorkloadManager {
   readonly #records: WorkloadRecords;
   readonly #observer: PodObserver;
   readonly #pods: WorkloadPods;
+  readonly #claims: ClaimKeeper;
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #prepared: PreparedState = prepareState(this.#state);
   #warned = new Set<string>();
@@ -69,6 +70,7 @@ export class WorkloadManager {
     this.#observer = new PodObserver(deps.kubelet, deps.clock);
     this.#pods = new WorkloadPods(deps.nodeName);
     this.#records = new WorkloadRecords(deps.file);
+    this.#claims = new ClaimKeeper(this.#records);
     deps.services.onChange(() => this.#requestSync());
   }
 
@@ -131,11 +133,26 @@ export class WorkloadManager {
   /** The ReplicaSets of Deployments, the Jobs of CronJobs and the like, with their statuses. */
   derivedObjects(): WorkloadObject[] {
     const pod = this.#observer.reader();
-    const written = new Set<string>(this.#prepared.claims.map((it) => objectKey("PersistentVolumeClaim", it.metadata)));
-    return this.#records
+    const derived = this.#records
       .entries()
-      .flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }))
-      .filter(({ kind, metadata }) => !written.has(objectKey(kind, metadata)));
+      .flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }));
+    return [...derived, ...this.#claims.derived()];
+  }
+
+  /**
+   * Deletes a claim that a StatefulSet made and no pod uses. Its data stays.
+   * @returns false for every other claim
+   */
+  deleteClaim(fullName: string): boolean {
+    if (!this.#claims.delete(fullName)) return false;
+    this.#records.save();
+    this.#sync(true);
+    return true;
+  }
+
+  /** The pod that uses a claim of a StatefulSet, which cannot be deleted therefore. */
+  userOfClaim(fullName: string): string | undefined {
+    return this.#claims.userOf(fullName);
   }
 
   /** Uid of an object of the sources in the API, and the time since which it is known. */
@@ -149,6 +166,7 @@ export class WorkloadManager {
 
   /** The status of a workload in the API; undefined while it is unknown. */
   statusOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
+    if (kind === "PersistentVolumeClaim" || kind === "PersistentVolume") return this.#claims.statusOf(kind, object);
     const entry = this.#records.entry(objectKey(kind, object.metadata));
     if (!entry) return undefined;
     const { desired, record } = entry;
@@ -191,7 +209,6 @@ export class WorkloadManager {
     const statuses = this.#observer.update(pods);
     const owned = this.#handOverReplicaSets();
     let isChanged = this.#dropDeleted();
-    if (isNewState && this.#bindClaims()) isChanged = true;
     for (const desired of this.#prepared.workloads) {
       if (owned.has(desired)) continue;
       if (this.#syncWorkload(desired, statuses)) isChanged = true;
@@ -200,6 +217,7 @@ export class WorkloadManager {
     this.#handOverReplicaSets();
     // Jobs that their CronJob has given up.
     if (this.#dropDeleted()) isChanged = true;
+    if (this.#claims.update(this.#prepared, this.#isComplete, isNewState)) isChanged = true;
     if (isChanged) this.#records.save();
     this.#setTimer();
     this.#publish(isNewState || this.#hasFreedPlace);
@@ -212,18 +230,6 @@ export class WorkloadManager {
   #warn(warnings: readonly string[]): void {
     for (const warning of warnings) if (!this.#warned.has(warning)) this.#deps.logger.warn(warning);
     this.#warned = new Set(warnings);
-  }
-
-  /** @returns whether a claim was bound, or is gone */
-  #bindClaims(): boolean {
-    const { claims, volumes } = this.#prepared;
-    const before = this.#records.bindings;
-    const bindings = bindClaims(claims, [...volumes.values()], before);
-    // A claim that is only unknown keeps its volume.
-    const next = this.#isComplete ? bindings : { ...before, ...bindings };
-    const isChanged = JSON.stringify(next) !== JSON.stringify(before);
-    this.#records.bindings = next;
-    return isChanged;
   }
 
   /** @returns whether its record has changed */
@@ -343,6 +349,7 @@ export class WorkloadManager {
       state: this.#state,
       prepared: this.#prepared,
       bindings: this.#records.bindings,
+      volumes: this.#claims.volumes,
       workloads: this.#records.entries(),
       isGone: (uid: PodUID) => this.#observer.isGone(uid),
     };

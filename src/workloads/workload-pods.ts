@@ -1,3 +1,4 @@
+import type { PersistentVolume } from "../api/persistent-volume.ts";
 import type { DesiredWorkload } from "../model/desired-object.ts";
 import type { DesiredPod, DesiredState, PodDeletion } from "../model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
@@ -11,6 +12,8 @@ export interface WorkloadPodsInput {
   state: DesiredState;
   prepared: PreparedState;
   bindings: Bindings;
+  /** PersistentVolumes by name. */
+  volumes: ReadonlyMap<string, PersistentVolume>;
   workloads: Iterable<{ desired: DesiredWorkload; record: WorkloadRecord }>;
   isGone: (uid: PodUID) => boolean;
 }
@@ -36,7 +39,7 @@ export class WorkloadPods {
 
   /** @returns the state to run; undefined when it is that of the last call. @param isNewState the input has changed */
   merge(input: WorkloadPodsInput, isNewState: boolean): DesiredState | undefined {
-    const { state, prepared, bindings, isGone } = input;
+    const { state, prepared, bindings, volumes, isGone } = input;
     const made = this.#make(input);
     const merged = made.map(({ pod }) => pod.metadata.uid).join(" ");
     if (!isNewState && merged === this.#merged) return undefined;
@@ -45,7 +48,7 @@ export class WorkloadPods {
     // A pod that a workload took over is in the API as a pod of its own until that has noticed.
     const own = prepared.pods.filter(({ pod }) => !uids.has(pod.metadata.uid));
     const pods = [...own, ...made].map((desired) => {
-      const pod = resolveClaims(desired.pod, bindings, prepared.volumes);
+      const pod = resolveClaims(desired.pod, bindings, volumes);
       return pod === desired.pod ? desired : { ...desired, pod, claims: replacedClaims(desired.pod, pod) };
     });
     if (made.length > 0) {

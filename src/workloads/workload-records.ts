@@ -1,7 +1,9 @@
+import type { PersistentVolume } from "../api/persistent-volume.ts";
 import type { PodStatus } from "../api/pod.ts";
 import type { DesiredWorkload, ObjectKey } from "../model/desired-object.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { Persisted } from "../model/persisted.ts";
+import type { ClaimRecords } from "./claim-records.ts";
 import type { Bindings } from "./claims.ts";
 import type { Memory } from "./reconcile-workload.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
@@ -11,6 +13,10 @@ export interface WorkloadState {
   /** Records by {@link ObjectKey}. */
   records: Record<string, WorkloadRecord>;
   claims: Bindings;
+  /** Absent in files of releases that kept none. */
+  claimRecords?: ClaimRecords;
+  /** PersistentVolumes that claims are bound to, by name. */
+  volumes?: Record<string, PersistentVolume>;
 }
 
 /** A workload of the sources, and the outcome of its last pass. */
@@ -31,12 +37,25 @@ export class WorkloadRecords {
   /** Restored records of workloads that no source has reported since the start. */
   readonly #restored: Map<string, WorkloadRecord>;
   bindings: Bindings;
+  claims: ClaimRecords;
+  /** PersistentVolumes that claims are bound to: they stay mounted when their text is removed. */
+  volumes: Readonly<Record<string, PersistentVolume>>;
+  /** Workloads of a file without claims: those of their pods are Docker volumes. */
+  readonly #withoutClaims: ReadonlySet<string>;
 
   constructor(file: Persisted<WorkloadState>) {
     this.#file = file;
-    const { claims = {}, records = {} } = file.read() ?? {};
+    const { claims = {}, records = {}, claimRecords, volumes = {} } = file.read() ?? {};
     this.#restored = new Map(Object.entries(records));
     this.bindings = claims;
+    this.claims = claimRecords ?? {};
+    this.volumes = volumes;
+    this.#withoutClaims = new Set(claimRecords ? [] : Object.keys(records));
+  }
+
+  /** Whether the workload had pods before claims were recorded. */
+  hadUnrecordedClaims(key: ObjectKey): boolean {
+    return this.#withoutClaims.has(key);
   }
 
   entry(key: ObjectKey): Entry | undefined {
@@ -89,6 +108,7 @@ export class WorkloadRecords {
 
   /** Must be called before pods of a changed record are started, so that a later process finds them. */
   save(): void {
-    this.#file.write({ records: Object.fromEntries(this.all()), claims: this.bindings });
+    const { bindings: claims, claims: claimRecords, volumes } = this;
+    this.#file.write({ records: Object.fromEntries(this.all()), claims, claimRecords, volumes });
   }
 }

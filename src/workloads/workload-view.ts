@@ -1,4 +1,3 @@
-import type { StatefulSet } from "../api/workload.ts";
 import type { DesiredObject } from "../model/desired-object.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
 import { hex32 } from "../text/canonical-json.ts";
@@ -16,7 +15,7 @@ const REVISION = "deployment.kubernetes.io/revision";
 
 /**
  * Objects that a controller derives from a workload: the ReplicaSets of a Deployment, the revisions of a StatefulSet or
- * DaemonSet, the claims of a StatefulSet, the Jobs of a CronJob. Pure.
+ * DaemonSet, the Jobs of a CronJob. Pure.
  */
 export function toDerivedObjects(state: WorkloadState): WorkloadObject[] {
   const { desired, record } = state;
@@ -24,8 +23,7 @@ export function toDerivedObjects(state: WorkloadState): WorkloadObject[] {
     return Object.values(record.revisions).map((revision) => toReplicaSet(state, revision));
   }
   if (desired.kind === "StatefulSet" || desired.kind === "DaemonSet") {
-    const revisions = Object.values(record.revisions).map((revision) => toControllerRevision(state, revision));
-    return desired.kind === "StatefulSet" ? [...revisions, ...toClaims(desired.object, record)] : revisions;
+    return Object.values(record.revisions).map((revision) => toControllerRevision(state, revision));
   }
   const { metadata, spec } = desired.object;
   const isChild = metadata.ownerReferences?.some(({ kind }) => kind === "CronJob") ?? false;
@@ -33,25 +31,6 @@ export function toDerivedObjects(state: WorkloadState): WorkloadObject[] {
   const live = record.pods.filter(({ leaving }) => !leaving);
   const own = { ...metadata, uid: record.uid, creationTimestamp: record.createdAt };
   return [{ apiVersion: "batch/v1", kind: "Job", metadata: own, spec, status: jobStatus(record, live) }];
-}
-
-/** Claims of all pods that a StatefulSet has had: they are kept when it is scaled down. */
-function toClaims({ metadata, spec }: StatefulSet, record: WorkloadRecord): WorkloadObject[] {
-  const { name = "", namespace } = metadata;
-  const ordinals = new Set(Object.values(record.revisions).flatMap((it) => Object.keys(it.incarnations ?? {})));
-  return (spec.volumeClaimTemplates ?? []).flatMap((template) =>
-    [...ordinals].map((ordinal) => {
-      const claim = `${template.metadata.name}-${name}-${ordinal}`;
-      const uid = objectUidOf(record.uid, claim);
-      const labels = spec.selector?.matchLabels;
-      return {
-        apiVersion: "v1",
-        kind: "PersistentVolumeClaim",
-        metadata: { name: claim, namespace, uid, creationTimestamp: record.createdAt, ...(labels && { labels }) },
-        spec: template.spec,
-      };
-    }),
-  );
 }
 
 function toReplicaSet({ desired, record, pod }: WorkloadState, revision: RevisionRecord): WorkloadObject {

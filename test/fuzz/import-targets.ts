@@ -101,7 +101,14 @@ const compose: FuzzTarget = {
     if (document?.kind !== "value" || isDeeperThan(document.root, MAX_DEPTH)) return;
     const file = toPlainValue(document.root) as Parameters<typeof importCompose>[0]["file"];
     try {
-      importCompose({ file, project: "p", directory: "/d", environment, readFile: () => undefined });
+      importCompose({
+        file,
+        project: "p",
+        directory: "/d",
+        environment,
+        readFile: () => undefined,
+        deviceType: () => undefined,
+      });
     } catch (error) {
       if (!(error instanceof NotComposeError || error instanceof InterpolationError)) throw error;
     }

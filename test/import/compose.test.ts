@@ -20,6 +20,7 @@ function convert(file: Json, environment: Readonly<Record<string, string>> = {})
     directory: "/srv/shop",
     environment: new Map(Object.entries(environment)),
     readFile: (path) => FILES[path],
+    deviceType: (path) => (path.startsWith("/dev/loop") ? "BlockDevice" : "CharDevice"),
   });
   const text = manifests.map((object) => JSON.stringify(object)).join("\n---\n");
   // The text begins with a comment because a stream that begins with { is one JSON value.
@@ -144,6 +145,10 @@ describe("keys", () => {
     ],
     [{ group_add: ["44", "video"] }, { securityContext: { supplementalGroups: [44] } }],
     [
+      { devices: ["/dev/loop0"] },
+      { volumes: [{ name: "dev-loop0", hostPath: { path: "/dev/loop0", type: "BlockDevice" } }] },
+    ],
+    [
       { devices: ["/dev/ttyUSB0:/dev/modem"] },
       { volumes: [{ name: "dev-modem", hostPath: { path: "/dev/ttyUSB0", type: "CharDevice" } }] },
     ],
@@ -165,10 +170,34 @@ describe("keys", () => {
     [{ depends_on: ["db"] }, "services.web.depends_on.db: pods have no order"],
     [{ environment: ["A"] }, "services.web.environment.A: has no value"],
     [{ network_mode: "service:x" }, "services.web.network_mode: service:x is not carried over"],
+    [{ network_mode: "none" }, "services.web.network_mode: none is not carried over: every pod has a network"],
     [{ deploy: { replicas: 3 } }, "services.web.deploy.replicas: one pod is written"],
+    [
+      { deploy: { resources: { limits: { pids: 5 } } } },
+      "services.web.deploy.resources.limits.pids: is not carried over: --pod-max-pids",
+    ],
+    [{ extends: "base" }, "services.web.extends: is not carried over: give the output of `docker compose config`"],
+    [{ profiles: ["debug"] }, "services.web.profiles: compose runs it only with the profile debug"],
+    [{ privileged: true }, "services.web.privileged: start kubelet-ts with --allow-privileged"],
+    [{ sysctls: { "net.core.somaxconn": 9 } }, "services.web.sysctls.net.core.somaxconn: start kubelet-ts with"],
+    [{ tmpfs: "/run:size=1m,mode=1777" }, "services.web.tmpfs: mode=1777 is not carried over"],
+    [{ hostname: "My.Host" }, "services.web.hostname: My.Host is not a DNS label: the host name is my-host"],
+    [{ labels: ["a b=c"] }, "services.web.labels.a b: is not a label"],
+    [{ ulimits: { nofile: 9 } }, "services.web.ulimits: is not carried over: set default-ulimits"],
+    [{ environment: { A: "${NONE}" } }, "${NONE}: has no value"],
   ])("%j is named in a note", (fields, note) => {
     const { notes } = convert(service(fields));
     expect(notes.filter((line) => line.startsWith(note))).toHaveLength(1);
+  });
+});
+
+test("labels and annotations are those of the pod", () => {
+  const labels = { team: "x", note: "two words" };
+  const { manifests } = convert(service({ labels, annotations: ["example.com/a=b"] }));
+  expect(podOf(manifests)!.metadata).toEqual({
+    name: "web",
+    labels: { team: "x" },
+    annotations: { note: "two words", "example.com/a": "b" },
   });
 });
 

@@ -10,14 +10,18 @@ describe("objects without effect on one node", () => {
   test.each([
     ["v1", "Namespace", "set metadata.namespace in the pod"],
     ["v1", "ServiceAccount", "mount a Secret"],
-    ["rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "no API server"],
+    ["rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "--token-auth-file"],
     ["networking.k8s.io/v1", "NetworkPolicy", "traffic is not filtered"],
     ["networking.k8s.io/v1", "Ingress", "publish the pod with hostPort"],
     ["autoscaling/v2", "HorizontalPodAutoscaler", "set replicas"],
-    ["policy/v1", "PodDisruptionBudget", "no voluntary disruptions"],
+    ["policy/v1", "PodDisruptionBudget", "set maxUnavailable"],
+    ["policy/v1beta1", "PodSecurityPolicy", "set securityContext"],
+    ["v1", "Endpoints", "set hostAliases"],
+    ["discovery.k8s.io/v1", "EndpointSlice", "set hostAliases"],
+    ["v1", "Node", "set --node-labels"],
     ["storage.k8s.io/v1", "StorageClass", "claims are Docker volumes"],
-    ["apiextensions.k8s.io/v1", "CustomResourceDefinition", "no API server"],
-    ["example.com/v1", "Widget", "is a custom resource"],
+    ["apiextensions.k8s.io/v1", "CustomResourceDefinition", "write the Deployments or Pods"],
+    ["example.com/v1", "Widget", "write the Deployments or Pods"],
   ])("%s %s is a warning next to a pod, and an error with strict", (apiVersion, kind, note) => {
     const text = `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n---\n${POD}`;
     const { pods, findings, results } = read(text);
@@ -44,17 +48,40 @@ describe("objects without effect on one node", () => {
 describe("formats of other programs are recognized and answered with the next step", () => {
   test.each([
     ["a Compose file", "services: {web: {image: nginx}}\nvolumes: {}\nx-a: 1\n", "kubelet-ts import compose"],
+    ["a Compose file with a key of another version", "services: {web: {image: nginx}}\ndeploy: {}\n", "import compose"],
+    ["a Compose file of other files", "include: [a.yaml]\n", "import compose"],
     ["a Helm template", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Values.name }}\n", "helm template"],
+    [
+      "a Helm template in quotes",
+      'apiVersion: v1\nkind: Pod\nmetadata: {name: "{{ .Values.name }}"}\n',
+      "helm template",
+    ],
     ["a template with blocks", "{{- if .Values.on }}\napiVersion: v1\n{{- end }}\n", "helm template"],
+    ["a template with a function", "metadata:\n  name: {{ default .Chart.Name .Values.name }}\n", "helm template"],
+    ["a template of Ansible", "spec:\n  image: {{ web_image }}\n", "Ansible"],
+    ["a template of Jinja", "{% for x in y %}\na: 1\n{% endfor %}\n", "Ansible"],
+    ["values of a Helm chart", "replicaCount: 1\nimage: {repository: nginx}\nnameOverride: a\n", "helm template"],
     ["a Helm chart", "apiVersion: v2\nname: web\nversion: 1.0.0\n", "helm template"],
     ["a Kustomization", "kind: Kustomization\nresources: [a.yaml]\n", "kustomize build"],
     ["a state of Ankaios", "apiVersion: v0.1\nworkloads: {web: {runtime: podman, agent: a}}\n", "import docker"],
     ["its pods", "desiredState: {apiVersion: v0.1, workloads: {p: {runtime: podman-kube}}}\n", "file of its own"],
+    ["a Kustomization of patches", "bases: [../base]\npatchesStrategicMerge: [a.yaml]\n", "kustomize build"],
     ["a Kustomization without kind", "resources: [a.yaml]\nnamePrefix: x-\n", "kustomize build"],
   ])("%s", (_, text, next) => {
     const { findings, pods } = read(text);
     expect(pods).toEqual([]);
     expect(findings).toMatchObject([{ severity: "error", message: expect.stringContaining(next) }]);
+  });
+
+  test.each([
+    ["{{ .Values.image }}", "helm template"],
+    ["registry/$" + "{IMAGE}", "envsubst"],
+  ])("the image %s", (image, next) => {
+    const { findings, results } = read(POD.replace('"b:1"', JSON.stringify(image)));
+    expect(findings).toMatchObject([
+      { severity: "error", field: "spec.containers[0].image", message: expect.stringContaining(next) },
+    ]);
+    expect(results).toMatchObject([{ ok: false, valid: true }]);
   });
 
   test("braces in a string are not a template", () => {

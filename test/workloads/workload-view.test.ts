@@ -38,35 +38,3 @@ test.each(["StatefulSet", "DaemonSet"])("the revisions of a %s are what kubectl 
   ]);
   expect(new Set(objects.map(({ metadata }) => metadata.uid)).size).toBe(2);
 });
-
-test("the claims of a StatefulSet are listed for every pod it has had", () => {
-  const [desired] = readObjects({
-    apiVersion: "apps/v1",
-    kind: "StatefulSet",
-    metadata: { name: "db" },
-    spec: {
-      selector: { matchLabels: { app: "web" } },
-      template: podTemplate("busybox:1", { containers: [{ name: "app", image: "b:1", volumeMounts: [] }] }),
-      volumeClaimTemplates: [
-        {
-          metadata: { name: "data" },
-          spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
-        },
-      ],
-    },
-  });
-  const template = { metadata: { labels: {} }, spec: {} };
-  const revisions = {
-    x1: { hash: "x1", template, incarnations: { 0: 2, 1: 1 } },
-    x2: { hash: "x2", template, incarnations: { 0: 1 } },
-  };
-  const record = { uid: "u", createdAt: "2026-01-01T00:00:00Z", pods: [], revisions } as unknown as WorkloadRecord;
-  const pod = () => ({ phase: "Running" as const, isReady: true, readyForMs: 0, isGone: false });
-  const claims = toDerivedObjects({ desired: desired!, record, pod }).filter(
-    (it) => it.kind === "PersistentVolumeClaim",
-  );
-  expect(claims).toMatchObject([
-    { metadata: { name: "data-db-0", labels: { app: "web" } }, spec: { accessModes: ["ReadWriteOnce"] } },
-    { metadata: { name: "data-db-1" } },
-  ]);
-});

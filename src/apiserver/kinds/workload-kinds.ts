@@ -13,6 +13,7 @@ import {
 import { formatAccessModes, formatLabelSelector, formatLabels } from "./cells.ts";
 import { decodeByManifest, type ReadSubmitted } from "./decode-manifest.ts";
 import { showJobSelector, withoutJobSelector } from "./job-selector.ts";
+import { showClaimOfVolume, showServiceDefaults, showVolumeOfClaim, warnOfKeptData } from "./shown-fields.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -316,32 +317,10 @@ export const workloadKinds = (read: ReadSubmitted): ResourceDefinition[] =>
     storage: "file",
     ...(row.kind === "Job" && { complete: showJobSelector }),
     ...(row.kind === "Service" && { complete: showServiceDefaults }),
+    ...(row.kind === "PersistentVolumeClaim" && { complete: showVolumeOfClaim, deletionWarning: warnOfKeptData }),
+    ...(row.kind === "PersistentVolume" && { complete: showClaimOfVolume }),
     ...(!isReadOnly && { decode: (object: ApiObject) => decodeWorkload(read, object, namespaced) }),
   }));
-
-const completeServices = new WeakMap<ApiObject, ApiObject>();
-
-/** A Service with the defaults that mean nothing here, but that kubectl describe prints. Source: core/v1 defaults. */
-function showServiceDefaults(service: ApiObject): ApiObject {
-  let complete = completeServices.get(service);
-  if (!complete) {
-    const { clusterIP, ports, ...spec } = specOf(service) as Fields & {
-      ports?: { port: number; targetPort?: unknown }[];
-    };
-    const shownPorts = ports?.map((port) => ({ ...port, targetPort: port.targetPort ?? port.port }));
-    complete = {
-      ...service,
-      spec: {
-        ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }),
-        ...(shownPorts && { ports: shownPorts }),
-        sessionAffinity: "None",
-        ...spec,
-      },
-    };
-    completeServices.set(service, complete);
-  }
-  return complete;
-}
 
 function decodeWorkload(read: ReadSubmitted, object: ApiObject, namespaced: boolean): Decoded {
   const decoded = decodeByManifest(read, object.kind === "Job" ? withoutJobSelector(object) : object);

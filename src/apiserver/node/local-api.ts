@@ -66,6 +66,7 @@ export interface LocalApiNode {
   extras: readonly ExtraRoute[];
 }
 
+const CLAIMS = "persistentvolumeclaims";
 /** Longest path of a Unix socket, in bytes. Source: unix(7). */
 const MAX_SOCKET_PATH_BYTES = 107;
 /** The disk answered so recently that it is not asked again. */
@@ -130,6 +131,7 @@ export class LocalApi {
           registry: this.registry,
           isOwn: (it, found) => this.submitted.isOwn(it, found),
           originOf: (kind, metadata) => this.#view?.originOf(kind, metadata),
+          userOfClaim: (fullName) => this.#view?.userOfClaim(fullName),
         }),
       onCreate: (object, sent) => clusterDns.note(object, sent),
       onUnfinalized: (definition, object) => this.#onUnfinalized(definition, object),
@@ -147,6 +149,7 @@ export class LocalApi {
         if (this.submitted.isOwn(definition, object)) return false;
         const { namespace = "default", name } = object.metadata;
         const fullName = `${namespace}/${name}`;
+        if (definition.plural === CLAIMS && this.#view?.deleteClaim(fullName)) return true;
         return this.#view?.forget(definition.plural === "pods" ? fullName : `${definition.kind} ${fullName}`) ?? false;
       },
     });

@@ -25,11 +25,15 @@ export interface NodeView {
    * @returns false when there is none, or a configured source describes it
    */
   forget(key: string): boolean;
+  /** Deletes a claim that a StatefulSet made. @returns false for one that a pod uses, and for every other claim */
+  deleteClaim(fullName: string): boolean;
+  /** The pod that uses a claim of a StatefulSet. */
+  userOfClaim(fullName: string): string | undefined;
   /** Whether a workload made this pod. */
   isOfWorkload(uid: string): boolean;
   /** Deletes a pod of a workload. */
   deleteOfWorkload(uid: string, graceSeconds: number): void;
-  /** ReplicaSets and Jobs that controllers made, with their statuses. */
+  /** ReplicaSets, Jobs and claims that controllers made, with their statuses. */
   derivedObjects(): readonly WorkloadObject[];
   /** Uid of an object of a manifest, and the time since which a workload is known. */
   identityOf(kind: string, metadata: ObjectMeta): { uid: string; creationTimestamp?: string };

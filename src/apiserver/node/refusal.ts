@@ -9,13 +9,15 @@ export interface RefusalDeps {
   isOwn: (definition: ResourceDefinition, object: ApiObject) => boolean;
   /** File and line, or masked URL, that an object comes from. */
   originOf: (kind: string, metadata: ApiObject["metadata"]) => string | undefined;
+  /** The pod that uses a claim of a StatefulSet. @param fullName `namespace/name` */
+  userOfClaim: (fullName: string) => string | undefined;
 }
 
 /** Why a write to an object is refused: it comes from a manifest of the node. undefined where it is not. Pure. */
 export function refusalOf(
   definition: ResourceDefinition,
   object: ApiObject,
-  { store, registry, isOwn, originOf }: RefusalDeps,
+  { store, registry, isOwn, originOf, userOfClaim }: RefusalDeps,
 ): string | undefined {
   if (definition.storage !== "file" || isOwn(definition, object)) return undefined;
   const { name } = object.metadata;
@@ -30,6 +32,10 @@ export function refusalOf(
       .some((it) => store.list(resourceId(it), name).some((found) => isForeign(it, found)));
     return isUsed ? `manifests of this node have objects in ${what}` : undefined;
   }
+  const user =
+    definition.kind === "PersistentVolumeClaim" && userOfClaim(`${object.metadata.namespace ?? "default"}/${name}`);
+  if (user)
+    return `${what} is of a StatefulSet, and pod "${user}" uses it: scale the StatefulSet down, or delete it, first`;
   const origin = originOf(definition.kind, object.metadata);
   if (origin === undefined) return `${what} comes from a manifest of this node: edit that`;
   return `${what} comes from ${origin}: edit that ${/^https?:/.test(origin) ? "manifest" : "file"}`;

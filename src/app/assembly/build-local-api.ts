@@ -101,6 +101,8 @@ export async function startLocalApi(
       },
       desired: () => desired,
       forget: (key) => parts.feed.forget(key as RunnableKey),
+      deleteClaim: (fullName) => parts.workloads.deleteClaim(fullName),
+      userOfClaim: (fullName) => parts.workloads.userOfClaim(fullName),
       isOfWorkload: (uid) => parts.workloads.hasPod(uid),
       deleteOfWorkload: (uid, graceSeconds) => parts.workloads.deletePod(uid, { graceSeconds }),
       derivedObjects: () => parts.workloads.derivedObjects(),

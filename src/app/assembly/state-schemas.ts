@@ -1,6 +1,7 @@
 /** Shapes of the files in `<root-dir>/state`: a file of another shape is set aside at start. */
 import * as v from "valibot";
 import { EphemeralContainerSchema, ResourceRequirementsSchema } from "../../api/container.ts";
+import type { PersistentVolume } from "../../api/persistent-volume.ts";
 import { PodStatusSchema } from "../../api/pod-status.ts";
 import type { Completion } from "../../kubelet/completion-store.ts";
 import type { StoredEphemeralContainers } from "../../kubelet/ephemeral-container-store.ts";
@@ -11,6 +12,7 @@ import type { StoredProbeResults } from "../../model/prober.ts";
 import type { ImageUpdateRecord } from "../../plan/image-updates.ts";
 import type { StoredAllocations } from "../../plan/node-admission.ts";
 import type { ServiceAddress } from "../../plan/service-environment.ts";
+import type { ClaimRecord } from "../../workloads/claim-records.ts";
 import type { WorkloadRecord } from "../../workloads/workload-record.ts";
 
 const TextSchema = v.string();
@@ -110,6 +112,24 @@ export const WorkloadsSchema = v.object({
     v.custom<WorkloadRecord>((value) => v.is(WorkloadRecordSchema, value), "a workload"),
   ),
   claims: v.record(TextSchema, TextSchema),
+  claimRecords: v.exactOptional(
+    v.record(
+      TextSchema,
+      v.custom<ClaimRecord>(
+        (value) => v.is(v.looseObject({ uid: TextSchema, createdAt: TextSchema, spec: v.looseObject({}) }), value),
+        "a claim",
+      ),
+    ),
+  ),
+  volumes: v.exactOptional(
+    v.record(
+      TextSchema,
+      v.custom<PersistentVolume>(
+        (value) => v.is(v.looseObject({ metadata: v.looseObject({}), spec: v.looseObject({}) }), value),
+        "a volume",
+      ),
+    ),
+  ),
 });
 
 /** No resourceVersion handed out is above it. */

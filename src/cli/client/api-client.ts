@@ -100,6 +100,8 @@ export async function findApiSocket(request: CommandRequest, consequence = ""): 
 export class ApiClient {
   readonly #socketPath: string;
   #resources: Promise<ApiResource[]> | undefined;
+  /** Gets the warnings of answers, as kubectl prints them. */
+  onWarning: (message: string) => void = () => {};
 
   constructor(socketPath: string) {
     this.#socketPath = socketPath;
@@ -299,9 +301,14 @@ export class ApiClient {
       );
     }
     if (!response.ok) throw toStatusError(response.status, await readBoundedStream(response.body, MAX_ANSWER_BYTES));
+    for (const warning of parseWarnings(response.headers.get("Warning") ?? "")) this.onWarning(warning);
     return response;
   }
 }
+
+/** Texts of a Warning header: `299 - "text", 299 - "text"`. Source: RFC 7234, 5.5. */
+export const parseWarnings = (header: string): string[] =>
+  Array.from(header.matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g), ([, text = ""]) => text.replace(/\\(.)/g, "$1"));
 
 function toStatusError(code: number, text: string): ApiStatusError {
   try {

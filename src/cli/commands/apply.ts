@@ -1,3 +1,4 @@
+import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
 import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, FIELD_MANAGER } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-objects.ts";
 import { referenceOf } from "../client/object-targets.ts";
@@ -36,11 +37,17 @@ async function submit(request: CommandRequest, io: CommandIo, one: Submit): Prom
   if (positionals.length > 0) throw new UsageError(`give manifests with -f (found "${positionals[0]}")`);
   const objects = await readManifestObjects(values("filename"), request.isOn("recursive"));
   const api = await ApiClient.open(request, "Nothing supervises pods yet, so nothing can be submitted");
+  const warn = (message: string) => io.stderr(`Warning: ${message}\n`);
+  api.onWarning = warn;
   const problems: string[] = [];
   for (const { file, object } of objects) {
     const name = `${object.kind ?? ""} "${object.metadata.name ?? object.metadata.generateName ?? ""}"`;
     try {
-      const resource = await api.resourceOf(object);
+      const resource = await servedResource(api, object);
+      if (typeof resource === "string") {
+        warn(`${file}: ${name}: ${resource}`);
+        continue;
+      }
       const namespace = object.metadata.namespace ?? value("namespace") ?? "default";
       const dryRun = dryRunText(request);
       const query = new URLSearchParams({
@@ -60,6 +67,17 @@ async function submit(request: CommandRequest, io: CommandIo, one: Submit): Prom
   }
   if (problems.length > 0) throw new CommandError(problems.join("\n"));
   return 0;
+}
+
+/** The kind of an object; for kinds without effect on one node, which are not served, the reason. @throws CommandError */
+async function servedResource(api: ApiClient, object: ApiObject): Promise<ApiResource | string> {
+  try {
+    return await api.resourceOf(object);
+  } catch (error) {
+    const reason = error instanceof CommandError && describeIgnoredKind(object.kind ?? "", object.apiVersion ?? "");
+    if (!reason) throw error;
+    return reason;
+  }
 }
 
 async function applyOne({ api, resource, object, namespace, query }: Submission): ReturnType<Submit> {

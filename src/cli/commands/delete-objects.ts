@@ -50,6 +50,7 @@ export async function deleteByApi(
     output: value("output"),
   };
   const api = await ApiClient.open(request);
+  api.onWarning = (warning) => io.stderr(`Warning: ${warning}\n`);
   const targets = await selectObjects(api, request, { takesFiles: true, verb: "delete" });
   if (targets.length === 0) io.stderr("No resources found\n");
   const problems: string[] = [];

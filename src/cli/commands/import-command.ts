@@ -78,13 +78,22 @@ function importFile(path: string, project: string | undefined): Imported {
       .toLowerCase()
       .replace(/[^a-z0-9_-]/g, "");
   try {
-    return importCompose({
+    const imported = importCompose({
       file: toPlainValue(document.root) as Json,
       project: name,
       directory,
       environment,
       readFile: readText,
+      deviceType,
     });
+    const overrides = COMPOSE_FILES.map((name) => name.replace(/(?=\.ya?ml$)/, ".override")).filter(
+      (name) => statSync(join(directory, name), { throwIfNoEntry: false }) !== undefined,
+    );
+    const isDefault = COMPOSE_FILES.includes(basename(path));
+    const notes = isDefault
+      ? overrides.map((name) => `${name}: is not read: give the output of \`docker compose config\``)
+      : [];
+    return { ...imported, notes: [...notes, ...imported.notes] };
   } catch (error) {
     if (error instanceof NotComposeError)
       throw new CommandError(`${path}: this is not a Compose file: ${error.message}`);
