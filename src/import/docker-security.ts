@@ -9,16 +9,17 @@ export function toContainerSecurity(
   path: string,
   notes: ImportNotes,
 ): object {
-  const { CapAdd, CapDrop, Privileged, ReadonlyRootfs, SecurityOpt } = HostConfig;
+  const { CapAdd, CapDrop, Privileged, ReadonlyRootfs, SecurityOpt, PidMode, IpcMode } = HostConfig;
   const bare = (names: readonly string[]) => names.map((name) => name.replace(/^CAP_/, ""));
+  // The engine adds label=disable to such containers.
+  const isAdded = Privileged || PidMode === "host" || IpcMode === "host";
   if (Privileged) notes.add(`${path}: --privileged`, "start kubelet-ts with --allow-privileged");
   return {
     ...userOf(Config.User, image?.Config.User ?? "", path, notes),
     ...some("capabilities", { ...some("add", bare(CapAdd)), ...some("drop", bare(CapDrop)) }),
     ...(Privileged && { privileged: true }),
     ...(ReadonlyRootfs && { readOnlyRootFilesystem: true }),
-    // The engine adds label=disable to privileged containers.
-    ...securityOptions(Privileged ? SecurityOpt.filter((it) => it !== "label=disable") : SecurityOpt, path, notes),
+    ...securityOptions(isAdded ? SecurityOpt.filter((it) => it !== "label=disable") : SecurityOpt, path, notes),
   };
 }
 

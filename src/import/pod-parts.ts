@@ -65,7 +65,7 @@ export function probeOf(check: Json | undefined, path: string, notes: ImportNote
 const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
-/** What a label of Docker is in a manifest: an annotation where only the value is too free for a label. */
+/** Kind of entry that a label of Docker becomes: an annotation if only its value has characters that labels lack. */
 export function labelKind(key: string, value: string): "label" | "annotation" | undefined {
   if (!QUALIFIED_NAME.test(key)) return undefined;
   return LABEL_VALUE.test(value) ? "label" : "annotation";

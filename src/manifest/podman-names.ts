@@ -70,6 +70,15 @@ function renameContainers({ spec }: Pod, path: FieldPath): SupportNote[] {
   return lists.flatMap(({ notes }) => notes);
 }
 
+/** A host name with capitals, as podman accepts it, in lower case. */
+export function renameHost({ spec }: Pod, path: FieldPath): SupportNote[] {
+  const name = spec.hostname?.toLowerCase();
+  if (name === undefined || name === spec.hostname || checkDnsLabel(name).length > 0) return [];
+  spec.hostname = name;
+  const message = `is read as ${name}: host names of Kubernetes are in lower case`;
+  return [{ code: "ignored", path: path.child("spec").child("hostname"), message }];
+}
+
 /** Names of ports with capitals, as podman accepts them, in lower case. What refers to them in the pod follows. */
 export function renamePorts({ spec }: Pod, path: FieldPath): SupportNote[] {
   const notes: SupportNote[] = [];

@@ -1,6 +1,6 @@
 import type { Pod } from "../api/pod.ts";
 import type { FieldPath } from "./field-path.ts";
-import { renameParts, renamePorts } from "./podman-names.ts";
+import { renameHost, renameParts, renamePorts } from "./podman-names.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
 import { FOREIGN_ANNOTATION } from "./support/pod-annotations.ts";
 import { checkLabelValue, checkQualifiedName } from "./validate/names.ts";
@@ -15,6 +15,7 @@ export const adaptPodmanPod = (pod: Pod, path: FieldPath): SupportNote[] => [
   ...removeLabels(pod, path),
   ...renameParts(pod, path),
   ...renamePorts(pod, path),
+  ...renameHost(pod, path),
   ...correctCase(pod, path.child("spec")),
   ...publishOnce(pod, path.child("spec")),
 ];

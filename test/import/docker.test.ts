@@ -252,6 +252,10 @@ describe("a container of docker run", () => {
     ]);
   });
 
+  test.each([{ PidMode: "host" }, { IpcMode: "host" }])("label=disable of the engine with %j needs no note", (host) => {
+    expect(podOf({ host: { ...host, SecurityOpt: ["label=disable"] } }).notes).toEqual([]);
+  });
+
   test("a network, its address and its alias", () => {
     const { pod, notes } = podOf({
       host: { NetworkMode: "shop" },

@@ -155,6 +155,14 @@ describe("what has one meaning only", () => {
     expect([container!.ports![0]!.name, container!.livenessProbe!.httpGet!.port]).toEqual(["webport", "webport"]);
   });
 
+  test("a host name with capitals is in lower case", () => {
+    const text = `  hostname: My-Host\n${CONTAINER("")}`;
+    const result = read1(text);
+    expect(errorsOf(result)).toEqual([]);
+    expect(result.pods[0]!.pod.spec.hostname).toBe("my-host");
+    expect(errorsOf(read1(text, "strict"))).toHaveLength(1);
+  });
+
   test("a port that two containers publish alike is published once; otherwise it is an error", () => {
     const ports = (first: number, second: number) =>
       `  containers:\n  - {name: a, image: b, ports: [{containerPort: ${first}, hostPort: 90}]}\n  - {name: c, image: b, ports: [{containerPort: ${second}, hostPort: 90}]}\n`;

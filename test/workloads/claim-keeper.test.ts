@@ -75,7 +75,7 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
         { pods: [], configMaps: new Map(), secrets: new Map(), objects: readObjects(...manifests) },
         true,
       ),
-    /** `namespace/name` of the claims that the API lists beside those of the manifests. */
+    /** `namespace/name` of the claims that the API lists in addition to those of the manifests. */
     claims: () =>
       manager
         .derivedObjects()
