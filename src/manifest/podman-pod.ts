@@ -1,4 +1,5 @@
 import type { Pod } from "../api/pod.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import type { FieldPath } from "./field-path.ts";
 import { renameHost, renameParts, renamePorts } from "./podman-names.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
@@ -20,12 +21,17 @@ export const adaptPodmanPod = (pod: Pod, path: FieldPath): SupportNote[] => [
   ...publishOnce(pod, path.child("spec")),
 ];
 
-/** Podman 3.4 to 4.3 puts paths into keys: `bind-mount-options:/home/x/data`. */
-function removeAnnotations({ metadata }: Pod, path: FieldPath): SupportNote[] {
+/**
+ * Podman 3.4 to 4.3 puts paths into keys: `bind-mount-options:/home/x/data`. Annotations of a container end with its name:
+ * `run.oci.keep_original_groups/web`, `example.com/a/web`.
+ */
+function removeAnnotations({ metadata, spec }: Pod, path: FieldPath): SupportNote[] {
   const { annotations } = metadata;
   if (!annotations) return [];
+  const containers = containersOf(spec).map(({ name }) => `/${name}`);
+  const isOfPodman = (key: string) => FOREIGN_ANNOTATION.test(key) || containers.some((end) => key.endsWith(end));
   const isMalformed = (key: string) => checkQualifiedName(key.toLowerCase()).length > 0;
-  const names = Object.keys(annotations).filter((key) => FOREIGN_ANNOTATION.test(key) && isMalformed(key));
+  const names = Object.keys(annotations).filter((key) => isOfPodman(key) && isMalformed(key));
   return names.map((name) => {
     delete annotations[name];
     const message = "has no effect here and is left out: Kubernetes has no such names of annotations; podman reads it";

@@ -155,6 +155,18 @@ describe("what has one meaning only", () => {
     expect([container!.ports![0]!.name, container!.livenessProbe!.httpGet!.port]).toEqual(["webport", "webport"]);
   });
 
+  test("annotations of containers that Kubernetes has no names for are left out; others stay errors", () => {
+    const annotated = (key: string) =>
+      read(`apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {${key}: "1"}}\nspec:\n${CONTAINER("")}`);
+    for (const key of ["run.oci.keep_original_groups/a", "x.y/z/a"]) {
+      const result = annotated(key);
+      expect(errorsOf(result)).toEqual([]);
+      expect(result.findings).toMatchObject([{ severity: "warning", field: `metadata.annotations[${key}]` }]);
+      expect(result.pods[0]!.pod.metadata.annotations).not.toHaveProperty([key]);
+    }
+    expect(errorsOf(annotated("x.y/z/other"))).toHaveLength(1);
+  });
+
   test("a host name with capitals is in lower case", () => {
     const text = `  hostname: My-Host\n${CONTAINER("")}`;
     const result = read1(text);
