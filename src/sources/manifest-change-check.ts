@@ -1,14 +1,14 @@
 import { readdir, realpath, stat } from "node:fs/promises";
-import { join } from "node:path";
 import { toFileSystemPlace } from "../files/mount-points.ts";
 import type { FileSlot } from "../model/file-slot.ts";
 import {
-  compareNames,
   type FileContent,
   type FileIdentity,
   isSameFile,
+  type Listing,
   type ManifestSnapshot,
-  skipReason,
+  missingListing,
+  sortNames,
 } from "./manifest-files.ts";
 
 /** A longer check is left to a thread, which may hang. Local disks answer within milliseconds. */
@@ -17,27 +17,17 @@ const CHECK_TIMEOUT_MS = 1_000;
 const MAX_FILES = 1_000;
 
 /**
- * The snapshot of a directory in which every file is the one that `known` describes; undefined in every other case. Calls
- * stat only, and waits for the disk outside the event loop.
+ * The snapshot of a path that is missing, or whose files are all what `known` describes, as in an empty directory;
+ * undefined in every other case. Calls stat only, and waits for the disk outside the event loop.
  */
 export async function snapshotIfUnchanged(
   path: string,
   known: ReadonlyMap<string, FileIdentity>,
 ): Promise<ManifestSnapshot | undefined> {
-  if (known.size === 0 || known.size > MAX_FILES) return undefined;
+  if (known.size > MAX_FILES) return undefined;
   try {
-    const real = await realpath(path);
-    const directory = await stat(real);
-    if (!directory.isDirectory()) return undefined;
-    const place = toFileSystemPlace(real, directory.dev);
-    const names = (await readdir(path)).sort(compareNames);
-    const files: string[] = [];
-    const skipped: { path: string; reason: string }[] = [];
-    for (const name of names) {
-      const reason = skipReason(name);
-      if (reason) skipped.push({ path: join(path, name), reason });
-      else files.push(join(path, name));
-    }
+    const listing = await list(path);
+    const files = "files" in listing ? listing.files : [];
     if (files.length > MAX_FILES) return undefined;
     const contents = new Map<string, FileContent>();
     for (const file of files) {
@@ -47,10 +37,25 @@ export async function snapshotIfUnchanged(
       else if (found.isFile() && identity && isSameFile(identity, found)) contents.set(file, { kind: "same" });
       else return undefined;
     }
-    return { listing: { kind: "directory", files, skipped, place }, contents };
+    return { listing, contents };
   } catch {
     return undefined;
   }
+}
+
+/** As `listManifests`. @throws Error for what cannot be listed */
+async function list(path: string): Promise<Listing> {
+  let real: string;
+  try {
+    real = await realpath(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return missingListing(path);
+    throw error;
+  }
+  const found = await stat(real);
+  if (!found.isDirectory()) return { kind: "file", files: [path] };
+  const place = toFileSystemPlace(real, found.dev);
+  return { kind: "directory", ...sortNames(path, await readdir(path)), place };
 }
 
 /**

@@ -49,23 +49,29 @@ export const compareNames = (a: string, b: string): number => Buffer.compare(Buf
 export function listManifests(path: string): Listing {
   try {
     if (!statSync(path).isDirectory()) return { kind: "file", files: [path] };
-    const files: string[] = [];
-    const skipped: { path: string; reason: string }[] = [];
     // Before the names: what is mounted or unmounted in between must not look like a file system that was read.
     const place = findFileSystem(path);
-    const names = readdirSync(path).sort(compareNames);
-    for (const name of names) {
-      const reason = skipReason(name);
-      if (reason) skipped.push({ path: join(path, name), reason });
-      else files.push(join(path, name));
-    }
-    return { kind: "directory", files, skipped, place };
+    return { kind: "directory", ...sortNames(path, readdirSync(path)), place };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return { kind: "missing", message: `"${path}" does not exist` };
+    if (code === "ENOENT") return missingListing(path);
     const reason = explain(code) ?? message;
     return { kind: "unreadable", message: `"${path}" cannot be read: ${reason}`, reason };
   }
+}
+
+export const missingListing = (path: string): Listing => ({ kind: "missing", message: `"${path}" does not exist` });
+
+/** The files of a directory that are read and those that are skipped by their names, in byte order. */
+export function sortNames(directory: string, names: readonly string[]) {
+  const files: string[] = [];
+  const skipped: { path: string; reason: string }[] = [];
+  for (const name of names.toSorted(compareNames)) {
+    const reason = skipReason(name);
+    if (reason) skipped.push({ path: join(directory, name), reason });
+    else files.push(join(directory, name));
+  }
+  return { files, skipped };
 }
 
 /** A path and its files at one moment. */

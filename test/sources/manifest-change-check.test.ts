@@ -53,11 +53,21 @@ describe("the check of a directory", () => {
     expect(await snapshotIfUnchanged(directory, known)).toEqual(readManifests(directory, known));
   });
 
-  test("nothing known, no directory, a single file: it has to be read", async () => {
-    const { directory, path, known } = aDirectory();
+  test("files of which nothing is known have to be read", async () => {
+    const { directory, path } = aDirectory();
     expect(await snapshotIfUnchanged(directory, new Map())).toBeUndefined();
-    expect(await snapshotIfUnchanged(path("none"), known)).toBeUndefined();
-    expect(await snapshotIfUnchanged(path("a.yaml"), known)).toBeUndefined();
+    expect(await snapshotIfUnchanged(path("a.yaml"), new Map())).toBeUndefined();
+  });
+
+  test("an empty directory, a single file, a path or the target of a link that is missing need no thread", async () => {
+    const { path, known } = aDirectory();
+    symlinkSync("/nowhere", path("dangling"));
+    for (const it of [temp(), path("sub"), path("a.yaml"), path("none"), path("dangling")]) {
+      const snapshot = await snapshotIfUnchanged(it, known);
+      expect(snapshot).toBeDefined();
+      expect(snapshot).toEqual(readManifests(it, known));
+    }
+    expect(await snapshotIfUnchanged(temp(), new Map())).toBeDefined();
   });
 });
 
