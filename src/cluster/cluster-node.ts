@@ -1,4 +1,5 @@
 import type { Pod } from "../api/pod.ts";
+import type { Rate } from "../concurrency/token-bucket.ts";
 import type { AccessReviewer } from "../model/access-review.ts";
 import type { Clock } from "../model/clock.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
@@ -178,6 +179,7 @@ export class ClusterNode {
     this.#events = events;
     this.#agent = new NodeAgent({
       client,
+      heartbeats: this.#clientOf({ perSecond: 0, burst: 0 }),
       clock,
       logger,
       nodeName,
@@ -238,9 +240,13 @@ export class ClusterNode {
 
   /** Events have a rate of their own: a flood of them must not delay statuses. Source: the kubelet's event client. */
   #eventClient(): ClusterClient {
-    const { options, clock, userAgent } = this.#deps;
-    const { eventRecordQps, eventBurst } = options;
-    const rate = { perSecond: eventRecordQps || DEFAULT_EVENT_QPS, burst: eventBurst };
+    const { eventRecordQps, eventBurst } = this.#deps.options;
+    return this.#clientOf({ perSecond: eventRecordQps || DEFAULT_EVENT_QPS, burst: eventBurst });
+  }
+
+  /** A client with a rate of its own. */
+  #clientOf(rate: Rate): ClusterClient {
+    const { clock, userAgent } = this.#deps;
     const { reachability } = this.client;
     return new ClusterClient({ credentials: this.credentials, clock, rate, userAgent, reachability });
   }

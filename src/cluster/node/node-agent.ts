@@ -18,6 +18,8 @@ import {
 
 export interface NodeAgentDeps {
   client: ClusterClient;
+  /** For the status and the Lease, without a limit: other requests that wait for their turn must not make the node seem dead. */
+  heartbeats: Pick<ClusterClient, "request">;
   clock: Clock;
   logger: Logger;
   nodeName: string;
@@ -58,7 +60,7 @@ export class NodeAgent {
   #isFailing = false;
 
   constructor(deps: NodeAgentDeps) {
-    const { client, clock, logger, nodeName, settings } = deps;
+    const { client, heartbeats, clock, logger, nodeName, settings } = deps;
     this.#deps = deps;
     this.#reflector = new Reflector<ApiNode>({
       client,
@@ -74,7 +76,7 @@ export class NodeAgent {
       },
     });
     this.#lease = new NodeLease({
-      client,
+      client: heartbeats,
       clock,
       logger,
       nodeName,
@@ -208,7 +210,7 @@ export class NodeAgent {
   }
 
   async #report(signal: AbortSignal): Promise<void> {
-    const { client, clock, logger, nodeName, settings } = this.#deps;
+    const { heartbeats, clock, logger, nodeName, settings } = this.#deps;
     try {
       const { status: next = {} } = (await this.#deps.readNode()) as ApiNode;
       // It was removed by hand: a kubelet that registers makes it again. Source: newer kubelets at their next start.
@@ -218,7 +220,7 @@ export class NodeAgent {
       const isOld = nowMs - this.#reportedAtMs >= settings.nodeStatusReportFrequencyMs;
       if (!isOld && !isStatusChanged(node?.status, this.#addressed(next, node))) return;
       const patch = computeNodeStatusPatch(node?.status, this.#addressed(next, node));
-      await client.request({
+      await heartbeats.request({
         method: "PATCH",
         path: `/api/v1/nodes/${nodeName}/status`,
         body: patch,

@@ -7,6 +7,7 @@ import { RecordingLogger } from "../../support/recording-logger.ts";
 
 const LONG_AGO = "2026-01-01T00:00:00Z";
 const NODES = "/api/v1/nodes";
+const LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n";
 const condition = (type: string, status: string, lastTransitionTime: string): NodeCondition => ({
   type,
   status,
@@ -31,18 +32,21 @@ afterEach(() => {
 function restarted() {
   const clock = new FakeClock();
   const api = new FakeApi(clock);
+  const heartbeats = new FakeApi(clock);
   const now = () => `${clock.now().toISOString().slice(0, 19)}Z`;
   const patches: { status: { conditions: NodeCondition[] } }[] = [];
   const events: string[] = [];
   let isReady = false;
   api.set(NODES, () => new Promise(() => {}));
   api.set(`${NODES}/n`, withReady("True", LONG_AGO));
-  api.set(`${NODES}/n/status`, ({ body }) => {
+  heartbeats.set(LEASE, { spec: {} });
+  heartbeats.set(`${NODES}/n/status`, ({ body }) => {
     patches.push(body as (typeof patches)[number]);
     return {};
   });
   const agent = new NodeAgent({
     client: Object.assign(api, { resetWatches: () => {} }) as never,
+    heartbeats,
     clock,
     logger: new RecordingLogger(),
     nodeName: "n",
@@ -67,7 +71,7 @@ function restarted() {
     isReady = true;
     agent.statusChanged();
   };
-  return { clock, patches, events, becomeReady };
+  return { clock, heartbeats, patches, events, becomeReady };
 }
 
 test("a restart does not make a Ready node NotReady while the engine is still being asked", async () => {
@@ -92,4 +96,10 @@ test("a node that does not become Ready after a restart is reported as such", as
   const { clock, patches } = restarted();
   await clock.advance(6_000);
   expect(patches.map(({ status }) => status.conditions.at(-1)!.status)).toEqual(["False"]);
+});
+
+test("the Lease and the status do not wait behind other requests", async () => {
+  const { clock, heartbeats } = restarted();
+  await clock.advance(6_000);
+  expect(new Set(heartbeats.requests.map(({ path }) => path))).toEqual(new Set([LEASE, `${NODES}/n/status`]));
 });
