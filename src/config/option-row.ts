@@ -73,7 +73,7 @@ export interface InapplicableRow extends RowBase {
   /** false for a boolean flag, which takes no separate value. */
   takesValue: boolean;
   why: string;
-  /** Values that describe the actual behaviour: no warning. */
+  /** Values that describe the actual behaviour, or are the kubelet's defaults, which dumped configurations spell out: no warning. */
   silent?: readonly string[];
 }
 

@@ -67,6 +67,10 @@ describe("real files parse", () => {
     });
   });
 
+  test("the defaults of 1.20, spelled out as /configz of a kubelet shows them, warn of nothing", () => {
+    expect(parseConfigFile(fixture("defaults-1.20.yaml"), "k.yaml")).toMatchObject({ errors: [], warnings: [] });
+  });
+
   test("the documentation's", () => {
     const { errors, warnings } = parseConfigFile(fixture("documentation.yaml"), "k.yaml");
     expect(errors).toEqual([]);

@@ -156,6 +156,6 @@ export const CLUSTER_ROWS = [
   ...inapplicable(
     "JSON is the only format that kubelet-ts uses with API servers",
     ["kube-api-content-type|contentType"],
-    ["application/json"],
+    ["application/json", "application/vnd.kubernetes.protobuf"],
   ),
 ];

@@ -168,6 +168,9 @@ export const ENGINE_ROWS = [
     ],
     [""],
   ),
+  ...inapplicable("plug-ins are asked for credentials: use --image-credential-provider-config", [
+    "azure-container-registry-config",
+  ]),
   ...inapplicable("there are no docker settings beyond --docker-endpoint", [
     "docker",
     "docker-exec-handler",

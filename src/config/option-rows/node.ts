@@ -180,7 +180,7 @@ export const NODE_ROWS = [
       "qos-reserved|qosReserved",
       "|memoryThrottlingFactor",
     ],
-    ["none", "None"],
+    ["none", "None", "10s", "container"],
   ),
   ...inapplicable("kubelet-ts leaves its own cgroup and those of the system alone", [
     "resource-container",

@@ -220,20 +220,27 @@ export const POD_ROWS = [
   ...inapplicable(DOCKER_NETWORK, [
     "network-plugin-dir",
     "network-plugin-mtu",
-    "hairpin-mode|hairpinMode",
     "pod-cidr|podCIDR",
     "non-masquerade-cidr",
     "configure-cbr0?",
     "experimental-flannel-overlay?",
-    "make-iptables-util-chains?|makeIPTablesUtilChains",
-    "iptables-masquerade-bit|iptablesMasqueradeBit",
-    "iptables-drop-bit|iptablesDropBit",
   ]),
+  ...inapplicable(
+    DOCKER_NETWORK,
+    [
+      "hairpin-mode|hairpinMode",
+      "make-iptables-util-chains?|makeIPTablesUtilChains",
+      "iptables-masquerade-bit|iptablesMasqueradeBit",
+      "iptables-drop-bit|iptablesDropBit",
+    ],
+    ["promiscuous-bridge", "true", "14", "15"],
+  ),
   ...inapplicable("Docker rotates the logs itself", ["|containerLogMaxWorkers", "|containerLogMonitorInterval"]),
-  ...inapplicable("kubelet-ts has no plug-ins for volumes", [
-    "volume-plugin-dir|volumePluginDir",
-    "experimental-mounter-path",
-  ]),
+  ...inapplicable(
+    "kubelet-ts has no plug-ins for volumes",
+    ["volume-plugin-dir|volumePluginDir", "experimental-mounter-path"],
+    ["/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"],
+  ),
   ...inapplicable("seccomp profiles are read from <root-dir>/seccomp", ["seccomp-profile-root"]),
   ...inapplicable("manifests are files of the administrator: every source may use the host's namespaces", [
     "host-network-sources",

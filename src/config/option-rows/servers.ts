@@ -49,7 +49,7 @@ export const SERVER_ROWS = [
     default: [],
     subject: "Servers",
     description:
-      "Metrics that /metrics/resource leaves out, e.g. container_start_time_seconds for a client that knows only those of 1.20.",
+      "Metrics that /metrics/resource leaves out. A client that knows only those of 1.20 needs container_start_time_seconds, node_swap_usage_bytes, pod_swap_usage_bytes and container_swap_usage_bytes out of the way.",
   }),
   option({
     flag: "read-only-port",
