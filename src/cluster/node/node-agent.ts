@@ -164,6 +164,7 @@ export class NodeAgent {
   async #createOrAdopt(signal: AbortSignal): Promise<void> {
     const { client, settings, nodeName } = this.#deps;
     const node = (await this.#deps.readNode()) as ApiNode;
+    let refusal: unknown;
     if (settings.registerNode) {
       try {
         const body = toNewNode(node, settings);
@@ -176,10 +177,14 @@ export class NodeAgent {
       } catch (error) {
         // A quota or an authorizer may forbid to create what exists. Source: the kubelet's tryRegisterWithAPIServer.
         if (!isConflict(error) && !(error instanceof ApiStatusError && error.code === 403)) throw error;
+        refusal = error;
       }
     }
     const path = `/api/v1/nodes/${nodeName}`;
-    const existing = await client.request<ApiNode>({ path, signal });
+    const existing = await client.request<ApiNode>({ path, signal }).catch((error: unknown) => {
+      // Why it cannot be created tells more than that it does not exist.
+      throw refusal !== undefined && isNotFound(error) ? refusal : error;
+    });
     this.#uid = existing.metadata.uid;
     this.#found = existing;
     const patch = settings.registerNode ? computeAdoption(existing, node, settings) : undefined;

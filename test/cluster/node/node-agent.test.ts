@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
+import { ApiStatusError } from "../../../src/cluster/client/api-error.ts";
 import { NodeAgent } from "../../../src/cluster/node/node-agent.ts";
 import type { ApiNode, NodeCondition } from "../../../src/cluster/node/node-plan.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";
@@ -29,13 +30,14 @@ afterEach(() => {
 });
 
 /** An agent that starts again for a Node that is Ready; its list is answered never. */
-function restarted() {
+function restarted({ registerNode = false } = {}) {
   const clock = new FakeClock();
   const api = new FakeApi(clock);
   const heartbeats = new FakeApi(clock);
   const now = () => `${clock.now().toISOString().slice(0, 19)}Z`;
   const patches: { status: { conditions: NodeCondition[] } }[] = [];
   const events: string[] = [];
+  const logger = new RecordingLogger();
   let isReady = false;
   api.set(NODES, () => new Promise(() => {}));
   api.set(`${NODES}/n`, withReady("True", LONG_AGO));
@@ -48,7 +50,7 @@ function restarted() {
     client: Object.assign(api, { resetWatches: () => {} }) as never,
     heartbeats,
     clock,
-    logger: new RecordingLogger(),
+    logger,
     nodeName: "n",
     settings: {
       cloudProvider: "",
@@ -57,7 +59,7 @@ function restarted() {
       registerSchedulable: true,
       enableControllerAttachDetach: false,
       nodeTaints: [],
-      registerNode: false,
+      registerNode,
       nodeStatusUpdateFrequencyMs: 10_000,
       nodeStatusReportFrequencyMs: 300_000,
       nodeLeaseDurationSeconds: 40,
@@ -71,7 +73,7 @@ function restarted() {
     isReady = true;
     agent.statusChanged();
   };
-  return { clock, heartbeats, patches, events, becomeReady };
+  return { clock, api, logger, heartbeats, patches, events, becomeReady };
 }
 
 test("a restart does not make a Ready node NotReady while the engine is still being asked", async () => {
@@ -102,4 +104,17 @@ test("the Lease and the status do not wait behind other requests", async () => {
   const { clock, heartbeats } = restarted();
   await clock.advance(6_000);
   expect(new Set(heartbeats.requests.map(({ path }) => path))).toEqual(new Set([LEASE, `${NODES}/n/status`]));
+});
+
+test("a Node that may not be created as it is says why, not that it does not exist", async () => {
+  const { clock, api, logger } = restarted({ registerNode: true });
+  const refusal = "is not allowed to set the following labels: node-restriction.kubernetes.io/x";
+  api.set(NODES, () => {
+    throw new ApiStatusError(403, "Forbidden", refusal);
+  });
+  api.set(`${NODES}/n`, () => {
+    throw new ApiStatusError(404, "NotFound", "not found");
+  });
+  await clock.advance(1_000);
+  expect(logger.lines.join()).toContain(refusal);
 });
