@@ -6,6 +6,9 @@ import { parseImageUpdatePolicy } from "./image-update.ts";
 /** Prefix of the annotations of pods that have a meaning to kubelet-ts only. */
 export const ANNOTATION_PREFIX = "kubelet-ts.io/";
 
+/** Number of a Deployment's rollout: on the Deployment that of its present template, on a ReplicaSet its own. */
+export const REVISION_ANNOTATION = "deployment.kubernetes.io/revision";
+
 /** The Docker network of the pod. In a user-defined network other pods reach the pod by its name. */
 export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
 /** A fixed IPv4 or IPv6 address in that network. */

@@ -2,6 +2,7 @@ import type { Finding } from "../model/finding.ts";
 import { encryptionOf } from "../text/age-text.ts";
 import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
 import { FieldPath } from "./field-path.ts";
+import { describeUnit } from "./foreign-documents.ts";
 import { describeTemplate } from "./foreign-formats.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
@@ -14,6 +15,10 @@ import { readObject } from "./read-object.ts";
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
   if (encryptionOf(bytes)) return refuseManifest(options, ENCRYPTED);
   const stream = parseStream(bytes);
+  const unit = stream.documents.some(({ kind }) => kind === "error")
+    ? describeUnit((pattern) => stream.lines.matches(pattern))
+    : undefined;
+  if (unit !== undefined) return refuseManifest(options, unit);
   const result = emptyResult();
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
   const budget = { findings: MAX_FINDINGS_PER_FILE };

@@ -9,6 +9,7 @@ import { addFieldHomes } from "./decode/field-home.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
+import { describeForeignList, describePatch, describeUnknownObject } from "./foreign-documents.ts";
 import { convertContainerDeclaration, describeForeignFormat } from "./foreign-formats.ts";
 import { directoryOf, resolveHostPaths } from "./host-paths.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
@@ -41,7 +42,10 @@ export function readObject(
 ): void {
   const reading = new ObjectReading(root, path, context);
   if (node.kind !== "map") {
-    const message = `a manifest is an object with apiVersion, kind, metadata and spec (found ${node.kind === "list" ? "a list, as in an Ansible playbook" : `a ${node.kind}`})`;
+    const message =
+      node.kind === "list"
+        ? describeForeignList(node)
+        : `a manifest is an object with apiVersion, kind, metadata and spec (found a ${node.kind})`;
     reading.add("invalid", "error", path, message);
     reading.finish();
     return;
@@ -86,7 +90,7 @@ function readType(
   if (isTypedItem) {
     return { kind: defaultKind, apiVersion: isObjectKind(defaultKind) ? versionsOf(defaultKind)[0] : "v1" };
   }
-  const foreign = describeForeignFormat(node);
+  const foreign = describeForeignFormat(node) ?? describeUnknownObject(node);
   if (foreign) {
     reading.add("unsupported", "error", path, foreign);
     reading.valid = false;
@@ -110,6 +114,10 @@ function readType(
       `${kind} is not of ${version} in Kubernetes: it is read as ${current}`,
     );
     return { kind, apiVersion: current };
+  }
+  if (reading.acceptsPodman && CORE_KINDS.includes(kind) && SERVED_VERSIONS.has(version)) {
+    reading.addDeviation(path.child("apiVersion"), `${kind} is not of ${version} in Kubernetes: it is read as v1`);
+    return { kind, apiVersion: "v1" };
   }
   refuseType(kind, version, reading);
   return undefined;
@@ -223,6 +231,8 @@ function readPod(node: MapNode, reading: ObjectReading): void {
 
 function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
+  const patch = reading.acceptsPodman ? describePatch(kind, node) : undefined;
+  if (patch !== undefined) return reading.add("invalid", "error", reading.path, patch);
   const allowPrivileged = options.allowPrivileged ?? true;
   const { desired, issues, errors, notes, miscased } = readWorkload(kind, apiVersion, node, reading.path, {
     allowPrivileged,

@@ -266,12 +266,19 @@ function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): Rejection | undefi
   return undefined;
 }
 
-/** The next step where a nodeSelector asks for labels that the node does not have. */
+const labelsFlag = (labels: readonly [string, string][]): string =>
+  `--node-labels=${labels.map(([key, value]) => `${key}=${value}`).join(",")}`;
+
+/** The next step where a nodeSelector or a node affinity asks for labels that the node does not have. */
 function describeMissingLabels({ spec }: Pod, labels: Readonly<Record<string, string>>): string {
   const missing = Object.entries(spec.nodeSelector ?? {}).filter(([key, value]) => labels[key] !== value);
-  if (missing.length === 0) return "";
-  const flag = `--node-labels=${missing.map(([key, value]) => `${key}=${value}`).join(",")}`;
-  return `; ${flag} gives the node what the nodeSelector asks for`;
+  if (missing.length > 0) return `; ${labelsFlag(missing)} gives the node what the nodeSelector asks for`;
+  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  const asked = (terms[0]?.matchExpressions ?? []).filter(({ operator }) => operator === "In");
+  const lacking = asked.filter(({ key, values = [] }) => !values.includes(labels[key] ?? ""));
+  if (lacking.length === 0) return "";
+  const flag = labelsFlag(lacking.map(({ key, values = [] }) => [key, values[0] ?? ""]));
+  return `; ${flag} gives the node what the node affinity asks for`;
 }
 
 /** The text of a URL is often meant for many machines, among which labels choose. */

@@ -61,7 +61,9 @@ export function parseCronSchedule(text: string, timeZone?: string): CronSchedule
     return { problem: `must be five fields, @every 1h, or one of ${Object.keys(MACROS).join(", ")}` };
   const parts = pattern.split(/\s+/);
   if (parts.length !== 5)
-    return { problem: `must have five fields: minute hour day month weekday (found ${parts.length})` };
+    return {
+      problem: `must have five fields: minute hour day month weekday (found ${parts.length}${parts.length === 6 ? "; leave out the seconds" : ""})`,
+    };
   const fields: string[] = [];
   for (const [index, part] of parts.entries()) {
     const field = expandField(part, FIELDS[index]!);

@@ -19,6 +19,27 @@ export function nearestName(written: string, candidates: Iterable<string>): stri
   return best;
 }
 
+/**
+ * The only candidate that ends with the same words as a name in camel case: `strategy` means `updateStrategy`, `fsNonRoot`
+ * means `runAsNonRoot`. Undefined when there are none or several.
+ * @param least words that must be the same; without it one of a name with one word, two of a longer one
+ */
+export function nearestByWords(written: string, candidates: Iterable<string>, least?: number): string | undefined {
+  if (written.length > 64) return undefined;
+  const words = wordsOf(written);
+  const count = least ?? Math.min(words.length, 2);
+  if (words.length < count) return undefined;
+  const end = words.slice(-count).join(" ");
+  const found = [...candidates].filter((candidate) => wordsOf(candidate).slice(-count).join(" ") === end);
+  return found.length === 1 ? found[0] : undefined;
+}
+
+const wordsOf = (name: string): string[] =>
+  name
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[ _-]+/);
+
 /** Optimal string alignment distance, at most `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   let beforeLast: number[] = [];

@@ -2,6 +2,7 @@ import type { ObjectMeta } from "../api/meta.ts";
 import type { PodStatus } from "../api/pod-status.ts";
 import type { PodTemplateSpec } from "../api/workload.ts";
 import { hex32 } from "../text/canonical-json.ts";
+import { inheritedAnnotations, withFormerRevision } from "./revision-annotations.ts";
 import {
   computeTemplateHash,
   isSameTemplate,
@@ -147,6 +148,7 @@ export class Draft {
       maxReplicas: 0,
       made: 0,
     };
+    this.inheritAnnotations(revision);
     this.record.revisions[hash] = revision;
     return revision;
   }
@@ -155,8 +157,17 @@ export class Draft {
   takeUpRevision(template: PodTemplateSpec, named: "by-hash" | "as-owner"): RevisionRecord {
     const found = this.findRevision(template) ?? this.addRevision(template, named);
     const newest = this.revisions().at(-1);
-    if (newest && newest !== found) found.revision = newest.revision + 1;
+    if (newest && newest !== found) {
+      found.former = withFormerRevision(found);
+      found.revision = newest.revision + 1;
+    }
     return found;
+  }
+
+  /** Copies the present annotations of the workload to a revision; what it has besides stays, as upstream. */
+  inheritAnnotations(revision: RevisionRecord): void {
+    const inherited = inheritedAnnotations(this.#meta.annotations);
+    if (Object.keys(inherited).length > 0) revision.annotations = { ...revision.annotations, ...inherited };
   }
 
   /** Forgets the oldest revisions that no pod has, beyond `limit`. */

@@ -36,7 +36,9 @@ export function reconcileDeployment(
   for (const revision of draft.revisions()) draft.fitPods(revision);
   const rollout = new Rollout(draft, deployment.spec);
   for (let step = 0; step < MAX_STEPS && rollout.step(); step++);
-  return { draft, counts: rollout.counts(), current: rollout.current };
+  const { current } = rollout;
+  if (current) draft.inheritAnnotations(current);
+  return { draft, counts: rollout.counts(), current };
 }
 
 class Rollout {

@@ -1,3 +1,4 @@
+import { REVISION_ANNOTATION } from "../api/annotations.ts";
 import type { ObjectMeta } from "../api/meta.ts";
 import type { Clock } from "../model/clock.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../model/desired-object.ts";
@@ -180,6 +181,13 @@ export class WorkloadManager {
       return { apiVersion: "batch/v1", kind: "Job", namespace, name, uid };
     };
     return computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation, jobOf });
+  }
+
+  /** Annotations that the controller writes on a workload; undefined where it writes none. */
+  annotationsOf(kind: string, { metadata }: { metadata: ObjectMeta }): Record<string, string> | undefined {
+    const record = this.#records.entry(objectKey(kind, metadata))?.record;
+    const current = record?.revisions[record.updateRevision ?? ""];
+    return kind === "Deployment" && current ? { [REVISION_ANNOTATION]: String(current.revision) } : undefined;
   }
 
   /** Publishes the state again: settings that pods depend on have changed. */

@@ -106,6 +106,10 @@ export interface RevisionRecord {
   maxReplicas: number;
   /** Pods made so far: the next one's name and uid are derived from it. */
   made: number;
+  /** Annotations of the workload that the revision inherited. */
+  annotations?: Record<string, string>;
+  /** Numbers it had before it became the newest revision again, oldest first. */
+  former?: number[];
   /** Pods that a StatefulSet has created so far, by ordinal. */
   incarnations?: Record<number, number>;
 }

@@ -2,6 +2,7 @@ import type { DesiredObject } from "../model/desired-object.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
 import { hex32 } from "../text/canonical-json.ts";
 import type { PodFacts } from "./controller.ts";
+import { replicaSetAnnotations } from "./revision-annotations.ts";
 import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** Inputs of a status. */
@@ -10,8 +11,6 @@ export interface WorkloadState {
   record: WorkloadRecord;
   pod: (uid: string) => PodFacts;
 }
-
-const REVISION = "deployment.kubernetes.io/revision";
 
 /**
  * Objects that a controller derives from a workload: the ReplicaSets of a Deployment, the revisions of a StatefulSet or
@@ -48,7 +47,7 @@ function toReplicaSet({ desired, record, pod }: WorkloadState, revision: Revisio
       uid: revision.uid,
       creationTimestamp: revision.createdAt,
       labels,
-      annotations: { [REVISION]: String(revision.revision) },
+      annotations: replicaSetAnnotations(revision),
       ownerReferences: [
         {
           apiVersion: "apps/v1",
@@ -72,7 +71,7 @@ function toReplicaSet({ desired, record, pod }: WorkloadState, revision: Revisio
 /** The object that `kubectl rollout history` and `undo` read. Source: `history.NewControllerRevision`; the data is a patch. */
 function toControllerRevision({ desired, record }: WorkloadState, revision: RevisionRecord): WorkloadObject {
   const { name = "", namespace } = desired.object.metadata;
-  const { template, hash } = revision;
+  const { template, hash, annotations = {} } = revision;
   return {
     apiVersion: "apps/v1",
     kind: "ControllerRevision",
@@ -82,6 +81,7 @@ function toControllerRevision({ desired, record }: WorkloadState, revision: Revi
       uid: objectUidOf(record.uid, hash),
       creationTimestamp: revision.createdAt,
       labels: { ...template.metadata.labels, "controller-revision-hash": hash },
+      ...(Object.keys(annotations).length > 0 && { annotations }),
       ownerReferences: [
         {
           apiVersion: "apps/v1",

@@ -33,7 +33,8 @@ class JsonParser {
     const root = this.#value();
     this.#skipSpace();
     if (this.#position < this.#text.length) {
-      const more = "unexpected text after the end of the JSON value (a file that begins with { is JSON, not YAML)";
+      const more =
+        'unexpected text after the end of the JSON value: a file that begins with { is one JSON value; put several objects into {"apiVersion": "v1", "kind": "List", "items": []}';
       throw new TextError(more, this.#position);
     }
     return root;

@@ -212,3 +212,73 @@ test("the container of a GCE container declaration needs no name", () => {
   expect(pods[0]!.pod.metadata.name).toBe("container-n");
   expect(pods[0]!.pod.spec.containers).toMatchObject([{ name: "container" }]);
 });
+
+describe("a list in place of a manifest is named as what it is", () => {
+  test.each([
+    ["a playbook", "- hosts: all\n  tasks: []\n", "Ansible playbook"],
+    ["its tasks", "- name: x\n  ansible.builtin.copy: {src: a}\n", "Ansible playbook"],
+    ["a JSON patch", "- op: replace\n  path: /spec/replicas\n  value: 2\n", "JSON patch of a Kustomization"],
+    ["objects", "- {apiVersion: v1, kind: Pod}\n- {apiVersion: v1, kind: Pod}\n", 'lines "---"'],
+    ["anything else", "- a\n- b\n", "found a list"],
+  ])("%s", (_, text, next) => {
+    expect(read(text).findings).toMatchObject([{ severity: "error", message: expect.stringContaining(next) }]);
+  });
+});
+
+describe("a patch of a Kustomization", () => {
+  test.each(["spec: {replicas: 3}", "spec: {template: {spec: {containers: [{name: a, env: []}]}}}"])("%s", (spec) => {
+    const text = `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n${spec}\n`;
+    expect(read(text).findings).toMatchObject([
+      { severity: "error", message: expect.stringContaining("kustomize build") },
+    ]);
+    // Kubernetes' verdict names the fields.
+    expect(read(text, "strict").findings[0]!.field).toStartWith("spec.");
+  });
+
+  test("a workload that only lacks the selector is read with that of its labels, as podman reads it", () => {
+    const workload = (labels: string) =>
+      `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {${labels}spec: {containers: [{name: a, image: "b:1"}]}}}\n`;
+    for (const [labels, want] of [
+      ["metadata: {labels: {tier: front}}, ", { tier: "front" }],
+      ["", { app: "web" }],
+    ] as const) {
+      const { objects, findings } = read(workload(labels));
+      expect(findings).toMatchObject([{ severity: "warning", message: expect.stringContaining("has no selector") }]);
+      const spec = objects[0]!.object.spec as { selector: object; template: { metadata: object } };
+      expect(spec).toMatchObject({ selector: { matchLabels: want }, template: { metadata: { labels: want } } });
+    }
+    expect(read(workload(""), "strict").objects).toEqual([]);
+  });
+});
+
+describe("placeholders that nothing replaced", () => {
+  test.each([
+    ["image: b:1", "metadata:\n  name: {{ app }}", "(Ansible"],
+    ["image: {{ image }}", "metadata: {name: a}", "(Ansible"],
+    ["image: '{{ image }}'", "metadata: {name: a}", "render the template first"],
+    ["image: $IMAGE", "metadata: {name: a}", "envsubst"],
+    ["image: b:1", "metadata: {name: $APP}", "envsubst"],
+    ["image: b:1", "metadata: {name: <your-app>}", "replace the placeholder"],
+  ])("%s, %s", (image, metadata, next) => {
+    const text = `apiVersion: v1\nkind: Pod\n${metadata}\nspec:\n  containers:\n  - name: c\n    ${image}\n`;
+    expect(
+      read(text)
+        .findings.map(({ message }) => message)
+        .join("\n"),
+    ).toContain(next);
+  });
+});
+
+test.each([
+  ["a unit of systemd", "[Unit]\nDescription=x\n\n[Container]\nImage=y\n", "unit of systemd"],
+  ["values of a Helm chart", "image: {tag: 1}\nports: []\n", "helm template NAME CHART --values FILE"],
+  ["containers without a pod", "version: v1beta1\ncontainers: [{name: a, image: b}]\n", 'under "spec"'],
+])("%s is no manifest", (_, text, next) => {
+  expect(read(text).findings[0]).toMatchObject({ severity: "error", message: expect.stringContaining(next) });
+});
+
+test("a Pod of apps/v1 is read, as podman reads it", () => {
+  const text = POD.replace("apiVersion: v1", "apiVersion: apps/v1");
+  expect(read(text).pods).toHaveLength(1);
+  expect(read(text, "strict").pods).toEqual([]);
+});

@@ -60,7 +60,7 @@ const MISTAKES: { mistake: string; text: string; field: string; says: string }[]
     mistake: "env as a map",
     text: container("    env:\n      ⟦KEY: value\n"),
     field: "spec.containers[0].env",
-    says: 'begin each item with "- "',
+    says: 'write each as "- name: NAME"',
   },
   {
     mistake: "a memory limit with a wrong suffix",

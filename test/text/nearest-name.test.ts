@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { nearestName } from "../../src/text/nearest-name.ts";
+import { nearestByWords, nearestName } from "../../src/text/nearest-name.ts";
 
 const NAMES = ["manifest-url", "max-pods", "root-dir", "v", "config", "config-dir", "port"];
 
@@ -17,4 +17,13 @@ test.each([
   ["x", undefined],
 ] as const)("%p means %p", (written, want) => {
   expect(nearestName(written, NAMES)).toBe(want as string);
+});
+
+test.each([
+  ["fsNonRoot", ["runAsNonRoot", "runAsUser", "fsGroup"], "runAsNonRoot"],
+  ["strategy", ["updateStrategy", "replicas"], "updateStrategy"],
+  ["name", ["nodeName", "hostName"], undefined],
+  ["fsNonRoot", ["runAsRoot"], undefined],
+] as const)("%p ends with the words of one of %p", (written, candidates, want) => {
+  expect(nearestByWords(written, candidates)).toBe(want as string);
 });

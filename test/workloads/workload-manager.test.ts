@@ -184,6 +184,45 @@ test("the API sees the ReplicaSet of a Deployment", async () => {
   ]);
 });
 
+test("a Deployment and its ReplicaSets have the annotations of upstream's controller", () => {
+  const { manager } = aManager();
+  const version = (image: string, annotations: object) => ({
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "web", annotations },
+    spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: podTemplate(image) },
+  });
+  const web = { metadata: { name: "web", namespace: "default" } };
+  const apply = (image: string, annotations: object) => manager.setDesired(state(version(image, annotations)), true);
+  apply("busybox:1", {
+    "kubernetes.io/change-cause": "first",
+    "kubectl.kubernetes.io/last-applied-configuration": "x",
+  });
+  expect(manager.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "1" });
+  apply("busybox:2", { "kubernetes.io/change-cause": "second" });
+  expect(manager.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "2" });
+  // An undo, as kubectl does it: with the annotations of the ReplicaSet.
+  apply("busybox:1", { "kubernetes.io/change-cause": "first" });
+  expect(manager.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "3" });
+  const annotations = manager.derivedObjects().map((it) => it.metadata.annotations);
+  expect(annotations).toEqual([
+    {
+      "kubernetes.io/change-cause": "first",
+      "deployment.kubernetes.io/desired-replicas": "2",
+      "deployment.kubernetes.io/max-replicas": "3",
+      "deployment.kubernetes.io/revision": "3",
+      "deployment.kubernetes.io/revision-history": "1",
+    },
+    {
+      "kubernetes.io/change-cause": "second",
+      "deployment.kubernetes.io/desired-replicas": "2",
+      "deployment.kubernetes.io/max-replicas": "3",
+      "deployment.kubernetes.io/revision": "2",
+    },
+  ]);
+  expect(manager.annotationsOf("ReplicaSet", web)).toBeUndefined();
+});
+
 describe("a Deployment deleted with --cascade=orphan", () => {
   const replicaSetOf = ({ manager }: ReturnType<typeof aManager>) => {
     const [derived] = manager.derivedObjects();

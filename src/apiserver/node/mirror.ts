@@ -39,6 +39,8 @@ export interface NodeView {
   identityOf(kind: string, metadata: ObjectMeta): { uid: string; creationTimestamp?: string };
   /** `status` of a workload; undefined where nothing is known of it. */
   workloadStatus(kind: string, object: ApiObject): object | undefined;
+  /** Annotations that the controller of a workload writes on it. */
+  workloadAnnotations(kind: string, object: ApiObject): Record<string, string> | undefined;
   events(): { revision: number; items: readonly CoreEvent[] };
   /** The node as it is now. */
   node(): Promise<object>;
@@ -282,8 +284,13 @@ export class NodeMirror {
     const { store, view } = this.#deps;
     const resource = resourceId({ group, plural });
     for (const object of store.list(resource)) {
+      const { metadata } = object;
       const status = view.workloadStatus(kind, object);
-      if (status && !Bun.deepEquals(status, object.status)) store.put(resource, { ...object, status });
+      const written = view.workloadAnnotations(kind, object);
+      const annotations = { ...metadata.annotations, ...written };
+      if (written && !Bun.deepEquals(annotations, metadata.annotations))
+        store.put(resource, { ...object, metadata: { ...metadata, annotations }, ...(status && { status }) });
+      else if (status && !Bun.deepEquals(status, object.status)) store.put(resource, { ...object, status });
     }
   }
 

@@ -1,3 +1,4 @@
+import { REVISION_ANNOTATION } from "../../api/annotations.ts";
 import type { ConfigMap } from "../../api/config-map.ts";
 import type { Secret } from "../../api/secret.ts";
 import type { DesiredObject } from "../../model/desired-object.ts";
@@ -97,7 +98,9 @@ export class SubmittedSet {
 /** An object as a user would write it, without fields of the server. */
 function toManifest(object: ApiObject): Uint8Array {
   const { status: _status, metadata, ...rest } = withoutEphemeralContainers(object);
-  const { managedFields: _fields, resourceVersion: _version, generation: _generation, ...written } = metadata;
+  const { managedFields: _fields, resourceVersion: _version, generation: _generation, annotations, ...own } = metadata;
+  const { [REVISION_ANNOTATION]: _revision, ...others } = annotations ?? {};
+  const written = { ...own, ...(Object.keys(others).length > 0 && { annotations: others }) };
   return Buffer.from(JSON.stringify({ ...rest, metadata: written }));
 }
 

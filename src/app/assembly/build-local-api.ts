@@ -109,6 +109,7 @@ export async function startLocalApi(
       identityOf: (kind, metadata) => parts.workloads.identityOf(kind, metadata),
       workloadStatus: (kind, object) =>
         parts.workloads.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
+      workloadAnnotations: (kind, object) => parts.workloads.annotationsOf(kind, object as { metadata: ObjectMeta }),
       events: () => view.events(),
       node: () => servers.node(),
       setUnschedulable: (isUnschedulable) => {

@@ -1,6 +1,7 @@
-import { nearestName } from "../../text/nearest-name.ts";
+import { nearestByWords, nearestName } from "../../text/nearest-name.ts";
 import type { MapEntry, MapNode, SourceNode } from "../../yaml/source-node.ts";
 import type { FieldPath } from "../field-path.ts";
+import { describePlaceholder } from "../placeholders.ts";
 import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
 import type { Field, ObjectShape, ScalarShape, Shape } from "./shape.ts";
 
@@ -18,6 +19,8 @@ export interface DecodeIssue {
   discreet: string;
   /** The field with the nearest name, of an unknown field. */
   nearest?: string;
+  /** The message of an unknown field names the field that has its meaning. */
+  isForeign?: true;
   /** The unknown field is `false`. */
   isFalse?: true;
   /** The unknown field asks for something that is so without it. */
@@ -144,7 +147,7 @@ const KIND_NAMES: Readonly<Record<SourceNode["kind"], string>> = {
 };
 
 function mismatch(expected: string, node: SourceNode, path: FieldPath): DecodeIssue {
-  const advice = adviceFor(expected, node);
+  const advice = adviceFor(expected, node, String(path.steps().at(-1)));
   return {
     kind: "type",
     path,
@@ -185,15 +188,37 @@ function quoted(expected: string, node: SourceNode): string {
   return `, "${shorten(node.source)}"`;
 }
 
-function adviceFor(expected: string, node: SourceNode): string {
+function adviceFor(expected: string, node: SourceNode, field: string): string {
   const isText = node.kind === "string";
   if (expected === "a string" && (node.kind === "number" || node.kind === "bool")) return ": put it in quotes";
   if (isText && expected.includes("number") && /^-?\d+$/.test(node.value)) return ": remove the quotes";
-  if (isText && /\$\{?\w/.test(node.value)) return ": variables are not replaced here, run `envsubst < FILE` first";
+  const placeholder = isText ? describePlaceholder(node.value) : "";
+  if (placeholder !== "") return placeholder;
   const isWord = isText && /^(?:true|false|yes|no|on|off)$/i.test(node.value);
   if (isWord && expected === "true or false") return ": remove the quotes";
-  if (expected === "a list") return node.kind === "map" ? ': begin each item with "- "' : ": put it in brackets, [ ]";
+  if (expected === "a list") return adviceForList(node, field);
+  if (expected === "a map" && node.kind === "list") return ': write "KEY: VALUE" lines, without "- "';
+  if (expected === "base64") return ": encode it, or write the text under stringData (of a ConfigMap: data)";
+  if (isText && expected.startsWith("a quantity")) return adviceForQuantity(node.value);
   return "";
+}
+
+function adviceForList(node: SourceNode, field: string): string {
+  if (node.kind === "map")
+    return field === "env" ? ': write each as "- name: NAME" with "value: VALUE"' : ': begin each item with "- "';
+  const isCommand = field === "command" || field === "args";
+  if (isCommand && node.kind === "string" && node.value.trim().includes(" ")) {
+    return `: write ["sh", "-c", ${JSON.stringify(shorten(node.value))}], or one item per argument`;
+  }
+  return ": put it in brackets, [ ]";
+}
+
+/** `512mb` and `1 GiB` as other programs write them. */
+function adviceForQuantity(text: string): string {
+  const [, amount, unit, binary] = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b?$/i.exec(text.trim()) ?? [];
+  if (amount === undefined || unit === undefined) return "";
+  const letter = unit.toLowerCase() === "k" && binary === "" ? "k" : unit.toUpperCase();
+  return `: write ${amount}${letter}${binary === "" ? "" : "i"}`;
 }
 
 const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
@@ -201,11 +226,16 @@ const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` 
 /** Unknown fields of an object for which a similar name is searched: the search is slow. */
 const MAX_HINTS = 20;
 
+const nearestField = (key: string, { names }: ObjectShape): string | undefined =>
+  nearestName(key, names.keys()) ?? nearestByWords(key, names.keys());
+
 function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): void {
   for (const [key, entry] of node.entries) {
     if (shape.names.has(key)) continue;
-    const nearest = issues.length < MAX_HINTS ? nearestName(key, shape.names.keys()) : undefined;
-    const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+    const isSearched = issues.length < MAX_HINTS;
+    const foreign = isSearched ? describeForeignField(key, path, shape) : undefined;
+    const nearest = isSearched && foreign === undefined ? nearestField(key, shape) : undefined;
+    const hint = foreign ?? (nearest === undefined ? "" : `; did you mean "${nearest}"?`);
     const message = `there is no field "${shorten(key)}" here${hint}`;
     const isFalse = entry.value.kind === "bool" && !entry.value.value;
     issues.push({
@@ -215,7 +245,38 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
       message,
       discreet: message,
       ...(nearest !== undefined && { nearest }),
+      ...(foreign !== undefined && { isForeign: true }),
       ...(isFalse && { isFalse }),
     });
   }
+}
+
+/** Names of container fields in Compose files, and the place Kubernetes has them in. */
+const CONTAINER_FIELDS: Readonly<Record<string, string>> = {
+  cap_add: "securityContext.capabilities.add",
+  cap_drop: "securityContext.capabilities.drop",
+  container_name: "name",
+  cpus: "resources.limits.cpu",
+  depends_on: "the annotation kubelet-ts.io/depends-on of the pod",
+  deploy: "resources, and replicas of a Deployment",
+  devices: "a hostPath volume of type CharDevice",
+  entrypoint: "command, where args is what Docker calls command",
+  environment: 'env, a list of "- name: NAME" with "value: VALUE"',
+  expose: "ports",
+  healthcheck: "livenessProbe",
+  mem_limit: "resources.limits.memory",
+  network_mode: "hostNetwork of the pod",
+  restart: "restartPolicy of the pod",
+  user: "securityContext.runAsUser",
+  volumes: 'volumeMounts, a list of "- name: VOLUME" with "mountPath: PATH"',
+};
+
+/**
+ * Says which field has the meaning of a field of another format; undefined for other fields.
+ * @param path of the object that has the field
+ */
+function describeForeignField(name: string, path: FieldPath, { names }: ObjectShape): string | undefined {
+  const isContainer = typeof path.steps().at(-1) === "number" && names.has("image") && names.has("command");
+  const field = isContainer && Object.hasOwn(CONTAINER_FIELDS, name) ? CONTAINER_FIELDS[name] : undefined;
+  return field === undefined ? undefined : `; Kubernetes has ${field}`;
 }

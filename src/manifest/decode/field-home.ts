@@ -1,3 +1,4 @@
+import { nearestByWords } from "../../text/nearest-name.ts";
 import type { DecodeIssue } from "./decode.ts";
 import type { ObjectShape, Shape } from "./shape.ts";
 
@@ -27,10 +28,15 @@ const FALSE_BY_DEFAULT: ReadonlySet<string> = new Set([
  */
 export function addFieldHomes(issues: readonly DecodeIssue[], root: ObjectShape, decoded: object): void {
   for (const issue of issues.slice(0, MAX_HOMES)) {
-    if (issue.kind !== "unknown" || issue.nearest !== undefined) continue;
+    if (issue.kind !== "unknown" || issue.nearest !== undefined || issue.isForeign) continue;
     const name = String(issue.path.steps().at(-1));
     const home = findFieldHome(name, root);
-    if (home === undefined) continue;
+    if (home === undefined) {
+      const similar = findSimilarField(name, root);
+      if (similar !== undefined) issue.message += `; did you mean "${similar.name}" of ${similar.home}?`;
+      issue.discreet = issue.message;
+      continue;
+    }
     issue.message += `; it belongs to ${home}`;
     if (issue.isFalse && FALSE_BY_DEFAULT.has(name) && !JSON.stringify(decoded).includes(`"${name}":true`)) {
       issue.isNeedless = true;
@@ -65,6 +71,25 @@ export function findFieldHome(name: string, root: ObjectShape): string | undefin
     level = next;
   }
   return undefined;
+}
+
+/** The only field anywhere that ends with the same two words or more; undefined when there are none or several. */
+function findSimilarField(name: string, root: ObjectShape): { name: string; home: string } | undefined {
+  const names = new Set<string>();
+  const seen = new Set<ObjectShape>();
+  const open = [root];
+  for (let shape = open.pop(); shape; shape = open.pop()) {
+    if (seen.has(shape)) continue;
+    seen.add(shape);
+    for (const field of shape.fields) {
+      names.add(field.name);
+      const inner = objectOf(field.shape);
+      if (inner) open.push(inner.shape);
+    }
+  }
+  const similar = nearestByWords(name, names, 2);
+  const home = similar === undefined ? undefined : findFieldHome(similar, root);
+  return similar === undefined || home === undefined ? undefined : { name: similar, home };
 }
 
 function objectOf(shape: Shape): { shape: ObjectShape; suffix: string } | undefined {

@@ -1,4 +1,5 @@
 import type { FieldPath } from "../field-path.ts";
+import { describePlaceholder } from "../placeholders.ts";
 
 /** Upstream's error types. */
 export type FieldErrorType =
@@ -41,7 +42,7 @@ export class FieldErrors {
   }
 
   invalid(path: FieldPath, value: unknown, detail: string, place?: Place): void {
-    this.#add(path, "FieldValueInvalid", `${detail} (found ${show(value)})`, place);
+    this.#add(path, "FieldValueInvalid", `${detail} (found ${show(value)})${describePlaceholder(value)}`, place);
   }
 
   /** {@link invalid} for every message of a format check. */

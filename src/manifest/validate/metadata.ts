@@ -14,6 +14,12 @@ const MAX_ANNOTATION_BYTES = 256 * 1024;
 const STANDARD_FINALIZERS = ["kubernetes", "orphan", "foregroundDeletion"];
 const MAX_FIELD_MANAGER_BYTES = 128;
 
+const NAME_REQUIRED = 'is required: write "name: NAME" under metadata';
+
+/** The name as the author wrote it. */
+const withoutSuffix = (name: string, suffix = ""): string =>
+  suffix !== "" && name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
+
 /**
  * Validates metadata of a namespaced object whose name is a DNS subdomain. The name of a pod already has its node suffix.
  * Source: apimachinery `pkg/api/validation`.
@@ -24,10 +30,12 @@ export function validateMetadata(metadata: ObjectMeta, path: FieldPath, errors: 
     const prefix = metadata.generateName;
     errors.invalidAll(path.child("generateName"), prefix, checkDnsSubdomainPrefix(prefix));
   }
-  if (metadata.name === undefined) errors.required(path.child("name"), "is required");
+  const { name } = metadata;
+  const namePath = path.child("name");
+  if (name === undefined) errors.required(namePath, NAME_REQUIRED);
   // Upstream reports the bare suffix as a malformed name; the message says that the name is missing.
-  else if (metadata.name === nameless) errors.invalid(path.child("name"), "", "is required");
-  else errors.invalidAll(path.child("name"), metadata.name, checkDnsSubdomain(metadata.name));
+  else if (name === nameless) errors.invalid(namePath, "", NAME_REQUIRED);
+  else errors.invalidAll(namePath, withoutSuffix(name, nameless), checkDnsSubdomain(name));
   const namespace = metadata.namespace ?? "";
   errors.invalidAll(path.child("namespace"), namespace, checkDnsLabel(namespace));
   const generation = metadata.generation ?? 0;

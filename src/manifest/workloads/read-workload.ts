@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { CronJobSchema, JobSchema } from "../../api/job.ts";
 import type { ObjectMeta } from "../../api/meta.ts";
 import { PersistentVolumeSchema } from "../../api/persistent-volume.ts";
-import type { Pod } from "../../api/pod.ts";
+import type { LabelSelector, Pod } from "../../api/pod.ts";
 import { text } from "../../api/scalar.ts";
 import { ServiceSchema } from "../../api/service.ts";
 import {
@@ -158,11 +158,26 @@ function templateOf({ spec }: ObjectOfKind[ObjectKind], path: FieldPath): { pod:
   return "template" in spec ? { pod: spec.template as Pod, path: specPath.child("template") } : undefined;
 }
 
-function adaptObject(object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
+function adaptObject(kind: ObjectKind, object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
   const template = templateOf(object, path);
   if (!template) return [];
   const renamed = renameObject(object.metadata, path.child("metadata"));
-  return [...renamed, ...adaptPodmanPod(template.pod, template.path)];
+  return [...renamed, ...addSelector(kind, object, template.pod, path), ...adaptPodmanPod(template.pod, template.path)];
+}
+
+/** Kinds that require a selector. */
+const SELECTING_KINDS: ReadonlySet<ObjectKind> = new Set(["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"]);
+
+/** Podman does not read selectors. */
+function addSelector(kind: ObjectKind, object: ObjectOfKind[ObjectKind], pod: Pod, path: FieldPath): SupportNote[] {
+  const spec = object.spec as { selector?: LabelSelector };
+  if (!SELECTING_KINDS.has(kind) || spec.selector !== undefined) return [];
+  const { labels = {} } = pod.metadata;
+  if (Object.keys(labels).length === 0) pod.metadata.labels = { app: object.metadata.name ?? "" };
+  spec.selector = { matchLabels: { ...pod.metadata.labels } };
+  const label = Object.entries(spec.selector.matchLabels ?? {}).map(([name, value]) => `${name}: ${value}`);
+  const message = `has no selector, which Kubernetes requires: write selector: {matchLabels: {${label.join(", ")}}}, as it is read here`;
+  return [{ code: "ignored", path: path.child("spec"), message }];
 }
 
 /**
@@ -187,7 +202,7 @@ export function readWorkload(
   rules.applyDefaults(object, apiVersion);
   if (kind !== "PersistentVolume") (object.metadata as ObjectMeta).namespace ??= "default";
   // Before validation, which refuses the names.
-  const notes = acceptsPodman ? adaptObject(object, path) : [];
+  const notes = acceptsPodman ? adaptObject(kind, object, path) : [];
   const template = templateOf(object, path);
   if (template) notes.push(...resolveHostPaths(template.pod, template.path, directory));
   const desired = { kind, object } as TypedObject;
