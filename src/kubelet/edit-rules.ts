@@ -140,6 +140,10 @@ export const withPendingResize = (revision: PodRevision, { reason, message }: Pe
   extraConditions: [...(revision.extraConditions ?? []), { type: "PodResizePending", status: "True", reason, message }],
 });
 
+/** The condition of a revision that keeps its resources. */
+export const pendingResizeOf = (revision: PodRevision | undefined) =>
+  revision?.extraConditions?.find(({ type }) => type === "PodResizePending");
+
 const computeRunRevision = (pod: Pod, { sandbox, containers }: PodHashes): string =>
   digest([
     sandbox,

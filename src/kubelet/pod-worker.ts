@@ -12,7 +12,7 @@ import type { RolloutProgress } from "../plan/rollout.ts";
 import { messageOf } from "../text/error-message.ts";
 import type { Completion } from "./completion-store.ts";
 import { DependencyHold } from "./dependency-hold.ts";
-import type { PodRevision } from "./edit-rules.ts";
+import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
 import { PassScheduler } from "./pass-scheduler.ts";
 import { PodActionRunner, type PodActionRunnerDeps } from "./pod-action-runner.ts";
 import { PodBackgroundWork } from "./pod-background-work.ts";
@@ -141,6 +141,9 @@ export class PodWorker {
     const before = this.#revision;
     this.#revision = revision;
     if (before && before.qosClass !== revision.qosClass) this.#recordQosChange(before, revision);
+    const pending = pendingResizeOf(revision);
+    if (pending && pendingResizeOf(before)?.message !== pending.message)
+      this.#work.record("Warning", `Resize${pending.reason}`, pending.message ?? "");
     if (before === undefined) {
       const { clock, desiredSinceMs } = this.#deps;
       this.#timer.added(revision.pod.spec.containers.length, desiredSinceMs());

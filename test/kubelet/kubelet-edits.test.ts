@@ -64,6 +64,10 @@ describe("an edit", () => {
       expect.objectContaining({ type: "PodResizePending", status: "True", reason: "Infeasible", message }),
     );
     expect(status?.containerStatuses?.[0]?.resources).toEqual({ limits: { memory: "4096" } });
+    world.want(sized("8192"));
+    await world.clock.advance(100);
+    const told = world.recorder.events.filter((event) => event === `web-node1 ResizeInfeasible ${message}`);
+    expect(told).toHaveLength(1);
     world.resizes.clear();
     world.want(sized("8192"));
     await world.clock.advance(100);
