@@ -68,3 +68,10 @@ test("/configz has one static pod path, as clients decode it, and all of them be
     kubeletTs: { staticPodPaths: ["/etc/a", "/etc/b"], staticPodURLs: ["http://a/", "http://b/"] },
   });
 });
+
+test("no hard eviction threshold is told from the defaults", async () => {
+  const { options } = await resolveOptions(["--eviction-hard=memory.available<0%"], "/", "run", {});
+  expect(options.evictionHard).toEqual([]);
+  expect(toKubeletConfiguration(options).evictionHard).toEqual({ "memory.available": "0%" });
+  expect(toKubeletConfiguration(DEFAULT_KUBELET_OPTIONS).evictionHard).toHaveProperty(["imagefs.available"], "15%");
+});

@@ -60,6 +60,15 @@ export function thresholds(separator: "<" | "="): ValueKind<readonly EvictionThr
   };
 }
 
+/**
+ * As {@link thresholds}; no threshold at all is written as one that is off: an absent or empty map has the defaults when it
+ * is read.
+ */
+export function hardThresholds(): ValueKind<readonly EvictionThreshold[]> {
+  const kind = thresholds("<");
+  return { ...kind, toField: (value) => (value.length > 0 ? kind.toField(value) : { "memory.available": "0%" }) };
+}
+
 export const signalDurations: ValueKind<Readonly<Partial<Record<EvictionSignal, number>>>> = mapKind(
   "signal=duration,…",
   (signal, value) => (isSignal(signal) ? duration().fromText(asText(value)) : wrongSignal),

@@ -1,5 +1,5 @@
 import { boolean, duration, integer, MAX_INT32 } from "../kinds/scalar-kinds.ts";
-import { signalDurations, thresholds } from "../kinds/threshold-kinds.ts";
+import { hardThresholds, signalDurations, thresholds } from "../kinds/threshold-kinds.ts";
 import { type FlagRow, inapplicable, option } from "../option-row.ts";
 
 export const PRESSURE_ROWS = [
@@ -80,7 +80,7 @@ export const PRESSURE_ROWS = [
     field: "evictionHard",
     zeroCounts: true,
     option: "evictionHard",
-    kind: thresholds("<"),
+    kind: hardThresholds(),
     default: [
       { signal: "memory.available", quantity: 100 * 1024 * 1024 },
       { signal: "nodefs.available", percentage: 10 },
