@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
+import { aClusterPod, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { ControlPlane } from "../support/cluster/control-plane.ts";
 import { MetricsApi } from "../support/cluster/metrics-api.ts";
@@ -16,13 +18,17 @@ describeCluster("the authenticated port in a cluster", () => {
     kubectl = new ClusterKubectl(plane);
     node = new TestNode();
     await plane.start();
-    await node.start([
-      `--kubeconfig=${plane.nodeConfig(node.name)}`,
-      `--client-ca-file=${plane.authority.certFile}`,
-      "--authentication-token-webhook",
-      "--authorization-mode=Webhook",
-      "--authorization-webhook-cache-unauthorized-ttl=1s",
-    ]);
+    // As kubeadm does it. With a configuration file both webhooks are the default.
+    const file = join(node.directory, "config.json");
+    const config = {
+      apiVersion: "kubelet.config.k8s.io/v1beta1",
+      kind: "KubeletConfiguration",
+      authentication: { x509: { clientCAFile: plane.authority.certFile } },
+      authorization: { webhook: { cacheUnauthorizedTTL: "1s" } },
+      maxPods: 42,
+    };
+    writeFileSync(file, JSON.stringify(config));
+    await node.start([`--kubeconfig=${plane.nodeConfig(node.name)}`, `--config=${file}`]);
   });
 
   afterAll(async () => {
@@ -47,6 +53,14 @@ describeCluster("the authenticated port in a cluster", () => {
       );
       return secret && Buffer.from(secret.data.token, "base64").toString();
     });
+
+  test("a node with a configuration file registers and reports its status", async () => {
+    const { status } = await kubectl.until("a Ready node", async () => {
+      const found = await kubectl.json(["get", "node", node.name]);
+      return conditionOf(found, "Ready") === "True" && found;
+    });
+    expect(status.capacity.pods).toBe("42");
+  });
 
   test("bearer tokens are reviewed, and what they may do is the API server's decision", async () => {
     await kubectl.output(["create", "serviceaccount", "scraper"]);

@@ -46,6 +46,29 @@ describeCluster("kubectl through a real API server", () => {
     expect(await kubectl.output(["exec", "-i", "server", "--", "wc", "-c"], large)).toBe("3000000");
   });
 
+  test("a client in a browser reaches exec through the API server, which passes its Origin on", async () => {
+    const query = "container=app&command=echo&command=hello&stdout=1";
+    const { cert, key } = plane.administrator;
+    const socket = new WebSocket(
+      `${plane.url.replace("https", "wss")}/api/v1/namespaces/default/pods/server/exec?${query}`,
+      {
+        protocols: ["v4.channel.k8s.io"],
+        headers: { Origin: "https://dashboard.example" },
+        tls: { ca: plane.authority.cert, cert, key },
+      },
+    );
+    socket.binaryType = "arraybuffer";
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    let text = "";
+    socket.onmessage = ({ data }) => {
+      const [channel, ...bytes] = new Uint8Array(data as ArrayBuffer);
+      if (channel === 1) text += Buffer.from(bytes).toString();
+    };
+    socket.onclose = () => resolve(text);
+    socket.onerror = () => reject(new Error("the API server refused the WebSocket"));
+    expect(await promise).toBe("hello\n");
+  });
+
   test("attach speaks to the container's own process", async () => {
     const attached = kubectl.spawnWithInput(["attach", "-i", "shell"]);
     attached.stdin.write("echo $((40+2))\n");

@@ -193,7 +193,13 @@ describeCluster("a node of a cluster", () => {
       return spec.renewTime !== lease.spec.renewTime;
     });
     expect((await node.containers()).map(({ Id }) => Id).sort()).toEqual(ids);
-    expect((await readNode()).metadata.uid).toBe(before.metadata.uid);
+    const after = await readNode();
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+    const pressures = ({ status }: AnyObject) =>
+      status.conditions
+        .filter(({ type }: AnyObject) => type !== "Ready")
+        .map(({ type, lastTransitionTime }: AnyObject) => [type, lastTransitionTime]);
+    expect(pressures(after)).toEqual(pressures(before));
     await kubectl.output(["delete", "deployment", "kept"]);
     await kubectl.until("no container", async () => (await node.listAll()).length === 0);
   });

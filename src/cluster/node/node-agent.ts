@@ -14,6 +14,7 @@ import {
   isStatusChanged,
   type RegistrationSettings,
   toNewNode,
+  toReportedNode,
 } from "./node-plan.ts";
 
 export interface NodeAgentDeps {
@@ -93,7 +94,7 @@ export class NodeAgent {
 
   /** Addresses of the node, as its status has them or will have them. */
   async addresses(): Promise<readonly { address: string }[]> {
-    const { status = {} } = (await this.#deps.readNode()) as ApiNode;
+    const { status = {} } = await this.#readNode();
     return this.#addressed(status, this.node).addresses ?? [];
   }
 
@@ -137,6 +138,10 @@ export class NodeAgent {
     tick.abort();
   }
 
+  async #readNode(): Promise<ApiNode> {
+    return toReportedNode((await this.#deps.readNode()) as ApiNode);
+  }
+
   /** Until it has succeeded. */
   async #register(signal: AbortSignal): Promise<void> {
     const { clock, logger, settings, nodeName } = this.#deps;
@@ -163,7 +168,7 @@ export class NodeAgent {
 
   async #createOrAdopt(signal: AbortSignal): Promise<void> {
     const { client, settings, nodeName } = this.#deps;
-    const node = (await this.#deps.readNode()) as ApiNode;
+    const node = await this.#readNode();
     let refusal: unknown;
     if (settings.registerNode) {
       try {
@@ -217,7 +222,7 @@ export class NodeAgent {
   async #report(signal: AbortSignal): Promise<void> {
     const { heartbeats, clock, logger, nodeName, settings } = this.#deps;
     try {
-      const { status: next = {} } = (await this.#deps.readNode()) as ApiNode;
+      const { status: next = {} } = await this.#readNode();
       // It was removed by hand: a kubelet that registers makes it again. Source: newer kubelets at their next start.
       if (this.#reflector.isListed && !this.node) await this.#createOrAdopt(signal);
       const node = this.node ?? this.#found;

@@ -39,6 +39,12 @@ const CLOUD_TAINT = { key: "node.cloudprovider.kubernetes.io/uninitialized", val
 const ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach";
 const PROVIDED_IP = "alpha.kubernetes.io/provided-node-ip";
 
+/** The node as API servers take it: a configuration that is no ConfigMap makes the whole status invalid. Pure. */
+export function toReportedNode({ status, ...node }: ApiNode): ApiNode {
+  const { config: _config, ...reported } = status ?? {};
+  return { ...node, status: reported };
+}
+
 /** The Node object to create. Pure. Source: the kubelet's initialNode. @param node as `/node` shows it */
 export function toNewNode(node: ApiNode, settings: RegistrationSettings): ApiNode {
   const { cloudProvider, providerId, registerSchedulable } = settings;

@@ -64,7 +64,13 @@ function restarted({ registerNode = false } = {}) {
       nodeStatusReportFrequencyMs: 300_000,
       nodeLeaseDurationSeconds: 40,
     },
-    readNode: async () => withReady(isReady ? "True" : "False", now()),
+    readNode: async () => {
+      const node = withReady(isReady ? "True" : "False", now());
+      return {
+        ...node,
+        status: { ...node.status, config: { active: { configMap: { kubeletConfigKey: "/etc/k.yaml" } } } },
+      };
+    },
     record: (_type, reason) => events.push(reason),
     onNode: () => {},
   });
@@ -97,6 +103,8 @@ test("a restart does not make a Ready node NotReady while the engine is still be
 test("a node that does not become Ready after a restart is reported as such", async () => {
   const { clock, patches } = restarted();
   await clock.advance(6_000);
+  // API servers refuse a status.config that names a file.
+  expect(patches.map(({ status }) => Object.keys(status))).toEqual([["conditions"]]);
   expect(patches.map(({ status }) => status.conditions.at(-1)!.status)).toEqual(["False"]);
 });
 
@@ -117,4 +125,16 @@ test("a Node that may not be created as it is says why, not that it does not exi
   });
   await clock.advance(1_000);
   expect(logger.lines.join()).toContain(refusal);
+});
+
+test("the configuration files of this machine are not in the Node of the API, which knows ConfigMaps only", async () => {
+  const { clock, api } = restarted({ registerNode: true });
+  const made: ApiNode[] = [];
+  api.set(NODES, ({ body, method }) => {
+    if (method !== "POST") return new Promise(() => {});
+    made.push(body as ApiNode);
+    return body as object;
+  });
+  await clock.advance(1_000);
+  expect(made.map(({ status }) => Object.keys(status ?? {}))).toEqual([["conditions"]]);
 });
