@@ -165,7 +165,7 @@ export class PodRuntimeManager implements PodServices {
     if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not pulled`);
     await this.#volumes.setUp(pod, request.objects, signal);
     const body = await this.#toContainerRequest(request, image, signal);
-    return gate.run(signal, async () => {
+    const start = async () => {
       const id = await pods.createContainer(body, signal).catch((error: unknown) => {
         // The image may have been removed since it was pulled: check it again next time.
         this.#deps.images.forget(pinImage(container, request.imagePins).image ?? "");
@@ -179,7 +179,9 @@ export class PodRuntimeManager implements PodServices {
       record("Started", `Started container ${container.name}`);
       logLinks.create(pod, container.name, restartCount, id);
       return id;
-    });
+    };
+    // Before the sandboxes that wait: among many new pods the first ones run early, instead of all of them at the end.
+    return gate.run(signal, start, true);
   }
 
   async runPostStart(request: StartContainerRequest, id: ContainerId, signal: AbortSignal): Promise<void> {

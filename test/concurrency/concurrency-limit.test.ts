@@ -27,6 +27,26 @@ test("lets so many run and the rest follow in order", async () => {
   expect(begun).toEqual([0, 1, 2, 3]);
 });
 
+test("preferred work goes before what waits, in the order of its coming", async () => {
+  const limit = new ConcurrencyLimit(1);
+  const begun: string[] = [];
+  const first = Promise.withResolvers<void>();
+  const work = (name: string) => async () => void begun.push(name);
+  const stop = new AbortController();
+  const runs = [
+    limit.run(never, () => first.promise),
+    limit.run(never, work("sandbox 1")),
+    limit.run(never, work("container 1"), true),
+    limit.run(never, work("sandbox 2")),
+    limit.run(stop.signal, work("stopped"), true).catch(() => {}),
+    limit.run(never, work("container 2"), true),
+  ];
+  stop.abort("stopped");
+  first.resolve();
+  await Promise.all(runs);
+  expect(begun).toEqual(["container 1", "container 2", "sandbox 1", "sandbox 2"]);
+});
+
 test("work that failed makes room", async () => {
   const limit = new ConcurrencyLimit(1);
   const failed = limit.run(never, () => Promise.reject("failed")).catch((error: unknown) => error);
