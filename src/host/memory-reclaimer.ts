@@ -42,7 +42,7 @@ export class MemoryReclaimer {
   readonly #readAnonymousBytes: () => number | undefined;
   readonly #shrink: () => void;
 
-  constructor({ clock, readAnonymousBytes = readOwnAnonymousBytes, shrink = Bun.shrink }: MemoryReclaimerOptions) {
+  constructor({ clock, readAnonymousBytes = readOwnAnonymousBytes, shrink = giveBack }: MemoryReclaimerOptions) {
     this.#clock = clock;
     this.#readAnonymousBytes = readAnonymousBytes;
     this.#shrink = shrink;
@@ -69,6 +69,12 @@ export class MemoryReclaimer {
       givenBackMs = nowMs;
     }
   }
+}
+
+/** Compiled functions go as well; from the first time on they are compiled again as usual. */
+function giveBack(): void {
+  Bun.unsafe.setJITPolicy(1);
+  Bun.shrink();
 }
 
 /** `RssAnon` of our process; undefined on kernels before 4.5. */
