@@ -50,6 +50,11 @@ export class RunOnceReport {
     this.#out = out;
   }
 
+  /** Whether {@link progress} has an effect. */
+  get showsProgress(): boolean {
+    return this.#out.isTerminal;
+  }
+
   progress(results: readonly RunOnceResult[]): void {
     this.#results = results;
     this.#redraw();

@@ -86,7 +86,7 @@ async function startAndWait(
       processes: { sample: sampleProcesses, isOfContainer },
       wait: options.runOnceWait,
       timeoutMs: options.runOnceTimeoutMs,
-      onProgress: (results) => report.progress(results),
+      ...(report.showsProgress && { onProgress: (results) => report.progress(results) }),
       signal,
     });
   } finally {

@@ -12,6 +12,7 @@ import {
   type CgroupName,
   computePodCgroupLimits,
   computeQosCgroups,
+  sumBurstableMillis,
   toCgroupPlan,
   toPodCgroupName,
   toQosCgroupName,
@@ -32,7 +33,7 @@ export interface PodCgroupManagerDeps {
   cgroups: CgroupWriter;
   engine: () => EngineInfo;
   node: () => NodeInfo;
-  /** Every desired pod: together they determine the weights of the QoS classes. */
+  /** Every desired pod: together they determine the weights of the QoS classes. The same array while they are the same. */
   pods: () => readonly Pod[];
   /** Whether this kubelet sets the cgroups of the QoS classes, and no other one of the machine. */
   ownsQosCgroups: () => Promise<boolean>;
@@ -66,6 +67,8 @@ export class PodCgroupManager {
   readonly #qosLimits = new Map<string, string>();
   /** Paths that something was still inside when they were to go. */
   readonly #leftovers = new Set<string>();
+  /** For each pod that starts, all pods would be summed up. */
+  #burstable: { pods: readonly Pod[]; millis: number } | undefined;
   #warned = false;
   #isNodeBounded = false;
   #isSweepDue = false;
@@ -149,7 +152,10 @@ export class PodCgroupManager {
     const { pods, node, options, cgroups, ownsQosCgroups } = this.#deps;
     if (!(await ownsQosCgroups())) return [];
     const refusals: string[] = [];
-    for (const { name, limits } of computeQosCgroups(pods(), computeKubepodsBounds(node(), options))) {
+    const all = pods();
+    if (this.#burstable?.pods !== all) this.#burstable = { pods: all, millis: sumBurstableMillis(all) };
+    const { millis } = this.#burstable;
+    for (const { name, limits } of computeQosCgroups(millis, computeKubepodsBounds(node(), options))) {
       const plan = this.#planOf(name, limits);
       const wanted = JSON.stringify(limits);
       if (this.#qosLimits.get(plan.path) === wanted) continue;

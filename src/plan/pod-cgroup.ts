@@ -135,18 +135,22 @@ function computeHugePageLimits(pod: Pod): Record<string, number> {
  * what they request together, BestEffort pods get what is left over. Source: the kubelet's qosContainerManager.
  */
 export function computeQosCgroups(
-  pods: readonly Pod[],
+  burstableMillis: number,
   bounds: ReturnType<typeof computeKubepodsBounds>,
 ): { name: CgroupName; limits: CgroupLimits }[] {
   const { cpuMillis, ...others } = bounds;
-  const burstable = pods.filter((pod) => computeQosClass(pod) === "Burstable");
-  const millis = burstable.reduce((sum, pod) => sum + computePodTotal(pod, "requests", cpuMillisOf), 0);
   return [
     { name: toQosCgroupName("Guaranteed"), limits: { cpuShares: toCpuShares(cpuMillis), ...others } },
-    { name: toQosCgroupName("Burstable"), limits: { cpuShares: toCpuShares(millis) } },
+    { name: toQosCgroupName("Burstable"), limits: { cpuShares: toCpuShares(burstableMillis) } },
     { name: toQosCgroupName("BestEffort"), limits: { cpuShares: MIN_CPU_SHARES } },
   ];
 }
+
+/** Thousandths of a CPU that the Burstable ones of these pods request together. */
+export const sumBurstableMillis = (pods: readonly Pod[]): number =>
+  pods
+    .filter((pod) => computeQosClass(pod) === "Burstable")
+    .reduce((sum, pod) => sum + computePodTotal(pod, "requests", cpuMillisOf), 0);
 
 const orMax = (value: number) => (value < 0 ? "max" : String(value));
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { PodUID } from "../model/identity.ts";
 
-/** Directory name of a volume plugin, as the kubelet has it: `kubernetes.io~<plugin>`. */
+/** A volume plugin, as the kubelet calls it. */
 export type PluginName =
   | "empty-dir"
   | "configmap"
@@ -12,6 +12,9 @@ export type PluginName =
   | "image"
   | "nfs"
   | "local-volume";
+
+/** Name of a plugin's directory. */
+export const pluginDirectory = (plugin: PluginName) => `kubernetes.io~${plugin}`;
 
 /** Paths of one pod under `<root-dir>/pods/<uid>`, laid out as the kubelet does it. */
 export class PodDirectories {
@@ -31,13 +34,18 @@ export class PodDirectories {
     return join(this.pod, "volumes");
   }
 
+  /** Holds the notes of all plugins. */
+  get plugins(): string {
+    return join(this.pod, "plugins");
+  }
+
   get subPaths(): string {
     return join(this.pod, "volume-subpaths");
   }
 
   /** Holds the volumes of one plugin. */
   volumesOf(plugin: PluginName): string {
-    return join(this.volumes, `kubernetes.io~${plugin}`);
+    return join(this.volumes, pluginDirectory(plugin));
   }
 
   volume(plugin: PluginName, name: string): string {
@@ -46,7 +54,7 @@ export class PodDirectories {
 
   /** Holds the notes of one plugin. */
   statesOf(plugin: PluginName): string {
-    return join(this.pod, "plugins", `kubernetes.io~${plugin}`);
+    return join(this.plugins, pluginDirectory(plugin));
   }
 
   /** Where a plugin keeps its notes on a volume, e.g. the file `ready`. */
@@ -66,7 +74,7 @@ export class PodDirectories {
 
   /** Makes the pod's directory and its first level; existing ones keep their mode. */
   create(): void {
-    for (const directory of [this.pod, this.volumes, join(this.pod, "plugins"), join(this.pod, "containers")]) {
+    for (const directory of [this.pod, this.volumes, this.plugins, join(this.pod, "containers")]) {
       mkdirSync(directory, { recursive: true, mode: 0o750 });
     }
   }

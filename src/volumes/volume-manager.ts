@@ -17,7 +17,7 @@ import { type HostFiles, LocalHostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { toMounts } from "./mounts.ts";
-import { isDirectoryName, type PluginName, PodDirectories } from "./pod-directories.ts";
+import { isDirectoryName, type PluginName, PodDirectories, pluginDirectory } from "./pod-directories.ts";
 import { mountSourceOf, mountsAsDevice, PLUGINS, pluginOf, sourceName, usedVolumes } from "./pod-volumes.ts";
 import type { VolumeEngine } from "./volume-engine.ts";
 import { setUpFailure, VolumeError, type VolumeFailure } from "./volume-error.ts";
@@ -207,9 +207,12 @@ export class VolumeManager {
     const directories = this.#directoriesOf(pod);
     const wanted = new Set(usedVolumes(pod).map((volume) => `${pluginOf(volume)} ${volume.name}`));
     const wantedNames = new Set(usedVolumes(pod).map(({ name }) => name));
-    const places = PLUGINS.flatMap((plugin) => [directories.volumesOf(plugin), directories.statesOf(plugin)]);
-    const found = await this.#hostFiles.listAll(places);
-    for (const [index, plugin] of PLUGINS.entries()) {
+    const tops = [directories.volumes, directories.plugins, directories.subPaths];
+    const [volumes = [], states = [], subPaths = []] = await this.#hostFiles.listAll(tops);
+    const plugins = PLUGINS.filter((plugin) => [...volumes, ...states].includes(pluginDirectory(plugin)));
+    const places = plugins.flatMap((plugin) => [directories.volumesOf(plugin), directories.statesOf(plugin)]);
+    const found = places.length > 0 ? await this.#hostFiles.listAll(places) : [];
+    for (const [index, plugin] of plugins.entries()) {
       const known = new Set([...(found[2 * index] ?? []), ...(found[2 * index + 1] ?? [])]);
       for (const name of known) {
         if (wanted.has(`${plugin} ${name}`)) continue;
@@ -220,7 +223,7 @@ export class VolumeManager {
         await this.#remove(state);
       }
     }
-    for (const name of await this.#list(directories.subPaths)) {
+    for (const name of subPaths) {
       if (!wantedNames.has(name)) await this.#remove(join(directories.subPaths, name));
     }
   }

@@ -11,6 +11,8 @@ let sample: ProcessSample;
 let isHere: boolean;
 let wait: RunOnceWait;
 let timeoutMs: number;
+let showsProgress: boolean;
+let progress: number;
 let results: readonly RunOnceResult[] | undefined;
 
 beforeEach(() => {
@@ -19,6 +21,8 @@ beforeEach(() => {
   isHere = true;
   wait = "running";
   timeoutMs = 0;
+  showsProgress = false;
+  progress = 0;
   results = undefined;
 });
 
@@ -29,15 +33,15 @@ async function runFor(ms: number, restartPolicy: "Never" | "Always" = "Never"): 
   await world.clock.advance(ms);
 }
 
-function begin(pod: Pod): void {
-  world.want(pod);
+function begin(...pods: Pod[]): void {
+  if (pods.length > 0) world.want(...pods);
   void waitForPods({
     kubelet: world.kubelet,
     clock: world.clock,
     processes: { sample: (pids) => pids.map(() => ({ ...sample })), isOfContainer: () => isHere },
     wait,
     timeoutMs,
-    onProgress: () => {},
+    ...(showsProgress && { onProgress: () => void progress++ }),
     signal: new AbortController().signal,
   }).then((found) => {
     results = found;
@@ -52,6 +56,21 @@ test("a program that waits for something is up at the second sample", async () =
   expect(results).toBeUndefined();
   await world.clock.advance(20);
   expect(verdicts()).toEqual(["up: Running"]);
+});
+
+test("the last of several pods is waited for, with and without a progress to show", async () => {
+  for (showsProgress of [false, true]) {
+    world = new KubeletWorld();
+    results = undefined;
+    world.kubelet.start();
+    world.want(named("first", { restartPolicy: "Never" }), named("second", { restartPolicy: "Never" }));
+    begin();
+    await world.clock.advance(20);
+    world.engine.exit(world.engine.idOf("second-node1", "app"), 0);
+    await world.clock.advance(20);
+    expect(verdicts()).toEqual(["up: Running", "succeeded: Succeeded"]);
+  }
+  expect(progress).toBeGreaterThan(1);
 });
 
 test("one that has ended before the engine knows is waited for, and has failed", async () => {

@@ -35,7 +35,7 @@ function setUp(options: Partial<KubeletOptions> = {}, onNodeBounded?: () => void
     cgroups,
     engine: () => ENGINE,
     node: () => NODE,
-    pods: () => pods,
+    pods: () => [...pods],
     ownsQosCgroups: async () => owner.isUs,
     options: { ...DEFAULT_KUBELET_OPTIONS, ...options },
     logger: log,

@@ -3,6 +3,7 @@ import type { Pod } from "../../src/api/pod.ts";
 import {
   computePodCgroupLimits,
   computeQosCgroups,
+  sumBurstableMillis,
   type PodCgroupSettings,
   toCgroupParent,
   toCgroupPath,
@@ -141,7 +142,7 @@ test("weights of the QoS classes", () => {
     podOf([same({ cpu: "1", memory: "1Mi" })]),
     podOf([{}]),
   ];
-  expect(computeQosCgroups(pods, { cpuMillis: 2000, memoryBytes: 1024, pids: 100 })).toEqual([
+  expect(computeQosCgroups(sumBurstableMillis(pods), { cpuMillis: 2000, memoryBytes: 1024, pids: 100 })).toEqual([
     { name: ["kubepods"], limits: { cpuShares: 2048, memoryBytes: 1024, pids: 100 } },
     { name: ["kubepods", "burstable"], limits: { cpuShares: 768 } },
     { name: ["kubepods", "besteffort"], limits: { cpuShares: 2 } },
