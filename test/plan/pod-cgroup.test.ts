@@ -3,8 +3,8 @@ import type { Pod } from "../../src/api/pod.ts";
 import {
   computePodCgroupLimits,
   computeQosCgroups,
-  sumBurstableMillis,
   type PodCgroupSettings,
+  sumBurstableMillis,
   toCgroupParent,
   toCgroupPath,
   toCgroupPlan,
