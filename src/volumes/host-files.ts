@@ -1,4 +1,5 @@
 import { mkdirSync, readdirSync, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import type { EmptyDirVolumeSource, HostPathVolumeSource, Pod } from "../api/pod.ts";
 import { descriptorPath, openBeneath } from "../files/beneath.ts";
 import { readBoundedText } from "../files/bounded-read.ts";
@@ -109,7 +110,13 @@ export class LocalHostFiles implements HostFiles {
   }
 
   async listAll(directories: readonly string[]): Promise<string[][]> {
-    return directories.map(readNames);
+    return directories.map((directory) => {
+      try {
+        return readdirSync(directory);
+      } catch (error) {
+        return noNames(error);
+      }
+    });
   }
 
   async prepareEmptyDir(
@@ -150,14 +157,18 @@ export class LocalHostFiles implements HostFiles {
   }
 }
 
-function readNames(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw error;
-  }
+/** {@link HostFiles.listAll} by the threads of the runtime. */
+export async function listAllAsync(directories: readonly string[]): Promise<string[][]> {
+  const names: string[][] = [];
+  for (const directory of directories) names.push(await readdir(directory).catch(noNames));
+  return names;
+}
+
+/** A directory that is missing has no names. */
+function noNames(error: unknown): string[] {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT" || code === "ENOTDIR") return [];
+  throw error;
 }
 
 function readEnvFile(directory: string, path: string): string | undefined {

@@ -10,7 +10,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { open } from "node:fs/promises";
+import { chmod, type FileHandle, open, rename, rm, writeFile } from "node:fs/promises";
 import type { HostAlias, Pod } from "../api/pod.ts";
 import { readBoundedText, readDescriptor } from "../files/bounded-read.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../plan/hosts-file.ts";
@@ -46,22 +46,28 @@ export function writeHostsFile(
   try {
     writeInPlace(path, text);
   } catch (cause) {
-    // A write to an open descriptor fails without a path, e.g. ENOSPC.
-    throw new Error(`Cannot write the pod's hosts file "${path}": ${messageOf(cause)}`, { cause });
+    throw cannotWrite(path, cause);
   }
 }
 
-/** Whether the hosts file of a pod without host networking is right, by the threads of the runtime. */
-export async function isHostsFileRight(
+/**
+ * Makes the missing hosts file of a pod without host networking, by the threads of the runtime.
+ * @returns false for an existing file that has to be changed, and for other pods
+ */
+export async function ensureHostsFileAsync(
   path: string,
   { pod, podIps, names, services = [] }: HostsFileRequest,
 ): Promise<boolean> {
   if (pod.spec.hostNetwork) return false;
   const wanted = Buffer.from(formatManagedHosts(podIps, names, pod.spec.hostAliases, services));
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
-    () => undefined,
-  );
-  if (!file) return false;
+  let file: FileHandle;
+  try {
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") return false;
+    await createHostsFileAsync(path, wanted);
+    return true;
+  }
   try {
     const stats = await file.stat();
     if (!stats.isFile() || stats.size !== wanted.length) return false;
@@ -70,6 +76,22 @@ export async function isHostsFileRight(
     return bytesRead === wanted.length && found.equals(wanted);
   } finally {
     await file.close();
+  }
+}
+
+/** A write to an open descriptor fails without a path, e.g. ENOSPC. */
+const cannotWrite = (path: string, cause: unknown) =>
+  new Error(`Cannot write the pod's hosts file "${path}": ${messageOf(cause)}`, { cause });
+
+async function createHostsFileAsync(path: string, wanted: Uint8Array): Promise<void> {
+  const fresh = `${path}.new`;
+  try {
+    await rm(fresh, { recursive: true, force: true });
+    await writeFile(fresh, wanted, { flag: "wx" });
+    await chmod(fresh, 0o644);
+    await rename(fresh, path);
+  } catch (cause) {
+    throw cannotWrite(path, cause);
   }
 }
 

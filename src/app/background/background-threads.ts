@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { EmptyDirVolumeSource, HostPathVolumeSource, Pod } from "../../api/pod.ts";
 import { PoolSlot } from "../../concurrency/pool-slot.ts";
@@ -14,10 +14,11 @@ import type { LogLinkTask, LogPlaces } from "../../runtime/log-link-files.ts";
 import type { FileIdentity } from "../../sources/manifest-files.ts";
 import type { EmptyDirPlace } from "../../volumes/empty-dir.ts";
 import type { FileVolumeContent, FileVolumePlace } from "../../volumes/file-volume.ts";
-import type { HostFiles } from "../../volumes/host-files.ts";
+import { type HostFiles, listAllAsync } from "../../volumes/host-files.ts";
 import type { ImageVolumePlace, ImageVolumeState } from "../../volumes/image-volume.ts";
-import { type HostsFileRequest, isHostsFileRight } from "../../volumes/network-files.ts";
+import { ensureHostsFileAsync, type HostsFileRequest } from "../../volumes/network-files.ts";
 import type { FsGroupOptions } from "../../volumes/ownership.ts";
+import { PodDirectories } from "../../volumes/pod-directories.ts";
 import type { BackgroundTasks } from "./background-tasks.ts";
 
 /** One access to a path; local disks answer within milliseconds. */
@@ -83,7 +84,7 @@ export class BackgroundThreads implements HostFiles, PodFileSystem, LogFiles {
 
   /** As `writeHostsFile` of src/volumes. */
   async writeHostsFile(path: string, request: HostsFileRequest): Promise<void> {
-    const isRight = await this.slot.attempt(() => isHostsFileRight(path, request), ACCESS_TIMEOUT_MS);
+    const isRight = await this.slot.attempt(() => ensureHostsFileAsync(path, request), ACCESS_TIMEOUT_MS);
     if (!isRight?.value) await this.#run("writeHostsFile", [path, request], ROOT_DISK);
   }
 
@@ -102,8 +103,9 @@ export class BackgroundThreads implements HostFiles, PodFileSystem, LogFiles {
     if (!quick) await this.#run("removeFile", [path], ROOT_DISK);
   }
 
-  overwriteFile(path: string, text: string) {
-    return this.#run("overwriteFile", [path, text], { key: "engine's files", timeoutMs: ACCESS_TIMEOUT_MS });
+  async overwriteFile(path: string, text: string): Promise<void> {
+    const quick = await this.slot.attempt(() => writeFile(path, text), ACCESS_TIMEOUT_MS);
+    if (!quick) await this.#run("overwriteFile", [path, text], { key: "engine's files", timeoutMs: ACCESS_TIMEOUT_MS });
   }
 
   readText(path: string, maxBytes: number) {
@@ -205,16 +207,18 @@ export class BackgroundThreads implements HostFiles, PodFileSystem, LogFiles {
     return this.#run("removeTree", [path], treeAt(path));
   }
 
-  makePodDirectories(rootDir: string, uid: string) {
-    return this.#run("makePodDirectories", [rootDir, uid], ROOT_DISK);
+  async makePodDirectories(rootDir: string, uid: string): Promise<void> {
+    const quick = await this.slot.attempt(() => new PodDirectories(rootDir, uid).createAsync(), ACCESS_TIMEOUT_MS);
+    if (!quick) await this.#run("makePodDirectories", [rootDir, uid], ROOT_DISK);
   }
 
   makeDirectory(path: string) {
     return this.#run("makeDirectory", [path], ROOT_DISK);
   }
 
-  listAll(directories: readonly string[]) {
-    return this.#run("listAll", [directories], ROOT_DISK);
+  async listAll(directories: readonly string[]): Promise<string[][]> {
+    const quick = await this.slot.attempt(() => listAllAsync(directories), ACCESS_TIMEOUT_MS);
+    return quick ? quick.value : await this.#run("listAll", [directories], ROOT_DISK);
   }
 
   prepareEmptyDir(source: EmptyDirVolumeSource, pod: Pod, place: EmptyDirPlace, canMount: boolean) {

@@ -37,6 +37,12 @@ test("manifests are read and parsed as in this thread", async () => {
 
 test("files of a pod are written and read without this thread", async () => {
   const base = tempDir();
+  await threads.makePodDirectories(base, "uid1");
+  expect(await threads.listAll([join(base, "pods/uid1"), join(base, "missing")])).toEqual([
+    expect.arrayContaining(["containers", "plugins", "volumes"]),
+    [],
+  ]);
+  expect(statSync(join(base, "pods/uid1/volumes")).mode & 0o777).toBe(0o750);
   const log = join(base, "containers/app/0");
   await threads.makeTerminationLog(log);
   expect(statSync(log).mode & 0o777).toBe(0o666);
