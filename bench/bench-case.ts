@@ -11,7 +11,7 @@ export interface Measurement {
   floor?: number;
   /** The floor, e.g. `same calls, 8 at a time`. */
   floorText?: string;
-  /** As a number: the largest value that is fine; as a ratio: the largest value ÷ floor. */
+  /** Largest acceptable value, or largest ratio of value to floor. */
   goal?: { atMost: number } | { ratioAtMost: number };
 }
 

@@ -4,7 +4,7 @@ import { LABEL } from "../src/runtime/labels.ts";
 
 type Body = Record<string, unknown>;
 
-/** The create bodies of one pod: first the sandbox, then what joins it. */
+/** The create bodies of one pod: the sandbox, and the containers that join it. */
 export interface PodBodies {
   sandbox: Body;
   containers: Body[];
@@ -16,8 +16,8 @@ interface RawInspect {
 }
 
 /**
- * The requests of the product, read back from the engine, so that the floor does the same work: same labels,
- * limits and mounts. The ownership labels say `nodeName` instead.
+ * The requests of kubelet-ts, read back from the engine, so that the floor does the same work: same labels, limits and
+ * mounts, but with `nodeName` in the ownership labels.
  */
 export async function readPodBodies(
   docker: DockerClient,
@@ -47,7 +47,7 @@ export async function readPodBodies(
   );
 }
 
-/** Sandbox modes that name another container: the floor's own sandbox takes its place. */
+/** Replaces the sandbox in modes that name a container by the floor's own. */
 function joinSandbox(body: Body, sandboxId: string): Body {
   const hostConfig = { ...(body.HostConfig as Body) };
   for (const mode of ["NetworkMode", "IpcMode", "PidMode"]) {
@@ -59,7 +59,7 @@ function joinSandbox(body: Body, sandboxId: string): Body {
 let generation = 0;
 
 /**
- * The bare loop: creates and starts the same pods with nothing around it, `concurrency` pods at a time.
+ * The bare loop: creates and starts the same pods without anything else, `concurrency` pods at a time.
  * @returns milliseconds from the first call to the last answer
  */
 export async function startBare(

@@ -20,7 +20,7 @@ const VERSION = { Version: "20.10.24", ApiVersion: "1.41", MinAPIVersion: "1.12"
 
 /**
  * An engine whose containers are entries of a table: they start at once and do nothing, as those of kubemark's hollow
- * nodes. What is measured with it is the kubelet alone. To be closed.
+ * nodes, so that only the kubelet is measured. To be closed.
  */
 export class HollowEngine {
   readonly socketPath: string;
@@ -56,7 +56,7 @@ export class HollowEngine {
   /** Ends a container, as its process does. */
   exit(container: HollowContainer, exitCode: number): void {
     Object.assign(container, { Status: "exited", ExitCode: exitCode, FinishedAt: new Date().toISOString() });
-    this.#tell(container, "die");
+    this.#emit(container, "die");
   }
 
   close(): void {
@@ -123,7 +123,7 @@ export class HollowEngine {
     );
   }
 
-  #tell({ Id, Config, ExitCode }: HollowContainer, Action: string): void {
+  #emit({ Id, Config, ExitCode }: HollowContainer, Action: string): void {
     const Attributes = { ...Config.Labels, ...(Action === "die" && { exitCode: String(ExitCode) }) };
     const nowMs = Date.now();
     const event = { Type: "container", Action, Actor: { ID: Id, Attributes }, time: Math.floor(nowMs / 1000) };
@@ -158,7 +158,7 @@ export class HollowEngine {
     if (!container) return notFound(id);
     if (verb === "start") {
       Object.assign(container, { Status: "running", StartedAt: new Date().toISOString() });
-      this.#tell(container, "start");
+      this.#emit(container, "start");
     } else if ((verb === "stop" || verb === "kill") && container.Status === "running") this.exit(container, 137);
     return verb === "update" ? Response.json({ Warnings: [] }) : new Response(null, { status: 204 });
   }
@@ -167,7 +167,7 @@ export class HollowEngine {
     const container = this.#containers.get(id);
     if (!container) return notFound(id);
     this.#containers.delete(id);
-    this.#tell(container, "destroy");
+    this.#emit(container, "destroy");
     return new Response(null, { status: 204 });
   }
 

@@ -13,14 +13,14 @@ import { idlePod, SETTLE_MS } from "../running-pods.ts";
 const PODS = 110;
 /** Pods that are started one after the other. */
 const SINGLE = 15;
-/** Time in which nothing is changed. Unit: milliseconds. */
+/** Time without changes. Unit: milliseconds. */
 const REST_MS = Number(process.env.KUBELET_TS_BENCH_REST ?? 600) * 1000;
 const SAMPLES = 20;
 const HOLLOW_PODS = 1000;
 const ENDS_PER_SECOND = 10;
 const CHURN_MS = 60_000;
 
-/** Only requests of nodes are written down, when they have ended. */
+/** Records requests of nodes only, when they have ended. */
 const AUDIT_POLICY = {
   apiVersion: "audit.k8s.io/v1",
   kind: "Policy",
@@ -63,7 +63,7 @@ async function withCluster(measure: (world: World) => Promise<Measurement[]>): P
   }
 }
 
-/** kubelet-ts as the node of a real API server: from a bound pod to its report, and what it needs at rest. */
+/** kubelet-ts as the node of a real API server: from a bound pod to its report, and its cost at rest. */
 async function measureCluster({ plane, api, requests }: World): Promise<Measurement[]> {
   const node = new ClusterTestNode(plane);
   try {

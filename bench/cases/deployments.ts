@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { removeContainersOf, TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
 import { measureCpuPercent } from "../process-usage.ts";
-import { idlePod, SETTLE_MS, untilRunning } from "../running-pods.ts";
+import { idlePod, SETTLE_MS, startByRunOnce, startWithPods } from "../running-pods.ts";
 
 const COUNT = 100;
 const ROUNDS = 3;
@@ -21,42 +21,33 @@ const idleDeployment = (name: string) => ({
 
 type ToManifest = (name: string) => object;
 
-/** @returns milliseconds from process start to exit 0 */
-async function startByRunOnce(node: TestNode, toManifest: ToManifest): Promise<number> {
+/** Starts and removes the objects once. @returns milliseconds from process start to exit 0 */
+async function measureStart(node: TestNode, toManifest: ToManifest): Promise<number> {
   const directory = join(node.directory, toManifest.name);
   mkdirSync(directory, { recursive: true });
   for (let i = 0; i < COUNT; i++) writeFileSync(join(directory, `p${i}.json`), JSON.stringify(toManifest(`p${i}`)));
-  const started = performance.now();
-  const { exitCode, stderr } = await node.runOnce([directory]);
-  const ms = performance.now() - started;
-  if (exitCode !== 0) throw new Error(`--runonce ended with ${exitCode}:\n${stderr}`);
+  const ms = await startByRunOnce(node, directory);
   await removeContainersOf(node.docker, node.name);
   return ms;
 }
 
-/** CPU of a kubelet at rest, with a root directory of its own: the pods of `--runonce` belong to theirs. Unit: % of a core. */
+/** CPU of a kubelet at rest, with its own root directory: the pods of `--runonce` belong to another one. Unit: % of a core. */
 async function measureRest(toManifest: ToManifest): Promise<number> {
-  const node = new TestNode();
-  try {
-    for (let i = 0; i < COUNT; i++) node.writeManifest(`p${i}.json`, toManifest(`p${i}`));
-    const kubelet = await node.start();
-    await untilRunning(node, COUNT);
-    await Bun.sleep(SETTLE_MS);
-    return await measureCpuPercent([kubelet.pid], () => Bun.sleep(REST_MS));
-  } finally {
-    await node.cleanUp();
-  }
+  await using node = new TestNode();
+  const kubelet = await startWithPods(node, COUNT, toManifest);
+  await Bun.sleep(SETTLE_MS);
+  return await measureCpuPercent([kubelet.pid], () => Bun.sleep(REST_MS));
 }
 
 async function measure(): Promise<Measurement[]> {
   await using node = new TestNode();
   // The first start loads the pause image.
-  await startByRunOnce(node, idlePod);
+  await measureStart(node, idlePod);
   const runs: number[] = [];
   const plain: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    plain.push(await startByRunOnce(node, idlePod));
-    runs.push(await startByRunOnce(node, idleDeployment));
+    plain.push(await measureStart(node, idlePod));
+    runs.push(await measureStart(node, idleDeployment));
   }
   const rest = await measureRest(idleDeployment);
   const restOfPods = await measureRest(idlePod);
@@ -83,7 +74,7 @@ async function measure(): Promise<Measurement[]> {
 export const deploymentsCases: readonly BenchCase[] = [
   {
     name: "deployments-100",
-    about: "--runonce with 100 Deployments of one pod, and their rest, against the same pods given plainly",
+    about: "--runonce with 100 Deployments of one pod, and their rest, against the same pods without Deployments",
     run: measure,
   },
 ];

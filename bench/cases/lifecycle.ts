@@ -3,25 +3,14 @@ import { join } from "node:path";
 import { removeContainersOf, TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median, percentile } from "../bench-case.ts";
 import { type PodBodies, readPodBodies, startBare } from "../floor.ts";
+import { idlePod } from "../running-pods.ts";
 
 const KILLS = 100;
 const EDITS = 20;
 /** More than a tick of the slowest kernel clock (100 Hz). */
 const CLOCK_TICK_MS = 20;
 
-const manifest = (name: string, word = "x") => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 0,
-    containers: [
-      { name: "app", image: "busybox:test", command: ["sleep", "100000"], env: [{ name: "W", value: word }] },
-    ],
-  },
-});
-
-/** How long after `act` began the engine reported the next start of a container, and how long after an end it did. */
+/** Time until the engine reported the next start of a container. */
 interface Reaction {
   sinceActMs: number;
   /** Since the engine's `die` event: the earliest sign of it. */
@@ -52,7 +41,7 @@ async function nextStart(node: TestNode, act: () => Promise<unknown> | unknown):
   }
 }
 
-/** One bare container in a sandbox that runs, and one bare pod: what each step costs without us. */
+/** One bare container in a sandbox that runs, and one bare pod: what each step costs without a kubelet. */
 async function bareTimes(node: TestNode, bodies: PodBodies[], floorNode: string, rounds: number) {
   const pods: number[] = [];
   for (let round = 0; round < rounds; round++) {
@@ -85,8 +74,7 @@ async function bareTimes(node: TestNode, bodies: PodBodies[], floorNode: string,
 async function measureReaction(): Promise<Measurement[]> {
   await using node = new TestNode();
   const floorNode = node.bareName;
-  node.writeManifest("web.json", manifest("web"));
-  // A crash loop would wait longer and longer: here it shall not.
+  node.writeManifest("web.json", idlePod("web"));
   await node.start(["--v=2"]);
   await node.runningContainer("app");
   const bodies = await readPodBodies(node.docker, await node.listAll(), floorNode);
@@ -94,8 +82,8 @@ async function measureReaction(): Promise<Measurement[]> {
 
   const kills: Reaction[] = [];
   for (let round = 0; round < KILLS; round++) {
-    // Each in a pod of its own, so that no back-off gets in between.
-    node.writeManifest("victim.json", manifest(`victim-${round}`));
+    // Each in its own pod, so that no back-off delays it.
+    node.writeManifest("victim.json", idlePod(`victim-${round}`));
     const victim = await node.until("the victim to run", async () =>
       (await node.containers("app")).find(
         ({ State, Names }) => State === "running" && Names[0]?.includes(`victim-${round}-`),
@@ -109,12 +97,12 @@ async function measureReaction(): Promise<Measurement[]> {
   const written: number[] = [];
   for (let round = 0; round < EDITS; round++) {
     const scratch = join(node.directory, "scratch.json");
-    writeFileSync(scratch, JSON.stringify(manifest(`renamed-${round}`)));
-    // A rename within the clock tick of the last write cannot be told from that write.
+    writeFileSync(scratch, JSON.stringify(idlePod(`renamed-${round}`)));
+    // A rename within the clock tick of the last write cannot be distinguished from that write.
     await Bun.sleep(CLOCK_TICK_MS);
     const rename = () => renameSync(scratch, join(node.manifestDir, `renamed-${round}.json`));
     renamed.push((await nextStart(node, rename)).sinceActMs);
-    const text = JSON.stringify(manifest(`written-${round}`));
+    const text = JSON.stringify(idlePod(`written-${round}`));
     const write = () => writeFileSync(join(node.manifestDir, `written-${round}.json`), text);
     written.push((await nextStart(node, write)).sinceActMs);
   }
@@ -153,7 +141,7 @@ async function measureReaction(): Promise<Measurement[]> {
 export const lifecycleCases: readonly BenchCase[] = [
   {
     name: "reaction",
-    about: "a killed container back, a new manifest running, against bare calls",
+    about: "restart of a killed container and start of a new manifest, against bare calls",
     run: measureReaction,
   },
 ];

@@ -4,7 +4,7 @@ import { until } from "../../test/support/until.ts";
 import { type BenchCase, type Measurement, median, percentile } from "../bench-case.ts";
 import { readPodBodies, startBare } from "../floor.ts";
 import { readMegabytes } from "../process-usage.ts";
-import { idlePod, SETTLE_MS, untilRunning } from "../running-pods.ts";
+import { idlePod, SETTLE_MS, startWithPods } from "../running-pods.ts";
 
 const PODS = 110;
 const WARM_UP = 20;
@@ -128,11 +128,9 @@ async function measureCreate(node: TestNode, api: LocalApi): Promise<{ runs: num
 }
 
 async function startNode(node: TestNode, pods: number) {
-  for (let i = 0; i < pods; i++) node.writeManifest(`p${i}.json`, idlePod(`p${i}`));
-  const { pid } = await node.start();
+  const { pid } = await startWithPods(node, pods);
   const api = new LocalApi(node);
   await until("the local API answers", async () => (await api.ask("GET", "/version").catch(() => -1)) >= 0);
-  await untilRunning(node, pods);
   return { pid, api };
 }
 

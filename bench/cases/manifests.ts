@@ -101,7 +101,7 @@ function measure(text: string, objects: number): { value: number; runs: number[]
   return { value: median(runs), runs };
 }
 
-/** How long the slowest known kinds of hostile text take to be refused. Unit: milliseconds. */
+/** Time to refuse the slowest known kinds of hostile text. Unit: milliseconds. */
 function measureRefusals(): Measurement[] {
   const levels = Array.from({ length: 20 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i},`.repeat(9)}]`).join("\n");
   const hostile: readonly (readonly [string, Uint8Array])[] = [

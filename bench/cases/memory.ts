@@ -1,13 +1,11 @@
 import { TestNode } from "../../test/support/test-node.ts";
 import type { BenchCase, Measurement } from "../bench-case.ts";
 import { readMegabytes } from "../process-usage.ts";
-import { idlePod, SETTLE_MS, untilRunning } from "../running-pods.ts";
+import { SETTLE_MS, startWithPods } from "../running-pods.ts";
 
 async function measure(count: number): Promise<Measurement[]> {
   await using node = new TestNode();
-  for (let i = 0; i < count; i++) node.writeManifest(`p${i}.json`, idlePod(`p${i}`));
-  const kubelet = await node.start();
-  await untilRunning(node, count);
+  const kubelet = await startWithPods(node, count);
   await Bun.sleep(SETTLE_MS);
   const pods = `${count} ${count === 1 ? "pod" : "pods"}`;
   return [

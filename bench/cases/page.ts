@@ -3,7 +3,7 @@ import { launchBrowser } from "../../test/support/browser.ts";
 import { TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
 import { measureCpuPercent, readMegabytes } from "../process-usage.ts";
-import { idlePod, untilRunning } from "../running-pods.ts";
+import { startWithPods } from "../running-pods.ts";
 
 const PODS = 110;
 const LOADS = 10;
@@ -22,7 +22,7 @@ interface TraceEvent {
   args: { name?: string };
 }
 
-/** Tasks of the main threads of all pages while `during` runs. CPU time: on a busy machine the wall's says little. */
+/** Tasks of the main threads of all pages while `during` runs. CPU time, since wall time depends on other load. */
 async function traceMainThread(
   session: CDPSession,
   during: () => Promise<unknown>,
@@ -65,7 +65,7 @@ async function measureLoad(browser: Browser, address: string) {
   }
 }
 
-/** Main thread of one update of all rows, as an average: whatever else the page does in that time is in it. */
+/** Average main thread time of one update of all rows, including other work of the page in that time. */
 async function measureUpdates(browser: Browser, page: Page) {
   await page.evaluate(`(() => {
     window.longest = 0;
@@ -88,9 +88,7 @@ async function run(): Promise<Measurement[]> {
   const node = new TestNode();
   const browser = await launchBrowser();
   try {
-    for (let i = 0; i < PODS; i++) node.writeManifest(`p${i}.json`, idlePod(`p${i}`));
-    const { pid } = await node.start();
-    await untilRunning(node, PODS);
+    const { pid } = await startWithPods(node, PODS);
     await Bun.sleep(60_000);
     const address = `http://127.0.0.1:${node.cadvisorPort}/`;
     const closedPercent = await measureCpuPercent([pid], () => Bun.sleep(UPDATES * UPDATE_MS));

@@ -79,7 +79,7 @@ async function runManager(port: number, seconds: number): Promise<ProbesReport> 
   return report;
 }
 
-/** The same connections by the barest means, on a tick of 200 ms. */
+/** The same connections without a prober, on a tick of 200 ms. */
 async function runFloor(port: number, seconds: number): Promise<ProbesReport> {
   let attempts = 0;
   let owed = 0;

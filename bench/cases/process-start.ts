@@ -24,7 +24,7 @@ async function timeProcess(cmd: string[]): Promise<number> {
   return performance.now() - started;
 }
 
-/** A socket that hears the first call and never answers. */
+/** Measures with a socket that accepts the first call and never answers. */
 async function measureFirstCall(): Promise<Measurement[]> {
   const runs: number[] = [];
   for (let round = 0; round < ROUNDS; round++) runs.push(await timeToFirstCall(round));

@@ -1,10 +1,10 @@
 import { TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median, percentile } from "../bench-case.ts";
 import { measureCpuPercent, readCpuMs, readMegabytes } from "../process-usage.ts";
-import { untilRunning } from "../running-pods.ts";
+import { benchPod, startWithPods } from "../running-pods.ts";
 
 const PODS = 110;
-/** An answer is cached for a second; asked more slowly than that, each one is measured. */
+/** Answers are cached for a second; with this pause each one is measured. */
 const PAUSE_MS = 1_050;
 const WARM_UP = 10;
 const REQUESTS = 50;
@@ -37,25 +37,14 @@ const ENDPOINTS: readonly Endpoint[] = [
 ];
 
 /**
- * A pod whose container wakes up each second and goes back to sleep: one that never wakes up is cheaper to measure than
- * what people run. Its requests are small enough for all pods to be admitted on two processors.
+ * A pod whose container wakes up each second, since a container that never runs is cheaper to measure than a real one.
+ * Its requests are small enough for all pods to be admitted on two processors.
  */
-const wakingPod = (name: string) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 0,
-    containers: [
-      {
-        name: "app",
-        image: "busybox:test",
-        command: ["tail", "-f", "/dev/null"],
-        resources: { requests: { cpu: "5m" }, limits: { cpu: "100m", memory: "32Mi" } },
-      },
-    ],
-  },
-});
+const wakingPod = (name: string) =>
+  benchPod(name, {
+    command: ["tail", "-f", "/dev/null"],
+    resources: { requests: { cpu: "5m" }, limits: { cpu: "100m", memory: "32Mi" } },
+  });
 
 async function ask(port: number, { path, headers = { "Accept-Encoding": "identity" } }: Omit<Endpoint, "pauseMs">) {
   const startMs = performance.now();
@@ -98,10 +87,8 @@ async function measureEndpoint(node: TestNode, pid: number, endpoint: Endpoint):
 /** Runs `measure` with 110 pods whose containers wake up each second. */
 async function withPods(measure: (node: TestNode, pid: number) => Promise<Measurement[]>): Promise<Measurement[]> {
   await using node = new TestNode();
-  for (let i = 0; i < PODS; i++) node.writeManifest(`p${i}.json`, wakingPod(`p${i}`));
-  const kubelet = await node.start();
-  await untilRunning(node, PODS);
-  return await measure(node, kubelet.pid);
+  const { pid } = await startWithPods(node, PODS, wakingPod);
+  return await measure(node, pid);
 }
 
 async function measureEndpoints(node: TestNode, pid: number): Promise<Measurement[]> {
@@ -145,7 +132,7 @@ async function measureScraping(node: TestNode, pid: number): Promise<Measurement
 export const serverCases: readonly BenchCase[] = [
   {
     name: "server-110",
-    about: `what an answer of the read-only port costs with ${PODS} running pods`,
+    about: `cost of an answer of the read-only port with ${PODS} running pods`,
     run: () => withPods(measureEndpoints),
   },
   {

@@ -3,23 +3,14 @@ import { join } from "node:path";
 import { removeContainersOf, TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
 import { type PodBodies, readPodBodies, startBare } from "../floor.ts";
-import { idlePod } from "../running-pods.ts";
+import { idlePod, startByRunOnce } from "../running-pods.ts";
 
 const ROUNDS = 3;
 /** Tried once each; the best one is the floor's. */
 const CONCURRENCIES = [1, 2, 4, 8, 16];
 
-/** More pods than this take long: one round, and the two concurrencies that were best with fewer pods. */
+/** With more pods than this: one round, and the two concurrencies that were best with fewer pods. */
 const LONG = { above: 110, rounds: 1, concurrencies: [4, 8] };
-
-/** Writes `count` pods and starts them by `--runonce`. @returns milliseconds from process start to exit 0 */
-async function startByRunOnce(node: TestNode, manifests: string): Promise<number> {
-  const started = performance.now();
-  const { exitCode, stderr } = await node.runOnce([manifests, "--max-pods=500"]);
-  const ms = performance.now() - started;
-  if (exitCode !== 0) throw new Error(`--runonce ended with ${exitCode}:\n${stderr}`);
-  return ms;
-}
 
 async function measure(count: number): Promise<Measurement[]> {
   await using node = new TestNode();

@@ -2,10 +2,10 @@ import { engineSocketPath, TestNode } from "../../test/support/test-node.ts";
 import type { BenchCase, Measurement } from "../bench-case.ts";
 import { findEngineProcesses } from "../engine-processes.ts";
 import { measureCpuPercent, readMegabytes } from "../process-usage.ts";
-import { idlePod, SETTLE_MS, untilRunning } from "../running-pods.ts";
+import { SETTLE_MS, startWithPods } from "../running-pods.ts";
 
 const PODS = 110;
-/** How long nothing is asked of the kubelet; the engine is measured without it for a fifth of that. */
+/** Time without requests to the kubelet; the engine alone is measured for a fifth of that. */
 const REST_MS = 600_000;
 const SAMPLES = 20;
 
@@ -13,9 +13,7 @@ const SAMPLES = 20;
 async function measureSteady(): Promise<Measurement[]> {
   await using node = new TestNode();
   const engine = findEngineProcesses(engineSocketPath());
-  for (let index = 0; index < PODS; index++) node.writeManifest(`p${index}.json`, idlePod(`p${index}`));
-  const kubelet = await node.start();
-  await untilRunning(node, PODS);
+  const kubelet = await startWithPods(node, PODS);
   await Bun.sleep(SETTLE_MS);
   const resident: number[] = [readMegabytes(kubelet.pid, "VmRSS")];
   const rest = async () => {
@@ -44,7 +42,7 @@ async function measureSteady(): Promise<Measurement[]> {
     { what: "  of dockerd and containerd meanwhile", unit: "%", value: engineWith },
     { what: "  of these without the kubelet, the same containers running", unit: "%", value: engineAlone },
     {
-      what: "  the difference: what the kubelet makes the engine do",
+      what: "  the difference: work that the kubelet causes in the engine",
       unit: "%",
       value: engineWith - engineAlone,
       goal: { atMost: 0.1 },
@@ -64,7 +62,7 @@ async function measureSteady(): Promise<Measurement[]> {
 export const steadyCases: readonly BenchCase[] = [
   {
     name: "steady",
-    about: `CPU of us and of the engine, and memory, with ${PODS} pods at rest for ${REST_MS / 60_000} minutes`,
+    about: `CPU of the kubelet and of the engine, and memory, with ${PODS} pods at rest for ${REST_MS / 60_000} minutes`,
     run: measureSteady,
   },
 ];
