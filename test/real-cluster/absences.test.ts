@@ -204,7 +204,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
     await noPod(name);
   });
 
-  test("an engine that is restarted while the API server is away: its pods come back, and it is told afterwards", async () => {
+  test("an engine that is restarted while the API server is away: its pods come back, and that is reported afterwards", async () => {
     const engine = new PrivateEngine();
     const other = new ClusterTestNode(plane, { socketPath: engine.socketPath });
     try {

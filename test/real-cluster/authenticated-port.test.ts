@@ -1,23 +1,21 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import type { ControlPlane } from "../support/cluster/control-plane.ts";
 import { MetricsApi } from "../support/cluster/metrics-api.ts";
-import { TestNode } from "../support/test-node.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 
 describeCluster("the authenticated port in a cluster", () => {
   let plane: ControlPlane;
   let kubectl: ClusterKubectl;
-  let node: TestNode;
+  let node: ClusterTestNode;
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    node = new TestNode();
-    await plane.start();
+  useCluster(async (cluster) => {
+    ({ plane, kubectl, node } = cluster);
     // As kubeadm does it. With a configuration file both webhooks are the default.
     const file = join(node.directory, "config.json");
     const config = {
@@ -29,11 +27,6 @@ describeCluster("the authenticated port in a cluster", () => {
     };
     writeFileSync(file, JSON.stringify(config));
     await node.start([`--kubeconfig=${plane.nodeConfig(node.name)}`, `--config=${file}`]);
-  });
-
-  afterAll(async () => {
-    await node?.cleanUp();
-    await plane?.stop();
   });
 
   const ask = async (path: string, token?: string) => {

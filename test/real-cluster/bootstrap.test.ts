@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { conditionOf } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { BOOTSTRAP_TOKEN, ControlPlane } from "../support/cluster/control-plane.ts";
-import { TestNode } from "../support/test-node.ts";
+import { BOOTSTRAP_TOKEN, type ControlPlane } from "../support/cluster/control-plane.ts";
+import { type TestCluster, useCluster } from "../support/cluster/use-cluster.ts";
 
 /** The signer of 1.20 dates certificates back by five minutes: what is left of their life is one minute. */
 const SIGNING_DURATION = "6m";
@@ -14,13 +15,10 @@ const SIGNING_DURATION = "6m";
 describeCluster("TLS bootstrap", () => {
   let plane: ControlPlane;
   let kubectl: ClusterKubectl;
-  let node: TestNode;
+  let node: ClusterTestNode;
 
-  beforeAll(async () => {
-    plane = new ControlPlane({ controllerManagerFlags: [`--cluster-signing-duration=${SIGNING_DURATION}`] });
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    node = new TestNode();
+  const permitBootstrap = async (cluster: TestCluster) => {
+    ({ plane, kubectl, node } = cluster);
     const [id, secret] = BOOTSTRAP_TOKEN.split(".") as [string, string];
     await kubectl.apply({
       apiVersion: "v1",
@@ -38,12 +36,9 @@ describeCluster("TLS bootstrap", () => {
     ] as const) {
       await kubectl.output(["create", "clusterrolebinding", name, `--clusterrole=${role}`, `--group=${group}`]);
     }
-  });
+  };
 
-  afterAll(async () => {
-    await node?.cleanUp();
-    await plane?.stop();
-  });
+  useCluster(permitBootstrap, { controllerManagerFlags: [`--cluster-signing-duration=${SIGNING_DURATION}`] });
 
   const certDir = () => join(node.rootDir, "pki");
   const current = (usage: "client" | "server") => join(certDir(), `kubelet-${usage}-current.pem`);

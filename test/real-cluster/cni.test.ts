@@ -107,7 +107,7 @@ describeCluster("networks of CNI", () => {
       const next = await node.start(node.network.flags);
       expect((await readyPod(node)).status.podIP).toBe(before);
       expect((await node.containers("app")).map(({ Id }) => Id)).toEqual([container!.Id]);
-      expect(next.log).not.toContain("is not as it was made");
+      expect(next.log).not.toContain("has changed since it was set up");
       await next.kill();
     })();
     for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });

@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { expect, test } from "bun:test";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import type { ControlPlane } from "../support/cluster/control-plane.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 
 describeCluster("the control plane of the tests", () => {
   let plane: ControlPlane;
   let kubectl: ClusterKubectl;
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
+  useCluster(async (cluster) => {
+    ({ plane, kubectl } = cluster);
   });
-
-  afterAll(async () => await plane?.stop());
 
   test("is Kubernetes 1.20.2 and keeps its objects when the API server is killed", async () => {
     const { serverVersion } = await kubectl.json(["version"]);

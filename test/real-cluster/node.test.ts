@@ -85,7 +85,7 @@ describeCluster("a node of a cluster", () => {
   });
 
   test("pods deleted gracefully and by force leave nothing behind", async () => {
-    const trap = ["sh", "-c", "trap 'echo told; sleep 2; exit 0' TERM; while :; do sleep 0.1; done"];
+    const trap = ["sh", "-c", "trap 'echo terminated; sleep 2; exit 0' TERM; while :; do sleep 0.1; done"];
     await kubectl.apply(
       aClusterPod("slow", { command: trap }, { terminationGracePeriodSeconds: 60 }),
       aClusterPod(
@@ -98,7 +98,7 @@ describeCluster("a node of a cluster", () => {
     await kubectl.readyPod("forced");
     const logs = kubectl.spawn(["logs", "-f", "slow"]);
     await kubectl.output(["delete", "pod", "slow"]);
-    expect(await new Response(logs.stdout).text()).toBe("told\n");
+    expect(await new Response(logs.stdout).text()).toBe("terminated\n");
     await kubectl.output(["delete", "pod", "forced", "--grace-period=0", "--force"]);
     await kubectl.until("no container", async () => (await node.listAll()).length === 0);
   });

@@ -1,34 +1,29 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { expect, test } from "bun:test";
+import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 
 describeCluster("two kubelet-ts as two nodes with CNI bridge networks", () => {
-  let plane: ControlPlane;
   let kubectl: ClusterKubectl;
-  let nodes: { node: ClusterTestNode; network: CniNetwork }[];
+  let nodes: { node: ClusterTestNode; network: CniNetwork }[] = [];
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    nodes = [0, 1].map(() => {
-      const node = new ClusterTestNode(plane);
-      return { node, network: new CniNetwork(node.directory) };
-    });
-    for (const { node, network } of nodes) await node.join({ flags: network.flags });
-  });
-
-  afterAll(async () => {
-    for (const { node, network } of nodes ?? []) {
-      await node.cleanUp();
-      network.remove();
-    }
-    await plane?.stop();
-  });
+  useCluster(
+    async (cluster) => {
+      ({ kubectl } = cluster);
+      const both = [cluster.node, new ClusterTestNode(cluster.plane)];
+      nodes = both.map((node) => ({ node, network: new CniNetwork(node.directory) }));
+      for (const { node, network } of nodes) await node.join({ flags: network.flags });
+    },
+    {
+      tearDown: async () => {
+        await nodes[1]?.node.cleanUp();
+        for (const { network } of nodes) network.remove();
+      },
+    },
+  );
 
   const readiness = async () => {
     const found = await kubectl.list("nodes");
@@ -67,15 +62,7 @@ describeCluster("two kubelet-ts as two nodes with CNI bridge networks", () => {
     for (const { network } of nodes) expect(network.addresses()).toHaveLength(2);
     for (const from of pods) {
       for (const to of pods) {
-        const answer = await kubectl.output([
-          "exec",
-          from.metadata.name,
-          "--",
-          "wget",
-          "-qO-",
-
-          to.status.podIP,
-        ]);
+        const answer = await kubectl.output(["exec", from.metadata.name, "--", "wget", "-qO-", to.status.podIP]);
         expect(answer).toBe(to.metadata.name);
       }
     }

@@ -14,7 +14,7 @@ describeCluster("workloads of a cluster", () => {
     await node.join();
   });
 
-  /** Waits until exactly so many pods of an app exist and are Ready. */
+  /** Waits until exactly this number of pods of an app exist and are Ready. */
   const readyPods = (app: string, count: number) =>
     kubectl.until(`${count} Ready pods of "${app}"`, async () => {
       const pods = await kubectl.list("pods", "-l", `app=${app}`);
@@ -87,7 +87,7 @@ describeCluster("workloads of a cluster", () => {
     });
     expect(job.status.failed ?? 0).toBe(0);
     expect(await kubectl.output(["logs", "-l", "app=sums"])).toBe("done\ndone\ndone");
-    // The controller looks for runs that are due every ten seconds after the full minute.
+    // The controller checks for runs that are due every ten seconds after the full minute.
     await kubectl.until(
       "a pod of the CronJob that succeeded",
       async () => (await kubectl.list("pods", "-l", "app=ticks")).some((pod) => pod.status.phase === "Succeeded"),

@@ -10,7 +10,7 @@ export interface Outcome {
   stderr: string;
 }
 
-/** An object as the API server answers it; tests read what they look for. */
+/** An object as the API server answers it; tests read the fields they need. */
 // biome-ignore lint/suspicious/noExplicitAny: the shape depends on the kind.
 export type AnyObject = any;
 

@@ -27,7 +27,7 @@ export class FakeApi {
     return (typeof answer === "function" ? answer(request) : answer) as T;
   };
 
-  /** A watch that tells nothing until it is cancelled. */
+  /** A watch without events until it is cancelled. */
   readonly watch = (
     _path: string,
     _query: object,
