@@ -60,12 +60,12 @@ async function readLag(node: TestNode): Promise<{ all: number; late: number; wor
   return { all, late: all - timely, worst: buckets.find(([, count]) => count === all)?.[0] ?? "" };
 }
 
-/** How long the kernel made the main thread wait for a processor so far. Unit: milliseconds. Source: sched-stats.rst. */
+/** Time that the main thread has waited for a processor so far. Unit: milliseconds. Source: sched-stats.rst. */
 const readRunDelay = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
 
 async function restartsOf(node: TestNode): Promise<number> {
-  // Work of the attack may still be under way: then a client is asked to come again.
+  // Work of the attack may still be in progress: then the answer is 429 or 503.
   let pods = await node.pods().catch(() => undefined);
   for (let attempt = 0; !pods && attempt < 20; attempt++) {
     await Bun.sleep(500);
@@ -95,7 +95,7 @@ async function runAttack(attack: Attack): Promise<boolean> {
     await Bun.sleep(3_000);
     const target: AttackTarget = { node, pid };
     const before = { megabytes: readMegabytes(pid, "VmRSS"), lag: await readLag(node) };
-    // Starts the kernel's record of the peak again.
+    // Resets the kernel's record of the peak.
     writeFileSync(`/proc/${pid}/clear_refs`, "5");
     const delayBeforeMs = readRunDelay(pid);
     const startMs = performance.now();

@@ -12,9 +12,9 @@ import { type PackageLock, toSbom } from "./release/sbom.ts";
 import { SIGNING_KEY_VARIABLE, signText } from "./release/signature.ts";
 
 interface Target {
-  /** Behind `kubelet-ts-`, and behind `bun-` for the compiler. */
+  /** Suffix of `kubelet-ts-`, and of `bun-` for the compiler. */
   name: TargetName;
-  /** A release without it is not a release. */
+  /** A release fails without it. */
   required: boolean;
 }
 

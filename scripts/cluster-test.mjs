@@ -6,7 +6,7 @@ import { aptInstall, isAptMachine } from "./apt.mjs";
 import { ensureKubernetes } from "./kubernetes-build.mjs";
 import { findProgram } from "./run-command.mjs";
 import { runOnEngine } from "./run-on-engine.mjs";
-import { CannotGoOn, step } from "./say.mjs";
+import { CannotContinue, step } from "./say.mjs";
 import { TestRun } from "./test-run.mjs";
 import { ensureUnpacked } from "./test-tools.mjs";
 import { buildBinary } from "./workspace.mjs";
@@ -23,7 +23,7 @@ const run = new TestRun();
 /** @returns {Promise<Record<string, string>>} the environment with the paths of the programs */
 async function setUpCluster() {
   if (!isAptMachine() || process.getuid?.() !== 0)
-    throw new CannotGoOn("The tests of a real cluster need root on Debian or Ubuntu.");
+    throw new CannotContinue("The tests of a real cluster need root on Debian or Ubuntu.");
   const missing = Object.entries(INSTALLED).filter(([program]) => !findProgram(program));
   const packages = missing.map(([, name]) => name);
   if (packages.length > 0) {

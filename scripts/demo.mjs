@@ -12,7 +12,7 @@ import { EXAMPLE_IMAGES } from "./image-recipes.mjs";
 import { ensureImages } from "./images.mjs";
 import { listContainers, ownershipLabels, removeContainers } from "./owned-containers.mjs";
 import { runCommand } from "./run-command.mjs";
-import { bold, CannotGoOn, dim, heading, runMain, step } from "./say.mjs";
+import { bold, CannotContinue, dim, heading, runMain, step } from "./say.mjs";
 import { BINARY, buildBinary, ensurePackages, ROOT } from "./workspace.mjs";
 
 const NODE_NAME = "demo";
@@ -46,7 +46,7 @@ async function until(what, limitMs, attempt) {
   for (;;) {
     const result = await attempt();
     if (result !== undefined) return result;
-    if (performance.now() > end) throw new CannotGoOn(`Waited ${limitMs / 1000} s in vain for ${what}.`);
+    if (performance.now() > end) throw new CannotContinue(`Waited ${limitMs / 1000} s for ${what}.`);
     await sleep(100);
   }
 }
@@ -74,12 +74,12 @@ async function up() {
   const args = ["--runonce", "--hostname-override", NODE_NAME, "--root-dir", ROOT_DIR, MANIFEST];
   heading(`$ dist/kubelet-ts ${args.join(" ")}`);
   const { code } = await runCommand(BINARY, args, { cwd: ROOT, show: true });
-  if (code !== 0) throw new CannotGoOn(`dist/kubelet-ts ended with exit code ${code}.`, ["What it said stands above."]);
+  if (code !== 0) throw new CannotContinue(`dist/kubelet-ts ended with exit code ${code}.`, ["Its output is above."]);
 
   const containers = await listContainers(endpoint, LABELS);
   const sandbox = containers.find((container) => isSandbox(container) && container.State === "running");
   const reader = containers.find(isNamed("log-reader"));
-  if (!sandbox || !reader) throw new CannotGoOn("The pod's containers are not there any more.");
+  if (!sandbox || !reader) throw new CannotContinue("The pod's containers no longer exist.");
   const { NetworkSettings } = await askEngine(endpoint, "GET", `/containers/${sandbox.Id}/json`);
   const url = `http://${Object.values(NetworkSettings.Networks)[0]?.IPAddress}/`;
   const userAgent = `kubelet-ts-demo/${Date.now()}`;
@@ -88,7 +88,7 @@ async function up() {
   const page = await until(`an answer from ${url}`, 20_000, () => fetchPage(url, userAgent));
   console.log(`  ${/<h1>(.*?)<\/h1>/.exec(page)?.[1] ?? page.split("\n")[0]}`);
 
-  heading("What the second container then logged: it reads the shared volume");
+  heading("The log of the second container, which reads the shared volume");
   const line = await until("the line in the log", 20_000, async () =>
     (await readLog(endpoint, reader.Id)).split("\n").find((candidate) => candidate.includes(userAgent)),
   );
@@ -135,6 +135,6 @@ async function stopEngineUnlessUsed() {
 await runMain(async () => {
   const args = process.argv.slice(2);
   const unknown = args.find((arg) => arg !== "--down");
-  if (unknown !== undefined) throw new CannotGoOn(`Unknown argument "${unknown}".`, ["Known: --down"]);
+  if (unknown !== undefined) throw new CannotContinue(`Unknown argument "${unknown}".`, ["Known: --down"]);
   await (args.includes("--down") ? down() : up());
 });

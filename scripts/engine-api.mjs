@@ -1,5 +1,5 @@
 import http from "node:http";
-import { CannotGoOn } from "./say.mjs";
+import { CannotContinue } from "./say.mjs";
 
 /** Where an engine listens. @typedef {{ name: string, connect: { socketPath: string } | { host: string, port: number } }} Endpoint */
 
@@ -16,7 +16,7 @@ export function parseEndpoint(dockerHost = process.env.DOCKER_HOST) {
   if (unix) return { name: unix[1], connect: { socketPath: unix[1] } };
   const tcp = /^(?:tcp|http):\/\/\[?([^/\]]+?)\]?:(\d+)\/?$/.exec(dockerHost);
   if (tcp) return { name: dockerHost, connect: { host: tcp[1], port: Number(tcp[2]) } };
-  throw new CannotGoOn(`DOCKER_HOST is "${dockerHost}", which these scripts cannot reach.`, [
+  throw new CannotContinue(`DOCKER_HOST is "${dockerHost}", which these scripts cannot reach.`, [
     "Use unix:///path/to/docker.sock or tcp://host:port, or unset it to use /var/run/docker.sock.",
   ]);
 }
@@ -62,7 +62,7 @@ export function callEngine(endpoint, method, path, options = {}) {
   });
 }
 
-/** The answer as an object; anything but 2xx is thrown with the engine's own words. */
+/** The answer as an object; other codes than 2xx are thrown with the engine's message. */
 export async function askEngine(endpoint, method, path, options = {}) {
   const { status, text } = await callEngine(endpoint, method, path, options);
   if (status < 200 || status > 299) {

@@ -12,7 +12,7 @@ import { pathToFileURL } from "node:url";
 import { aptInstall, isAptMachine } from "./apt.mjs";
 import { callEngine, parseEndpoint } from "./engine-api.mjs";
 import { findProgram, runCommand } from "./run-command.mjs";
-import { CannotGoOn, runMain, step } from "./say.mjs";
+import { CannotContinue, runMain, step } from "./say.mjs";
 
 const PID_FILE = "/run/kubelet-ts-dockerd.pid";
 const LOG_FILE = "/var/log/kubelet-ts-dockerd.log";
@@ -21,7 +21,7 @@ const STOP_LIMIT_MS = 60_000;
 
 /**
  * @typedef {{ endpoint: import("./engine-api.mjs").Endpoint, version: string, startedHere: boolean }} Engine
- * `startedHere`: this very call started the dockerd, so the caller may stop it again.
+ * `startedHere`: this call started the dockerd, so the caller may stop it.
  */
 
 /** @returns {Promise<{ version: string } | { code: string, detail: string }>} */
@@ -80,41 +80,43 @@ async function startDockerd(endpoint, program) {
   if (version !== undefined) return version;
   if (!ended) await stopOwnEngine();
   const tail = readFileSync(LOG_FILE, "utf8").trim().split("\n").slice(-12);
-  throw new CannotGoOn(`dockerd ${ended ? "ended at once" : "does not answer"}. The end of ${LOG_FILE}:`, [
+  throw new CannotContinue(`dockerd ${ended ? "ended at once" : "does not answer"}. The end of ${LOG_FILE}:`, [
     ...tail,
     "",
-    "Start a Docker engine of your own, or point DOCKER_HOST at one, then run this again.",
+    "Start a Docker engine, or point DOCKER_HOST at one, then run this again.",
   ]);
 }
 
 function explainNoEngine(endpoint, seen) {
   const isRoot = process.getuid?.() === 0;
   if (process.env.DOCKER_HOST) {
-    return new CannotGoOn(`No Docker engine answers on DOCKER_HOST=${process.env.DOCKER_HOST} (${seen.detail}).`, [
+    return new CannotContinue(`No Docker engine answers on DOCKER_HOST=${process.env.DOCKER_HOST} (${seen.detail}).`, [
       "Start that engine, or unset DOCKER_HOST to use /var/run/docker.sock.",
     ]);
   }
   if (seen.code === "EACCES" || seen.code === "EPERM") {
-    return new CannotGoOn(`You may not use the Docker engine on ${endpoint.name}.`, [
+    return new CannotContinue(`You may not use the Docker engine on ${endpoint.name}.`, [
       "Join its group and log in again:  sudo usermod -aG docker $USER",
       "or run this as root.",
     ]);
   }
   if (seen.code !== "ENOENT" && seen.code !== "ECONNREFUSED") {
-    return new CannotGoOn(`${endpoint.name} does not answer like a Docker engine (${seen.detail}).`, [
+    return new CannotContinue(`${endpoint.name} does not answer like a Docker engine (${seen.detail}).`, [
       "Restart Docker, or point DOCKER_HOST at another engine.",
     ]);
   }
   if (process.platform !== "linux") {
-    return new CannotGoOn("No Docker engine is running.", ["Start Docker Desktop (or colima), then run this again."]);
+    return new CannotContinue("No Docker engine is running.", [
+      "Start Docker Desktop (or colima), then run this again.",
+    ]);
   }
   if (findProgram("dockerd")) {
-    return new CannotGoOn(`Docker is installed, but nothing listens on ${endpoint.name}.`, [
+    return new CannotContinue(`Docker is installed, but nothing listens on ${endpoint.name}.`, [
       isRoot ? "Start it:  systemctl start docker" : "Start it:  sudo systemctl start docker",
       "then run this again.",
     ]);
   }
-  return new CannotGoOn("There is no Docker engine on this machine.", [
+  return new CannotContinue("There is no Docker engine on this machine.", [
     isAptMachine()
       ? "Run this once as root, which installs Docker, or do it yourself:  sudo apt-get install docker.io"
       : "Install Docker (https://docs.docker.com/engine/install/) and start it,",
@@ -123,8 +125,8 @@ function explainNoEngine(endpoint, seen) {
 }
 
 /**
- * The engine that answers. Where there is none and we are root on Debian or Ubuntu: installs docker.io and starts dockerd,
- * saying so. Throws `CannotGoOn` with what to do otherwise.
+ * The engine that answers. Without one, as root on Debian or Ubuntu: installs docker.io and starts dockerd, with a
+ * message. Throws `CannotContinue` with what to do otherwise.
  * @returns {Promise<Engine>}
  */
 export async function ensureEngine() {
@@ -143,7 +145,8 @@ export async function ensureEngine() {
     step("engine", "none on this machine: installing Debian's docker.io (apt-get)");
     // Without the apparmor tools the engine cannot start a container on a kernel with AppArmor.
     await aptInstall(["docker.io", "apparmor", "ca-certificates"]);
-    if (!findProgram("dockerd")) throw new CannotGoOn("docker.io is installed, but there is no dockerd on the PATH.");
+    if (!findProgram("dockerd"))
+      throw new CannotContinue("docker.io is installed, but there is no dockerd on the PATH.");
   }
   const startedHere = !(await startedByTheSystem());
   const version = startedHere
@@ -155,8 +158,8 @@ export async function ensureEngine() {
 }
 
 /**
- * Whether the machine itself runs Docker as a service, which is then none of our business to stop. A second dockerd next to
- * it would take its socket away.
+ * Whether the machine runs Docker as a service, which these scripts never stop. A second dockerd would take over its
+ * socket.
  */
 async function startedByTheSystem() {
   if (dockerdOf("/run/docker.pid") !== undefined) return true;
@@ -164,7 +167,7 @@ async function startedByTheSystem() {
   step("engine", "starting the service: systemctl start docker");
   const { code, stderr } = await runCommand("systemctl", ["start", "docker"], { timeoutMs: START_LIMIT_MS });
   if (code === 0) return true;
-  throw new CannotGoOn(`systemctl start docker failed: ${stderr.trim()}`, ["See:  journalctl -u docker -n 50"]);
+  throw new CannotContinue(`systemctl start docker failed: ${stderr.trim()}`, ["See:  journalctl -u docker -n 50"]);
 }
 
 /** Whether a dockerd that this script started runs. */
@@ -178,7 +181,9 @@ export async function stopOwnEngine() {
   const end = performance.now() + STOP_LIMIT_MS;
   while (dockerdOf(PID_FILE) !== undefined) {
     if (performance.now() > end) {
-      throw new CannotGoOn(`dockerd (pid ${pid}) does not stop.`, [`See ${LOG_FILE}; end it with:  kill -9 ${pid}`]);
+      throw new CannotContinue(`dockerd (pid ${pid}) does not stop.`, [
+        `See ${LOG_FILE}; end it with:  kill -9 ${pid}`,
+      ]);
     }
     await sleep(100);
   }
@@ -198,7 +203,7 @@ async function main() {
     if (!("version" in seen)) throw explainNoEngine(endpoint, seen);
     step("engine", `Docker ${seen.version} answers on ${endpoint.name}`);
   } else {
-    throw new CannotGoOn(`Unknown command "${command}".`, ["Known: up, status, down"]);
+    throw new CannotContinue(`Unknown command "${command}".`, ["Known: up, status, down"]);
   }
 }
 

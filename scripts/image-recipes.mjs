@@ -1,6 +1,6 @@
 /**
- * The images that the examples and the tests use, made from Debian's packages where no registry can be reached. No
- * Dockerfile, no builder: a file tree and a configuration.
+ * The images that the examples and the tests use, made from Debian's packages where no registry can be reached, without
+ * a Dockerfile or builder: a file tree and a configuration.
  */
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -8,13 +8,13 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { libraryPackagesOf, unpackPackages } from "./apt.mjs";
 import { runCommand } from "./run-command.mjs";
-import { CannotGoOn } from "./say.mjs";
+import { CannotContinue } from "./say.mjs";
 
 /**
  * @typedef {import("./tar.mjs").TarEntry} TarEntry
  * @typedef {{ entries: TarEntry[], config: Record<string, unknown> }} ImageContent `config`: as in an image's own JSON
  * @typedef {{ name: string, pullable: boolean, make: () => Promise<ImageContent> }} Recipe
- *   `pullable`: a registry has an image of that name that serves as well; what is for the tests must be exactly ours.
+ *   `pullable`: a registry has an equivalent image of that name; images of tests must be exactly these.
  */
 
 const USUAL_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -40,11 +40,12 @@ function busyboxTree() {
   busyboxOnce ??= withProgram("/bin/busybox", ["busybox-static"], async (root) => {
     const program = join(root, "bin/busybox");
     const { code, stdout } = await runCommand(program, ["--list"]);
-    if (code !== 0) throw new CannotGoOn(`${program} does not run.`, ["Install busybox-static, then run this again."]);
+    if (code !== 0)
+      throw new CannotContinue(`${program} does not run.`, ["Install busybox-static, then run this again."]);
     const data = readFileSync(program);
-    // ELF: a program header of type 3 (PT_INTERP) asks for a loader, which the image would not have.
+    // ELF: a program header of type 3 (PT_INTERP) names a loader, which the image does not have.
     if (data.includes("/lib64/ld-linux") || data.includes("/lib/ld-")) {
-      throw new CannotGoOn("The busybox on this machine is not static.", ["apt-get install busybox-static"]);
+      throw new CannotContinue("The busybox on this machine is not static.", ["apt-get install busybox-static"]);
     }
     // Among its applets busybox lists itself: a link of that name would replace the program.
     const applets = stdout.split("\n").filter((name) => name !== "" && name !== "busybox");

@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 import { pathToFileURL } from "node:url";
 import { askEngine, callEngine, engineMessage, parseEndpoint } from "./engine-api.mjs";
 import { EXAMPLE_IMAGES, TEST_IMAGES } from "./image-recipes.mjs";
-import { CannotGoOn, runMain, step } from "./say.mjs";
+import { CannotContinue, runMain, step } from "./say.mjs";
 import { toTar } from "./tar.mjs";
 
 /** A registry that is silent for this time counts as unreachable. */
@@ -26,7 +26,7 @@ async function findImage(endpoint, name) {
   return JSON.parse(text);
 }
 
-/** @returns {Promise<boolean>} false when no registry gives it */
+/** @returns {Promise<boolean>} false when no registry has it */
 async function pull(endpoint, name) {
   const [repository, tag] = name.split(":");
   const path = `/images/create?fromImage=${encodeURIComponent(repository)}&tag=${encodeURIComponent(tag)}`;
@@ -77,7 +77,7 @@ async function ensureImage(endpoint, recipe) {
   }
   const content = await recipe.make();
   const image = toImage(recipe.name, content);
-  // The containerd image store counts ids otherwise: there the layer shows whether it is the same.
+  // The containerd image store has other ids: there the layers are compared.
   if (found && (found.Id === image.id || isSame(found, image, content.config))) return "present";
   await load(endpoint, recipe.name, image.archive);
   return "built";
@@ -88,8 +88,8 @@ const isSame = (found, image, config) =>
   Object.entries(config).every(([key, value]) => JSON.stringify(found.Config?.[key]) === JSON.stringify(value));
 
 /**
- * Makes sure that each image is there: as it is, pulled if a registry answers quickly, else built here from Debian's
- * packages. Says one line.
+ * Provides each image that is missing: pulled if a registry answers quickly, else built from Debian's packages. Prints
+ * one line for each kind.
  * @param {import("./engine-api.mjs").Endpoint} endpoint
  * @param {readonly import("./image-recipes.mjs").Recipe[]} recipes
  */
@@ -112,7 +112,7 @@ async function main() {
   const named = args.filter((arg) => arg !== "--test");
   const unknown = named.find((name) => !known.some((recipe) => recipe.name === name));
   if (unknown !== undefined) {
-    throw new CannotGoOn(`No recipe for the image "${unknown}".`, [
+    throw new CannotContinue(`No recipe for the image "${unknown}".`, [
       `Known: ${known.map((recipe) => recipe.name).join(", ")}`,
     ]);
   }

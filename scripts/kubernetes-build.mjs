@@ -1,13 +1,13 @@
 /**
  * The programs of a Kubernetes control plane, built from Debian's source package `kubernetes` and kept outside the tree.
- * Nothing below /etc/apt changes: the package is looked up with a source list of our own.
+ * Nothing below /etc/apt changes: the package is looked up with a separate source list.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { aptInstall, isAptMachine } from "./apt.mjs";
 import { runCommand } from "./run-command.mjs";
-import { CannotGoOn, sayDuration, step } from "./say.mjs";
+import { CannotContinue, sayDuration, step } from "./say.mjs";
 
 /** Folder name of the result. Its last number changes with the recipe. */
 const RESULT = "kubernetes-1.20.2-1";
@@ -21,7 +21,7 @@ const SOURCE_LIST =
 
 const BUILD_PACKAGES = ["golang-1.19-go", "golang-github-modern-go-reflect2-dev", "dpkg-dev", "rsync", "make"];
 
-/** The archive is not a git checkout: the version that the build would ask git for is set. */
+/** The archive is not a git checkout, so the version that the build reads from git is set. */
 const VERSION_FILE = `KUBE_GIT_COMMIT='faecb196815e248d3ecfb03c680a4507229c2a56'
 KUBE_GIT_TREE_STATE='archive'
 KUBE_GIT_VERSION='v1.20.2'
@@ -33,7 +33,7 @@ const BUILD_LIMIT_MS = 40 * 60_000;
 
 async function must(what, command, args, options = {}) {
   const { code, stdout, stderr } = await runCommand(command, args, options);
-  if (code !== 0) throw new CannotGoOn(`${what} failed:`, `${stdout}\n${stderr}`.trim().split("\n").slice(-12));
+  if (code !== 0) throw new CannotContinue(`${what} failed:`, `${stdout}\n${stderr}`.trim().split("\n").slice(-12));
 }
 
 /** Downloads and unpacks the source package. An unpacked tree appears under its name only when it is complete. */
@@ -64,7 +64,7 @@ async function ensureSource(/** @type {string} */ build) {
     },
   );
   const description = readdirSync(build).find((name) => /^kubernetes_.*\.dsc$/.test(name));
-  if (!description) throw new CannotGoOn(`apt-get left no kubernetes_*.dsc in ${build}.`);
+  if (!description) throw new CannotContinue(`apt-get left no kubernetes_*.dsc in ${build}.`);
   rmSync(`${tree}.new`, { recursive: true, force: true });
   await must("Unpacking the source package", "dpkg-source", ["-x", description, `${tree}.new`], { cwd: build });
   // With the vendored release, encoding JSON crashes in programs that Go 1.19 compiled.
@@ -103,18 +103,18 @@ async function make(/** @type {string} */ build) {
 }
 
 /**
- * Builds them when they are not in the cache. An interrupted build continues where it was; the result appears under its name
+ * Builds them when they are not in the cache. An interrupted build is resumed; the result appears under its name
  * only when it is complete.
  * @returns {Promise<string>} the folder with the programs
  */
 export async function ensureKubernetes() {
   const result = join(CACHE, RESULT);
   if (existsSync(result)) {
-    step("cluster", `Kubernetes 1.20.2: there already (${result})`);
+    step("cluster", `Kubernetes 1.20.2: already built (${result})`);
     return result;
   }
   if (!isAptMachine() || process.getuid?.() !== 0)
-    throw new CannotGoOn("Kubernetes is built from Debian's source package: this needs root on Debian or Ubuntu.");
+    throw new CannotContinue("Kubernetes is built from Debian's source package: this needs root on Debian or Ubuntu.");
   const started = performance.now();
   step("cluster", `building Kubernetes 1.20.2 from Debian's source package, once; this takes five minutes and more`);
   await aptInstall(BUILD_PACKAGES);

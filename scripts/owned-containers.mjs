@@ -23,7 +23,7 @@ export async function listContainers(endpoint, labels) {
  * Removes them at once, with their anonymous volumes and the cgroups of their pods.
  * @param {readonly string[]} labels
  * @param {(container: { Names: string[], Labels: Record<string, string> }) => boolean} [isMeant] narrows down further
- * @returns {Promise<number>} how many there were
+ * @returns {Promise<number>} the number of removed containers
  */
 export async function removeContainers(endpoint, labels, isMeant = () => true) {
   const containers = (await listContainers(endpoint, labels)).filter(isMeant);
@@ -58,7 +58,7 @@ function removeCgroup(path) {
     try {
       rmdirSync(join(folder, path));
     } catch {
-      // Not in this hierarchy, or not ours alone.
+      // Not in this hierarchy, or not empty.
     }
   }
 }

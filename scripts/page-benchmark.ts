@@ -1,5 +1,5 @@
 /**
- * `bun scripts/page-benchmark.ts [PODS]`: what the page costs a browser, with PODS (110) made-up pods and no engine: first
+ * `bun scripts/page-benchmark.ts [PODS]`: cost of the page in a browser, with PODS (110) synthetic pods and no engine: first
  * paint, and the main thread's time for an update of the usage of all pods, for one in which every pod has restarted, and
  * for one that changes every cell but the name. Needs Chromium.
  */

@@ -19,17 +19,17 @@ export function step(/** @type {string} */ label, /** @type {string} */ text) {
   console.log(`  ${green(label.padEnd(9))} ${text}`);
 }
 
-/** A heading of its own line, with air around it. */
+/** A heading with a blank line before and after. */
 export function heading(/** @type {string} */ text) {
   console.log(`\n${bold(text)}\n`);
 }
 
-/** Why a script cannot go on, and the way out. Shown without a stack. */
-export class CannotGoOn extends Error {
+/** The reason why a script cannot continue, and the way out. Shown without a stack. */
+export class CannotContinue extends Error {
   /** @param {string} message @param {readonly string[]} wayOut lines; what to do, most likely first */
   constructor(message, wayOut = []) {
     super([message, ...wayOut.map((line) => `  ${line}`)].join("\n"));
-    this.name = "CannotGoOn";
+    this.name = "CannotContinue";
   }
 }
 
@@ -38,7 +38,7 @@ export async function runMain(/** @type {() => Promise<number | void>} */ main) 
   try {
     process.exitCode = (await main()) ?? 0;
   } catch (error) {
-    console.error(`\n${red("error")}  ${error instanceof CannotGoOn ? error.message : (error?.stack ?? error)}`);
+    console.error(`\n${red("error")}  ${error instanceof CannotContinue ? error.message : (error?.stack ?? error)}`);
     process.exitCode = 1;
   }
 }

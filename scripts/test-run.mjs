@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { runCommand } from "./run-command.mjs";
-import { CannotGoOn, green, heading, red, sayDuration, step } from "./say.mjs";
+import { CannotContinue, green, heading, red, sayDuration, step } from "./say.mjs";
 import { sweepTestRun } from "./test-sweep.mjs";
 import { ROOT, toolEnv } from "./workspace.mjs";
 
@@ -37,7 +37,7 @@ export class TestRun {
   }
 
   stopIfInterrupted() {
-    if (this.#interruption.signal.aborted) throw new CannotGoOn(`Ended by ${this.#interruption.signal.reason}.`);
+    if (this.#interruption.signal.aborted) throw new CannotContinue(`Ended by ${this.#interruption.signal.reason}.`);
   }
 
   /** A program whose exit code is the result; it counts only when it fails. */
@@ -123,7 +123,7 @@ export class TestRun {
   fail(error, doing = "") {
     this.#total.failed += 1;
     console.error(
-      `\n${red("error")}  ${doing}${error instanceof CannotGoOn ? error.message : (error?.stack ?? error)}`,
+      `\n${red("error")}  ${doing}${error instanceof CannotContinue ? error.message : (error?.stack ?? error)}`,
     );
   }
 

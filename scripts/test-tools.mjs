@@ -54,9 +54,9 @@ export async function ensureUnpacked(packages, files) {
 }
 
 /**
- * Provides the programs that some tests need in addition to the engine, on Debian and Ubuntu; elsewhere says whose tests will be
- * skipped. Adds to our PATH what it unpacked.
- * @returns {Promise<boolean>} whether they are all there
+ * Provides the programs that some tests need in addition to the engine, on Debian and Ubuntu; elsewhere prints whose tests will be
+ * skipped. Adds unpacked programs to the PATH.
+ * @returns {Promise<boolean>} whether none is missing
  */
 export async function ensureTestTools() {
   process.env.PATH = `${process.env.PATH ?? ""}:${join(CACHE, "usr", "bin")}`;
@@ -76,6 +76,6 @@ export async function ensureTestTools() {
   }
   const programs = { ...INSTALLED, ...UNPACKED, ...ALWAYS_UNPACKED };
   const missing = [...missingOf(programs), ...packagesOf(PYTHON_MODULES, missingModules())];
-  step("tools", missing.length === 0 ? "all there" : `missing, so their tests are skipped: ${missing.join(", ")}`);
+  step("tools", missing.length === 0 ? "complete" : `missing, so their tests are skipped: ${missing.join(", ")}`);
   return missing.length === 0;
 }

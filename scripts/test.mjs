@@ -26,7 +26,7 @@ const run = new TestRun();
 
 await runOnEngine(run, async () => {
   if (await ensureTestTools()) {
-    // A test that would be skipped for want of an engine or a tool fails; `test.only` and new snapshots are refused.
+    // A test that would be skipped without an engine or a tool fails; `test.only` and new snapshots are refused.
     process.env.CI ??= "1";
   }
   await buildBinary();

@@ -1,8 +1,8 @@
 /**
  * `npm run test:vm -- trixie|sid [--containerd-image-store] [test…]`: tests on a machine of another kind than this one: a
  * Debian of that release with its own kernel, systemd, cgroup v2 and Docker engine. A test is a file of test/integration,
- * or a folder of test/vm, whose files run one per boot of the same machine. The kernel is User Mode Linux, a program like
- * any other: no virtualisation is needed, and no network. The last line is `N passed, N failed`.
+ * or a folder of test/vm, whose files run one per boot of the same machine. The kernel is User Mode Linux, an ordinary
+ * program: neither virtualisation nor a network is needed. The last line is `N passed, N failed`.
  *
  * Needs root on Debian or Ubuntu, with debootstrap and e2fsprogs, and 4 GB of memory. The machine is built once, below
  * node_modules/.cache/vm, and a run never changes it.
@@ -27,7 +27,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isAptMachine } from "./apt.mjs";
 import { findProgram, runCommand } from "./run-command.mjs";
-import { CannotGoOn, heading, runMain, sayDuration, step } from "./say.mjs";
+import { CannotContinue, heading, runMain, sayDuration, step } from "./say.mjs";
 import { buildBinary, ensurePackages, ROOT } from "./workspace.mjs";
 
 const SUITES = ["trixie", "sid"];
@@ -45,11 +45,11 @@ const PACKAGES = [
 /** Services of the packages that are not needed. */
 const MASKED = ["nginx", "prometheus", "prometheus-node-exporter", "e2scrub_reap", "systemd-networkd-wait-online"];
 
-/** Only the program is of use, and sid's package cannot be set up in a folder. */
+/** Only the program is needed, and sid's package cannot be configured in a folder. */
 const UNPACK_REGISTRY =
   "cd /tmp && apt-get -q download docker-registry && dpkg-deb -x docker-registry_*.deb / && rm *.deb";
 
-/** Those in which the engine, the kernel or systemd decides. */
+/** Tests whose result depends on the engine, the kernel or systemd. */
 const TESTS = [
   "docker-client",
   "images",
@@ -74,16 +74,18 @@ const CACHE = join(ROOT, "node_modules", ".cache", "vm");
 
 async function must(what, command, args, options = {}) {
   const { code, stdout, stderr } = await runCommand(command, args, options);
-  if (code !== 0) throw new CannotGoOn(`${what} failed:`, `${stdout}\n${stderr}`.trim().split("\n").slice(-8));
+  if (code !== 0) throw new CannotContinue(`${what} failed:`, `${stdout}\n${stderr}`.trim().split("\n").slice(-8));
 }
 
 function checkMachine() {
-  if (process.getuid?.() !== 0) throw new CannotGoOn("Only root can build a machine.", ["Run this again with sudo."]);
-  if (process.arch !== "x64") throw new CannotGoOn(`User Mode Linux is there for x86-64, this is ${process.arch}.`);
-  if (!isAptMachine()) throw new CannotGoOn("This needs Debian or Ubuntu.");
+  if (process.getuid?.() !== 0)
+    throw new CannotContinue("Only root can build a machine.", ["Run this again with sudo."]);
+  if (process.arch !== "x64")
+    throw new CannotContinue(`User Mode Linux exists for x86-64 only, this is ${process.arch}.`);
+  if (!isAptMachine()) throw new CannotContinue("This needs Debian or Ubuntu.");
   const missing = { debootstrap: "debootstrap", mke2fs: "e2fsprogs" };
   for (const [program, name] of Object.entries(missing))
-    if (!findProgram(program)) throw new CannotGoOn(`${program} is missing.`, [`apt-get install ${name}`]);
+    if (!findProgram(program)) throw new CannotContinue(`${program} is missing.`, [`apt-get install ${name}`]);
 }
 
 /**
@@ -131,7 +133,7 @@ async function ensureKernel() {
   return folder;
 }
 
-/** Changes that make a tree of packages a machine that boots, runs one job and switches itself off. */
+/** Configures a tree of packages as a machine that boots, runs one job and powers off. */
 function configure(root, kernel) {
   cpSync(join(kernel, "usr/lib/uml/modules"), join(root, "usr/lib/modules"), { recursive: true });
   for (const name of ["work", "report"]) mkdirSync(join(root, name), { recursive: true });
@@ -152,7 +154,7 @@ ExecStart=/bin/sh -c 'exec sh /work/vm-job.sh >/dev/console 2>&1'
 ExecStopPost=/usr/bin/systemctl --no-block poweroff
 `,
   );
-  // A timer starts it, because multi-user.target would wait for what it wants itself.
+  // Started by a timer, because a job wanted by multi-user.target would delay that target.
   writeFileSync(join(units, "job.timer"), "[Timer]\nOnBootSec=1\n");
   mkdirSync(join(units, "timers.target.wants"), { recursive: true });
   link("/etc/systemd/system/job.timer", join(units, "timers.target.wants/job.timer"));
@@ -167,7 +169,7 @@ function link(target, path) {
 async function ensureDisk(suite, kernel) {
   const disk = join(CACHE, `${suite}.img`);
   if (existsSync(disk)) {
-    step("machine", `${suite}: there already (${disk}; delete it to have it built from today's packages)`);
+    step("machine", `${suite}: already built (${disk}; delete it to have it built from today's packages)`);
     return disk;
   }
   const started = performance.now();
@@ -218,7 +220,7 @@ ${bootsOf(tests)
 esac
 `;
 
-/** Its report is a file of the machine first: hostfs has no way to replace one. */
+/** The report is written inside the machine first: hostfs cannot replace files. */
 const testCommand = (files, run) =>
   `bun test --timeout=600000 --reporter=junit --reporter-outfile=/var/tmp/report.xml ${files.join(" ")}; ` +
   `cp /var/tmp/report.xml /report/report-${run}.xml; rm -f /var/tmp/report.xml`;
@@ -253,7 +255,7 @@ const vmTests = () =>
       ]),
   );
 
-/** A disk with the project as it lies here: sources, packages, the binary and the job. */
+/** A disk with the project: sources, packages, the binary and the job. */
 async function makeProjectDisk(folder, job) {
   const tree = join(folder, "project");
   mkdirSync(tree);
@@ -277,13 +279,13 @@ async function makeProjectDisk(folder, job) {
 }
 
 /**
- * Boots the machine and waits until it has switched itself off; what it says goes to our output.
+ * Boots the machine and waits until it has powered off; its console is copied to the output.
  * @returns {Promise<string>} the folder with its report
  */
 async function runMachine(folder, { kernel, disk, project, boot }) {
   const report = join(folder, `report-${boot}`);
   mkdirSync(report);
-  // Its memory is a file: better one that is in memory itself.
+  // Its memory is a file, preferably on a tmpfs.
   const { bavail, bsize } = existsSync("/dev/shm") ? statfsSync("/dev/shm") : { bavail: 0, bsize: 0 };
   const args = [
     "mem=3G",
@@ -298,7 +300,7 @@ async function runMachine(folder, { kernel, disk, project, boot }) {
   const log = join(folder, "console");
   const child = spawn("unshare", ["--mount", "sh", "-c", ENTER_KERNEL, "sh", kernel, CACHE, folder, ...args], {
     cwd: folder,
-    // Every process of the machine is one of this group here.
+    // Every process of the machine is a member of this process group.
     detached: true,
     env: { ...process.env, TMPDIR: bavail * bsize > 3.5e9 ? "/dev/shm" : folder },
     stdio: ["ignore", "pipe", "pipe"],
@@ -351,7 +353,7 @@ async function main() {
   const containerdImageStore = rest.includes(STORE_FLAG);
   const named = rest.filter((arg) => arg !== STORE_FLAG);
   if (!SUITES.includes(suite)) {
-    throw new CannotGoOn(suite === "" ? "Which machine?" : `There is no machine "${suite}".`, [
+    throw new CannotContinue(suite === "" ? "Which machine?" : `There is no machine "${suite}".`, [
       `npm run test:vm -- ${SUITES.join("|")} [${STORE_FLAG}] [test…]`,
     ]);
   }
@@ -360,7 +362,7 @@ async function main() {
     ...Object.keys(vmTests()),
   ];
   const unknown = named.find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new CannotGoOn(`There is no test "${unknown}".`, [`Known: ${known.join(", ")}`]);
+  if (unknown !== undefined) throw new CannotContinue(`There is no test "${unknown}".`, [`Known: ${known.join(", ")}`]);
   checkMachine();
   heading("Set-up");
   await ensurePackages();

@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import tls from "node:tls";
 import type { TestNode } from "../../test/support/test-node.ts";
 
-/** Tools of an attack: a node of its own whose kubelet runs a few healthy pods with liveness probes. */
+/** Target of an attack: a node whose kubelet runs a few healthy pods with liveness probes. */
 export interface AttackTarget {
   node: TestNode;
   /** Process id of the kubelet. */
@@ -19,7 +19,7 @@ export interface Attack {
   impossible?: string;
   /** Greatest growth of the resident memory during the attack. */
   maxGrowthMegabytes: number;
-  /** @returns figures of its own, each with its limit */
+  /** @returns further figures, each with its limit */
   run(target: AttackTarget): Promise<readonly Figure[]>;
 }
 
@@ -99,7 +99,7 @@ export async function pour(socket: Socket, bytes: Uint8Array, seconds: number, m
   ) {
     if (socket.write(bytes)) await Bun.sleep(0);
     else await Promise.race([new Promise((done) => socket.once("drain", done)), Bun.sleep(200)]);
-    // The rest waits in this process otherwise.
+    // Otherwise the rest is buffered in this process.
     if (socket.writableLength > 8e6) await Bun.sleep(100);
   }
 }

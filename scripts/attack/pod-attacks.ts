@@ -71,7 +71,7 @@ function answerWithoutEnd(socket: Socket, head: string, chunk: string): void {
 export const podAttacks: readonly Attack[] = [
   {
     name: "hosts-file",
-    about: "a container that makes its /etc/hosts 8 GiB long and ends, again and again",
+    about: "a container that extends its /etc/hosts to 8 GiB and exits, repeatedly",
     maxGrowthMegabytes: 64,
     run: async (target) => {
       target.node.writeManifest("attacker.json", attacker("truncate -s 8G /etc/hosts; exit 1"));

@@ -170,7 +170,7 @@ export const serverAttacks: readonly Attack[] = [
   },
   {
     name: "silent-tls",
-    about: "600 connections to the authenticated port that say nothing; another client is answered",
+    about: "600 silent connections to the authenticated port; another client is answered",
     flags: ANONYMOUS,
     maxGrowthMegabytes: 150,
     run: async ({ node }) => {
