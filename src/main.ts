@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { CERTIFICATES_ARGUMENT } from "./apiserver/pki/certificate-request.ts";
 import { takePrivateArguments } from "./app/private-arguments.ts";
-import { watchUnexpectedErrors } from "./app/unexpected-errors.ts";
+import { handleUnexpectedErrors } from "./app/unexpected-errors.ts";
 import { readCommandLine } from "./cli/command-line.ts";
 import { COMMANDS, findCommand, flagErrors, flagTakesValue } from "./cli/command-table.ts";
 import { COMPLETE_ARGUMENT } from "./cli/completion.ts";
@@ -57,6 +57,6 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-watchUnexpectedErrors();
+handleUnexpectedErrors();
 
 await main(takePrivateArguments(process.argv.slice(2)));

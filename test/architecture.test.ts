@@ -50,12 +50,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   cadvisor: ["api", "model", "text", "cgroups", "stats", "metrics"],
   docker: ["valibot", "concurrency", "files", "text"],
   runtime: ["docker", "plan", "model", "api", "concurrency", "text", "files", "yaml", "host/run-program.ts"],
-  sources: ["manifest", "logging", "model", "api", "concurrency", "text", "files"],
+  sources: ["manifest", "yaml/source-text.ts", "logging", "model", "api", "concurrency", "text", "files"],
   cni: ["api", "model", "plan", "text", "files", "logging", "host/run-program.ts", "valibot"],
   volumes: ["model", "api", "plan", "text", "concurrency", "files"],
   prober: ["model", "api", "plan", "concurrency", "text", "files"],
-  host: ["model", "files", "text"],
-  // The edit rules hash what the engine would be told: a pure mapping of runtime/.
+  host: ["model", "files", "text", "cgroups/proc.ts"],
+  // The edit rules hash the requests to the engine: a pure mapping of runtime/.
   kubelet: [
     "api",
     "files",
@@ -167,7 +167,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Allowed beyond the table, types only: folders, or single files. */
 const MAY_IMPORT_TYPE: Readonly<Record<string, readonly string[]>> = {
   docker: ["model/clock.ts", "model/container-access.ts"],
-  // The loops are handed their effects: they know the types and never construct one.
+  // The loops get their effects as parameters: they know the types and never construct one.
   kubelet: ["runtime", "prober"],
 };
 

@@ -13,20 +13,20 @@ test("there are examples", () => {
   expect(files).toContain("nginx-log.yaml");
 });
 
-test.each(files)("examples/%s holds a pod or a workload, and no findings", (file) => {
+test.each(files)("examples/%s contains a pod or a workload, without findings", (file) => {
   const { pods, objects, findings, results } = readManifest(readFileSync(join(EXAMPLES, file)), {
     file,
     nodeName: "node1",
     source: "file",
     strictness: "strict",
   });
-  // Fields without a meaning on one node are only remarked; a manifest that shows everything may have some.
+  // Fields without effect on one node are warnings; a manifest that shows everything may have some.
   expect(findings.filter(({ code }) => code !== "ignored")).toEqual([]);
   expect(results.every((result) => result.ok)).toBe(true);
   expect(pods.length + objects.length).toBeGreaterThan(0);
 });
 
-test("examples/compose-import.yaml is what import makes of examples/compose/compose.yaml", () => {
+test("examples/compose-import.yaml is the import of examples/compose/compose.yaml", () => {
   const directory = join(EXAMPLES, "compose");
   const file = Bun.YAML.parse(readFileSync(join(directory, "compose.yaml"), "utf8")) as Json;
   const { manifests } = importCompose({

@@ -120,7 +120,7 @@ export const PodSpecSchema = v.object({
   resourceClaims: v.optional(v.array(PodResourceClaimSchema)),
   /** Resources of the pod as a whole. */
   resources: v.optional(ResourceRequirementsSchema),
-  /** Takes the place of `hostname` and `subdomain` inside the pod. */
+  /** Overrides `hostname` and `subdomain` inside the pod. */
   hostnameOverride: v.optional(textPointer),
   workloadRef: v.optional(WorkloadReferenceSchema),
 });

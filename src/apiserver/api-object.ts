@@ -1,3 +1,4 @@
+import type { OwnerReference } from "../api/meta.ts";
 import { checkDnsSubdomain } from "../manifest/validate/names.ts";
 import type { StatusCause } from "./api-error.ts";
 
@@ -13,16 +14,6 @@ export interface ManagedFieldsEntry {
   fieldsType?: string | undefined;
   fieldsV1?: FieldsV1 | undefined;
   subresource?: string | undefined;
-}
-
-/** Source: meta/v1 `OwnerReference`. */
-export interface OwnerReference {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  controller?: boolean | undefined;
-  blockOwnerDeletion?: boolean | undefined;
 }
 
 /** Metadata as far as the API server itself reads and writes it. Times are RFC 3339 in whole seconds. */
@@ -54,11 +45,12 @@ export interface ApiObject {
 }
 
 /** `namespace/name`, or `/name` for kinds without a namespace. */
-export type ObjectKey = `${string}/${string}`;
+export type NamespacedName = `${string}/${string}`;
 
-export const objectKey = (namespace: string | undefined, name: string): ObjectKey => `${namespace ?? ""}/${name}`;
+export const namespacedName = (namespace: string | undefined, name: string): NamespacedName =>
+  `${namespace ?? ""}/${name}`;
 
-export const keyOf = ({ metadata }: ApiObject): ObjectKey => objectKey(metadata.namespace, metadata.name);
+export const keyOf = ({ metadata }: ApiObject): NamespacedName => namespacedName(metadata.namespace, metadata.name);
 
 const texts = new WeakMap<object, string>();
 

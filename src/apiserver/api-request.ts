@@ -1,4 +1,4 @@
-import type { Answer, ListenerAnswer, StreamedAnswer } from "../server/answer.ts";
+import type { Answer, ListenerAnswer } from "../server/answer.ts";
 
 /** Permissions of a user: everything, or reading everything except Secrets' data and the inside of containers. */
 export type Role = "admin" | "view";
@@ -28,8 +28,6 @@ export interface ApiRequest {
 }
 
 export type PlainAnswer = Answer;
-/** A slow reader holds it back. */
-export type StreamAnswer = StreamedAnswer;
 export type ApiAnswer = ListenerAnswer;
 
 export const jsonText = (status: number, body: string, headers: Record<string, string> = {}): PlainAnswer => ({

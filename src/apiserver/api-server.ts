@@ -4,7 +4,6 @@ import { isRecord } from "../text/json.ts";
 import {
   ApiError,
   badRequest,
-  forbidden,
   internalError,
   methodNotSupported,
   notAcceptable,
@@ -14,7 +13,7 @@ import {
 } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
 import { type ApiAnswer, type ApiRequest, json, jsonText, type PlainAnswer } from "./api-request.ts";
-import { type Access, mayDo } from "./authorization.ts";
+import { authorize, authorizePath, VERBS, verbOf } from "./authorization.ts";
 import {
   type OnRepeatedField,
   PATCH_TYPES,
@@ -298,60 +297,7 @@ interface Call {
   onRepeated: OnRepeatedField;
 }
 
-/** Python's client sends `True`. Source: apimachinery's conversion of queries: all but `false` and `0` is true. */
-const isOn = (value: string | null): boolean => value !== null && !["false", "0"].includes(value.toLowerCase());
-
 const READING = new Set<Verb>(["get", "list", "watch"]);
-
-const VERBS: Readonly<Record<string, string>> = {
-  POST: "create",
-  PUT: "update",
-  PATCH: "patch",
-  DELETE: "delete",
-  GET: "get",
-  HEAD: "get",
-};
-
-function verbOf({ method, query, path }: ApiRequest, { name }: RequestInfo): Verb {
-  switch (method) {
-    case "POST":
-      return "create";
-    case "PUT":
-      return "update";
-    case "PATCH":
-      return "patch";
-    case "DELETE":
-      return name === "" ? "deletecollection" : "delete";
-    default: {
-      const wantsWatch = isOn(query.get("watch")) || /^\/apis?\/([^/]+\/)?[^/]+\/watch\//.test(path);
-      if (wantsWatch) return "watch";
-      return name === "" ? "list" : "get";
-    }
-  }
-}
-
-function authorize(
-  { user }: ApiRequest,
-  { group, plural, subresource, name, namespace }: RequestInfo,
-  verb: string,
-): void {
-  const access: Access = { verb, group, resource: plural, subresource };
-  if (mayDo(user, access)) return;
-  const resource = subresource === "" ? plural : `${plural}/${subresource}`;
-  const scope = namespace === undefined ? "at the cluster scope" : `in the namespace "${namespace}"`;
-  throw forbidden(
-    { group, plural },
-    name,
-    `User "${user.name}" cannot ${verb} resource "${resource}" in API group "${group}" ${scope}`,
-  );
-}
-
-/** Source: apiserver's answer to a forbidden path. */
-function authorizePath({ user, path, method }: ApiRequest): void {
-  if (user.role !== undefined && (method === "GET" || method === "HEAD" || user.role === "admin")) return;
-  const verb = (VERBS[method] ?? method).toLowerCase();
-  throw new ApiError(403, "Forbidden", `forbidden: User "${user.name}" cannot ${verb} path "${path}"`, {});
-}
 
 const isStatus = (result: ApiObject | Status): result is Status => isRecord(result) && result.kind === "Status";
 

@@ -1,13 +1,13 @@
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 
-/** An entry of discovery that is not a kind of the registry: a review, or a subresource with a handler of its own. */
+/** An entry of discovery that is not a kind of the registry: a review, or a subresource with its own handler. */
 export interface ExtraResource {
   group: string;
   version: string;
   /** `selfsubjectreviews`, or `pods/log`. */
   name: string;
   kind: string;
-  /** Where its objects are of another group: `Scale` of `autoscaling/v1`. */
+  /** Group and version of its objects when these differ: `Scale` of `autoscaling/v1`. */
   kindGroup?: string;
   kindVersion?: string;
   namespaced: boolean;
@@ -68,13 +68,13 @@ export const apiGroupList = (served: ServedResources) => ({
     .map(({ group, versions }) => groupObject(group, versions)),
 });
 
-/** `/apis/<group>`; undefined: nothing of it is served. */
+/** `/apis/<group>`; undefined when it is not served. */
 export function apiGroup(group: string, served: ServedResources): object | undefined {
   const found = servedGroups(served).find((it) => it.group === group && group !== "");
   return found && { kind: "APIGroup", apiVersion: "v1", ...groupObject(group, found.versions) };
 }
 
-/** `/api/v1`, `/apis/<group>/<version>`; undefined: nothing of it is served. */
+/** `/api/v1`, `/apis/<group>/<version>`; undefined when it is not served. */
 export function apiResourceList(group: string, version: string, served: ServedResources): object | undefined {
   const isOfGroup = (it: { group: string; version: string }) => it.group === group && it.version === version;
   const resources = [

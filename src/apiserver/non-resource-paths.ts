@@ -1,3 +1,4 @@
+import type { HealthCheck } from "../model/health-check.ts";
 import { notAcceptable } from "./api-error.ts";
 import { type ApiAnswer, type ApiRequest, json, plainText } from "./api-request.ts";
 import {
@@ -21,13 +22,6 @@ export interface VersionInfo {
   goVersion: string;
   compiler: string;
   platform: string;
-}
-
-export interface HealthCheck {
-  name: string;
-  ok: boolean;
-  /** Why not; "" when ok. */
-  message: string;
 }
 
 export interface NonResourceDeps {

@@ -1,5 +1,5 @@
 import { expired } from "./api-error.ts";
-import { type ApiObject, keyOf, type ObjectKey, objectKey } from "./api-object.ts";
+import { type ApiObject, keyOf, type NamespacedName, namespacedName } from "./api-object.ts";
 import type { ResourceId } from "./resource-definition.ts";
 import type { RevisionClock } from "./revision-clock.ts";
 
@@ -7,9 +7,9 @@ import type { RevisionClock } from "./revision-clock.ts";
 export interface StoreEvent {
   type: "ADDED" | "MODIFIED" | "DELETED";
   resource: ResourceId;
-  /** After the change; of a deletion: the last state, with the revision of the deletion. */
+  /** The object after the change; for a deletion its last state, with the revision of the deletion. */
   object: ApiObject;
-  /** The state before, so that selectors can find what left or entered a selection; undefined when added. */
+  /** The object before the change, so that selectors see objects enter and leave a selection; undefined when added. */
   previous: ApiObject | undefined;
   revision: number;
 }
@@ -22,13 +22,13 @@ const DEFAULT_WINDOW = { events: 1_000, bytes: 8 * 1024 * 1024 };
 /** Limits of the events that are kept for each resource; the last event is kept in any case. */
 export interface EventWindow {
   events: number;
-  /** Size of their objects, roughly as JSON. */
+  /** Approximate size of their objects as JSON. */
   bytes: number;
 }
 
 /**
- * Every object of every kind, with one clock of revisions, and the recent events of each kind. In memory only: what is
- * kept on disk is written before it is put here. Objects are never changed in place.
+ * All objects of all kinds, with one revision counter, and the recent events of each kind. In memory only: objects that
+ * are kept on disk are written before they are stored here. Objects are never changed in place.
  */
 export class ObjectStore {
   readonly #clock: RevisionClock;
@@ -46,7 +46,7 @@ export class ObjectStore {
   }
 
   get(resource: ResourceId, namespace: string | undefined, name: string): ApiObject | undefined {
-    return this.#tables.get(resource)?.objects.get(objectKey(namespace, name));
+    return this.#tables.get(resource)?.objects.get(namespacedName(namespace, name));
   }
 
   /** Sorted by namespace, then name. The list is not changed afterwards. */
@@ -78,7 +78,7 @@ export class ObjectStore {
   /** @returns the object as it was, undefined when there was none */
   remove(resource: ResourceId, namespace: string | undefined, name: string): ApiObject | undefined {
     const table = this.#tables.get(resource);
-    const key = objectKey(namespace, name);
+    const key = namespacedName(namespace, name);
     const previous = table?.objects.get(key);
     if (!table || !previous) return undefined;
     table.objects.delete(key);
@@ -125,14 +125,14 @@ export class ObjectStore {
     return table;
   }
 
-  /** Nothing is known of what happened before this process. */
+  /** Events before the start of this process are unknown. */
   get #start(): number {
     this.#startRevision ??= this.#clock.current;
     return this.#startRevision;
   }
   #startRevision: number | undefined;
 
-  /** Everything that is there now was read at the start: watches of an earlier process must list again. */
+  /** All present objects were read at the start: watches of an earlier process must list again. */
   markStart(): void {
     this.#startRevision = this.#clock.current;
     for (const table of this.#tables.values()) {
@@ -145,7 +145,7 @@ export class ObjectStore {
   #publish(table: Table, event: StoreEvent): void {
     table.events.push(event);
     table.bytes += roughSizeOf(event.object);
-    // Dropped in batches: an array does not like to lose its first element each time.
+    // Dropped in batches: removing the first element of an array copies the array.
     if (table.events.length > 2 * this.#window.events || table.bytes > 2 * this.#window.bytes) this.#trim(table);
     for (const listener of [...this.#listeners]) listener(event);
   }
@@ -166,7 +166,7 @@ export class ObjectStore {
 }
 
 interface Table {
-  readonly objects: Map<ObjectKey, ApiObject>;
+  readonly objects: Map<NamespacedName, ApiObject>;
   /** Created on demand. */
   sorted: readonly ApiObject[] | undefined;
   events: StoreEvent[];
@@ -176,7 +176,7 @@ interface Table {
   knownSince: number;
 }
 
-/** Size of an object as JSON, near enough to limit memory. Unit: bytes. */
+/** Approximate size of an object as JSON, for a limit of memory. Unit: bytes. */
 function roughSizeOf(value: unknown): number {
   if (typeof value === "string") return value.length + 2;
   if (typeof value !== "object" || value === null) return 4;

@@ -16,7 +16,7 @@ export interface TokenFileDeps {
   logger: Logger;
 }
 
-/** The bearer tokens of `--token-auth-file`, read on demand. A file that becomes invalid leaves the former tokens valid. */
+/** The bearer tokens of `--token-auth-file`, read on demand. A file that becomes invalid leaves the previous tokens valid. */
 export class TokenFile {
   readonly #deps: TokenFileDeps;
   #text = "";

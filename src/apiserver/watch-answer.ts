@@ -1,7 +1,7 @@
 import type { Clock } from "../model/clock.ts";
+import type { StreamedAnswer } from "../server/answer.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
-import type { StreamAnswer } from "./api-request.ts";
 import { parseIncludeObject, type ShowObject } from "./list-answer.ts";
 import type { WantedForm } from "./media-type.ts";
 import type { ObjectStore, StoreEvent } from "./object-store.ts";
@@ -34,7 +34,7 @@ export function watchAnswer(
   form: WantedForm,
   show: ShowObject,
   signal: AbortSignal,
-): StreamAnswer {
+): StreamedAnswer {
   const since = parseRevision(query.get("resourceVersion"));
   const timeoutMs = parseTimeout(query.get("timeoutSeconds")) ?? MIN_TIMEOUT_MS * (1 + random());
   const sendsBookmarks = query.get("allowWatchBookmarks") === "true";

@@ -15,7 +15,7 @@ export interface ConfigurationTrialDeps {
   trialMs: number;
   health: () => TrialHealth;
   /** Puts the last known good configuration in force, by a restart of kubelet-ts if necessary. */
-  goBack: (configuration: Configuration) => Promise<void>;
+  rollBack: (configuration: Configuration) => Promise<void>;
 }
 
 /** Health is checked this often, only during a trial. */
@@ -61,7 +61,7 @@ export class ConfigurationTrial {
     if (decision.tried) store.tried.write(decision.tried);
     if (decision.use === "last-known-good") {
       if (decision.tried) this.#rejected = { id: assigned.id, why: decision.error };
-      this.#record("Warning", "KubeletConfigRejected", this.#wentBackText(decision.error));
+      this.#record("Warning", "KubeletConfigRejected", this.#rollbackMessage(decision.error));
     } else if (decision.isOnTrial) {
       this.#beginTrial(assigned, { ...this.#deps.options }, false);
     }
@@ -198,11 +198,11 @@ export class ConfigurationTrial {
     this.#deps.start.store.tried.write({ ...configuration, failedRuns: 0, rejected: why });
     this.#rejected = { id: configuration.id, why };
     this.#status = { ...this.#status, active: lastKnownGood, error: why };
-    this.#record("Warning", "KubeletConfigRejected", this.#wentBackText(why));
-    void this.#deps.goBack(lastKnownGood);
+    this.#record("Warning", "KubeletConfigRejected", this.#rollbackMessage(why));
+    void this.#deps.rollBack(lastKnownGood);
   }
 
-  #wentBackText(why: string): string {
+  #rollbackMessage(why: string): string {
     const { assigned, lastKnownGood } = this.#status;
     const rejected = assigned ? describe(assigned) : "of the files";
     return `Configuration ${rejected} is not used: ${why}; the last known good one (${lastKnownGood?.id}) is in force. Correct the file to have it tried again`;

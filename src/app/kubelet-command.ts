@@ -6,7 +6,7 @@ import { reExecute } from "../host/re-execute.ts";
 import { prepareRootDirectory } from "../host/root-directory.ts";
 import { lockRootDir, type RootLock } from "../host/root-lock.ts";
 import { SystemClock } from "../host/system-clock.ts";
-import { READER_GONE_EXIT, ReaderGone, writeAll } from "../host/write-all.ts";
+import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../host/write-all.ts";
 import { writeStderr } from "../host/write-stderr.ts";
 import type { Configuration } from "../model/configuration.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -21,7 +21,7 @@ import { type AppLogger, createLogger, wantsColor } from "./logging.ts";
 import { writeRemovalSettings } from "./removal-settings.ts";
 import { runForever } from "./run-forever.ts";
 import { runOnce } from "./run-once.ts";
-import { surviveUnexpectedErrors } from "./unexpected-errors.ts";
+import { logUnexpectedErrors } from "./unexpected-errors.ts";
 import { buildFacts, versionLine } from "./version.ts";
 
 const NO_MANIFESTS = "no manifests: name a file, a directory or a URL, or use --pod-manifest-path or --manifest-url";
@@ -54,7 +54,7 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
     return EXIT.badInput;
   }
   const logger = await buildLogger(resolved.options);
-  surviveUnexpectedErrors(logger);
+  logUnexpectedErrors(logger);
   warn = (message) => logger.warn(message);
   early.forEach(warn);
   logStart(resolved, logger);
@@ -141,7 +141,7 @@ async function runLocked(
     if (options.runOnce) return await runOnce(run);
     return (await runForever(run)) === "restart" ? "restart" : EXIT.done;
   } catch (error) {
-    if (error instanceof ReaderGone) return READER_GONE_EXIT;
+    if (error instanceof BrokenPipeError) return BROKEN_PIPE_EXIT;
     if (error instanceof SettingsError) {
       writeStderr(`kubelet-ts: ${error.message}\nTry 'kubelet-ts --help'.\n`);
       return EXIT.badInput;

@@ -39,7 +39,7 @@ export function takePrivateArguments(argv: readonly string[]): readonly string[]
       [VARIABLE]: JSON.stringify(argv),
     });
   } catch {
-    // The arguments stay visible; the kubelet works nevertheless.
+    // The arguments stay visible; the kubelet works without this.
   }
   return argv;
 }

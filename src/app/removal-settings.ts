@@ -4,7 +4,7 @@ import { readTextIfExists } from "../files/bounded-read.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 
-/** Settings by which a kubelet leaves things of pods outside its root directory; absent ones were never written. */
+/** Settings that place files and containers of pods outside the root directory. */
 const RemovalSettingsSchema = v.partial(
   v.object({
     podLogsDir: v.string(),
@@ -25,7 +25,7 @@ const MAX_BYTES = 64 * 1024;
 
 const pathOf = (rootDir: string): string => join(rootDir, "state", "removal-settings.json");
 
-/** Keeps the settings for `kubelet-ts delete` while no kubelet runs, which is given none of them. */
+/** Saves the settings for a `kubelet-ts delete` without a running kubelet. */
 export function writeRemovalSettings(options: KubeletOptions): void {
   const { podLogsDir, containersLogsDir, cgroupRoot, cgroupsPerQos, cgroupDriver } = options;
   const { networkPlugin, cniConfDir, cniBinDirs, cniCacheDir } = options;
@@ -43,7 +43,7 @@ export function writeRemovalSettings(options: KubeletOptions): void {
   try {
     replaceFile(pathOf(options.rootDir), `${JSON.stringify(settings)}\n`, { durable: false });
   } catch {
-    // A full or read-only disk: what lies elsewhere is removed at the next start.
+    // A full or read-only disk: files outside the root directory are removed at the next start.
   }
 }
 

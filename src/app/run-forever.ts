@@ -168,9 +168,9 @@ function buildTrial(
       closedPorts: closedPorts(options, servers),
       pressures: [...eviction.pressures],
     }),
-    goBack: async (configuration) => {
+    rollBack: async (configuration) => {
       try {
-        const needRestart = await settings.goBackTo(configuration);
+        const needRestart = await settings.rollBackTo(configuration);
         if (needRestart.length === 0) return;
         // Standard input cannot be read again.
         if (manifests.includes("-")) throw new Error(`${needRestart.join(", ")} need a restart of kubelet-ts`);

@@ -74,7 +74,7 @@ export class SettingsReloader {
    * Puts the live options of this configuration in force instead of those of the files.
    * @returns options that need a restart
    */
-  async goBackTo(configuration: Configuration): Promise<readonly string[]> {
+  async rollBackTo(configuration: Configuration): Promise<readonly string[]> {
     const resolved = await this.#deps.resolve(configuration);
     if (resolved.errors.length > 0) throw new Error(resolved.errors.join("; "));
     return this.#takeOver(resolved.options);
@@ -95,7 +95,7 @@ export class SettingsReloader {
     try {
       resolved = await this.#deps.resolve();
     } catch (error) {
-      logger.error("The configuration could not be read; the former one stays in force", {
+      logger.error("The configuration could not be read; the previous one stays in force", {
         error: (error as Error).message,
       });
       return;
@@ -106,7 +106,7 @@ export class SettingsReloader {
     const errors = resolved.errors.join("; ");
     if (errors !== "") {
       if (errors !== this.#lastErrors) {
-        logger.error("The new configuration is invalid; the former one stays in force", { errors });
+        logger.error("The new configuration is invalid; the previous one stays in force", { errors });
         if (configuration) trial?.invalid(configuration, errors);
       }
       this.#lastErrors = errors;

@@ -1,4 +1,4 @@
-import { READER_GONE_EXIT, ReaderGone } from "../host/write-all.ts";
+import { BROKEN_PIPE_EXIT, BrokenPipeError } from "../host/write-all.ts";
 import { writeStderr } from "../host/write-stderr.ts";
 import type { Logger } from "../model/logger.ts";
 
@@ -6,16 +6,16 @@ let survive: ((message: string) => void) | undefined;
 
 /**
  * Handles uncaught errors: a command exits with 1, so that its partial output is not mistaken for complete.
- * @see {@link surviveUnexpectedErrors}
+ * @see {@link logUnexpectedErrors}
  */
-export function watchUnexpectedErrors(): void {
+export function handleUnexpectedErrors(): void {
   for (const event of ["unhandledRejection", "uncaughtException"] as const) {
     process.on(event, (error: unknown) => onUnexpectedError(event, error));
   }
 }
 
 /** From now on supervision continues after an error: the error is logged, and the next pass tries again. */
-export function surviveUnexpectedErrors(logger: Logger): void {
+export function logUnexpectedErrors(logger: Logger): void {
   survive = (message) => logger.error(message);
 }
 
@@ -24,7 +24,7 @@ function onUnexpectedError(event: string, error: unknown): void {
   const { code, stack, message } = (error ?? {}) as NodeJS.ErrnoException;
   const isWrite = (error as NodeJS.ErrnoException | null)?.syscall === "write";
   if (survive) return survive(`unexpected ${event}: ${stack ?? String(error)}`);
-  if (error instanceof ReaderGone || (isWrite && code === "EPIPE")) process.exit(READER_GONE_EXIT);
+  if (error instanceof BrokenPipeError || (isWrite && code === "EPIPE")) process.exit(BROKEN_PIPE_EXIT);
   writeStderr(
     `kubelet-ts: ${isWrite ? `cannot write: ${message}` : `unexpected ${event}: ${stack ?? String(error)}`}\n`,
   );

@@ -4,7 +4,7 @@ import type { Clock } from "../model/clock.ts";
 import { podFullName } from "../model/identity.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
 import type { ProcessSample } from "../model/process-sample.ts";
-import { hasComeUp, SAMPLE_PERIOD_MS, type TimedSample } from "../status/run-once-settling.ts";
+import { hasSettled, SAMPLE_PERIOD_MS, type TimedSample } from "../status/run-once-settling.ts";
 import { judgeRunOnce, type RunOnceVerdict, type RunOnceWait } from "../status/run-once-verdict.ts";
 
 /** Outcome of one pod. */
@@ -125,7 +125,7 @@ async function settle({ kubelet, clock, processes, wait, signal }: RunOnceInput)
       const { id } = running[index]!;
       samples.set(id, [...(samples.get(id) ?? []), { ...sample, atMs: clock.monotonicMs() }]);
     }
-    if (running.every(({ id }) => hasComeUp(samples.get(id) ?? []))) return results;
+    if (running.every(({ id }) => hasSettled(samples.get(id) ?? []))) return results;
   }
 }
 

@@ -41,7 +41,7 @@ export class NetDevReader {
     return network.interfaces;
   }
 
-  /** Lets go of all others. */
+  /** Releases all others. */
   retain(ids: ReadonlySet<string>): void {
     for (const [id, { file }] of this.#networks) {
       if (ids.has(id)) continue;

@@ -5,7 +5,7 @@ import { writeAll } from "../host/write-all.ts";
  * it. consola formats the log (app/logging.ts).
  */
 export interface CommandIo {
-  /** Writes everything before it returns. @throws ReaderGone when the reader has closed the pipe */
+  /** Writes everything before it returns. @throws BrokenPipeError when the reader has closed the pipe */
   stdout: (data: string | Uint8Array) => void;
   stderr: (text: string) => void;
   now: () => Date;

@@ -6,7 +6,7 @@ import { DEFAULT_KUBELET_OPTIONS } from "../config/option-table.ts";
 import { DockerClient } from "../docker/docker-client.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/docker-error.ts";
 import type { DockerEndpoint } from "../docker/endpoint.ts";
-import { READER_GONE_EXIT, ReaderGone } from "../host/write-all.ts";
+import { BROKEN_PIPE_EXIT, BrokenPipeError } from "../host/write-all.ts";
 import { computeRootHash } from "../runtime/labels.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import { GLOBAL_ARGS, readArguments } from "./arguments.ts";
@@ -82,7 +82,7 @@ export async function runSubCommand(
     const { result } = await runCommand(definition, { rawArgs: read.canonical });
     return result as number;
   } catch (error) {
-    if (error instanceof ReaderGone) return READER_GONE_EXIT;
+    if (error instanceof BrokenPipeError) return BROKEN_PIPE_EXIT;
     if (error instanceof UsageError) {
       io.stderr(`kubelet-ts ${command.name}: ${error.message}\nTry 'kubelet-ts ${command.name} --help'.\n`);
       return 2;

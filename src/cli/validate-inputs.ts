@@ -12,9 +12,10 @@ import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { podFullName } from "../model/identity.ts";
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
-import { listManifests, looksLikeManifest, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
+import { listManifests, looksLikeManifest, readManifestFile } from "../sources/manifest-files.ts";
 import { fetchManifest } from "../sources/url-fetch.ts";
 import { isManifestUrl, maskUrl } from "../text/url.ts";
+import { MAX_MANIFEST_BYTES } from "../yaml/source-text.ts";
 import { findNodeRefusals, type NodeCandidate, type NodeRules } from "./validate-node.ts";
 
 const TOO_LONG = "is 10 MiB or longer";

@@ -3,7 +3,7 @@ import * as v from "valibot";
 
 const IndexSchema = v.pipe(v.number(), v.integer(), v.minValue(0));
 
-/** Results of 0.3.0 to 1.0.0 and, in `ip4` and `ip6`, of those before. */
+/** Results of 0.3.0 to 1.0.0 and, in `ip4` and `ip6`, of earlier versions. */
 const ResultSchema = v.looseObject({
   cniVersion: v.optional(v.string()),
   interfaces: v.optional(v.nullable(v.array(v.looseObject({ sandbox: v.optional(v.string()) })))),
@@ -12,7 +12,7 @@ const ResultSchema = v.looseObject({
   ip6: v.optional(v.nullable(v.looseObject({ ip: v.string() }))),
 });
 
-/** The answer of a plugin to ADD. The next plugins, CHECK and DEL are handed it as it is. */
+/** The answer of a plugin to ADD. The next plugins, CHECK and DEL receive it unchanged. */
 export type CniResult = v.InferOutput<typeof ResultSchema>;
 
 const ErrorSchema = v.object({
@@ -48,14 +48,14 @@ export function toPodIps({ interfaces, ips, ip4, ip6 }: CniResult): string[] {
 }
 
 /**
- * Whether a failed CHECK does not mean the network: portmap (seen in 1.1.1) looks for its IPv6 rules wherever ip6tables
- * works, and makes none for a pod without an IPv6 address.
+ * Whether a failed CHECK is a defect of the plugin: portmap (1.1.1) expects its IPv6 rules wherever ip6tables works, but
+ * makes none for a pod without an IPv6 address.
  */
 export function isFalseAlarm(problem: string, result: CniResult): boolean {
   return problem.includes("could not check ipv6 dnat") && !toPodIps(result).some((address) => isIP(address) === 6);
 }
 
-/** Why a plugin failed: its error object, or what it wrote. */
+/** The reason of a plugin's failure: its error object, or its output. */
 export function describePluginFailure(outcome: { exitCode: number; stdout: string; stderr: string }): string {
   const parsed = v.safeParse(ErrorSchema, parseJson(outcome.stdout));
   if (parsed.success && parsed.output.msg !== "") {

@@ -1,4 +1,4 @@
-/** Lets at most so many pieces of work run at a time; the others wait their turn, first come first served. */
+/** Limits the number of concurrent calls; the others wait, first come first served. */
 export class ConcurrencyLimit {
   readonly #max: number;
   #running = 0;

@@ -67,7 +67,7 @@ export class WorkerPool {
   readonly #hung = new KeyCounts();
   /** Keys of tasks that run for longer than {@link SLOW_MS}, hung ones among them. */
   readonly #slow = new KeyCounts();
-  /** Called when a task has ended or is given up. */
+  /** Called when a task has ended or was abandoned. */
   readonly #onIdle = new Set<() => void>();
   #active = 0;
   #nextId = 1;

@@ -23,13 +23,13 @@ export interface LogsOptions extends CallOptions {
   /** Both streams when neither is given. */
   stdout?: boolean | undefined;
   stderr?: boolean | undefined;
-  /** Last so many lines; absent = all. */
+  /** Number of last lines; absent = all. */
   tail?: number | undefined;
   /** Unix seconds, may have a fraction. */
   since?: string | number | undefined;
   /** Each line begins with an RFC 3339 time and a blank. */
   timestamps?: boolean | undefined;
-  /** Go on until the container ends or the signal aborts. */
+  /** Continue until the container ends or the signal aborts. */
   follow?: boolean | undefined;
   /** Whether it has a TTY; looked up when absent. */
   tty?: boolean | undefined;
@@ -66,7 +66,7 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /**
-   * Creates a container. `name` "" lets the engine choose. When the connection dies on the way, the name is looked up
+   * Creates a container. `name` "" lets the engine choose. When the connection breaks before the answer, the name is looked up
    * before anything is repeated: a container with that name and all these labels is the one just created.
    * @param body Config with HostConfig and NetworkingConfig.
    * @throws DockerError 404 no such image, 409 the name is taken, 400 a bad body
@@ -239,7 +239,7 @@ export class ContainerCalls extends DockerConnection {
     return (await this.post(`/containers/${segment(id)}/exec`, IdSchema, body, undefined, call)).Id;
   }
 
-  /** Starts it and hands on its output, on a connection of its own. Leaving the loop does not end the process. */
+  /** Starts it and yields its output, on its own connection. Leaving the loop does not end the process. */
   async execStart(execId: string, options: CallOptions = {}): Promise<AsyncIterable<OutputChunk>> {
     const path = await this.path(`/exec/${segment(execId)}/start`, options);
     const json = { Detach: false, Tty: false };

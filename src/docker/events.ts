@@ -25,7 +25,7 @@ export interface DockerEvent {
   attributes: Readonly<Record<string, string>>;
   /** Unix milliseconds by the engine's clock. */
   timeMs: number;
-  /** Give it back as `since` to go on here; the event itself may then come again. Unit: seconds, nine decimals. */
+  /** As `since` of the next request it resumes the stream here; the event itself may be repeated. Unit: seconds, nine decimals. */
   cursor: string;
 }
 

@@ -5,8 +5,8 @@ import type { OutputChunk } from "./stream-frames.ts";
 
 export interface ExecOptions {
   /**
-   * When it runs out the process is killed and the outcome says `timedOut`; one that has ended, but left something behind
-   * that holds its output open, has its exit code. 0 or absent = no limit.
+   * Afterwards the process is killed and the outcome has `timedOut`. A process that has ended, but left children that
+   * keep its output open, has its exit code. 0 or absent = no limit.
    */
   timeoutMs?: number | undefined;
   /** Limit of stdout and stderr together; the rest is read and dropped. Default 1 MiB. */
@@ -25,11 +25,11 @@ export interface ExecOptions {
 export interface ExecOutcome {
   /** Absent when it timed out. 126/127 where the command cannot be run, as in a shell. */
   exitCode: number | undefined;
-  /** stdout and stderr as they came, UTF-8. */
+  /** stdout and stderr, interleaved as received, UTF-8. */
   output: string;
-  /** stderr alone, as far as it was kept. */
+  /** stderr alone, up to the limit. */
   stderr: string;
-  /** The output was longer than what was kept. */
+  /** The output was longer than the limit. */
   truncated: boolean;
   timedOut: boolean;
 }
@@ -93,10 +93,10 @@ export async function runExec(
 
   let execId: string | undefined;
   try {
-    // Creating is quick and must not be cut off half way: an exec whose id is unknown could not be killed.
+    // Not aborted: creation is quick, and an exec whose id is unknown could not be killed.
     execId = await calls.execCreate(id, argv, { ...options, signal: undefined });
     stop.signal.throwIfAborted();
-    // The command's time begins here: that the engine was slow to create it is not a fault of the command.
+    // The command's time begins here, without the time that the engine needed to create the exec.
     if (options.timeoutMs && options.timeoutMs > 0) startTimer(options.timeoutMs);
     for await (const { stream, data } of await calls.execStart(execId, { signal: stop.signal })) {
       const room = maxOutputBytes - keptBytes;
@@ -118,9 +118,9 @@ export async function runExec(
       });
       await Promise.race([killing, pause(schedule, KILL_TIMEOUT_MS)]);
     }
-    // An engine that does not say the command ever ran (frozen, very busy) is late itself: no verdict on the command.
+    // The engine (frozen, very busy) never showed the command running: its time-out says nothing about the command.
     if (!timedOut || !found || signal?.aborted) throw error;
-    // It had ended; what it left behind held its output open, and is gone now.
+    // It had ended; its children kept its output open, and were killed.
     timedOut = found.Running || found.ExitCode === null;
     return outcome(timedOut ? undefined : found.ExitCode!);
   } finally {
@@ -129,7 +129,7 @@ export async function runExec(
   }
 }
 
-/** The stream may end a moment before the engine has noted the exit code. */
+/** Reads the exit code; the stream may end a moment before the engine has recorded it. */
 export async function exitCodeOf(
   calls: Pick<ExecCalls, "execInspect">,
   execId: string,
@@ -144,7 +144,7 @@ export async function exitCodeOf(
 }
 
 /**
- * Kills it once it is there: a busy engine may start it only after we gave up. Never rejects.
+ * Kills an exec once it runs: a busy engine may start it only after the time-out. Never rejects.
  * @param onSeen called with each inspection of the exec, before it is killed
  */
 export async function killExec(
@@ -156,7 +156,7 @@ export async function killExec(
   try {
     for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
       const seen = await calls.execInspect(execId);
-      // A pid of 0: the engine is still starting it. It is inspected again, or it would be missed.
+      // A pid of 0: the engine is still starting it, so it is inspected again.
       if (seen.Pid > 0) {
         onSeen(seen);
         await calls.killExecProcesses(seen.Pid, seen.ContainerID);
@@ -165,7 +165,7 @@ export async function killExec(
       await pause(schedule, SETTLE_PAUSE_MS);
     }
   } catch {
-    // No such exec any more, or no engine: its container is gone, or the next exec will fail the same way.
+    // The exec is unknown, or the engine unreachable: its container is gone, or the next exec reports the failure.
   }
 }
 

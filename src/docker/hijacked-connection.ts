@@ -5,7 +5,7 @@ export class HijackedConnection {
   readonly #socket: Duplex;
   readonly #head: Uint8Array;
 
-  /** @param head what came together with the engine's consent */
+  /** @param head bytes that followed the engine's 101 response */
   constructor(socket: Duplex, head: Uint8Array) {
     this.#socket = socket;
     this.#head = head;

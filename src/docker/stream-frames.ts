@@ -8,7 +8,7 @@ const HEADER_BYTES = 8;
 
 /**
  * Takes Docker's multiplexed stream apart: frames of `[stream, 0, 0, 0, length (32 bit big endian)]` and payload, split
- * anywhere by the transport. Payload is handed on as it comes (a large frame in several chunks), so memory stays bounded.
+ * anywhere by the transport. Payload is yielded as it arrives (a large frame in several chunks), so memory stays bounded.
  * @throws Error when a header is none (the stream was raw: the container has a TTY).
  */
 export async function* demultiplex(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<OutputChunk> {

@@ -7,7 +7,7 @@ export interface TarEntry {
   data: Uint8Array;
 }
 
-/** Headers and data begin at multiples of it. */
+/** Headers and data begin at multiples of this size. */
 export const BLOCK_BYTES = 512;
 
 /** An uncompressed ustar archive, the same bytes for the same entries (no times). For image loads and PUT archive. */

@@ -6,21 +6,21 @@ export interface MemoryUse {
   /** Since the process began. */
   minute: number;
   anonymousBytes: number;
-  /** As it was a minute after memory was last given back; undefined before that. */
+  /** Anonymous bytes a minute after the last reclaim; undefined before the first. */
   floorBytes: number | undefined;
-  /** Since memory was last given back. */
+  /** Time since the last reclaim. */
   elapsedMs: number;
 }
 
 const CHECK_PERIOD_MS = 60_000;
-/** Start-up is over by then: normally, and with a hundred pods on a slow machine. */
+/** Minutes after which the start is finished: usually, and with a hundred pods on a slow machine. */
 const STARTED_MINUTES = [1, 5];
 /** Shortest time between two reclaims: functions must be compiled again after each. */
 const REST_MS = 600_000;
-/** Less than this is not worth it. */
+/** Smaller amounts are not reclaimed. */
 const GROWTH_BYTES = 8 * 2 ** 20;
 
-/** Whether memory should be given back now: after the start, later when there is enough of it. */
+/** Whether memory should be reclaimed now: after the start, and later when enough has accumulated. */
 export function shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs }: MemoryUse): boolean {
   if (STARTED_MINUTES.includes(minute)) return true;
   return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
@@ -34,8 +34,8 @@ export interface MemoryReclaimerOptions {
 }
 
 /**
- * Gives memory back to the machine that a burst of work needed (the start of a hundred pods, megabytes of metrics). The
- * runtime keeps such memory for later; without a reclaim it never releases a third of it.
+ * Returns memory of a burst of work (the start of a hundred pods, megabytes of metrics) to the machine. The JavaScript
+ * runtime would keep a third of it for later.
  */
 export class MemoryReclaimer {
   readonly #clock: Clock;

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
+import { parseDefaultInterface } from "../cgroups/proc.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { NodeInfo } from "../model/node.ts";
 
@@ -72,15 +73,6 @@ export function readDefaultAddress(): string {
     }
   }
   return "127.0.0.1";
-}
-
-/** Name of the interface that `/proc/net/route` sends everything else to. */
-export function parseDefaultInterface(routes: string): string | undefined {
-  for (const line of routes.split("\n").slice(1)) {
-    const [name, destination, , , , , , mask] = line.split(/\s+/);
-    if (destination === "00000000" && mask === "00000000") return name;
-  }
-  return undefined;
 }
 
 const CAP_SYS_RESOURCE = 1n << 24n;

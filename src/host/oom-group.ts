@@ -21,7 +21,7 @@ export interface OomGroupOptions {
  */
 export class OomGroup {
   readonly #options: OomGroupOptions;
-  #isTold = false;
+  #isReported = false;
 
   constructor(options: OomGroupOptions) {
     this.#options = options;
@@ -36,8 +36,8 @@ export class OomGroup {
   /** Says once if what is configured cannot be had. */
   check(): void {
     const { singleProcess, cgroupVersion, log } = this.#options;
-    if (singleProcess !== false || cgroupVersion() === 2 || this.#isTold) return;
-    this.#isTold = true;
+    if (singleProcess !== false || cgroupVersion() === 2 || this.#isReported) return;
+    this.#isReported = true;
     log.warn("singleProcessOOMKill: false has no effect: on cgroup v1 the kernel kills one process at a time");
   }
 
@@ -54,8 +54,8 @@ export class OomGroup {
     } catch (error) {
       // A container that ended at once has no processes, and no cgroup.
       if ((error as NodeJS.ErrnoException).code === "ESRCH" || this.#isGone(pid)) return;
-      if (this.#isTold) return;
-      this.#isTold = true;
+      if (this.#isReported) return;
+      this.#isReported = true;
       log.warn(`Processes of a container without memory are killed one by one: ${(error as Error).message}`);
     }
   }

@@ -26,7 +26,7 @@ export interface PodCgroupsOptions {
   sliceSettingsDirectory?: string;
 }
 
-/** Controllers that must be handed down on cgroup v2 so that a pod and its containers have their files. */
+/** Controllers that must be enabled on cgroup v2 so that a pod and its containers have their files. */
 const V2_CONTROLLERS = ["cpu", "cpuset", "io", "memory", "pids", "hugetlb"] as const;
 
 /** Where the file is missing, creating it would be refused with EACCES instead of ENOENT. */
@@ -132,7 +132,7 @@ export class PodCgroups {
     const missing: string[] = [];
     for (let path = directory; path !== mountPoint && path !== "/"; path = dirname(path)) missing.unshift(path);
     for (const path of missing) {
-      if (version === 2) this.#handDown(dirname(path));
+      if (version === 2) this.#enableControllers(dirname(path));
       try {
         mkdirSync(path, { mode: 0o755 });
         // Before 5.11 the bound of a cgroup holds for those below it only if this is set while it is empty.
@@ -144,8 +144,8 @@ export class PodCgroups {
     }
   }
 
-  /** One by one: a controller the kernel lacks must not keep the others away. */
-  #handDown(parent: string): void {
+  /** One by one, because a write with a controller that the kernel lacks enables none. */
+  #enableControllers(parent: string): void {
     for (const controller of V2_CONTROLLERS) tryWrite(join(parent, "cgroup.subtree_control"), `+${controller}`);
   }
 

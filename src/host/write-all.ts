@@ -1,15 +1,15 @@
 import { writeSync } from "node:fs";
 
 /** The pipe was closed at its other end (`| head -1`): this is not an error. */
-export class ReaderGone extends Error {}
+export class BrokenPipeError extends Error {}
 
 /** How a process ends that the shell says was ended by SIGPIPE. */
-export const READER_GONE_EXIT = 141;
+export const BROKEN_PIPE_EXIT = 141;
 
 /**
  * Writes everything before it returns: a pipe accepts only part of a large buffer at once. Waiting also slows down the caller that
  * would write faster than is read.
- * @throws ReaderGone
+ * @throws BrokenPipeError
  */
 export function writeAll(fd: number, data: string | Uint8Array): void {
   let bytes = typeof data === "string" ? Buffer.from(data, "utf8") : data;
@@ -18,7 +18,7 @@ export function writeAll(fd: number, data: string | Uint8Array): void {
       bytes = bytes.subarray(writeSync(fd, bytes));
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      if (code === "EPIPE") throw new ReaderGone("the reader has closed the pipe");
+      if (code === "EPIPE") throw new BrokenPipeError("the reader has closed the pipe");
       if (code !== "EAGAIN") throw error;
       Bun.sleepSync(1);
     }

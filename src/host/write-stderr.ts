@@ -1,6 +1,6 @@
 /**
- * Writes what is for users. What cannot be written (a full disk, a reader that went away) is lost and nothing else happens:
- * pods do not depend on it, and it cannot be said anywhere either.
+ * Writes a text for users. Errors (a full disk, a closed pipe) are ignored: pods do not depend on the text, and there is
+ * no other place to report them.
  */
 export function writeStderr(text: string): void {
   try {

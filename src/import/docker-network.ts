@@ -27,7 +27,7 @@ export function toDockerPorts(
       result.push(...toPorts(target, found));
       const isChosen = HostConfig.PortBindings[target]?.every(({ HostPort }) => !/^\d+$/.test(HostPort)) ?? true;
       if (isChosen && found.length > 0) {
-        notes.add(`${path}: -p ${target}`, `the engine chose port ${found[0]!.HostPort}: the pod always has this one`);
+        notes.add(`${path}: -p ${target}`, `the engine chose port ${found[0]!.HostPort}: it is fixed in the pod`);
       }
     }
   }

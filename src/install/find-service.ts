@@ -14,7 +14,7 @@ export interface InstalledService {
 
 const MAX_UNIT_BYTES = 1 << 20;
 
-/** The service that concerns this user: their own one, else that of the machine. */
+/** The service of this user; without one, that of the machine. */
 export function findService(): InstalledService | undefined {
   const managers: ServiceManager[] = ["systemd", "openrc"];
   if (process.getuid?.() !== 0) managers.unshift("systemd-user");
@@ -34,7 +34,7 @@ function readUnit(path: string): string | undefined {
   }
 }
 
-/** The environment in which a service runs, as far as it concerns the engine. Pure. */
+/** The variables of a service that concern the engine. Pure. */
 export function serviceEnvironment(
   manager: ServiceManager,
   own: Readonly<Record<string, string | undefined>>,
@@ -51,7 +51,7 @@ export interface ServiceFacts {
   isEdited: boolean;
   /** Command that installs this version. */
   install: string;
-  /** Why it does not run, or does not start with the machine, with the command that changes that. */
+  /** The reason why it does not run, or does not start with the machine, and the command that corrects it. */
   problem?: { text: string; fix: string; isFailure: boolean };
 }
 
@@ -84,7 +84,7 @@ export function explainState(
   const user = manager === "systemd-user" ? " --user" : "";
   const { ActiveState, UnitFileState, ExecMainStatus } = state;
   if (ActiveState === "failed") {
-    const text = `has failed with exit code ${ExecMainStatus}${ExecMainStatus === "2" ? " (settings that are wrong)" : ""}`;
+    const text = `has failed with exit code ${ExecMainStatus}${ExecMainStatus === "2" ? " (invalid settings)" : ""}`;
     const fix = `journalctl${user} -u kubelet-ts -n 50; then systemctl${user} restart kubelet-ts`;
     return { text, fix, isFailure: true };
   }

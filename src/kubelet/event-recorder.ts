@@ -119,7 +119,7 @@ export class PodEventRecorder implements EventRecorder {
     const ring = this.#rings.get(uid);
     if (ring) {
       ring.goneAtMs = this.#deps.clock.monotonicMs();
-      tellAgain(ring, () => true);
+      forgetLogTimes(ring, () => true);
     }
     this.#dropOldRings();
   }
@@ -181,7 +181,7 @@ export class PodEventRecorder implements EventRecorder {
     this.#deps.logger[type === "Warning" ? "warn" : "info"](`${reason}: ${message.trimEnd()}`, fields);
     // After a Killing event the Started event of the successor is logged as well.
     if (reason === "Killing") {
-      tellAgain(
+      forgetLogTimes(
         ring,
         (other) => other !== kept && other.event.type === "Normal" && other.event.fieldPath === fieldPath,
       );
@@ -240,11 +240,11 @@ const componentOf = ({ kind }: EventTarget): string =>
   kind === undefined || kind === "Node" ? "kubelet" : `${kind.toLowerCase()}-controller`;
 
 /** The next occurrence of these events is logged, however recently it was logged before. */
-function tellAgain(ring: PodRing, isMeant: (kept: KeptEvent) => boolean): void {
-  for (const kept of ring.events.values()) if (isMeant(kept)) kept.lastLoggedMs = Number.NEGATIVE_INFINITY;
+function forgetLogTimes(ring: PodRing, matches: (kept: KeptEvent) => boolean): void {
+  for (const kept of ring.events.values()) if (matches(kept)) kept.lastLoggedMs = Number.NEGATIVE_INFINITY;
 }
 
-/** An engine that fails names the file it has just invented a name for: that does not make it another event. */
+/** Error messages of the engine contain random file names: these do not make another event. */
 const withoutRandomness = (message: string) => message.replace(/[0-9a-f]{64}|\d{8,}/g, "#");
 
 /** Makes room after `added`: first among those like it, then among all, oldest first. */

@@ -39,10 +39,10 @@ export class FailedMounts {
   }
 
   #schedule(uid: string): () => void {
-    return this.#clock.schedule(MOUNT_TIMEOUT_MS, () => this.#remind(uid));
+    return this.#clock.schedule(MOUNT_TIMEOUT_MS, () => this.#reportAgain(uid));
   }
 
-  #remind(uid: string): void {
+  #reportAgain(uid: string): void {
     const failing = this.#failing.get(uid);
     if (!failing) return;
     const { pod, volumes } = failing;

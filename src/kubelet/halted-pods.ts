@@ -7,12 +7,12 @@ import type { PodWorker } from "./pod-worker.ts";
  * Halted pods: stopped, but not removed. Pods that are halted in the same turn stop in the reverse order of their
  * dependencies.
  */
-export class PodHalts {
+export class HaltedPods {
   /** Includes pods that have no worker yet. */
   readonly #requests = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
   readonly #halting = new Map<PodWorker, Promise<void>>();
 
-  /** @returns a promise that resolves when nothing of the pod runs any more */
+  /** @returns a promise that resolves when no container of the pod runs */
   async halt(uid: PodUID, worker: PodWorker | undefined, end: PodEnd, maxGraceSeconds: number): Promise<void> {
     this.#requests.set(uid, [end, maxGraceSeconds]);
     if (!worker) return;

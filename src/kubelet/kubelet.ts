@@ -13,8 +13,8 @@ import { type AdmissionInput, BlockedPods, decideAdmission } from "./blocked-pod
 import { DependencyOrder } from "./dependency-order.ts";
 import { mayLackObjects, type PodRevision, toTentativeRevision, withPendingResize } from "./edit-rules.ts";
 import { EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
+import { HaltedPods } from "./halted-pods.ts";
 import { PodCache } from "./pod-cache.ts";
-import { PodHalts } from "./pod-halts.ts";
 import type { PodManager } from "./pod-manager.ts";
 import { PodStatusStore } from "./pod-status-store.ts";
 import type { PodWorker } from "./pod-worker.ts";
@@ -59,7 +59,7 @@ export class Kubelet {
   readonly #dependencies: DependencyOrder;
   /** Refused although admitted: until an edit, or until they are readmitted. */
   readonly #evictions: EvictionStore;
-  readonly #halts = new PodHalts();
+  readonly #halts = new HaltedPods();
   readonly #shutdownTerminated: ShutdownTerminatedStore;
   readonly #statusStore: PodStatusStore;
   readonly #revisions: RevisionSelector;

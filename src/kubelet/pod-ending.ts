@@ -37,7 +37,7 @@ export class PodEnding {
     return this.#final;
   }
 
-  /** How it ends for as long as it is halted. */
+  /** Its end while it is halted. */
   get halted(): PodEnd | undefined {
     return this.#halt?.end;
   }
@@ -69,7 +69,7 @@ export class PodEnding {
     delete this.#state.stoppingSinceMs;
   }
 
-  /** @returns a promise that resolves when nothing of the pod runs any more */
+  /** @returns a promise that resolves when no container of the pod runs */
   halt(end: PodEnd): Promise<void> {
     this.#halt ??= { end, atRest: Promise.withResolvers() };
     if (!this.#final) this.#stopFromNow();
@@ -84,13 +84,13 @@ export class PodEnding {
     return true;
   }
 
-  /** Resolves the promise of {@link halt} if nothing runs any more. */
+  /** Resolves the promise of {@link halt} when no container runs. */
   noteAtRest({ containers, sandboxes }: PodSnapshot): void {
     if (!this.#state.isIdle || containers.some(isRunning)) return;
     if (sandboxes.every(({ state }) => state !== "ready")) this.noteGone();
   }
 
-  /** Nothing of the pod is left to run. */
+  /** No container of the pod will run again. */
   noteGone(): void {
     this.#halt?.atRest.resolve();
   }

@@ -39,7 +39,7 @@ export class PodFiles {
     return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node().ip });
   }
 
-  /** The engine's file of the sandbox is what its containers get to see. Source: dockershim's rewriteResolvFile. */
+  /** Containers see the engine's file of their sandbox. Source: dockershim's rewriteResolvFile. */
   async writeResolvConf(pod: Pod, path: string, dns: DnsConfig): Promise<void> {
     if (!path) return;
     try {
@@ -52,7 +52,7 @@ export class PodFiles {
   }
 
   /**
-   * @returns its path; undefined when the engine's own file is to stay
+   * @returns its path; undefined when the engine's own file is used
    * @throws PodStepError when it cannot be written
    */
   async writeHostsFile(pod: Pod, podIps: readonly string[]): Promise<string | undefined> {
@@ -84,12 +84,12 @@ export class PodFiles {
     return path;
   }
 
-  /** The last 4 KiB of that file; undefined when it is not there. */
+  /** The last 4 KiB of the termination log; undefined when it does not exist. */
   async readTerminationLog(uid: string, container: string, restartCount: number): Promise<string | undefined> {
     return await this.#deps.fileSystem.readTerminationLog(this.#terminationLogPath(uid, container, restartCount));
   }
 
-  /** To be called when the container is removed: its message was read when it was first seen dead. */
+  /** Called when the container is removed; its message was read when its end was observed. */
   async removeTerminationLog(uid: string, container: string, restartCount: number): Promise<void> {
     await this.#deps.fileSystem.removeFile(this.#terminationLogPath(uid, container, restartCount));
   }
@@ -99,7 +99,7 @@ export class PodFiles {
   }
 }
 
-/** Names the file: the system's error for a full disk does not. */
+/** Adds the name of the file to an error: ENOSPC does not have it. */
 async function naming<T>(what: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();

@@ -48,9 +48,9 @@ export class PodHookRunner {
 
   /**
    * Runs the preStop hook, if there is one, for as long as the grace period at most, then `stop`. A hook that failed is
-   * recorded, and the container is stopped nevertheless.
+   * recorded, and the container is stopped in any case.
    * @param spec absent for a container without a manifest: its label has the hook it was created with
-   * @param stop is handed how much of the time was spent. Unit: milliseconds.
+   * @param stop gets the elapsed part of the time. Unit: milliseconds.
    */
   async runPreStopThen(
     {

@@ -36,7 +36,7 @@ export class PodVolumeQueue {
     try {
       await this.#inTurn(pod, () => this.#deps.volumes.setUp(pod, { objects }, signal));
     } catch (error) {
-      throw this.#tellFailedMounts(pod, error as Error);
+      throw this.#reportFailedMounts(pod, error as Error);
     }
     this.#ready.set(uid, pod);
     this.#failedMounts.settled(uid);
@@ -100,7 +100,7 @@ export class PodVolumeQueue {
   }
 
   /** Each failed volume gets its event; the returned error is that of the first. */
-  #tellFailedMounts(pod: Pod, error: Error): PodStepError {
+  #reportFailedMounts(pod: Pod, error: Error): PodStepError {
     const { failures = [] } = error as { failures?: readonly { volume: string; message: string }[] };
     const volumes = failures.map(({ volume }) => volume);
     if (volumes.length > 0) this.#failedMounts.failed(pod, volumes);

@@ -178,7 +178,7 @@ export class PodWorker {
   }
 
   /** The period of a deletion under way became shorter: containers that are being stopped are stopped again with it. */
-  #hasten(): void {
+  #shortenGrace(): void {
     this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.#state.killing.clear();
     this.wake();
@@ -190,7 +190,7 @@ export class PodWorker {
    */
   limitGrace(seconds: number, isExact = false): void {
     if (!isExact) this.#removal.maxGraceSeconds = seconds;
-    else if (this.#removal.setExactGrace(seconds)) this.#hasten();
+    else if (this.#removal.setExactGrace(seconds)) this.#shortenGrace();
   }
 
   /**

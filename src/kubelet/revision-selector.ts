@@ -25,7 +25,7 @@ export interface RevisionSelectorDeps {
   onRolledBack?: (pod: PodRef) => void;
 }
 
-/** Selects what each pod runs: the revision, the images, and the ephemeral containers that were added to it. */
+/** Selects the revision, images and ephemeral containers of each pod. */
 export class RevisionSelector {
   readonly #rollouts: RolloutManager;
   readonly #images: RevisionSelectorDeps["imageUpdates"];
@@ -46,9 +46,9 @@ export class RevisionSelector {
   }
 
   /**
-   * The state to run, of that which the sources describe.
+   * The state to run, from the desired state of the sources.
    * @param isComplete every source has answered
-   * @param hasWorker the pod is gone when it is neither desired nor has a worker
+   * @param hasWorker a pod that is neither desired nor has a worker is gone
    */
   select(submitted: DesiredState, isComplete: boolean, hasWorker: (uid: PodUID) => boolean): DesiredState {
     if (isComplete) {
@@ -67,7 +67,7 @@ export class RevisionSelector {
     this.#images?.observe({ pod, status, rollout, pins, containers: snapshot.containers });
   }
 
-  /** @param containers all of them, those the pod already has included */
+  /** @param containers all ephemeral containers of the pod, including earlier ones */
   setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): void {
     this.#ephemeral.set(uid, containers);
     this.#onChange();

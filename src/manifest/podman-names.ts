@@ -79,7 +79,7 @@ export function renameHost({ spec }: Pod, path: FieldPath): SupportNote[] {
   return [{ code: "ignored", path: path.child("spec").child("hostname"), message }];
 }
 
-/** Names of ports with capitals, as podman accepts them, in lower case. What refers to them in the pod follows. */
+/** Names of ports with capitals, as podman accepts them, in lower case. References in the pod follow. */
 export function renamePorts({ spec }: Pod, path: FieldPath): SupportNote[] {
   const notes: SupportNote[] = [];
   for (const [index, container] of spec.containers.entries()) {
@@ -93,7 +93,7 @@ export function renamePorts({ spec }: Pod, path: FieldPath): SupportNote[] {
       notes.push({
         code: "ignored",
         path: at,
-        message: `is read as ${name}: Kubernetes has lower case names of ports`,
+        message: `is read as ${name}: names of ports are lower case in Kubernetes`,
       });
     }
     if (renamed.size === 0) continue;
@@ -134,7 +134,7 @@ const toReadableName = (name: string, separators: RegExp) =>
     .replace(separators, "-")
     .replace(/^[-.]+|[-.]+$/g, "");
 
-/** A DNS label: readable, and with a hash of the whole name where it would not be unique without. */
+/** A readable DNS label, with a hash of the name where it would not be unique. */
 function toLabel(name: string, taken: ReadonlySet<string>, isHashed: boolean): string {
   const readable = toReadableName(name, /[^a-z0-9]+/g);
   if (!isHashed && !taken.has(readable) && checkDnsLabel(readable).length === 0) return readable;

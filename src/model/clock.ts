@@ -1,5 +1,5 @@
 /**
- * The only way anyone learns the time or waits. Handed in, so that tests decide what time it is.
+ * The only source of the time and of delays; a parameter, so that tests set the time.
  */
 export interface Clock {
   /** Wall clock; may jump (edge devices boot in 1970). Only for time stamps in logs and the API. */

@@ -3,12 +3,12 @@ import type { ContainerId } from "./pod-snapshot.ts";
 /** Which part of a container's log. */
 export interface LogSelection {
   follow: boolean;
-  /** Last so many lines; undefined = all. */
+  /** Number of last lines; undefined = all. */
   tailLines?: number;
   since?: Date;
   /** Each line begins with its time. */
   timestamps: boolean;
-  /** Ends after so many bytes, wherever that is; undefined = no limit. */
+  /** Ends after this number of bytes, also within a line; undefined = no limit. */
   limitBytes?: number;
   stdout: boolean;
   stderr: boolean;

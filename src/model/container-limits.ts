@@ -12,7 +12,7 @@ export interface ContainerLimits {
 
 /**
  * In-place resize: the body of `POST /containers/{id}/update` that gives a running container the limits of its
- * manifest; undefined when it has them. The container's hash leaves out what can be resized.
+ * manifest; undefined when it has them. The container's hash does not contain resizable fields.
  * @param have HostConfig as inspect shows it
  */
 export function computeLimitsUpdate(

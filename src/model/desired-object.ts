@@ -44,7 +44,7 @@ export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K> 
   sourceId?: string;
   /** As `DesiredPod.asksForClusterDns`, of its pods. */
   asksForClusterDns?: true;
-  /** 32 hex digits of the canonical object; changes with any edit that means something. */
+  /** 32 hex digits of the canonical object; changes with every effective edit. */
   revision: string;
 }
 /** Kinds that have pods, or objects with pods. */

@@ -25,7 +25,7 @@ interface ChartProps {
 }
 
 const HEIGHT = 140;
-/** Some values are measured less often than others: the last of so many is the present one. */
+/** Some values are measured less often than others: the newest of these points is the present value. */
 const RECENT = 12;
 const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

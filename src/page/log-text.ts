@@ -77,7 +77,7 @@ const MAX_PARTIAL_LINE = 1 << 20;
 /** Characters kept of one line. */
 export const MAX_LINE = 16_384;
 
-/** A copy: engines let a part of a string keep the whole in memory. */
+/** A copy: JavaScript engines keep the whole string in memory for a substring. */
 const copyOf = (text: string) => ` ${text}`.slice(1);
 
 /** Cuts a stream of text, whose pieces end anywhere, into lines. */

@@ -6,7 +6,7 @@ const CHANNEL = { stdin: 0, stdout: 1, error: 3, resize: 4 } as const;
 const PROTOCOL = "v5.channel.k8s.io";
 const STYLE = "/page/assets/terminal.css";
 
-/** Its style sheet is not part of the document: few readers open a terminal. */
+/** Loads the terminal's style sheet on demand: few users open a terminal. */
 function loadStyle(): void {
   if (document.querySelector(`link[href="${STYLE}"]`)) return;
   const link = document.createElement("link");

@@ -189,7 +189,7 @@ export interface ImageUpdateRow {
 /** The manifest of a pod, without environment values unless privileged. */
 export interface ManifestView {
   text: string;
-  /** Text of the file itself; else the pod that became of it, as YAML. */
+  /** Text of the file; without it, the decoded pod as YAML. */
   isSource: boolean;
   /** Number of the first line of the text in its file. */
   firstLine: number;
@@ -219,7 +219,7 @@ export interface ContainerDetail {
   memoryBytes: number;
   /** Enforcement periods of the CPU limit, and those in which the container had to wait; null without a limit. */
   throttling: { periods: number; throttled: number } | null;
-  /** Processes that the kernel ended in this container for want of memory; null where it does not count them. */
+  /** Processes of this container that the OOM killer ended; null where the kernel does not count them. */
   oomKills: number | null;
   ports: string[];
   probes: ProbeHistory[];

@@ -1,8 +1,8 @@
 import type { Finding } from "../model/finding.ts";
 import type { ManifestView } from "../page/wire.ts";
 
-/** A longer manifest is shown as the pod that became of it. */
-export const MAX_MANIFEST_BYTES = 1024 * 1024;
+/** A longer manifest is shown as the decoded pod. */
+export const MAX_SHOWN_MANIFEST_BYTES = 1024 * 1024;
 
 /** Input of {@link toManifestView}. */
 export interface ManifestFacts {

@@ -57,7 +57,7 @@ const SHELL_PROTOCOL = "v5.channel.k8s.io";
 
 const NEEDS_TLS = "On this address the page is served over TLS only: use https://\n";
 const NO_ACTIONS = "This node belongs to a cluster: its pods are changed with kubectl\n";
-const UNAUTHORIZED = "This needs a session: run kubelet-ts page on the machine and open the link\n";
+const UNAUTHORIZED = "A session is required: run kubelet-ts page on the machine and open the link\n";
 const NO_POD = "No such pod on this node\n";
 
 /** Routes of the page: below `/page/`, and `/` itself. */
@@ -76,7 +76,7 @@ export class PageRoutes {
     const { path, method } = request;
     if (path !== "/" && path !== "/page" && !path.startsWith("/page/")) return undefined;
     const { isLocal } = this.#deps;
-    // Without TLS the network gets cAdvisor's port and no more.
+    // Without TLS only cAdvisor's API is served on a network.
     if (!isLocal && !request.isSecure) return path === "/" ? undefined : text(403, NEEDS_TLS);
     const isWrite = method === "POST";
     if (!isWrite && method !== "GET" && method !== "HEAD") return text(405, "405 Method Not Allowed\n");

@@ -42,7 +42,7 @@ export interface DeadContainerPolicy {
 }
 
 /**
- * Which dead containers are removed because the node has too many: first every container gives up what is
+ * Which dead containers are removed because the node has too many: first every container loses what is
  * beyond its fair share, then the oldest go. Source: upstream's containerGC.evictContainers. Unlike there, what the back-off of a
  * restarting container rests on stays, and counts.
  */

@@ -12,7 +12,7 @@ export interface EvictionSettings {
   softGraceMs: Readonly<Partial<Record<EvictionSignal, number>>>;
   /** How much more than the threshold must be free again. */
   minimumReclaim: readonly EvictionThreshold[];
-  /** A pressure that has passed counts so much longer. */
+  /** A pressure counts for this time after it has passed. */
   transitionMs: number;
 }
 

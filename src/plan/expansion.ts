@@ -9,7 +9,7 @@ export function expand(text: string, lookup: (name: string) => string | undefine
 }
 
 /**
- * As {@link expand}, for `subPathExpr`: a path must not keep a hole in it.
+ * As {@link expand}, for `subPathExpr`: a path must not contain an unresolved reference.
  * @returns the text, or the names that are unknown or empty, sorted.
  */
 export function expandStrictly(

@@ -201,7 +201,7 @@ export function noteRolledBack(record: ImageUpdateRecord, why: string, now: Date
 }
 
 /**
- * Goes back to the former image; the present one counts as bad.
+ * Goes back to the previous image; the present one counts as bad.
  * @returns undefined when there is nothing to go back to
  */
 export function undoUpdate(record: ImageUpdateRecord, now: Date): ImageUpdateRecord | undefined {

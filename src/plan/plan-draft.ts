@@ -7,15 +7,15 @@ import type { KillReason, PodAction, PodPlan, PodPlanInput, WaitingReason } from
 import { decideRestart } from "./restart-policy.ts";
 import { backOffKey } from "./sync-state.ts";
 
-/** A plan being made: the questions every rule asks of the input, and the answers put down. */
+/** A plan in progress: queries of the input that the rules share, and the actions so far. */
 export class PlanDraft {
   readonly actions: PodAction[] = [];
   readonly waiting = new Map<string, WaitingReason>();
   recheckAtMs: number | undefined;
   readonly input: PodPlanInput;
-  /** The sandbox that counts: the newest one. */
+  /** The newest sandbox; older ones are ignored. */
   readonly sandbox: SandboxSnapshot | undefined;
-  /** Containers started before this instant start again (RestartAllContainers); -Infinity when there is no request. */
+  /** Containers started before this instant restart (RestartAllContainers); -Infinity without such a request. */
   readonly #restartAllAt: number;
 
   constructor(input: PodPlanInput) {
@@ -32,7 +32,7 @@ export class PlanDraft {
     return attemptsOf(this.input.snapshot, name);
   }
 
-  /** The newest container of that name in the current sandbox and not made stale by RestartAllContainers. */
+  /** The newest container of that name in the current sandbox that RestartAllContainers has not outdated. */
   current(name: string): ContainerSnapshot | undefined {
     const newest = this.attempts(name)[0];
     if (!newest || newest.sandboxId !== this.sandbox?.id) return undefined;
@@ -43,7 +43,7 @@ export class PlanDraft {
     return (container.startedAt ?? container.createdAt).getTime() < this.#restartAllAt;
   }
 
-  /** A kill or a start of this container is under way: leave it alone until that has ended. */
+  /** Whether a kill or a start of this container is in progress. */
   isBusy(name: string): boolean {
     const { starting, killing, removing } = this.input.state;
     if (starting.has(name)) return true;
@@ -96,8 +96,8 @@ export class PlanDraft {
       const key = backOffKey(name, hash);
       const entry = state.backOff.get(key);
       const exitedAtMs = state.exitedAtMs.get(previous.id) ?? nowMs;
-      // A container that we killed so that it starts again is judged by the end of the one before it, at the moment of
-      // the kill. Source: the kubelet kills and starts in one sync and sees only older exits.
+      // For a container that was killed for a restart, the end of its predecessor counts, as of the time of the kill.
+      // Source: the kubelet kills and starts in one sync and sees only older exits.
       const olderExitAtMs = state.killedToRestart.get(previous.id);
       const excused =
         state.killedToRestart.has(previous.id) &&

@@ -6,7 +6,7 @@ export interface ServiceAddress {
   ports: readonly { name?: string | undefined; port: number; protocol?: string | undefined }[];
 }
 
-/** The Service of the API server, which every pod learns. */
+/** The Service of the API server, which every pod gets. */
 const MASTER_SERVICE = { namespace: "default", name: "kubernetes" };
 
 const toVariableName = (text: string) => text.toUpperCase().replaceAll("-", "_");
@@ -26,7 +26,7 @@ export function computeServiceEnvironment(
     const { name, clusterIP, ports } = service;
     if (!clusterIP || clusterIP === "None" || ports.length === 0) continue;
     const isMaster = name === MASTER_SERVICE.name && service.namespace === MASTER_SERVICE.namespace;
-    // A Service of the pod's own namespace goes before the API server's of the same name.
+    // A Service of the pod's own namespace overrides the API server's of the same name.
     if (service.namespace === namespace && hasLinks) chosen.set(name, service);
     else if (isMaster && !chosen.has(name)) chosen.set(name, service);
   }

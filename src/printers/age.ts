@@ -18,8 +18,8 @@ const STEPS: readonly { below: number; unit: [number, string]; rest?: [number, s
 ];
 
 /**
- * An age as kubectl prints it: `43s`, `5m32s`, `12m`, `3h20m`, `2d4h`. Clocks that differ by less than two seconds are
- * forgiven. Source: apimachinery's `HumanDuration`.
+ * An age as kubectl prints it: `43s`, `5m32s`, `12m`, `3h20m`, `2d4h`. Clock differences below two seconds count
+ * as 0. Source: apimachinery's `HumanDuration`.
  */
 export function formatAge(ms: number): string {
   const seconds = Math.trunc(ms / 1000);

@@ -42,12 +42,12 @@ export interface ImageManagerOptions {
  */
 const SHOW_FAILURE_MS = 2000;
 
-/** Back-off entries that are older cannot matter any more. */
+/** Older back-off entries have expired. */
 const BACK_OFF_KEPT_MS = 2 * MAX_BACK_OFF_MS;
 
 /**
- * Gets images onto the engine as a pod's pull policy says. One pull per image and credentials, however many pods wait;
- * after a failure the same pod does not ask again for 10 s, 20 s, … 300 s.
+ * Provides images on the engine by the pull policy of a pod, with one pull per image and credentials. After a failure the
+ * same pod waits 10 s, 20 s, … 300 s.
  * Source: kubelet `imageManager.EnsureImageExists`; the texts are those recorded of kubelet 1.20.
  */
 export class ImageManager {
@@ -113,7 +113,7 @@ export class ImageManager {
     return this.#cache.get(applyDefaultTag(image), signal);
   }
 
-  /** An image that was here is gone (a create answered 404): the next caller inspects it again. */
+  /** A create was answered with 404: the next caller inspects the image again. */
   forget(image: string): void {
     this.#cache.forget(image);
   }
@@ -149,7 +149,7 @@ export class ImageManager {
       return await this.#cache.get(ref, signal);
     } catch (cause) {
       if (!(cause instanceof DockerError)) throw cause;
-      // Newer grammar takes `UPPER/x` for a registry and a name; an engine that does not has the last word.
+      // Newer grammar reads `UPPER/x` as a registry and a name; older engines refuse it.
       if (cause.status === 400)
         throw this.#invalidName(image, cause.daemonMessage.replace(/^no such image: \S+: /i, ""), record, cause);
       const message = `Failed to inspect image ${quoted(image)}: ${engineText(cause)}`;
@@ -186,11 +186,11 @@ export class ImageManager {
       return pulled;
     } catch (cause) {
       signal.throwIfAborted();
-      // No engine, no verdict about the image: the next try need not wait for a back-off.
+      // Without an engine nothing is known about the image: no back-off.
       if (isEngineGone(cause)) throw cause;
       const failure = toPullFailure(image, cause);
       record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${failure.detail}`);
-      // Once per series of failures: the events repeat, the advice need not.
+      // The hint is logged once per series of failures.
       const hint = registryHint(failure.problem);
       const isNews = ![...this.#backOff.keys()].some((known) => known.slice(known.indexOf("_") + 1) === image);
       if (isNews && hint !== "") this.#options.logger.warn(`Image ${quoted(image)} cannot be pulled: ${hint}`);
@@ -272,7 +272,7 @@ export class ImageManager {
     };
   }
 
-  /** Upstream's container start repeats the reason in an event of its own. */
+  /** Upstream's container start records the reason as a second event. */
   #failed(record: RecordEvent, error: ImageError): ImageError {
     record("Warning", "Failed", `Error: ${error.reason}`);
     return error;
@@ -286,13 +286,13 @@ const quoted = (text: string) => JSON.stringify(text);
 /** A stalled pull is `timeout` too, but concerns the image, not the engine. */
 const isEngineGone = (error: unknown) => error instanceof DockerUnreachableError && error.kind !== "timeout";
 
-/** `perSecond` and `burst` count beginnings. */
+/** `perSecond` and `burst` limit the starts of pulls. */
 export interface PullLimits extends Rate {
   /** At a time; 0 = no limit. 1 is `serializeImagePulls`. */
   maxParallel: number;
 }
 
-/** Lets pulls begin in the order they came, not too many at a time and not too often. Nothing is refused, only later. */
+/** Starts pulls in order of arrival, with limits of concurrency and rate. None is refused. */
 export class PullQueue {
   readonly #clock: Clock;
   readonly #limit: ConcurrencyLimit;

@@ -11,7 +11,7 @@ export interface PreloadedArchive {
   file: string;
   /** Names of the images, or ids of those without a name. */
   images: string[];
-  /** Its images were there already from an earlier run. */
+  /** Its images were loaded by an earlier run. */
   alreadyThere: boolean;
   /** Why it could not be loaded. */
   error?: string;
@@ -28,8 +28,8 @@ const ARCHIVE = /\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2|tar\.zst)$/;
 
 /**
  * Loads every image archive (`docker save`, plain or compressed) of a directory, in the order of their names. One that
- * cannot be loaded is logged and does not stop the others. A directory that is not there holds none.
- * @param stateFile where to remember what was loaded
+ * cannot be loaded is logged and does not stop the others. A missing directory counts as empty.
+ * @param stateFile keeps which archives were loaded
  * @throws the signal's reason; DockerUnreachableError when there is no engine
  */
 export async function preloadImages(
@@ -75,7 +75,7 @@ function statArchive(path: string): { size: number; mtimeMs: number } {
   return stats;
 }
 
-/** zstd is unpacked here: engines before 23.0 know gzip, bzip2 and xz alone. */
+/** zstd is decompressed here: engines before 23.0 support gzip, bzip2 and xz only. */
 async function loadArchive(client: DockerClient, path: string, signal: AbortSignal): Promise<string[]> {
   if (!path.endsWith(".zst")) return client.loadImage(Bun.file(path), { signal });
   let broken: Error | undefined;
@@ -83,7 +83,7 @@ async function loadArchive(client: DockerClient, path: string, signal: AbortSign
     try {
       yield* Bun.file(path).stream().pipeThrough(new DecompressionStream("zstd"));
     } catch (error) {
-      broken = new Error(`not zstd, or cut off: ${(error as Error).message}`, { cause: error });
+      broken = new Error(`not zstd, or truncated: ${(error as Error).message}`, { cause: error });
       throw broken;
     }
   };
@@ -141,6 +141,6 @@ function writeState(path: string, archives: Readonly<Record<string, Remembered>>
     renameSync(`${path}.new`, path);
   } catch (error) {
     const why = messageOf(error);
-    logger.warn(`What images were loaded cannot be remembered in ${path}: ${why}`);
+    logger.warn(`Cannot save the list of loaded images to ${path}: ${why}`);
   }
 }

@@ -3,7 +3,7 @@ import type { Container, ContainerPort, Pod } from "../api/pod.ts";
 import { SANDBOX_CONTAINER_NAME } from "./names.ts";
 
 /** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix. */
-export const ANNOTATION_PREFIX = "annotation.";
+export const ANNOTATION_LABEL_PREFIX = "annotation.";
 
 /** Keys of the labels on our containers. The `io.kubernetes` ones are dockershim's; log and metrics tools know them. */
 export const LABEL = {
@@ -15,22 +15,22 @@ export const LABEL = {
   type: "io.kubernetes.docker.type",
   sandboxId: "io.kubernetes.sandbox.id",
   logPath: "io.kubernetes.container.logpath",
-  containerHash: `${ANNOTATION_PREFIX}io.kubernetes.container.hash`,
-  restartCount: `${ANNOTATION_PREFIX}io.kubernetes.container.restartCount`,
-  terminationMessagePath: `${ANNOTATION_PREFIX}io.kubernetes.container.terminationMessagePath`,
-  terminationMessagePolicy: `${ANNOTATION_PREFIX}io.kubernetes.container.terminationMessagePolicy`,
-  preStopHandler: `${ANNOTATION_PREFIX}io.kubernetes.container.preStopHandler`,
-  ports: `${ANNOTATION_PREFIX}io.kubernetes.container.ports`,
-  terminationGracePeriod: `${ANNOTATION_PREFIX}io.kubernetes.pod.terminationGracePeriod`,
+  containerHash: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.hash`,
+  restartCount: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.restartCount`,
+  terminationMessagePath: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.terminationMessagePath`,
+  terminationMessagePolicy: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.terminationMessagePolicy`,
+  preStopHandler: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.preStopHandler`,
+  ports: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.ports`,
+  terminationGracePeriod: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.pod.terminationGracePeriod`,
   /** The image as the manifest names it: Docker is given an id. */
-  image: `${ANNOTATION_PREFIX}kubelet-ts.io/image`,
+  image: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/image`,
   /** Milliseconds. The restart count is not enough: a container also starts again for edits and new sandboxes. */
-  backOff: `${ANNOTATION_PREFIX}kubelet-ts.io/back-off-ms`,
-  sandboxHash: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.hash`,
-  initHash: `${ANNOTATION_PREFIX}kubelet-ts.io/init.hash`,
+  backOff: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/back-off-ms`,
+  sandboxHash: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/sandbox.hash`,
+  initHash: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/init.hash`,
   /** `cni`: plugins make the network of this sandbox, not the engine. */
-  networkPlugin: `${ANNOTATION_PREFIX}kubelet-ts.io/network-plugin`,
-  sandboxAttempt: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.attempt`,
+  networkPlugin: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/network-plugin`,
+  sandboxAttempt: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/sandbox.attempt`,
   /** Ownership: only a container with our value of both is ever stopped or removed. */
   node: "kubelet-ts.io/node",
   root: "kubelet-ts.io/root",
@@ -80,7 +80,7 @@ export function toSandboxLabels(
   const annotations = Object.entries(pod.metadata.annotations ?? {});
   return {
     ...pod.metadata.labels,
-    ...Object.fromEntries(annotations.map(([key, value]) => [ANNOTATION_PREFIX + key, value])),
+    ...Object.fromEntries(annotations.map(([key, value]) => [ANNOTATION_LABEL_PREFIX + key, value])),
     ...identityLabels(pod, SANDBOX_CONTAINER_NAME),
     [LABEL.type]: "podsandbox",
     [LABEL.sandboxHash]: hash,

@@ -72,7 +72,7 @@ export interface BuiltPauseImage {
 /** Every sandbox needs it, so it is built once. */
 const built = new Map<PauseArchitecture, BuiltPauseImage>();
 
-/** The image, built out of nothing. Always the same bytes for an architecture. */
+/** The image, built without a registry. Always the same bytes for an architecture. */
 export function buildPauseImage(architecture: PauseArchitecture): BuiltPauseImage {
   const image = built.get(architecture) ?? build(architecture);
   built.set(architecture, image);

@@ -48,7 +48,7 @@ export interface RouteRequest {
   signal: AbortSignal;
 }
 
-/** A request as the server hands it to a route. */
+/** A request as a route gets it. */
 export interface ServerRequest extends RouteRequest {
   /** The client's certificate. */
   shown: ShownCertificate | undefined;
@@ -58,7 +58,7 @@ export interface ServerRequest extends RouteRequest {
   upgrade: string;
 }
 
-/** A request as a listener hands it to its route: with its body, for routes that write. */
+/** A request as the route of a listener gets it: with its body, for routes that write. */
 export interface ListenerRequest extends ServerRequest {
   /** Requests with an `upgrade` that are in progress at this listener, this one among them. */
   sessions: number;

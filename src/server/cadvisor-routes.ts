@@ -54,7 +54,7 @@ export const CADVISOR_RESOURCES: Readonly<Record<string, readonly string[]>> = {
   "v1.3": ["containers", "machine", "subcontainers", "docker"],
 };
 
-/** `/api/<version>/<resource>/<name>`. A posted body is a query, as cAdvisor's own client sends it; it changes nothing. */
+/** `/api/<version>/<resource>/<name>`. A posted body is a query, as cAdvisor's own client sends it; it modifies nothing. */
 async function routeApi(path: string, request: RouteRequest, { cadvisor, shared }: ReadOnlyContext): Promise<Answer> {
   const [version = "", resource = "", ...rest] = path.slice("/api/".length).split("/");
   const resources = Object.hasOwn(CADVISOR_RESOURCES, version) ? CADVISOR_RESOURCES[version] : undefined;

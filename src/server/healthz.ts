@@ -1,5 +1,5 @@
+import type { HealthCheck } from "../model/health-check.ts";
 import { type Answer, notFound, type RouteRequest, textAnswer } from "./answer.ts";
-import type { HealthCheck } from "./view.ts";
 
 const NOSNIFF = { "X-Content-Type-Options": "nosniff" };
 

@@ -11,13 +11,13 @@ const LINKS = [
 ] as const;
 
 const READ_ONLY_LINKS = [
-  ["/node", "the node: capacity, what is left for pods, what it is short of"],
+  ["/node", "the node: capacity, allocatable resources, pressure"],
   ["/pods", "pods with their status"],
-  ["/stats/summary", "what node, pods and volumes use"],
+  ["/stats/summary", "usage of node, pods and volumes"],
 ] as const;
 
 /**
- * The page at the root of the cAdvisor port: what there is to ask for, and the pods that run.
+ * The page at the root of the cAdvisor port: links to its paths, and the running pods.
  * @param readOnlyOrigin of the read-only port, as the client would reach it; undefined when it is off
  * @param pageOrigin where the page is served over TLS; undefined when it is not
  */

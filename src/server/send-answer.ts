@@ -41,7 +41,7 @@ export async function streamAnswer(response: ServerResponse, answer: StreamedAns
   if (!gone.aborted) await new Promise<void>((resolve) => response.end(resolve));
 }
 
-/** A whole answer as it is sent, for connections that node:http has handed over. */
+/** A whole answer as it is sent, for connections that were upgraded. */
 export function rawAnswer(answer: Answer): Buffer {
   const bytes = bytesOf(answer);
   const headers = { ...answer.headers, "Content-Length": String(bytes.length), Connection: "close" };

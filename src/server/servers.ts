@@ -69,7 +69,7 @@ export interface Page {
   stop(): void;
 }
 
-/** Servers that are up, or will be once their port is free. */
+/** Servers that listen, or will when their port is free. */
 export interface RunningServers {
   /** Ports that answer now; undefined while one is off or taken. */
   ports(): Record<"healthz" | "readOnly" | "cadvisor" | "authenticated", number | undefined>;

@@ -1,15 +1,7 @@
 import type { CoreEvent } from "../api/event.ts";
 import type { Pod } from "../api/pod.ts";
+import type { HealthCheck } from "../model/health-check.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
-
-/** Outcome of one named health check. */
-export interface HealthCheck {
-  /** `ping`, `log`, `syncloop`; `/healthz/<name>` answers for it alone. */
-  name: string;
-  ok: boolean;
-  /** Why not; "" when ok. Never a secret. */
-  message: string;
-}
 
 /**
  * The kubelet as the servers see it. Read-only and answered from memory: no member waits, and none is called without a

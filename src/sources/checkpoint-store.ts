@@ -83,7 +83,7 @@ export class CheckpointStore {
   readonly #written = new Map<string, string>();
   #cancelTimer: (() => void) | undefined;
   #writing: Promise<void> = Promise.resolve();
-  #hasComplained = false;
+  #hasReportedFailure = false;
 
   constructor(deps: CheckpointStoreDeps) {
     this.#deps = deps;
@@ -185,12 +185,12 @@ export class CheckpointStore {
       const text = `{"version":${VERSION},"sha256":"${sha256(json)}","body":${json}}\n`;
       await replace(path, text, { durable: true, directoryMode: 0o700 });
       this.#written.set(id, hash);
-      this.#hasComplained = false;
+      this.#hasReportedFailure = false;
     } catch (error) {
-      if (!this.#hasComplained) {
+      if (!this.#hasReportedFailure) {
         logger.error(`Cannot store the last known good pods in "${path}", will try again: ${messageOf(error)}`);
       }
-      this.#hasComplained = true;
+      this.#hasReportedFailure = true;
       clock.schedule(RETRY_MS, () => {
         if (this.#latest.get(id) === checkpoint) this.save(id, name, checkpoint);
       });

@@ -12,7 +12,7 @@ import { isEmptyObjects, type ReadText, type Source, type SourceSet, type Source
 /** How long a directory must be quiet after an event: a copy of 500 files is one read. */
 const DEBOUNCE_MS = 10;
 /** A directory that is never quiet is read after this time. */
-const LONGEST_UNQUIET_MS = 500;
+const MAX_DEBOUNCE_MS = 500;
 
 export interface FileSourceDeps {
   /** Absolute path of a directory or of one file. */
@@ -46,7 +46,7 @@ export class FileSource implements Source {
   #emitted: string | undefined;
   #cancelTimer: (() => void) | undefined;
   #timerAtMs = Number.POSITIVE_INFINITY;
-  #unquietSinceMs: number | undefined;
+  #debouncingSinceMs: number | undefined;
   #isReading = false;
   #stopped = false;
   /** Why the path cannot be read; undefined when the last read succeeded. */
@@ -122,8 +122,8 @@ export class FileSource implements Source {
 
   #onEvent(): void {
     const now = this.#deps.clock.monotonicMs();
-    this.#unquietSinceMs ??= now;
-    const patienceMs = Math.max(0, this.#unquietSinceMs + LONGEST_UNQUIET_MS - now);
+    this.#debouncingSinceMs ??= now;
+    const patienceMs = Math.max(0, this.#debouncingSinceMs + MAX_DEBOUNCE_MS - now);
     this.#schedule(Math.min(DEBOUNCE_MS, patienceMs), true);
   }
 
@@ -140,7 +140,7 @@ export class FileSource implements Source {
   #startRead(): void {
     this.#cancelTimer?.();
     this.#timerAtMs = Number.POSITIVE_INFINITY;
-    this.#unquietSinceMs = undefined;
+    this.#debouncingSinceMs = undefined;
     if (this.#stopped) return;
     // A read that is under way may have missed what this one is for.
     if (this.#isReading) return this.#schedule(DEBOUNCE_MS);

@@ -24,7 +24,7 @@ const without = (objects: Objects, keys: ReadonlySet<RunnableKey>): Objects => (
 
 export interface KeptSourceDeps {
   id: string;
-  /** Path or masked URL of the former source. */
+  /** Path or masked URL of the previous source. */
   name: string;
   texts: ObjectsByText;
   /** `run-once`: pods of `--runonce`. `unclaimed`: their source is not configured any more. */

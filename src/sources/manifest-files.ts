@@ -2,9 +2,7 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, stat
 import { join } from "node:path";
 import { readDescriptor, UnreadableFileError } from "../files/bounded-read.ts";
 import { type FileSystemPlace, findFileSystem } from "../files/mount-points.ts";
-
-/** A manifest of exactly this size is already too long. Source: kubelet's file source. */
-export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
+import { MAX_MANIFEST_BYTES } from "../yaml/source-text.ts";
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)(\.age)?$/i;
 

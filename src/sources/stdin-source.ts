@@ -1,5 +1,5 @@
+import { MAX_MANIFEST_BYTES } from "../yaml/source-text.ts";
 import { type FeedSource, sourceId } from "./checkpoint-store.ts";
-import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
 import { EMPTY_OBJECTS, type ReadText, type SourceSet, type SourceStatus } from "./source-set.ts";
 
 /** Standard input (`-`), read to its end once. */

@@ -2,8 +2,8 @@ import { SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import { LOCAL_TEXT_FILES, type TextFiles } from "../files/text-files.ts";
 import type { SecretHeader } from "../model/kubelet-options.ts";
 import { maskUrl } from "../text/url.ts";
-import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
-import { ACCEPTED_ENCODINGS, BadPacking, TooLongUnpacked, unpackBody } from "./unpack-body.ts";
+import { MAX_MANIFEST_BYTES } from "../yaml/source-text.ts";
+import { ACCEPTED_ENCODINGS, ContentEncodingError, DecodedBodyTooLongError, decodeBody } from "./decode-body.ts";
 
 const MAX_REDIRECTS = 10;
 const TOO_LONG = `answered with ${MAX_MANIFEST_BYTES} bytes or more`;
@@ -59,7 +59,7 @@ export function parseManifestUrl(text: string): Target {
 }
 
 /**
- * One GET of a manifest URL: at most `timeoutMs` and 10 MiB (unpacked), redirects followed by hand so that headers and
+ * One GET of a manifest URL: at most `timeoutMs` and 10 MiB (decoded), redirects followed by hand so that headers and
  * the client certificate only ever go to the host they were meant for.
  * @throws UrlFetchError for every way it can fail but the abort of `signal`, whose reason is thrown.
  */
@@ -141,7 +141,7 @@ async function request(
     headers,
     redirect: "manual",
     keepalive: false,
-    // The runtime's own unpacking writes what goes wrong to standard error, past our log.
+    // The runtime's own decoder writes its errors to standard error, not to the log.
     decompress: false,
     signal,
     ...(socket ? { unix: socket } : {}),
@@ -207,8 +207,8 @@ async function readAnswer(response: Response, signal: AbortSignal): Promise<UrlA
     await response.body?.cancel();
     throw new UrlFetchError(`answered ${response.status}${response.statusText ? ` ${response.statusText}` : ""}`);
   }
-  const packed = await readBody(response, signal);
-  const bytes = packed.length === 0 ? packed : await unpack(packed, response.headers.get("content-encoding") ?? "");
+  const encoded = await readBody(response, signal);
+  const bytes = encoded.length === 0 ? encoded : await decode(encoded, response.headers.get("content-encoding") ?? "");
   if (bytes.length === 0) throw new UrlFetchError("answered with an empty body");
   const etag = response.headers.get("etag");
   const lastModified = response.headers.get("last-modified");
@@ -219,18 +219,18 @@ async function readAnswer(response: Response, signal: AbortSignal): Promise<UrlA
   };
 }
 
-async function unpack(packed: Uint8Array, encoding: string): Promise<Uint8Array> {
+async function decode(encoded: Uint8Array, encoding: string): Promise<Uint8Array> {
   try {
-    return await unpackBody(packed, encoding, MAX_MANIFEST_BYTES);
+    return await decodeBody(encoded, encoding, MAX_MANIFEST_BYTES);
   } catch (error) {
-    if (error instanceof TooLongUnpacked) throw new UrlFetchError(TOO_LONG);
-    if (error instanceof BadPacking)
+    if (error instanceof DecodedBodyTooLongError) throw new UrlFetchError(TOO_LONG);
+    if (error instanceof ContentEncodingError)
       throw new UrlFetchError(`answered with a body that ${error.message}`, { cause: error });
     throw error;
   }
 }
 
-/** Piece by piece: what has no end is given up at the limit. */
+/** Reads in pieces, so that a body without end stops at the limit. */
 async function readBody(response: Response, signal: AbortSignal): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -14,7 +14,7 @@ export interface CgroupSample {
   /** Up to a minute old, or older on a big node. */
   spec: CgroupSpec;
   openFilesLimit: { soft: number; hard: number } | undefined;
-  /** Only with detail `all`. On a node with more than 60 containers some are those of the sample before. */
+  /** Only with detail `all`. On a node with more than 60 containers some are from the previous sample. */
   processes: ProcessCounts | undefined;
   /** Smoothed number of tasks that ran or waited for a disk. */
   loadAverage: number;
@@ -44,7 +44,7 @@ export interface NodeSample {
   detail: Detail;
   at: Date;
   root: CgroupSample | undefined;
-  /** All pods together; undefined while there is none. */
+  /** All pods together; undefined without pods. */
   kubepods: CgroupSample | undefined;
   /** Cgroups of the system that options name; one that does not exist is left out. */
   system: ReadonlyMap<SystemContainerName, CgroupSample>;

@@ -85,7 +85,7 @@ export class Sampler {
     return this.#take(detail, this.#clock.monotonicMs());
   }
 
-  /** Lets go of every open file. */
+  /** Releases every open file. */
   close(): void {
     this.#cancelRelease?.();
     this.#cancelRelease = undefined;

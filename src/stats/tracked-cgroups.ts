@@ -18,7 +18,7 @@ const COUNTED_PER_SAMPLE = 60;
 /** A pause process opens no files and starts no processes. */
 const SANDBOX_COUNTS_AGE_MS = 60_000;
 
-/** A cgroup at rest is read in full every so many samples, and after this anyway. */
+/** A cgroup at rest is read in full after this number of samples, and after this time. */
 const FULL_READING_ROUNDS = 4;
 const FULL_READING_AGE_MS = 60_000;
 

@@ -1,8 +1,8 @@
 import type { ContainerStatus, Pod } from "../api/pod.ts";
 
 /**
- * Which container of the engine has the log that is meant, or why there is none, in upstream's words.
- * @param previous the one before the present one
+ * The container of the engine that has the requested log, or the reason why there is none, as upstream words it.
+ * @param previous the log of the previous container
  * Source: kubelet's `validateContainerLogStatus`.
  */
 export function findLogContainer(
@@ -31,7 +31,7 @@ export function findLogContainerId(
 ): string | undefined {
   const before = lastState?.terminated?.containerID;
   const present = state.running ? containerID : state.terminated?.containerID;
-  // A container that waits to be started again shows the log of the one that ended.
+  // A container that waits for its restart shows the log of the ended one.
   const id = previous ? before : present || before;
   return id ? withoutScheme(id) : undefined;
 }

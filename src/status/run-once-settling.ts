@@ -8,9 +8,9 @@ export interface TimedSample extends ProcessSample {
 /** Time between two samples. Programs that fail at once do not sleep this long before. */
 export const SAMPLE_PERIOD_MS = 30;
 /** A program that is never idle counts as up after this time. */
-const RESTLESS_MS = 250;
-/** And has done so much by then: on a busy machine it may not have had its turn yet. CPU time. */
-const HAS_WORKED_MS = 100;
+const BUSY_SETTLE_MS = 250;
+/** CPU time that it must have used by then: on a busy machine it may not have been scheduled yet. */
+const BUSY_CPU_MS = 100;
 /** The engine has the last word in the end. */
 const SETTLE_LIMIT_MS = 10_000;
 
@@ -22,7 +22,7 @@ const SETTLE_LIMIT_MS = 10_000;
  * something, as servers do; an exit will be reported by the engine.
  * @param samples of the same run of the container, oldest first
  */
-export function hasComeUp(samples: readonly TimedSample[]): boolean {
+export function hasSettled(samples: readonly TimedSample[]): boolean {
   const [first, before, now] = [samples[0], samples.at(-2), samples.at(-1)];
   if (!first || !before || !now) return false;
   const seenForMs = now.atMs - first.atMs;
@@ -30,5 +30,5 @@ export function hasComeUp(samples: readonly TimedSample[]): boolean {
   if (now.state === "gone" || now.state === "starting") return false;
   const isAsleep = now.state === "asleep";
   if (isAsleep && before.state === "asleep" && now.switches === before.switches) return true;
-  return seenForMs >= RESTLESS_MS && (isAsleep || now.cpuMs >= HAS_WORKED_MS);
+  return seenForMs >= BUSY_SETTLE_MS && (isAsleep || now.cpuMs >= BUSY_CPU_MS);
 }

@@ -13,7 +13,7 @@ export interface TerminationMessageInput {
   exitCode: number;
   /** Contents of its terminationMessagePath (at least the end); undefined when there is no such file. */
   file: string | undefined;
-  /** The end of its log, asked for only when it is needed. */
+  /** Reads the end of its log; called only when needed. */
   readLog: () => Promise<string>;
   /** Containers of the pod, init containers included. */
   containerCount: number;

@@ -1,11 +1,12 @@
 import { chmodSync } from "node:fs";
 import type { Pod, Volume } from "../api/pod.ts";
+import type { TokenSpec } from "../model/token-spec.ts";
 import { type Payload, writeAtomically } from "./atomic-writer.ts";
 import { isMounted, readState, writeState } from "./empty-dir.ts";
 import type { Mounter } from "./mounter.ts";
 import { computeMountPointNames } from "./nested-mounts.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
-import { computePayload, type PayloadFacts, type TokenSpec, tokenKey, toTokenSpec } from "./payload.ts";
+import { computePayload, type PayloadFacts, tokenKey, toTokenSpec } from "./payload.ts";
 import { makeDirectory, type PluginName } from "./pod-directories.ts";
 
 /** Volumes whose files we write; containers see them read-only. */

@@ -9,10 +9,10 @@ import { type EmptyDirPlace, prepareEmptyDir, writeState } from "./empty-dir.ts"
 import { type FileVolumeContent, type FileVolumePlace, writeFileVolume } from "./file-volume.ts";
 import { prepareHostPath } from "./host-path.ts";
 import {
+  commitExtraction,
   type ImageVolumePlace,
   type ImageVolumeState,
-  keepUnpacked,
-  prepareUnpacking,
+  prepareExtraction,
   readImageState,
   writeImageState,
 } from "./image-volume.ts";
@@ -57,10 +57,10 @@ export interface HostFiles {
   readImageState(place: ImageVolumePlace): Promise<ImageVolumeState | undefined>;
   /** As {@link writeImageState}. */
   writeImageState(place: ImageVolumePlace, state: ImageVolumeState): Promise<void>;
-  /** As {@link prepareUnpacking}. */
-  prepareUnpacking(directory: string): Promise<string>;
-  /** As {@link keepUnpacked}. */
-  keepUnpacked(fresh: string, directory: string): Promise<void>;
+  /** As {@link prepareExtraction}. */
+  prepareExtraction(directory: string): Promise<string>;
+  /** As {@link commitExtraction}. */
+  commitExtraction(fresh: string, directory: string): Promise<void>;
   /** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for users */
   readEnvFile(directory: string, path: string): Promise<string | undefined>;
 }
@@ -144,12 +144,12 @@ export class LocalHostFiles implements HostFiles {
     writeImageState(place, state);
   }
 
-  async prepareUnpacking(directory: string): Promise<string> {
-    return prepareUnpacking(directory);
+  async prepareExtraction(directory: string): Promise<string> {
+    return prepareExtraction(directory);
   }
 
-  async keepUnpacked(fresh: string, directory: string): Promise<void> {
-    keepUnpacked(fresh, directory);
+  async commitExtraction(fresh: string, directory: string): Promise<void> {
+    commitExtraction(fresh, directory);
   }
 
   async readEnvFile(directory: string, path: string): Promise<string | undefined> {

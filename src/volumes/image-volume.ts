@@ -39,8 +39,8 @@ export async function setUpImageVolume(
 interface ImageFiles {
   readImageState(place: ImageVolumePlace): Promise<ImageVolumeState | undefined>;
   writeImageState(place: ImageVolumePlace, state: ImageVolumeState): Promise<void>;
-  prepareUnpacking(directory: string): Promise<string>;
-  keepUnpacked(fresh: string, directory: string): Promise<void>;
+  prepareExtraction(directory: string): Promise<string>;
+  commitExtraction(fresh: string, directory: string): Promise<void>;
 }
 
 /** The image a volume was set up with. */
@@ -74,7 +74,7 @@ async function unpack(
   hostFiles: ImageFiles,
   signal: AbortSignal,
 ): Promise<void> {
-  const fresh = await hostFiles.prepareUnpacking(directory);
+  const fresh = await hostFiles.prepareExtraction(directory);
   const archive = await engine.exportImage(imageId, signal);
   const tar = Bun.spawn(["tar", "-x", "-p", "--numeric-owner", "-f", "-", "-C", fresh], {
     stdin: archive,
@@ -85,11 +85,11 @@ async function unpack(
   const [code, errors] = await Promise.all([tar.exited, readOutput(tar.stderr)]);
   signal.throwIfAborted();
   if (code !== 0) throw new Error(`cannot unpack image ${imageId}: tar: ${errors.trim() || `exit code ${code}`}`);
-  await hostFiles.keepUnpacked(fresh, directory);
+  await hostFiles.commitExtraction(fresh, directory);
 }
 
 /** @returns an empty directory for the files of an image */
-export function prepareUnpacking(directory: string): string {
+export function prepareExtraction(directory: string): string {
   const fresh = `${directory}.new`;
   rmSync(fresh, { recursive: true, force: true });
   makeDirectory(fresh, 0o755);
@@ -97,7 +97,7 @@ export function prepareUnpacking(directory: string): string {
 }
 
 /** Puts complete files in the place of earlier ones. */
-export function keepUnpacked(fresh: string, directory: string): void {
+export function commitExtraction(fresh: string, directory: string): void {
   // Docker adds this file to every container; it is not part of the image.
   rmSync(join(fresh, ".dockerenv"), { force: true });
   rmSync(directory, { recursive: true, force: true });

@@ -1,5 +1,6 @@
 import type { DownwardAPIVolumeFile, KeyToPath, Pod, Volume, VolumeProjection } from "../api/pod.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
+import type { TokenSpec } from "../model/token-spec.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef } from "../plan/downward-api.ts";
 import type { Payload, ProjectedFile } from "./atomic-writer.ts";
 
@@ -9,13 +10,6 @@ export interface PayloadFacts {
   allocatable: NodeAllocatable;
   /** Tokens of the service account, by {@link tokenKey}; absent where there is no API server. */
   tokens?: ReadonlyMap<string, string>;
-}
-
-/** A token as a projected volume asks for it. */
-export interface TokenSpec {
-  /** "" = the API server's own. */
-  audience: string;
-  expirationSeconds: number;
 }
 
 export const toTokenSpec = (source: NonNullable<VolumeProjection["serviceAccountToken"]>): TokenSpec => ({

@@ -7,6 +7,7 @@ import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Mount } from "../model/mount.ts";
 import type { NodeInfo } from "../model/node.ts";
+import type { TokenSpec } from "../model/token-spec.ts";
 import { type NodeAllocatable, toNodeAllocatable } from "../plan/downward-api.ts";
 import type { EnvironmentVariable } from "../plan/environment.ts";
 import { messageOf } from "../text/error-message.ts";
@@ -17,10 +18,11 @@ import { type HostFiles, LocalHostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { toMounts } from "./mounts.ts";
-import { isDirectoryName, type PluginName, PodDirectories, pluginDirectory } from "./pod-directories.ts";
-import { mountSourceOf, mountsAsDevice, PLUGINS, pluginOf, sourceName, usedVolumes } from "./pod-volumes.ts";
+import { isDirectoryName, type PluginName, PodDirectories } from "./pod-directories.ts";
+import { mountSourceOf, mountsAsDevice, sourceName, usedVolumes } from "./pod-volumes.ts";
 import type { VolumeEngine } from "./volume-engine.ts";
 import { setUpFailure, VolumeError, type VolumeFailure } from "./volume-error.ts";
+import { VolumeRemover } from "./volume-remover.ts";
 
 export interface VolumeManagerOptions {
   /** `--root-dir`; made when missing. */
@@ -52,7 +54,7 @@ export interface ClusterVolumes {
   /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
   claimProblemOf(pod: Pod, claimName: string): string | undefined;
   /** A token of the pod's service account. @throws Error with a message for events */
-  tokenFor(pod: Pod, spec: { audience: string; expirationSeconds: number }): Promise<string>;
+  tokenFor(pod: Pod, spec: TokenSpec): Promise<string>;
 }
 
 /** Result of {@link VolumeManager.refresh}. */
@@ -87,8 +89,9 @@ export class VolumeManager {
   readonly #rootDir: string;
   readonly #isRoot: boolean;
   readonly #hostFiles: HostFiles;
-  /** To see mounts one need not be able to make them. */
+  /** Reads the list of mounts, also where mounts are impossible. */
   readonly #mounts = new Mounter();
+  readonly #remover: VolumeRemover;
 
   constructor(options: VolumeManagerOptions) {
     this.#options = options;
@@ -97,6 +100,8 @@ export class VolumeManager {
     this.#rootDir = realpathSync(options.rootDir);
     this.#hostFiles = options.hostFiles ?? new LocalHostFiles(options.mounter);
     this.#isRoot = options.isRoot ?? process.getuid?.() === 0;
+    const { engine, mounter } = options;
+    this.#remover = new VolumeRemover({ engine, mounter, hostFiles: this.#hostFiles, mounts: this.#mounts });
   }
 
   /** Paths of one pod. @throws Error when the uid is not a plain directory name. */
@@ -187,14 +192,7 @@ export class VolumeManager {
    * @throws Error when something is still in use; to be tried again.
    */
   async tearDown(uid: PodUID, signal: AbortSignal): Promise<void> {
-    const directories = this.directories(uid);
-    const nfsNotes = join(directories.pod, "plugins", "kubernetes.io~nfs");
-    const volumes = await this.#list(nfsNotes);
-    for (const name of (await this.#hostFiles.listAll(volumes.map((volume) => join(nfsNotes, volume)))).flat()) {
-      await this.#options.engine.removeVolume(name, signal);
-    }
-    signal.throwIfAborted();
-    await this.#remove(directories.pod);
+    await this.#remover.removeAll(this.directories(uid), signal);
   }
 
   /**
@@ -203,29 +201,7 @@ export class VolumeManager {
    * @throws Error when something is still in use; to be tried again.
    */
   async removeUnused(pod: Pod, signal: AbortSignal): Promise<void> {
-    const { engine } = this.#options;
-    const directories = this.#directoriesOf(pod);
-    const wanted = new Set(usedVolumes(pod).map((volume) => `${pluginOf(volume)} ${volume.name}`));
-    const wantedNames = new Set(usedVolumes(pod).map(({ name }) => name));
-    const tops = [directories.volumes, directories.plugins, directories.subPaths];
-    const [volumes = [], states = [], subPaths = []] = await this.#hostFiles.listAll(tops);
-    const plugins = PLUGINS.filter((plugin) => [...volumes, ...states].includes(pluginDirectory(plugin)));
-    const places = plugins.flatMap((plugin) => [directories.volumesOf(plugin), directories.statesOf(plugin)]);
-    const found = places.length > 0 ? await this.#hostFiles.listAll(places) : [];
-    for (const [index, plugin] of plugins.entries()) {
-      const known = new Set([...(found[2 * index] ?? []), ...(found[2 * index + 1] ?? [])]);
-      for (const name of known) {
-        if (wanted.has(`${plugin} ${name}`)) continue;
-        signal.throwIfAborted();
-        const state = directories.pluginState(plugin, name);
-        if (plugin === "nfs") for (const volume of await this.#list(state)) await engine.removeVolume(volume, signal);
-        await this.#remove(directories.volume(plugin, name));
-        await this.#remove(state);
-      }
-    }
-    for (const name of subPaths) {
-      if (!wantedNames.has(name)) await this.#remove(join(directories.subPaths, name));
-    }
+    await this.#remover.removeUnused(pod, this.#directoriesOf(pod), signal);
   }
 
   /** Uids of all pods that have a directory, for the search for orphans. */
@@ -332,15 +308,6 @@ export class VolumeManager {
       ...(tokens && { tokens }),
     });
     return await this.#hostFiles.writeFileVolume(place, content, this.#canMount);
-  }
-
-  /** Unmounts what is mounted at or beneath a directory, then removes it; a link is removed itself. */
-  async #remove(directory: string): Promise<void> {
-    const { mounter } = this.#options;
-    for (const target of this.#mounts.listBeneath(directory).reverse()) await mounter?.unmount(target);
-    const [left] = this.#mounts.listBeneath(directory);
-    if (left !== undefined) throw new Error(`cannot remove "${directory}": "${left}" is still mounted`);
-    await this.#hostFiles.removeTree(directory);
   }
 
   async #isSetUp(pod: Pod, plugin: PluginName, name: string): Promise<boolean> {

@@ -13,7 +13,7 @@ const nameOf = ({ metadata }: PersistentVolumeClaim) => `${metadata.namespace ??
 const storageOf = (text: string | undefined) => (text && parseQuantity(text)) || ZERO_QUANTITY;
 
 /**
- * Binds claims to PersistentVolumes, at once and permanently; a claim that none fits gets a Docker volume. Pure.
+ * Binds claims to PersistentVolumes, immediately and permanently; a claim without a fitting volume gets a Docker volume. Pure.
  * Source: `pkg/controller/volume/persistentvolume` (findBestMatchForClaim): the smallest volume that fits.
  * @param known bindings that hold, also those of claims that are gone and that pods still use
  */

@@ -112,7 +112,7 @@ export class Draft {
     this.events.push({ type, reason, message });
   }
 
-  #tellOfSet({ name, uid }: RevisionRecord, reason: string, message: string): void {
+  #recordOfRevision({ name, uid }: RevisionRecord, reason: string, message: string): void {
     this.events.push({ type: "Normal", reason, message, replicaSet: { name, uid } });
   }
 
@@ -235,12 +235,12 @@ export class Draft {
     const live = this.livePods(revision);
     for (let count = live.length; count < revision.replicas; count++) {
       const { name } = this.makePod(revision);
-      this.#tellOfSet(revision, "SuccessfulCreate", `Created pod: ${name}`);
+      this.#recordOfRevision(revision, "SuccessfulCreate", `Created pod: ${name}`);
     }
     const surplus = Math.max(0, live.length - revision.replicas);
     for (const pod of this.leastMissed(live).slice(0, surplus)) {
       this.remove(pod);
-      this.#tellOfSet(revision, "SuccessfulDelete", `Deleted pod: ${pod.name}`);
+      this.#recordOfRevision(revision, "SuccessfulDelete", `Deleted pod: ${pod.name}`);
     }
   }
 

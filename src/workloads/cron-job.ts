@@ -6,12 +6,12 @@ import type { ChildJobRecord, CronRecord, JobRecord, WorkloadRecord } from "./wo
 /** The state of one of its Jobs; undefined before it is reconciled. */
 export type JobLookup = (name: string) => JobRecord | undefined;
 
-/** A last run so far ahead was written down by a clock that was wrong; a smaller step back is waited out. */
+/** A last run this far in the future was recorded by a wrong clock; after a smaller step back the controller waits. */
 const WRONG_CLOCK_MS = 24 * 3_600_000;
-/** Longest sleep: nothing reports that the wall clock was set. */
+/** Longest sleep, since changes of the wall clock are not reported. */
 const LONGEST_SLEEP_MS = 60_000;
 
-/** The next state of a CronJob: the Jobs it has. Pure. Source: `pkg/controller/cronjob/cronjob_controllerv2.go`. */
+/** The next Jobs of a CronJob. Pure. Source: `pkg/controller/cronjob/cronjob_controllerv2.go`. */
 export function reconcileCronJob(
   { metadata, spec }: CronJob,
   objectRevision: string,
@@ -46,7 +46,7 @@ class CronRun {
     const schedule = parseCronSchedule(text, timeZone);
     if ("problem" in schedule) return;
     const zoned = `${timeZone ?? ""} ${text}`;
-    // Another schedule does not make up for times before it was written.
+    // A changed schedule does not catch up on times before the change.
     if (isEdited && this.#cron.schedule !== zoned && this.#cron.schedule !== "")
       this.#cron.notBefore = this.#draft.nowText;
     this.#cron.schedule = zoned;
@@ -69,7 +69,7 @@ class CronRun {
     if (next) this.#draft.wakeIn(Math.min(LONGEST_SLEEP_MS, next.getTime() - now.getTime()));
   }
 
-  /** Runs up to this time are done with; undefined while the clock cannot be believed. */
+  /** Runs up to this time are settled; undefined while the clock is implausible. */
   #earliestMs(nowMs: number): number | undefined {
     const times = [this.#cron.notBefore, this.#cron.lastScheduleTime].map((text) => Date.parse(text ?? ""));
     const lastMs = Math.max(...times.filter((ms) => !Number.isNaN(ms)));
@@ -133,7 +133,7 @@ class CronRun {
     });
   }
 
-  /** The oldest finished Jobs go. */
+  /** Deletes the oldest finished Jobs. */
   #limitHistory(): void {
     for (const [type, limit] of [
       ["Complete", this.#spec.successfulJobsHistoryLimit],
@@ -146,7 +146,7 @@ class CronRun {
   }
 }
 
-/** A Job of a CronJob as an object of its own. */
+/** A Job of a CronJob as an object. */
 export function toChildJob(
   { metadata }: CronJob,
   cronUid: string,

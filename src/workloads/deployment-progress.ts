@@ -4,8 +4,8 @@ import type { DeploymentCounts } from "./deployment.ts";
 /** No deadline, as `extensions/v1beta1` writes it. */
 export const NO_DEADLINE = 2147483647;
 
-/** When a rollout last got further; kept in memory. */
-export interface ProgressMemory {
+/** The last progress of a rollout; not persisted. */
+export interface ProgressState {
   kind: "Deployment";
   counts: DeploymentCounts;
   generation: number;
@@ -14,7 +14,7 @@ export interface ProgressMemory {
 }
 
 export interface ProgressVerdict {
-  memory: ProgressMemory;
+  state: ProgressState;
   isExceeded: boolean;
   /** It progressed since the last pass, or was edited. */
   hasMoved: boolean;
@@ -30,21 +30,21 @@ export function judgeProgress(
   spec: DeploymentSpec,
   counts: DeploymentCounts,
   generation: number,
-  before: ProgressMemory | undefined,
+  before: ProgressState | undefined,
   wasExceeded: boolean,
   nowMs: number,
 ): ProgressVerdict {
   const hasMoved = !before || before.generation !== generation || isFurther(before.counts, counts);
-  const memory: ProgressMemory = { kind: "Deployment", counts, generation, sinceMs: hasMoved ? nowMs : before.sinceMs };
+  const state: ProgressState = { kind: "Deployment", counts, generation, sinceMs: hasMoved ? nowMs : before.sinceMs };
   const { paused, progressDeadlineSeconds = NO_DEADLINE } = spec;
   if (isRolloutComplete(spec, counts) || paused || progressDeadlineSeconds === NO_DEADLINE) {
-    return { memory, hasMoved, isExceeded: false };
+    return { state, hasMoved, isExceeded: false };
   }
   // A restart of kubelet-ts is not progress.
-  if (wasExceeded && (!before || !hasMoved)) return { memory, hasMoved, isExceeded: true };
-  const leftMs = memory.sinceMs + progressDeadlineSeconds * 1000 - nowMs;
-  if (leftMs > 0) return { memory, hasMoved, isExceeded: false, wakeInMs: leftMs };
-  return { memory, hasMoved, isExceeded: true };
+  if (wasExceeded && (!before || !hasMoved)) return { state, hasMoved, isExceeded: true };
+  const leftMs = state.sinceMs + progressDeadlineSeconds * 1000 - nowMs;
+  if (leftMs > 0) return { state, hasMoved, isExceeded: false, wakeInMs: leftMs };
+  return { state, hasMoved, isExceeded: true };
 }
 
 /** Every pod is of the present template and available. Source: `deploymentutil.DeploymentComplete`. */

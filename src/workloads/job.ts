@@ -8,7 +8,7 @@ const BACK_OFF_MS = 10_000;
 const MAX_BACK_OFF_MS = 360_000;
 
 /** Times by the monotonic clock of this process. */
-export interface JobMemory {
+export interface JobState {
   kind: "Job";
   startedMs?: number;
   lastFailureMs?: number;
@@ -21,12 +21,12 @@ export function reconcileJob(
   objectRevision: string,
   known: WorkloadRecord | undefined,
   world: ControllerWorld,
-  memory: JobMemory | undefined,
-): { draft: Draft; memory: JobMemory } {
+  state: JobState | undefined,
+): { draft: Draft; state: JobState } {
   const draft = new Draft(world, "Job", metadata, objectRevision, known);
-  const run = new JobRun(draft, spec, memory);
+  const run = new JobRun(draft, spec, state);
   run.step();
-  return { draft, memory: run.memory };
+  return { draft, state: run.state };
 }
 
 class JobRun {
@@ -34,12 +34,12 @@ class JobRun {
   readonly #spec: JobSpec;
   readonly #job: JobRecord;
   readonly #revision: RevisionRecord;
-  readonly memory: JobMemory;
+  readonly state: JobState;
 
-  constructor(draft: Draft, spec: JobSpec, memory: JobMemory | undefined) {
+  constructor(draft: Draft, spec: JobSpec, state: JobState | undefined) {
     this.#draft = draft;
     this.#spec = spec;
-    this.memory = { ...(memory ?? { kind: "Job" }) };
+    this.state = { ...(state ?? { kind: "Job" }) };
     const { record } = draft;
     const shape = JSON.stringify([spec.completions, spec.completionMode]);
     const found = draft.findRevision(spec.template);
@@ -55,9 +55,9 @@ class JobRun {
     const { record } = this.#draft;
     for (const pod of record.pods) this.#draft.remove(pod);
     delete record.job;
-    delete this.memory.startedMs;
-    delete this.memory.lastFailureMs;
-    delete this.memory.finishedMs;
+    delete this.state.startedMs;
+    delete this.state.lastFailureMs;
+    delete this.state.finishedMs;
     this.#draft.recordEvent("Replaced", "the template was edited: the Job runs again from the start");
   }
 
@@ -113,13 +113,13 @@ class JobRun {
       if (action === "Ignore") pod.ended.isIgnored = true;
       if (action === "FailJob") pod.ended.failsJob = true;
       if (action === "FailIndex") pod.ended.failsIndex = true;
-      if (phase === "Failed") this.memory.lastFailureMs = this.#draft.world.nowMs;
+      if (phase === "Failed") this.state.lastFailureMs = this.#draft.world.nowMs;
     }
   }
 
   #suspend(): void {
     delete this.#job.startTime;
-    delete this.memory.startedMs;
+    delete this.state.startedMs;
     for (const pod of this.#active()) this.#draft.remove(pod);
     if (!this.#job.isSuspended) this.#draft.recordEvent("Suspended", "Job suspended");
     this.#job.isSuspended = true;
@@ -129,7 +129,7 @@ class JobRun {
     if (this.#job.isSuspended) this.#draft.recordEvent("Resumed", "Job resumed");
     delete this.#job.isSuspended;
     this.#job.startTime ??= this.#draft.nowText;
-    this.memory.startedMs ??= this.#draft.world.nowMs - this.#elapsedMs(this.#job.startTime);
+    this.state.startedMs ??= this.#draft.world.nowMs - this.#elapsedMs(this.#job.startTime);
   }
 
   /** Elapsed time by the wall clock, for events before this process started; 0 when the clock was set since then. */
@@ -180,7 +180,7 @@ class JobRun {
   #hasTimedOut(): boolean {
     const { activeDeadlineSeconds } = this.#spec;
     if (activeDeadlineSeconds === undefined) return false;
-    const leftMs = this.memory.startedMs! + activeDeadlineSeconds * 1000 - this.#draft.world.nowMs;
+    const leftMs = this.state.startedMs! + activeDeadlineSeconds * 1000 - this.#draft.world.nowMs;
     if (leftMs > 0) this.#draft.wakeIn(leftMs);
     return leftMs <= 0;
   }
@@ -213,7 +213,7 @@ class JobRun {
     const why = { ...(reason && { reason }), ...(message && { message }) };
     const stopped = type === "Failed" && active.length > 0 && { stopped: active.length };
     this.#job.finished = { type, at: nowText, ...why, ...stopped };
-    this.memory.finishedMs = world.nowMs;
+    this.state.finishedMs = world.nowMs;
     if (type === "Complete") this.#draft.recordEvent("Completed", "Job completed");
     else this.#draft.recordEvent(reason ?? "Failed", message ?? "Job failed", "Warning");
     this.#expire();
@@ -224,8 +224,8 @@ class JobRun {
     const { ttlSecondsAfterFinished } = this.#spec;
     const { finished } = this.#job;
     if (ttlSecondsAfterFinished === undefined || !finished || this.#job.isExpired) return;
-    this.memory.finishedMs ??= this.#draft.world.nowMs - this.#elapsedMs(finished.at);
-    const leftMs = this.memory.finishedMs + ttlSecondsAfterFinished * 1000 - this.#draft.world.nowMs;
+    this.state.finishedMs ??= this.#draft.world.nowMs - this.#elapsedMs(finished.at);
+    const leftMs = this.state.finishedMs + ttlSecondsAfterFinished * 1000 - this.#draft.world.nowMs;
     if (leftMs > 0) return this.#draft.wakeIn(leftMs);
     const failed = this.#pods().filter(({ ended }) => ended?.phase === "Failed").length;
     this.#job.expired = { succeeded: this.#succeeded().length, failed };
@@ -279,9 +279,9 @@ class JobRun {
   #isBackingOff(failures: number): boolean {
     if (failures === 0) return false;
     const { world } = this.#draft;
-    this.memory.lastFailureMs ??= world.nowMs - this.#elapsedMs(this.#lastFailureAt());
+    this.state.lastFailureMs ??= world.nowMs - this.#elapsedMs(this.#lastFailureAt());
     const pauseMs = Math.min(MAX_BACK_OFF_MS, BACK_OFF_MS * 2 ** (failures - 1));
-    const leftMs = this.memory.lastFailureMs + pauseMs - world.nowMs;
+    const leftMs = this.state.lastFailureMs + pauseMs - world.nowMs;
     if (leftMs > 0) this.#draft.wakeIn(leftMs);
     return leftMs > 0;
   }

@@ -9,7 +9,7 @@ import { describeIgnoredLabels, matchesOnlyNode } from "../plan/node-affinity.ts
 import { canonicalJson, hex32 } from "../text/canonical-json.ts";
 import { publishersOf, publishPorts } from "./service-ports.ts";
 
-/** The objects of a state by what becomes of them. */
+/** The objects of a state, by their use. */
 export interface PreparedState {
   workloads: readonly DesiredWorkload[];
   /** Pods of the manifests, with the ports that Services publish. */

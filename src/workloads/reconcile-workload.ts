@@ -4,19 +4,19 @@ import { type JobLookup, reconcileCronJob } from "./cron-job.ts";
 import { reconcileDaemonSet } from "./daemon-set.ts";
 import { reconcileDeployment } from "./deployment.ts";
 import { computeDeploymentConditions } from "./deployment-conditions.ts";
-import { judgeProgress, type ProgressMemory } from "./deployment-progress.ts";
-import { type JobMemory, reconcileJob } from "./job.ts";
+import { judgeProgress, type ProgressState } from "./deployment-progress.ts";
+import { type JobState, reconcileJob } from "./job.ts";
 import { reconcileReplicaSet } from "./replica-set.ts";
 import { reconcileStatefulSet } from "./stateful-set.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
 
 /** State that a controller keeps between reconciliations, in this process. */
-export type Memory = ProgressMemory | JobMemory;
+export type ControllerState = ProgressState | JobState;
 
 export interface Outcome {
   record: WorkloadRecord;
   events: readonly WorkloadEvent[];
-  memory?: Memory;
+  state?: ControllerState;
   /** Time until the next pass, at the latest. */
   wakeInMs?: number;
 }
@@ -26,7 +26,7 @@ export function reconcileWorkload(
   desired: DesiredWorkload,
   known: WorkloadRecord | undefined,
   world: ControllerWorld,
-  memory: Memory | undefined,
+  state: ControllerState | undefined,
   jobOf: JobLookup,
 ): Outcome {
   const { revision } = desired;
@@ -36,7 +36,7 @@ export function reconcileWorkload(
       const { record } = draft;
       const wasExceeded = record.progressDeadlineExceeded === true && known?.generation === record.generation;
       const { spec } = desired.object;
-      const progress = memory?.kind === "Deployment" ? memory : undefined;
+      const progress = state?.kind === "Deployment" ? state : undefined;
       const verdict = judgeProgress(spec, counts, record.generation, progress, wasExceeded, world.nowMs);
       if (verdict.wakeInMs !== undefined) draft.wakeIn(verdict.wakeInMs);
       delete record.progressDeadlineExceeded;
@@ -49,7 +49,7 @@ export function reconcileWorkload(
       if (current) record.updateRevision = current.hash;
       const conditions = { spec, counts, replicaSet: current?.name, verdict, before: record.conditions ?? [] };
       record.conditions = computeDeploymentConditions({ ...conditions, now: draft.nowText });
-      return toOutcome(draft, verdict.memory);
+      return toOutcome(draft, verdict.state);
     }
     case "ReplicaSet":
     case "ReplicationController":
@@ -59,8 +59,8 @@ export function reconcileWorkload(
     case "DaemonSet":
       return toOutcome(reconcileDaemonSet(desired.object, revision, known, world));
     case "Job": {
-      const jobMemory = memory?.kind === "Job" ? memory : undefined;
-      const { draft, memory: next } = reconcileJob(desired.object, revision, known, world, jobMemory);
+      const jobState = state?.kind === "Job" ? state : undefined;
+      const { draft, state: next } = reconcileJob(desired.object, revision, known, world, jobState);
       return toOutcome(draft, next);
     }
     case "CronJob":
@@ -72,7 +72,7 @@ export function reconcileWorkload(
 
 function toOutcome(
   { record, events, wakeInMs }: { record: WorkloadRecord; events: WorkloadEvent[]; wakeInMs: number | undefined },
-  memory?: Memory,
+  state?: ControllerState,
 ): Outcome {
-  return { record, events, ...(memory && { memory }), ...(wakeInMs !== undefined && { wakeInMs }) };
+  return { record, events, ...(state && { state }), ...(wakeInMs !== undefined && { wakeInMs }) };
 }

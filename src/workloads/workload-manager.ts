@@ -1,5 +1,3 @@
-import { REVISION_ANNOTATION } from "../api/annotations.ts";
-import type { ObjectMeta } from "../api/meta.ts";
 import type { Clock } from "../model/clock.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../model/desired-object.ts";
 import type { DesiredState, PodDeletion } from "../model/desired-pod.ts";
@@ -7,7 +5,6 @@ import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Persisted } from "../model/persisted.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
-import type { WorkloadObject } from "../model/workload-object.ts";
 import { adoptPods } from "./adoption.ts";
 import { ClaimKeeper } from "./claim-keeper.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
@@ -18,10 +15,9 @@ import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts
 import { reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { WorkloadPods } from "./workload-pods.ts";
-import { API_VERSIONS, type JobRecord, objectUid, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
+import { WorkloadReader } from "./workload-reader.ts";
+import { API_VERSIONS, type JobRecord, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
 import { type Entry, WorkloadRecords, type WorkloadState } from "./workload-records.ts";
-import { computeWorkloadStatus, type JobReference } from "./workload-status.ts";
-import { toDerivedObjects } from "./workload-view.ts";
 
 export interface WorkloadManagerDeps {
   clock: Clock;
@@ -47,6 +43,8 @@ const DEBOUNCE_MS = 20;
  * has changed, and hands the outcome on. Without workloads it passes states through and listens to nothing.
  */
 export class WorkloadManager {
+  /** For the API. */
+  readonly reader: WorkloadReader;
   readonly #deps: WorkloadManagerDeps;
   readonly #records: WorkloadRecords;
   readonly #observer: PodObserver;
@@ -72,6 +70,12 @@ export class WorkloadManager {
     this.#pods = new WorkloadPods(deps.nodeName);
     this.#records = new WorkloadRecords(deps.file);
     this.#claims = new ClaimKeeper(this.#records);
+    this.reader = new WorkloadReader({
+      nodeName: deps.nodeName,
+      records: this.#records,
+      observer: this.#observer,
+      claims: this.#claims,
+    });
     deps.services.onChange(() => this.#requestSync());
   }
 
@@ -131,15 +135,6 @@ export class WorkloadManager {
     return this.#records.entries().find(({ record }) => record.pods.some((pod) => pod.uid === uid));
   }
 
-  /** The ReplicaSets of Deployments, the Jobs of CronJobs and the like, with their statuses. */
-  derivedObjects(): WorkloadObject[] {
-    const pod = this.#observer.reader();
-    const derived = this.#records
-      .entries()
-      .flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }));
-    return [...derived, ...this.#claims.derived()];
-  }
-
   /**
    * Deletes a claim that a StatefulSet made and no pod uses. Its data stays.
    * @returns false for every other claim
@@ -151,43 +146,9 @@ export class WorkloadManager {
     return true;
   }
 
-  /** The pod that uses a claim of a StatefulSet, which cannot be deleted therefore. */
+  /** The pod that uses a claim of a StatefulSet, which therefore cannot be deleted. */
   userOfClaim(fullName: string): string | undefined {
     return this.#claims.userOf(fullName);
-  }
-
-  /** Uid of an object of the sources in the API, and the time since which it is known. */
-  identityOf(kind: string, metadata: ObjectMeta): { uid: string; creationTimestamp?: string } {
-    const key = objectKey(kind, metadata);
-    const record = this.#records.get(key);
-    if (record) return { uid: record.uid, creationTimestamp: record.createdAt };
-    const { namespace = "default", name = "" } = metadata;
-    return { uid: metadata.uid ?? objectUid(this.#deps.nodeName, kind, namespace, name) };
-  }
-
-  /** The status of a workload in the API; undefined while it is unknown. */
-  statusOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
-    if (kind === "PersistentVolumeClaim" || kind === "PersistentVolume") return this.#claims.statusOf(kind, object);
-    const entry = this.#records.entry(objectKey(kind, object.metadata));
-    if (!entry) return undefined;
-    const { desired, record } = entry;
-    const { minReadySeconds } = desired.object.spec as { minReadySeconds?: number };
-    const pod = this.#observer.reader();
-    const isCurrent = Bun.deepEquals(JSON.parse(JSON.stringify(desired.object.spec)), object.spec);
-    const generation = isCurrent ? object.metadata.generation : undefined;
-    const { namespace = "default" } = object.metadata;
-    const jobOf = (name: string): JobReference => {
-      const { uid } = this.identityOf("Job", { namespace, name });
-      return { apiVersion: "batch/v1", kind: "Job", namespace, name, uid };
-    };
-    return computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation, jobOf });
-  }
-
-  /** Annotations that the controller writes on a workload; undefined where it writes none. */
-  annotationsOf(kind: string, { metadata }: { metadata: ObjectMeta }): Record<string, string> | undefined {
-    const record = this.#records.entry(objectKey(kind, metadata))?.record;
-    const current = record?.revisions[record.updateRevision ?? ""];
-    return kind === "Deployment" && current ? { [REVISION_ANNOTATION]: String(current.revision) } : undefined;
   }
 
   /** Publishes the state again: settings that pods depend on have changed. */
@@ -223,7 +184,7 @@ export class WorkloadManager {
       if (desired.kind === "CronJob" && this.#syncChildJobs(desired, statuses)) isChanged = true;
     }
     this.#handOverReplicaSets();
-    // Jobs that their CronJob has given up.
+    // Jobs that their CronJob no longer has.
     if (this.#dropDeleted()) isChanged = true;
     if (this.#claims.update(this.#prepared, this.#isComplete, isNewState)) isChanged = true;
     if (isChanged) this.#records.save();
@@ -309,13 +270,13 @@ export class WorkloadManager {
     const world: ControllerWorld = { nodeName, nodeLabels, now: clock.now(), nowMs, pod };
     const before = this.#records.get(key);
     const known = before ?? this.#takeOver(desired, world);
-    const outcome = reconcileWorkload(desired, known, world, entry?.memory, (name) => this.#jobOf(desired, name));
+    const outcome = reconcileWorkload(desired, known, world, entry?.state, (name) => this.#jobOf(desired, name));
     const { record } = outcome;
     this.#records.set(key, {
       desired,
       record,
       seen: new Map(record.pods.map(({ uid }) => [uid, statuses.get(uid)])),
-      memory: outcome.memory,
+      state: outcome.state,
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
     });
     for (const event of outcome.events) this.#record(desired, record, event);

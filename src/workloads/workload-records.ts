@@ -5,7 +5,7 @@ import type { PodUID } from "../model/identity.ts";
 import type { Persisted } from "../model/persisted.ts";
 import type { ClaimRecords } from "./claim-records.ts";
 import type { Bindings } from "./claims.ts";
-import type { Memory } from "./reconcile-workload.ts";
+import type { ControllerState } from "./reconcile-workload.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
 
 /** Kept across restarts. */
@@ -25,7 +25,7 @@ export interface Entry {
   record: WorkloadRecord;
   /** Statuses the last decision was made from. */
   seen: Map<PodUID, PodStatus | undefined>;
-  memory: Memory | undefined;
+  state: ControllerState | undefined;
   /** Monotonic; the decision holds no longer than that. */
   wakeAtMs: number;
 }

@@ -7,7 +7,7 @@ import { aConfigMap, anApiServer, CONFIG_MAPS, linesOf, memoryMark, PODS } from 
 const merge = { "Content-Type": "application/merge-patch+json" };
 
 describe("a watch", () => {
-  test("tells what changes after a revision, and continues", async () => {
+  test("sends what changes after a revision, and continues", async () => {
     const { call, send } = anApiServer();
     const { json: list } = await call({ path: CONFIG_MAPS });
     await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap("a") });
@@ -152,7 +152,7 @@ describe("a watch", () => {
   });
 });
 
-test("revisions go on where the last process could have been", () => {
+test("revisions continue above those of the last process", () => {
   const kept = memoryMark();
   const first = new ObjectStore(new RevisionClock(kept));
   for (let round = 0; round < 5; round++) first.put("pods", { apiVersion: "v1", kind: "Pod", metadata: { name: "p" } });

@@ -147,7 +147,7 @@ describe("a strategic merge patch", () => {
       want: pod([{ name: "a", command: ["z"] }]),
     },
     {
-      when: "tells ports of one number apart by their protocol",
+      when: "distinguishes ports of one number by their protocol",
       doc: pod([
         {
           name: "a",

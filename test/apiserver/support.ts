@@ -47,7 +47,7 @@ export function memoryMark(): RevisionMark {
   };
 }
 
-/** An API server over memory, with what its storage was told. */
+/** An API server over memory, with what its storage received. */
 export function anApiServer(
   options: { extras?: readonly ExtraRoute[]; window?: EventWindow; alsoServed?: string } = {},
 ) {
@@ -150,7 +150,7 @@ export function anApiServer(
       status: answer.status,
       headers: answer.headers,
       text,
-      // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
+      // biome-ignore lint/suspicious/noExplicitAny: tests read answers of every kind.
       json: (isJson ? JSON.parse(text) : undefined) as any,
     };
   };
@@ -182,7 +182,7 @@ export function linesOf(answer: ApiAnswer) {
   return {
     next: async () => {
       const { value, done } = await iterator.next();
-      // biome-ignore lint/suspicious/noExplicitAny: tests look into events of every kind.
+      // biome-ignore lint/suspicious/noExplicitAny: tests read events of every kind.
       return (done ? undefined : JSON.parse(String(value))) as any;
     },
     end: () => iterator.return?.(undefined),

@@ -46,7 +46,7 @@ function world(
     options: withOptions(options),
     trialMs: TRIAL_MS,
     health: () => health,
-    goBack: async (good) => {
+    rollBack: async (good) => {
       wentBackTo.push(good.id);
     },
   });

@@ -6,7 +6,7 @@ const SRC = join(import.meta.dir, "../../src");
 /** In a process of its own: it has these errors. */
 async function run(script: string, redirect = "") {
   const module = JSON.stringify(join(SRC, "app/unexpected-errors.ts"));
-  const text = `import { watchUnexpectedErrors, surviveUnexpectedErrors } from ${module};\nwatchUnexpectedErrors();\n${script}`;
+  const text = `import { handleUnexpectedErrors, logUnexpectedErrors } from ${module};\nhandleUnexpectedErrors();\n${script}`;
   return sh(`exec "$0" -e "$1" ${redirect}`, process.execPath, text);
 }
 
@@ -24,7 +24,7 @@ test("a command ends with an unexpected error", async () => {
 
 test("supervision continues, and the error is a line of the log", async () => {
   const { out, code } = await run(`
-    surviveUnexpectedErrors({ error: (message) => console.log(JSON.stringify({ message })) });
+    logUnexpectedErrors({ error: (message) => console.log(JSON.stringify({ message })) });
     // Begun by the timer that throws: a busy machine may be late for both.
     setTimeout(() => { setTimeout(() => console.log("continues"), 1); throw "thrown"; }, 1);`);
   expect(code).toBe(0);
@@ -34,7 +34,7 @@ test("supervision continues, and the error is a line of the log", async () => {
 test("a full disk behind standard error neither stops nor occupies us", async () => {
   const { out, code } = await run(
     `const { writeStderr } = await import(${JSON.stringify(join(SRC, "host/write-stderr.ts"))});
-    surviveUnexpectedErrors({ error: writeStderr });
+    logUnexpectedErrors({ error: writeStderr });
     writeStderr("one\\n");
     setTimeout(() => { throw new Error("thrown"); }, 1);
     setTimeout(() => console.log("continues"), 20);`,

@@ -101,7 +101,7 @@ test("one that fails whenever it is started is not a pod that runs", async () =>
   expect(verdicts()).toEqual(["failed: container app exited with code 1"]);
 });
 
-test("where the engine's processes are not to be seen, what came up has to stay up for a quarter of a second", async () => {
+test("where the engine's processes are invisible, a container has to run for a quarter of a second", async () => {
   isHere = false;
   sample.state = "gone";
   await runFor(240);

@@ -66,7 +66,7 @@ describe("anything else is refused with the way out", () => {
     ["--root-dri R ps", "--root-dri: no such flag"],
     ["-f web.yaml", "kubelet-ts --runonce <manifest>"],
     ["--filename=web.yaml", "kubelet-ts --runonce <manifest>"],
-  ])("%s: %s", (line, told) => {
-    expect(read(line)).toMatchObject({ kind: "refused", message: expect.stringContaining(told) });
+  ])("%s: %s", (line, text) => {
+    expect(read(line)).toMatchObject({ kind: "refused", message: expect.stringContaining(text) });
   });
 });

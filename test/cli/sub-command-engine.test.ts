@@ -41,9 +41,9 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   version: "",
 };
 
-/** Commands that look at the engine even without a kubelet. Their message names the socket. */
+/** Commands that query the engine even without a kubelet. Their message names the socket. */
 const ASKS_ENGINE = ["get", "describe", "logs", "explain", "delete", "diff", "exec", "attach", "cp", "port-forward"];
-/** These must have a kubelet. Their message tells how one is started. */
+/** These must have a kubelet. Their message says how one is started. */
 const NEEDS_KUBELET = ["events", "top", "apply", "create", "restart", "updates", "wait", "page", "kubeconfig"];
 
 describe("with neither a kubelet nor an engine", () => {

@@ -3,7 +3,7 @@ import type { CommandIo } from "../../src/cli/command-io.ts";
 import { findCommand } from "../../src/cli/command-table.ts";
 import { runGet } from "../../src/cli/commands/get.ts";
 import { type CommandRequest, runSubCommand } from "../../src/cli/sub-command.ts";
-import { ReaderGone } from "../../src/host/write-all.ts";
+import { BrokenPipeError } from "../../src/host/write-all.ts";
 import { ago, has, NOW, running, shown } from "./print/pods.ts";
 
 const PODS = [
@@ -207,8 +207,8 @@ describe("exit codes", () => {
     ["logs web app --all-containers", 2, "--all-containers"],
     ["logs web --docker-endpoint=ftp://x", 2, "ftp"],
     ["top pods --sort-by=disk", 2, "--sort-by"],
-  ])("%s: %d", async (line, code, told) => {
-    expect(await run(line)).toMatchObject({ code, err: expect.stringContaining(told) });
+  ])("%s: %d", async (line, code, message) => {
+    expect(await run(line)).toMatchObject({ code, err: expect.stringContaining(message) });
   });
 
   test("some names are known, some not", async () => {
@@ -246,7 +246,7 @@ describe("exit codes", () => {
   test("who reads went away", async () => {
     const io: CommandIo = {
       stdout: () => {
-        throw new ReaderGone();
+        throw new BrokenPipeError();
       },
       stderr: () => {},
       now: () => NOW,

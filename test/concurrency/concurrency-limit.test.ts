@@ -4,7 +4,7 @@ import { settle } from "../support/fake-clock.ts";
 
 const never = new AbortController().signal;
 
-test("lets so many run and the rest follow in order", async () => {
+test("runs as many as the limit and the rest follow in order", async () => {
   const limit = new ConcurrencyLimit(2);
   const begun: number[] = [];
   const ends: (() => void)[] = [];

@@ -191,7 +191,7 @@ test.each([
   expect(detectKind(text)).toBe(want);
 });
 
-test("a file without end is given up", async () => {
+test("a file without end is read to the limit only", async () => {
   const { errors } = await resolveOptions(["--config=/dev/zero", "--config-dir=/nothing"], "/");
   expect(errors).toEqual([
     '--config: "/dev/zero" cannot be read: it has 10485760 bytes or more',

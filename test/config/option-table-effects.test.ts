@@ -19,7 +19,7 @@ const DELEGATED = "real-cluster/authenticated-port.test.ts";
 const TOKENS = "bearer tokens are reviewed, and what they may do is the API server's decision";
 const CNI = "real-cluster/cni.test.ts";
 const CNI_NETWORK = "a pod has an address, host ports and names of the plugins' network, and gives them back";
-const NODE = "tells what the machine has, what is set aside, and what it is short of";
+const NODE = "reports what the machine has, what is set aside, and what it is short of";
 
 const UPDATES = "integration/image-updates.test.ts";
 const NODE_UPDATES = "the node's default, its schedule and its window";
@@ -37,7 +37,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "manifest-identity-file": ["integration/secret-values.test.ts", "--manifest-identity-file: an encrypted manifest"],
   "manifest-url-timeout": [AT_WORK, MANIFEST_URL],
   "http-check-frequency": [AT_WORK, MANIFEST_URL],
-  "file-check-frequency": [PROGRAM, "--file-check-frequency finds what no event tells"],
+  "file-check-frequency": [PROGRAM, "--file-check-frequency finds what no event reports"],
   "sync-frequency": [AT_WORK, "--sync-frequency, --event-qps, --event-burst"],
   rollout: ["kubelet/rollout-manager.test.ts", "a serial rollout changes one pod at a time and stops at a failure"],
   validate: [CONTAINERS, "--validate: an unknown field is refused, warned of, ignored"],
@@ -48,7 +48,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   config: [PROGRAM, "--config: its values are in /configz, with secrets masked"],
   "config-dir": [AT_WORK, "--oom-score-adj, --feature-gates, --config-dir"],
   help: ["config/option-table.test.ts", "no line of the help is longer than 80 columns"],
-  version: ["integration/binary.test.ts", "tells its version and the commit it was built from"],
+  version: ["integration/binary.test.ts", "reports its version and the commit it was built from"],
 
   "disabled-metrics": [
     "stats/node-stats.test.ts",
@@ -97,7 +97,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "docker-endpoint": [IMAGES, "--docker-endpoint, --runtime-request-timeout: who does not answer is not waited for"],
   "runtime-request-timeout": [IMAGES, "--docker-endpoint, --runtime-request-timeout"],
   "pod-infra-container-image": [CONTAINERS, "--pod-infra-container-image is pulled for the sandbox"],
-  "image-pull-progress-deadline": [IMAGES, "--image-pull-progress-deadline: a pull that stands still is given up"],
+  "image-pull-progress-deadline": [IMAGES, "--image-pull-progress-deadline: a stalled pull is cancelled"],
   "serialize-image-pulls": [IMAGES, "--serialize-image-pulls: one at a time, unless it is off"],
   "max-parallel-image-pulls": [IMAGES, "--max-parallel-image-pulls: that many at a time"],
   "registry-qps": [IMAGES, "--registry-qps, --registry-burst: no more often than that"],

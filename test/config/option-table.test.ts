@@ -110,7 +110,7 @@ describe("flags of features.md 1.2", () => {
   });
 });
 
-/** Names too common to be looked for. */
+/** Names too common to search for. */
 const COMMON = new Set(["port", "address", "output", "validate", "kubeconfig"]);
 
 test("an option is read somewhere, or marked as without effect yet, not both", () => {

@@ -356,9 +356,9 @@ describe("streams", () => {
 
   test.each([
     { when: "frames said by the type", type: "application/vnd.docker.multiplexed-stream", tty: undefined },
-    { when: "frames of an old engine, told by the inspect", type: "", tty: false },
+    { when: "frames of an old engine, as its inspection says", type: "", tty: false },
     { when: "raw said by the type", type: "application/vnd.docker.raw-stream", tty: undefined },
-    { when: "raw of an old engine, told by the inspect", type: "", tty: true },
+    { when: "raw of an old engine, as its inspection says", type: "", tty: true },
   ])("logs: $when", async ({ type, tty }) => {
     const raw = tty === true || type.includes("raw");
     using daemon = new FakeDaemon({
@@ -381,7 +381,7 @@ describe("streams", () => {
 });
 
 describe("pull", () => {
-  test("credentials and name go where the engine looks for them", async () => {
+  test("credentials and name go where the engine expects them", async () => {
     using daemon = new FakeDaemon({ routes: { "POST /images/create": () => new Response('{"status":"done"}\n') } });
     const seen: string[] = [];
     await clientAt(daemon.socketPath).pullImage("127.0.0.1:5000/a:1", {

@@ -25,7 +25,7 @@ async function read(...lines: string[]): Promise<ProgressLine[]> {
   return seen;
 }
 
-test("progress is handed on line by line", async () => {
+test("progress is yielded line by line", async () => {
   const seen = await read(
     '{"status":"Pulling from library/busybox","id":"latest"}',
     '{"status":"Downloading","progressDetail":{"current":5,"total":10},"progress":"[=>]","id":"abc"}',

@@ -36,7 +36,7 @@ test("what is not a frame is an error, not output", async () => {
   );
 });
 
-test("a stream that ends inside a frame gives what came", async () => {
+test("a stream that ends inside a frame yields the partial frame", async () => {
   expect(await collect(demultiplex(pieces(LOG.subarray(0, 10), 4)))).toEqual({ stdout: "on" });
 });
 

@@ -36,7 +36,7 @@ describe("an answer without end", () => {
     ["sendUnpooled", FAILED],
     ["open", FAILED],
     ["hijack", FAILED],
-  ] as const)("%s is given up at the limit", async (call, head) => {
+  ] as const)("%s ends at the limit", async (call, head) => {
     const sent = { bytes: 0 };
     using daemon = await endless(head, sent);
     const outcome = transportTo(daemon.socketPath)[call](REQUEST);

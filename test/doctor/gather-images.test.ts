@@ -66,7 +66,7 @@ test("the pod's credentials are tried one after the other, and what the registry
   expect(refused?.remote).toMatchObject({ problem: expect.stringContaining("unauthorized") });
 });
 
-test("without credentials to look up no registry is asked", async () => {
+test("without credential look-up no registry is queried", async () => {
   const client = engine([]);
   await gatherImages(client, [pod("x:1", "Always")], new Map(), undefined);
   expect(client.asked).toEqual([]);

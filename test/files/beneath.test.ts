@@ -119,7 +119,7 @@ test("against a program that exchanges the path all the time, what is opened or 
         held.close();
         expect(real).toStartWith(`${volume}/`);
       } catch (error) {
-        // Refused when a link was there, or the entry was gone, at the moment we looked.
+        // Refused when a link was there, or the entry was gone, at the moment of the check.
         if (!(error instanceof EscapeError) && !(error as NodeJS.ErrnoException).code) throw error;
       }
       if (attempt % 100 === 99) await Bun.sleep(0);

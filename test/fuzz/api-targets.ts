@@ -8,7 +8,7 @@ import { applyConfiguration } from "../../src/apiserver/server-side-apply.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
 import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
 import { isLocalHost } from "../../src/server/host-header.ts";
-import { BadPacking, TooLongUnpacked, unpackBody } from "../../src/sources/unpack-body.ts";
+import { ContentEncodingError, DecodedBodyTooLongError, decodeBody } from "../../src/sources/decode-body.ts";
 import { readDocument } from "../../src/yaml/read-document.ts";
 import { TextError } from "../../src/yaml/source-node.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
@@ -229,10 +229,10 @@ const packedBody: FuzzTarget = {
     const bytes = Buffer.from(input, "latin1");
     for (const encoding of ["gzip", "deflate", "br", "identity", input.slice(0, 20)]) {
       try {
-        const unpacked = await unpackBody(bytes, encoding, 1024 * 1024);
+        const unpacked = await decodeBody(bytes, encoding, 1024 * 1024);
         if (unpacked.length >= Math.max(1024 * 1024, bytes.length + 1)) throw new Error(`${unpacked.length} bytes`);
       } catch (error) {
-        if (!(error instanceof BadPacking || error instanceof TooLongUnpacked)) throw error;
+        if (!(error instanceof ContentEncodingError || error instanceof DecodedBodyTooLongError)) throw error;
       }
     }
   },

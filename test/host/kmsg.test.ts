@@ -32,7 +32,7 @@ test.each(["/nonexistent/kmsg", "/dev/null"])(
   },
 );
 
-test("records overwritten before they were read do not end it, and none is handed over twice", async () => {
+test("records overwritten before they were read do not end it, and none is reported twice", async () => {
   // A pipe with an open writer answers as an empty kernel log does: there is nothing yet.
   const path = join(tempDir(), "kmsg");
   expect(Bun.spawnSync(["mkfifo", path]).exitCode).toBe(0);
@@ -49,7 +49,7 @@ test("records overwritten before they were read do not end it, and none is hande
   opened[0]!.write("6,1,10,-;first\n");
   await until("the first record", () => records.length === 1);
   opened[0]!.destroy(Object.assign(new Error("EPIPE: broken pipe, read"), { code: "EPIPE" }));
-  await until("another look", () => opened.length === 2);
+  await until("another open", () => opened.length === 2);
   opened[1]!.write("6,1,10,-;first\n");
   await until("the old record to be read", () => opened[1]!.readableLength === 0);
   opened[1]!.write("6,9,90,-;ninth\n");
@@ -71,7 +71,7 @@ const mayWrite = (() => {
   }
 })();
 
-test.if(mayWrite)("records from now on are handed over, those from before are not", async () => {
+test.if(mayWrite)("new records are reported, earlier ones are not", async () => {
   const mark = `kubelet-ts test ${crypto.randomUUID()}`;
   writeFileSync(KMSG_PATH, `<6>${mark} before\n`);
   const records: KernelRecord[] = [];

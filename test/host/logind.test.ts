@@ -51,7 +51,7 @@ test("the lock is held until it is let go", async () => {
   expect(logger.lines).toEqual([]);
 });
 
-test("the end of our work lets go of it too", async () => {
+test("the end of our work releases it too", async () => {
   const hold = await logind().hold(30, stop.signal);
   hold.lost.catch(() => {});
   stop.abort();

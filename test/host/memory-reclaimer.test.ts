@@ -19,8 +19,8 @@ test.each([
     want: false,
   },
 ])("$when", ({ minute, anonymousBytes, floorBytes, elapsedMs, want }) => {
-  const look = { minute, anonymousBytes: anonymousBytes * MB, elapsedMs };
-  expect(shouldGiveBack({ ...look, floorBytes: floorBytes === undefined ? undefined : floorBytes * MB })).toBe(want);
+  const sample = { minute, anonymousBytes: anonymousBytes * MB, elapsedMs };
+  expect(shouldGiveBack({ ...sample, floorBytes: floorBytes === undefined ? undefined : floorBytes * MB })).toBe(want);
 });
 
 /** @returns the minutes at which a process that has `peaks`, in MB, minute after minute gives memory back */
@@ -58,7 +58,7 @@ test("again after a burst, at most each ten minutes", async () => {
   expect(await minutes([...calm, ...burst, 50, 57, 58])).toEqual([1, 5, 15, 29]);
 });
 
-test("where the kernel does not tell, it ends", async () => {
+test("without figures of the kernel it ends", async () => {
   const clock = new FakeClock();
   const keeper = new MemoryReclaimer({
     clock,

@@ -77,7 +77,7 @@ describe("cgroup v1", () => {
     const { podCgroups, log } = cgroups([fakeHierarchy(1, ["cpu"], ["cpu.shares"])]);
     await podCgroups.ensure(planOf(UNBOUNDED));
     await podCgroups.ensure(planOf(UNBOUNDED));
-    // cpu.cfs_period_us, cpu.cfs_quota_us, memory.limit_in_bytes, pids.max: each told once.
+    // cpu.cfs_period_us, cpu.cfs_quota_us, memory.limit_in_bytes, pids.max: each written once.
     expect(log.lines).toHaveLength(4);
   });
 
@@ -92,7 +92,7 @@ describe("cgroup v1", () => {
 });
 
 describe("cgroup v2", () => {
-  test("all files are in the one hierarchy, controllers are handed down", async () => {
+  test("all files are in the one hierarchy, controllers are enabled for children", async () => {
     const unified = fakeHierarchy(2, [], V2_FILES);
     writeFileSync(join(unified.mountPoint, "cgroup.subtree_control"), "");
     await cgroups([unified], { cgroupVersion: () => 2 }).podCgroups.ensure(planOf(LIMITS, "cgroupfs", 2));

@@ -40,7 +40,7 @@ function fakeProc(processes: Record<number, FakeProcess>): string {
   return proc;
 }
 
-describe("looking at processes", () => {
+describe("samples of processes", () => {
   test("what a main process has started counts with it, what others have does not", () => {
     const proc = fakeProc({
       10: { parent: 1, name: "a ) (b", ticks: [1, 2] },
@@ -74,12 +74,12 @@ describe("looking at processes", () => {
     expect(sampleProcesses([10], fakeProc({ 10: main }))[0]?.state).toBe(want as never);
   });
 
-  test("a real process asleep has not run from one look to the next; one that ended is gone", async () => {
+  test("a real process asleep has not run from one sample to the next; one that ended is gone", async () => {
     const child = Bun.spawn(["sleep", "60"]);
     try {
       const asleep = await until("the child to sleep", () => {
-        const [look] = sampleProcesses([child.pid]);
-        return look?.state === "asleep" && look;
+        const [sample] = sampleProcesses([child.pid]);
+        return sample?.state === "asleep" && sample;
       });
       expect(sampleProcesses([child.pid])).toEqual([asleep]);
     } finally {

@@ -184,7 +184,7 @@ describe("a container of docker run", () => {
       { containerPort: 53, hostPort: 32_768, protocol: "UDP" },
       { containerPort: 9 },
     ]);
-    expect(notes).toEqual(["web: -p 53/udp: the engine chose port 32768: the pod always has this one"]);
+    expect(notes).toEqual(["web: -p 53/udp: the engine chose port 32768: it is fixed in the pod"]);
   });
 
   test("volumes, binds, tmpfs, shared memory and devices", () => {

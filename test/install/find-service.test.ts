@@ -7,7 +7,7 @@ test.each([
   [ACTIVE, undefined],
   [{}, undefined],
   [{ ...ACTIVE, ActiveState: "activating" }, undefined],
-  [{ ...ACTIVE, ActiveState: "failed", ExecMainStatus: "2" }, /failed with exit code 2 \(settings that are wrong\)/],
+  [{ ...ACTIVE, ActiveState: "failed", ExecMainStatus: "2" }, /failed with exit code 2 \(invalid settings\)/],
   [{ ...ACTIVE, ActiveState: "inactive" }, /is stopped/],
   [{ ...ACTIVE, UnitFileState: "disabled" }, /does not start with the machine: it is disabled/],
 ])("a unit in the state %j", (state, expected) => {

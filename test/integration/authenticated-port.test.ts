@@ -191,7 +191,7 @@ describeWithClients("the authenticated port: what reaches into containers", () =
     );
   });
 
-  /** One WebSocket: what came on each channel until it was closed. */
+  /** One WebSocket: the data of each channel until it was closed. */
   function session(target: string, protocol: string, onOpen: (socket: WebSocket) => void = () => {}) {
     const tls = { cert: alice.cert, key: alice.key, rejectUnauthorized: false };
     const socket = new WebSocket(`wss://127.0.0.1:${port}${target}`, { protocols: [protocol], tls } as never);

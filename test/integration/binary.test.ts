@@ -13,7 +13,7 @@ const POD = {
 };
 
 describeWithEngine("the compiled binary", () => {
-  test("tells its version and the commit it was built from", async () => {
+  test("reports its version and the commit it was built from", async () => {
     const { exitCode, stdout } = await testNode().spawn(["--version"]).finished();
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^kubelet-ts \d+\.\d+\.\d+ \([0-9a-f]{12}(-dirty)?\)\n$/);

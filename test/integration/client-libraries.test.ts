@@ -15,7 +15,7 @@ async function linesOf(command: (node: TestNode, port: number) => string[]): Pro
   const node = testNode();
   const tokens = join(node.directory, "tokens.csv");
   writeFileSync(tokens, 'test-token,test,1,"system:masters"\n', { mode: 0o600 });
-  const port = await startWithApi(node, [`--token-auth-file=${tokens}`]);
+  const { port } = await startWithApi(node, [`--token-auth-file=${tokens}`]);
   const env = { ...process.env, NODE_EXTRA_CA_CERTS: join(node.rootDir, "apiserver", "ca.crt") };
   const child = Bun.spawn(command(node, port), { env, stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);

@@ -3,12 +3,12 @@ import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 import { engineSocketPath, type TestNode } from "../support/test-node.ts";
 
-/** Runs a command that looks at the node's kubelet, found by its root directory, to its end. */
+/** Runs a command that queries the node's kubelet, found by its root directory, to its end. */
 const run = (node: TestNode, line: string) => node.spawn([...line.split(" "), `--root-dir=${node.rootDir}`]).finished();
 
 const shell = (script: string) => ({ command: ["sh", "-c", script] });
 
-describeWithEngine("commands that look at a running kubelet", () => {
+describeWithEngine("commands that query a running kubelet", () => {
   test("get, describe, top, logs and a watcher, of a node on ports of its own", async () => {
     const node = testNode();
     node.writeManifest("web.json", sleeper("web", shell("echo out; echo err >&2; exec sleep 3600")));
@@ -71,7 +71,7 @@ describeWithEngine("commands that look at a running kubelet", () => {
     });
   });
 
-  test("no kubelet: said so, and logs are read all the same", async () => {
+  test("without a kubelet: reported, and logs are still read", async () => {
     const node = testNode();
     const none = await run(node, "get pods");
     expect({ exitCode: none.exitCode, stdout: none.stdout }).toEqual({ exitCode: 0, stdout: "" });

@@ -51,7 +51,7 @@ describeWithEngine("kubelet-ts.io/depends-on", () => {
     for (let round = 1; round <= RESTARTS + 1; round++) {
       await node.until(`start ${round} of the application`, () => starts() === round || undefined);
       if (round > RESTARTS) break;
-      // Every other time it dies: its containers go on without it, and the next one ends them.
+      // Every other round it is killed: its containers keep running, and the next process ends them.
       if (round % 2 === 0) await engine.kill();
       else await engine.stop();
       await engine.start();

@@ -223,7 +223,7 @@ describeWithEngine("the Docker client on a real engine", () => {
       await until("only its own process to be left", () => processesOf(id).length === 1);
     });
 
-    test("when the caller gives up nothing of it is left either", async () => {
+    test("when the caller aborts nothing of it is left either", async () => {
       const id = await run(["sleep", "1000"]);
       const stop = new AbortController();
       const call = client.exec(id, ["sh", "-c", "sleep 2004; true"], { signal: stop.signal });

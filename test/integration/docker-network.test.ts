@@ -99,7 +99,7 @@ describeWithEngine("a Docker network by annotation", () => {
 
       // Two pods, one address: the one that has it keeps it.
       node.writeManifest("gamma.yaml", podOf("gamma", SLEEP, fixed));
-      const clash = await node.until("the clash to be told", async () => {
+      const clash = await node.until("the conflict to be reported", async () => {
         const message = await waitingMessage(node, "gamma");
         return message.includes("Address already in use") && message;
       });
@@ -118,7 +118,7 @@ describeWithEngine("a Docker network by annotation", () => {
       await networks.remove(later);
       expect(await node.runningContainer("late")).toBeDefined();
       await node.docker.killContainer(sandbox?.Id ?? "", "SIGKILL");
-      const gone = await node.until("the lost network to be told", async () => {
+      const gone = await node.until("the lost network to be reported", async () => {
         const message = await waitingMessage(node, "late");
         return message.includes("not found") && message;
       });

@@ -197,7 +197,7 @@ describeWithEngine("examples run as they are", () => {
     const before = await idsOf(node);
     expect(before.length).toBeGreaterThan(0);
     const shows = SHOWS[file];
-    if (!shows) throw new Error(`${file}: nothing here looks at what it shows`);
+    if (!shows) throw new Error(`${file}: no test here checks what it shows`);
     await shows(node, hostPort);
     await runExample(node, file, text);
     expect(await idsOf(node)).toEqual(before);

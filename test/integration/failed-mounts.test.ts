@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 
-describeWithEngine("volumes that cannot be had", () => {
-  test("hostPath checks as recorded (oracle 24): said once each, no sandbox, tried again until it works", async () => {
+describeWithEngine("volumes that cannot be mounted", () => {
+  test("hostPath checks as recorded (oracle 24): each is reported once, without a sandbox, and retried until it works", async () => {
     const node = testNode();
     const dir = join(node.directory, "host");
     mkdirSync(join(dir, "dir"), { recursive: true });

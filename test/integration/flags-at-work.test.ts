@@ -39,7 +39,7 @@ describeWithEngine("what flags do to a kubelet at work", () => {
     await node.start(["--sync-frequency=1s", "--event-qps=1", "--event-burst=1"]);
     await node.until("events to be dropped", async () => (await metric(node, "kubelet_ts_events_dropped_total")) > 0);
     // Once a minute otherwise.
-    await node.until("looks", async () => (await metric(node, "kubelet_pleg_relist_duration_seconds_count")) >= 3);
+    await node.until("relists", async () => (await metric(node, "kubelet_pleg_relist_duration_seconds_count")) >= 3);
   });
 
   test("--oom-score-adj, --feature-gates, --config-dir", async () => {
@@ -118,7 +118,7 @@ describeWithEngine("what flags do to a kubelet at work", () => {
       "--http-check-frequency=1s",
     ]);
     await node.runningContainer("app");
-    await node.until("a request that was given up", () => kubelet.log.includes("no complete answer within 1 s"));
+    await node.until("a request that timed out", () => kubelet.log.includes("no complete answer within 1 s"));
     await node.until("the next one", () => seen.length >= 4);
     expect(new Set(seen)).toEqual(new Set(["s3cret"]));
     expect(kubelet.log).not.toContain("s3cret");

@@ -50,7 +50,7 @@ describeWithEngine("what flags do to pulls", () => {
     expect(fourth! - first!).toBeGreaterThan(1500);
   });
 
-  test("--image-pull-progress-deadline: a pull that stands still is given up", async () => {
+  test("--image-pull-progress-deadline: a stalled pull is cancelled", async () => {
     using registry = new StandingRegistry();
     const { node, kubelet } = await wanting(registry, ["a"], ["--image-pull-progress-deadline=1s"]);
     await node.until("the failure", () => /Failed: Failed to pull image .*\b1\s?s/.test(kubelet.log));

@@ -321,7 +321,7 @@ describeWithEngine("what flags do to the program", () => {
     await node.runningContainer("app");
   });
 
-  test("--file-check-frequency finds what no event tells", async () => {
+  test("--file-check-frequency finds what no event reports", async () => {
     const node = testNode();
     const elsewhere = join(node.directory, "elsewhere.json");
     writeFileSync(elsewhere, JSON.stringify(sleeper("p")));

@@ -13,7 +13,7 @@ function postConfigMap(name: string): string {
 
 describeWithEngine("disks that do not answer", () => {
   test.skipIf(!canHang)(
-    "root directory, manifests and log links hang: probes and answers go on, and all comes back",
+    "root directory, manifests and log links hang: probes and answers continue, and everything recovers",
     async () => {
       const node = testNode();
       let isHealthy = true;

@@ -58,7 +58,7 @@ describeWithEngine("image clean-up", () => {
 
       const second = await node.start(greedy);
       await node.until("the unused image to be gone", async () => !(await isThere(node, unused)));
-      await node.until("the log to tell", () => second.log.includes(`Removed unused image "${unused}"`));
+      await node.until("the log to report it", () => second.log.includes(`Removed unused image "${unused}"`));
       expect([...second.log.matchAll(/Removed unused image "([^"]*)"/g)].map(([, name]) => name)).toEqual([unused]);
       for (const image of [used, strangers, "busybox:test", PAUSE_IMAGE])
         expect([image, await isThere(node, image)]).toEqual([image, true]);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { askApi } from "../support/local-api.ts";
 import { hasRegistry, type PushedImage, TestRegistry } from "../support/registry.ts";
 import type { TestNode } from "../support/test-node.ts";
 
@@ -22,9 +23,7 @@ interface Row {
 }
 
 async function rows(node: TestNode): Promise<Row[]> {
-  const url = "http://kubelet/apis/kubelet-ts.io/v1/imageupdates";
-  const response = await fetch(url, { unix: join(node.rootDir, "api.sock") });
-  return ((await response.json()) as { items: Row[] }).items;
+  return (await askApi(node, "GET", "/apis/kubelet-ts.io/v1/imageupdates")).json.items;
 }
 
 async function update(node: TestNode): Promise<number> {
@@ -134,7 +133,7 @@ describeWithEngine("updates of images", () => {
     }
 
     expect(await run(node, "updates", "--undo", "web")).toMatchObject({ exitCode: 0 });
-    await node.until("the former image to run", async () => (await runningImage(node)) === first.id);
+    await node.until("the previous image to run", async () => (await runningImage(node)) === first.id);
     expect(container).toMatchObject({ ImageID: first.id });
   });
 

@@ -239,7 +239,7 @@ describeWithEngine("images from a registry", () => {
       }
     });
 
-    test("a layer stands still: the pull is given up, and the next one works", async () => {
+    test("a layer stalls: the pull is cancelled, and the next one works", async () => {
       const image = await registry.push("oracle/stall:1", 300_000);
       const network = await BadNetwork.before(registry);
       try {
@@ -409,7 +409,7 @@ describeWithEngine("images from a registry", () => {
       pulled.add(name);
       writeFileSync(join(directory, "a-broken.tar"), "no archive at all");
       writeFileSync(join(directory, "b.tar.gz"), Bun.gzipSync(archiveNamed(name)));
-      writeFileSync(join(directory, "c.txt"), "not looked at");
+      writeFileSync(join(directory, "c.txt"), "not read");
       const load = () => preloadImages(client, directory, state, logger, never);
 
       const first = await load();
@@ -428,7 +428,7 @@ describeWithEngine("images from a registry", () => {
       expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({ version: 1 });
     });
 
-    test("zstd is unpacked on the way; a file that is not an archive is reported", async () => {
+    test("zstd is decompressed before the engine; a file that is not an archive is reported", async () => {
       const directory = join(scratch, "zstd");
       mkdirSync(join(directory, "a-directory.tar"), { recursive: true });
       const name = `kts-zst-${Math.random().toString(36).slice(2, 8)}:1`;
@@ -443,7 +443,7 @@ describeWithEngine("images from a registry", () => {
         { file: "torn.tar.zst", images: [] },
       ]);
       expect(loaded[0]?.error).toBe("it is not a file");
-      expect(loaded[2]?.error).toContain("not zstd, or cut off");
+      expect(loaded[2]?.error).toContain("not zstd, or truncated");
     });
 
     test("that is not there holds none", async () => {

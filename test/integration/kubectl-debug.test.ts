@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { Kubectl, kubectlClients } from "../support/kubectl.ts";
-import { startWithApi } from "../support/local-api.ts";
+import { kubectlClients } from "../support/kubectl.ts";
+import { startForKubectl } from "../support/local-api.ts";
 import { inTerminal } from "../support/terminal.ts";
 import { until } from "../support/until.ts";
 
@@ -18,8 +18,7 @@ describeWithEngine("kubectl debug", () => {
   test.each(kubectlClients())("$version starts a container in a pod of a file and enters it", async (client) => {
     const node = testNode();
     node.writeManifest("web.yaml", POD);
-    await startWithApi(node);
-    const kubectl = new Kubectl(client, node);
+    const kubectl = await startForKubectl(node, client);
     const name = `web-${node.name}`;
     await kubectl.output(["wait", "--for=condition=Ready", `pod/${name}`, "--timeout=60s"]);
     const app = await node.runningContainer("app");

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { Kubectl, kubectlClients } from "../support/kubectl.ts";
-import { startWithApi } from "../support/local-api.ts";
+import { kubectlClients } from "../support/kubectl.ts";
+import { askApi, startForKubectl } from "../support/local-api.ts";
 import { until } from "../support/until.ts";
 
 const clients = kubectlClients();
@@ -47,8 +47,7 @@ describeWithEngine("kubectl", () => {
   test.each(clients)("$version edits, attaches, evicts, undoes and describes a CronJob", async (client) => {
     const node = testNode();
     node.writeManifest("static.yaml", STATIC);
-    await startWithApi(node);
-    const kubectl = new Kubectl(client, node);
+    const kubectl = await startForKubectl(node, client);
     await kubectl.output(["apply", "-f", "-"], SUBMITTED);
 
     const edit = (name: string) =>
@@ -88,12 +87,9 @@ describeWithEngine("kubectl", () => {
     await until("cat ends with its input", async () => (await kubectl.output(phase)) === "Succeeded");
 
     const evict = async (name: string, version: string) => {
-      const response = await fetch(`http://node1/api/v1/namespaces/default/pods/${name}/eviction`, {
-        unix: join(node.rootDir, "api.sock"),
-        method: "POST",
-        body: JSON.stringify({ apiVersion: `policy/${version}`, kind: "Eviction", metadata: { name } }),
-      } as RequestInit);
-      return { status: response.status, message: ((await response.json()) as { message?: string }).message };
+      const body = { apiVersion: `policy/${version}`, kind: "Eviction", metadata: { name } };
+      const { status, json } = await askApi(node, "POST", `/api/v1/namespaces/default/pods/${name}/eviction`, body);
+      return { status, message: json.message };
     };
     expect((await evict("idle", "v1")).status).toBe(201);
     expect((await evict("echo", "v1beta1")).status).toBe(201);

@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { Kubectl, kubectlClients } from "../support/kubectl.ts";
-import { startWithApi } from "../support/local-api.ts";
-import { freePorts, type TestNode } from "../support/test-node.ts";
+import { kubectlClients } from "../support/kubectl.ts";
+import { askApi, startForKubectl, startWithApi } from "../support/local-api.ts";
+import { freePorts } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
 const clients = kubectlClients();
@@ -30,27 +30,6 @@ spec:
     env: [{name: GREETING, valueFrom: {configMapKeyRef: {name: words, key: greeting}}}]
 `;
 
-const WORKLOADS = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: dep}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: dep}}
-  template:
-    metadata: {labels: {app: dep}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      containers: [{name: app, image: "busybox:1.35", command: [sleep, "1000"]}]
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: once}
-spec:
-  template:
-    spec: {restartPolicy: Never, containers: [{name: job, image: "busybox:1.35", command: ["true"]}]}
-`;
-
 const STATIC = `
 apiVersion: v1
 kind: Pod
@@ -59,13 +38,6 @@ spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: app, image: "busybox:1.35", command: [sleep, "1000"]}]
 `;
-
-/** One request over the Unix socket, or over TLS with a token. */
-async function ask(node: TestNode, path: string, init: RequestInit & { unix?: string; tls?: object } = {}) {
-  const response = await fetch(`http://node1${path}`, { unix: join(node.rootDir, "api.sock"), ...init } as RequestInit);
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
-  return { status: response.status, json: (await response.json().catch(() => undefined)) as any };
-}
 
 /** The answer of a port to a connection; "" when there is none. */
 function talk(port: number): Promise<string> {
@@ -83,11 +55,10 @@ function talk(port: number): Promise<string> {
 }
 
 describeWithEngine("the local Kubernetes API", () => {
-  test.each(clients)("kubectl $version submits, looks, changes and deletes", async (client) => {
+  test.each(clients)("kubectl $version submits, reads, changes and deletes", async (client) => {
     const node = testNode();
     node.writeManifest("static.yaml", STATIC);
-    await startWithApi(node);
-    const kubectl = new Kubectl(client, node);
+    const kubectl = await startForKubectl(node, client);
     expect(await kubectl.output(["apply", "-f", "-"], COUNTER)).toBe("configmap/words created\npod/web created");
     await kubectl.output(["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"]);
     const [header, row] = (await kubectl.output(["get", "pod", "web"])).split("\n");
@@ -142,8 +113,7 @@ describeWithEngine("the local Kubernetes API", () => {
     "kubectl $version reads logs, enters containers, copies, forwards ports and measures",
     async (client) => {
       const node = testNode();
-      await startWithApi(node);
-      const kubectl = new Kubectl(client, node);
+      const kubectl = await startForKubectl(node, client);
       await kubectl.output(["apply", "-f", "-"], COUNTER);
       await kubectl.output(["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"]);
       await until("the container has written", async () => (await kubectl.output(["logs", "web"])) === "hello");
@@ -156,7 +126,7 @@ describeWithEngine("the local Kubernetes API", () => {
       const missing = await kubectl.run(["exec", "web", "--", "no-such-program"]);
       expect(missing.code).not.toBe(0);
 
-      // More than any buffer on the way.
+      // Larger than every buffer between client and container.
       const original = Buffer.alloc(3_000_000, 0).map((_, index) => (index * 31) % 251);
       const there = join(node.directory, "there");
       const back = join(node.directory, "back");
@@ -189,49 +159,16 @@ describeWithEngine("the local Kubernetes API", () => {
     },
   );
 
-  test.each(clients)(
-    "kubectl $version rolls a Deployment out, scales, restarts and deletes it, and waits for a Job",
-    async (client) => {
-      const node = testNode();
-      await startWithApi(node);
-      const kubectl = new Kubectl(client, node);
-      await kubectl.output(["apply", "-f", "-"], WORKLOADS);
-      const rolledOut = async () => {
-        const text = await kubectl.output(["rollout", "status", "deployment/dep", "--timeout=60s"]);
-        expect(text).toContain('deployment "dep" successfully rolled out');
-      };
-      await rolledOut();
-      expect(await kubectl.output(["get", "deployment", "dep"])).toMatch(/dep\s+2\/2\s+2\s+2\s/);
-      await kubectl.output(["scale", "deployment", "dep", "--replicas=1"]);
-      await until(
-        "a pod is gone",
-        async () => (await kubectl.output(["get", "pods", "-l", "app=dep", "-o", "name"])).split("\n").length === 1,
-      );
-      const before = await kubectl.output(["get", "pods", "-l", "app=dep", "-o", "name"]);
-      await kubectl.output(["rollout", "restart", "deployment/dep"]);
-      await rolledOut();
-      expect(await kubectl.output(["get", "pods", "-l", "app=dep", "-o", "name"])).not.toBe(before);
-      await kubectl.output(["wait", "--for=condition=Complete", "job/once", "--timeout=60s"]);
-      await kubectl.output(["delete", "-f", "-"], WORKLOADS);
-      await until("nothing is left", async () => (await kubectl.output(["get", "pods", "-o", "name"])) === "");
-      expect(await node.containers()).toEqual([]);
-    },
-  );
-
   test("the port, the socket and who is let in", async () => {
     const node = testNode();
     const tokens = join(node.directory, "tokens.csv");
     writeFileSync(tokens, 'secret-admin,ann,1,"system:masters"\nsecret-viewer,vic,2\n', { mode: 0o600 });
-    const port = await startWithApi(node, [`--token-auth-file=${tokens}`, "--local-api-address=127.0.0.1"]);
+    const { port } = await startWithApi(node, [`--token-auth-file=${tokens}`, "--local-api-address=127.0.0.1"]);
     expect(statSync(join(node.rootDir, "api.sock")).mode & 0o777).toBe(0o600);
     expect(statSync(join(node.rootDir, "admin.conf")).mode & 0o777).toBe(0o600);
     const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "s" }, stringData: { key: "hunter2" } };
     const secrets = "/api/v1/namespaces/default/secrets";
-    const made = await ask(node, secrets, {
-      method: "POST",
-      body: JSON.stringify(secret),
-      headers: { "Content-Type": "application/json" },
-    });
+    const made = await askApi(node, "POST", secrets, secret);
     expect(made.status).toBe(201);
 
     const over = async (path: string, token?: string, method = "GET") => {
@@ -255,7 +192,7 @@ describeWithEngine("the local Kubernetes API", () => {
       const answer = await over("/version", token);
       expect([answer.status, JSON.parse(answer.text).message]).toEqual([401, "Unauthorized"]);
     }
-    // At rest only we can read it, and no other port tells of it.
+    // At rest only our user can read it, and no other port returns it.
     expect(statSync(join(node.rootDir, "manifests", "default", "secret-s.yaml")).mode & 0o777).toBe(0o600);
     const pods = await fetch(`http://127.0.0.1:${node.readOnlyPort}/pods`).then((response) => response.text());
     expect(pods).not.toContain(encoded);
@@ -270,13 +207,13 @@ describeWithEngine("the local Kubernetes API", () => {
     const manifest = (value: string) =>
       `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hand}\ndata: {key: ${value}}\n`;
     const path = "/api/v1/namespaces/default/configmaps/hand";
-    const value = async () => (await ask(node, path)).json?.data?.key;
+    const value = async () => (await askApi(node, "GET", path)).json?.data?.key;
     writeFileSync(file, manifest("one"));
     await until("the file is an object", async () => (await value()) === "one");
-    const { uid, resourceVersion } = (await ask(node, path)).json.metadata;
+    const { uid, resourceVersion } = (await askApi(node, "GET", path)).json.metadata;
     writeFileSync(file, manifest("two"));
     await until("the edit is seen", async () => (await value()) === "two");
-    const after = (await ask(node, path)).json.metadata;
+    const after = (await askApi(node, "GET", path)).json.metadata;
     expect(after.uid).toBe(uid);
     expect(Number(after.resourceVersion)).toBeGreaterThan(Number(resourceVersion));
     writeFileSync(file, "apiVersion: v1\nkind: [");
@@ -285,19 +222,17 @@ describeWithEngine("the local Kubernetes API", () => {
     writeFileSync(file, manifest("three"));
     await until("it is good again", async () => (await value()) === "three");
     // A client's change goes into that file.
-    const body = JSON.stringify({ data: { key: "four" } });
-    await ask(node, path, { method: "PATCH", body, headers: { "Content-Type": "application/merge-patch+json" } });
+    await askApi(node, "PATCH", path, { data: { key: "four" } }, "application/merge-patch+json");
     expect(readFileSync(file, "utf8")).toContain("key: four");
     rmSync(file);
-    await until("the object goes with its file", async () => (await ask(node, path)).status === 404);
+    await until("the object goes with its file", async () => (await askApi(node, "GET", path)).status === 404);
   });
 
   test("pods, revisions and objects survive a kill of the process", async () => {
     const node = testNode();
-    const [port = 0] = freePorts(1);
-    const child = await node.start([`--local-api-port=${port}`]);
+    const { child, port } = await startWithApi(node);
     const pods = "/api/v1/namespaces/default/pods";
-    const body = JSON.stringify({
+    await askApi(node, "POST", pods, {
       apiVersion: "v1",
       kind: "Pod",
       metadata: { name: "web" },
@@ -306,16 +241,15 @@ describeWithEngine("the local Kubernetes API", () => {
         containers: [{ name: "app", image: "busybox:1.35", command: ["sleep", "1000"] }],
       },
     });
-    await ask(node, pods, { method: "POST", body, headers: { "Content-Type": "application/json" } });
     const running = await node.runningContainer("app");
-    const before = (await ask(node, `${pods}/web`)).json;
+    const before = (await askApi(node, "GET", `${pods}/web`)).json;
     await child.kill();
-    await node.start([`--local-api-port=${port}`]);
+    await startWithApi(node, [], port);
     await until(
       "the pod is known again",
-      async () => (await ask(node, `${pods}/web`)).json?.status?.phase === "Running",
+      async () => (await askApi(node, "GET", `${pods}/web`)).json?.status?.phase === "Running",
     );
-    const after = (await ask(node, `${pods}/web`)).json;
+    const after = (await askApi(node, "GET", `${pods}/web`)).json;
     expect([after.metadata.uid, after.metadata.creationTimestamp]).toEqual([
       before.metadata.uid,
       before.metadata.creationTimestamp,
@@ -328,8 +262,8 @@ describeWithEngine("the local Kubernetes API", () => {
       unix: join(node.rootDir, "api.sock"),
     });
     expect(await watch.text()).toContain('"code":410');
-    await ask(node, `${pods}/web`, { method: "DELETE" });
-    await until("the pod goes", async () => (await ask(node, `${pods}/web`)).status === 404);
+    await askApi(node, "DELETE", `${pods}/web`);
+    await until("the pod goes", async () => (await askApi(node, "GET", `${pods}/web`)).status === 404);
     expect(await node.containers()).toEqual([]);
   });
 });

@@ -99,7 +99,7 @@ describeWithEngine("settings while running", () => {
     expect(metrics.match(/^kubelet_node_config_error .*/gm)).toEqual(["kubelet_node_config_error 1"]);
     await third.stop();
     const fourth = node.spawn(short);
-    await statusIs("the engine to be the former one", (found) => isBack(found, "No Docker engine"));
+    await statusIs("the engine to be the previous one", (found) => isBack(found, "No Docker engine"));
     // The process is the same one, in a second run.
     await node.until("the second run", async () => fourth.log.split("on node").length === 3 || undefined);
     expect((await node.runningContainer("app")).Id).toBe(before.Id);

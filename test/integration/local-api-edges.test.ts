@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -10,21 +10,12 @@ import type { KeyPair } from "../../src/apiserver/pki/certificate-request.ts";
 import { makeCertificates } from "../../src/apiserver/pki/make-certificates.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { fillUp } from "../support/fill-up.ts";
+import { askApi, startWithApi } from "../support/local-api.ts";
 import { mounting } from "../support/temp-dir.ts";
 import { freePorts, type TestNode } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/default/configmaps";
-
-async function ask(node: TestNode, method: string, path: string, body?: unknown, type = "application/json") {
-  const response = await fetch(`http://node1${path}`, {
-    unix: join(node.rootDir, "api.sock"),
-    method,
-    ...(body !== undefined && { body: JSON.stringify(body), headers: { "Content-Type": type } }),
-  } as RequestInit);
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
-  return { status: response.status, json: (await response.json().catch(() => undefined)) as any };
-}
 
 const configMap = (name: string, value: string) => ({ metadata: { name }, data: { value } });
 
@@ -67,32 +58,25 @@ spec:
   containers: [{name: app, image: "busybox:1.35", command: [sleep, "1000"]}]
 `;
 
-async function startWithApi(node: TestNode, port = freePorts(1)[0] ?? 0, flags: readonly string[] = []) {
-  const child = await node.start([`--local-api-port=${port}`, ...flags]);
-  await until("the local API writes its kubeconfig", () => existsSync(join(node.rootDir, "admin.conf")));
-  await until("it answers", async () => (await ask(node, "GET", "/version").catch(() => undefined))?.status === 200);
-  return { child, port };
-}
-
 describeWithEngine("the local API in difficult hours", () => {
   test("a body that is too long is refused, and the next request is answered", async () => {
     const node = testNode();
     await startWithApi(node);
-    const answer = await ask(node, "POST", CONFIG_MAPS, configMap("big", "x".repeat(4 * 1024 * 1024))).catch(
+    const answer = await askApi(node, "POST", CONFIG_MAPS, configMap("big", "x".repeat(4 * 1024 * 1024))).catch(
       () => undefined,
     );
     // The server may close before the client has sent all of it.
     if (answer) expect([answer.status, answer.json?.reason]).toEqual([413, "RequestEntityTooLarge"]);
-    expect((await ask(node, "GET", `${CONFIG_MAPS}/big`)).status).toBe(404);
-    expect((await ask(node, "POST", CONFIG_MAPS, configMap("small", "x"))).status).toBe(201);
+    expect((await askApi(node, "GET", `${CONFIG_MAPS}/big`)).status).toBe(404);
+    expect((await askApi(node, "POST", CONFIG_MAPS, configMap("small", "x"))).status).toBe(201);
   });
 
   test("of many writers with one resourceVersion one wins", async () => {
     const node = testNode();
     await startWithApi(node);
-    const { json } = await ask(node, "POST", CONFIG_MAPS, configMap("c", "0"));
+    const { json } = await askApi(node, "POST", CONFIG_MAPS, configMap("c", "0"));
     const writers = Array.from({ length: 50 }, (_, index) =>
-      ask(node, "PUT", `${CONFIG_MAPS}/c`, { ...json, data: { value: `writer ${index}` } }),
+      askApi(node, "PUT", `${CONFIG_MAPS}/c`, { ...json, data: { value: `writer ${index}` } }),
     );
     const codes = (await Promise.all(writers)).map(({ status }) => status);
     expect(codes.filter((code) => code === 200).length).toBe(1);
@@ -108,7 +92,7 @@ describeWithEngine("the local API in difficult hours", () => {
       for (let round = 1; !isKilled; round++) {
         const body = { ...configMap(name, String(round)), apiVersion: "v1", kind: "ConfigMap" };
         const query = "fieldManager=test&force=true";
-        const answer = await ask(
+        const answer = await askApi(
           node,
           "PATCH",
           `${CONFIG_MAPS}/${name}?${query}`,
@@ -128,9 +112,9 @@ describeWithEngine("the local API in difficult hours", () => {
     for (const file of readdirSync(directory).filter((name) => name.endsWith(".yaml"))) {
       expect(parse(readFileSync(join(directory, file), "utf8")).kind).toBe("ConfigMap");
     }
-    await startWithApi(node, port);
+    await startWithApi(node, [], port);
     for (const [name, round] of acknowledged) {
-      const { json } = await ask(node, "GET", `${CONFIG_MAPS}/${name}`);
+      const { json } = await askApi(node, "GET", `${CONFIG_MAPS}/${name}`);
       expect(Number(json.data.value)).toBeGreaterThanOrEqual(round);
     }
   });
@@ -140,33 +124,34 @@ describeWithEngine("the local API in difficult hours", () => {
     Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=16m", "none", node.rootDir]);
     node.writeManifest("web.yaml", POD);
     // A full disk is a reason to evict pods.
-    await startWithApi(node, undefined, ["--eviction-hard="]);
+    await startWithApi(node, ["--eviction-hard="]);
     const { Id } = await node.runningContainer("app");
-    await ask(node, "POST", CONFIG_MAPS, configMap("c", "old"));
+    await askApi(node, "POST", CONFIG_MAPS, configMap("c", "old"));
     const file = join(node.rootDir, "manifests", "default", "configmap-c.yaml");
     const text = readFileSync(file, "utf8");
     const filler = join(node.rootDir, "filler");
     fillUp(filler);
     const large = "new".repeat(10_000);
     const patch = (value: string) =>
-      ask(node, "PATCH", `${CONFIG_MAPS}/c`, { data: { value } }, "application/merge-patch+json");
-    for (const answer of [await ask(node, "POST", CONFIG_MAPS, configMap("d", large)), await patch(large)]) {
+      askApi(node, "PATCH", `${CONFIG_MAPS}/c`, { data: { value } }, "application/merge-patch+json");
+    for (const answer of [await askApi(node, "POST", CONFIG_MAPS, configMap("d", large)), await patch(large)]) {
       expect([answer.status, answer.json.kind, answer.json.reason]).toEqual([507, "Status", "InsufficientStorage"]);
       expect(answer.json.message).toContain("disk");
     }
     expect(readFileSync(file, "utf8")).toBe(text);
-    expect((await ask(node, "GET", `${CONFIG_MAPS}/c`)).json.data).toEqual({ value: "old" });
-    expect((await ask(node, "GET", `${CONFIG_MAPS}/d`)).status).toBe(404);
+    expect((await askApi(node, "GET", `${CONFIG_MAPS}/c`)).json.data).toEqual({ value: "old" });
+    expect((await askApi(node, "GET", `${CONFIG_MAPS}/d`)).status).toBe(404);
     expect((await node.runningContainer("app")).Id).toBe(Id);
     rmSync(filler);
-    expect([(await patch("new")).status, (await ask(node, "POST", CONFIG_MAPS, configMap("d", large))).status]).toEqual(
-      [200, 201],
-    );
+    expect([
+      (await patch("new")).status,
+      (await askApi(node, "POST", CONFIG_MAPS, configMap("d", large))).status,
+    ]).toEqual([200, 201]);
     expect(parse(readFileSync(file, "utf8")).data).toEqual({ value: "new" });
     expect((await node.runningContainer("app")).Id).toBe(Id);
   });
 
-  test("certificates that are due are renewed without a restart, and copies of the former admin.conf stay valid", async () => {
+  test("certificates that are due are renewed without a restart, and copies of the previous admin.conf stay valid", async () => {
     const node = testNode();
     const dayMs = 24 * 3_600_000;
     // Later than the start, unless the machine is slow.
@@ -199,7 +184,7 @@ describeWithEngine("the local API in difficult hours", () => {
       writeFileSync(join(directory, `${name}.crt`), pair.cert);
       writeFileSync(join(directory, `${name}.key`), pair.key, { mode: 0o600 });
     }
-    const { port } = await startWithApi(node, undefined, ["--node-ip=127.0.0.1"]);
+    const { port } = await startWithApi(node, ["--node-ip=127.0.0.1"]);
     const own = () => readFileSync(join(directory, "ca.crt"), "utf8");
     await until("the authority is another one", () => own() !== authority.cert);
     const served = (ca: string, client: KeyPair) => whoAnswers(port, ca, client);
@@ -228,7 +213,7 @@ describeWithEngine("the local API in difficult hours", () => {
   test("watchers that do not read delay no other client", async () => {
     const node = testNode();
     const { child } = await startWithApi(node);
-    await ask(node, "POST", CONFIG_MAPS, configMap("c", "0"));
+    await askApi(node, "POST", CONFIG_MAPS, configMap("c", "0"));
     const watch = () => {
       const socket = connect(join(node.rootDir, "api.sock"));
       socket.on("error", () => {});
@@ -249,9 +234,11 @@ describeWithEngine("the local API in difficult hours", () => {
       const before = residentMb(child.pid);
       for (let round = 1; round <= ROUNDS; round++) {
         const patch = { data: { value: `${round} ${value}` } };
-        expect((await ask(node, "PATCH", `${CONFIG_MAPS}/c`, patch, "application/merge-patch+json")).status).toBe(200);
+        expect((await askApi(node, "PATCH", `${CONFIG_MAPS}/c`, patch, "application/merge-patch+json")).status).toBe(
+          200,
+        );
       }
-      expect((await ask(node, "GET", `${CONFIG_MAPS}/c`)).json.data.value.startsWith(`${ROUNDS} `)).toBe(true);
+      expect((await askApi(node, "GET", `${CONFIG_MAPS}/c`)).json.data.value.startsWith(`${ROUNDS} `)).toBe(true);
       await until("every reader has the last event", () =>
         reading.every((_, index) => ends.get(index)?.includes(last)),
       );
@@ -268,7 +255,7 @@ describeWithEngine("the local API in difficult hours", () => {
     writeFileSync(tokens, 'informer-token,informer,1,"view"\n', { mode: 0o600 });
     const [port = 0] = freePorts(1);
     const flags = [`--token-auth-file=${tokens}`];
-    const { child } = await startWithApi(node, port, flags);
+    const { child } = await startWithApi(node, flags, port);
     const script = join(import.meta.dir, "..", "support", "informer.ts");
     const informer = Bun.spawn([process.execPath, script, `https://127.0.0.1:${port}`, "informer-token"], {
       env: { ...process.env, NODE_EXTRA_CA_CERTS: join(node.rootDir, "apiserver", "ca.crt") },
@@ -284,12 +271,12 @@ describeWithEngine("the local API in difficult hours", () => {
       }
     })();
     try {
-      await ask(node, "POST", CONFIG_MAPS, configMap("before", "1"));
+      await askApi(node, "POST", CONFIG_MAPS, configMap("before", "1"));
       await until("the informer sees it", () => values.get("before") === "1");
       await child.kill();
-      await startWithApi(node, port, flags);
-      await ask(node, "POST", CONFIG_MAPS, configMap("after", "2"));
-      await ask(node, "DELETE", `${CONFIG_MAPS}/before`);
+      await startWithApi(node, flags, port);
+      await askApi(node, "POST", CONFIG_MAPS, configMap("after", "2"));
+      await askApi(node, "DELETE", `${CONFIG_MAPS}/before`);
       await until("the informer has caught up", () => values.get("after") === "2" && !values.has("before"));
     } finally {
       informer.kill();

@@ -20,7 +20,7 @@ const get = async <T>(node: TestNode, path: string) =>
   (await (await fetch(`http://127.0.0.1:${node.readOnlyPort}${path}`)).json()) as T;
 
 describeWithEngine("/node of the compiled binary", () => {
-  test("tells what the machine has, what is set aside, and what it is short of", async () => {
+  test("reports what the machine has, what is set aside, and what it is short of", async () => {
     const node = testNode();
     // No machine has that much, so the soft threshold is met; no pod is evicted for an hour.
     await node.start([
@@ -65,7 +65,7 @@ describeWithEngine("/node of the compiled binary", () => {
     expect(images.find(({ names }) => names.includes("busybox:test"))).toEqual({ names: RepoTags, sizeBytes: Size });
   });
 
-  test("the summary tells what images take up", async () => {
+  test("the summary reports what images take up", async () => {
     const node = testNode();
     await node.start();
     const summary = await get<{ node: { runtime: { imageFs: { usedBytes: number } } } }>(node, "/stats/summary");

@@ -27,11 +27,11 @@ describeWithEngine("OOM kills", () => {
     const node = testNode();
     node.writeManifest("hungry.json", HUNGRY);
     const kubelet = await node.start([], { prefix: WITHOUT_KERNEL_LOG });
-    const told = (name: string) =>
+    const messages = (name: string) =>
       kubelet.log
         .split("\n")
         .filter((line) => line.includes(`A process in container "${name}" was killed by the kernel`));
-    await node.until("both to be told", () => told("shell").length > 0 && told("whole").length > 0);
+    await node.until("both to be reported", () => messages("shell").length > 0 && messages("whole").length > 0);
     const statuses = await node.until("the container to have ended", async () => {
       const [pod] = await node.pods();
       const found = pod?.status.containerStatuses ?? [];
@@ -39,7 +39,7 @@ describeWithEngine("OOM kills", () => {
     });
     expect(statuses[0]?.state.running).toBeDefined();
     expect(statuses[1]?.state.terminated).toMatchObject({ reason: "OOMKilled", exitCode: 137 });
-    expect([told("shell").length, told("whole").length]).toEqual([1, 1]);
+    expect([messages("shell").length, messages("whole").length]).toEqual([1, 1]);
     expect(kubelet.log).toContain("OOM kills are known from the engine and the counters of cgroups");
   });
 });

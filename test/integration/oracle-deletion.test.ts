@@ -159,7 +159,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
       expect(kubelet.log).toContain(":8099: connect: connection refused");
     });
 
-    test("one that is cut off tells it too", async () => {
+    test("one that is cut off reports it too", async () => {
       await untilDestroyed("vplong");
       const what = `Exec lifecycle hook ([sleep 20]) for Container "a" in Pod "vplong-${node.name}_default(${uids.get("vplong")})"`;
       const how = `failed - error: command 'sleep 20' exited with 137: , message: ""`;

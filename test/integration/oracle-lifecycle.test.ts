@@ -204,9 +204,9 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     const findings = () => kubelet.log.split("\n").filter((line) => line.includes("tru.yaml")).length;
     const noContainers = good.slice(0, good.indexOf("  containers:")).concat("  containers: []\n");
     for (const bad of [recordedManifest("74-truncated-then-fixed/manifest-truncated.yaml"), "", noContainers]) {
-      const told = findings();
+      const before = findings();
       writeFileSync(file, bad);
-      await node.until(`a word about ${JSON.stringify(bad.slice(-40))}`, () => findings() > told);
+      await node.until(`a finding about ${JSON.stringify(bad.slice(-40))}`, () => findings() > before);
       expect((await podOf("tru"))?.status.phase).toBe("Running");
       writeFileSync(file, good);
       await Bun.sleep(200);
@@ -258,7 +258,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
       await node.until(`${pod} to be at rest`, () => timeline.has(pod, "die 0 POD#0"), LIMIT_MS);
       expect(timeline.of(pod)).toEqual(["kill 15 a#0", "kill 9 a#0", "die 137 a#0", "kill 15 POD#0", "die 0 POD#0"]);
       const graceMs = timeline.timeOf(pod, "kill 9 a#0") - timeline.timeOf(pod, "kill 15 a#0");
-      // A busy engine tells of the first signal late; the recorded kubelet left no more than 2 s.
+      // A busy engine delivers the first signal late; the recorded kubelet left no more than 2 s.
       expect(graceMs).toBeGreaterThan(graceSeconds * 700);
     }
     for (const pod of ["adltrap", "advoltrap", "adlback"]) {
@@ -283,7 +283,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
 
     // The recorded edit has a label `y`, which is not a string: it is reported. A label starts nothing either.
     write("78-active-deadline", "adlback", 2);
-    await node.until("a word about the label", () => /adlback\.yaml.*labels/.test(kubelet.log));
+    await node.until("a finding about the label", () => /adlback\.yaml.*labels/.test(kubelet.log));
     const edited = recordedManifest("78-active-deadline/manifest-adlback-2.yaml").replace("{x: y}", '{x: "y"}');
     node.writeManifest("adlback.yaml", edited);
     await untilPod("adlback", "to show the label", ({ metadata }) => metadata.labels?.x === "y");

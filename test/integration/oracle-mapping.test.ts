@@ -121,7 +121,7 @@ const toFixtureForm = ({ Config, HostConfig }: Inspected): Inspected => {
 
 /**
  * Inspect of everything on a node by `pod/container`; of several attempts the first.
- * @throws when one was replaced meanwhile, or its replacement does not run yet: then look again
+ * @throws when one was replaced meanwhile, or its replacement does not run yet: then inspect again
  */
 async function inspectAll(
   node: TestNode,
@@ -217,8 +217,8 @@ describeWithEngine("docker inspect is what the real kubelet made it (oracle, cat
       },
       120_000,
     );
-    // A container that crashes may be replaced, and its predecessor removed, while it is looked at: then once more.
-    seen = await plain.until("a look at all of them", async () => {
+    // A container that crashes may be replaced, and its predecessor removed, while it is inspected: then once more.
+    seen = await plain.until("an inspection of all of them", async () => {
       logs.clear();
       const both = [await inspectAll(plain, hostDir), await inspectAll(cluster, hostDir)] as const;
       for (const [node, { ids }] of [[plain, both[0]] as const, [cluster, both[1]] as const]) {

@@ -179,7 +179,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
 
   /**
    * The recorded kubelet crashes with its default flags; of its third set, where pods run, the outcomes are the same but
-   * for exit code 1 instead of 255, a crash that is reported at once, and a pod that failed for good not being waited for.
+   * for exit code 1 instead of 255, a crash that is reported at once, and a pod that has failed permanently and is not waited for.
    */
   test.each([
     { tag: "good", files: ["good-g"], exitCode: 0, left: { ronce: "running" } },

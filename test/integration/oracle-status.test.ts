@@ -43,13 +43,13 @@ const INTENDED: Record<string, (pod: PodItem, isOurs: boolean) => void> = {
     status.conditions = [];
     status.containerStatuses = [];
   },
-  "OOMKilled is reported also when the recorded kubelet looked too early": ({ metadata, status }) => {
+  "OOMKilled is reported also when the recorded kubelet inspected too early": ({ metadata, status }) => {
     if (metadata.name !== "oom-node1") return;
     for (const { state } of status.containerStatuses!) if (state.terminated) state.terminated.reason = "OOMKilled";
   },
 };
 
-/** How often a container crashed is a matter of when one looks. */
+/** The number of crashes depends on the time of the reading. */
 function withoutCounts(status: ContainerStatus): void {
   if (status.state.waiting?.reason === "CrashLoopBackOff") status.restartCount = -1;
 }

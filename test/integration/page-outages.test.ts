@@ -87,7 +87,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     await page.close();
   });
 
-  test("a page tells that the engine is unreachable, and shows its pods again when it is back", async () => {
+  test("a page says that the engine is unreachable, and shows its pods again when it is back", async () => {
     const directory = mkdtempSync("/tmp/kt-proxy-");
     const path = join(directory, "docker.sock");
     let proxy = new SlowProxy(engineSocketPath(), path);

@@ -15,7 +15,7 @@ const pod = (name: string, script: string) => ({
   },
 });
 
-/** Ten thousand lines a second, for as long as the test looks. */
+/** Ten thousand lines a second, for the whole test. */
 const FLOOD = "i=0; while [ $i -lt 1200 ]; do seq 1 1000; i=$((i+1)); usleep 100000; done; exec sleep 3600";
 const LONG =
   'head -c 1048576 /dev/zero | tr "\\0" x; echo; printf "<b>bold</b> \\342\\200\\256txt.exe \\033[2J\\033[31mred\\033[0m\\n"; exec sleep 3600';

@@ -64,7 +64,7 @@ describeWithEngine("the page", () => {
     return page;
   }
 
-  test("shows pods, why they are not ready, refused manifests; a pod comes and goes while one looks", async () => {
+  test("shows pods, why they are not ready, refused manifests; a pod comes and goes in an open page", async () => {
     const context = await browser.newContext();
     const page = await open(context);
     await page.getByRole("row", { name: /web-.*Running/ }).waitFor();
@@ -172,7 +172,7 @@ describeWithEngine("the page", () => {
     await context.close();
   });
 
-  test("a manifest is checked, applied and deleted; a pod of a file is reported where it comes from", async () => {
+  test("a manifest is checked, applied and deleted; a pod of a file names its file", async () => {
     const context = await browser.newContext();
     const page = await open(context, await link(node));
     await page.getByRole("link", { name: "Apply" }).click();

@@ -106,14 +106,14 @@ describeWithEngine("the pause image on a real engine", () => {
 
   test("reaps the orphans of a shared process namespace", async () => {
     const { id, pid } = await startPause({ IpcMode: "shareable" });
-    // Each sleep outlives its shell, is handed to process 1, and ends there.
+    // Each sleep outlives its shell, becomes a child of process 1, and ends there.
     const script = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 1 &); done; exec sleep 1000";
     await start({
       Image: "busybox:test",
       Cmd: ["sh", "-c", script],
       HostConfig: { PidMode: `container:${id}`, NetworkMode: `container:${id}`, IpcMode: `container:${id}` },
     });
-    await until("ten orphans to be handed over", async () => childStates(pid).length > 0);
+    await until("ten orphans to be reparented", async () => childStates(pid).length > 0);
     await until("all of them to be reaped", () => childStates(pid).length === 0);
     await client.killContainer(id, "SIGTERM");
     expect(await client.waitContainer(id)).toEqual({ exitCode: 0, error: "" });

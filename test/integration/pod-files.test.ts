@@ -143,7 +143,7 @@ spec:
 `,
     );
     node.spawn(node.flags());
-    // Sorted: the recorded kubelet hands them over in random order. HOME is the image's business.
+    // Sorted: the recorded kubelet passes them in random order. HOME is set by the image.
     const lines = (await logOf(node, "c"))
       .split("\n")
       .filter((line) => !line.startsWith("HOME="))
@@ -199,7 +199,7 @@ describeWithEngine("names and resolvers as recorded with cluster flags (oracle 2
     none: { dnsPolicy: "None", dnsConfig: { nameservers: ["1.1.1.1"] } },
     sub: { hostname: "hh", subdomain: "ss" },
   };
-  // On the host's network the name is the host's, which need not be in any file: it would be asked for in vain.
+  // On the host's network the name is the host's, which need not be in any file: resolving it would fail.
   const commandOf = (spec: object) => [
     "sh",
     "-c",

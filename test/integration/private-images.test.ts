@@ -71,7 +71,7 @@ describeWithEngine("pods whose images must be fetched", () => {
     expect(exit.exitCode).toBe(1);
     expect(exit.stdout + exit.stderr).toContain("no basic auth credentials");
     expect(await node.containers("app")).toEqual([]);
-    // The doctor tells it before, and that the credentials of a pull help.
+    // The doctor reports it before, and that the credentials of a pull help.
     const doctor = async (file: string, manifest: string) => {
       const flags = [...node.identityFlags(), `--pod-manifest-path=${write(node, file, manifest)}`];
       const { stdout } = await node.spawn(["doctor", ...flags]).finished();

@@ -181,7 +181,7 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
 
     const second = await node.start();
     const answers: string[] = [];
-    for (let look = 0; look < 150; look++) {
+    for (let reading = 0; reading < 150; reading++) {
       const [pod] = await node.pods();
       const status = pod?.status.containerStatuses?.[0];
       if (status) answers.push(`${pod.status.phase} ${status.ready} ${status.started} ${status.containerID}`);

@@ -168,7 +168,7 @@ describeWithEngine("probes of real containers", () => {
     );
   });
 
-  test("a hook that is given up leaves no process behind", async () => {
+  test("a hook that times out leaves no process behind", async () => {
     const stop = new AbortController();
     const ended = hook({ exec: { command: ["sleep", "27182"] } }, stop.signal).catch((thrown: unknown) => thrown);
     const processes = () => execute(sleeper.id, ["ps", "-o", "args"]);

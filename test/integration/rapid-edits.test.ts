@@ -259,7 +259,7 @@ const descriptorsOf = (kubelet: KubeletProcess) => readdirSync(`/proc/${kubelet.
 const residentKiB = (kubelet: KubeletProcess) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${kubelet.pid}/status`, "utf8"))?.[1]);
 
-/** The containers run what the manifests say: compared by what the engine was told. */
+/** The containers run what the manifests say: compared by the requests that the engine received. */
 async function expectRevisions(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promise<void> {
   for (const { Id, State, Labels } of await node.containers("app")) {
     if (State !== "running") continue;

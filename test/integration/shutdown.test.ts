@@ -6,7 +6,7 @@ import { sleeper } from "../support/manifests.ts";
 
 const FLAGS = ["--shutdown-grace-period=20s", "--shutdown-grace-period-critical-pods=10s"];
 
-/** A node whose pods stop at once when told to. */
+/** A node whose pods stop at once on SIGTERM. */
 async function started() {
   const node = testNode();
   const logind = new FakeLogind(join(node.directory, "systemd"));
@@ -47,7 +47,7 @@ describeWithEngine("a shutdown of the machine", () => {
     await node.until("all pods", async () => (await running(node)).length === 3);
   });
 
-  test("called off, the pods run again at once", async () => {
+  test("cancelled, the pods run again at once", async () => {
     const { node, logind } = await started();
     await node.until("the shutdown to be delayed", () => logind.isHeld);
     logind.announce(true);

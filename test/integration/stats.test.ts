@@ -66,7 +66,7 @@ describeWithEngine("statistics of real containers", () => {
     const waitedBefore = waitedSeconds();
     const before = fromKernel();
     await summaryOf(node);
-    // The window of a rate, and a look at the disks.
+    // The window of a rate, and a measurement of the disks.
     await Bun.sleep(12_000);
     const summary = await node.until("disk usage", async () => {
       const seen = await summaryOf(node);
@@ -116,7 +116,7 @@ describeWithEngine("statistics of real containers", () => {
     expect(throttled).toBeWithin(kernel.cpu.throttledPeriods!, fromKernel().cpu.throttledPeriods! + 1);
     expect(sample("container_spec_cpu_quota", 'container="app"')).toBe(50_000);
     expect(sample("container_network_receive_bytes_total", 'container="POD"')).toBeGreaterThanOrEqual(0);
-    if (waitedBefore === undefined) return console.info("This kernel tells of no pressure: not compared");
+    if (waitedBefore === undefined) return console.info("This kernel reports no pressure: not compared");
     const waited = sample("container_pressure_cpu_waiting_seconds_total", 'container="app"');
     expect(waited).toBeWithin(waitedBefore, waitedSeconds()! + 1e-6);
   });

@@ -9,7 +9,7 @@ import { until } from "../support/until.ts";
 const run = (node: TestNode, ...words: string[]) => node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
 
 describeWithEngine("commands over the local API", () => {
-  test("a submitted pod is applied, waited for and deleted; one of a file is left to its file", async () => {
+  test("a submitted pod is applied, waited for and deleted; a pod of a file is refused", async () => {
     const node = testNode();
     const fromFile = node.writeManifest("web.json", sleeper("web"));
     await node.start();
@@ -75,7 +75,7 @@ describeWithEngine("commands over the local API", () => {
     await until("the container is another one", async () => (await node.runningContainer("app")).Id !== before.Id);
   });
 
-  test("a kubelet is chosen for the user", async () => {
+  test("use selects the kubelet of later commands", async () => {
     const node = testNode();
     await node.start();
     const words = (...argv: string[]) =>

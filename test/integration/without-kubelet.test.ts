@@ -43,7 +43,7 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect(existsSync(node.rootDir)).toBe(true);
   });
 
-  test("a pod of a running kubelet is removed with its manifest, and the answer tells it", async () => {
+  test("a pod of a running kubelet is removed with its manifest, and the answer reports it", async () => {
     const node = testNode();
     node.writeManifest("web.json", sleeper("web"));
     await node.start();

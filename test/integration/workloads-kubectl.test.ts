@@ -1,9 +1,7 @@
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { Kubectl, kubectlClients } from "../support/kubectl.ts";
-import { freePorts } from "../support/test-node.ts";
+import { kubectlClients } from "../support/kubectl.ts";
+import { startForKubectl } from "../support/local-api.ts";
 import { until } from "../support/until.ts";
 
 const clients = kubectlClients();
@@ -59,16 +57,14 @@ describeWithEngine("workloads by kubectl", () => {
   test.each(clients)("kubectl $version rolls, scales, undoes, restarts and deletes", async (client) => {
     const node = testNode();
     node.writeManifest("tick.yaml", TICK);
-    const [port = 0] = freePorts(1);
-    await node.start([`--local-api-port=${port}`]);
-    await until("the local API writes its kubeconfig", () => existsSync(join(node.rootDir, "admin.conf")));
-    const kubectl = new Kubectl(client, node);
+    const kubectl = await startForKubectl(node, client);
     const status = () => kubectl.output(["rollout", "status", "deployment/web", "--timeout=60s"]);
     const image = () =>
       kubectl.output(["get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].env[0].value}"]);
 
     expect(await kubectl.output(["apply", "-f", "-"], WEB)).toBe("deployment.apps/web created");
     expect(await status()).toContain("successfully rolled out");
+    expect(await kubectl.output(["get", "deployment", "web"])).toMatch(/web\s+2\/2\s+2\s+2\s/);
     await kubectl.output(["scale", "deployment/web", "--replicas=1"]);
     await until(
       "one pod",

@@ -23,7 +23,7 @@ test("a container that was never started has the revision of the manifest", () =
   expect(hashes.containers.get("configured")).toBe("now");
 });
 
-test("an ended pod does not look edited", () => {
+test("an ended pod is not taken for edited", () => {
   const ended = toTentativeRevision({ ...toPodRevision({ pod }), runRevision: "by its hashes" }, snapshot);
   const hashes = new Map([
     ["configured", "then"],

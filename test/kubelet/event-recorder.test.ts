@@ -192,7 +192,7 @@ test("the revision grows with each event", () => {
   expect(events.revision).toBe(before + 1);
 });
 
-test("what comes faster than the rate is dropped, counted, and told once", async () => {
+test("what comes faster than the rate is dropped, counted, and reported once", async () => {
   const { clock, logger, events } = recorder({ perSecond: 2, burst: 3 });
   for (let index = 0; index < 10; index++) events.record(WEB, { ...STARTED, message: `number ${index}` });
   expect(messages(events)).toEqual(["number 0", "number 1", "number 2"]);

@@ -124,7 +124,7 @@ describe("an edit", () => {
     wantRevision("1");
     await world.clock.advance(10);
     world.engine.sweeps.length = 0;
-    // Nothing is at rest while the container of the edit is killed, so its volumes are not looked at.
+    // Nothing is at rest while the container of the edit is killed, so its volumes are not checked.
     world.engine.stopTakesMs = 5_000;
     world.kubelet.worker("uid-web")!.setRevision({
       ...toPodRevision({ pod: named("web", { containers: [aContainer({ image: "other" })] }) }),

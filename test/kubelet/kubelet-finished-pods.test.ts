@@ -48,7 +48,7 @@ test("every end of a pod that an edit made run again counts", async () => {
   expect(world.engine.releases).toHaveLength(3);
 });
 
-test.each(["while we look", "while we do not run"])(
+test.each(["while the kubelet runs", "while the kubelet does not run"])(
   "an edit of a pod past its deadline, %s, gives it all of its time again",
   async (when) => {
     const limited = (image: string) => {
@@ -59,7 +59,7 @@ test.each(["while we look", "while we do not run"])(
     await world.clock.advance(61_000);
     expect(world.statusOf("job")).toMatchObject({ phase: "Failed", reason: "DeadlineExceeded" });
     await world.clock.advance(600_000);
-    if (when === "while we do not run") world.renew();
+    if (when === "while the kubelet does not run") world.renew();
     const editedAt = `${world.clock.now().toISOString().slice(0, 19)}Z`;
     await world.started(limited("job:2"));
     await world.clock.advance(59_000);

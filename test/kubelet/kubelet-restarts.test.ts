@@ -63,13 +63,13 @@ describe("a container", () => {
     });
   });
 
-  test.each(["told by events", "while events were lost"])(
+  test.each(["reported by events", "while events were lost"])(
     "docker restart of a sandbox, %s, takes the network from the pod: it gets a new one",
     async (when) => {
       await world.started(named("web"));
       const before = ["POD", "app"].map((name) => world.engine.idOf("web-node1", name));
       await world.clock.advance(1_000);
-      if (when !== "told by events") world.engine.lose();
+      if (when !== "reported by events") world.engine.lose();
       world.engine.stopByHand(before[0]!);
       await world.clock.advance(100);
       world.engine.startByHand(before[0]!);

@@ -79,16 +79,16 @@ describe("errors of the runtime", () => {
   test("what the node refuses is reported once, until it is refused for something else", async () => {
     const web = named("web");
     const refuse = (reason: string, message: string) => world.rejections.set(web.metadata.uid!, { reason, message });
-    const told = () => world.recorder.events.filter((event) => event.startsWith("web-node1 "));
+    const events = () => world.recorder.events.filter((event) => event.startsWith("web-node1 "));
     refuse("NodeAffinity", "Pod Predicate NodeAffinity failed");
     await world.started(web);
     world.want(web);
-    expect(told()).toEqual(["web-node1 NodeAffinity Predicate NodeAffinity failed"]);
+    expect(events()).toEqual(["web-node1 NodeAffinity Predicate NodeAffinity failed"]);
     expect(world.statusOf("web")).toMatchObject({ phase: "Failed", message: "Pod Predicate NodeAffinity failed" });
     refuse("OutOfcpu", "Pod Node didn't have enough resource: cpu");
     world.want(web);
-    expect(told().at(-1)).toBe("web-node1 OutOfcpu Node didn't have enough resource: cpu");
-    expect(told()).toHaveLength(2);
+    expect(events().at(-1)).toBe("web-node1 OutOfcpu Node didn't have enough resource: cpu");
+    expect(events()).toHaveLength(2);
   });
 
   test("a sandbox that cannot be made is tried again with growing pauses", async () => {
@@ -128,7 +128,7 @@ describe("errors of the runtime", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode, reason });
   });
 
-  test("a kill that only the kernel tells of is an OOM kill too", async () => {
+  test("a kill that only the kernel reports is an OOM kill too", async () => {
     await world.started(named("web"));
     const id = world.engine.idOf("web-node1", "app");
     world.kubelet.noteOom(id);
@@ -137,7 +137,7 @@ describe("errors of the runtime", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]?.lastState.terminated?.reason).toBe("OOMKilled");
   });
 
-  test("also when the engine tells of its end much later", async () => {
+  test("also when the engine reports its end much later", async () => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
     world.engine.isDeaf = true;
@@ -233,7 +233,7 @@ describe("errors of the runtime", () => {
 describe("an evicted pod", () => {
   const why = { reason: "Evicted", message: "The node was low on resource: memory. " };
 
-  test("is stopped and removed, and its status tells why", async () => {
+  test("is stopped and removed, and its status says why", async () => {
     await world.started(named("web"), named("db"));
     world.kubelet.evict("uid-web", why, 0);
     await world.clock.advance(1_000);

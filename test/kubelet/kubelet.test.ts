@@ -24,13 +24,13 @@ describe("a pod", () => {
     expect(world.kubelet.podsRevision).toBe(before);
   });
 
-  test("nothing is done before the engine was looked at", async () => {
+  test("nothing is done before the engine was listed", async () => {
     world.want(named("web"));
     await world.clock.advance(10);
     expect(world.engine.calls).toEqual([]);
   });
 
-  test("is listed as soon as it is wanted, also before the engine was looked at", () => {
+  test("is listed as soon as it is wanted, also before the engine was listed", () => {
     expect(world.kubelet.pods()).toEqual([]);
     world.want(named("web"));
     expect(world.kubelet.pods()).toHaveLength(1);
@@ -89,7 +89,7 @@ describe("a pod", () => {
 });
 
 describe("work is counted", () => {
-  test("for a new pod, an edit, and what comes of itself; an end is none of it", async () => {
+  test("for a new pod, an edit, and a restart; not for an end", async () => {
     await world.started(named("web"));
     expect(world.work).toEqual(["added 1 0", "started 0", "create 0"]);
     world.want(named("web", { containers: [aContainer({ image: "busybox:2" })] }));

@@ -39,7 +39,7 @@ test("a cordon holds what comes later, outlives the process, and ends with uncor
   ]);
 });
 
-test("a held pod is Pending and unscheduled until it is let in; one that runs goes on", async () => {
+test("a held pod is Pending and unscheduled until uncordon; one that runs continues", async () => {
   const world = new KubeletWorld();
   await world.started(named("old", { nodeName: "node1" }));
   world.hold = "node is cordoned";

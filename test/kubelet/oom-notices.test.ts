@@ -24,10 +24,11 @@ beforeEach(() => {
   notices = new OomNotices({ clock, recorder, pods: () => pods, readKills: (pid) => kills.get(pid) });
 });
 
-const told = () => recorder.events.map((event) => event.replace(/^\S+ OOMKilling /, "").replace(/ killed by .*/, ""));
+const messages = () =>
+  recorder.events.map((event) => event.replace(/^\S+ OOMKilling /, "").replace(/ killed by .*/, ""));
 const settle = () => clock.advance(500);
 
-test("a child of the main process is killed: told once for each kill", async () => {
+test("a child of the main process is killed: reported once for each kill", async () => {
   pods = [aSnapshot([young("app", 7)], [aSandbox({ id: "box" })])];
   kills.set(7, 1);
   notices.note("app");
@@ -39,24 +40,24 @@ test("a child of the main process is killed: told once for each kill", async () 
   notices.note("app");
   notices.note("app");
   await settle();
-  expect(told()[1]).toBe('3 processes in container "app" were');
-  expect(told()).toHaveLength(2);
+  expect(messages()[1]).toBe('3 processes in container "app" were');
+  expect(messages()).toHaveLength(2);
 });
 
-test("the limit of the pod: all of it is named, the counters tell whose process it was", async () => {
+test("the limit of the pod: all of it is named, the counters identify the container of the process", async () => {
   pods = [aSnapshot([young("a", 7), young("b", 8)], [aSandbox({ id: "box" })])];
   kills.set(7, 0).set(8, 1);
   for (const id of ["a", "b", "box"]) notices.note(id);
   await settle();
-  expect(told()).toEqual(['A process in container "b" was']);
+  expect(messages()).toEqual(['A process in container "b" was']);
 });
 
-test("a container that was there before us: what it lost earlier is not told again", async () => {
+test("a container that was there before us: what it lost earlier is not reported again", async () => {
   pods = [aSnapshot([old("app", 7)], [aSandbox({ id: "box" })])];
   kills.set(7, 5);
   notices.note("app");
   await settle();
-  expect(told()).toEqual(['A process in container "app" was']);
+  expect(messages()).toEqual(['A process in container "app" was']);
 });
 
 test.each([
@@ -69,14 +70,14 @@ test.each([
   await settle();
   notices.note(named);
   await settle();
-  expect(told()).toHaveLength(want);
+  expect(messages()).toHaveLength(want);
 });
 
 test("a kernel that does not count: the notice is all there is, and only of whom it names", async () => {
   pods = [aSnapshot([young("a", 7), young("b", 8)], [aSandbox({ id: "box" })])];
   notices.note("a");
   await settle();
-  expect(told()).toEqual(['A process in container "a" was']);
+  expect(messages()).toEqual(['A process in container "a" was']);
 });
 
 test("a container of no pod, and a pod that is gone by then", async () => {
@@ -86,5 +87,5 @@ test("a container of no pod, and a pod that is gone by then", async () => {
   notices.note("app");
   pods = [];
   await settle();
-  expect(told()).toEqual([]);
+  expect(messages()).toEqual([]);
 });

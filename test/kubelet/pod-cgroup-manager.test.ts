@@ -145,17 +145,17 @@ test("--cgroups-per-qos=false has no cgroups of kubelet-ts", async () => {
   expect(cgroups.calls).toEqual([]);
 });
 
-test("it is told once that the cgroup of all pods is bounded, and not by a kubelet that does not set it", async () => {
-  let told = 0;
-  const { owner, pods, manager } = setUp({}, () => told++);
+test("it is reported once that the cgroup of all pods is bounded, and not by a kubelet that does not set it", async () => {
+  let reports = 0;
+  const { owner, pods, manager } = setUp({}, () => reports++);
   owner.isUs = false;
   const pod = podWith("a", { requests: { cpu: "500m" } });
   pods.push(pod);
   await manager.ensure(pod);
-  expect(told).toBe(0);
+  expect(reports).toBe(0);
   owner.isUs = true;
   await manager.ensure(pod);
   pods.push(podWith("b", { requests: { cpu: "1" } }));
   await manager.ensure(pods[1]!);
-  expect(told).toBe(1);
+  expect(reports).toBe(1);
 });

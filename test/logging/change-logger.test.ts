@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { ChangeLogger } from "../../src/logging/change-logger.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 
-test("a fact is said when it is news, and when it is over", () => {
+test("a fact is logged when it begins, and when it ends", () => {
   const logger = new RecordingLogger();
   const facts = new ChangeLogger(logger);
   facts.resolve("port", "the port is free");

@@ -68,7 +68,7 @@ describe("identity and revision", () => {
     ["another name", read(YAML.replace("name: web", "name: www"))],
     ["another namespace", read(YAML.replace("name: web", "name: web\n  namespace: prod"))],
   ])("%s is another pod", (_, other) => expect(other.pod.metadata.uid).not.toBe(original.pod.metadata.uid!));
-  test("a uid in the manifest is kept, and names the hash too; the revision still tells edits apart", () => {
+  test("a uid in the manifest is kept, and names the hash too; the revision still distinguishes edits", () => {
     const fixed = read(YAML.replace("name: web", "name: web\n  uid: mine"));
     expect(fixed.pod.metadata.uid).toBe("mine");
     expect(fixed.pod.metadata.annotations?.["kubernetes.io/config.hash"]).toBe("mine");

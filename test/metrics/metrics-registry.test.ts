@@ -110,7 +110,7 @@ test.each([
 type Recorded = Record<string, { type: string; help: string; labelSets: string[][] }>;
 
 /**
- * Families that tell of Go, of an API server's client, or of machinery we do not have. What went to the engine is counted
+ * Families about Go, about an API server's client, or about parts that do not exist here. What went to the engine is counted
  * once, as runtime operations: `kubelet_docker_operations_*` ended with dockershim.
  */
 const NOT_OURS =

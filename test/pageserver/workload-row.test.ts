@@ -45,7 +45,7 @@ test.each<[string, object, object | undefined, string, boolean, string]>([
   expect([row.status, row.isGood, row.detail]).toEqual([text, isGood, detail]);
 });
 
-test("a CronJob tells its last and its next run; a suspended one has no next", () => {
+test("a CronJob shows its last and its next run; a suspended one has no next", () => {
   const runs = (suspend: boolean) => {
     const facts = { kind: "CronJob", namespace: "a", name: "b", source: "", spec: { schedule: "@daily", suspend } };
     const row = toWorkloadRow({ ...facts, status: { lastScheduleTime: AT }, nextRun: new Date(AT) });

@@ -118,7 +118,7 @@ describe("sandbox", () => {
       want: ["create-sandbox#1"],
     },
     {
-      when: "gone under a Never pod whose container ended: the pod is over",
+      when: "gone under a Never pod whose container ended: the pod is finished",
       pod: never(),
       sandboxes: [aSandbox({ state: "notready" })],
       containers: [anExited("app", 0)],
@@ -327,7 +327,7 @@ describe("restart policy", () => {
       phase: "Failed",
     },
     {
-      when: "Never: the others go on",
+      when: "Never: the others continue",
       pod: never({ containers: [aContainer(), aContainer({ name: "b" })] }),
       containers: [anExited("app", 1), aRunning("b")],
       want: [],
@@ -692,7 +692,7 @@ describe("a pod that waits for another pod", () => {
     ]);
   });
 
-  test("that has ended is over", () => {
+  test("that has ended is finished", () => {
     const plan = planOf({ hold, pod: never(), containers: [anExited("app", 0)] });
     expect(plan.end).toEqual({ phase: "Succeeded" });
   });
@@ -760,7 +760,7 @@ describe("ephemeral containers", () => {
       want: ["start debug#0"],
     },
     {
-      when: "a pod that is over takes it along",
+      when: "a finished pod ends it too",
       pod: aPod({ restartPolicy: "Never", ephemeralContainers: [aContainer({ name: "debug" })] }),
       containers: [anExited("app", 0), aRunning("debug", { id: "debug-0" })],
       want: ["kill debug-0 (PodEnded)"],

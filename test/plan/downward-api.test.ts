@@ -49,7 +49,7 @@ test.each<[string, string | undefined, string, string]>([
   ).toEqual({ value: want });
 });
 
-test("what cannot be answered", () => {
+test("unsupported fields", () => {
   const ask = (resource: string, container?: Container) =>
     resolveResourceFieldRef({ resource, divisor: "0" }, pod, container, ALLOCATABLE);
   expect(ask("limits.cpu")).toEqual({ problem: "container  not found" });

@@ -47,7 +47,7 @@ describe("thresholds", () => {
     { when: "below the soft one for 30 s", samples: [199, 199, 199, 199], want: ["soft memory.available", "MemoryPressure"] },
     { when: "a break starts the grace again", samples: [199, 199, 300, 199, 199], want: ["MemoryPressure"] },
     { when: "met until the minimum reclaim is free too", samples: [99, 149], want: ["hard memory.available", "MemoryPressure"] },
-    { when: "free with the minimum reclaim; pressure is shown on", samples: [99, 251], want: ["MemoryPressure"] },
+    { when: "free with the minimum reclaim; pressure is still shown", samples: [99, 251], want: ["MemoryPressure"] },
     { when: "memory is more urgent than disk", samples: [[99, 9]], want: ["hard memory.available", "hard nodefs.available", "DiskPressure", "MemoryPressure"] },
     { when: "pressure passes after the transition period", samples: [99, ...Array(29).fill(500)], want: ["MemoryPressure"] },
     { when: "and is over then", samples: [99, ...Array(30).fill(500)], want: [] },
@@ -79,7 +79,7 @@ function candidate(
   return { pod, usage };
 }
 
-describe("who goes first", () => {
+describe("the order of evictions", () => {
   test.each([
     {
       when: "the largest user, when no pod has requests",

@@ -28,7 +28,7 @@ test.each([
   ["$x$(A)", "$xa"],
 ])("expand %p gives %p", (text, want) => expect(expand(text, lookup)).toBe(want));
 
-test("a value is not searched for references, whatever it holds", () => {
+test("references in values are not expanded", () => {
   expect(expand("$(V)", () => "$& $1 $$ $(V)")).toBe("$& $1 $$ $(V)");
 });
 

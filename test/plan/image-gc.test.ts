@@ -9,7 +9,7 @@ const policy: ImageGcPolicy = {
   maximumAgeMs: 0,
 };
 const disk = (availablePercent: number) => ({ capacityBytes: 1000, availableBytes: availablePercent * 10 });
-/** Each 20 of the 1000 bytes; last used so many hours before now. */
+/** Images of 20 bytes on a disk of 1000. @param hoursUnused by image id */
 const images = (hoursUnused: Record<string, number>) =>
   Object.entries(hoursUnused).map(([id, hours]) => ({ id, sizeBytes: 20, lastUsedMs: 100 * HOUR - hours * HOUR }));
 

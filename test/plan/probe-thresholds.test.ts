@@ -61,6 +61,6 @@ test.each([
   expect(holds(kind, { exists, result })).toBe(want);
 });
 
-test("a probe that failed for good asks no more", () => {
+test("a probe that failed permanently makes no more attempts", () => {
   expect(holds("liveness", { exists: false, result: undefined }, "failure")).toBe(true);
 });

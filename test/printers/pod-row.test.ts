@@ -183,7 +183,7 @@ const ROWS: Row[] = [
   },
 ];
 
-describe("kubectl's look of a pod", () => {
+describe("a pod as kubectl shows it", () => {
   test.each(ROWS)("$when: $want", ({ pod, want }) => {
     const [, ready, status, restarts] = toPodRow(shown(pod), NOW, false);
     expect([ready, status, restarts]).toEqual(want);

@@ -41,7 +41,7 @@ describe("exec", () => {
   });
 
   // Texts from the recorded case 42-poststart-hooks.
-  test("another exit is reported as the kubelet tells it, standard error first", async () => {
+  test("another exit is reported as by the kubelet, standard error first", async () => {
     const error = await failureOf(
       { exec: { command: ["sh", "-c", "echo out; echo err >&2; exit 4"] } },
       { exec: async () => ({ exitCode: 4, output: "out\nerr\n", stderr: "err\n", timedOut: false }) },

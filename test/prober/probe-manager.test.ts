@@ -36,7 +36,7 @@ interface WorldOptions {
   clock?: FakeClock;
 }
 
-/** A manager at second 0 of the builders' time, with a prober that answers as told and notes when it was asked. */
+/** A manager at second 0 of the builders' time, with a prober that gives the set answers and records the times of its attempts. */
 class World {
   readonly clock: FakeClock;
   readonly recorder = new RecordingRecorder();
@@ -79,7 +79,7 @@ class World {
     });
   }
 
-  /** The pod is looked at: these containers are there. */
+  /** The pod is observed with these containers. */
   see(pod: Pod, containers: ContainerSnapshot[], heldBack?: ReadonlySet<string>): void {
     this.manager.update(pod, aSnapshot(containers), heldBack);
   }
@@ -222,7 +222,7 @@ describe("early attempts", () => {
 });
 
 describe("attempts that could not be made", () => {
-  test("are tried three times, told, and change nothing", async () => {
+  test("are tried three times, reported, and change nothing", async () => {
     const world = new World((ms) => (ms < 5000 ? OK : CANNOT));
     const pod = podWith({
       livenessProbe: exec({ failureThreshold: 1 }),
@@ -344,7 +344,7 @@ describe("comings and goings", () => {
     expect(world.state()).toMatchObject({ containerId: "app-1", ready: false });
   });
 
-  test("a look that did not see the container for a moment flips nothing", async () => {
+  test("an observation without the container for a moment changes no result", async () => {
     const world = new World(() => OK);
     world.see(pod, [aRunning()]);
     await world.clock.advance(1000);
@@ -426,7 +426,7 @@ describe("our own restart", () => {
     expect(world.state()).toMatchObject({ started: false, ready: false });
   });
 
-  test("containers not yet looked at again keep their place in the store for a while", async () => {
+  test("containers not yet observed again keep their place in the store for a while", async () => {
     const stored: StoredProbeResultsById = new Map([["other", { startedAtMs: 1, readiness: "success" }]]);
     const world = new World((ms) => (ms < 700_000 ? OK : NO), { stored });
     world.see(podWith({ readinessProbe: exec() }), [aRunning()]);

@@ -14,26 +14,26 @@ function aSaver() {
     },
   };
   const saver = new ProbeResultSaver(store, () => new Map(), { clock, logger: new RecordingLogger() });
-  const told: string[] = [];
-  return { clock, saver, saves, told, change: (what: string) => void saver.changed().then(() => told.push(what)) };
+  const done: string[] = [];
+  return { clock, saver, saves, done, change: (what: string) => void saver.changed().then(() => done.push(what)) };
 }
 
 test("a change is reported after its save, so that a kill does not take it back", async () => {
-  const { clock, saves, told, change } = aSaver();
+  const { clock, saves, done, change } = aSaver();
   change("ready");
   await clock.advance(10);
-  expect(told).toEqual([]);
+  expect(done).toEqual([]);
   saves[0]!.resolve();
   await clock.advance(0);
-  expect(told).toEqual(["ready"]);
+  expect(done).toEqual(["ready"]);
 });
 
 test("a disk that hangs holds a change back for 200 ms at most", async () => {
-  const { clock, saves, told, change } = aSaver();
+  const { clock, saves, done, change } = aSaver();
   change("failed");
   await clock.advance(199);
-  expect(told).toEqual([]);
+  expect(done).toEqual([]);
   await clock.advance(2);
-  expect(told).toEqual(["failed"]);
+  expect(done).toEqual(["failed"]);
   expect(saves).toHaveLength(1);
 });

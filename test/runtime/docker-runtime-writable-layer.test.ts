@@ -28,7 +28,7 @@ test.each([
   expect(parseUpperDir(mountinfo)).toBe(want);
 });
 
-test("a process that is not the container's is not looked at", () => {
+test("a process that is not the container's is not read", () => {
   expect(readWritableLayerPath(process.pid, "a".repeat(64))).toBe("");
   expect(readWritableLayerPath(0, "a".repeat(64))).toBe("");
 });

@@ -4,7 +4,7 @@ import { FakeClock, settle } from "../support/fake-clock.ts";
 
 const never = new AbortController().signal;
 
-/** Pulls that go on until told to end. */
+/** Pulls that last until they are ended. */
 function pulls(limits: Partial<PullLimits>) {
   const clock = new FakeClock();
   const queue = new PullQueue({ maxParallel: 0, perSecond: 0, burst: 0, ...limits }, clock);

@@ -159,7 +159,7 @@ describe("policies", () => {
     });
   });
 
-  test("an engine that cannot look is not an engine without the image", async () => {
+  test("an engine that cannot answer is not an engine without the image", async () => {
     const broken = new FakeDaemon({
       routes: { [`GET /images/${REF}/json`]: () => Response.json({ message: "layer corrupt" }, { status: 500 }) },
     });
@@ -315,7 +315,7 @@ describe("failures distinguished", () => {
     expect(registryProblem(text)).toBe(want);
   });
 
-  test("a pull that stands still is given up", async () => {
+  test("a stalled pull is cancelled", async () => {
     start({ progressDeadlineMs: 30 });
     pull = () => new Response(new ReadableStream({ start() {} }));
     const error = await failure(ensure("IfNotPresent"));
@@ -414,7 +414,7 @@ describe("what is remembered", () => {
       });
       const before = inspections();
       say('{"Type":"image","Action":"untag","Actor":{"ID":"sha256:x"},"time":1}\n');
-      await until("it to be looked at again", async () => {
+      await until("it to be inspected again", async () => {
         await ensure("IfNotPresent");
         return inspections() > before;
       });

@@ -133,7 +133,7 @@ test("tags of all pages; what is not a tag is left out", async () => {
   expect(await client().tags(parseImageReference(`${address}/team/app:1`), [], signal)).toEqual(["1.0", "1.1", "1.2"]);
 });
 
-test("a list of tags without end is given up; a next page that is not an address ends it", async () => {
+test("a list of tags without end stops at the limit; a next page that is not an address ends it", async () => {
   const tags = Array.from({ length: 60_000 }, (_, index) => `v${index}`);
   const listed = (link: string) => {
     const address = serve(() => Response.json({ tags }, { headers: { link } }));

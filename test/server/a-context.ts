@@ -83,7 +83,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
   return { clock, view, stats, cadvisor, context, dependencies, logger, kubeletMetrics };
 }
 
-/** A request as the listener hands it to a route. */
+/** A request as a route gets it. */
 export function aRequest(
   target: string,
   {

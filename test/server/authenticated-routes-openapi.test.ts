@@ -223,7 +223,7 @@ describe("docs/openapi.yaml", () => {
     for (const [, reference] of text.matchAll(/\$ref: "([^"]+)"/g)) expect(resolve({ $ref: reference! })).toBeDefined();
   });
 
-  test("is what docs/endpoints.md tells of too", () => {
+  test("is what docs/endpoints.md lists too", () => {
     const page = readFileSync(join(import.meta.dir, "..", "..", "docs", "endpoints.md"), "utf8");
     for (const path of Object.keys(document.paths)) expect(page).toContain(`\`${path}\``);
   });

@@ -37,7 +37,7 @@ test("the connection that has been idle for longest gives way to a new one", () 
   expect(table.size).toBe(3);
 });
 
-test("an address with too many connections gives up one of its own", () => {
+test("an address with too many connections loses one of its own", () => {
   const { table } = aTable();
   const other = aSocket("192.0.2.9");
   const own = [aSocket(), aSocket(), aSocket()];

@@ -73,10 +73,10 @@ describe("/api/v1/events", () => {
     ["/api/v1/events?fieldSelector=spec.nodeName=x", "spec.nodeName"],
     ["/api/v1/events?fieldSelector=__proto__=x", "__proto__"],
     ["/api/v1/events?fieldSelector=type", "'type'"],
-  ])("%s is reported what is wrong", async (path, told) => {
+  ])("%s is refused with the reason", async (path, message) => {
     const { status, body } = await ask(path);
     expect(status).toBe(400);
-    expect(String(body)).toContain(told);
+    expect(String(body)).toContain(message);
   });
 
   test("an unchanged list is 304", async () => {

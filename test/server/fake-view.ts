@@ -1,6 +1,7 @@
 import type { CoreEvent } from "../../src/api/event.ts";
 import type { Pod } from "../../src/api/pod.ts";
-import type { HealthCheck, KubeletView } from "../../src/server/view.ts";
+import type { HealthCheck } from "../../src/model/health-check.ts";
+import type { KubeletView } from "../../src/server/view.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
 
 /** A view whose members are plain data; `show` changes pods and takes a new revision. */

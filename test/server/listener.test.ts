@@ -126,7 +126,7 @@ function ask(
 const textFor = async (port: number, client?: Pick<CertificateFiles, "cert" | "key">) => (await ask(port, client)).text;
 
 describe("certificates of clients", () => {
-  test("who signed it, what it is for and how long it lasts are looked at", async () => {
+  test("its signer, its purpose and its validity are checked", async () => {
     const { port } = await started();
     expect(await textFor(port)).toBe("no one");
     expect(await textFor(port, alice)).toBe("true alice devs,ops");
@@ -196,7 +196,7 @@ describe("certificate files", () => {
     expect((await ask(port)).server).toBe("other-server");
   });
 
-  test("that cannot be used at the start are tried again, told once", async () => {
+  test("that cannot be used at the start are tried again, reported once", async () => {
     const { listener, use, path, clock, logger, listening } = await aListener();
     writeFileSync(path("tls.crt"), "no certificate");
     listener.start();

@@ -8,7 +8,7 @@ import { aRequest } from "./a-context.ts";
 
 const temp = tempDirs();
 
-/** A log directory with a file next to it that is none of it. */
+/** A log directory, and a file next to it. */
 const LOCAL_LOG_FILES = {
   findLog: async (root: string, relative: string) => findLog(root, relative),
   readLog: readLogAsync,
@@ -68,7 +68,7 @@ test("a file is text, whatever its name", async () => {
   expect((await ask("/logs/link")).text).toHaveLength(140_000);
 });
 
-describe("what is not there", () => {
+describe("missing paths", () => {
   test.each([
     "/logs/none",
     "/logs/out",

@@ -8,7 +8,7 @@ const tree = layTree("cgroup-v2", tempDirs()());
 const NOW = new Date("2026-11-21T06:40:00.500Z");
 
 describe("conditions", () => {
-  const told = (facts: Pick<NodeObjectFacts, "pressures" | "ready">) =>
+  const conditions = (facts: Pick<NodeObjectFacts, "pressures" | "ready">) =>
     toNodeConditions(facts, NOW).map(
       ({ type, status, reason, message, lastTransitionTime }) =>
         `${type} ${status} ${reason}: ${message} (${lastTransitionTime})`,
@@ -22,7 +22,7 @@ describe("conditions", () => {
       ["MemoryPressure", well],
       ["DiskPressure", well],
     ]);
-    expect(told({ pressures, ready: { runtimeError: undefined, since } })).toEqual([
+    expect(conditions({ pressures, ready: { runtimeError: undefined, since } })).toEqual([
       "MemoryPressure False KubeletHasSufficientMemory: kubelet has sufficient memory available (2026-11-21T06:30:00Z)",
       "DiskPressure False KubeletHasNoDiskPressure: kubelet has no disk pressure (2026-11-21T06:30:00Z)",
       "PIDPressure False KubeletHasSufficientPID: kubelet has sufficient PID available (2026-11-21T06:30:00Z)",
@@ -38,7 +38,7 @@ describe("conditions", () => {
       ["PIDPressure", short],
     ]);
     const ready = { runtimeError: "containers were last listed 200 s ago", since };
-    expect(told({ pressures, ready }).map((line) => line.split(" (")[0]!)).toEqual([
+    expect(conditions({ pressures, ready }).map((line) => line.split(" (")[0]!)).toEqual([
       "MemoryPressure True KubeletHasInsufficientMemory: kubelet has insufficient memory available",
       "DiskPressure True KubeletHasDiskPressure: kubelet has disk pressure",
       "PIDPressure True KubeletHasInsufficientPID: kubelet has insufficient PID available",

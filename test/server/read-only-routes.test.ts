@@ -232,14 +232,14 @@ describe("/pods", () => {
 describe("/healthz", () => {
   test("says what is wrong, all of it or one check of it", async () => {
     const world = aServerWorld(tree);
-    world.view.checks[2] = { name: "syncloop", ok: false, message: "no look at the engine for 3m0s" };
+    world.view.checks[2] = { name: "syncloop", ok: false, message: "no list of the engine for 3m0s" };
     const all = await ask("/healthz", {}, world);
     expect([all.status, all.body]).toEqual([
       500,
-      "[+]ping ok\n[+]log ok\n[-]syncloop failed: no look at the engine for 3m0s\nhealthz check failed\n",
+      "[+]ping ok\n[+]log ok\n[-]syncloop failed: no list of the engine for 3m0s\nhealthz check failed\n",
     ]);
     const one = await ask("/healthz/syncloop", {}, world);
-    expect([one.status, one.body]).toEqual([500, "internal server error: no look at the engine for 3m0s\n"]);
+    expect([one.status, one.body]).toEqual([500, "internal server error: no list of the engine for 3m0s\n"]);
     const without = await ask("/healthz?exclude=syncloop", {}, world);
     expect([without.status, without.body]).toEqual([200, "ok"]);
     expect(routeHealthzPort(aRequest("/healthz"), world.view).status).toBe(500);

@@ -65,7 +65,7 @@ describe("how a command ends", () => {
   test.each([
     ["v4.channel.k8s.io", '"reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}'],
     ["channel.k8s.io", "command terminated with non-zero exit code: exit status 3"],
-  ])("%s tells an exit code of 3", async (protocol, want) => {
+  ])("%s reports an exit code of 3", async (protocol, want) => {
     const containers = new FakeContainers();
     containers.output = [stdout("x")];
     containers.exitCode = 3;

@@ -308,7 +308,7 @@ spec:
     expect(last.state?.objects ?? []).toEqual([]);
   });
 
-  test("is taken over for good by a source that describes a pod of its name", async () => {
+  test("is taken over permanently by a source that describes a pod of its name", async () => {
     const { box, second } = await moved();
     await second.feed.stop();
     const next = join(box.root, "next");

@@ -237,7 +237,7 @@ test("files that editors, package managers and people leave next to manifests ar
   directory.write("kops.manifest", manifest("kops"));
   directory.start();
   await directory.wants("web=busybox:1", "upper=busybox:1", "plain=busybox:1", "kops=busybox:1");
-  // Once, however often the directory is looked at.
+  // Once, however often the directory is read.
   directory.write("third.yaml", manifest("third"));
   await directory.wants("web=busybox:1", "upper=busybox:1", "plain=busybox:1", "kops=busybox:1", "third=busybox:1");
   for (const name of [...leftovers, "README", "sub.yaml", "broken.yaml"]) {

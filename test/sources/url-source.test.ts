@@ -124,7 +124,7 @@ describe("answers", () => {
     { encoding: "deflate", pack: (body: Buffer) => deflateRawSync(body) },
     { encoding: "identity", pack: (body: Buffer) => body },
     { encoding: "br", pack: (body: Buffer) => brotliCompressSync(body) },
-  ])("packed by $encoding", async ({ encoding, pack }) => {
+  ])("encoded by $encoding", async ({ encoding, pack }) => {
     const body = new Uint8Array(pack(Buffer.from(manifest("web"))));
     const watched = new Watched(serve(() => new Response(body, { headers: { "Content-Encoding": encoding } })));
     expect(podsOf(await watched.once())).toEqual(["web=busybox:1"]);
@@ -189,14 +189,14 @@ describe("what is not an answer leaves the pods alone", () => {
       why: "10485760 bytes or more",
     },
     {
-      what: "a body that is not packed as its server says",
+      what: "a body that is not encoded as its server says",
       url: () => serve(() => new Response(manifest("web"), { headers: { "Content-Encoding": "gzip" } })),
-      why: "is not packed by gzip",
+      why: "not encoded by gzip",
     },
     {
       what: "an encoding that was not asked for",
       url: () => serve(() => new Response("web", { headers: { "Content-Encoding": "compress" } })),
-      why: 'is packed by "compress"',
+      why: 'has the Content-Encoding "compress"',
     },
     { what: "an endless body", url: () => serve(() => new Response(endless())), why: "10485760 bytes or more" },
     {
@@ -367,17 +367,17 @@ test("a mistake that comes back after it was mended is reported again", async ()
   const bad = manifest("web").replace("image:", "imag:");
   let body = bad;
   const watched = new Watched(serve(() => new Response(body))).start();
-  const told = () => watched.logger.lines.filter((line) => line.includes("imag")).length;
+  const reports = () => watched.logger.lines.filter((line) => line.includes("imag")).length;
   await watched.polls(1);
-  const once = told();
+  const once = reports();
   expect(once).toBeGreaterThan(0);
   body = manifest("web");
   await watched.wants("web=busybox:1");
-  expect(told()).toBe(once);
+  expect(reports()).toBe(once);
   body = bad;
-  await until("the mistake to be told again", () => told() === 2 * once);
+  await until("the mistake to be reported again", () => reports() === 2 * once);
   await watched.polls(1);
-  expect(told()).toBe(2 * once);
+  expect(reports()).toBe(2 * once);
 });
 
 describe("https", () => {

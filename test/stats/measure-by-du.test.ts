@@ -7,7 +7,7 @@ import { mounting, tempDirs } from "../support/temp-dir.ts";
 
 const makeDirectory = tempDirs();
 
-test("du tells bytes and inodes, and is silent of what is gone", async () => {
+test("du measures bytes and inodes, and omits what is gone", async () => {
   const directory = makeDirectory();
   const [full, odd] = [join(directory, "full"), join(directory, "-s odd name")];
   for (const path of [full, odd]) mkdirSync(path);

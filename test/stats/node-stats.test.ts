@@ -266,7 +266,7 @@ describe("the machine", () => {
     expect(missing(recordedSpec, readMachineInfo(trees["cgroup-v2"].roots))).toEqual([]);
   });
 
-  test("processors, caches, disks, interfaces and what DMI tells of the cloud", () => {
+  test("processors, caches, disks, interfaces and the cloud named by DMI", () => {
     const machine = readMachineInfo(trees["cgroup-v2"].roots);
     expect(machine).toMatchObject({
       num_cores: 4,
@@ -308,7 +308,7 @@ describe("the machine", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test("a machine that tells next to nothing is described nevertheless", () => {
+  test("a machine with next to no information is described nevertheless", () => {
     const directory = makeDirectory();
     const nothing = { proc: `${directory}/proc`, sys: `${directory}/sys`, etc: `${directory}/etc` };
     expect(readMachineInfo(nothing)).toMatchObject({

@@ -135,7 +135,7 @@ describe.each(["cgroup-v1", "cgroup-v2"] as const)("the counters of %s", (name) 
   const directories = reader.ofPath(CONTAINER_PATHS[name]);
   const file = join(directories.memory!.path, name === "cgroup-v1" ? "memory.oom_control" : "memory.events");
 
-  test("tell how many processes of a container were killed", () => {
+  test("count the killed processes of a container", () => {
     writeFileSync(file, readFileSync(file, "utf8").replace(/^oom_kill \d+/m, "oom_kill 3"));
     expect(readOomKills(directories)).toBe(3);
   });

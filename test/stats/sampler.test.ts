@@ -311,7 +311,7 @@ describe("a cgroup that used no CPU and whose memory is what it was", () => {
     },
   );
 
-  test("still tells how it waits", async () => {
+  test("still has the figures of its waiting", async () => {
     const { sampler, clock, cgroup } = setUpOwn("cgroup-v2");
     const stats = () => sampler.sample("all").pods[0]!.containers[0]!.cgroup.stats;
     stats();

@@ -25,7 +25,7 @@ function statusOf(containers: PodSnapshot["containers"], over: { end?: PodEnd; p
   });
 }
 
-test("a pod that has ended still tells of the attempt before the last, whose container is gone", () => {
+test("a pod that has ended still reports the attempt before the last, whose container is gone", () => {
   const end: PodEnd = { phase: "Succeeded" };
   const name = POD.spec.containers[0]!.name;
   const [failed, succeeded] = [anExited(name, 4), anExited(name, 0, { restartCount: 1 })];

@@ -187,7 +187,7 @@ test("an init container that runs is what the pod waits for", () => {
   expect(causes[0]).toMatchObject({ subject: "init container init", problem: expect.stringMatching(/still runs/) });
 });
 
-test("a pod that is ready tells why it was restarted a short time ago", () => {
+test("a ready pod is explained with why it was restarted a short time ago", () => {
   const events = [
     event("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500", "app"),
     event("Killing", "Container app failed liveness probe, will be restarted", "app"),

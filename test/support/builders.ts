@@ -22,7 +22,7 @@ export function aContainer(overrides: Partial<Container> = {}): Container {
   } as Container;
 }
 
-/** A defaulted pod as readManifest hands it out, with one container by default. */
+/** A defaulted pod as readManifest returns it, with one container by default. */
 export function aPod(spec: Partial<Pod["spec"]> = {}, metadata: Partial<Pod["metadata"]> = {}): Pod {
   return {
     apiVersion: "v1",

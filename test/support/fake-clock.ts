@@ -6,7 +6,7 @@ interface Timer {
   callback: () => void;
 }
 
-/** A clock that stands still until told to move. Timers run in the order they are due, promises settle in between. */
+/** A clock that moves only on command. Timers run in the order they are due, promises settle in between. */
 export class FakeClock implements Clock {
   #nowMs = 0;
   #order = 0;

@@ -14,7 +14,7 @@ const refOf = ({ metadata }: Pod): PodRef => ({
 
 /**
  * An engine and everything around it, in memory: keeps containers, emits events, notes every call as a word in `calls`.
- * A container ends only when told to (`exit`) or when it is killed, after `stopTakesMs`.
+ * A container ends only by `exit` or when it is killed, after `stopTakesMs`.
  */
 export class FakeEngine implements ObservedRuntime, PodServices {
   readonly calls: string[] = [];
@@ -78,7 +78,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     this.#emit(id, "die");
   }
 
-  /** The engine tells that there is no memory left; who dies of it is another matter. */
+  /** The engine reports that memory is exhausted; which process is killed is set separately. */
   oom(id: string): void {
     this.#emit(id, "oom");
   }

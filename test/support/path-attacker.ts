@@ -19,7 +19,7 @@ for (let i = 1; ; i++) {
   if (i % 50 === 0) fs.writeFileSync(count, String(i));
 }`;
 
-/** So many exchanges must have happened before a test may believe that it was attacked. */
+/** Number of exchanges after which a test counts as attacked. */
 const ENOUGH = 500;
 
 /**

@@ -71,7 +71,7 @@ export function toComparable<T>(value: T, { node, addresses }: Places): T {
     .replace(/"(podIP|ip)":"[\d.]+"/g, '"$1":"<pod-ip>"')
     .replace(/\((<pod-uid:[^>]*>|[0-9a-f]{32})\)/g, "(<uid>)")
     .replace(/ in [\d.]+m?s"/g, ' in <time>"')
-    // How often it had crashed by then is a matter of when one looks; the delays have a test of their own.
+    // The number of crashes by then depends on the time of the reading; the delays have their own test.
     .replace(/back-off \w+ restarting/g, "back-off <delay> restarting");
   return JSON.parse(text) as T;
 }

@@ -20,7 +20,7 @@ import { toParentPath } from "./cgroup-parent.ts";
 import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
 import { PATIENCE_MS, until } from "./until.ts";
 
-/** Part of every node name of this run, so that what a killed run left behind can be told from another run's. */
+/** Part of every node name of this run, so that what a killed run left behind can be distinguished from another run's. */
 export const RUN_ID = process.env.KUBELET_TS_TEST_RUN ?? Math.random().toString(36).slice(2, 8);
 
 /** More would only make the engine slow for other users. */
@@ -256,7 +256,7 @@ export async function removeContainersOf(docker: DockerClient, nodeName: string)
   for (const cgroup of cgroups) removeCgroup(cgroup);
 }
 
-/** The cgroups of the pods, as the engine was told them. */
+/** The cgroups of the pods, as the engine received them. */
 async function podCgroupsOf(docker: DockerClient, containers: readonly ContainerSummary[]): Promise<string[]> {
   const parents = await Promise.all(
     containers.map(async ({ Id }) => {
@@ -284,7 +284,7 @@ function removeCgroup(parent: string): void {
     try {
       rmdirSync(join(folder, path));
     } catch {
-      // Not in this hierarchy, or not ours alone.
+      // Not in this hierarchy, or not empty.
     }
   }
 }

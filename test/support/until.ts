@@ -7,7 +7,7 @@ export const PATIENCE_MS = 30_000 * SLOWNESS;
 const PAUSE_MS = 25;
 
 /**
- * Looks again and again until there is something to see. No test asserts how long that took.
+ * Checks repeatedly until there is a result. No test asserts how long that took.
  * @param what for the message when the deadline passes, e.g. `three running containers`
  * @param attempt gives the awaited value, or undefined, null or false for "not yet"; what it throws counts as "not yet"
  * @param details more for the message, asked only when it failed
@@ -30,7 +30,7 @@ export async function until<T>(
     }
     if (performance.now() > end) {
       const details = (await options.details?.()) ?? "";
-      throw new Error(`Waited ${limitMs} ms in vain for ${what}.${details === "" ? "" : `\n${details}`}`, {
+      throw new Error(`Waited ${limitMs} ms for ${what}.${details === "" ? "" : `\n${details}`}`, {
         cause: seen,
       });
     }

@@ -137,7 +137,7 @@ test("a volume others write to is refused where nothing can be bound", async () 
 });
 
 describe("a path that leads out", () => {
-  withMounts("is refused without telling where it leads; the log has that", async () => {
+  withMounts("is refused without naming its target; the log has that", async () => {
     const { mountsFor, directory, logger, at } = await aWorld(EMPTY, [{ subPath: "out" }]);
     symlinkSync("/etc", join(directory, "out"));
     const error = await mountsFor().catch((thrown) => thrown);
@@ -178,7 +178,7 @@ withMounts("against a program that exchanges the path all the time, nothing from
   const outside = statSync(join(attacker.outside, "in"));
   try {
     for (let attempt = 0; attempt < 40 || !attacker.hasDoneEnough; attempt++) {
-      // Refused when a link was there, or the entry was gone, at the moment we looked.
+      // Refused when a link was there, or the entry was gone, at the moment of the check.
       const refusal = await bindSubPath(volume, "x/in", target, mounter).catch((error: Error) => error);
       if (!refusal) expect(marksIn(target)).not.toContain("outside");
       expect(statSync(target, { throwIfNoEntry: false })?.ino).not.toBe(outside.ino);

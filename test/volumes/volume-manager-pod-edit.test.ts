@@ -14,10 +14,10 @@ const forRoot = test.if(isRoot);
 const modeOf = (path: string) => (statSync(path).mode & 0o7777).toString(8);
 
 describe("an edit of the pod", () => {
-  const edited = async (before: Pod, after: Pod, look: (manager: VolumeManager, engine: FakeVolumeEngine) => void) => {
+  const edited = async (before: Pod, after: Pod, check: (manager: VolumeManager, engine: FakeVolumeEngine) => void) => {
     const { manager, engine } = aManager(tempDir());
     await manager.setUp(before, { objects: objects("1") }, SIGNAL);
-    look(manager, engine);
+    check(manager, engine);
     await manager.setUp(after, { objects: objects("1") }, SIGNAL);
     return { manager, engine };
   };
@@ -67,7 +67,7 @@ describe("an edit of the pod", () => {
     expect(statSync(join(manager.directories("uid1").volume("configmap", "c"), "k")).gid).toBe(4444);
   });
 
-  test("of an image's reference looks for the other image", async () => {
+  test("of an image's reference uses the other image", async () => {
     const image = (reference: string) => podWith([{ name: "i", image: { reference, pullPolicy: "IfNotPresent" } }]);
     const { manager, engine } = await edited(image("a:1"), image("a:2"), () => {});
     engine.version = "1.48";

@@ -328,7 +328,7 @@ describe("tearDown", () => {
   });
 });
 
-test("usage paths, without a look at the disk: file systems apart from directories", () => {
+test("usage paths, without reading the disk: file systems apart from directories", () => {
   const { manager } = aManager(tempDir());
   const pod = podWith([
     { name: "e", emptyDir: { sizeLimit: "1Gi" } },

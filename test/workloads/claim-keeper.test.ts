@@ -78,7 +78,7 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
     /** `namespace/name` of the claims that the API lists in addition to those of the manifests. */
     claims: () =>
       manager
-        .derivedObjects()
+        .reader.derivedObjects()
         .filter(({ kind }) => kind === "PersistentVolumeClaim")
         .map(({ metadata }) => metadata.name),
     /** Volumes of all pods. */
@@ -90,7 +90,7 @@ describe("claims of a StatefulSet", () => {
   test("are listed, with the labels of its selector and the Docker volume behind them", () => {
     const { set, manager } = aManager();
     set(statefulSet());
-    expect(manager.derivedObjects().find(({ kind }) => kind === "PersistentVolumeClaim")).toMatchObject({
+    expect(manager.reader.derivedObjects().find(({ kind }) => kind === "PersistentVolumeClaim")).toMatchObject({
       apiVersion: "v1",
       metadata: { name: "data-db-0", namespace: "default", labels: { app: "web" } },
       spec: claimSpec,
@@ -183,11 +183,11 @@ describe("a claim that pods use keeps its volume", () => {
 test("a PersistentVolume shows the claim that is bound to it", () => {
   const { set, manager } = aManager();
   set(claim("c"), volume("disk"), volume("other"));
-  const statusOf = (name: string) => manager.statusOf("PersistentVolume", { metadata: { name } });
+  const statusOf = (name: string) => manager.reader.statusOf("PersistentVolume", { metadata: { name } });
   expect([statusOf("disk"), statusOf("other")]).toContainEqual({ phase: "Available" });
   expect([statusOf("disk"), statusOf("other")]).toContainEqual({
     phase: "Bound",
     claim: { namespace: "default", name: "c" },
   });
-  expect(manager.statusOf("PersistentVolumeClaim", { metadata: { name: "unknown" }, spec: claimSpec })).toBeUndefined();
+  expect(manager.reader.statusOf("PersistentVolumeClaim", { metadata: { name: "unknown" }, spec: claimSpec })).toBeUndefined();
 });

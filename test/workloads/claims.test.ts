@@ -36,7 +36,7 @@ describe("a claim is bound", () => {
     expect(bindClaims([wanted], volumes, {})).toEqual({ "default/c": want });
   });
 
-  test("for good: a volume that would fit better comes too late", () => {
+  test("permanent: a volume that would fit better later changes nothing", () => {
     expect(bindClaims([claim("c", "1Gi")], volumes, { "default/c": "" })).toEqual({ "default/c": "" });
   });
 

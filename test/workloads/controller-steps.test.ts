@@ -77,19 +77,19 @@ class Replay extends WorkloadWorld {
     const pod = this.live.find((it) => !this.#ready.has(it.uid) && this.imageOf(it) === image);
     if (!pod) throw new Error(`no pod of ${image} is left to become Ready`);
     this.#ready.add(pod.uid);
-    this.tell(pod, { phase: "Running", isReady: true });
+    this.setFacts(pod, { phase: "Running", isReady: true });
   }
 
   end(phase: PodFacts["phase"], count: number): void {
     const status = { phase, containerStatuses: [{ restartCount: 0 }] } as unknown as NonNullable<PodFacts["status"]>;
-    for (const pod of this.live.filter(({ ended }) => !ended).slice(0, count)) this.tell(pod, { phase, status });
+    for (const pod of this.live.filter(({ ended }) => !ended).slice(0, count)) this.setFacts(pod, { phase, status });
     this.reconcile();
   }
 
   removeDeleted(): void {
     for (;;) {
       const before = JSON.stringify(this.record!.pods);
-      for (const pod of this.leaving) this.tell(pod, { isGone: true, isReady: false });
+      for (const pod of this.leaving) this.setFacts(pod, { isGone: true, isReady: false });
       this.reconcile();
       if (JSON.stringify(this.record!.pods) === before) return;
     }
@@ -153,7 +153,7 @@ class Replay extends WorkloadWorld {
   }
 }
 
-describe("a workload taken through the steps of a real controller manager is in the same states", () => {
+describe("a workload goes through the states recorded of a controller manager", () => {
   test.each(scenarios.map((scenario) => [`${scenario.kind} ${scenario.name}`, scenario] as const))(
     "%s",
     async (_, { name, kind, spec, steps, states }) => {
@@ -170,13 +170,13 @@ describe("a workload taken through the steps of a real controller manager is in 
         expect({ did, ...found }).toEqual({ did, ...wanted, ...(isBetween && { conditions: found.conditions }) });
       }
       if (kind === "DaemonSet") {
-        const told = replay.events.map((event) => `${event.reason}: ${event.message.replace(/web-\w+$/, "pod")}`);
+        const events = replay.events.map((event) => `${event.reason}: ${event.message.replace(/web-\w+$/, "pod")}`);
         const recorded = states.flatMap(({ events }) => events);
-        expect([...new Set(told)].sort()).toEqual([...new Set(recorded)].sort());
+        expect([...new Set(events)].sort()).toEqual([...new Set(recorded)].sort());
       }
       if (kind !== "Deployment") return;
-      const told = replay.events.filter(({ reason }) => reason === "ScalingReplicaSet").map(({ message }) => message);
-      const scaled = new Set(told.map((message) => message.replace(/web-[0-9a-z]+/, "rs")));
+      const events = replay.events.filter(({ reason }) => reason === "ScalingReplicaSet").map(({ message }) => message);
+      const scaled = new Set(events.map((message) => message.replace(/web-[0-9a-z]+/, "rs")));
       const recorded = states.flatMap(({ events }) => events);
       // Pods became Ready one after the other, so that some scalings of the recording have one more step.
       const others = recorded

@@ -42,7 +42,7 @@ const minuteOf = (time: string) => (Date.parse(time) - START) / MINUTE_MS;
 /** A CronJob that was created 20 seconds after a full minute. */
 class Replay extends WorkloadWorld {
   readonly #spec: Record<string, unknown>;
-  #told = 0;
+  #shownEvents = 0;
 
   constructor(spec: Record<string, unknown>) {
     super(Replay.manifest(spec));
@@ -73,7 +73,7 @@ class Replay extends WorkloadWorld {
       return this.apply(Replay.manifest(this.#spec));
     }
     this.reconcile();
-    // The first look may let a second one do more.
+    // The first pass may enable a second one.
     this.reconcile();
   }
 
@@ -82,8 +82,8 @@ class Replay extends WorkloadWorld {
     const { jobs, lastScheduleTime } = this.record!.cron!;
     const shown = jobs.map((job) => ({ ...job, minute: minuteOf(job.scheduledAt) }));
     const typeOf = (name: string) => this.jobs.get(name)?.finished?.type ?? "active";
-    const events = this.events.slice(this.#told).map((event) => this.#show(event));
-    this.#told = this.events.length;
+    const events = this.events.slice(this.#shownEvents).map((event) => this.#show(event));
+    this.#shownEvents = this.events.length;
     return {
       jobs: shown.map(({ name, minute }) => `${minute} ${typeOf(name)}`).sort(),
       active: shown.filter(({ isSeen }) => !isSeen).map(({ minute }) => minute),

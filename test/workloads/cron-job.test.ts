@@ -20,7 +20,7 @@ const cronJob = (spec: object = {}) => ({
 
 const finished = (type: "Complete" | "Failed"): JobRecord => ({ shape: "", finished: { type, at: "" } });
 
-/** Looks whenever the controller asks to, and ends each Job at once. */
+/** Runs a pass whenever the controller asks for one, and ends each Job at once. */
 class CronWorld extends WorkloadWorld {
   /** Scheduled time of each Job, in the order they were created. */
   readonly runs: string[] = [];
@@ -95,7 +95,7 @@ describe("ten years", () => {
         const isLeap = (2026 + year) % 4 === 0;
         await world.runSparsely((isLeap ? 366 : 365) * DAY_MS, parsed);
         // Our own restart in between.
-        world.memory = undefined;
+        world.controllerState = undefined;
         world.record = JSON.parse(JSON.stringify(world.record));
       }
       expect(world.runs).toHaveLength(count - 1);
@@ -150,7 +150,7 @@ describe("a clock that jumps", () => {
     const world = started();
     await world.run(HOUR_MS);
     world.clock.jump("1970-01-01T00:00:10Z");
-    world.memory = undefined;
+    world.controllerState = undefined;
     world.reconcile();
     await world.run(2 * HOUR_MS);
     expect(world.runs).toHaveLength(1);

@@ -139,7 +139,7 @@ describe("a rolling update", () => {
     expect(world.wakeInMs).toBe(60_000);
     await world.clock.advance(60_000);
     world.reconcile();
-    world.memory = undefined;
+    world.controllerState = undefined;
     world.reconcile();
     expect(world.events.filter(({ reason }) => reason === "ProgressDeadlineExceeded")).toHaveLength(1);
     expect(world.record!.progressDeadlineExceeded).toBe(true);

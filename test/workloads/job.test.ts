@@ -31,7 +31,7 @@ test("one success completes it, and it never runs again", async () => {
   const world = begun();
   end(world, active(world)[0]!, 0);
   expect(outcome(world)).toMatchObject({ type: "Complete" });
-  world.memory = undefined;
+  world.controllerState = undefined;
   await world.clock.advance(86_400_000);
   world.reconcile();
   expect(world.live).toHaveLength(1);
@@ -107,7 +107,7 @@ test("a deadline counts from our start when the clock was set since the Job bega
   world.clock.jump("1970-01-01T00:01:00Z");
   world.reconcile();
   world.clock.jump("2026-01-01T00:00:00Z");
-  world.memory = undefined;
+  world.controllerState = undefined;
   world.reconcile();
   expect(outcome(world)).toBeUndefined();
   await world.clock.advance(60_000);

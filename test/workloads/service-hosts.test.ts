@@ -96,13 +96,13 @@ describe("of type ExternalName", () => {
 
   test("has the addresses of its name, looked up again every minute", async () => {
     const { hosts, clock, addresses, asked } = nameServer({ "db.example.com": ["192.0.2.2", "192.0.2.1"] });
-    const look = () => hosts.update([external("db.example.com.")], [client], () => {});
+    const update = () => hosts.update([external("db.example.com.")], [client], () => {});
     let changes = 0;
     hosts.onChange(() => {
       changes++;
-      look();
+      update();
     });
-    look();
+    update();
     expect(lines(hosts)).toEqual([]);
     await clock.advance(0);
     expect(lines(hosts)).toEqual([`192.0.2.1 ${NAMES}`, `192.0.2.2 ${NAMES}`]);
@@ -119,9 +119,9 @@ describe("of type ExternalName", () => {
 
   test("keeps its last addresses while no name server answers, and is asked for sooner", async () => {
     const { hosts, clock, addresses, asked, logger } = nameServer({ "db.example.com": ["192.0.2.1"] });
-    const look = () => hosts.update([external("db.example.com")], [client], () => {});
-    hosts.onChange(look);
-    look();
+    const update = () => hosts.update([external("db.example.com")], [client], () => {});
+    hosts.onChange(update);
+    update();
     await clock.advance(0);
     delete addresses["db.example.com"];
     await clock.advance(60_000);
@@ -141,10 +141,10 @@ describe("of type ExternalName", () => {
       return new Promise<string[]>(() => {});
     };
     const hosts = new ServiceHosts("", new ExternalNames({ clock, logger: new RecordingLogger(), lookUp }));
-    const look = () =>
+    const update = () =>
       hosts.update([service(), external("slow.example.com", "slow")], [pod("a", "10.0.0.1"), client], () => {});
-    hosts.onChange(look);
-    look();
+    hosts.onChange(update);
+    update();
     await clock.advance(4000);
     expect(lines(hosts)).toEqual([]);
     await clock.advance(1000);

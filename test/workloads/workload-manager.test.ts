@@ -172,7 +172,7 @@ test("the API sees the ReplicaSet of a Deployment", async () => {
   world.manager.setDesired(state(deployment("web")), true);
   for (const listener of world.listeners) listener();
   await world.clock.advance(1000);
-  expect(world.manager.derivedObjects()).toMatchObject([
+  expect(world.manager.reader.derivedObjects()).toMatchObject([
     {
       kind: "ReplicaSet",
       metadata: {
@@ -198,12 +198,12 @@ test("a Deployment and its ReplicaSets have the annotations of upstream's contro
     "kubernetes.io/change-cause": "first",
     "kubectl.kubernetes.io/last-applied-configuration": "x",
   });
-  expect(manager.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "1" });
+  expect(manager.reader.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "1" });
   apply("busybox:2", { "kubernetes.io/change-cause": "second" });
-  expect(manager.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "2" });
+  expect(manager.reader.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "2" });
   // An undo, as kubectl does it: with the annotations of the ReplicaSet.
   apply("busybox:1", { "kubernetes.io/change-cause": "first" });
-  expect(manager.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "3" });
+  expect(manager.reader.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "3" });
   const annotations = manager.derivedObjects().map((it) => it.metadata.annotations);
   expect(annotations).toEqual([
     {
@@ -220,12 +220,12 @@ test("a Deployment and its ReplicaSets have the annotations of upstream's contro
       "deployment.kubernetes.io/revision": "2",
     },
   ]);
-  expect(manager.annotationsOf("ReplicaSet", web)).toBeUndefined();
+  expect(manager.reader.annotationsOf("ReplicaSet", web)).toBeUndefined();
 });
 
 describe("a Deployment deleted with --cascade=orphan", () => {
   const replicaSetOf = ({ manager }: ReturnType<typeof aManager>) => {
-    const [derived] = manager.derivedObjects();
+    const [derived] = manager.reader.derivedObjects();
     const { ownerReferences: _owners, ...metadata } = derived!.metadata;
     return { apiVersion: "apps/v1", kind: "ReplicaSet", metadata, spec: derived!.spec } as {
       metadata: { uid: string };
@@ -328,7 +328,7 @@ describe("a text that was never right is unknown", () => {
   });
 });
 
-test("the end of a Job's pod lets the node look again at the pods it refused", async () => {
+test("the end of a Job's pod makes the node check again the pods it refused", async () => {
   const world = aManager();
   const template = podTemplate("busybox:1", { restartPolicy: "Never" });
   const job = { apiVersion: "batch/v1", kind: "Job", metadata: { name: "once" }, spec: { template } };

@@ -74,7 +74,7 @@ describe("the status of a workload", () => {
     });
   });
 
-  test("a record that follows an older object tells of no generation", () => {
+  test("a record that follows an older object reports no generation", () => {
     expect(status({ kind: "Deployment", record: record([]), generation: undefined })).not.toHaveProperty(
       "observedGeneration",
     );

@@ -2,7 +2,7 @@ import type { Pod } from "../../src/api/pod.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/model/desired-object.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/workloads/controller.ts";
-import { type Memory, reconcileWorkload } from "../../src/workloads/reconcile-workload.ts";
+import { type ControllerState, reconcileWorkload } from "../../src/workloads/reconcile-workload.ts";
 import type { JobRecord, PodRecord, WorkloadRecord } from "../../src/workloads/workload-record.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
@@ -29,7 +29,7 @@ export class WorkloadWorld {
   readonly #facts = new Map<string, { facts: PodFacts; readySinceMs: number }>();
   #object: DesiredWorkload;
   record: WorkloadRecord | undefined;
-  memory: Memory | undefined;
+  controllerState: ControllerState | undefined;
   /** States of the Jobs of a CronJob, by name. */
   readonly jobs = new Map<string, JobRecord>();
   events: WorkloadEvent[] = [];
@@ -58,20 +58,22 @@ export class WorkloadWorld {
         return { ...known.facts, readyForMs };
       },
     };
-    const outcome = reconcileWorkload(this.#object, this.record, world, this.memory, (name) => this.jobs.get(name));
+    const outcome = reconcileWorkload(this.#object, this.record, world, this.controllerState, (name) =>
+      this.jobs.get(name),
+    );
     this.record = outcome.record;
-    this.memory = outcome.memory;
+    this.controllerState = outcome.state;
     this.wakeInMs = outcome.wakeInMs;
     this.events.push(...outcome.events);
   }
 
-  /** Says what became of a pod, and reconciles. */
+  /** Sets the state of a pod, and reconciles. */
   set(pod: PodRecord, facts: Partial<PodFacts>): void {
-    this.tell(pod, facts);
+    this.setFacts(pod, facts);
     this.reconcile();
   }
 
-  tell(pod: PodRecord, facts: Partial<PodFacts>): void {
+  setFacts(pod: PodRecord, facts: Partial<PodFacts>): void {
     const before = this.#facts.get(pod.uid)?.facts ?? {
       phase: "Pending",
       isReady: false,
@@ -89,8 +91,8 @@ export class WorkloadWorld {
     for (let pass = 0; pass < 50; pass++) {
       const before = JSON.stringify(this.record);
       for (const pod of this.record?.pods ?? []) {
-        if (pod.leaving) this.tell(pod, { isGone: true, isReady: false });
-        else this.tell(pod, { phase: "Running", isReady: true });
+        if (pod.leaving) this.setFacts(pod, { isGone: true, isReady: false });
+        else this.setFacts(pod, { phase: "Running", isReady: true });
       }
       this.reconcile();
       if (JSON.stringify(this.record) === before) return;

@@ -10,7 +10,7 @@ const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
  * Which objects ask for the DNS of a cluster: their author wrote `dnsPolicy: ClusterFirst`, which is also the default, so the
  * kept object does not show it. What `kubectl create` sent is kept in the state file of the object.
  */
-export class ClusterDnsWishes {
+export class ExplicitClusterDns {
   readonly #uids = new Set<string>();
 
   /** @param sent as the client sent it */

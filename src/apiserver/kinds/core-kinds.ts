@@ -9,6 +9,7 @@ import type { ApiObject } from "../api-object.ts";
 import { ALL_VERBS, type Column, type Decoded, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
 import { decodeByManifest, type ReadSubmitted, refuseImmutable } from "./decode-manifest.ts";
 import { decodeAround, keepEphemeralContainers, refuseEphemeralContainers } from "./ephemeral-containers.ts";
+import { text } from "./kind-row.ts";
 
 const core = { group: "", version: "v1" } as const;
 
@@ -25,13 +26,6 @@ function summaryOf(object: ApiObject) {
   }
   return summary;
 }
-
-const text = (name: string, value: Column["value"], priority = 0): Column => ({
-  name,
-  type: "string",
-  value,
-  priority,
-});
 
 const podStatus = (object: ApiObject) => asPod(object).status;
 

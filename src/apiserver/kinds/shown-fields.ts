@@ -1,9 +1,5 @@
 import type { ApiObject } from "../api-object.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
-
-const specOf = (object: ApiObject) => (object.spec ?? {}) as Fields;
-const statusOf = (object: ApiObject) => (object.status ?? {}) as Fields;
+import { type Fields, specOf, statusOf } from "./kind-row.ts";
 
 /** Calls `complete` once for each object. */
 function memoized(complete: (object: ApiObject) => ApiObject): (object: ApiObject) => ApiObject {

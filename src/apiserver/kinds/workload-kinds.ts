@@ -1,37 +1,12 @@
-import type { Service } from "../../api/service.ts";
-import { nodePortOf } from "../../plan/node-port.ts";
 import { formatSince } from "../../printers/age.ts";
 import type { ApiObject } from "../api-object.ts";
-import {
-  ALL_VERBS,
-  type Column,
-  type Decoded,
-  type PlainSubresource,
-  READ_VERBS,
-  type ResourceDefinition,
-} from "../resource-definition.ts";
-import { formatAccessModes, formatLabelSelector, formatLabels } from "./cells.ts";
-import { decodeByManifest, type ReadSubmitted } from "./decode-manifest.ts";
+import type { PlainSubresource, ResourceDefinition } from "../resource-definition.ts";
+import { formatLabelSelector, formatLabels } from "./cells.ts";
+import type { ReadSubmitted } from "./decode-manifest.ts";
 import { showJobSelector, withoutJobSelector } from "./job-selector.ts";
-import { showClaimOfVolume, showServiceDefaults, showVolumeOfClaim, warnOfKeptData } from "./shown-fields.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
-
-const specOf = (object: ApiObject) => (object.spec ?? {}) as Fields;
-const statusOf = (object: ApiObject) => (object.status ?? {}) as Fields;
-const numberOf = (value: unknown) => (typeof value === "number" ? value : 0);
-
-const count = (name: string, read: (object: ApiObject) => unknown): Column => ({
-  name,
-  type: "integer",
-  value: (object) => numberOf(read(object)),
-});
-const text = (name: string, read: (object: ApiObject, now: Date) => unknown, priority = 0): Column => ({
-  name,
-  type: "string",
-  priority,
-  value: (object, now) => String(read(object, now) ?? ""),
-});
+import { count, type Fields, type KindRow, numberOf, specOf, statusOf, text, toDefinition } from "./kind-row.ts";
+import { SERVICE } from "./service-kind.ts";
+import { VOLUME_ROWS } from "./volume-kinds.ts";
 
 const readyOf = (key: string) => (object: ApiObject) =>
   `${numberOf(statusOf(object)[key])}/${numberOf(specOf(object).replicas ?? 1)}`;
@@ -63,22 +38,6 @@ const CONTAINERS = [
 
 const WIDE = [...CONTAINERS, SELECTOR];
 
-interface Row {
-  group: string;
-  otherVersions?: readonly string[];
-  kind: string;
-  plural: string;
-  shortNames?: readonly string[];
-  categories?: readonly string[];
-  columns: readonly Column[];
-  fields?: Readonly<Record<string, (object: ApiObject) => string>>;
-  subresources?: readonly PlainSubresource[];
-  namespaced?: false;
-  /** Made by controllers only. */
-  isReadOnly?: true;
-  description: string;
-}
-
 /** How long a Job has run, or ran. */
 function durationOf(object: ApiObject, now: Date): string {
   const { startTime, completionTime } = statusOf(object) as { startTime?: string; completionTime?: string };
@@ -96,32 +55,12 @@ const lastSchedule = (object: ApiObject, now: Date) => {
   return lastScheduleTime ? formatSince(lastScheduleTime, now) : "<none>";
 };
 
-/** `<port>:<port of the node>/<protocol>` */
-function ports(object: ApiObject): string {
-  const service = object as unknown as Service;
-  const shown = (service.spec.ports ?? []).map((each) => {
-    const nodePort = nodePortOf(service, each);
-    return `${each.port}${nodePort === undefined ? "" : `:${nodePort}`}/${each.protocol ?? "TCP"}`;
-  });
-  return shown.join(",") || "<none>";
-}
-
-const externalIp = (object: ApiObject) =>
-  (specOf(object).type === "ExternalName" && specOf(object).externalName) || "<none>";
-
 /** Those of the pods of its Jobs. */
 const CRON_JOB_WIDE = [...CONTAINERS, SELECTOR].map((column) => ({
   ...column,
   value: (object: ApiObject, now: Date) => column.value({ ...object, spec: specOf(jobTemplateOf(object)) }, now),
 }));
 const jobTemplateOf = (object: ApiObject) => (specOf(object).jobTemplate ?? {}) as ApiObject;
-
-const storageOf = (capacity: unknown) => (capacity as { storage?: string } | undefined)?.storage;
-
-function claimOf(object: ApiObject): string {
-  const { namespace, name } = (specOf(object).claimRef ?? {}) as { namespace?: string; name?: string };
-  return name === undefined ? "" : `${namespace ?? "default"}/${name}`;
-}
 
 const scalable: readonly PlainSubresource[] = ["status", "scale"];
 const REPLICAS = [
@@ -137,7 +76,7 @@ function controllerOf({ metadata }: ApiObject): string {
 }
 
 /** Source: kubectl's printers, and the selectable fields of batch/v1 and core/v1. */
-const ROWS: readonly Row[] = [
+const ROWS: readonly KindRow[] = [
   {
     group: "apps",
     kind: "Deployment",
@@ -214,6 +153,8 @@ const ROWS: readonly Row[] = [
       text("Duration", durationOf),
       ...WIDE,
     ],
+    beforeDecode: withoutJobSelector,
+    complete: showJobSelector,
     fields: { "status.successful": (it) => String(numberOf(statusOf(it).succeeded)) },
     description: "Job represents the configuration of a single job.",
   },
@@ -247,84 +188,9 @@ const ROWS: readonly Row[] = [
     fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },
     description: "ReplicationController represents the configuration of a replication controller.",
   },
-  {
-    group: "",
-    kind: "Service",
-    plural: "services",
-    shortNames: ["svc"],
-    categories: ["all"],
-    subresources: ["status"],
-    columns: [
-      text("Type", (it) => specOf(it).type ?? "ClusterIP"),
-      text("Cluster-IP", (it) => specOf(it).clusterIP || "<none>"),
-      text("External-IP", externalIp),
-      text("Port(s)", ports),
-      text("Selector", (it) => formatLabels(specOf(it).selector), 1),
-    ],
-    fields: {
-      "spec.clusterIP": (it) => String(specOf(it).clusterIP ?? ""),
-      "spec.type": (it) => String(specOf(it).type ?? "ClusterIP"),
-    },
-    description: "Service is a named abstraction of a set of pods.",
-  },
-  {
-    group: "",
-    kind: "PersistentVolumeClaim",
-    plural: "persistentvolumeclaims",
-    shortNames: ["pvc"],
-    subresources: ["status"],
-    columns: [
-      text("Status", (it) => statusOf(it).phase ?? "Bound"),
-      text("Volume", (it) => specOf(it).volumeName),
-      text("Capacity", (it) => storageOf(statusOf(it).capacity)),
-      text("Access Modes", (it) => formatAccessModes(statusOf(it).accessModes ?? specOf(it).accessModes)),
-      text("StorageClass", (it) => specOf(it).storageClassName),
-      text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
-      text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
-    ],
-    description: "PersistentVolumeClaim is a user's request for and claim to a persistent volume.",
-  },
-  {
-    group: "",
-    kind: "PersistentVolume",
-    plural: "persistentvolumes",
-    shortNames: ["pv"],
-    namespaced: false,
-    subresources: ["status"],
-    columns: [
-      text("Capacity", (it) => storageOf(specOf(it).capacity)),
-      text("Access Modes", (it) => formatAccessModes(specOf(it).accessModes)),
-      text("Reclaim Policy", (it) => specOf(it).persistentVolumeReclaimPolicy),
-      text("Status", (it) => statusOf(it).phase),
-      text("Claim", claimOf),
-      text("StorageClass", (it) => specOf(it).storageClassName),
-      text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
-      text("Reason", (it) => statusOf(it).reason),
-      text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
-    ],
-    description: "PersistentVolume is a storage resource of the node.",
-  },
+  SERVICE,
+  ...VOLUME_ROWS,
 ];
 
 /** Kinds that controllers turn into pods, and what belongs to them. */
-export const workloadKinds = (read: ReadSubmitted): ResourceDefinition[] =>
-  ROWS.map(({ namespaced = true, isReadOnly, ...row }) => ({
-    ...row,
-    version: "v1",
-    singular: row.kind.toLowerCase(),
-    namespaced,
-    verbs: isReadOnly ? READ_VERBS : ALL_VERBS,
-    storage: "file",
-    ...(row.kind === "Job" && { complete: showJobSelector }),
-    ...(row.kind === "Service" && { complete: showServiceDefaults }),
-    ...(row.kind === "PersistentVolumeClaim" && { complete: showVolumeOfClaim, deletionWarning: warnOfKeptData }),
-    ...(row.kind === "PersistentVolume" && { complete: showClaimOfVolume }),
-    ...(!isReadOnly && { decode: (object: ApiObject) => decodeWorkload(read, object, namespaced) }),
-  }));
-
-function decodeWorkload(read: ReadSubmitted, object: ApiObject, namespaced: boolean): Decoded {
-  const decoded = decodeByManifest(read, object.kind === "Job" ? withoutJobSelector(object) : object);
-  if (namespaced) return decoded;
-  const { namespace: _namespace, ...metadata } = decoded.object.metadata;
-  return { ...decoded, object: { ...decoded.object, metadata } };
-}
+export const workloadKinds = (read: ReadSubmitted): ResourceDefinition[] => ROWS.map((row) => toDefinition(read, row));

@@ -2,19 +2,19 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { TextFiles } from "../../files/text-files.ts";
 import type { Clock } from "../../model/clock.ts";
+import type { HealthCheck } from "../../model/health-check.ts";
 import type { Logger } from "../../model/logger.ts";
 import { Listener, type ListenerPlace, type ListenerTls } from "../../server/listener.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
-import { internalError } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
 import { type ApiRouteDeps, toApiRoute } from "../api-route.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { authenticate, SOCKET_USER } from "../authentication.ts";
-import { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
+import { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import { isUnschedulable } from "../kinds/core-kinds.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
-import { answerNonResource, type HealthCheck, type VersionInfo } from "../non-resource-paths.ts";
+import { answerNonResource, type VersionInfo } from "../non-resource-paths.ts";
 import { ObjectDeleter } from "../object-deleter.ts";
 import { ObjectStore } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
@@ -24,6 +24,7 @@ import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-r
 import type { LocalCertificates } from "../pki/local-authority.ts";
 import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
 import { RevisionClock, type RevisionMark } from "../revision-clock.ts";
+import { DiskCheck } from "../storage/disk-check.ts";
 import { ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
 import { TokenFile } from "../token-file.ts";
@@ -69,8 +70,6 @@ export interface LocalApiNode {
 const CLAIMS = "persistentvolumeclaims";
 /** Longest path of a Unix socket, in bytes. Source: unix(7). */
 const MAX_SOCKET_PATH_BYTES = 107;
-/** The disk answered so recently that it is not asked again. */
-const DISK_FRESH_MS = 50;
 const DISK_RETRY_MS = 10_000;
 /** Most clients are of this machine, so all may have one address. Watches and sessions keep their connections. */
 const LIMITS = { connections: 1_000, perAddress: 1_000 };
@@ -92,7 +91,7 @@ export class LocalApi {
   #socket: Listener | undefined;
   readonly #certificates: CertificateKeeper;
   readonly #finishing = new Set<string>();
-  #diskAnsweredMs = Number.NEGATIVE_INFINITY;
+  readonly #disk: DiskCheck;
   readonly #tokens: TokenFile;
   #isStopped = false;
 
@@ -100,10 +99,11 @@ export class LocalApi {
     this.#deps = deps;
     const { clock, logger, read, rootDir } = deps;
     this.#certificates = new CertificateKeeper({ prepare: () => prepareAdminConfig(deps), clock, logger });
+    this.#disk = new DiskCheck({ directory: join(rootDir, "state"), probe: deps.probeDirectory, clock });
     this.#tokens = new TokenFile({ path: deps.tokenAuthFile, files: deps.files, clock, logger });
     this.registry = buildRegistry(read);
     this.store = new ObjectStore(new RevisionClock(deps.mark));
-    const clusterDns = new ClusterDnsWishes();
+    const clusterDns = new ExplicitClusterDns();
     this.#directory = new ManifestDirectory({
       rootDir,
       registry: this.registry,
@@ -253,7 +253,7 @@ export class LocalApi {
         }),
       refresh: (definition) => mirror.refresh(definition),
       beforeWrite: async () => {
-        await Promise.all([this.#loadYaml(), this.#waitForDisk()]);
+        await Promise.all([this.#loadYaml(), this.#disk.wait()]);
       },
       onError: (error, path) => logger.error("A request of the local API failed", { path, error }),
     });
@@ -314,32 +314,12 @@ export class LocalApi {
     if (this.#finishing.has(uid)) return;
     this.#finishing.add(uid);
     try {
-      await this.#waitForDisk();
+      await this.#disk.wait();
       this.deleter.finish(definition, object);
     } catch {
       if (!this.#isStopped) this.#deps.clock.schedule(DISK_RETRY_MS, () => this.#mirror?.podsChanged());
     } finally {
       this.#finishing.delete(uid);
-    }
-  }
-
-  /**
-   * Objects are written in the thread that supervises pods, so that a request runs to its end undisturbed; this shows before
-   * that the disk answers.
-   * @throws ApiError 500 when it does not
-   */
-  async #waitForDisk(): Promise<void> {
-    const { clock, rootDir, probeDirectory } = this.#deps;
-    if (clock.monotonicMs() - this.#diskAnsweredMs < DISK_FRESH_MS) return;
-    try {
-      await probeDirectory(join(rootDir, "state"));
-      this.#diskAnsweredMs = clock.monotonicMs();
-    } catch (error) {
-      // Other failures are reported by the write itself.
-      if ((error as Error).name !== "TaskTimeoutError") return;
-      throw internalError(
-        "the disk of the root directory does not answer: nothing was changed, and pods go on running",
-      );
     }
   }
 

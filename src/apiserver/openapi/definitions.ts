@@ -41,13 +41,13 @@ const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<stri
   ["io.k8s.api.core.v1", volume],
 ];
 
-/** Schemas that upstream keeps elsewhere than the module that has them here. */
+/** Schemas whose upstream package is not that of their module here. */
 const CORE_IN_OTHERS =
   /^(LocalObjectReference|Typed.*Reference|PodTemplateSpec|ReplicationController|PersistentVolumeClaim)/;
 
 type AnySchema = v.GenericSchema<unknown, unknown>;
 
-/** Schemas of the manifests by the name upstream gives them. */
+/** Schemas of the manifests by their upstream names. */
 function namedSchemas(): Map<string, AnySchema> {
   const named = new Map<string, AnySchema>();
   for (const [prefix, module] of PACKAGES) {
@@ -61,7 +61,7 @@ function namedSchemas(): Map<string, AnySchema> {
   return named;
 }
 
-/** Where a kind's definition is: `io.k8s.api.core.v1.Pod`. */
+/** Name of a kind's definition: `io.k8s.api.core.v1.Pod`. */
 export const definitionName = ({
   group,
   version,
@@ -116,7 +116,7 @@ function describe(schema: Schema | undefined, texts: Readonly<Record<string, str
   }
 }
 
-/** Kinds without a schema here: what is inside is any object. */
+/** Kinds without a schema here: any object. */
 const bareKind = ({ description = "" }: ResourceDefinition): Schema => ({
   type: "object",
   description,
@@ -159,7 +159,7 @@ const listOf = (name: string, { group, kind, version }: ResourceDefinition): Sch
   "x-kubernetes-group-version-kind": [{ group, kind: `${kind}List`, version }],
 });
 
-/** Structs that Go fills in: required by the schemas here, and not by upstream. */
+/** Structs with a zero value in Go: required by the schemas here, optional upstream. */
 const DEFAULTED = new Set(["resources", "metadata", "spec", "state", "strategy"]);
 
 const KEPT_KEYWORDS = ["description", "enum", "required"];

@@ -33,7 +33,7 @@ export interface KeyPair {
 /** Standard output of that process, as JSON. */
 export interface CertificateDelivery {
   authority: KeyPair;
-  /** PEM of a certificate for the key of `authority`, signed by the former authority. Source: RFC 4210, 4.4 (NewWithOld). */
+  /** PEM of a certificate for the key of `authority`, signed by the previous authority. Source: RFC 4210, 4.4 (NewWithOld). */
   link?: string;
   /** In the order of the order. */
   leaves: KeyPair[];

@@ -98,7 +98,7 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
   if (!kept) await writePair(files, directory, "ca", delivery.authority);
   const made = new Map(wanted.map(({ file }, index) => [file, delivery.leaves[index]!]));
   const madeServer = made.get("server");
-  // Clients that only know the former authority follow the link to it.
+  // Clients that only know the previous authority follow the link to it.
   if (madeServer && delivery.link !== undefined) madeServer.cert += delivery.link;
   for (const [file, pair] of made) await writePair(files, directory, file, pair);
   return toCertificates(delivery.authority, previous, server ?? madeServer!, admin ?? made.get("admin")!, now);

@@ -53,7 +53,7 @@ const authorityExtensions = async (publicKey: CryptoKey | x509.PublicKey): Promi
   await x509.SubjectKeyIdentifierExtension.create(publicKey),
 ];
 
-/** Valid until the former authority expires. */
+/** Valid until the previous authority expires. */
 async function makeLink(authority: x509.X509Certificate, notBefore: number, former: Issuer): Promise<string> {
   const { certificate, signingKey } = former;
   const link = await x509.X509CertificateGenerator.create({

@@ -8,7 +8,7 @@ import { parseStream } from "../../yaml/parse-stream.ts";
 import { toPlainValue } from "../../yaml/source-node.ts";
 import { type ApiMetadata, type ApiObject, toApiTime } from "../api-object.ts";
 import { MAX_BODY_BYTES } from "../body.ts";
-import type { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
+import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import type { ObjectStorage } from "../write-request.ts";
@@ -36,7 +36,7 @@ export interface ManifestDirectoryDeps {
   logger: Logger;
   /** Writes a value as YAML; undefined until it is loaded: JSON is written, which is YAML too. */
   toYaml: () => ((value: unknown) => string) | undefined;
-  clusterDns: ClusterDnsWishes;
+  clusterDns: ExplicitClusterDns;
 }
 
 /** The part of an object that is kept in a file of its own, not in the readable manifest. */

@@ -7,7 +7,7 @@ import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { canonicalJson } from "../../text/canonical-json.ts";
 import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";
-import type { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
+import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
@@ -18,7 +18,7 @@ export interface SubmittedObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   directory: ManifestDirectory;
-  clusterDns: ClusterDnsWishes;
+  clusterDns: ExplicitClusterDns;
   read: ReadSubmitted;
   clock: Clock;
   logger: Logger;
@@ -45,7 +45,7 @@ export class SubmittedObjects implements FeedSource {
   readonly name: string;
   readonly id = SOURCE_ID;
   /** Must receive a new object before it is put into the store. */
-  readonly clusterDns: ClusterDnsWishes;
+  readonly clusterDns: ExplicitClusterDns;
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
@@ -82,7 +82,7 @@ export class SubmittedObjects implements FeedSource {
     return this.#own.has(ownKey(definition, object));
   }
 
-  /** Gives up an object that a controller has taken over: it stays in the store, without a file. */
+  /** Releases an object that a controller has adopted: it stays in the store, without a file. */
   release(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.remove(definition, object);
     this.#own.delete(ownKey(definition, object));

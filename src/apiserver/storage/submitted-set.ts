@@ -5,7 +5,7 @@ import type { DesiredObject } from "../../model/desired-object.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { SourceSet } from "../../sources/source-set.ts";
 import { type ApiObject, keyOf } from "../api-object.ts";
-import type { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
+import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
 import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import type { ObjectStore } from "../object-store.ts";
@@ -20,7 +20,7 @@ export interface SubmittedSetDeps {
   registry: ResourceRegistry;
   directory: ManifestDirectory;
   read: ReadSubmitted;
-  clusterDns: ClusterDnsWishes;
+  clusterDns: ExplicitClusterDns;
   /** Whether an object was submitted, rather than found in a manifest of another source. */
   isOwn: (definition: ResourceDefinition, object: ApiObject) => boolean;
   /** A pod of the store that cannot be used here. @param key `namespace/name` */

@@ -18,7 +18,7 @@ import { buildImageCredentials, buildImageGc, buildImageManager, preloadImageArc
 import { buildKubelet } from "./build-kubelet.ts";
 import { buildCordon, buildLocalApi } from "./build-local-api.ts";
 import { buildManifestFeed } from "./build-manifest-feed.ts";
-import { buildNetworks, takeUpNetworks } from "./build-networks.ts";
+import { adoptNetworks, buildNetworks } from "./build-networks.ts";
 import { buildProbes } from "./build-probes.ts";
 import { buildLogLinks, buildRuntimeManager } from "./build-runtime-manager.ts";
 import { buildVolumeEngine, buildVolumes } from "./build-volumes.ts";
@@ -122,7 +122,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       await engine.connect(signal);
       await volumeEngine.removeLeftovers(signal);
       logLinks.sweep();
-      await takeUpNetworks(context, client, networks, signal);
+      await adoptNetworks(context, client, networks, signal);
       cgroups.oomGroup.check();
       if (!engine.info().negativeOomScores) {
         context.logger.warn("The kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): containers get 0 instead");

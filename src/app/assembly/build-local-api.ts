@@ -105,11 +105,12 @@ export async function startLocalApi(
       userOfClaim: (fullName) => parts.workloads.userOfClaim(fullName),
       isOfWorkload: (uid) => parts.workloads.hasPod(uid),
       deleteOfWorkload: (uid, graceSeconds) => parts.workloads.deletePod(uid, { graceSeconds }),
-      derivedObjects: () => parts.workloads.derivedObjects(),
-      identityOf: (kind, metadata) => parts.workloads.identityOf(kind, metadata),
+      derivedObjects: () => parts.workloads.reader.derivedObjects(),
+      identityOf: (kind, metadata) => parts.workloads.reader.identityOf(kind, metadata),
       workloadStatus: (kind, object) =>
-        parts.workloads.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
-      workloadAnnotations: (kind, object) => parts.workloads.annotationsOf(kind, object as { metadata: ObjectMeta }),
+        parts.workloads.reader.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
+      workloadAnnotations: (kind, object) =>
+        parts.workloads.reader.annotationsOf(kind, object as { metadata: ObjectMeta }),
       events: () => view.events(),
       node: () => servers.node(),
       setUnschedulable: (isUnschedulable) => {

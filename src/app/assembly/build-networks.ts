@@ -23,10 +23,10 @@ export const buildNetworks = ({ options, clock, logger, background }: NodeContex
   );
 
 /**
- * Releases the networks of sandboxes that went away while no kubelet-ts ran, and has those of the others checked in
- * the background: a network that is not as it was made is reported, its pod is left alone.
+ * Releases the networks of sandboxes that were removed while no kubelet-ts ran, and checks those of the others in the
+ * background: a network that has changed is reported, its pod is left alone.
  */
-export async function takeUpNetworks(
+export async function adoptNetworks(
   { owner, logger }: NodeContext,
   client: DockerClient,
   networks: PodNetworks,
@@ -42,7 +42,7 @@ export async function takeUpNetworks(
       if (!state.Running) continue;
       const problem = await networks.check({ id: Id, netns: `/proc/${state.Pid}/ns/net` }, signal);
       const pod = `${Labels[LABEL.podNamespace]}/${Labels[LABEL.podName]}`;
-      if (problem !== undefined) logger.warn(`The network of pod "${pod}" is not as it was made: ${problem}`);
+      if (problem !== undefined) logger.warn(`The network of pod "${pod}" has changed since it was set up: ${problem}`);
     }
   };
   check().catch((error: unknown) => {

@@ -12,7 +12,7 @@ import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
 import { hostPortsOf } from "../../model/pod-containers.ts";
 import type { NodeDetail, NodeState, NodeUsage, PodRow, Rejection } from "../../page/wire.ts";
-import { MAX_MANIFEST_BYTES, toManifestView } from "../../pageserver/manifest-view.ts";
+import { MAX_SHOWN_MANIFEST_BYTES, toManifestView } from "../../pageserver/manifest-view.ts";
 import { PageFeed } from "../../pageserver/page-feed.ts";
 import { PageRoutes } from "../../pageserver/page-routes.ts";
 import { ensurePageSecret } from "../../pageserver/page-secret.ts";
@@ -111,7 +111,7 @@ export function buildPage(
     pods: () => view.pods(),
     onPodsChanged: (callback) => kubelet.onChange(callback),
     rejections: () => rejections,
-    workloads: () => toWorkloadRows(desired, parts.workloads, clock.now()),
+    workloads: () => toWorkloadRows(desired, parts.workloads.reader, clock.now()),
     onError: (error) => logger.debug("The usage of pods could not be sampled", { error: String(error) }),
   });
   const podDetail = async (uid: PodUID, privileged: boolean) => {
@@ -192,7 +192,7 @@ export function buildPage(
 async function readManifestFile(files: TextFiles, file: string | undefined): Promise<string | undefined> {
   if (!file?.startsWith("/")) return undefined;
   try {
-    return await files.readText(file, MAX_MANIFEST_BYTES);
+    return await files.readText(file, MAX_SHOWN_MANIFEST_BYTES);
   } catch {
     return undefined;
   }

@@ -6,7 +6,7 @@ import type { Logger } from "../../model/logger.ts";
 import type { UsageRecorder } from "../../pageserver/usage-recorder.ts";
 import { messageOf } from "../../text/error-message.ts";
 
-/** A crash loses so much at most; 2.4 MB an hour with 110 pods wear out no disk. */
+/** A crash loses at most this period; with 110 pods 2.4 MB an hour are written. */
 const SAVE_MS = 3_600_000;
 /** 500 pods. */
 const MAX_BYTES = 16 * 1024 * 1024;

@@ -1,8 +1,9 @@
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { PodWorker } from "../../kubelet/pod-worker.ts";
+import type { HealthCheck } from "../../model/health-check.ts";
 import type { ContainerSnapshot, SandboxSnapshot } from "../../model/pod-snapshot.ts";
-import type { HealthCheck, KubeletView } from "../../server/view.ts";
+import type { KubeletView } from "../../server/view.ts";
 import type { ManifestRejection } from "../../sources/desired-state-feed.ts";
 import type { SourceStatus } from "../../sources/source-set.ts";
 import { describeFinding } from "../../sources/source-set.ts";

@@ -7,13 +7,13 @@ import { toMs } from "../../pageserver/pod-detail.ts";
 import { toWorkloadRow } from "../../pageserver/workload-row.ts";
 import { updateOwnerOf } from "../../plan/image-update-settings.ts";
 import { parseCronSchedule } from "../../text/cron-schedule.ts";
-import type { WorkloadManager } from "../../workloads/workload-manager.ts";
+import type { WorkloadReader } from "../../workloads/workload-reader.ts";
 import { describeSource } from "./page-source.ts";
 
 /** Lines about the workloads of the manifests, sorted by kind and name. */
 export function toWorkloadRows(
   { objects = [], locations }: DesiredState,
-  workloads: Pick<WorkloadManager, "statusOf">,
+  workloads: Pick<WorkloadReader, "statusOf">,
   now: Date,
 ): WorkloadRow[] {
   return objects.filter(isWorkload).map((desired) => {

@@ -58,8 +58,8 @@ export const BACKGROUND_TASKS = {
   writeFileVolume: hostFiles.writeFileVolume.bind(hostFiles),
   readImageState: hostFiles.readImageState.bind(hostFiles),
   writeImageState: hostFiles.writeImageState.bind(hostFiles),
-  prepareUnpacking: hostFiles.prepareUnpacking.bind(hostFiles),
-  keepUnpacked: hostFiles.keepUnpacked.bind(hostFiles),
+  prepareExtraction: hostFiles.prepareExtraction.bind(hostFiles),
+  commitExtraction: hostFiles.commitExtraction.bind(hostFiles),
   readEnvFile: hostFiles.readEnvFile.bind(hostFiles),
 };
 

@@ -241,12 +241,12 @@ export class BackgroundThreads implements HostFiles, PodFileSystem, LogFiles {
     return this.#run("writeImageState", [place, state], ROOT_DISK);
   }
 
-  prepareUnpacking(directory: string) {
-    return this.#run("prepareUnpacking", [directory], treeAt(directory));
+  prepareExtraction(directory: string) {
+    return this.#run("prepareExtraction", [directory], treeAt(directory));
   }
 
-  keepUnpacked(fresh: string, directory: string) {
-    return this.#run("keepUnpacked", [fresh, directory], treeAt(directory));
+  commitExtraction(fresh: string, directory: string) {
+    return this.#run("commitExtraction", [fresh, directory], treeAt(directory));
   }
 
   readEnvFile(directory: string, path: string) {

@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http";
 import type { WebSocket } from "ws";
 import { CommandError } from "../sub-command.ts";
 
-/** Received bytes that wait for the reader; above this the server has to wait. */
+/** Limit of received bytes that were not read; above it the connection is paused. */
 const MAX_RECEIVED_BYTES = 256 * 1024;
-/** Sent bytes that wait for the server; above this the sender has to wait. */
+/** Limit of unsent bytes; above it the sender waits. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 /** Longest message, as kubectl sends them. */
 const MAX_MESSAGE_BYTES = 32 * 1024;
@@ -17,7 +17,7 @@ export interface ChannelMessage {
   data: Uint8Array;
 }
 
-/** A WebSocket of the local API whose messages begin with the number of a channel; held back in both directions. */
+/** A WebSocket of the local API whose messages begin with the number of a channel, with back-pressure both ways. */
 export class ApiWebSocket {
   readonly #socket: WebSocket;
   readonly #received: Buffer[] = [];

@@ -7,7 +7,7 @@ import { byNewest, isRunning } from "../../plan/container-history.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
-import { ANNOTATION_PREFIX, LABEL } from "../../runtime/labels.ts";
+import { ANNOTATION_LABEL_PREFIX, LABEL } from "../../runtime/labels.ts";
 import { computePodStatus } from "../../status/compute-pod-status.ts";
 import { KubeletApiError, type Tagged } from "./kubelet-api.ts";
 
@@ -106,7 +106,7 @@ function toPodOfLabels(
   }
   const inOrder = [...newest.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
   const isOwn = (key: string) =>
-    !key.startsWith(ANNOTATION_PREFIX) && !key.startsWith("io.kubernetes.") && !key.startsWith("kubelet-ts.io/");
+    !key.startsWith(ANNOTATION_LABEL_PREFIX) && !key.startsWith("io.kubernetes.") && !key.startsWith("kubelet-ts.io/");
   return {
     apiVersion: "v1",
     kind: "Pod",

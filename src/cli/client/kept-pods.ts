@@ -58,7 +58,7 @@ export function placeOfPod(pod: Pod, kept: KeptObjects): string | undefined {
   return manifest ? placeOf(manifest) : placeOfObject("Pod", pod.metadata, kept);
 }
 
-/** Metadata that tells where an object comes from. */
+/** Metadata that names the origin of an object. */
 type Located = Pick<ObjectMeta, "name" | "namespace" | "labels" | "ownerReferences">;
 
 /** Place of an object: its own, or that of the workload it belongs to. */
@@ -83,7 +83,7 @@ export const submittedPath = (
   { namespace, name }: Pick<Located, "name" | "namespace">,
 ) => join(rootDir, "manifests", namespace ?? "default", `${kind.toLowerCase()}-${name}.yaml`);
 
-/** A ReplicaSet, or a Job of a CronJob, has no file; its name tells that of its owner. */
+/** A ReplicaSet, or a Job of a CronJob, has no file; its name contains that of its owner. */
 function placeOfSubmittedOwner({ namespace, labels, ownerReferences }: Located, rootDir: string): string | undefined {
   const owner = ownerReferences?.[0];
   if (!owner) return undefined;

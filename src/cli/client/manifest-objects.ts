@@ -36,7 +36,7 @@ export async function readManifestObjects(files: readonly string[], isRecursive 
   return objects;
 }
 
-/** The manifest files of a directory and those below it, by name; anything else as it is. @throws CommandError */
+/** The manifest files of a directory and those below it, sorted by name; another path is returned unchanged. @throws CommandError */
 export function manifestsBelow(path: string): string[] {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path];
   const files = readdirSync(path, { recursive: true, withFileTypes: true })

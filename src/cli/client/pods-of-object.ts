@@ -8,7 +8,7 @@ import { findPod, inScope, namespaceOf } from "./pod-lookup.ts";
 
 const POD_KIND = /^(pods?|po)\//i;
 
-/** A pod that a command line means, and what to tell about the choice. */
+/** The pod that a command line names, and a note about the choice. */
 export interface ChosenPod {
   pod: Pod;
   note?: string;

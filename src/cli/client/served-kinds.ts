@@ -1,6 +1,6 @@
 import type { ResourceDefinition } from "../../apiserver/resource-definition.ts";
 
-/** Every kind that a kubelet of this version serves; none has to run. */
+/** Every kind that a kubelet of this version serves; works without a running kubelet. */
 export async function loadServedKinds(): Promise<ResourceDefinition[]> {
   const { servedKinds } = await import("../../apiserver/kinds/served-kinds.ts");
   return servedKinds(() => {
@@ -8,7 +8,7 @@ export async function loadServedKinds(): Promise<ResourceDefinition[]> {
   });
 }
 
-/** Words that mean a kind: `pods`, `pod`, `po`. */
+/** Names of a kind: `pods`, `pod`, `po`. */
 export const kindNames = ({ plural, singular, kind, shortNames = [] }: ResourceDefinition): string[] => [
   ...new Set([plural, singular, kind.toLowerCase(), ...shortNames]),
 ];

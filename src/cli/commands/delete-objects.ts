@@ -69,7 +69,7 @@ export async function deleteByApi(
   return 0;
 }
 
-/** As kubectl, tells that the deletion has begun, then waits for its end. */
+/** As kubectl: reports that the deletion has begun, then waits for its end. */
 async function deleteOne(
   api: ApiClient,
   { resource, namespace, name }: ObjectTarget,

@@ -17,7 +17,7 @@ interface Lists {
   replicaSets: readonly ApiObject[];
 }
 
-/** `kubelet-ts describe` of kinds that the local API serves. @param kept tells the file of each object */
+/** `kubelet-ts describe` of kinds that the local API serves. @param kept has the file of each object */
 export async function describeObjects(
   request: CommandRequest,
   io: CommandIo,

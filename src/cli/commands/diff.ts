@@ -16,7 +16,7 @@ import type { SourceKind } from "../../model/manifest-origin.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
 import { computeRootHash } from "../../runtime/labels.ts";
-import { MAX_MANIFEST_BYTES } from "../../sources/manifest-files.ts";
+import { MAX_MANIFEST_BYTES } from "../../yaml/source-text.ts";
 import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts";
 import { findKubelet, localInstances } from "../client/find-kubelet.ts";
 import { type KeptObjects, readKeptObjects, submittedPath } from "../client/kept-pods.ts";

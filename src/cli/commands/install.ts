@@ -15,7 +15,7 @@ import {
   removeScratch,
   runStep,
 } from "../../install/run-install.ts";
-import { MAX_MANIFEST_BYTES } from "../../sources/manifest-files.ts";
+import { MAX_MANIFEST_BYTES } from "../../yaml/source-text.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, engineEndpoint, UsageError } from "../sub-command.ts";
 
@@ -54,7 +54,7 @@ ${findings}See: ${LOG_COMMAND[state.manager]}; kubelet-ts doctor
     ["kubelet-ts doctor", "checks the machine"],
   ] as const;
   const width = Math.max(...commands.map(([command]) => command.length));
-  io.stdout(`kubelet-ts is installed and runs. Go on with:
+  io.stdout(`kubelet-ts is installed and runs. Next steps:
 ${commands.map(([command, effect]) => `  ${command.padEnd(width)}  # ${effect}`).join("\n")}
 Settings: ${config}
 ${exposure === undefined ? "" : `Exposure of the service: ${exposure} (systemd-analyze security kubelet-ts)\n`}${findings}`);

@@ -3,7 +3,7 @@ import type { Pod } from "../../api/pod.ts";
 import type { LogsOptions } from "../../docker/container-calls.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import { DockerError, isNotFound } from "../../docker/docker-error.ts";
-import { ReaderGone } from "../../host/write-all.ts";
+import { BrokenPipeError } from "../../host/write-all.ts";
 import { readKnownPods } from "../client/known-pods.ts";
 import { LinePrefixer } from "../client/log-lines.ts";
 import { chooseContainers, findLogTarget, type LogTarget } from "../client/log-target.ts";
@@ -50,9 +50,9 @@ function parseWanted(request: CommandRequest, now: Date): WantedLogs {
   const stream = value("stream") ?? "All";
   // With a selector the end of each log is shown, as kubectl does.
   const tail = wholeNumber("tail", value("tail") ?? (isSelected && !isOn("follow") ? SELECTED_TAIL : undefined));
-  // The engine counts before it parts the streams. Upstream refuses it, too.
+  // The engine counts lines before it separates the streams. Upstream refuses it, too.
   if (value("tail") !== undefined && stream !== "All")
-    throw new UsageError("--tail counts lines of both streams: leave out --stream");
+    throw new UsageError("--tail counts lines of both streams: remove --stream");
   const all = isOn("all-containers");
   if (all && (container ?? value("container")) !== undefined) {
     throw new UsageError("--all-containers and the name of one exclude each other");
@@ -120,7 +120,7 @@ async function choosePods(
   return pods;
 }
 
-/** With several containers one without a log is a problem of its own. */
+/** Among several containers, one without a log is reported and the others are shown. */
 function chooseTargets(
   wanted: WantedLogs,
   pods: readonly Pod[],
@@ -137,7 +137,7 @@ function chooseTargets(
   return { targets: found.flatMap((it) => ("problem" in it ? [] : it)), problems };
 }
 
-/** One after the other; side by side, line by line, when followed. */
+/** One after the other; when followed, interleaved by lines. */
 async function printLogs(
   client: DockerClient,
   targets: readonly LogTarget[],
@@ -156,10 +156,10 @@ async function printLog(
   isShared: boolean,
   io: CommandIo,
 ): Promise<void> {
-  // Lines of two containers must not run into each other.
+  // A partial line of one container must not be joined with a line of another.
   const byLine = wanted.prefix || isShared;
   const prefix = wanted.prefix ? `[pod/${podName}/${containerName}] ` : "";
-  // A TTY has one stream; of two, each has lines of its own.
+  // A TTY has one stream; stdout and stderr are split into lines separately.
   const prefixers = { stdout: new LinePrefixer(prefix), stderr: new LinePrefixer(prefix) };
   let left = wanted.limitBytes ?? Number.POSITIVE_INFINITY;
   try {
@@ -170,11 +170,11 @@ async function printLog(
       if (left <= 0) break;
     }
   } catch (error) {
-    if (error instanceof ReaderGone || !(error instanceof DockerError)) throw error;
+    if (error instanceof BrokenPipeError || !(error instanceof DockerError)) throw error;
     const { message } = error;
     throw new CommandError(
       isNotFound(error)
-        ? `the container "${containerName}" of pod "${podName}" was removed meanwhile; try again`
+        ? `the container "${containerName}" of pod "${podName}" was removed in the meantime; try again`
         : `the log of container "${containerName}" cannot be read: ${message}`,
     );
   }

@@ -44,7 +44,7 @@ async function undo(api: ApiClient, owners: readonly string[], io: CommandIo): P
   let isDone = true;
   for (const owner of owners) {
     const { images } = await api.json<{ images: string[] }>("POST", PATH, { action: "undo", owner });
-    for (const image of images) io.stdout(`${owner}: ${image} goes back to the former image\n`);
+    for (const image of images) io.stdout(`${owner}: ${image} goes back to the previous image\n`);
     if (images.length > 0) continue;
     isDone = false;
     io.stderr(`${owner}: there is no former image to go back to\n`);

@@ -21,7 +21,7 @@ export interface ValidateIo {
 interface ValidateOptions {
   strictness: Strictness;
   nodeName: string;
-  /** false only where it was set: Kubernetes' own verdict allows privileged containers. */
+  /** false only when set: Kubernetes' own validation allows privileged containers. */
   allowPrivileged: boolean;
 }
 
@@ -53,7 +53,7 @@ type Parsed =
       warnings: readonly string[];
     };
 
-/** Flags that have the same meaning for the kubelet. */
+/** Flags that the kubelet has, too. */
 const NODE_FLAGS = [
   "config",
   "config-dir",
@@ -81,7 +81,7 @@ async function parse(argv: readonly string[]): Promise<Parsed> {
   const node = resolved.options;
   const nodeName = readNodeName(value("node-name") ?? node.hostnameOverride);
   const options: ValidateOptions = {
-    // Many manifests are checked for Kubernetes' own verdict.
+    // A batch is checked by Kubernetes' own rules.
     strictness: (value("validate") ??
       (batch && resolved.origins.validate === "default" ? "strict" : node.validate)) as Strictness,
     nodeName,

@@ -52,7 +52,7 @@ const DELETE_ARGS = {
   cascade: {
     type: "enum",
     options: ["background", "foreground", "orphan", "true", "false"],
-    description: "what becomes of the pods of a workload (default: background)",
+    description: "how the pods of a workload are deleted (default: background)",
   },
   wait: { type: "boolean", description: "wait until they are gone (default; --wait=false does not)" },
   timeout: { type: "string", valueHint: "duration", description: "of the wait (default: none)" },
@@ -131,7 +131,7 @@ new, held or on trial, and which failed. A name is that of a pod or a workload: 
     args: {
       name: { type: "positional", required: false, valueHint: "object" },
       now: { type: "boolean", description: "ask the registries and update now, outside schedule and window too" },
-      undo: { type: "boolean", description: "go back to the former image; the present one is not tried again" },
+      undo: { type: "boolean", description: "go back to the previous image; the present one is not tried again" },
       wait: { type: "boolean", description: "wait for the end of what is under way; exit code 1 if an update failed" },
       timeout: { type: "string", valueHint: "duration", description: "of --wait, default 15m" },
       output: { type: "enum", alias: "o", options: ["wide", "json"], description: "with digests, or as JSON" },

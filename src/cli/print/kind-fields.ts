@@ -15,7 +15,7 @@ type Definitions = Readonly<Record<string, DocumentedType>>;
 
 /** A kind, or a field of one. */
 export interface FoundField {
-  /** Names of the fields on the way; "" for the kind. */
+  /** Names of the fields of the path; "" for the kind. */
   name: string;
   /** As written below its parent: it may carry a description of its own. */
   field: DocumentedType;

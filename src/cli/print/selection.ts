@@ -25,7 +25,7 @@ export function parseFieldSelector(
   return { fields, matches: (object) => terms.every((term) => term(object)) };
 }
 
-/** Fields that objects may lack and selectors name all the same. */
+/** Fields that selectors may name although objects may lack them. */
 const FIELDS = [
   "metadata.name",
   "metadata.namespace",
@@ -47,7 +47,7 @@ const FIELDS = [
 /**
  * A misspelt field would select nothing and sort nothing.
  * @param objects all of them, selected or not
- * @returns what to tell the user
+ * @returns the message for the user
  */
 export function findUnknownField(
   fields: readonly { written: string; path: JsonPath }[],

@@ -26,9 +26,9 @@ const UserSchema = v.object({
   tokenFile: v.optional(v.string()),
   username: v.optional(v.string()),
   password: v.optional(v.string()),
-  /** Left to the client library. */
+  /** Handled by the client library. */
   exec: v.optional(v.looseObject({ command: v.string() })),
-  /** Left to the client library. */
+  /** Handled by the client library. */
   "auth-provider": v.optional(v.looseObject({ name: v.string() })),
 });
 export type KubeconfigUser = v.InferOutput<typeof UserSchema>;
@@ -71,7 +71,7 @@ export function parseKubeconfig(data: unknown, path: string): Kubeconfig {
   const parsed = v.safeParse(KubeconfigSchema, data);
   if (!parsed.success) {
     const [issue] = parsed.issues;
-    // The message would have the value in it, which may be a secret.
+    // The issue's message contains the value, which may be a secret.
     const place = v.getDotPath(issue) ?? "the document";
     throw new Error(`Kubeconfig "${path}": ${place} must be ${issue.expected ?? "something else"}`);
   }

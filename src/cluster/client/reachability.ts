@@ -1,11 +1,11 @@
 import type { Clock } from "../../model/clock.ts";
 
 /**
- * Waits that end early have a random part of this time left, so that the nodes of a cluster do not return all at once.
+ * Delays that end early are cut to a random part of this time, so that the nodes of a cluster do not all return at once.
  * Unit: milliseconds.
  */
 const SPREAD_MS = 1_000;
-/** A server that comes and goes ends waits no more often than this. Unit: milliseconds. */
+/** Shortest time between two early ends, for a server that is unstable. Unit: milliseconds. */
 const MIN_DISTANCE_MS = 10_000;
 
 /**
@@ -25,7 +25,7 @@ export class Reachability {
     this.#random = random;
   }
 
-  /** The server was not reached, or broke off. */
+  /** The server was not reached, or the connection broke. */
   noteFailure(): void {
     this.#isAway = true;
   }

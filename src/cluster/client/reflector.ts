@@ -107,7 +107,7 @@ export class Reflector<T extends ObjectOfApi> {
         if (signal.aborted) return;
         this.#noteError(error);
         this.#isFailing = true;
-        // A server that is back begins with refusals, such as 410 for what it has not in its cache: those are not for the
+        // A restarted server first refuses requests, such as with 410 for revisions outside its cache: those are not for the
         // time that it was away.
         if (this.#wasAway && !isAway(error)) this.#backOff.reset();
         this.#wasAway = isAway(error);

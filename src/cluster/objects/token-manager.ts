@@ -1,14 +1,8 @@
 import type { Pod } from "../../api/pod.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { PodUID } from "../../model/identity.ts";
+import type { TokenSpec } from "../../model/token-spec.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
-
-/** A token that a projected volume asks for. */
-export interface TokenSpec {
-  /** "" = the API server's own. */
-  audience: string;
-  expirationSeconds: number;
-}
 
 export interface TokenManagerDeps {
   client: Pick<ClusterClient, "request">;

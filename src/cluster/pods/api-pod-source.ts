@@ -15,8 +15,8 @@ import {
   type ApiPod,
   CLUSTER_SOURCE_ID,
   hasEnded,
+  hasSameSpec,
   isMirrorPod,
-  isSameWish,
   isTerminating,
   toDesiredPod,
 } from "./api-pod.ts";
@@ -233,7 +233,7 @@ export class ApiPodSource implements FeedSource {
   #toDesired(object: ApiPod): DesiredPod | undefined {
     const uid = object.metadata.uid ?? "";
     const known = this.#known.get(uid);
-    if (known && isSameWish(known.object, object)) {
+    if (known && hasSameSpec(known.object, object)) {
       // The next comparison is with an object that is still there.
       known.object = object;
       return known.desired;
@@ -259,7 +259,7 @@ const isSameChange = ({ before, after }: ObjectChange<ApiPod>): boolean =>
   before !== undefined && after !== undefined && meansTheSame(before, after);
 
 const meansTheSame = (before: ApiPod, after: ApiPod): boolean =>
-  isSameWish(before, after) &&
+  hasSameSpec(before, after) &&
   before.metadata.deletionTimestamp === after.metadata.deletionTimestamp &&
   before.metadata.deletionGracePeriodSeconds === after.metadata.deletionGracePeriodSeconds &&
   hasEnded(before) === hasEnded(after);

@@ -33,7 +33,7 @@ export const isTerminating = ({ metadata }: ApiPod): boolean => metadata.deletio
 export const hasEnded = ({ status }: ApiPod): boolean => status?.phase === "Failed" || status?.phase === "Succeeded";
 
 /** Whether two versions of a pod mean the same to the node: only status and bookkeeping differ. */
-export function isSameWish(a: ApiPod, b: ApiPod): boolean {
+export function hasSameSpec(a: ApiPod, b: ApiPod): boolean {
   return (
     a.metadata.uid === b.metadata.uid &&
     Bun.deepEquals(a.metadata.labels, b.metadata.labels) &&

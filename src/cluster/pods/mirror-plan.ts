@@ -5,7 +5,7 @@ import { type ApiPod, isMirrorPod, isTerminating, MIRROR_ANNOTATION } from "./ap
 export interface MirrorInput {
   /** Static pods of this node, those that terminate included. */
   staticPods: readonly Pod[];
-  /** Static pods that still run, or are to. */
+  /** Whether a static pod runs or is about to run. */
   isWanted: (pod: Pod) => boolean;
   apiPods: readonly ApiPod[];
   /** Every source of static pods was read: a mirror pod without one may be removed. */
@@ -23,7 +23,7 @@ export interface MirrorPlan {
 const keyOf = ({ metadata }: { metadata: { namespace?: string | undefined; name?: string | undefined } }) =>
   `${metadata.namespace ?? "default"}/${metadata.name ?? ""}`;
 
-/** The revision that a mirror pod shows. */
+/** The revision of the static pod that a mirror pod represents. */
 const hashOf = ({ metadata }: Pod): string => metadata.annotations?.[CONFIG_HASH_ANNOTATION] ?? metadata.uid ?? "";
 
 /**

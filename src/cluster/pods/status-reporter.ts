@@ -55,7 +55,7 @@ const MAX_CONCURRENT = 8;
 const RETRY = { first: 500, longest: 15_000 };
 /**
  * A status that another client changes again and again, e.g. a second kubelet with the name of this node, is corrected at
- * most this often. Source: the kubelet tells statuses again with this period.
+ * most this often. Source: the kubelet reports statuses again with this period.
  */
 const CORRECTION_PERIOD_MS = 10_000;
 

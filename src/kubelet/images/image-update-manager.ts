@@ -42,7 +42,7 @@ const LONGEST_WAIT_MS = 3_600_000;
 
 /**
  * Keeps images of pods that ask for it up to date: asks registries by a schedule, pulls the new image next to the running
- * container, exchanges it pod by pod, and goes back to the former image when a pod does not become Ready. Without such
+ * container, exchanges it pod by pod, and goes back to the previous image when a pod does not become Ready. Without such
  * pods it does nothing.
  */
 export class ImageUpdateManager {
@@ -154,7 +154,7 @@ export class ImageUpdateManager {
     return targets.length;
   }
 
-  /** Goes back to the former images; the present ones are not tried again. @returns images that were rolled back */
+  /** Goes back to the previous images; the present ones are not tried again. @returns images that were rolled back */
   undo(owner: string): string[] {
     const undone: string[] = [];
     for (const target of this.#targetsOf(owner)) {

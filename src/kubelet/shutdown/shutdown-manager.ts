@@ -76,15 +76,15 @@ export class ShutdownManager {
   /** Resolves when the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
-    for (let said = ""; !signal.aborted; ) {
-      const why = await this.#attend(signal).catch((error: Error) => error.message);
-      // A stop of our whole process group may have stopped our child process first.
+    for (let logged = ""; !signal.aborted; ) {
+      const why = await this.#delayShutdowns(signal).catch((error: Error) => error.message);
+      // A signal to the process group may have stopped the child process first.
       await clock.sleep(SETTLE_MS, signal).catch(() => {});
-      // When services are stopped the bus is stopped too: nothing to report.
+      // In a shutdown the bus is stopped too: nothing to report.
       if (signal.aborted || this.#ending) return;
       const message = `A shutdown of the machine does not wait for pods: ${why}`;
-      if (message !== said) logger.warn(message);
-      said = message;
+      if (message !== logged) logger.warn(message);
+      logged = message;
       await clock.sleep(RETRY_MS, signal).catch(() => {});
     }
   }
@@ -98,7 +98,7 @@ export class ShutdownManager {
     if (await this.#deps.host.isStopping()) await this.endPods();
   }
 
-  /** Resolves when the pods have ended, or their time has elapsed, or the shutdown was called off. */
+  /** Resolves when the pods have ended, or their time has elapsed, or the shutdown was cancelled. */
   endPods(): Promise<void> {
     if (!this.#ending) {
       const over = new AbortController();
@@ -108,8 +108,8 @@ export class ShutdownManager {
     return this.#ending.done;
   }
 
-  /** Until something breaks. */
-  async #attend(signal: AbortSignal): Promise<never> {
+  /** Delays shutdowns of the machine until the connection to logind breaks. @throws Error with the reason */
+  async #delayShutdowns(signal: AbortSignal): Promise<never> {
     const { host, periods, logger } = this.#deps;
     const maxSeconds = totalShutdownSeconds(periods);
     const broken = Promise.withResolvers<never>();
@@ -119,7 +119,7 @@ export class ShutdownManager {
       hold.lost.catch(broken.reject);
     };
     const onChange = (isGoingDown: boolean) => {
-      const step = isGoingDown ? this.endPods().then(() => hold?.release()) : this.#callOff().then(take);
+      const step = isGoingDown ? this.endPods().then(() => hold?.release()) : this.#cancelShutdown().then(take);
       step.catch(broken.reject);
     };
     try {
@@ -157,14 +157,14 @@ export class ShutdownManager {
     logger.info("The machine may go down: pods were stopped");
   }
 
-  async #callOff(): Promise<void> {
+  async #cancelShutdown(): Promise<void> {
     const { logger, kubelet } = this.#deps;
     const ending = this.#ending;
     if (!ending) return;
     ending.over.abort();
     await ending.done;
     this.#ending = undefined;
-    logger.info("The shutdown of the machine was called off: pods run again");
+    logger.info("The shutdown of the machine was cancelled: pods run again");
     kubelet.resume();
   }
 }

@@ -20,7 +20,7 @@ const MAX_DEADLINE_SECONDS = 2147483647;
 
 export interface PodValidationOptions {
   allowPrivileged: boolean;
-  /** The pod runs. Default false: a manifest has no ephemeral containers. */
+  /** Whether ephemeral containers are allowed, as in a running pod. Default false: a manifest has none. */
   allowEphemeralContainers?: boolean;
 }
 

@@ -76,7 +76,7 @@ export function validateReplicationController(
 }
 
 /**
- * Source: apps validation `ValidateStatefulSet`. Volumes that the claim templates bring count as volumes of the pods.
+ * Source: apps validation `ValidateStatefulSet`. Volumes of the claim templates count as volumes of the pods.
  */
 export function validateStatefulSet(
   { metadata, spec }: StatefulSet,

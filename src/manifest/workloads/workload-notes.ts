@@ -44,7 +44,7 @@ function findReplicaNotes(replicas: number, template: PodTemplateSpec, specPath:
     const message = `${replicas} pods ask for host port ${port}: one of them gets it, the others are refused; set replicas: 1 or remove hostPort`;
     notes.push({ code: "ignored", path: specPath.child("replicas"), message });
   }
-  if (repelsItself(template)) {
+  if (hasOwnAntiAffinity(template)) {
     const message = `the pod anti-affinity keeps replicas on different nodes: there is one node, and all ${replicas} run on it`;
     notes.push({ code: "ignored", path: specPath.child("replicas"), message });
   }
@@ -59,7 +59,7 @@ export function hostPortOf({ spec }: PodTemplateSpec): number | undefined {
 }
 
 /** Whether a required anti-affinity forbids two pods of the template on one node. */
-function repelsItself({ metadata, spec }: PodTemplateSpec): boolean {
+function hasOwnAntiAffinity({ metadata, spec }: PodTemplateSpec): boolean {
   const terms = spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
   return terms.some(({ labelSelector }) => labelSelector && matchesSelector(labelSelector, metadata.labels));
 }

@@ -96,7 +96,7 @@ export class SpdyConnection {
         this.#streams.delete(streamIdOf(payload));
         return true;
       case CONTROL.headers:
-        // Decoded nevertheless: the compression spans all blocks.
+        // Decoded although unused: the compression spans all blocks.
         await this.#headers.decode(payload.subarray(4));
         if ((flags & FLAG_FIN) !== 0) this.#streams.get(streamIdOf(payload))?.finish();
         return true;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { ApiObject } from "../../../src/apiserver/api-object.ts";
-import { ClusterDnsWishes } from "../../../src/apiserver/kinds/cluster-dns.ts";
+import { ExplicitClusterDns } from "../../../src/apiserver/kinds/cluster-dns.ts";
 
 const pod = (
   metadata: Partial<ApiObject["metadata"]> = {},
@@ -21,7 +21,7 @@ const owned = (operation: string, fieldsV1: object) => ({
 const template = { template: { spec: { dnsPolicy: "ClusterFirst" } } };
 
 test.each([
-  { when: "nothing tells what was written", object: pod(), want: false },
+  { when: "nothing records what was written", object: pod(), want: false },
   { when: "kubectl apply wrote it", object: pod(applied('{"spec":{"dnsPolicy":"ClusterFirst"}}')), want: true },
   { when: "kubectl apply did not write it", object: pod(applied('{"spec":{}}')), want: false },
   { when: "the annotation is damaged", object: pod(applied('{"spec":')), want: false },
@@ -43,16 +43,16 @@ test.each([
     want: true,
   },
 ])("dnsPolicy ClusterFirst when $when", ({ object, want }) => {
-  expect(new ClusterDnsWishes().of(object).asksForClusterDns ?? false).toBe(want);
+  expect(new ExplicitClusterDns().of(object).asksForClusterDns ?? false).toBe(want);
 });
 
 test("what a client sent counts until the object is gone", () => {
-  const wishes = new ClusterDnsWishes();
-  wishes.note(pod(), { spec: {} });
-  expect(wishes.of(pod())).toEqual({});
-  wishes.note(pod(), { spec: { dnsPolicy: "ClusterFirst" } });
-  expect(wishes.of(pod())).toEqual({ asksForClusterDns: true });
-  expect(wishes.of(pod({ uid: "2" }))).toEqual({});
-  wishes.forget(pod());
-  expect(wishes.of(pod())).toEqual({});
+  const dns = new ExplicitClusterDns();
+  dns.note(pod(), { spec: {} });
+  expect(dns.of(pod())).toEqual({});
+  dns.note(pod(), { spec: { dnsPolicy: "ClusterFirst" } });
+  expect(dns.of(pod())).toEqual({ asksForClusterDns: true });
+  expect(dns.of(pod({ uid: "2" }))).toEqual({});
+  dns.forget(pod());
+  expect(dns.of(pod())).toEqual({});
 });

@@ -8,9 +8,9 @@ import { anApiServer, aPod, PODS } from "../support.ts";
 const strategic = { "Content-Type": "application/strategic-merge-patch+json" };
 const PATH = `${PODS}/web/ephemeralcontainers`;
 
-/** An API server whose kubelet shows what it was told at once. */
+/** An API server whose kubelet shows what it received at once. */
 async function aDebuggable() {
-  const told: (readonly EphemeralContainer[])[] = [];
+  const received: (readonly EphemeralContainer[])[] = [];
   const parts: { store?: ObjectStore } = {};
   const route = ephemeralContainersRoute({
     get store() {
@@ -20,7 +20,7 @@ async function aDebuggable() {
     read: (bytes) =>
       readManifest(bytes, { file: "request", nodeName: "node1", source: "api", allowEphemeralContainers: true }),
     setEphemeralContainers: (_, containers) => {
-      told.push(containers);
+      received.push(containers);
       const live = parts.store!.get("pods", "default", "web")!;
       parts.store!.put("pods", { ...live, spec: { ...(live.spec as object), ephemeralContainers: containers } });
     },
@@ -30,23 +30,23 @@ async function aDebuggable() {
   await api.call({ method: "POST", path: PODS, body: aPod("web") });
   const add = (container: object, headers: Record<string, string> = strategic) =>
     api.call({ method: "PATCH", path: PATH, headers, body: { spec: { ephemeralContainers: [container] } } });
-  return { ...api, told, add };
+  return { ...api, received, add };
 }
 
 const DEBUG = { name: "debug", image: "busybox:1.35", targetContainerName: "app" };
 
 test("a patch of the subresource hands the kubelet every ephemeral container, with defaults", async () => {
-  const { add, told, call } = await aDebuggable();
+  const { add, received, call } = await aDebuggable();
   const { status, json } = await add(DEBUG);
   expect([status, json.kind, json.spec.ephemeralContainers.length]).toEqual([200, "Pod", 1]);
   await add({ ...DEBUG, name: "second" });
   expect(
-    told
+    received
       .at(-1)
       ?.map(({ name }) => name)
       .sort(),
   ).toEqual(["debug", "second"]);
-  expect(told[0]).toMatchObject([{ ...DEBUG, imagePullPolicy: "IfNotPresent" }]);
+  expect(received[0]).toMatchObject([{ ...DEBUG, imagePullPolicy: "IfNotPresent" }]);
   expect((await call({ path: PATH })).json.spec.ephemeralContainers).toHaveLength(2);
 });
 
@@ -64,22 +64,22 @@ test.each([
   ["ports", { ...DEBUG, ports: [{ containerPort: 1 }] }, "spec.ephemeralContainers[0].ports: Forbidden"],
   ["an unknown field", { ...DEBUG, imgae: "x" }, 'unknown field "spec.ephemeralContainers[0].imgae"'],
 ])("%s is 422, and the kubelet is reported nothing", async (_, container, message) => {
-  const { add, told } = await aDebuggable();
+  const { add, received } = await aDebuggable();
   const { status, json } = await add(container);
   expect([status, json.reason]).toEqual([422, "Invalid"]);
   expect(json.message).toContain(message);
-  expect(told).toEqual([]);
+  expect(received).toEqual([]);
 });
 
 test("those that are there can be neither changed nor removed", async () => {
-  const { add, call, told } = await aDebuggable();
+  const { add, call, received } = await aDebuggable();
   await add(DEBUG);
   const changed = await add({ ...DEBUG, image: "other:1" });
   expect(changed.json.message).toContain('existing ephemeral containers "debug" may not be changed');
   const headers = { "Content-Type": "application/merge-patch+json" };
   const removed = await call({ method: "PATCH", path: PATH, headers, body: { spec: { ephemeralContainers: [] } } });
   expect(removed.json.message).toContain('existing ephemeral containers "debug" may not be removed');
-  expect(told).toHaveLength(1);
+  expect(received).toHaveLength(1);
 });
 
 test("a write to the pod itself neither adds nor removes them", async () => {
@@ -96,13 +96,13 @@ test("a write to the pod itself neither adds nor removes them", async () => {
 });
 
 test("clients before 1.23 exchange the kind EphemeralContainers", async () => {
-  const { call, told } = await aDebuggable();
+  const { call, received } = await aDebuggable();
   const headers = { "User-Agent": "kubectl/v1.20.2 (linux/amd64) kubernetes/faecb19" };
   const { json } = await call({ path: PATH, headers });
   expect(json).toMatchObject({ kind: "EphemeralContainers", metadata: { name: "web" }, ephemeralContainers: [] });
   const body = { ...json, ephemeralContainers: [DEBUG] };
   const put = await call({ method: "PUT", path: PATH, headers, body });
-  expect([put.json.kind, put.json.ephemeralContainers.length, told.length]).toEqual(["EphemeralContainers", 1, 1]);
+  expect([put.json.kind, put.json.ephemeralContainers.length, received.length]).toEqual(["EphemeralContainers", 1, 1]);
   const stale = await call({ method: "PUT", path: PATH, headers, body });
   expect([stale.status, stale.json.reason]).toEqual([409, "Conflict"]);
 });

@@ -25,7 +25,7 @@ function aKeeper() {
     failWith: (text: string) => {
       problem = text;
     },
-    /** The certificate in use after the listener has looked. */
+    /** The certificate in use after the listener has checked. */
     served: async () => {
       keeper.current();
       await clock.advance(1_000);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ClusterDnsWishes } from "../../../src/apiserver/kinds/cluster-dns.ts";
+import { ExplicitClusterDns } from "../../../src/apiserver/kinds/cluster-dns.ts";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
@@ -15,7 +15,7 @@ function aDirectory(rootDir = tempDir()) {
     readManifest(bytes, { file: "request", nodeName: "node1", source: "api", strictness: "warn" }),
   );
   const logger = new RecordingLogger();
-  const clusterDns = new ClusterDnsWishes();
+  const clusterDns = new ExplicitClusterDns();
   const directory = new ManifestDirectory({ rootDir, registry, logger, toYaml: () => undefined, clusterDns });
   return { rootDir, directory, clusterDns, definition: registry.get("configmaps")!, pods: registry.get("pods")! };
 }
@@ -54,7 +54,7 @@ test("an object whose manifest cannot be written keeps its old manifest and stat
   ]);
 });
 
-test("a pod whose author wrote dnsPolicy ClusterFirst is told from one with the default, also by the next process", () => {
+test("a pod whose author wrote dnsPolicy ClusterFirst is distinguished from one with the default, also by the next process", () => {
   const { rootDir, directory, clusterDns, pods } = aDirectory();
   const aPod = (name: string) => ({
     apiVersion: "v1",

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ClusterDnsWishes } from "../../../src/apiserver/kinds/cluster-dns.ts";
+import { ExplicitClusterDns } from "../../../src/apiserver/kinds/cluster-dns.ts";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { ObjectStore } from "../../../src/apiserver/object-store.ts";
 import { RevisionClock } from "../../../src/apiserver/revision-clock.ts";
@@ -20,7 +20,7 @@ function aStart(rootDir: string) {
   const registry = buildRegistry(read);
   const logger = new RecordingLogger();
   const clock = new FakeClock();
-  const clusterDns = new ClusterDnsWishes();
+  const clusterDns = new ExplicitClusterDns();
   const store = new ObjectStore(new RevisionClock(memoryMark()));
   const directory = new ManifestDirectory({ rootDir, registry, logger, toYaml: () => undefined, clusterDns });
   const onFileRemoved = () => {};

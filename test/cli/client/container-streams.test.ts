@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { parseExit } from "../../../src/cli/client/container-streams.ts";
 import { exitStatus, failureStatus } from "../../../src/server/channel-protocol.ts";
 
-test.each([0, 1, 137])("exit code %d is read from the Status that tells it", (code) => {
+test.each([0, 1, 137])("exit code %d is read from the Status that carries it", (code) => {
   expect(parseExit(exitStatus(code))).toBe(code);
 });
 

@@ -82,11 +82,11 @@ describe("why none can be asked", () => {
     ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
     ["its root directory is another user's", NOTHING, ["/var/lib/kubelet"], ["--server"]],
     ["the address is none", { ...NOTHING, server: "ftp://x" }, [DEFAULT], ["--server", "ftp://x"]],
-  ] as const)("%s", async (_, options, instances, told) => {
+  ] as const)("%s", async (_, options, instances, message) => {
     const [last] = instances.slice(-1);
     const finder = running(...instances.filter((it) => it !== "has pods"));
     const found = await findKubelet(options, { ...finder, hasPods: () => last === "has pods" });
-    for (const part of told) expect((found as { problem: string }).problem).toContain(part);
+    for (const part of message) expect((found as { problem: string }).problem).toContain(part);
   });
 });
 

@@ -18,7 +18,7 @@ test.each([
   expect(prefixed("> ", pieces)).toBe(want);
 });
 
-test("a piece may be used again by who handed it over", () => {
+test("the caller may reuse the buffer of a piece", () => {
   const prefixer = new LinePrefixer("");
   const piece = Buffer.from("abc");
   prefixer.push(piece);

@@ -69,9 +69,9 @@ describe("which of its attempts", () => {
     ],
     ["nothing is known", has("app", waiting()), false, "no logs yet"],
     ["it was never restarted", has("app", running), true, "no previous one"],
-  ])("%s", (_, status, previous, told) => {
+  ])("%s", (_, status, previous, message) => {
     const found = findLogTarget(shown({ mains: [status] }), "app", previous);
-    expect(found).toHaveProperty("problem", expect.stringContaining(told));
+    expect(found).toHaveProperty("problem", expect.stringContaining(message));
   });
 
   test("the node refused the pod", () => {

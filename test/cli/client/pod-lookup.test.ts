@@ -35,9 +35,9 @@ describe("what is reported instead", () => {
     ["nothing-like-it", undefined, ["there are web-node1, db-node1, twin-node1"]],
     ["db", "default", ['not found in namespace "default"', 'it is in namespace "prod"']],
     ["wbe", "prod", ["there are db-node1, twin-node1"]],
-  ])("%s in %p", (name, namespace, told) => {
+  ])("%s in %p", (name, namespace, message) => {
     const found = findPod(ALL, name, { namespace });
-    for (const part of told) expect((found as { problem: string }).problem).toContain(part);
+    for (const part of message) expect((found as { problem: string }).problem).toContain(part);
   });
 
   test("there are none", () => {

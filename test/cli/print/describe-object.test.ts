@@ -50,7 +50,7 @@ Events:            <none>
 `);
 });
 
-test("of a Secret only the sizes", () => {
+test("a Secret, with the sizes only", () => {
   const text = describeObject(object("Secret", { type: "Opaque", data: { word: "Z2VoZWlt" } }), AROUND);
   expect(text).toContain("word:  6 bytes");
   expect(text).not.toContain("Z2VoZWlt");

@@ -1,10 +1,10 @@
 import type { Container, ContainerState, ContainerStatus, Pod, PodStatus } from "../../../src/api/pod.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
-/** The instant at which these tests look. */
+/** The current time of these tests. */
 export const NOW = new Date("2026-11-21T08:30:00Z");
 
-/** A time so many seconds before {@link NOW}. */
+/** The time `seconds` before {@link NOW}. */
 export const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000).toISOString().replace(".000Z", "Z");
 
 export const running = { running: { startedAt: ago(60) } };

@@ -23,7 +23,7 @@ describe("tables", () => {
     );
   });
 
-  test("a column tells the namespace once there is another one, with the header again", () => {
+  test("a column has the namespace once there is another one, with the header again", () => {
     const it = printer();
     it.print([WEB], false, NOW);
     expect(it.lines([DB], NOW)).toBe(

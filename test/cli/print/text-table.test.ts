@@ -9,7 +9,7 @@ test("columns are three apart and at least six wide; the last one is not filled 
   expect(text).toBe("NAME        A     AGE\nweb-node1   1/1   5m\n");
 });
 
-test("what comes later stands below what came before", () => {
+test("later rows are aligned with earlier ones", () => {
   const table = new TextTable();
   expect(table.render([["longer-name", "x"]])).toBe("longer-name   x\n");
   expect(table.render([["b", "y"]])).toBe("b             y\n");

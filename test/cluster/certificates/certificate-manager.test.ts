@@ -78,7 +78,7 @@ test("certificates that are not good when they are issued are requested after gr
   };
   await manager.run(stop.signal);
   clock.sleep = sleep;
-  // Every request is looked at once; the other delays lie between requests.
+  // Every request is checked once; the other delays lie between requests.
   const between = slept.filter((_, index) => index % 2 === 1);
   expect(between.slice(0, 4).map((ms, index) => ms >= 1_000 * 2 ** index)).toEqual([true, true, true, true]);
 });

@@ -131,7 +131,7 @@ describe("the status of the Node", () => {
     expect(conditionEvents([condition(before)], [condition(next)])).toEqual([...want]);
   });
 
-  test("a kubelet that registers tells its pressures, and Ready with its first transition", () => {
+  test("a kubelet that registers reports its pressures, and Ready with its first transition", () => {
     const pressure = condition("False", { type: "MemoryPressure" });
     expect(conditionEvents(undefined, [pressure, condition("True")])).toEqual(["NodeHasSufficientMemory"]);
   });

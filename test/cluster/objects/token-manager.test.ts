@@ -68,7 +68,7 @@ describe("tokens of a pod", () => {
     expect(await tokens.tokenFor(pod, WISH)).toBe("token-2");
   });
 
-  test("the life that the API server grants counts, not the one that was asked for", async () => {
+  test("the granted lifetime counts, not the requested one", async () => {
     const { clock, tokens, dues } = aWorld(300);
     await tokens.tokenFor(pod, WISH);
     await clock.advance(4 * MINUTE_MS);

@@ -50,21 +50,21 @@ describe("the pods of an API server", () => {
 
   test("a status alone makes no new set; an end, a deletion and its grace period do", async () => {
     const { source, clock, sets } = aSource();
-    const told = async (more: { metadata?: object; status?: object }) => {
+    const isEmitted = async (more: { metadata?: object; status?: object }) => {
       const before = sets.length;
       source.setPods([aPod("a", more), aPod("b")]);
       await clock.advance(100);
       return sets.length > before;
     };
     const deletionTimestamp = "2026-11-22T10:00:00Z";
-    expect(await told({})).toBe(true);
-    expect(await told({ status: { phase: "Running" }, metadata: { resourceVersion: "7" } })).toBe(false);
-    expect(await told({ metadata: { labels: { a: "1" } } })).toBe(true);
-    expect(await told({ metadata: { labels: { a: "1" }, deletionTimestamp } })).toBe(true);
-    expect(await told({ metadata: { labels: { a: "1" }, deletionTimestamp, deletionGracePeriodSeconds: 1 } })).toBe(
-      true,
-    );
-    expect(await told({ status: { phase: "Failed" } })).toBe(true);
+    expect(await isEmitted({})).toBe(true);
+    expect(await isEmitted({ status: { phase: "Running" }, metadata: { resourceVersion: "7" } })).toBe(false);
+    expect(await isEmitted({ metadata: { labels: { a: "1" } } })).toBe(true);
+    expect(await isEmitted({ metadata: { labels: { a: "1" }, deletionTimestamp } })).toBe(true);
+    expect(
+      await isEmitted({ metadata: { labels: { a: "1" }, deletionTimestamp, deletionGracePeriodSeconds: 1 } }),
+    ).toBe(true);
+    expect(await isEmitted({ status: { phase: "Failed" } })).toBe(true);
   });
 
   test("a change of one pod makes a new set as a change of all would", async () => {

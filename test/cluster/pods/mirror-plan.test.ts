@@ -53,7 +53,7 @@ test.each([
   expect(plan([...statics], [...api])).toEqual({ ...nothing, ...(want as Partial<typeof nothing>) });
 });
 
-test("before every source was read no mirror pod is removed for want of a static pod", () => {
+test("before every source was read no mirror pod without a static pod is removed", () => {
   expect(plan([], [aMirror("a")], { isComplete: false }).remove).toEqual([]);
 });
 

@@ -51,7 +51,7 @@ function aWorld() {
   return { clock, api, reporter, stored, next, gone, counts };
 }
 
-test("a change of one pod, here or at the API server, leads to a look at this pod alone", async () => {
+test("a change of one pod, here or at the API server, leads to a check of this pod only", async () => {
   const { clock, api, reporter, stored, next, counts } = aWorld();
   reporter.setPods([]);
   const before = counts.lists;
@@ -82,7 +82,7 @@ test("a pod that was replaced by another one of its name is reported on its own"
   expect(reporter.endOf("uid-before")).toBeUndefined();
 });
 
-test("a status is told once, and once more when another client has changed it", async () => {
+test("a status is reported once, and once more when another client has changed it", async () => {
   const { clock, api, reporter, stored, next } = aWorld();
   reporter.setPods([structuredClone(stored)]);
   await clock.advance(0);

@@ -159,7 +159,7 @@ test("the first pods of a start are refused when the node is short already", () 
   expect(manager.refusalOf(aNamed("new"))?.message).toBe("The node had condition: [MemoryPressure]. ");
 });
 
-test("pressures are reported with since when, also where there are no pods to look for", async () => {
+test("pressures are reported with since when, also where there are no pods", async () => {
   const since = () => manager.states().get("MemoryPressure");
   expect(since()).toEqual({ is: false, since: new Date(clock.now()) });
   const startedAt = clock.now();

@@ -137,7 +137,7 @@ test("the image of one of our containers is known without a report", async () =>
   expect(left()).toEqual([]);
 });
 
-test("it looks after ten seconds, then every five minutes", async () => {
+test("it collects after ten seconds, then every five minutes", async () => {
   put(anImage("ours"));
   const gc = manager();
   gc.noteUsed("ours", "ours:1");

@@ -81,7 +81,7 @@ describe("updates of images", () => {
     manager = create();
   });
 
-  test("without a pod that asks for it the state is the same object, and nothing is stored", async () => {
+  test("without a pod with the annotation the state is the same object, and nothing is stored", async () => {
     const state = stateOf(pod({}));
     expect(manager.apply(state, true)).toBe(state);
     await clock.advance(48 * 3_600_000);
@@ -115,7 +115,7 @@ describe("updates of images", () => {
     await clock.advance(60_000);
     expect({ ref: runningRef(), pulls }).toEqual({ ref: "web@sha256:b", pulls: ["web@sha256:b", "web@sha256:bad"] });
 
-    // Another process knows the same.
+    // A second process has the same state.
     manager.stop();
     manager = create();
     show();

@@ -4,7 +4,7 @@ import type { ShutdownPeriod } from "../../../src/model/kubelet-options.ts";
 import { aContainer } from "../../support/builders.ts";
 import { KubeletWorld, named } from "../../support/kubelet-world.ts";
 
-/** A machine that goes down when told to. */
+/** A machine that goes down on command. */
 class FakeHost implements ShutdownHost {
   readonly calls: string[] = [];
   isStoppingAll = false;
@@ -152,7 +152,7 @@ describe("a shutdown of the machine", () => {
     });
   });
 
-  test("called off: what was stopped runs again, and the next shutdown is delayed too", async () => {
+  test("cancelled: stopped pods run again, and the next shutdown is delayed too", async () => {
     await world.started(named("web"));
     const manager = await attended();
     host.goDown();
@@ -166,7 +166,7 @@ describe("a shutdown of the machine", () => {
     expect(host.calls).toEqual(["hold 30", "release", "hold 30"]);
   });
 
-  test("called off in the middle: those that were not stopped yet go on", async () => {
+  test("cancelled in the middle: pods that were not stopped yet continue", async () => {
     world.engine.stopTakesMs = 5_000;
     await world.started(named("web"), named("dns", critical));
     await attended();
@@ -268,7 +268,7 @@ describe("where there is no help", () => {
     expect(host.calls).toEqual(["hold 30"]);
   });
 
-  test("a lost bus is looked for again", async () => {
+  test("a lost connection to the bus is made again", async () => {
     await attended();
     host.breakBus();
     await world.clock.advance(61_000);

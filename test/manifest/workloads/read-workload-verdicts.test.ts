@@ -15,14 +15,14 @@ const FIXTURE = join(import.meta.dir, "../../fixtures/oracle/workload-verdicts.j
 
 /** Verdicts that are not followed, each with the reason. */
 const EXCEPTIONS: readonly [RegExp, string][] = [
-  [/^StatefulSet:.*template\.spec/, "the pods could not be created: upstream does not look into this template"],
+  [/^StatefulSet:.*template\.spec/, "the pods could not be created: upstream does not validate this template"],
   [
     /^StatefulSet:.*volumeClaimTemplates/,
-    "the claims could not be created: upstream does not look into these templates",
+    "the claims could not be created: upstream does not validate these templates",
   ],
   [
     /^CronJob:spec\.jobTemplate\.metadata\.labels/,
-    "the Jobs could not be created: upstream does not look at these labels",
+    "the Jobs could not be created: upstream does not validate these labels",
   ],
   [/:spec\.ports\.0\.nodePort=(-1|65536)$/, "no port is allocated in a dry run; a real one is refused"],
   [/^Job:spec\.ttlSecondsAfterFinished=-1$/, "refused since 1.21, where the field is in effect"],

@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(DROP_IN, { recursive: true, force: true });
 });
 
-test("install starts a service that is ready and says how to go on", async () => {
+test("install starts a service that is ready, and prints the next steps", async () => {
   const output = await outputOf(DOWNLOADED, "install");
   for (const command of ["cp pod.yaml /etc/kubernetes/manifests/", "kubelet-ts get pods", "kubelet-ts doctor"])
     expect(output).toContain(command);
@@ -40,7 +40,7 @@ test("install starts a service that is ready and says how to go on", async () =>
   expect(await outputOf("systemd-analyze", "verify", "/etc/systemd/system/kubelet-ts.service")).toBe("");
 });
 
-test("manifests in the directory run; the service tells systemd how many pods are ready", async () => {
+test("manifests in the directory run; the service reports to systemd how many pods are ready", async () => {
   writeManifests();
   for (const name of ["web", "db", "app"]) await waitForPod(name, "condition=Ready");
   await waitForPod("once", "jsonpath={.status.phase}=Succeeded");

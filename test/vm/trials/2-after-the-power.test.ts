@@ -15,7 +15,7 @@ test("the service is back, and the time of the next look-up, its random delay in
 
 test("the edit on trial is rolled back at the end of its deadline", async () => {
   await until("the event", async () => (await outputOf("kubelet-ts", "events")).includes("RolledBack"), LIMIT);
-  await until("the former revision runs", async () => {
+  await until("the previous revision runs", async () => {
     const [id = ""] = await containersOf("guarded");
     return !(await outputOf("docker", "inspect", "--format", "{{.Config.Env}}", id)).includes("EDIT=2");
   });
@@ -26,7 +26,7 @@ test("the image on trial is rolled back, and is not tried again", async () => {
   await until("it has failed", async () => (await updateOf("updated"))?.state === "failed", LIMIT);
   const { current } = JSON.parse(readFileSync(`${RECORDS}/update`, "utf8")) as { current: string };
   expect(await updateOf("updated")).toMatchObject({ current, rejected: [{ why: expect.any(String) }] });
-  await until("the former image runs", async () => (await containersOf("updated")).length === 1);
+  await until("the previous image runs", async () => (await containersOf("updated")).length === 1);
 });
 
 test("the configuration on trial becomes the last known good one", async () => {
