@@ -77,8 +77,8 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
       ),
     /** `namespace/name` of the claims that the API lists in addition to those of the manifests. */
     claims: () =>
-      manager
-        .reader.derivedObjects()
+      manager.reader
+        .derivedObjects()
         .filter(({ kind }) => kind === "PersistentVolumeClaim")
         .map(({ metadata }) => metadata.name),
     /** Volumes of all pods. */
@@ -189,5 +189,7 @@ test("a PersistentVolume shows the claim that is bound to it", () => {
     phase: "Bound",
     claim: { namespace: "default", name: "c" },
   });
-  expect(manager.reader.statusOf("PersistentVolumeClaim", { metadata: { name: "unknown" }, spec: claimSpec })).toBeUndefined();
+  expect(
+    manager.reader.statusOf("PersistentVolumeClaim", { metadata: { name: "unknown" }, spec: claimSpec }),
+  ).toBeUndefined();
 });

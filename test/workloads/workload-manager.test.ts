@@ -204,7 +204,7 @@ test("a Deployment and its ReplicaSets have the annotations of upstream's contro
   // An undo, as kubectl does it: with the annotations of the ReplicaSet.
   apply("busybox:1", { "kubernetes.io/change-cause": "first" });
   expect(manager.reader.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "3" });
-  const annotations = manager.derivedObjects().map((it) => it.metadata.annotations);
+  const annotations = manager.reader.derivedObjects().map((it) => it.metadata.annotations);
   expect(annotations).toEqual([
     {
       "kubernetes.io/change-cause": "first",
