@@ -15,10 +15,12 @@ import { PageSessions } from "../src/pageserver/page-session.ts";
 import { UsageRecorder } from "../src/pageserver/usage-recorder.ts";
 import { Listener } from "../src/server/listener.ts";
 import { launchBrowser } from "../test/support/browser.ts";
+import { traceMainThread } from "../test/support/main-thread.ts";
 
 const PODS = Number(process.argv[2] ?? 110);
 const UPDATES = 30;
 const PAINTS = 15;
+const TRACED_UPDATES = 15;
 /** The time between two updates. */
 const PERIOD_MS = 700;
 
@@ -61,7 +63,7 @@ const toRow = ({ metadata }: Pod): PodRow => ({
   notice: "",
   ip: "10.0.0.1",
 });
-const measure = async () => ({
+const measureUsage = async () => ({
   summary: {
     node: { nodeName: "bench", startTime: time, cpu: { time, usageNanoCores: random(2e9) } },
     pods: pods.map(({ metadata }) => ({
@@ -83,7 +85,7 @@ const measure = async () => ({
   },
 });
 const usage = new UsageRecorder();
-for (let minute = 60; minute > 0; minute--) usage.add((await measure()).summary, Date.now() - minute * 10_000);
+for (let minute = 60; minute > 0; minute--) usage.add((await measureUsage()).summary, Date.now() - minute * 10_000);
 const feed = new PageFeed({
   clock,
   usage,
@@ -103,11 +105,11 @@ const feed = new PageFeed({
     cpuCount: 2,
     memoryBytes: 8e9,
     bootTime: 1,
-    isOfCluster: false,
+    cluster: null,
   }),
   rejections: () => [],
   workloads: () => [],
-  measure: () => (isMeasuring ? measure() : new Promise(() => {})),
+  measure: () => (isMeasuring ? measureUsage() : new Promise(() => {})),
   onError: (error) => console.error(error),
 });
 const routes = new PageRoutes({
@@ -182,29 +184,41 @@ try {
     const { metrics } = await session.send("Performance.getMetrics");
     return METRICS.map((wanted) => (metrics.find(({ name }) => name === wanted)?.value ?? 0) * 1000);
   };
-  const during = async (ms: number, each = none) => {
-    const before = await read();
-    for (let passed = 0; passed < ms; passed += PERIOD_MS) {
+  const makeUpdates = async (count: number, each: () => void) => {
+    for (let update = 0; update < count; update++) {
       each();
       await Bun.sleep(PERIOD_MS);
     }
-    return (await read()).map((value, index) => value - (before[index] ?? 0));
   };
-  const show = (what: string, costs: number[], updates: number) =>
-    console.log(what, METRICS.map((name, index) => `${name} ${round((costs[index] ?? 0) / updates)} ms`).join(", "));
+  /** @param each makes an update */
+  const measure = async (what: string, each = none) => {
+    const before = await read();
+    await makeUpdates(UPDATES, each);
+    const costs = (await read()).map((value, index) => (value - (before[index] ?? 0)) / UPDATES);
+    const parts = METRICS.map((name, index) => `${name} ${round(costs[index] ?? 0)} ms`);
+    // Apart from that: a trace is work for the main thread, too.
+    const tasks = await traceMainThread(browser, () => makeUpdates(TRACED_UPDATES, each));
+    const longest = Array.from({ length: TRACED_UPDATES }, (_, update) =>
+      Math.max(
+        0,
+        ...tasks.filter(({ startMs }) => Math.floor(startMs / PERIOD_MS) === update).map(({ cpuMs }) => cpuMs),
+      ),
+    );
+    console.log(`${what}: ${parts.join(", ")}; longest task, median ${round(median(longest))} ms`);
+  };
   await Bun.sleep(2000);
-  show(`usage of ${PODS} pods:`, await during(UPDATES * PERIOD_MS), UPDATES);
+  await measure(`usage of ${PODS} pods`);
   isMeasuring = false;
   await Bun.sleep(2000);
-  show("nothing, for the same time:", await during(UPDATES * PERIOD_MS), UPDATES);
+  await measure("nothing, for the same time");
   const changeAll = () => {
     generation++;
     pods = makePods();
     for (const notify of listeners) notify();
   };
-  show(`all ${PODS} pods restarted:`, await during(UPDATES * PERIOD_MS, changeAll), UPDATES);
+  await measure(`all ${PODS} pods restarted`, changeAll);
   areAllCellsNew = true;
-  show(`every cell of ${PODS} pods changed:`, await during(UPDATES * PERIOD_MS, changeAll), UPDATES);
+  await measure(`every cell of ${PODS} pods changed`, changeAll);
 } finally {
   await browser.close();
   feed.stop();

@@ -1,5 +1,6 @@
-import type { Browser, CDPSession, Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { launchBrowser } from "../../test/support/browser.ts";
+import { traceMainThread } from "../../test/support/main-thread.ts";
 import { TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
 import { measureCpuPercent, readMegabytes } from "../process-usage.ts";
@@ -10,41 +11,6 @@ const LOADS = 10;
 /** An open page gets the usage of all pods every ten seconds. */
 const UPDATE_MS = 10_000;
 const UPDATES = 6;
-
-/** An event of Chromium's trace. Times are in microseconds; `tdur` is the CPU time of the thread. */
-interface TraceEvent {
-  name: string;
-  ph: string;
-  pid: number;
-  tid: number;
-  dur?: number;
-  tdur?: number;
-  args: { name?: string };
-}
-
-/** Tasks of the main threads of all pages while `during` runs. CPU time, since wall time depends on other load. */
-async function traceMainThread(
-  session: CDPSession,
-  during: () => Promise<unknown>,
-): Promise<{ cpuMs: number; wallMs: number }> {
-  const events: TraceEvent[] = [];
-  session.on("Tracing.dataCollected", ({ value }) => events.push(...(value as unknown as TraceEvent[])));
-  await session.send("Tracing.start", {
-    transferMode: "ReportEvents",
-    traceConfig: { includedCategories: ["toplevel", "__metadata"] },
-  });
-  await during();
-  const complete = new Promise((resolve) => session.once("Tracing.tracingComplete", resolve));
-  await session.send("Tracing.end");
-  await complete;
-  const threadOf = ({ pid, tid }: TraceEvent) => `${pid}:${tid}`;
-  const mains = new Set(
-    events.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(threadOf),
-  );
-  const tasks = events.filter((event) => event.name.endsWith("::RunTask") && mains.has(threadOf(event)));
-  const sum = (key: "dur" | "tdur") => tasks.reduce((total, event) => total + (event[key] ?? 0), 0) / 1000;
-  return { cpuMs: sum("tdur"), wallMs: sum("dur") };
-}
 
 /** Loads the page with an empty cache. */
 async function measureLoad(browser: Browser, address: string) {
@@ -77,11 +43,11 @@ async function measureUpdates(browser: Browser, page: Page) {
       for (const { value } of list.getEntries()) window.shift += value;
     }).observe({ type: "layout-shift", buffered: true });
   })()`);
-  const session = await browser.newBrowserCDPSession();
-  const { cpuMs, wallMs } = await traceMainThread(session, () => Bun.sleep(UPDATES * UPDATE_MS));
+  const tasks = await traceMainThread(browser, () => Bun.sleep(UPDATES * UPDATE_MS));
+  const sum = (key: "cpuMs" | "wallMs") => tasks.reduce((total, task) => total + task[key], 0);
   const longestMs = await page.evaluate<number>("window.longest");
   const shift = await page.evaluate<number>("window.shift");
-  return { updateMs: cpuMs / UPDATES, wallMs: wallMs / UPDATES, longestMs, shift };
+  return { updateMs: sum("cpuMs") / UPDATES, wallMs: sum("wallMs") / UPDATES, longestMs, shift };
 }
 
 async function run(): Promise<Measurement[]> {

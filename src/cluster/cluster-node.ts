@@ -2,6 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import type { Rate } from "../concurrency/token-bucket.ts";
 import type { AccessReviewer } from "../model/access-review.ts";
 import type { Clock } from "../model/clock.ts";
+import type { ClusterConnection } from "../model/cluster-connection.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -250,6 +251,14 @@ export class ClusterNode {
     const { clock, userAgent } = this.#deps;
     const { reachability } = this.client;
     return new ClusterClient({ credentials: this.credentials, clock, rate, userAgent, reachability });
+  }
+
+  get connection(): ClusterConnection {
+    return {
+      server: this.credentials.server,
+      outage: this.client.reachability.outage,
+      refusal: this.#source.failure,
+    };
   }
 
   /** Records an event about the node. */

@@ -20,7 +20,7 @@ export function followState(first: PageState, onState: (state: PageState) => voi
   let silence: ReturnType<typeof setTimeout> | undefined;
   let frame = 0;
   let isPaused = false;
-  let heardAtMs = 0;
+  let heardAtMs = first.heardAtMs;
   const gone = new AbortController();
   const publish = () => {
     if (frame !== 0) return;
@@ -34,7 +34,7 @@ export function followState(first: PageState, onState: (state: PageState) => voi
     source?.close();
     clearTimeout(silence);
     clearTimeout(retry);
-    state = { ...state, connection: "lost" };
+    state = { ...state, connection: "lost", heardAtMs };
     publish();
     retry = setTimeout(connect, retryMs);
     retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
@@ -64,6 +64,11 @@ export function followState(first: PageState, onState: (state: PageState) => voi
       publish();
     });
     source.addEventListener("ping", heard);
+    // The next stream has what needs no session.
+    source.addEventListener("expired", () => {
+      disconnect();
+      connect();
+    });
     source.onerror = lose;
     heard();
   };

@@ -1,5 +1,5 @@
 import { Fact } from "./facts.tsx";
-import { formatBytes, formatCores, formatPercent, formatTime } from "./format.ts";
+import { formatBytes, formatCores, formatPercent, formatWholeTime } from "./format.ts";
 import { Age, Ago, Badge, Meter, statusTone } from "./parts.tsx";
 import type { ContainerDetail, ProbeHistory } from "./wire.ts";
 
@@ -76,7 +76,7 @@ function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
           <li
             key={answer.time}
             class={answer.result}
-            title={`${formatTime(answer.time)}: ${answer.result}, ${Math.round(answer.durationMs)} ms. ${answer.output}`}
+            title={`${formatWholeTime(answer.time)}: ${answer.result}, ${Math.round(answer.durationMs)} ms. ${answer.output}`}
           >
             <span class="hidden">{answer.result}</span>
           </li>

@@ -40,13 +40,31 @@ export const formatUntil = (atMs: number, nowMs: number): string =>
   atMs <= nowMs ? "now" : `in ${formatAge(nowMs, atMs)}`;
 
 let timeFormat: Intl.DateTimeFormat | undefined;
+let zoneFormat: Intl.DateTimeFormat | undefined;
 
-/** For titles: the whole time, in the reader's zone. */
+/** `Nov 22, 2026, 2:03:12 PM`, in the reader's zone; "" for 0. */
 export function formatTime(ms: number): string {
   if (ms === 0) return "";
   // Making one takes longer than a row's rendering.
   timeFormat ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
   return timeFormat.format(ms);
+}
+
+/** For titles: with the zone, and in UTC as commands and logs print it. */
+export function formatWholeTime(ms: number): string {
+  if (ms === 0) return "";
+  zoneFormat ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+  return `${zoneFormat.format(ms)} (${new Date(ms).toISOString().replace(/\.000Z$/, "Z")})`;
+}
+
+/** `ended at TIME with …`, `last seen TIME, …` and `… (TIME, 3 times)`: as `kubelet-ts explain` writes facts. */
+const FACT_TIME =
+  /^(?<before>ended at |last seen |\S.* \()(?<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)(?<after> with .*|, \d+ times\)?)$/s;
+
+/** Takes the time out of a fact; 0 where it has none. */
+export function splitFact(text: string): { before: string; at: number; after: string } {
+  const { before = text, time = "", after = "" } = FACT_TIME.exec(text)?.groups ?? {};
+  return { before, at: Date.parse(time) || 0, after };
 }
 
 export const formatPercent = (part: number, whole: number): string =>

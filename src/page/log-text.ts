@@ -108,3 +108,16 @@ export function byContainer(lines: readonly string[]): [string, string[]][] {
   }
   return runs;
 }
+
+const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z) /;
+
+/** Puts the reader's time, `2026-11-22 14:03:12.345`, in place of the time in UTC with which the engine begins a line. */
+export function withLocalTime(line: string): string {
+  const time = STAMP.exec(line)?.[1];
+  if (time === undefined) return line;
+  const at = new Date(time);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return `${day} ${clock}.${String(at.getMilliseconds()).padStart(3, "0")} ${line.slice(time.length + 1)}`;
+}

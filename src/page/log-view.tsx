@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { followLogs, type LogChoice, Reconnect } from "./follow-logs.ts";
-import { plainText, toSpans } from "./log-text.ts";
+import { plainText, toSpans, withLocalTime } from "./log-text.ts";
 import { Toggle } from "./parts.tsx";
 import { onLongHidden } from "./tab-visibility.ts";
 import type { ContainerDetail } from "./wire.ts";
@@ -182,7 +182,8 @@ function useLog(path: string, { names, isPrevious, withTimes }: LogChoice, gener
     publishNow.current = publish;
     const add = (container: string, added: readonly string[]) => {
       if (added.length === 0) return;
-      pending.push(...added.slice(-MAX_LINES).map((text) => ({ id: nextId++, container, text })));
+      const toLine = (text: string) => ({ id: nextId++, container, text: withTimes ? withLocalTime(text) : text });
+      pending.push(...added.slice(-MAX_LINES).map(toLine));
       dropped += Math.max(0, added.length - MAX_LINES);
       if (pending.length > MAX_LINES) {
         const kept = newestLines(pending);

@@ -4,6 +4,7 @@ import { ApplyView } from "./apply-view.tsx";
 import { followState, logInFromAddress, readFirstState, TOKEN_HASH } from "./connection.ts";
 import { Live } from "./live.ts";
 import { NodeView } from "./node-view.tsx";
+import { Notices } from "./notices.tsx";
 import { Overview } from "./overview.tsx";
 import { sparkPositions, titleTimesOnHover } from "./parts.tsx";
 import type { Moment } from "./pod-table.tsx";
@@ -72,7 +73,6 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
   useEffect(() => {
     document.title = `${titleOf(view)} – ${nodeName}`;
   }, [view, nodeName]);
-  const problem = state.node?.problem;
   return (
     <>
       <header>
@@ -80,7 +80,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
           {nodeName}
         </a>
         <nav aria-label="Views">
-          <a href="#/" aria-current={view.kind === "overview" ? "page" : undefined}>
+          <a href="#/" aria-current={view.kind === "overview" ? "page" : view.kind === "pod" ? "true" : undefined}>
             Pods
           </a>
           <a href="#/node" aria-current={view.kind === "node" ? "page" : undefined}>
@@ -93,13 +93,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
           )}
         </nav>
       </header>
-      <div class="notices" role="status" aria-live="polite">
-        {state.connection === "lost" && (
-          <p class="banner bad">The kubelet does not answer. What is shown is old; trying again.</p>
-        )}
-        {state.connection === "live" && problem && <p class="banner warn">The kubelet reports: {problem}</p>}
-        {loginError && visit === 0 && <p class="banner warn">{loginError}</p>}
-      </div>
+      <Notices state={state} loginError={visit === 0 ? loginError : undefined} />
       <main tabIndex={-1}>
         {state.connection === "locked" ? (
           <Locked />
@@ -108,15 +102,15 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
         )}
       </main>
       <footer>
-        {state.node && `${state.node.version}, ${state.node.engine}`}
+        <div>{state.node && `${state.node.version}, ${state.node.engine}`}</div>
         {!state.privileged && state.connection === "live" && (
-          <>
-            {" "}
-            Logs, shell and actions need a session: run <code>kubelet-ts page</code> on the machine.
-          </>
+          <div>
+            {state.node?.cluster ? "Logs and shell" : "Logs, shell and actions"} need a session: run{" "}
+            <code>kubelet-ts page</code> on the machine and open the link that it prints.
+          </div>
         )}
-        {state.privileged && state.node?.isOfCluster && (
-          <>. This node belongs to a cluster: its pods are changed with kubectl.</>
+        {state.privileged && state.node?.cluster && (
+          <div>This node belongs to a cluster: its pods are changed with kubectl.</div>
         )}
       </footer>
     </>
@@ -142,7 +136,7 @@ function CurrentView({
     case "node":
       return <NodeView state={state} now={now} />;
     case "apply":
-      return <ApplyView canAct={state.canAct} isOfCluster={state.node?.isOfCluster ?? false} />;
+      return <ApplyView canAct={state.canAct} isOfCluster={Boolean(state.node?.cluster)} />;
     default:
       return <PodView state={state} view={view} now={now} />;
   }

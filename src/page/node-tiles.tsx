@@ -1,5 +1,5 @@
-import { formatAge, formatBytes, formatPercent, formatTime } from "./format.ts";
-import { Badge, Meter, type Tone } from "./parts.tsx";
+import { formatAge, formatBytes, formatPercent } from "./format.ts";
+import { Badge, Meter, type Tone, timeOf } from "./parts.tsx";
 import type { PageState } from "./store.ts";
 import type { Condition, NodeState } from "./wire.ts";
 
@@ -51,10 +51,23 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
               <span title={condition.message}>{conditionText(condition)}</span>
             </Badge>
           ))}
+          {node?.cluster?.failure && (
+            <Badge tone="bad">
+              <span title={node.cluster.failure.reason}>
+                {node.cluster.failure.isAnswering ? "Refused by the API server" : "API server away"}
+              </span>
+            </Badge>
+          )}
           {!node && "\u00a0"}
         </div>
-        <p class="note" title={node && `since ${formatTime(node.bootTime)}`}>
-          {node ? `${hasPressure(node) ? "" : "no pressure, "}up ${formatAge(node.bootTime, now)}` : "\u00a0"}
+        <p class="note">
+          {node ? (
+            <>
+              {hasPressure(node) ? "" : "no pressure, "}up {timeOf(node.bootTime, formatAge(node.bootTime, now))}
+            </>
+          ) : (
+            "\u00a0"
+          )}
         </p>
       </div>
     </section>

@@ -6,6 +6,7 @@ import { formatBytes, formatPercent } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
 import { CgroupTable, ImageTable } from "./node-tables.tsx";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
+import { ClusterFailure } from "./notices.tsx";
 import { Meter } from "./parts.tsx";
 import type { PageState } from "./store.ts";
 import { useLoaded } from "./use-loaded.ts";
@@ -22,6 +23,21 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
       <NodeTiles state={state} now={now} />
       <HistoryCharts path="/page/api/node/history" now={now} memoryLimitBytes={state.node?.memoryBytes ?? 0} />
       {error && <p class="banner warn">{error}</p>}
+      {state.node?.cluster && (
+        <section class="card">
+          <h2>Cluster</h2>
+          <dl>
+            <Fact name="API server" value={state.node.cluster.server} />
+          </dl>
+          <p class="note">
+            {state.node.cluster.failure ? (
+              <ClusterFailure cluster={state.node.cluster} />
+            ) : (
+              "It answers: pods come from there, and their statuses are reported to it."
+            )}
+          </p>
+        </section>
+      )}
       <ConditionTable conditions={state.node?.conditions ?? []} toneOf={conditionTone} now={now} />
       {detail && (
         <>

@@ -60,7 +60,7 @@ export function Overview({
           onInput={(event) => change({ text: event.currentTarget.value })}
         />
         <Toggle text="Not ready" value={filter.onlyNotReady} onChange={(onlyNotReady) => change({ onlyNotReady })} />
-        <Toggle text="By namespace" value={filter.isGrouped} onChange={(isGrouped) => change({ isGrouped })} />
+        <Toggle text="Group by namespace" value={filter.isGrouped} onChange={(isGrouped) => change({ isGrouped })} />
         {/* Where the screen is too narrow for the columns' titles. */}
         <select
           class="narrow"
@@ -72,7 +72,7 @@ export function Overview({
             ({ key, title }) =>
               key && (
                 <option key={key} value={key}>
-                  {`By ${title.toLowerCase().replace("cpu", "CPU")}`}
+                  {`Sort by ${title.toLowerCase().replace("cpu", "CPU")}`}
                 </option>
               ),
           )}
@@ -91,9 +91,9 @@ function emptyText(state: PageState): string {
   const { pods, node, canAct } = state;
   if (pods.size > 0) return "No pod matches the filter.";
   if (mayMissPods(state)) return "Not every source of pods has been read yet.";
-  if (node?.isOfCluster) return "No pods run on this node.";
+  if (node?.cluster) return "No pods run on this node.";
   const apply = canAct ? ", or apply one" : "";
-  return `No pods run on this node. Put a manifest into its directory${apply}.`;
+  return `No pods run on this node. Put a manifest into its manifest directory${apply}.`;
 }
 
 const plural = (count: number) => (count === 1 ? "pod" : "pods");

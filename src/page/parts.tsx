@@ -1,6 +1,6 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { formatAge, formatTime } from "./format.ts";
+import { formatAge, formatTime, formatWholeTime } from "./format.ts";
 
 /** Green, amber, red or grey, never by colour alone: the text is next to it. */
 export type Tone = "good" | "warn" | "bad" | "idle";
@@ -24,13 +24,16 @@ export const timeOf = (at: number, text: string) => at > 0 && <time dateTime={ne
 /** The age of a time; a dash for 0. */
 export const Age = ({ at, now }: { at: number; now: number }) => timeOf(at, formatAge(at, now)) || <span>-</span>;
 
+/** A time as the reader's clock shows it; a dash for 0. */
+export const At = ({ at }: { at: number }) => timeOf(at, formatTime(at)) || <span>-</span>;
+
 /** Gives each time of the page its title when the pointer comes to it: 200 of them in advance cost milliseconds. */
 export function titleTimesOnHover(): void {
   addEventListener(
     "pointerover",
     ({ target }) => {
       const time = target instanceof Element && target.closest("time");
-      if (time) time.title = formatTime(Date.parse(time.dateTime));
+      if (time) time.title = formatWholeTime(Date.parse(time.dateTime));
     },
     { passive: true },
   );
@@ -120,8 +123,16 @@ export function Question({
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
+  /** Not every browser has `closedby`. */
+  const onClick = ({ target, currentTarget, clientX, clientY }: TargetedMouseEvent<HTMLDialogElement>) => {
+    if (target !== currentTarget) return;
+    const { left, right, top, bottom } = currentTarget.getBoundingClientRect();
+    const isInside = clientX >= left && clientX <= right && clientY >= top && clientY <= bottom;
+    if (!isInside) onAnswer(false);
+  };
   return (
-    <dialog ref={dialog} closedby="any" aria-label={action} onCancel={() => onAnswer(false)}>
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog has Escape of its own.
+    <dialog ref={dialog} aria-label={action} onCancel={() => onAnswer(false)} onClick={onClick}>
       <p>{text}</p>
       <div class="buttons">
         {/* The safe answer has the focus. */}

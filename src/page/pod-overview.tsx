@@ -1,11 +1,11 @@
 import { ConditionTable, podConditionTone } from "./condition-table.tsx";
 import { ContainerCard } from "./container-card.tsx";
 import { Fact, Labels } from "./facts.tsx";
-import { formatBytes, formatPercent, formatTime } from "./format.ts";
+import { formatBytes, formatPercent, splitFact } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
-import { Ago, Meter } from "./parts.tsx";
+import { Ago, At, Meter } from "./parts.tsx";
 import { podAddress } from "./router.ts";
-import type { ImageUpdateRow, PodDetail, VolumeDetail } from "./wire.ts";
+import type { ImageUpdateRow, ManifestView, PodDetail, VolumeDetail } from "./wire.ts";
 
 /** The first view of a pod: why it is not ready, usage, containers, volumes, conditions. */
 export function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; now: number }) {
@@ -15,7 +15,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
       ? mains.reduce((sum, container) => sum + container[key], 0)
       : 0;
   };
-  const warnings = detail.manifest.findings.length;
+  const { findings } = detail.manifest;
   return (
     <>
       {detail.explanation.length > 0 && (
@@ -26,7 +26,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
               <bdi>{problem}</bdi>
               {facts.map((fact) => (
                 <div key={fact} class="note">
-                  <bdi>{fact}</bdi>
+                  <FactText text={fact} />
                 </div>
               ))}
               {wayOut !== "" && (
@@ -38,10 +38,9 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           ))}
         </section>
       )}
-      {warnings > 0 && (
+      {findings.length > 0 && (
         <p class="banner warn">
-          {warnings === 1 ? "One line" : `${warnings} lines`} of the manifest: see{" "}
-          <a href={podAddress(detail.row, "manifest")}>Manifest</a>.
+          {describeFindings(findings)} <a href={podAddress(detail.row, "manifest")}>Show the manifest</a>
         </p>
       )}
       {detail.row.notice !== "" && (
@@ -55,7 +54,12 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           {detail.row.owner !== "" && <Fact name="Owner" value={detail.row.owner} />}
           <Fact name="IP" value={detail.row.ip || "-"} />
           <Fact name="QoS class" value={detail.qosClass} />
-          <Fact name="Started" value={formatTime(detail.startedAt) || "-"} />
+          <div>
+            <dt>Started</dt>
+            <dd>
+              <At at={detail.startedAt} />
+            </dd>
+          </div>
         </dl>
         <Labels name="Labels" labels={detail.labels} />
         <Labels name="Annotations" labels={detail.annotations} />
@@ -88,6 +92,24 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
   );
 }
 
+/** A fact of `kubelet-ts explain`, which has its time in UTC: shown as all times of the page. Lines of a log stay as they are. */
+const FactText = ({ text }: { text: string }) => {
+  const { before, at, after } = splitFact(text);
+  return (
+    <bdi>
+      {before}
+      {at > 0 && <At at={at} />}
+      {after}
+    </bdi>
+  );
+};
+
+function describeFindings(findings: ManifestView["findings"]): string {
+  const errors = findings.filter(({ isError }) => isError).length;
+  const [count, word] = errors > 0 ? [errors, "error"] : [findings.length, "warning"];
+  return `The manifest has ${count === 1 ? `${word === "error" ? "an" : "a"} ${word}` : `${count} ${word}s`}.`;
+}
+
 /** `data (emptyDir): 8.0 KiB of 16.0 MiB (0 %)`; without its use where that is not measured. */
 function describeVolume({ name, type, usedBytes, capacityBytes }: VolumeDetail): string {
   const title = `${name} (${type})`;
@@ -104,10 +126,10 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
         <dl key={image}>
           <Fact name="Image" value={image} />
           <Fact name="State" value={message === "" ? state : `${state}: ${message}`} />
-          <Fact name="Runs" value={current || "-"} />
+          <Fact name="Running" value={current || "-"} />
           {candidate !== "" && <Fact name="Update" value={candidate} />}
           <div>
-            <dt>Looked up</dt>
+            <dt>Last checked</dt>
             <dd>{checkedAt > 0 ? <Ago at={checkedAt} now={now} /> : "never"}</dd>
           </div>
         </dl>

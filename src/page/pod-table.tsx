@@ -5,6 +5,7 @@ import { type Live, useLive } from "./live.ts";
 import { Badge, SparkLine, statusTone, timeOf } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import type { RowFilter, SortKey, Spark } from "./store.ts";
+import { useDeferred } from "./use-deferred.ts";
 import { useVisible } from "./use-visible.ts";
 import type { PodRow } from "./wire.ts";
 
@@ -83,11 +84,15 @@ export function PodTable({ rows, filter, onSort, live }: PodTableProps) {
   );
 }
 
-/** A cell is rendered when what it shows changes: one that is the same object as before is skipped. */
-function Row({ pod, live }: { pod: PodRow; live: Live<Moment> }) {
+/**
+ * A cell is rendered when what it shows changes: one that is the same object as before is skipped. Rows off the screen
+ * follow in tasks of their own.
+ */
+function Row({ pod: newest, live }: { pod: PodRow; live: Live<Moment> }) {
+  const { place, isVisible } = useVisible<HTMLTableRowElement>();
+  const pod = useDeferred(newest, isVisible);
   const { uid, namespace, name, owner, status, isReady, why, notice, ready, total, restarts, lastRestart } = pod;
   const { createdAt, source } = pod;
-  const { place, isVisible } = useVisible<HTMLTableRowElement>();
   const { now, sparks, positions } = useLive(live, isVisible);
   const nameCell = useMemo(
     () => (

@@ -12,7 +12,7 @@ const STATES: Readonly<Record<string, string>> = {
   D: "waits for a disk",
   T: "stopped",
   t: "stopped",
-  Z: "ended",
+  Z: "zombie",
 };
 
 /** Processes of the containers of a pod. */
@@ -22,7 +22,7 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
   );
   if (error) return <p class="banner warn">{error}</p>;
   if (!value) return <p class="empty">Loading…</p>;
-  if (value.length === 0) return <p class="empty">No process runs.</p>;
+  if (value.length === 0) return <p class="empty">No processes are running.</p>;
   return (
     <section class="card" tabIndex={0} aria-label="Processes">
       <table>

@@ -33,7 +33,7 @@ export function ShellView({ uid, containers }: { uid: string; containers: readon
       close();
     };
   }, [uid, container, attempt]);
-  if (running.length === 0) return <p class="empty">No container of this pod runs.</p>;
+  if (running.length === 0) return <p class="empty">No container of this pod is running.</p>;
   return (
     <section class="card">
       <div class="toolbar">

@@ -16,6 +16,8 @@ export interface PageState {
   connection: "connecting" | "live" | "lost" | "locked";
   privileged: boolean;
   canAct: boolean;
+  /** There was a session, which has expired. */
+  hasExpired: boolean;
   node: NodeState | undefined;
   pods: ReadonlyMap<string, PodRow>;
   /** false while a source of pods has not been read, or has a manifest that is refused. */
@@ -29,12 +31,15 @@ export interface PageState {
   clockOffsetMs: number;
   /** How often the stream began. */
   connects: number;
+  /** When the server was last heard, by our clock; 0 = never. */
+  heardAtMs: number;
 }
 
 export const EMPTY_STATE: PageState = {
   connection: "connecting",
   privileged: false,
   canAct: false,
+  hasExpired: false,
   node: undefined,
   pods: new Map(),
   isComplete: false,
@@ -45,6 +50,7 @@ export const EMPTY_STATE: PageState = {
   sparks: new Map(),
   clockOffsetMs: 0,
   connects: 0,
+  heardAtMs: 0,
 };
 
 /** @param before its rows stay the same objects where nothing changed */
@@ -58,6 +64,7 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
     connection: "live",
     privileged: snapshot.access.privileged,
     canAct: snapshot.access.canAct,
+    hasExpired: !snapshot.access.privileged && (before.privileged || before.hasExpired),
     node: snapshot.node,
     pods: new Map(snapshot.pods.map((pod) => [pod.uid, keep(pod)])),
     isComplete: snapshot.isComplete,
@@ -68,6 +75,7 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
     sparks: new Map(Object.entries(usage.pods)),
     clockOffsetMs: snapshot.now - receivedAtMs,
     connects: before.connects + 1,
+    heardAtMs: receivedAtMs,
   };
 }
 

@@ -44,8 +44,15 @@ export interface NodeState {
   cpuCount: number;
   memoryBytes: number;
   bootTime: number;
-  /** Its pods come from an API server, and are changed there. */
-  isOfCluster: boolean;
+  /** The cluster of this node: its pods come from an API server, and are changed there. null: it belongs to none. */
+  cluster: ClusterState | null;
+}
+
+export interface ClusterState {
+  /** URL of the API server. */
+  server: string;
+  /** Why pods and statuses are not exchanged with it; null while they are. */
+  failure: { isAnswering: boolean; reason: string; since: number } | null;
 }
 
 export interface Condition {

@@ -5,6 +5,7 @@ import type { PageFeed, PageSubscriber } from "./page-feed.ts";
 /** Below the silence after which a page reconnects. */
 const PING_MS = 10_000;
 const PING = Buffer.from("event: ping\ndata:\n\n");
+const EXPIRED = Buffer.from("event: expired\ndata:\n\n");
 
 /** Server-sent events of one page. A reader that does not keep up gets the whole state again when it has. */
 export class EventStream implements PageSubscriber {
@@ -49,6 +50,7 @@ export class EventStream implements PageSubscriber {
         else if (this.#isBehind) this.#feed.resume(this);
         else if (!(await this.#woken())) yield PING;
       }
+      if (!this.#signal.aborted) yield EXPIRED;
     } finally {
       unsubscribe();
     }

@@ -8,19 +8,39 @@ const MAX_LINE_CHARS = 256 * 1024;
 export async function* mergeLogs(
   logs: readonly { name: string; chunks: AsyncIterable<Uint8Array> }[],
 ): AsyncGenerator<string> {
-  const sources = logs.map(({ name, chunks }) => {
-    const lines = toLines(chunks)[Symbol.asyncIterator]();
-    const read = () => lines.next().then((result) => ({ source, result }));
-    const source = { name, lines, read };
-    return source;
-  });
-  const waiting = new Map(sources.map((source) => [source, source.read()]));
-  while (waiting.size > 0) {
-    const { source, result } = await Promise.race(waiting.values());
-    if (result.done) waiting.delete(source);
+  // Not Promise.race: each call would stay with the promise of a log that is silent, for as long as that is.
+  const arrived: (() => { name: string; next: () => void; result: IteratorResult<string[]> })[] = [];
+  let wake = () => {};
+  for (const { name, chunks } of logs) {
+    const lines = toLines(chunks);
+    const next = () => {
+      const arrive = (take: (typeof arrived)[number]) => {
+        arrived.push(take);
+        wake();
+      };
+      lines.next().then(
+        (result) => arrive(() => ({ name, next, result })),
+        (error) =>
+          arrive(() => {
+            throw error;
+          }),
+      );
+    };
+    next();
+  }
+  for (let open = logs.length; open > 0; ) {
+    const take = arrived.shift();
+    if (!take) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      continue;
+    }
+    const { name, next, result } = take();
+    if (result.done) open--;
     else {
-      waiting.set(source, source.read());
-      yield result.value.map((line) => `${source.name}\t${line}\n`).join("");
+      next();
+      yield result.value.map((line) => `${name}\t${line}\n`).join("");
     }
   }
 }

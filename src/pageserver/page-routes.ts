@@ -11,6 +11,7 @@ import { EventStream } from "./event-stream.ts";
 import { mergeLogs } from "./merged-logs.ts";
 import type { PageFeed } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
+import { logWhile, shellWhile } from "./session-streams.ts";
 
 /** Dependencies of the page's routes. */
 export interface PageRoutesDeps {
@@ -87,7 +88,7 @@ export class PageRoutes {
     }
     if ((isWrite || request.upgrade !== "") && !isSameOrigin(request)) return text(403, "Foreign origin\n");
     if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
-    const privileged = this.#deps.sessions.isValid(request.header("Cookie") ?? undefined);
+    const privileged = this.#sessionOf(request)();
     if ((isWrite || request.upgrade !== "" || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
     if (path === "/page/stream") {
       return method === "GET" ? this.#stream(request) : text(405, "405 Method Not Allowed\n");
@@ -152,8 +153,14 @@ export class PageRoutes {
     };
   }
 
-  #access({ header }: ServerRequest): Access {
-    const privileged = this.#deps.sessions.isValid(header("Cookie") ?? undefined);
+  /** Whether the session of a request is valid, at the time of each call. */
+  #sessionOf({ header }: ServerRequest): () => boolean {
+    const cookie = header("Cookie") ?? undefined;
+    return () => this.#deps.sessions.isValid(cookie);
+  }
+
+  #access(request: ServerRequest): Access {
+    const privileged = this.#sessionOf(request)();
     return { privileged, canAct: privileged && this.#deps.actions !== undefined };
   }
 
@@ -176,20 +183,22 @@ export class PageRoutes {
   }
 
   #stream(request: ServerRequest): ServerAnswer {
-    const { signal, header } = request;
+    const { signal } = request;
     if (this.#streams >= MAX_STREAMS) return tooManyRequests();
     this.#streams++;
     signal.addEventListener("abort", () => this.#streams--, { once: true });
     const access = this.#access(request);
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" };
-    const cookie = header("Cookie") ?? undefined;
-    const isAllowed = () => !access.privileged || this.#deps.sessions.isValid(cookie);
+    const isValid = this.#sessionOf(request);
+    const isAllowed = () => !access.privileged || isValid();
     const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal, isAllowed);
     return { status: 200, headers, chunks: stream.chunks() };
   }
 
   /** The log of one container, or with `containers` those of several, as {@link mergeLogs} sends them. */
-  async #logs({ query, signal }: ServerRequest, pod: Pod): Promise<ServerAnswer> {
+  async #logs(request: ServerRequest, pod: Pod): Promise<ServerAnswer> {
+    const { query, signal } = request;
+    const isAllowed = this.#sessionOf(request);
     const isPrevious = query.get("previous") === "true";
     const selection = toLogSelection(query, this.#deps.clock.now());
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };
@@ -203,26 +212,28 @@ export class PageRoutes {
           return "problem" in found ? [] : [{ name, chunks: await open(found.id) }];
         }),
       );
-      return { status: 200, headers, chunks: mergeLogs(logs.flat()) };
+      return { status: 200, headers, chunks: logWhile(mergeLogs(logs.flat()), isAllowed) };
     }
     const found = findLogContainer(pod, query.get("container") ?? "", isPrevious);
     if ("problem" in found) return text(404, `${found.problem}\n`);
-    return { status: 200, headers, chunks: await open(found.id) };
+    return { status: 200, headers, chunks: logWhile(await open(found.id), isAllowed) };
   }
 
   /** A shell over the channels of `kubectl exec`. */
-  #shell({ query, upgrade, header }: ServerRequest, pod: Pod): ServerAnswer {
+  #shell(request: ServerRequest, pod: Pod): ServerAnswer {
+    const { query, upgrade, header } = request;
     const container = findRunningContainer(pod, query.get("container") ?? "");
     if (!container) return text(404, "This container does not run\n");
     const protocol = chooseProtocol(header("Sec-WebSocket-Protocol"), [SHELL_PROTOCOL]);
     if (upgrade !== "websocket" || !protocol) return text(400, `A WebSocket with ${SHELL_PROTOCOL} is needed\n`);
     if (this.#shells >= MAX_SHELLS) return tooManyRequests();
     const streams = { stdin: true, stdout: true, stderr: false, tty: true };
+    const isAllowed = this.#sessionOf(request);
     return {
       protocol: protocol.name,
       run: async (socket) => {
         this.#shells++;
-        const open = () => this.#deps.containers.exec(container.id, SHELL, streams);
+        const open = async () => shellWhile(await this.#deps.containers.exec(container.id, SHELL, streams), isAllowed);
         await serveRemoteCommand(socket, {
           protocol,
           streams,

@@ -105,10 +105,11 @@ interface SocketPlace {
   protocol: string;
   /** The server ends the session; else the client leaves as soon as it is open. */
   isAwaited?: boolean;
+  cookie?: string;
 }
 
 /** Opens a WebSocket session; without a client library, whose connections stay open for a while. */
-async function openSession(path: string, { at, protocol, isAwaited = false }: SocketPlace) {
+async function openSession(path: string, { at, protocol, isAwaited = false, cookie = "" }: SocketPlace) {
   const socket = typeof at === "number" ? connect(at, "127.0.0.1") : connect(at);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   socket.on("error", reject);
@@ -119,7 +120,7 @@ async function openSession(path: string, { at, protocol, isAwaited = false }: So
     if (!isAwaited) socket.destroy();
   });
   socket.write(
-    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`,
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${protocol}\r\nCookie: ${cookie}\r\n\r\n`,
   );
   await promise.finally(() => socket.destroy());
 }
@@ -177,6 +178,7 @@ describeWithEngine("a thousand calls leave nothing behind", () => {
     // Each starts a process: a thousand take minutes.
     { what: "port-forward", calls: CALLS / 20 },
     { what: "exec", calls: CALLS / 20 },
+    { what: "shell of the page", calls: CALLS / 20 },
   ] as const)("$what", async ({ what, calls }) => {
     const page = `http://127.0.0.1:${node.cadvisorPort}/page`;
     const api = join(node.rootDir, "api.sock");
@@ -190,9 +192,21 @@ describeWithEngine("a thousand calls leave nothing behind", () => {
       "port-forward": () => openSession(`${pod}/portforward?ports=80`, kubectl),
       attach: () => openSession(`${pod}/attach?container=app&stdout=true`, kubectl),
       exec: () => openSession(`${pod}/exec?container=app&command=true&stdout=true`, { ...kubectl, isAwaited: true }),
+      // Sixteen at a time: one that is refused is tried again.
+      "shell of the page": () =>
+        until("a shell of the page", async () => {
+          const path = `/page/api/pods/${uid}/shell?container=app`;
+          await openSession(path, { at: node.cadvisorPort, protocol: "v5.channel.k8s.io", cookie });
+          return true;
+        }),
     }[what];
     await repeat(Math.min(AT_A_TIME, calls), call);
     await expectNothingLeft(what, node, pid, () => repeat(calls, call));
+    await until("the end of every shell in the container", async () => {
+      const response = await fetch(`${page}/api/pods/${uid}/processes`, { headers: { Cookie: cookie } });
+      const processes = (await response.json()) as { command: string }[];
+      return processes.length > 0 && !processes.some(({ command }) => command === "sh");
+    });
   });
 });
 

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
+import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { SlowProxy } from "../support/slow-proxy.ts";
 import { engineSocketPath, TestNode } from "../support/test-node.ts";
@@ -23,6 +24,39 @@ async function link(node: TestNode): Promise<string> {
   expect(exitCode).toBe(0);
   return stdout.trim();
 }
+
+/** An API server of a cluster without pods: what is created or changed is answered as it was sent. */
+const serveEmptyCluster = (port: number) =>
+  Bun.serve({
+    port,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch: async (request) => {
+      const { pathname, searchParams } = new URL(request.url);
+      if (searchParams.get("watch") === "true") {
+        const first = JSON.stringify({ type: "BOOKMARK", object: { metadata: { resourceVersion: "1" } } });
+        return new Response(new ReadableStream({ start: (stream) => stream.enqueue(`${first}\n`) }));
+      }
+      if (request.method !== "GET") {
+        const object = (await request.json()) as { metadata?: object };
+        return Response.json({ ...object, metadata: { uid: "1", resourceVersion: "1", ...object.metadata } });
+      }
+      // Names of this node's objects have a dash.
+      return /\/[a-z]+$/.test(pathname)
+        ? Response.json({ metadata: { resourceVersion: "1" }, items: [] })
+        : Response.json({ kind: "Status", reason: "NotFound", code: 404 }, { status: 404 });
+    },
+  });
+
+const toKubeconfig = (server: string) =>
+  JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "c", cluster: { server } }],
+    users: [{ name: "u", user: { token: "t" } }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    "current-context": "x",
+  });
 
 describeWithEngine("the page elsewhere, and while something is away", () => {
   let browser: Browser;
@@ -87,30 +121,71 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     await page.close();
   });
 
-  test("a page says that the engine is unreachable, and shows its pods again when it is back", async () => {
+  test("a connection that is dead without having ended is noticed, and replaced", async () => {
+    const node = testNode();
+    await node.start();
+    const proxy = new StallingProxy(node.cadvisorPort);
+    try {
+      const page = await browser.newPage();
+      page.setDefaultTimeout(60_000);
+      await page.clock.install();
+      await page.goto(`http://127.0.0.1:${proxy.port}/`);
+      await page.getByText("No pods run on this node").waitFor();
+      proxy.stall();
+      node.writeManifest("web.json", POD("web"));
+      await node.runningContainer("app");
+      // Longer than the server is ever silent.
+      await page.clock.fastForward(26_000);
+      const lost = page.getByText(/The kubelet does not answer. What is shown is as of .*20\d\d/);
+      await lost.waitFor();
+      proxy.resume();
+      await page.clock.fastForward(16_000);
+      await lost.waitFor({ state: "detached" });
+      await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
+      await page.close();
+    } finally {
+      proxy.close();
+    }
+  });
+
+  test("a page says that the engine and the API server are away, and when they are back", async () => {
     const directory = mkdtempSync("/tmp/kt-proxy-");
     const path = join(directory, "docker.sock");
     let proxy = new SlowProxy(engineSocketPath(), path);
+    let api = serveEmptyCluster(0);
+    const server = `http://127.0.0.1:${api.port}`;
+    const kubeconfig = join(directory, "node.conf");
+    writeFileSync(kubeconfig, toKubeconfig(server));
     try {
       const node = new TestNode({ socketPath: path });
       node.writeManifest("web.json", POD("web"));
-      await node.start();
+      await node.start([`--kubeconfig=${kubeconfig}`]);
       const page = await browser.newPage();
       page.setDefaultTimeout(120_000);
       await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
       const row = page.getByRole("row", { name: /^web-.*Running/ });
       await row.waitFor();
       proxy.close();
-      await page.getByText(/The kubelet reports: .*engine/i).waitFor();
+      await api.stop(true);
+      await page.getByText(/The kubelet reports since .*20\d\d.*: .*engine/i).waitFor();
+      const away = page.getByText(new RegExp(`The API server ${server} has not answered since .*20\\d\\d`));
+      await away.waitFor();
+      await page.getByText("API server away").waitFor();
       expect(await row.count()).toBe(1);
       proxy = new SlowProxy(engineSocketPath(), path);
       await page.getByText(/The kubelet reports/).waitFor({ state: "detached" });
+      api = serveEmptyCluster(Number(api.port));
+      await away.waitFor({ state: "detached" });
+      await page.getByRole("link", { name: "Node", exact: true }).click();
+      await page.getByText("It answers: pods come from there").waitFor();
+      await page.getByRole("link", { name: "Pods", exact: true }).click();
       node.writeManifest("late.json", POD("late"));
       await page.getByRole("row", { name: /^late-.*Running/ }).waitFor();
       await page.close();
       await node.cleanUp();
     } finally {
       proxy.close();
+      await api.stop(true);
       rmSync(directory, { recursive: true, force: true });
     }
   });

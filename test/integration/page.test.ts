@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import { readPageSecret } from "../../src/pageserver/page-secret.ts";
+import { createLoginToken, PageSessions, SESSION_LIFETIME_MS } from "../../src/pageserver/page-session.ts";
 import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
@@ -19,6 +23,35 @@ spec:
 `;
 
 const HOSTILE = String.raw`printf "<img src=x onerror=alert(1)> \033[31mred\033[0m \033]0;title\007\342\200\256reversed\n"`;
+
+/** Adds an ephemeral container, as `kubectl debug` does. */
+async function debug(node: TestNode, pod: string): Promise<void> {
+  const response = await fetch(`http://localhost/api/v1/namespaces/default/pods/${pod}/ephemeralcontainers`, {
+    method: "PATCH",
+    unix: join(node.rootDir, "api.sock"),
+    headers: { "Content-Type": "application/strategic-merge-patch+json" },
+    body: JSON.stringify({
+      spec: {
+        ephemeralContainers: [
+          { name: "debugger", image: "busybox:1.35", command: ["sh", "-c", "echo from a debugger; sleep 3600"] },
+        ],
+      },
+    }),
+  });
+  expect({ status: response.status, body: response.ok ? "" : await response.text() }).toEqual({
+    status: 200,
+    body: "",
+  });
+}
+
+/** The cookie of a session that expires after this time. */
+function shortSession(node: TestNode, lifetimeMs: number) {
+  const secret = readPageSecret(node.rootDir);
+  const then = Date.now() - SESSION_LIFETIME_MS + lifetimeMs;
+  const sessions = new PageSessions(secret, () => then);
+  const value = sessions.logIn(createLoginToken(secret, then))!;
+  return { name: sessions.cookieName, value, httpOnly: true, sameSite: "Strict" as const };
+}
 
 /** No token in an address that a test prints. */
 async function link(node: TestNode): Promise<string> {
@@ -172,6 +205,30 @@ describeWithEngine("the page", () => {
     await context.close();
   });
 
+  test("an open page loses its log, its shell and its actions when the session expires, and says so", async () => {
+    const context = await browser.newContext();
+    await context.addCookies([{ ...shortSession(node, 15_000), url: origin }]);
+    const page = await open(context);
+    await page.getByRole("link", { name: /^web-/ }).click();
+    const address = page.url();
+    await page.getByRole("link", { name: "Logs" }).click();
+    await page
+      .getByRole("log")
+      .getByText(/^line \d+$/)
+      .last()
+      .waitFor();
+    const second = await open(context, `${address}/shell`);
+    await second.locator(".xterm-rows", { hasText: "#" }).waitFor();
+    for (const tab of [page, second]) {
+      await tab.getByText("Your session has ended").waitFor();
+      await tab.getByText("This part needs a session").waitFor();
+      expect(await tab.getByRole("button", { name: "Delete" }).count()).toBe(0);
+    }
+    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
+    await context.close();
+  });
+
   test("a manifest is checked, applied and deleted; a pod of a file names its file", async () => {
     const context = await browser.newContext();
     const page = await open(context, await link(node));
@@ -183,13 +240,28 @@ describeWithEngine("the page", () => {
       .getByText(/containerz/)
       .last()
       .waitFor();
-    await box.fill(POD("posted", "sleep 3600"));
+    await box.fill(POD("posted", "echo hello; sleep 3600"));
     await page.getByRole("button", { name: "Apply" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
     await page.getByText("pod/posted created").waitFor();
     await page.getByRole("link", { name: "Pods", exact: true }).click();
-    await page.getByRole("row", { name: /^posted.*Running/ }).waitFor();
+    await page.getByRole("row", { name: /^posted.*Running.*submitted$/ }).waitFor();
     await page.getByRole("link", { name: "posted" }).click();
+    await debug(node, "posted");
+    const debugger_ = page.getByRole("heading", { name: /^debugger ephemeral container/ });
+    await debugger_.waitFor();
+    await page.getByRole("link", { name: "Logs" }).click();
+    await page.getByLabel("Container").selectOption("All containers");
+    await page.getByRole("log").getByText("from a debugger").waitFor();
+    const started = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Download" }).click();
+    const download = await started;
+    expect(download.suggestedFilename()).toBe("posted.log");
+    expect(
+      readFileSync(await download.path(), "utf8")
+        .split("\n")
+        .toSorted(),
+    ).toEqual(["", "app\thello", "debugger\tfrom a debugger"]);
     await page.getByRole("link", { name: "Manifest" }).click();
     await page.getByRole("button", { name: "Try an edit" }).click();
     const edit = page.getByLabel("Edited manifest");

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { byContainer, LineSplitter, MAX_SHOWN_LINE, plainText, toSpans } from "../../src/page/log-text.ts";
+import {
+  byContainer,
+  LineSplitter,
+  MAX_SHOWN_LINE,
+  plainText,
+  toSpans,
+  withLocalTime,
+} from "../../src/page/log-text.ts";
 
 describe("spans of a line", () => {
   test.each([
@@ -60,4 +67,11 @@ test("merged lines are reported apart by container, in their order", () => {
     ["b", ["3"]],
     ["a", ["4"]],
   ]);
+});
+
+test("the time with which the engine begins a line is the reader's", () => {
+  const line = withLocalTime("2026-11-22T12:53:10.123456789Z GET 2026-11-22T12:53:10Z");
+  expect(line).toMatch(/^2026-11-2[123] \d\d:\d\d:10\.123 GET 2026-11-22T12:53:10Z$/);
+  expect(new Date(line.slice(0, 23)).toISOString()).toBe("2026-11-22T12:53:10.123Z");
+  expect(withLocalTime("no time 2026-11-22T12:53:10Z ")).toBe("no time 2026-11-22T12:53:10Z ");
 });

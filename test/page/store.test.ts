@@ -42,7 +42,7 @@ const snapshot: Snapshot = {
     cpuCount: 2,
     memoryBytes: 8,
     bootTime: 0,
-    isOfCluster: false,
+    cluster: null,
   },
   pods: [row("a"), row("b")],
   isComplete: true,
@@ -133,4 +133,15 @@ test("pods may be late until every source was read; a refused manifest does not 
   const late = (isComplete: boolean, count: number) =>
     mayMissPods({ isComplete, rejections: Array.from({ length: count }, () => refused) });
   expect([late(true, 0), late(false, 0), late(false, 1), late(true, 1)]).toEqual([false, true, false, false]);
+});
+
+test("a session that has expired is remembered until there is one again", () => {
+  const access = { privileged: true, canAct: true };
+  let state = applySnapshot({ ...snapshot, access }, 4000);
+  expect(state.hasExpired).toBe(false);
+  state = applySnapshot(snapshot, 5000, state);
+  expect([state.privileged, state.hasExpired]).toEqual([false, true]);
+  state = applySnapshot(snapshot, 6000, state);
+  expect(state.hasExpired).toBe(true);
+  expect(applySnapshot({ ...snapshot, access }, 7000, state).hasExpired).toBe(false);
 });

@@ -36,7 +36,7 @@ test("a reader that is behind gets the whole state again; a reader that leaves u
   expect(unsubscribed).toBe(1);
 });
 
-test("a stream ends when its session has expired", async () => {
+test("a stream tells that its session has expired, and ends", async () => {
   let isAllowed = true;
   const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
   const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => isAllowed);
@@ -44,6 +44,7 @@ test("a stream ends when its session has expired", async () => {
   const chunks = stream.chunks();
   expect((await chunks.next()).done).toBe(false);
   isAllowed = false;
+  expect(Buffer.from((await chunks.next()).value ?? []).toString()).toBe("event: expired\ndata:\n\n");
   expect((await chunks.next()).done).toBe(true);
 });
 

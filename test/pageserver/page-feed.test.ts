@@ -47,7 +47,7 @@ function world() {
       cpuCount: 1,
       memoryBytes: 1,
       bootTime: 0,
-      isOfCluster: false,
+      cluster: null,
     }),
     rejections: () => [],
     workloads: () => [],

@@ -12,6 +12,7 @@ import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
 import { hostPortsOf } from "../../model/pod-containers.ts";
 import type { NodeDetail, NodeState, NodeUsage, PodRow, Rejection } from "../../page/wire.ts";
+import { toClusterState } from "../../pageserver/cluster-state.ts";
 import { MAX_SHOWN_MANIFEST_BYTES, toManifestView } from "../../pageserver/manifest-view.ts";
 import { PageFeed } from "../../pageserver/page-feed.ts";
 import { PageRoutes } from "../../pageserver/page-routes.ts";
@@ -98,7 +99,7 @@ export function buildPage(
       memoryBytes: context.node.memoryBytes,
       // Coarse: a node that did not change is not sent again.
       bootTime: Math.round((clock.now().getTime() - uptime() * 1000) / 60_000) * 60_000,
-      isOfCluster: parts.cluster !== undefined,
+      cluster: parts.cluster ? toClusterState(parts.cluster.connection, clock.now().getTime()) : null,
     };
   };
   const feed = new PageFeed({

@@ -118,7 +118,7 @@ export class ClusterClient {
     } catch (error) {
       // The watch begins again from where it was.
       if (reset.aborted && !signal.aborted) return true;
-      if (isAway(error)) this.reachability.noteFailure();
+      if (isAway(error)) this.reachability.noteFailure(messageOf(error));
       throw error;
     }
     return false;
@@ -166,7 +166,7 @@ export class ClusterClient {
       const refusal = response.ok
         ? undefined
         : toApiError(what, response.status, text, response.headers.get("Retry-After"));
-      if (isAway(refusal)) this.reachability.noteFailure();
+      if (isAway(refusal)) this.reachability.noteFailure(messageOf(refusal));
       else this.reachability.noteAnswer();
       if (refusal) throw refusal;
       return (text === "" ? undefined : JSON.parse(text)) as T;
@@ -174,11 +174,10 @@ export class ClusterClient {
       if (error instanceof ApiStatusError) throw error;
       signal?.throwIfAborted();
       this.#mayReuse = false;
-      this.reachability.noteFailure();
+      const reason = describeFailure(error, settings.server);
+      this.reachability.noteFailure(reason);
       onAnswer?.(method, 0, clock.monotonicMs() - startedAtMs);
-      throw new ApiUnreachableError(`${what}: ${describeFailure(error, settings.server)}`, {
-        cause: error,
-      });
+      throw new ApiUnreachableError(`${what}: ${reason}`, { cause: error });
     }
   }
 

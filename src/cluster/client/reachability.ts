@@ -1,4 +1,5 @@
 import type { Clock } from "../../model/clock.ts";
+import type { Outage } from "../../model/cluster-connection.ts";
 
 /**
  * Delays that end early are cut to a random part of this time, so that the nodes of a cluster do not all return at once.
@@ -16,7 +17,7 @@ export class Reachability {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #waits = new Set<() => void>();
-  #isAway = false;
+  #outage: Outage | undefined;
   #returnedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param random in [0, 1) */
@@ -25,15 +26,20 @@ export class Reachability {
     this.#random = random;
   }
 
+  /** Why and since when there is no answer; undefined while there is. */
+  get outage(): Outage | undefined {
+    return this.#outage;
+  }
+
   /** The server was not reached, or the connection broke. */
-  noteFailure(): void {
-    this.#isAway = true;
+  noteFailure(reason: string): void {
+    this.#outage = { reason, since: this.#outage?.since ?? this.#clock.now() };
   }
 
   /** The server has answered, if only with a refusal. */
   noteAnswer(): void {
-    if (!this.#isAway) return;
-    this.#isAway = false;
+    if (!this.#outage) return;
+    this.#outage = undefined;
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#returnedAtMs < MIN_DISTANCE_MS) return;
     this.#returnedAtMs = nowMs;

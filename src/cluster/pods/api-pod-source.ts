@@ -1,5 +1,6 @@
 import { ChangeLogger } from "../../logging/change-logger.ts";
 import type { Clock } from "../../model/clock.ts";
+import type { Outage } from "../../model/cluster-connection.ts";
 import type { DesiredPod, PodDeletion } from "../../model/desired-pod.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { Logger } from "../../model/logger.ts";
@@ -61,7 +62,7 @@ export class ApiPodSource implements FeedSource {
   #cancelGather: (() => void) | undefined;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
   #cancelRestore: (() => void) | undefined;
-  #error: Error | undefined;
+  #failure: Outage | undefined;
   #lastSuccess: Date | undefined;
   #failures = 0;
   #set: SourceSet | undefined;
@@ -104,7 +105,7 @@ export class ApiPodSource implements FeedSource {
 
   /** The connection broke, or works again (undefined). */
   setHealth(error: Error | undefined): void {
-    this.#error = error;
+    this.#failure = error && { reason: error.message, since: this.#failure?.since ?? this.#deps.clock.now() };
     if (!error) {
       this.#facts.resolve("server", `API server ${this.name}: answers again`);
       return;
@@ -131,13 +132,18 @@ export class ApiPodSource implements FeedSource {
     });
   }
 
+  /** Why and since when pods are not received; undefined while they are. */
+  get failure(): Outage | undefined {
+    return this.#failure;
+  }
+
   status(): SourceStatus {
-    const state = this.#pods ? (this.#error ? "failing" : "ok") : this.#restored ? "restored" : "waiting";
+    const state = this.#pods ? (this.#failure ? "failing" : "ok") : this.#restored ? "restored" : "waiting";
     return {
       kind: "api",
       name: this.name,
       state,
-      ...(this.#error && { message: this.#error.message }),
+      ...(this.#failure && { message: this.#failure.reason }),
       pods: this.#set?.pods.length ?? 0,
       ...(this.#lastSuccess && { lastSuccess: this.#lastSuccess }),
       reads: this.#pods ? 1 : 0,

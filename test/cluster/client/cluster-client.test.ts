@@ -97,7 +97,7 @@ describe("requests to the API server", () => {
     client.reachability.schedule(30_000, (early) => {
       isEarly = early;
     });
-    client.reachability.noteFailure();
+    client.reachability.noteFailure("connection refused");
     await client.request({ path: "/x" });
     await until("the end of the wait", () => isEarly === true);
   });

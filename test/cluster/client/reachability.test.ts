@@ -13,7 +13,7 @@ function aWait(ms: number) {
 describe("a wait for the API server", () => {
   test("ends after its time while the server is unreachable", async () => {
     const { clock, reachability, ends } = aWait(30_000);
-    reachability.noteFailure();
+    reachability.noteFailure("connection refused");
     await clock.advance(60_000);
     expect(ends).toEqual([[30_000, false]]);
     expect(clock.pendingTimers).toBe(0);
@@ -21,7 +21,7 @@ describe("a wait for the API server", () => {
 
   test("ends soon after the server has answered again, once", async () => {
     const { clock, reachability, ends } = aWait(30_000);
-    reachability.noteFailure();
+    reachability.noteFailure("connection refused");
     await clock.advance(4_000);
     reachability.noteAnswer();
     await clock.advance(60_000);
@@ -32,7 +32,7 @@ describe("a wait for the API server", () => {
     const { clock, reachability, ends } = aWait(5_000);
     reachability.noteAnswer();
     await clock.advance(4_900);
-    reachability.noteFailure();
+    reachability.noteFailure("connection refused");
     reachability.noteAnswer();
     await clock.advance(60_000);
     expect(ends).toEqual([[5_000, false]]);
@@ -48,7 +48,7 @@ describe("a wait for the API server", () => {
       });
     again();
     for (let count = 0; count < 30; count++) {
-      reachability.noteFailure();
+      reachability.noteFailure("connection refused");
       reachability.noteAnswer();
       await clock.advance(1_000);
     }
@@ -57,7 +57,7 @@ describe("a wait for the API server", () => {
 
   test("can be cancelled, also when it is about to end early", async () => {
     const { clock, reachability, ends, cancel } = aWait(30_000);
-    reachability.noteFailure();
+    reachability.noteFailure("connection refused");
     reachability.noteAnswer();
     cancel();
     await clock.advance(60_000);
@@ -74,4 +74,17 @@ describe("a wait for the API server", () => {
     await clock.advance(1);
     expect(clock.pendingTimers).toBe(0);
   });
+});
+
+test("an outage begins with its first failure, has the last reason, and ends with an answer", async () => {
+  const clock = new FakeClock();
+  const reachability = new Reachability(clock, () => 0.5);
+  expect(reachability.outage).toBeUndefined();
+  const since = clock.now();
+  reachability.noteFailure("connection refused");
+  await clock.advance(60_000);
+  reachability.noteFailure("no answer in time");
+  expect(reachability.outage).toEqual({ reason: "no answer in time", since });
+  reachability.noteAnswer();
+  expect(reachability.outage).toBeUndefined();
 });
