@@ -1,11 +1,10 @@
 import type { VNode } from "preact";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useReducer } from "preact/hooks";
 import { formatAge, formatBytes, formatCores } from "./format.ts";
 import { type Live, useLive } from "./live.ts";
 import { Badge, SparkLine, statusTone, timeOf } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import type { RowFilter, SortKey, Spark } from "./store.ts";
-import { useDeferred } from "./use-deferred.ts";
 import { useVisible } from "./use-visible.ts";
 import type { PodRow } from "./wire.ts";
 
@@ -29,6 +28,14 @@ export const COLUMNS: readonly { key: SortKey | undefined; title: string; numeri
   { key: undefined, title: "Source" },
 ];
 
+/** What is in the document, by UID. */
+interface RenderedRows {
+  shown: Map<string, { pod: PodRow; row: VNode }>;
+  visible: Set<string>;
+  /** To be rendered in this task. */
+  due: Set<string>;
+}
+
 interface PodTableProps {
   rows: readonly PodRow[];
   filter: RowFilter;
@@ -36,16 +43,51 @@ interface PodTableProps {
   live: Live<Moment>;
 }
 
-/** Usage and ages are rendered by the rows that are on the screen. */
+/** Rows off the screen that are rendered in one task: far less than the time of a frame. */
+const ROWS_PER_TASK = 50;
+
+/**
+ * Usage and ages are rendered by the rows that are on the screen. When pods change, those rows are rendered at once and the
+ * others in tasks of their own, a few milliseconds later: a change of all pods must not block the page.
+ */
 export function PodTable({ rows, filter, onSort, live }: PodTableProps) {
   const groups = filter.isGrouped ? groupByNamespace(rows) : [["", rows] as const];
+  const [, renderAgain] = useReducer((count: number) => count + 1, 0);
+  const { shown, visible, due } = useMemo<RenderedRows>(
+    () => ({ shown: new Map(), visible: new Set(), due: new Set() }),
+    [live],
+  );
+  const waiting: string[] = [];
   /** A row that is the same object as before is not rendered again. Pods that did not change stay the same objects, too. */
-  const rendered = useMemo(() => new WeakMap<PodRow, VNode>(), [live]);
   const renderRow = (pod: PodRow): VNode => {
-    const row = rendered.get(pod) ?? <Row key={pod.uid} pod={pod} live={live} />;
-    rendered.set(pod, row);
+    const before = shown.get(pod.uid);
+    if (before?.pod === pod) return before.row;
+    if (before && !visible.has(pod.uid) && !due.has(pod.uid)) {
+      waiting.push(pod.uid);
+      return before.row;
+    }
+    const row = <Row key={pod.uid} pod={pod} live={live} visible={visible} />;
+    shown.set(pod.uid, { pod, row });
     return row;
   };
+  const bodies = groups.map(([namespace, members]) => ({
+    namespace,
+    count: members.length,
+    body: members.map(renderRow),
+  }));
+  due.clear();
+  useEffect(() => {
+    if (shown.size > rows.length) {
+      const present = new Set(rows.map(({ uid }) => uid));
+      for (const uid of shown.keys()) if (!present.has(uid)) shown.delete(uid);
+    }
+    if (waiting.length === 0) return;
+    const task = setTimeout(() => {
+      for (const uid of waiting.slice(0, ROWS_PER_TASK)) due.add(uid);
+      renderAgain(undefined as never);
+    });
+    return () => clearTimeout(task);
+  });
   return (
     <table class="pods">
       <thead>
@@ -68,31 +110,32 @@ export function PodTable({ rows, filter, onSort, live }: PodTableProps) {
           ))}
         </tr>
       </thead>
-      {groups.map(([namespace, members]) => (
+      {bodies.map(({ namespace, count, body }) => (
         <tbody key={namespace}>
           {filter.isGrouped && (
             <tr class="group">
               <th scope="rowgroup" colSpan={COLUMNS.length}>
-                <bdi>{namespace}</bdi> <span class="count">{members.length}</span>
+                <bdi>{namespace}</bdi> <span class="count">{count}</span>
               </th>
             </tr>
           )}
-          {members.map(renderRow)}
+          {body}
         </tbody>
       ))}
     </table>
   );
 }
 
-/**
- * A cell is rendered when what it shows changes: one that is the same object as before is skipped. Rows off the screen
- * follow in tasks of their own.
- */
-function Row({ pod: newest, live }: { pod: PodRow; live: Live<Moment> }) {
-  const { place, isVisible } = useVisible<HTMLTableRowElement>();
-  const pod = useDeferred(newest, isVisible);
+/** A cell is rendered when what it shows changes: one that is the same object as before is skipped. */
+function Row({ pod, live, visible }: { pod: PodRow; live: Live<Moment>; visible: Set<string> }) {
   const { uid, namespace, name, owner, status, isReady, why, notice, ready, total, restarts, lastRestart } = pod;
   const { createdAt, source } = pod;
+  const { place, isVisible } = useVisible<HTMLTableRowElement>();
+  useEffect(() => {
+    if (!isVisible) return;
+    visible.add(uid);
+    return () => void visible.delete(uid);
+  }, [isVisible, uid]);
   const { now, sparks, positions } = useLive(live, isVisible);
   const nameCell = useMemo(
     () => (
