@@ -72,10 +72,11 @@ export class OpenCgroup {
   readonly #memoryUsage: OpenFileReader | undefined;
   readonly #readCpu: (usage: string, all: boolean, hasQuota: boolean) => CpuStats | undefined;
   readonly #readMemory: (usage: string | undefined, all: boolean) => MemoryStats | undefined;
-  readonly #readPids: () => PidsStats | undefined;
-  readonly #readBlockIo: () => BlockIoStats[];
-  readonly #readHugetlb: () => HugetlbStats[];
-  readonly #pressure: readonly { resource: keyof CgroupPressure; file: OpenFileReader }[];
+  // Made when they are first used: a summary of a hundred pods does without them.
+  #rest:
+    | { pids: () => PidsStats | undefined; blockIo: () => BlockIoStats[]; hugetlb: () => HugetlbStats[] }
+    | undefined;
+  #pressure: readonly { resource: keyof CgroupPressure; file: OpenFileReader }[] | undefined;
   readonly #procs: OpenFileReader;
   #last: LastReading | undefined;
 
@@ -91,10 +92,6 @@ export class OpenCgroup {
       memory && this.#file(memory.path, memory.version === 1 ? "memory.usage_in_bytes" : "memory.current");
     this.#readCpu = this.#cpuReader();
     this.#readMemory = this.#memoryReader();
-    this.#readPids = this.#pidsReader();
-    this.#readBlockIo = this.#blockIoReader();
-    this.#readHugetlb = this.#hugetlbReader();
-    this.#pressure = this.#pressureFiles();
     this.#procs = this.#file(mainDirectory(directories), "cgroup.procs");
   }
 
@@ -110,7 +107,7 @@ export class OpenCgroup {
     const memoryText = this.#memoryUsage?.read();
     // In hybrid mode upstream shows none; there it is read for few and for the metrics only, as it costs half of all.
     const showsPressure = this.directories.memory?.version === 2 || (all && kind === "container");
-    const pressureTexts = showsPressure ? this.#pressure.map(({ file }) => file.read()) : [];
+    const pressureTexts = showsPressure ? this.#pressureFiles().map(({ file }) => file.read()) : [];
     const last = this.#last;
     if (
       mayRest &&
@@ -125,13 +122,14 @@ export class OpenCgroup {
     }
     const cpu = this.#readCpu(cpuText, all, hasQuota);
     if (!cpu) return undefined;
+    const rest = all ? this.#restReaders() : undefined;
     const stats = withProcessIds(this.#procs, {
       cpu,
       memory: this.#readMemory(memoryText, all) ?? UNKNOWN_MEMORY,
       pressure: showsPressure ? this.#toPressure(pressureTexts) : undefined,
-      pids: all ? this.#readPids() : undefined,
-      blockIo: all && kind !== "group" ? this.#readBlockIo() : [],
-      hugetlb: all ? this.#readHugetlb() : [],
+      pids: rest?.pids(),
+      blockIo: rest && kind !== "group" ? rest.blockIo() : [],
+      hugetlb: rest?.hugetlb() ?? [],
     });
     this.#last = { detail, hasQuota, cpuText, memoryText, pressureTexts, stats };
     return stats;
@@ -146,6 +144,11 @@ export class OpenCgroup {
     const file = new OpenFileReader(`${directory}/${name}`);
     this.#files.push(file);
     return file;
+  }
+
+  #restReaders() {
+    this.#rest ??= { pids: this.#pidsReader(), blockIo: this.#blockIoReader(), hugetlb: this.#hugetlbReader() };
+    return this.#rest;
   }
 
   #cpuReader(): (usage: string, all: boolean, hasQuota: boolean) => CpuStats | undefined {
@@ -237,17 +240,22 @@ export class OpenCgroup {
       });
   }
 
-  #pressureFiles(): { resource: keyof CgroupPressure; file: OpenFileReader }[] {
+  #pressureFiles(): readonly { resource: keyof CgroupPressure; file: OpenFileReader }[] {
     const { unified } = this.directories;
     if (!unified || !this.#features.pressure) return [];
     const resources = ["cpu", "memory", "io"] as const;
-    return resources.map((resource) => ({ resource, file: this.#file(unified.path, `${resource}.pressure`) }));
+    this.#pressure ??= resources.map((resource) => ({
+      resource,
+      file: this.#file(unified.path, `${resource}.pressure`),
+    }));
+    return this.#pressure;
   }
 
   #toPressure(texts: readonly (string | undefined)[]): CgroupPressure | undefined {
-    if (this.#pressure.length === 0) return undefined;
+    const files = this.#pressureFiles();
+    if (files.length === 0) return undefined;
     const pressure: CgroupPressure = {};
-    for (const [index, { resource }] of this.#pressure.entries()) {
+    for (const [index, { resource }] of files.entries()) {
       const parsed = parsePressure(texts[index]);
       if (parsed) pressure[resource] = parsed;
     }

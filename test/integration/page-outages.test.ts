@@ -153,7 +153,8 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     const path = join(directory, "docker.sock");
     let proxy = new SlowProxy(engineSocketPath(), path);
     let api = serveEmptyCluster(0);
-    const server = `http://127.0.0.1:${api.port}`;
+    const port = api.port ?? 0;
+    const server = `http://127.0.0.1:${port}`;
     const kubeconfig = join(directory, "node.conf");
     writeFileSync(kubeconfig, toKubeconfig(server));
     try {
@@ -174,7 +175,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       expect(await row.count()).toBe(1);
       proxy = new SlowProxy(engineSocketPath(), path);
       await page.getByText(/The kubelet reports/).waitFor({ state: "detached" });
-      api = serveEmptyCluster(Number(api.port));
+      api = serveEmptyCluster(port);
       await away.waitFor({ state: "detached" });
       await page.getByRole("link", { name: "Node", exact: true }).click();
       await page.getByText("It answers: pods come from there").waitFor();
