@@ -2,7 +2,7 @@ import { At } from "./parts.tsx";
 import type { PageState } from "./store.ts";
 import type { ClusterState, NodeState } from "./wire.ts";
 
-/** What keeps the page or the kubelet from its work. Times are absolute: a text that changes is read out again. */
+/** Outages and the end of the session. Times are absolute: a text that changes is read out again. */
 export function Notices({ state, loginError }: { state: PageState; loginError: string | undefined }) {
   const { connection, node, heardAtMs, hasExpired } = state;
   const isLive = connection === "live";

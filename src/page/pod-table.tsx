@@ -28,7 +28,7 @@ export const COLUMNS: readonly { key: SortKey | undefined; title: string; numeri
   { key: undefined, title: "Source" },
 ];
 
-/** What is in the document, by UID. */
+/** Rows in the document, by UID. */
 interface RenderedRows {
   shown: Map<string, { pod: PodRow; row: VNode }>;
   visible: Set<string>;

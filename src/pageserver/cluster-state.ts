@@ -4,7 +4,7 @@ import type { ClusterState } from "../page/wire.ts";
 /** A failure that ends within this time is not shown: a single request or watch that broke off is repeated by then. */
 const SETTLE_MS = 5_000;
 
-/** What the page shows of the connection to the API server. Pure. */
+/** The connection to the API server as the page shows it. Pure. */
 export function toClusterState({ server, outage, refusal }: ClusterConnection, nowMs: number): ClusterState {
   const failure = outage ?? refusal;
   if (!failure || nowMs - failure.since.getTime() < SETTLE_MS) return { server, failure: null };

@@ -205,7 +205,7 @@ describeWithEngine("the page", () => {
     await context.close();
   });
 
-  test("an open page loses its log, its shell and its actions when the session expires, and says so", async () => {
+  test("an open page tells that its session has expired, and loses its log, shell and actions", async () => {
     const context = await browser.newContext();
     await context.addCookies([{ ...shortSession(node, 15_000), url: origin }]);
     const page = await open(context);
