@@ -96,7 +96,7 @@ export class PodActionRunner {
     this.#work.start(
       async (signal) => {
         const id = await services.createSandbox(toPodRequest(revision), attempt, signal);
-        await cache.observe(id, signal);
+        await cache.observeStart(id, signal);
         state.sandboxError = undefined;
         state.failures.delete("sandbox");
         delete state.sandboxRetryAtMs;
@@ -189,7 +189,7 @@ export class PodActionRunner {
           };
           if (targetName !== undefined) request.targetId = this.#findTarget(targetName);
           const started = await services.startContainer(request, onCreated, signal);
-          await cache.observe(started, signal);
+          await cache.observeStart(started, signal);
           return started;
         });
         state.startErrors.delete(name);

@@ -121,8 +121,7 @@ export class PodCache {
       return;
     }
     if (!OBSERVED_ACTIONS.has(event.action)) return;
-    // Our own start was already inspected; its event adds nothing. A `die` in between has its own event.
-    if (event.action === "start" && this.#entries.get(event.id)?.running && !this.#inspecting.has(event.id)) return;
+    if (event.action === "start") return this.observeStart(event.id);
     if (event.action === "oom") return this.#noteOom(event.id);
     await this.observe(event.id);
   }
@@ -149,6 +148,15 @@ export class PodCache {
       }
     })();
     return inspection.done;
+  }
+
+  /**
+   * As {@link observe}, after a start, which an event and the end of our own call both report: what has been found running is
+   * not inspected again. A `die` in between has its own event.
+   */
+  async observeStart(id: ContainerId, signal?: AbortSignal): Promise<void> {
+    await this.#inspecting.get(id)?.done.catch(() => {});
+    if (!this.#entries.get(id)?.running) await this.observe(id, signal);
   }
 
   async #noteOom(id: ContainerId): Promise<void> {
