@@ -2,8 +2,10 @@ import type { Clock } from "../model/clock.ts";
 import type { FileSlot } from "../model/file-slot.ts";
 import { TaskTimeoutError } from "./worker-pool.ts";
 
-/** Work that is quick takes less; longer work is waited for in another thread. */
+/** Work that is quick takes less; behind longer work the others go to other threads. */
 const WAIT_MS = 100;
+/** Longest wait behind a queue of quick work. */
+const QUEUE_MS = 1_000;
 
 /**
  * The one place for asynchronous file access. The runtime has as few as two threads for the calls of node:fs/promises, and
@@ -13,6 +15,8 @@ export class PoolSlot implements FileSlot {
   readonly #clock: Pick<Clock, "schedule">;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
+  /** Work that has ended. */
+  #ended = 0;
 
   constructor(clock: Pick<Clock, "schedule">) {
     this.#clock = clock;
@@ -39,10 +43,16 @@ export class PoolSlot implements FileSlot {
     );
     // The caller receives a failure below; one after the deadline is dropped.
     done.catch(() => {});
-    const cancelWait = this.#clock.schedule(WAIT_MS, () => {
-      isGivenUp = true;
-      begin(false);
-    });
+    let cancelWait = () => {};
+    const limitWait = (leftMs: number): void => {
+      const endedBefore = this.#ended;
+      cancelWait = this.#clock.schedule(WAIT_MS, () => {
+        if (this.#ended > endedBefore && leftMs > WAIT_MS) return limitWait(leftMs - WAIT_MS);
+        isGivenUp = true;
+        begin(false);
+      });
+    };
+    limitWait(QUEUE_MS);
     const isMine = await turn;
     cancelWait();
     if (!isMine) return undefined;
@@ -63,6 +73,7 @@ export class PoolSlot implements FileSlot {
   }
 
   #leave(): void {
+    this.#ended++;
     this.#waiting--;
   }
 }

@@ -24,6 +24,8 @@ export interface PodFilesDeps {
 /** Files of a pod that are not volumes: resolv.conf, hosts, termination logs. */
 export class PodFiles {
   readonly #deps: PodFilesDeps;
+  /** The read of the host's resolv.conf that is under way: pods that start at the same time share it. */
+  #hostResolvConf: Promise<string | undefined> | undefined;
 
   constructor(deps: PodFilesDeps) {
     this.#deps = deps;
@@ -32,11 +34,15 @@ export class PodFiles {
   /** The pod's resolv.conf, from its spec and the host's own file. */
   async computeDns(pod: Pod): Promise<ReturnType<typeof computeDnsConfig>> {
     const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
-    const { fileSystem } = this.#deps;
-    const hostResolvConf = resolvConf
-      ? ((await fileSystem.readTextIfExists(resolvConf, MAX_RESOLV_CONF_BYTES)) ?? "")
-      : undefined;
+    const hostResolvConf = resolvConf ? ((await this.#readHostResolvConf(resolvConf)) ?? "") : undefined;
     return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node().ip });
+  }
+
+  #readHostResolvConf(path: string): Promise<string | undefined> {
+    this.#hostResolvConf ??= this.#deps.fileSystem.readTextIfExists(path, MAX_RESOLV_CONF_BYTES).finally(() => {
+      this.#hostResolvConf = undefined;
+    });
+    return this.#hostResolvConf;
   }
 
   /** Containers see the engine's file of their sandbox. Source: dockershim's rewriteResolvFile. */

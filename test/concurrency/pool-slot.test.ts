@@ -26,6 +26,21 @@ test("work runs one after the other, and its outcome arrives", async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
+test("a queue of quick work is waited for while it moves, for a second", async () => {
+  const { clock, slot } = aSlot();
+  let ended = 0;
+  const work = async () => {
+    await clock.sleep(60);
+    return ++ended;
+  };
+  const all = Promise.all(Array.from({ length: 30 }, () => slot.attempt(work, 1_000)));
+  await clock.advance(5_000);
+  const outcomes = await all;
+  expect(outcomes.slice(0, 16)).toEqual(Array.from({ length: 16 }, (_, index) => ({ value: index + 1 })));
+  expect(outcomes.slice(17)).toEqual(Array.from({ length: 13 }, () => undefined));
+  expect(clock.pendingTimers).toBe(0);
+});
+
 test("behind work that hangs nothing begins, until it comes back", async () => {
   const { clock, slot } = aSlot();
   const hang = Promise.withResolvers<void>();
