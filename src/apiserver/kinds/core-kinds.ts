@@ -9,6 +9,7 @@ import type { ApiObject } from "../api-object.ts";
 import { ALL_VERBS, type Column, type Decoded, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
 import { decodeByManifest, type ReadSubmitted, refuseImmutable } from "./decode-manifest.ts";
 import { decodeAround, keepEphemeralContainers, refuseEphemeralContainers } from "./ephemeral-containers.ts";
+import { refuseOtherType } from "./immutable-fields.ts";
 import { text } from "./kind-row.ts";
 
 const core = { group: "", version: "v1" } as const;
@@ -100,7 +101,7 @@ const secrets = (read: ReadSubmitted): ResourceDefinition => ({
   fields: { type: ({ type }) => String(type ?? "") },
   storage: "file",
   decode: (object) => decodeByManifest(read, object),
-  validateUpdate: refuseImmutable,
+  validateUpdate: (next, previous) => [...refuseImmutable(next, previous), ...refuseOtherType(next, previous)],
   isSecret: true,
   description: "Secret holds secret data of a certain type.",
 });

@@ -49,6 +49,7 @@ export interface KindRow {
   /** Adds what the API shows beyond the manifest. */
   complete?: NonNullable<ResourceDefinition["complete"]>;
   deletionWarning?: NonNullable<ResourceDefinition["deletionWarning"]>;
+  validateUpdate?: NonNullable<ResourceDefinition["validateUpdate"]>;
 }
 
 export const toDefinition = (read: ReadSubmitted, kindRow: KindRow): ResourceDefinition => {

@@ -1,5 +1,6 @@
 import type { ApiObject } from "../api-object.ts";
 import { formatAccessModes } from "./cells.ts";
+import { refuseFixedFields } from "./immutable-fields.ts";
 import { type KindRow, specOf, statusOf, text } from "./kind-row.ts";
 import { showClaimOfVolume, showVolumeOfClaim, warnOfKeptData } from "./shown-fields.ts";
 
@@ -15,6 +16,7 @@ export const VOLUME_ROWS: readonly KindRow[] = [
   {
     group: "",
     kind: "PersistentVolumeClaim",
+    validateUpdate: refuseFixedFields,
     plural: "persistentvolumeclaims",
     shortNames: ["pvc"],
     subresources: ["status"],
@@ -34,6 +36,7 @@ export const VOLUME_ROWS: readonly KindRow[] = [
   {
     group: "",
     kind: "PersistentVolume",
+    validateUpdate: refuseFixedFields,
     plural: "persistentvolumes",
     shortNames: ["pv"],
     namespaced: false,

@@ -3,6 +3,7 @@ import type { ApiObject } from "../api-object.ts";
 import type { PlainSubresource, ResourceDefinition } from "../resource-definition.ts";
 import { formatLabelSelector, formatLabels } from "./cells.ts";
 import type { ReadSubmitted } from "./decode-manifest.ts";
+import { refuseFixedFields } from "./immutable-fields.ts";
 import { showJobSelector, withoutJobSelector } from "./job-selector.ts";
 import { count, type Fields, type KindRow, numberOf, specOf, statusOf, text, toDefinition } from "./kind-row.ts";
 import { SERVICE } from "./service-kind.ts";
@@ -80,6 +81,7 @@ const ROWS: readonly KindRow[] = [
   {
     group: "apps",
     kind: "Deployment",
+    validateUpdate: refuseFixedFields,
     plural: "deployments",
     shortNames: ["deploy"],
     categories: ["all"],
@@ -95,6 +97,7 @@ const ROWS: readonly KindRow[] = [
   {
     group: "apps",
     kind: "ReplicaSet",
+    validateUpdate: refuseFixedFields,
     plural: "replicasets",
     shortNames: ["rs"],
     categories: ["all"],
@@ -116,6 +119,7 @@ const ROWS: readonly KindRow[] = [
   {
     group: "apps",
     kind: "StatefulSet",
+    validateUpdate: refuseFixedFields,
     plural: "statefulsets",
     shortNames: ["sts"],
     categories: ["all"],
@@ -126,6 +130,7 @@ const ROWS: readonly KindRow[] = [
   {
     group: "apps",
     kind: "DaemonSet",
+    validateUpdate: refuseFixedFields,
     plural: "daemonsets",
     shortNames: ["ds"],
     categories: ["all"],
@@ -144,6 +149,7 @@ const ROWS: readonly KindRow[] = [
   {
     group: "batch",
     kind: "Job",
+    validateUpdate: refuseFixedFields,
     plural: "jobs",
     categories: ["all"],
     subresources: ["status"],

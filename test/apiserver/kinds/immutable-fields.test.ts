@@ -1,0 +1,57 @@
+import { expect, test } from "bun:test";
+import type { ApiObject } from "../../../src/apiserver/api-object.ts";
+import { refuseFixedFields, refuseOtherType } from "../../../src/apiserver/kinds/immutable-fields.ts";
+
+type Fields = Record<string, unknown>;
+
+const object = (kind: string, spec: Fields): ApiObject => ({ apiVersion: "v1", kind, metadata: { name: "a" }, spec });
+const selector = { matchLabels: { app: "a" } };
+const SPECS: Record<string, Fields> = {
+  Deployment: { replicas: 1, selector, template: {} },
+  ReplicaSet: { replicas: 1, selector, template: {} },
+  DaemonSet: { selector, template: {} },
+  StatefulSet: { replicas: 1, selector, template: {}, serviceName: "a", volumeClaimTemplates: [{}] },
+  ReplicationController: { replicas: 1, selector: { app: "a" }, template: {} },
+  Job: { parallelism: 1, completions: 2, template: {} },
+  CronJob: { schedule: "* * * * *", jobTemplate: {} },
+  PersistentVolumeClaim: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+  PersistentVolume: { capacity: { storage: "1Gi" }, hostPath: { path: "/d" }, volumeMode: "Filesystem" },
+};
+
+/** The fields that kube-apiserver 1.20.2 named for the same changes. */
+test.each([
+  ["Deployment", { selector: { matchLabels: { app: "b" } } }, ["spec.selector"]],
+  ["Deployment", { replicas: 2, template: { spec: {} } }, []],
+  ["ReplicaSet", { selector: undefined }, ["spec.selector"]],
+  ["DaemonSet", { selector: { matchLabels: {} } }, ["spec.selector"]],
+  ["StatefulSet", { serviceName: "b" }, ["spec"]],
+  ["StatefulSet", { volumeClaimTemplates: undefined }, ["spec"]],
+  ["StatefulSet", { replicas: 3, template: { spec: {} }, updateStrategy: { type: "OnDelete" } }, []],
+  ["ReplicationController", { selector: { app: "b" } }, []],
+  ["Job", { completions: 3 }, ["spec.completions"]],
+  ["Job", { template: { spec: {} } }, ["spec.template"]],
+  ["Job", { parallelism: 5, suspend: true }, []],
+  ["CronJob", { schedule: "@daily", jobTemplate: { spec: {} } }, []],
+  ["PersistentVolumeClaim", { accessModes: ["ReadOnlyMany"] }, ["spec"]],
+  ["PersistentVolumeClaim", { storageClassName: "x" }, ["spec"]],
+  ["PersistentVolumeClaim", { resources: { requests: { storage: "2Gi" } } }, []],
+  ["PersistentVolumeClaim", { volumeName: "v" }, []],
+  ["PersistentVolume", { hostPath: { path: "/e" } }, ["spec.persistentvolumesource"]],
+  ["PersistentVolume", { volumeMode: "Block" }, ["volumeMode"]],
+  ["PersistentVolume", { capacity: { storage: "2Gi" }, nodeAffinity: { required: {} } }, []],
+] as const)("%s: %j", (kind, change, want) => {
+  const before = SPECS[kind]!;
+  const causes = refuseFixedFields(object(kind, { ...before, ...change } as Fields), object(kind, before));
+  expect(causes.map(({ field }) => field)).toEqual([...want]);
+});
+
+test("the type of a Secret is fixed; the default one need not be written", () => {
+  const secret = (type?: string) => ({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "a" },
+    ...(type && { type }),
+  });
+  expect(refuseOtherType(secret("kubernetes.io/tls"), secret())).toMatchObject([{ field: "type" }]);
+  expect(refuseOtherType(secret("Opaque"), secret())).toEqual([]);
+});
