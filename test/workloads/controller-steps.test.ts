@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { WorkloadKind } from "../../src/model/desired-object.ts";
 import type { PodFacts } from "../../src/workloads/controller.ts";
+import { replicaSetAnnotations } from "../../src/workloads/revision-annotations.ts";
 import type { PodRecord, RevisionRecord } from "../../src/workloads/workload-record.ts";
 import { computeWorkloadStatus } from "../../src/workloads/workload-status.ts";
 import { WorkloadWorld } from "./workload-world.ts";
@@ -10,7 +11,7 @@ import { WorkloadWorld } from "./workload-world.ts";
 type Json = Record<string, unknown>;
 
 interface Step {
-  /** `ready`, `wait`, `end`, `undo`, `delete` (of a pod); anything else is an edit of the spec. */
+  /** `ready`, `wait`, `end`, `undo`, `delete` (of all pods), `delete pod`; anything else is an edit of the spec. */
   do: string;
   spec?: unknown;
 }
@@ -20,6 +21,8 @@ interface State {
   /** ReplicaSets by image. */
   sets?: Json;
   names?: string[];
+  /** Annotations of ReplicaSets by image. */
+  annotations?: Json;
   pods: Json;
   status: Json;
   conditions: string[];
@@ -41,6 +44,7 @@ const scenarios = new TextDecoder()
   .split("\n")
   .map((line) => JSON.parse(line) as Scenario);
 
+const CHANGE_CAUSE = "kubernetes.io/change-cause";
 const INTERMEDIATE = ["Scaled down replica set rs to 7"];
 
 const isMap = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -58,25 +62,34 @@ const imageOf = (revision: RevisionRecord) => revision.template.spec.containers[
 /** A workload whose pods are gone as soon as they are deleted. */
 class Replay extends WorkloadWorld {
   readonly #kind: WorkloadKind;
-  readonly #ready = new Set<string>();
+  /** Time of the monotonic clock at which a pod became Ready, by uid. */
+  readonly #ready = new Map<string, number>();
+  readonly #minReadySeconds: number;
+  readonly #isAnnotated: boolean;
   #manifest: Json;
 
-  constructor(kind: WorkloadKind, spec: Json) {
-    const manifest = { apiVersion: kind === "Job" ? "batch/v1" : "apps/v1", kind, metadata: { name: "web" }, spec };
+  /** @param isAnnotated every edit gives its name as the change cause */
+  constructor(kind: WorkloadKind, spec: Json, isAnnotated = false) {
+    const metadata = { name: "web", ...(isAnnotated && { annotations: { [CHANGE_CAUSE]: "v1" } }) };
+    const manifest = { apiVersion: kind === "Job" ? "batch/v1" : "apps/v1", kind, metadata, spec };
     super(manifest);
     this.#kind = kind;
     this.#manifest = manifest;
+    this.#minReadySeconds = (spec.minReadySeconds as number | undefined) ?? 0;
+    this.#isAnnotated = isAnnotated;
   }
 
-  edit(patch: unknown): void {
-    this.#manifest = mergePatch(this.#manifest, patch) as Json;
+  edit(patch: object, cause?: string): void {
+    const metadata = this.#isAnnotated &&
+      cause !== undefined && { metadata: { annotations: { [CHANGE_CAUSE]: cause } } };
+    this.#manifest = mergePatch(this.#manifest, { ...patch, ...metadata }) as Json;
     this.apply(this.#manifest);
   }
 
   makeReady(image: string): void {
     const pod = this.live.find((it) => !this.#ready.has(it.uid) && this.imageOf(it) === image);
     if (!pod) throw new Error(`no pod of ${image} is left to become Ready`);
-    this.#ready.add(pod.uid);
+    this.#ready.set(pod.uid, this.clock.monotonicMs());
     this.setFacts(pod, { phase: "Running", isReady: true });
   }
 
@@ -108,11 +121,16 @@ class Replay extends WorkloadWorld {
     } else if (what === "delete") {
       this.record = { ...this.record!, pods: this.record!.pods.map((pod) => ({ ...pod, leaving: true })) };
       this.reconcile();
+    } else if (what === "delete pod") {
+      const pods = this.record!.pods.map((pod) => (pod.name === spec ? { ...pod, leaving: true as const } : pod));
+      this.record = { ...this.record!, pods };
+      this.reconcile();
     } else if (what === "end") this.end(...(spec as [PodFacts["phase"], number]));
     else if (what === "undo") {
       const revision = Object.values(this.record!.revisions).find((it) => it.revision === spec)!;
-      this.edit({ spec: { template: { spec: { containers: [{ name: "app", image: imageOf(revision) }] } } } });
-    } else this.edit({ spec });
+      const template = { spec: { containers: [{ name: "app", image: imageOf(revision) }] } };
+      this.edit({ spec: { template } }, revision.annotations?.[CHANGE_CAUSE]);
+    } else this.edit({ spec }, what);
   }
 
   #show = (pod: PodRecord) => `${this.imageOf(pod)}${this.#ready.has(pod.uid) ? " ready" : ""}`;
@@ -128,8 +146,12 @@ class Replay extends WorkloadWorld {
     const status = computeWorkloadStatus({
       kind: this.#kind,
       record: this.record!,
-      pod: (uid) => ({ isReady: this.#ready.has(uid), readyForMs: 0 }),
-      minReadySeconds: 0,
+      pod: (uid) => {
+        const readyAtMs = this.#ready.get(uid);
+        if (readyAtMs === undefined) return { isReady: false, readyForMs: 0 };
+        return { isReady: true, readyForMs: this.clock.monotonicMs() - readyAtMs };
+      },
+      minReadySeconds: this.#minReadySeconds,
       generation: 1,
       jobOf: (name) => ({ apiVersion: "batch/v1", kind: "Job", namespace: "default", name, uid: name }),
     }) as Json & { conditions?: { type: string; status: string; reason?: string; message?: string }[] };
@@ -140,6 +162,11 @@ class Replay extends WorkloadWorld {
     ]);
     return {
       ...(like.sets && { sets: Object.fromEntries(sets) as Json }),
+      ...(like.annotations && {
+        annotations: Object.fromEntries(
+          Object.values(this.record!.revisions).map((it) => [imageOf(it), replicaSetAnnotations(it)]),
+        ),
+      }),
       ...(like.names && { names: this.live.map((pod) => `${pod.name} ${this.#show(pod)}`).sort() }),
       pods: Object.fromEntries(counts.map(([key, found]) => [key, found!.length])),
       status: Object.fromEntries(Object.keys(like.status).map((key) => [key, status[key] ?? 0])),
@@ -157,7 +184,7 @@ describe("a workload goes through the states recorded of a controller manager", 
   test.each(scenarios.map((scenario) => [`${scenario.kind} ${scenario.name}`, scenario] as const))(
     "%s",
     async (_, { name, kind, spec, steps, states }) => {
-      const replay = new Replay(kind, spec);
+      const replay = new Replay(kind, spec, states[0]!.annotations !== undefined);
       const edits = steps.filter((step) => step.do !== "ready");
       for (const recorded of states) {
         await replay.take(recorded.did, edits);
@@ -166,6 +193,8 @@ describe("a workload goes through the states recorded of a controller manager", 
         const { revision: _revision, ...wanted } = theirs as typeof theirs & { revision?: string };
         const found = replay.state(recorded);
         // The reason NewReplicaSetCreated lasts until the next reconciliation, which the recording did not wait for.
+        // Upstream waits for the bad pod until it is deleted by hand; here the correction replaces it (docs/differences.md).
+        if (name === "bad revision" && did.startsWith("image v")) continue;
         const isBetween = wanted.conditions.some((it) => it.includes("NewReplicaSetCreated"));
         expect({ did, ...found }).toEqual({ did, ...wanted, ...(isBetween && { conditions: found.conditions }) });
       }
@@ -180,7 +209,8 @@ describe("a workload goes through the states recorded of a controller manager", 
       const recorded = states.flatMap(({ events }) => events);
       // Pods became Ready one after the other, so that some scalings of the recording have one more step.
       const others = recorded
-        .map((event) => event.replace("Deployment ScalingReplicaSet: ", "").replace(/rs:\S+/, "rs"))
+        .map((event) => event.replace(/^Deployment ScalingReplicaSet: (?:\(combined from similar events\): )?/, ""))
+        .map((message) => message.replace(/rs:\S+/, "rs"))
         .filter((message) => !scaled.has(message));
       expect(others).toEqual(name === "proportional" ? INTERMEDIATE : []);
     },
