@@ -16,6 +16,3 @@ export function parseImageUpdatePolicy(text: string): ImageUpdatePolicy | undefi
   if (range === undefined || !/\d|^[xX*]$/.test(range) || !RANGE.test(range)) return undefined;
   return { kind: "semver", range };
 }
-
-export const formatImageUpdatePolicy = (policy: ImageUpdatePolicy): string =>
-  policy.kind === "semver" ? `semver:${policy.range}` : policy.kind;

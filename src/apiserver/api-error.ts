@@ -31,7 +31,7 @@ export interface ResourceName {
 }
 
 /** e.g. `pods`, `deployments.apps`. */
-export const qualifiedName = ({ group, plural }: ResourceName) => (group === "" ? plural : `${plural}.${group}`);
+const qualifiedName = ({ group, plural }: ResourceName) => (group === "" ? plural : `${plural}.${group}`);
 
 /** A refusal that the client gets as a Status. Texts, reasons and codes are those of apimachinery's `errors` package. */
 export class ApiError extends Error {

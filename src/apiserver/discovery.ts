@@ -35,7 +35,7 @@ export interface ServedResources {
 const groupVersionOf = ({ group, version }: { group: string; version: string }) => apiVersionOf({ group, version });
 
 /** Groups in the order in which kubectl looks for a short name. */
-export function servedGroups({ definitions, extras }: ServedResources): { group: string; versions: string[] }[] {
+function servedGroups({ definitions, extras }: ServedResources): { group: string; versions: string[] }[] {
   const groups = new Map<string, Set<string>>([["", new Set(["v1"])]]);
   const add = (group: string, version: string) => {
     if (!groups.has(group)) groups.set(group, new Set());

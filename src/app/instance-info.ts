@@ -63,7 +63,7 @@ export function toPageUrl(address: string, nodeIp: string, port: number): string
 }
 
 /** A server that listens on all addresses is reached on the loopback. */
-export function toLocalUrl(address: string, port: number): string {
+function toLocalUrl(address: string, port: number): string {
   const host = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -3,7 +3,7 @@ import { openUnixDatagram } from "../host/unix-datagram.ts";
 import type { LogFields } from "../model/logger.ts";
 
 /** Socket of systemd-journald. */
-export const JOURNAL_SOCKET = "/run/systemd/journal/socket";
+const JOURNAL_SOCKET = "/run/systemd/journal/socket";
 
 /** Priorities of syslog(3). */
 export const JOURNAL_PRIORITIES = { error: 3, warn: 4, info: 6, debug: 7, trace: 7 } as const;

@@ -13,7 +13,7 @@ const MARK = { up: "✓", succeeded: "✓", failed: "✗", waiting: "…" } as c
 const PAINT = { up: 32, succeeded: 32, failed: 31, waiting: 33 } as const;
 
 /** `✓ default/web-node1  Running  172.17.0.2`: one line for each pod; below a failed one, the end of its log. */
-export function formatResult({ name, verdict, pod, log = [] }: RunOnceResult, color: boolean): string {
+function formatResult({ name, verdict, pod, log = [] }: RunOnceResult, color: boolean): string {
   const mark = color ? `\u001b[${PAINT[verdict.state]}m${MARK[verdict.state]}\u001b[0m` : MARK[verdict.state];
   const ip = verdict.state === "up" && pod.status?.podIP ? `  ${pod.status.podIP}` : "";
   return [`${mark} ${name}  ${verdict.message}${ip}`, ...log.map((line) => `    ${escapeControl(line)}`)].join("\n");

@@ -19,7 +19,7 @@ export interface KubeletContainer {
 }
 
 /** A path that names a cgroup and nothing outside of the hierarchy. */
-export const isCgroupPath = (path: string) => path.startsWith("/") && !path.split("/").includes("..");
+const isCgroupPath = (path: string) => path.startsWith("/") && !path.split("/").includes("..");
 
 /** Greatest number of cgroups in one answer. */
 const MAX_CGROUPS = 2_000;

@@ -185,13 +185,13 @@ function toNode(threads: readonly CpuThread[]): Pick<NumaNodeInfo, "cores" | "ca
 }
 
 /** `48K`, `2M`, `1024`, in bytes. */
-export function parseCacheSize(size: string): number {
+function parseCacheSize(size: string): number {
   const [, amount, unit] = /^(\d+)([KMG]?)$/.exec(size) ?? [];
   return amount ? Number(amount) * { "": 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }[unit as "" | "K" | "M" | "G"] : 0;
 }
 
 /** The numbers of a list such as `0-3,8`. */
-export function parseCpuList(list: string): number[] {
+function parseCpuList(list: string): number[] {
   return list.split(",").flatMap((range) => {
     const [first, last = first] = range.split("-").map((end) => (end === "" ? Number.NaN : Number(end)));
     if (first === undefined || last === undefined || Number.isNaN(first) || Number.isNaN(last)) return [];
@@ -274,7 +274,7 @@ export function parseFilesystems(mountinfo: string): MountedFilesystem[] {
 const toOverlayName = (id: string) => `overlay_${id.replace(":", "-")}`;
 
 /** Remote file systems may hang: they are named, never asked. */
-export function readFilesystems(
+function readFilesystems(
   mountinfo: string,
   capacityOf: (mountPoint: string) => FsCapacity | undefined,
 ): FilesystemInfo[] {

@@ -3,7 +3,7 @@ import { unescapeMountPath } from "../text/mount-path.ts";
 /** The controllers we read. On cgroup v2 `cpuacct` is part of `cpu`, and `blkio` is `io`. */
 export type CgroupController = "cpu" | "cpuacct" | "cpuset" | "memory" | "pids" | "blkio" | "hugetlb";
 
-export const CGROUP_CONTROLLERS: readonly CgroupController[] = [
+const CGROUP_CONTROLLERS: readonly CgroupController[] = [
   "cpu",
   "cpuacct",
   "cpuset",

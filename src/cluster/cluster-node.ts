@@ -3,7 +3,6 @@ import type { Rate } from "../concurrency/token-bucket.ts";
 import type { AccessReviewer } from "../model/access-review.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ClusterConnection } from "../model/cluster-connection.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
@@ -30,7 +29,7 @@ import { ObjectCache } from "./objects/object-cache.ts";
 import { type RuntimeClassEntry, RuntimeClasses } from "./objects/runtime-classes.ts";
 import { ClusterServices } from "./objects/service-environment.ts";
 import { TokenManager } from "./objects/token-manager.ts";
-import { type ApiPod, CLUSTER_SOURCE_ID, isMirrorPod } from "./pods/api-pod.ts";
+import { type ApiPod, isMirrorPod } from "./pods/api-pod.ts";
 import { ApiPodSource } from "./pods/api-pod-source.ts";
 import { MirrorManager, type StaticPods } from "./pods/mirror-manager.ts";
 import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
@@ -302,8 +301,6 @@ export class ClusterNode {
     await Promise.all([this.#pods?.stop(), this.#objects.stop(), this.#services.stop(), this.#runtimeClasses.stop()]);
   }
 }
-
-export const isClusterPod = ({ sourceId }: DesiredPod): boolean => sourceId === CLUSTER_SOURCE_ID;
 
 /** @throws SettingsError that names the flag and the way out */
 function openCredentials({ options, clock, proxyFor }: ClusterNodeDeps, isBootstrapping: boolean): Credentials {

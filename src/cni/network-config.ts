@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { messageOf } from "../text/error-message.ts";
 
 /** Versions of the specification that are spoken, oldest first. */
-export const CNI_VERSIONS = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"] as const;
+const CNI_VERSIONS = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"] as const;
 
 const PluginSchema = v.looseObject({
   /** Name of the program. */

@@ -12,7 +12,7 @@ const BANDWIDTH_ANNOTATIONS = {
 export type CniCommand = "ADD" | "CHECK" | "DEL";
 
 /** Name of the interface in the pod. Source: dockershim. */
-export const INTERFACE_NAME = "eth0";
+const INTERFACE_NAME = "eth0";
 
 /** One sandbox, as it is described to the plugins. */
 export interface Attachment {

@@ -6,10 +6,10 @@ import { VersionSchema } from "./system-schema.ts";
 import type { DockerTransport } from "./transport.ts";
 
 /** The newest API whose shapes are known here (Docker 29.0). Newer engines support it too. */
-export const MAX_API_VERSION = "1.52";
+const MAX_API_VERSION = "1.52";
 
 /** Docker 17.09: sandboxes need `IpcMode: shareable`, which came with it. */
-export const MIN_API_VERSION = "1.32";
+const MIN_API_VERSION = "1.32";
 
 export interface Negotiation {
   /** Version of all later calls: the lower of our maximum and the engine's. */

@@ -2,27 +2,23 @@ import * as v from "valibot";
 import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "./shapes.ts";
 
 /** One published port, as HostConfig.PortBindings and NetworkSettings.Ports write it. `HostPort` is a decimal text. */
-export const PortBindingSchema = v.object({ HostIp: text, HostPort: text });
+const PortBindingSchema = v.object({ HostIp: text, HostPort: text });
 export type PortBinding = v.InferOutput<typeof PortBindingSchema>;
 
 const PortMapSchema = mapOf(v.nullable(v.array(PortBindingSchema)));
 
 /** A container's place in one network. All addresses are "" while it is not running. */
-export const EndpointSettingsSchema = v.object({
+const EndpointSettingsSchema = v.object({
   IPAddress: text,
   IPPrefixLen: whole,
   Gateway: text,
   GlobalIPv6Address: text,
-  GlobalIPv6PrefixLen: whole,
-  IPv6Gateway: text,
   MacAddress: text,
-  NetworkID: text,
-  EndpointID: text,
   Aliases: listOf(v.string()),
 });
 export type EndpointSettings = v.InferOutput<typeof EndpointSettingsSchema>;
 
-export const MountPointSchema = v.object({
+const MountPointSchema = v.object({
   Type: text,
   Name: text,
   Source: text,
@@ -126,19 +122,14 @@ export const ContainerInspectSchema = v.object({
   Name: text,
   /** Image id, `sha256:…`. */
   Image: text,
-  /** How often Docker itself restarted it; ours is always 0. */
-  RestartCount: whole,
   State: ContainerStateSchema,
   LogPath: text,
   ResolvConfPath: text,
-  HostsPath: text,
-  HostnamePath: text,
   Config: ContainerConfigSchema,
   HostConfig: HostConfigSchema,
   Mounts: listOf(MountPointSchema),
-  /** Only on request (`size`). Bytes of the writable layer, of the whole. */
+  /** Bytes of the writable layer; only on request (`size`). */
   SizeRw: v.nullish(v.number()),
-  SizeRootFs: v.nullish(v.number()),
   GraphDriver: v.nullish(v.object({ Name: text, Data: v.nullish(textMap, {}) }), { Name: "", Data: {} }),
   /** Addresses are listed per network only: API 1.52 has no others, and older ones repeat them there. */
   NetworkSettings: v.nullish(

@@ -46,8 +46,6 @@ export const InfoSchema = v.object({
   DefaultRuntime: text,
   LiveRestoreEnabled: flag,
   MemoryLimit: flag,
-  SwapLimit: flag,
-  CpuCfsQuota: flag,
   PidsLimit: flag,
   Containers: whole,
   Images: whole,
@@ -113,9 +111,7 @@ export const NetworkSchema = v.object({
   Name: text,
   /** bridge, host, none, overlay, macvlan, … */
   Driver: text,
-  Scope: text,
   Internal: flag,
-  EnableIPv6: flag,
   IPAM: v.nullish(v.object({ Config: listOf(v.object({ Subnet: text, Gateway: text })) }), { Config: [] }),
   Labels: textMap,
   Options: textMap,

@@ -13,7 +13,7 @@ const VARIABLE = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])((?:[^{}]|\
  * @param onMissing gets the name of each variable that has neither a value nor a default, and counts as empty
  * @throws InterpolationError
  */
-export function interpolate(
+function interpolate(
   text: string,
   variables: ReadonlyMap<string, string>,
   onMissing: (name: string) => void = () => {},

@@ -29,7 +29,7 @@ export const MAX_OBJECTS = 10_000;
 /** Findings kept per file; bounds the memory that a hostile text can take. */
 export const MAX_FINDINGS_PER_FILE = 20_000;
 /** Findings kept per object. */
-export const MAX_FINDINGS = 500;
+const MAX_FINDINGS = 500;
 
 /** Collects the findings and the result of one object. */
 export class ObjectReading {

@@ -15,7 +15,7 @@ export interface PodReference {
 }
 
 /** References that must be resolved before the containers of the pod can run, in the order of the spec. */
-export function listReferences(pod: Pod, path: FieldPath = FieldPath.root): PodReference[] {
+function listReferences(pod: Pod, path: FieldPath = FieldPath.root): PodReference[] {
   const references: PodReference[] = [];
   const add = (
     kind: PodReference["kind"],

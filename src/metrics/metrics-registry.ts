@@ -29,7 +29,7 @@ export type MetricFamily =
   | (FamilyBase & { type: "histogram"; buckets: readonly number[]; samples: Iterable<HistogramSample> });
 
 /** A count that only grows. */
-export class Counter {
+class Counter {
   readonly #samples = new Map<string, ScalarSample>();
 
   constructor(readonly family: FamilyBase) {
@@ -58,7 +58,7 @@ export class Counter {
 }
 
 /** A level that goes up and down. */
-export class Gauge {
+class Gauge {
   readonly #samples = new Map<string, ScalarSample>();
 
   constructor(readonly family: FamilyBase) {}
@@ -90,7 +90,7 @@ export class Gauge {
 }
 
 /** Counts of observations by size. */
-export class Histogram {
+class Histogram {
   readonly #samples = new Map<string, HistogramSample>();
 
   /** @param buckets upper bounds, ascending, without `+Inf`. */
@@ -169,7 +169,7 @@ export class MetricsRegistry {
 }
 
 /** Seconds; `prometheus.DefBuckets`, which upstream uses for every latency that names no others. */
-export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** `count` bounds from `start`, each `factor` times the one before. Source: `prometheus.ExponentialBuckets`. */
 export function exponentialBuckets(start: number, factor: number, count: number): number[] {

@@ -75,7 +75,7 @@ export const plainText = (line: string): string => visibleText(line.replace(ESCA
 
 const MAX_PARTIAL_LINE = 1 << 20;
 /** Characters kept of one line. */
-export const MAX_LINE = 16_384;
+const MAX_LINE = 16_384;
 
 /** A copy: JavaScript engines keep the whole string in memory for a substring. */
 const copyOf = (text: string) => ` ${text}`.slice(1);

@@ -85,7 +85,7 @@ const isGood = ({ type, status }: Condition) => (type === "Ready" ? status === "
 export const conditionTone = (condition: Condition): Tone => (isGood(condition) ? "good" : "bad");
 
 /** `Ready`, `Not ready`, `No disk pressure`. */
-export function conditionText(condition: Condition): string {
+function conditionText(condition: Condition): string {
   if (condition.type === "Ready") return isGood(condition) ? "Ready" : "Not ready";
   const words = condition.type
     .replace(/(?<=[a-zD])(?=P)/g, " ")

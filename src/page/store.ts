@@ -1,7 +1,7 @@
 import type { NodeState, NodeUsage, PodRow, Rejection, Snapshot, Update, UsagePoint, WorkloadRow } from "./wire.ts";
 
 /** Points of the spark lines: ten minutes at the pace of an open page. */
-export const SPARK_POINTS = 60;
+const SPARK_POINTS = 60;
 /** Time that a spark line shows. */
 export const SPARK_MS = 600_000;
 

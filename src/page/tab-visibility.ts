@@ -1,5 +1,5 @@
 /** A tab that is hidden for this time gives its connections back: a browser opens only six to a server, for all tabs. */
-export const HIDDEN_MS = 30_000;
+const HIDDEN_MS = 30_000;
 
 /** Resolves when the tab is shown, or the signal aborts. */
 export function untilShown(signal: AbortSignal): Promise<void> {

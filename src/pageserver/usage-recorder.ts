@@ -129,7 +129,7 @@ export class UsageRecorder {
 const GAP_MS = 300_000;
 
 /** Ends every line where nothing was sampled: the kubelet did not run, or the clock was set. Pure. */
-export function withGaps(history: History): History {
+function withGaps(history: History): History {
   const { times } = history;
   const isGap = (index: number) => index > 0 && (times[index] ?? 0) - (times[index - 1] ?? 0) > GAP_MS;
   if (!times.some((_, index) => isGap(index))) return history;

@@ -1,7 +1,7 @@
 /** First wait after a crash, the longest wait, and the good run after which a container starts afresh. */
-export const INITIAL_BACK_OFF_MS = 10_000;
+const INITIAL_BACK_OFF_MS = 10_000;
 export const MAX_BACK_OFF_MS = 300_000;
-export const BACK_OFF_RESET_MS = 600_000;
+const BACK_OFF_RESET_MS = 600_000;
 
 /** One container's crash-loop back-off. Times are monotonic milliseconds. */
 export interface BackOffEntry {

@@ -84,7 +84,7 @@ export function findMisleadingExits(
 }
 
 /** Source: upstream's SystemCriticalPriority: pods of this priority and above are critical. */
-export const CRITICAL_PRIORITY = 2_000_000_000;
+const CRITICAL_PRIORITY = 2_000_000_000;
 
 /** The classes every cluster has; others cannot be defined. Source: scheduling's SystemPriorityClasses. */
 const CLASS_PRIORITIES: ReadonlyMap<string, number> = new Map([

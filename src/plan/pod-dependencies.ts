@@ -7,7 +7,7 @@ import { formatGoSeconds } from "./plan-draft.ts";
 import type { WaitingReason } from "./pod-plan.ts";
 import type { RolloutProgress } from "./rollout.ts";
 
-export const DEFAULT_DEPENDENCY_TIMEOUT_MS = 300_000;
+const DEFAULT_DEPENDENCY_TIMEOUT_MS = 300_000;
 
 /** Pods that this one waits for; none when the annotation is missing or malformed, which is a finding of its manifest. */
 export function dependenciesOf({ metadata }: Pod): PodDependency[] {

@@ -4,7 +4,7 @@ import type { KillReason, PodAction } from "./pod-plan.ts";
 import type { SyncState } from "./sync-state.ts";
 
 /** Shortest time between SIGTERM and SIGKILL, for any manifest. Source: the kubelet's minimumGracePeriod. */
-export const MINIMUM_GRACE_SECONDS = 2;
+const MINIMUM_GRACE_SECONDS = 2;
 
 /** Grace period of the pause container, which ends at once: time for a signal sent before pause handles signals. */
 export const SANDBOX_GRACE_SECONDS = 5;

@@ -31,7 +31,7 @@ export interface ProbeWorkerDeps {
  * Lag of our own event loop from which on a failed attempt does not count. The shortest timeout of a probe is 1 s; less
  * lag than this leaves the container most of it.
  */
-export const STALL_MS = 250;
+const STALL_MS = 250;
 /** A void attempt is repeated after this time instead of after the period. */
 const VOID_RETRY_MS = 1000;
 

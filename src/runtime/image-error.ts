@@ -72,7 +72,7 @@ export function registryHint(problem: RegistryProblem): string {
 }
 
 /** dockershim's prefix of the engine's messages; scripts and alerts match it. */
-export const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
+const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
 
 /** An engine's error in the kubelet's format. */
 export const engineText = (error: DockerError) =>

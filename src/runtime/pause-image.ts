@@ -8,7 +8,7 @@ import { type PauseArchitecture, pauseExecutable } from "./pause-program.ts";
 export const PAUSE_IMAGE = "kubelet-ts/pause:1";
 
 /** Label of the image, and so of each sandbox made from it, even if the image is renamed. */
-export const PAUSE_IMAGE_LABEL = "kubelet-ts.io/pause";
+const PAUSE_IMAGE_LABEL = "kubelet-ts.io/pause";
 
 export interface PauseImageOptions {
   /** `--pod-infra-container-image`: used instead of the embedded one, and pulled when it is not there. */

@@ -22,7 +22,7 @@ type EventFilter = (event: CoreEvent) => boolean;
  * A field selector of the Kubernetes API, `involvedObject.name=web,type!=Normal`, as a filter.
  * @returns what is wrong with it as `problem`
  */
-export function parseEventSelector(selector: string): EventFilter | { problem: string } {
+function parseEventSelector(selector: string): EventFilter | { problem: string } {
   const filters: EventFilter[] = [];
   for (const term of selector.split(",").filter((part) => part !== "")) {
     const [, field = "", operator = "", value = ""] = /^([^=!]*)(==|=|!=)(.*)$/.exec(term) ?? [];

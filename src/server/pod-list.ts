@@ -47,13 +47,13 @@ export class PodListRenderer {
 }
 
 /** Compact PodList of items already in JSON; `items` is null when there are none, as in Go. */
-export function podListText(items: readonly string[]): string {
+function podListText(items: readonly string[]): string {
   const list = items.length === 0 ? "null" : `[${items.join(",")}]`;
   return `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":${list}}`;
 }
 
 /** A pod as an item of a list: kind and apiVersion are those of the list; selfLink and creationTimestamp as in the kubelet's. */
-export function toListItem(pod: Pod): object {
+function toListItem(pod: Pod): object {
   const { metadata } = pod;
   const {
     name,

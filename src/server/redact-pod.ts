@@ -1,7 +1,7 @@
 import type { Container, Pod, Probe } from "../api/pod.ts";
 
 /** Stands where a value was that the unauthenticated port does not show. */
-export const REDACTED = "<redacted>";
+const REDACTED = "<redacted>";
 
 /**
  * The pod as the unauthenticated port may show it: without literal environment values, without the values of

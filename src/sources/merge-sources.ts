@@ -99,7 +99,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
 }
 
 /** Says why an unclaimed pod runs, and both ways out. */
-export function unclaimedMessage(fullName: PodFullName, source: string): string {
+function unclaimedMessage(fullName: PodFullName, source: string): string {
   const [namespace, name] = fullName.split("/");
   return (
     `its source ${source} is not configured any more; the pod keeps running until a configured source describes it ` +

@@ -35,7 +35,7 @@ export interface Validators {
 export type UrlAnswer = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
 
 /** The manifests could not be had; the message says why and holds no secret. */
-export class UrlFetchError extends Error {
+class UrlFetchError extends Error {
   override readonly name = "UrlFetchError";
 }
 
@@ -46,7 +46,7 @@ interface Target {
 }
 
 /** @throws UrlFetchError when it is not a manifest URL. */
-export function parseManifestUrl(text: string): Target {
+function parseManifestUrl(text: string): Target {
   const unix = /^unix:(?:\/\/)?(\/[^:]+)(?::(.*))?$/i.exec(text);
   if (unix) {
     const path = unix[2] || "/";

@@ -125,7 +125,7 @@ export function readCapacityNow(path: string): FsCapacity | undefined {
 }
 
 /** Converts the result of `statfs`. */
-export function toCapacity(fs: {
+function toCapacity(fs: {
   bsize: number;
   blocks: number;
   bfree: number;

@@ -44,7 +44,7 @@ export function formatTime(time: Date | undefined): string {
 }
 
 /** The terminated state of a dead container. Source: dockershim's reasons (Completed, Error, OOMKilled, ContainerCannotRun). */
-export function toTerminatedState(
+function toTerminatedState(
   container: ContainerSnapshot,
   terminationMessages: ReadonlyMap<string, string>,
 ): ContainerStateTerminated {

@@ -1,12 +1,12 @@
 import { messageOf } from "../text/error-message.ts";
 
 /** Source: upstream's `MaxContainerTerminationMessageLength`. */
-export const TERMINATION_FILE_LIMIT_BYTES = 4096;
+const TERMINATION_FILE_LIMIT_BYTES = 4096;
 /** Source: upstream's `MaxContainerTerminationMessageLogLength` and `…LogLines`. */
-export const TERMINATION_LOG_LIMIT_BYTES = 2048;
-export const TERMINATION_LOG_LIMIT_LINES = 80;
+const TERMINATION_LOG_LIMIT_BYTES = 2048;
+const TERMINATION_LOG_LIMIT_LINES = 80;
 /** Shared evenly by the containers of a pod. Source: upstream's `MaxPodTerminationMessageLogLength`. */
-export const TERMINATION_POD_LIMIT_BYTES = 12 * 1024;
+const TERMINATION_POD_LIMIT_BYTES = 12 * 1024;
 
 export interface TerminationMessageInput {
   policy: "File" | "FallbackToLogsOnError";

@@ -57,7 +57,7 @@ const GO_TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** A system error as Go words it: `open /a/b: no such file or directory`. */
-export function systemMessage(error: unknown, path: string): string {
+function systemMessage(error: unknown, path: string): string {
   const { syscall, code, message } = error as NodeJS.ErrnoException;
   const text = code === undefined ? undefined : GO_TEXTS[code];
   return text === undefined ? message : `${syscall ?? "open"} ${path}: ${text}`;

@@ -3,8 +3,8 @@ import type { YamlAlias, YamlNode } from "./yaml-parser.ts";
 import { floatKey, resolveScalar, toJsonNumber } from "./yaml-resolve.ts";
 
 /** Limits of what aliases add to all documents of a file; values are copied when pods are processed. */
-export const MAX_ALIASED_VALUES = 500_000;
-export const MAX_ALIASED_CHARACTERS = 10 * 1024 * 1024;
+const MAX_ALIASED_VALUES = 500_000;
+const MAX_ALIASED_CHARACTERS = 10 * 1024 * 1024;
 
 /** Allowance of values and characters that aliases add to the documents of one file. */
 export class AliasBudget {

@@ -59,7 +59,7 @@ export function resolveScalar(scalar: YamlScalar): Resolved {
 }
 
 /** Resolves a scalar without quotes and tag. */
-export function resolvePlain(text: string): Resolved {
+function resolvePlain(text: string): Resolved {
   const word = WORDS.get(text);
   if (word) return word;
   const first = text.charCodeAt(0);

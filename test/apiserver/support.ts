@@ -13,7 +13,7 @@ import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 /** A workload with status and scale, as src/workloads registers them. */
-export const DEPLOYMENTS: ResourceDefinition = {
+const DEPLOYMENTS: ResourceDefinition = {
   group: "apps",
   version: "v1",
   kind: "Deployment",

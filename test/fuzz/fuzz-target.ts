@@ -1,3 +1,4 @@
+import { seededRandom } from "../support/seeded-random.ts";
 /** A parser under test. Inputs and results are text, so that a failure can be reported and added to the seeds. */
 export interface FuzzTarget {
   name: string;
@@ -22,22 +23,11 @@ const CPU_MS_PER_CHARACTER = 0.02;
 const MEMORY_BYTES = 256 * 1024 * 1024;
 const MEMORY_BYTES_PER_CHARACTER = 512;
 
-/** Numbers from 0 to 1, the same for the same seed. Source: mulberry32. */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 /**
  * Runs one input within its budgets.
  * @returns what is wrong, or undefined
  */
-export async function runWithinBudget(target: FuzzTarget, input: string): Promise<string | undefined> {
+async function runWithinBudget(target: FuzzTarget, input: string): Promise<string | undefined> {
   // Compilation and garbage collection count as CPU time: only an input that exceeds the budget twice is slow.
   const first = await runOnce(target, input);
   return first === undefined || !first.startsWith("used") ? first : await runOnce(target, input);

@@ -10,13 +10,13 @@ import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import { SystemClock } from "../../src/host/system-clock.ts";
 import type { PodEvent } from "../../src/model/pod-event.ts";
 import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
-import { ImageError } from "../../src/runtime/image-error.ts";
 import type { ImageInfo } from "../../src/runtime/image-info.ts";
 import { ImageManager, type ImageManagerOptions } from "../../src/runtime/image-manager.ts";
 import { preloadImages } from "../../src/runtime/image-preload.ts";
 import { buildPauseImage } from "../../src/runtime/pause-image.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { describeWithEngine } from "../support/engine.ts";
+import { imageFailure } from "../support/image-failure.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { BadNetwork, hasRegistry, outerAddress, TestRegistry } from "../support/registry.ts";
 import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
@@ -61,16 +61,6 @@ async function ensure(
 ): Promise<ImageInfo> {
   pulled.add(image);
   return manager.ensureImage(pod, aContainer({ image, imagePullPolicy: policy }), { pullSecrets }, signal);
-}
-
-async function failure(call: Promise<unknown>): Promise<ImageError> {
-  try {
-    await call;
-  } catch (error) {
-    expect(error).toBeInstanceOf(ImageError);
-    return error as ImageError;
-  }
-  throw new Error("the image was there");
 }
 
 /** Events with how long a pull took taken out. */
@@ -152,7 +142,7 @@ describeWithEngine("images from a registry", () => {
 
     test("Never", async () => {
       const { reference } = await registry.push("oracle/never:1");
-      expect(await failure(ensure(reference, "Never"))).toMatchObject({ reason: "ErrImageNeverPull" });
+      expect(await imageFailure(ensure(reference, "Never"))).toMatchObject({ reason: "ErrImageNeverPull" });
       expect(events).toEqual([
         `Warning ErrImageNeverPull Container image "${reference}" is not present with pull policy of Never`,
         "Warning Failed Error: ErrImageNeverPull",
@@ -163,9 +153,9 @@ describeWithEngine("images from a registry", () => {
       const image = `${registry.address}/${name}`;
       const shown = `rpc error: code = Unknown desc = Error response from daemon: manifest for ${image} not found: manifest unknown: manifest unknown`;
       const manager = managerWith();
-      const first = await failure(ensure(image, "IfNotPresent", { manager }));
+      const first = await imageFailure(ensure(image, "IfNotPresent", { manager }));
       expect(first).toMatchObject({ reason: "ErrImagePull", message: shown, retryAfterMs: 2000, problem: "unknown" });
-      const second = await failure(ensure(image, "IfNotPresent", { manager }));
+      const second = await imageFailure(ensure(image, "IfNotPresent", { manager }));
       expect(second).toMatchObject({ reason: "ImagePullBackOff", message: `Back-off pulling image "${image}"` });
       expect(events).toEqual([
         `Normal Pulling Pulling image "${image}"`,
@@ -180,7 +170,7 @@ describeWithEngine("images from a registry", () => {
       const gone = await TestRegistry.start();
       await gone.cleanUp();
       const image = `${gone.address}/x/y:1`;
-      const { message, problem } = await failure(ensure(image));
+      const { message, problem } = await imageFailure(ensure(image));
       expect(problem).toBe("unreachable");
       expect(message).toBe(
         `rpc error: code = Unknown desc = Error response from daemon: Get "http://${gone.address}/v2/": dial tcp ${gone.address}: connect: connection refused`,
@@ -217,7 +207,9 @@ describeWithEngine("images from a registry", () => {
       await ensure(reference, "IfNotPresent", { manager });
       await client.removeImage(reference);
       await until("the manager to know", async () => (await manager.imageStatus(reference)) === undefined);
-      expect(await failure(ensure(reference, "Never", { manager }))).toMatchObject({ reason: "ErrImageNeverPull" });
+      expect(await imageFailure(ensure(reference, "Never", { manager }))).toMatchObject({
+        reason: "ErrImageNeverPull",
+      });
       stop.abort();
       await running;
     });
@@ -245,7 +237,7 @@ describeWithEngine("images from a registry", () => {
       try {
         network.layers = "stall";
         const reference = image.reference.replace(registry.address, network.address);
-        const error = await failure(
+        const error = await imageFailure(
           ensure(reference, "IfNotPresent", { manager: managerWith({ progressDeadlineMs: 700 }) }),
         );
         expect(error).toMatchObject({ reason: "ErrImagePull", problem: "stalled" });
@@ -292,7 +284,7 @@ describeWithEngine("images from a registry", () => {
     test.skipIf(outer === undefined)("a self-signed certificate, elsewhere", async () => {
       const secure = await TestRegistry.start({ tls: true, host: outer ?? "" });
       try {
-        const error = await failure(ensure(`${secure.address}/oracle/tls:1`));
+        const error = await imageFailure(ensure(`${secure.address}/oracle/tls:1`));
         expect(error).toMatchObject({ reason: "ErrImagePull", problem: "tls" });
         expect(error.message).toContain("x509");
       } finally {
@@ -303,7 +295,7 @@ describeWithEngine("images from a registry", () => {
     test.skipIf(outer === undefined)("no TLS at all, elsewhere", async () => {
       const plain = await TestRegistry.start({ host: outer ?? "" });
       try {
-        const error = await failure(ensure(`${plain.address}/oracle/plain:1`));
+        const error = await imageFailure(ensure(`${plain.address}/oracle/plain:1`));
         expect(error).toMatchObject({ reason: "ErrImagePull", problem: "tls" });
         expect(error.message).toContain("server gave HTTP response to HTTPS client");
       } finally {
@@ -327,7 +319,7 @@ describeWithEngine("images from a registry", () => {
     beforeEach(forgetImages);
 
     test("none", async () => {
-      const error = await failure(ensure(image.reference));
+      const error = await imageFailure(ensure(image.reference));
       expect(error).toMatchObject({ reason: "ErrImagePull", problem: "denied" });
       expect(error.message).toBe(
         `rpc error: code = Unknown desc = Error response from daemon: Head "http://${locked.address}/v2/private/app/manifests/1": no basic auth credentials`,
@@ -336,7 +328,7 @@ describeWithEngine("images from a registry", () => {
 
     test("a wrong password", async () => {
       writeFileSync(join(rootDir, "config.json"), auths(locked.address, auth("wrong")));
-      const error = await failure(ensure(image.reference));
+      const error = await imageFailure(ensure(image.reference));
       expect(error).toMatchObject({ reason: "ErrImagePull", problem: "denied" });
       expect(error.message).toEndWith("Error response from daemon: unauthorized: authentication required");
       expect(JSON.stringify([events, logger.lines])).not.toContain("wrong");
@@ -383,7 +375,7 @@ describeWithEngine("images from a registry", () => {
       expect((await ensure(image.reference)).id).toBe(image.id);
       writeFileSync(join(rootDir, "config.json"), "{}");
       expect((await ensure(image.reference)).id).toBe(image.id);
-      expect(await failure(ensure(image.reference, "Always"))).toMatchObject({ problem: "denied" });
+      expect(await imageFailure(ensure(image.reference, "Always"))).toMatchObject({ problem: "denied" });
     });
 
     test("a pod that has no credentials does not profit from the pull of one that has", async () => {

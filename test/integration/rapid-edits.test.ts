@@ -5,6 +5,7 @@ import { LABEL } from "../../src/runtime/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { callEngine, readEngine } from "../support/engine-call.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 /**
@@ -24,17 +25,6 @@ const FLAGS = ["--crash-loop-back-off-max=20s"];
 const WARM_UP_KIB = 40 * 1024;
 /** Growth and shrinkage of the heap from round to round; 2 KiB leaked with each edit would be 20 MiB in half an hour. */
 const SWING_KIB = 15 * 1024;
-
-/** Mulberry32: numbers from 0 to 1, the same for the same seed. */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 interface Wish {
   pod: string;
@@ -287,7 +277,7 @@ describeWithEngine("rapid edits", () => {
       const node = testNode();
       await node.docker.createNetwork({ Name: networkOf(node) });
       try {
-        await editRapidly(node, randomOf(SEED));
+        await editRapidly(node, seededRandom(SEED));
       } finally {
         await node.cleanUp();
         await node.docker.removeNetwork(networkOf(node));

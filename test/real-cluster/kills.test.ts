@@ -6,6 +6,7 @@ import { aPodSpec, aWorkload, isReady } from "../support/cluster/cluster-objects
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 
 /** Kills of kubelet-ts, each at a random moment while pods are created, replaced and deleted. */
 const KILLS = Number(process.env.KUBELET_TS_TEST_KILLS ?? 50);
@@ -16,17 +17,6 @@ const SHORTEST_SPAN_MS = 2_500;
 const REPLICAS = 4;
 
 const SEED = Number(process.env.KUBELET_TS_TEST_SEED ?? Date.now() % 1_000_000);
-
-/** In [0, 1); mulberry32. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 describeCluster("kill -9 of kubelet-ts at any moment", () => {
   let kubectl: ClusterKubectl;
@@ -57,7 +47,7 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
 
   test("nothing runs twice, nothing restarts, nothing stays Terminating", async () => {
     console.log(`kills at random moments: KUBELET_TS_TEST_SEED=${SEED}`);
-    const random = randomFrom(SEED);
+    const random = seededRandom(SEED);
     await kubectl.apply(aWorkload("Deployment", "web", { replicas: REPLICAS }, aPodSpec()));
     const changes = [
       (round: number) => ["set", "env", "deployment/web", `ROUND=${round}`],

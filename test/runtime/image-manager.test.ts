@@ -4,11 +4,12 @@ import { DockerClient } from "../../src/docker/docker-client.ts";
 import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import type { PodEvent } from "../../src/model/pod-event.ts";
 import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
-import { ImageError, registryProblem } from "../../src/runtime/image-error.ts";
+import { registryProblem } from "../../src/runtime/image-error.ts";
 import { ImageManager, type ImageManagerOptions } from "../../src/runtime/image-manager.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeDaemon, type FakeRoute } from "../support/fake-daemon.ts";
+import { imageFailure } from "../support/image-failure.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { until } from "../support/until.ts";
 
@@ -79,16 +80,6 @@ function ensure(imagePullPolicy: "Always" | "IfNotPresent" | "Never", image = RE
   return manager.ensureImage(pod, aContainer({ image, imagePullPolicy }), { pullSecrets: [] }, never);
 }
 
-async function failure(call: Promise<unknown>): Promise<ImageError> {
-  try {
-    await call;
-  } catch (error) {
-    expect(error).toBeInstanceOf(ImageError);
-    return error as ImageError;
-  }
-  throw new Error("the image was there");
-}
-
 describe("policies", () => {
   test.each([
     { policy: "Never", there: true, pulled: 0 },
@@ -113,7 +104,7 @@ describe("policies", () => {
   });
 
   test("Never, not there", async () => {
-    expect(await failure(ensure("Never"))).toMatchObject({
+    expect(await imageFailure(ensure("Never"))).toMatchObject({
       reason: "ErrImageNeverPull",
       message: `Container image "${REF}" is not present with pull policy of Never`,
     });
@@ -131,7 +122,7 @@ describe("policies", () => {
   test("a bad name", async () => {
     const message =
       'Failed to apply default image tag "UPPER/Case:bad": couldn\'t parse image reference "UPPER/Case:bad": invalid reference format: repository name must be lowercase';
-    expect(await failure(ensure("IfNotPresent", "UPPER/Case:bad"))).toMatchObject({
+    expect(await imageFailure(ensure("IfNotPresent", "UPPER/Case:bad"))).toMatchObject({
       reason: "InvalidImageName",
       message,
     });
@@ -151,7 +142,7 @@ describe("policies", () => {
       },
     });
     start({ client: new DockerClient({ kind: "unix", path: strict.socketPath }) });
-    const error = await failure(ensure("IfNotPresent", "UPPER/x:1"));
+    const error = await imageFailure(ensure("IfNotPresent", "UPPER/x:1"));
     strict[Symbol.dispose]();
     expect(error).toMatchObject({
       reason: "InvalidImageName",
@@ -164,7 +155,7 @@ describe("policies", () => {
       routes: { [`GET /images/${REF}/json`]: () => Response.json({ message: "layer corrupt" }, { status: 500 }) },
     });
     start({ client: new DockerClient({ kind: "unix", path: broken.socketPath }) });
-    const error = await failure(ensure("IfNotPresent"));
+    const error = await imageFailure(ensure("IfNotPresent"));
     broken[Symbol.dispose]();
     expect(error.reason).toBe("ImageInspectError");
     expect(error.message).toContain("layer corrupt");
@@ -184,19 +175,19 @@ describe("back-off", () => {
   test("10 s, 20 s, 40 s … 300 s, per pod and image; the reasons alternate as recorded", async () => {
     refuse(NOT_FOUND);
     for (const delayMs of [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]) {
-      expect(await failure(ensure("IfNotPresent"))).toMatchObject({
+      expect(await imageFailure(ensure("IfNotPresent"))).toMatchObject({
         reason: "ErrImagePull",
         message: SHOWN,
         retryAfterMs: 2000,
         problem: "unknown",
       });
-      expect(await failure(ensure("IfNotPresent"))).toMatchObject({
+      expect(await imageFailure(ensure("IfNotPresent"))).toMatchObject({
         reason: "ImagePullBackOff",
         message: `Back-off pulling image "${REF}"`,
         retryAfterMs: delayMs,
       });
       await clock.advance(delayMs - 1);
-      expect(await failure(ensure("IfNotPresent"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 1 });
+      expect(await imageFailure(ensure("IfNotPresent"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 1 });
       await clock.advance(1);
     }
     expect(pulls()).toBe(7);
@@ -211,17 +202,21 @@ describe("back-off", () => {
 
   test("two containers that wait for the same pull have failed once", async () => {
     refuse(NOT_FOUND);
-    await Promise.all([failure(ensure("Always")), failure(ensure("Always"))]);
-    expect(await failure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
+    await Promise.all([imageFailure(ensure("Always")), imageFailure(ensure("Always"))]);
+    expect(await imageFailure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
     expect(pulls()).toBe(1);
   });
 
   test("what to do about it is said once, however many wait for it", async () => {
     refuse(NOT_FOUND);
     const other = aPod({}, { uid: "other" });
-    await Promise.all([failure(ensure("Always")), failure(ensure("Always")), failure(ensure("Always", REF, other))]);
+    await Promise.all([
+      imageFailure(ensure("Always")),
+      imageFailure(ensure("Always")),
+      imageFailure(ensure("Always", REF, other)),
+    ]);
     await clock.advance(10_000);
-    await failure(ensure("Always"));
+    await imageFailure(ensure("Always"));
     const warnings = logger.lines.filter((line) => line.startsWith("warn"));
     expect(warnings).toEqual([`warn Image "${REF}" cannot be pulled: check the name and the tag`]);
   });
@@ -230,7 +225,7 @@ describe("back-off", () => {
     const counted: boolean[] = [];
     start({ onPull: (_, failed) => counted.push(failed) });
     refuse(NOT_FOUND);
-    await Promise.all([failure(ensure("Always")), failure(ensure("Always"))]);
+    await Promise.all([imageFailure(ensure("Always")), imageFailure(ensure("Always"))]);
     pull = () => new Response("");
     images.add(REF);
     await clock.advance(10_000);
@@ -240,24 +235,24 @@ describe("back-off", () => {
 
   test("another pod is not delayed by it", async () => {
     refuse(NOT_FOUND);
-    await failure(ensure("IfNotPresent"));
-    expect(await failure(ensure("IfNotPresent", REF, aPod({}, { uid: "other" })))).toMatchObject({
+    await imageFailure(ensure("IfNotPresent"));
+    expect(await imageFailure(ensure("IfNotPresent", REF, aPod({}, { uid: "other" })))).toMatchObject({
       reason: "ErrImagePull",
     });
   });
 
   test("an image that came some other way ends it", async () => {
     refuse(NOT_FOUND);
-    await failure(ensure("IfNotPresent"));
+    await imageFailure(ensure("IfNotPresent"));
     images.add(REF);
     expect((await ensure("IfNotPresent")).ref).toBe(REF);
   });
 
   test("a good pull forgives", async () => {
     refuse(NOT_FOUND);
-    await failure(ensure("Always"));
+    await imageFailure(ensure("Always"));
     await clock.advance(10_000);
-    await failure(ensure("Always"));
+    await imageFailure(ensure("Always"));
     await clock.advance(20_000);
     pull = () => {
       images.add(REF);
@@ -265,8 +260,8 @@ describe("back-off", () => {
     };
     await ensure("Always");
     refuse(NOT_FOUND);
-    expect(await failure(ensure("Always"))).toMatchObject({ reason: "ErrImagePull" });
-    expect(await failure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
+    expect(await imageFailure(ensure("Always"))).toMatchObject({ reason: "ErrImagePull" });
+    expect(await imageFailure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
   });
 
   test("an engine that was unreachable is not a failure of the image", async () => {
@@ -295,7 +290,7 @@ describe("failures distinguished", () => {
     { status: 500, message: "no space left on device", reason: "ErrImagePull", problem: "other" },
   ])("$status $message: $reason, $problem", async ({ status, message, reason, problem }) => {
     refuse(message, status);
-    const error = await failure(ensure("IfNotPresent"));
+    const error = await imageFailure(ensure("IfNotPresent"));
     expect({ reason: error.reason as string, problem: error.problem as string }).toEqual({ reason, problem });
     expect(error.message).toBe(
       reason === "RegistryUnavailable"
@@ -318,7 +313,7 @@ describe("failures distinguished", () => {
   test("a stalled pull is cancelled", async () => {
     start({ progressDeadlineMs: 30 });
     pull = () => new Response(new ReadableStream({ start() {} }));
-    const error = await failure(ensure("IfNotPresent"));
+    const error = await imageFailure(ensure("IfNotPresent"));
     expect(error).toMatchObject({ reason: "ErrImagePull", problem: "stalled" });
     expect(error.message).toContain("no progress");
   });

@@ -9,7 +9,7 @@ import type { SandboxRequest } from "../../src/runtime/sandbox-create-body.ts";
 export type Json = { [key: string]: unknown };
 
 /** Memory of the machine the oracle was recorded on. */
-export const NODE_MEMORY_BYTES = 25_276_502_016;
+const NODE_MEMORY_BYTES = 25_276_502_016;
 
 export const NODE: NodeInfo = {
   name: "node1",

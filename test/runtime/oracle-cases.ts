@@ -41,7 +41,7 @@ export const CASES = readdirSync(ORACLE).flatMap((name) =>
  * Where we differ from what was recorded, on purpose (docs/differences.md). Each function removes one difference from
  * both sides, and only that.
  */
-export const INTENDED_DIFFERENCES: Record<string, (side: Inspected, pod: Pod) => void> = {
+const INTENDED_DIFFERENCES: Record<string, (side: Inspected, pod: Pod) => void> = {
   "logs are rotated": ({ HostConfig }) => delete HostConfig.LogConfig,
   "OOM scores go by QoS class; the recording could not have negative ones": ({ HostConfig }) =>
     delete HostConfig.OomScoreAdj,

@@ -1,7 +1,7 @@
 import { type Browser, chromium } from "playwright-core";
 
 /** Chromium as Debian packages it; undefined where it is not installed. */
-export const chromiumPath = (): string | undefined => Bun.which("chromium") ?? undefined;
+const chromiumPath = (): string | undefined => Bun.which("chromium") ?? undefined;
 
 /** A headless Chromium that talks to no host of its own accord. */
 export function launchBrowser(): Promise<Browser> {

@@ -12,7 +12,7 @@ export interface TranscriptLine {
 export const TRANSCRIPT_DIRECTORY = join(import.meta.dir, "..", "fixtures", "kubectl-transcript");
 
 /** Commands in the order in which they build on each other. */
-export const TRANSCRIPT_COMMANDS: readonly string[] = [
+const TRANSCRIPT_COMMANDS: readonly string[] = [
   "create namespace lab",
   "get ns lab",
   "apply -f cm.yaml -n lab",

@@ -29,7 +29,7 @@ const LIST_PARAMETERS = [
 ];
 
 /** Paths of a kind: its collection and one object. */
-export function pathsOf(definition: ResourceDefinition): ApiPath[] {
+function pathsOf(definition: ResourceDefinition): ApiPath[] {
   const { group, version, kind, plural, namespaced, verbs } = definition;
   const root = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
   const collection = `${root}/${namespaced ? "namespaces/{namespace}/" : ""}${plural}`;

@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFil
 import { basename, dirname, join } from "node:path";
 
 /** Files being written begin so; a reader of the directory leaves them out, and a start removes them. */
-export const SCRATCH_PREFIX = ".new-";
+const SCRATCH_PREFIX = ".new-";
 
 /** A file and its whole new content. */
 export interface FileChange {

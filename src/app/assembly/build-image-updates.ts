@@ -71,7 +71,7 @@ export function buildImageUpdates(
 }
 
 /** The image that runs, by the digest under which its registry has it; by its id when it was never pulled. */
-export function describeBaseline(image: string, imageId: string, repoDigests: readonly string[]): BaselineImage {
+function describeBaseline(image: string, imageId: string, repoDigests: readonly string[]): BaselineImage {
   const reference = parseImageReference(image);
   const digest = repoDigests
     .filter((known) => repositoryOf(parseImageReference(known)) === repositoryOf(reference))

@@ -13,7 +13,7 @@ export const defaultContextPath = (environment: NodeJS.ProcessEnv = process.env)
   join(environment.XDG_CONFIG_HOME || join(environment.HOME || homedir(), ".config"), "kubelet-ts", "root-dir");
 
 /** The root directory that commands use without `--root-dir`; undefined when none was chosen. */
-export function readDefaultContext(path = defaultContextPath()): string | undefined {
+function readDefaultContext(path = defaultContextPath()): string | undefined {
   try {
     return readTextIfExists(path, MAX_BYTES)?.trim() || undefined;
   } catch {

@@ -48,7 +48,7 @@ export const placeOf = ({ origin, location }: { origin: string; location?: Manif
   location?.line === undefined ? origin : `${location.file}:${location.line}`;
 
 /** Manifest of a pod: its own, or that of the workload it belongs to. */
-export function manifestOf({ metadata }: Pod, { pods, objects }: KeptObjects): DesiredPod | DesiredObject | undefined {
+function manifestOf({ metadata }: Pod, { pods, objects }: KeptObjects): DesiredPod | DesiredObject | undefined {
   return pods.find(({ pod }) => pod.metadata.uid === metadata.uid) ?? manifestOfOwner(metadata, objects);
 }
 

@@ -98,7 +98,7 @@ function credentialsOf(options: KubeletOptions): CredentialLookUp {
 }
 
 /** One line for each check; below it, indented, how to fix what is not ok. */
-export function renderChecks(results: readonly CheckResult[]): string {
+function renderChecks(results: readonly CheckResult[]): string {
   const count = (status: CheckResult["status"]) => results.filter((result) => result.status === status).length;
   return `${renderLines(results).join("\n")}\n${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failed\n`;
 }

@@ -154,7 +154,7 @@ function nothingFound(request: CommandRequest): string {
   return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
 }
 
-export const labelColumnsOf = (request: CommandRequest) =>
+const labelColumnsOf = (request: CommandRequest) =>
   toLabelColumns(request.value("label-columns"), request.isOn("show-labels"));
 
 /** `pods web` and `pod/web` alike. */

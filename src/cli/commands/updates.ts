@@ -100,7 +100,7 @@ const nodeOf = (name: string, owner: string) => name.slice(name.lastIndexOf("/")
 const nameOf = (owner: string) => owner.slice(owner.lastIndexOf("/") + 1);
 
 /** `web`, `shop/web`, `deployment/web`, `deploy/web`. */
-export function matchesOwner(name: string, owner: string): boolean {
+function matchesOwner(name: string, owner: string): boolean {
   const [namespace = "", ...rest] = owner.split("/");
   const kind = rest.length > 1 ? rest[0]!.toLowerCase() : "pod";
   const parts = name.split("/");

@@ -71,9 +71,9 @@ function usageCells({ cpu, memory }: Usage): string[] {
 /** A share of a thousandth is one, so that what runs is not 0. */
 const toMilliCores = (nanoCores: number) => Math.ceil(nanoCores / 1_000_000);
 
-export const formatMilliCores = (nanoCores: number) => `${toMilliCores(nanoCores)}m`;
+const formatMilliCores = (nanoCores: number) => `${toMilliCores(nanoCores)}m`;
 
-export const formatMebibytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20)}Mi`;
+const formatMebibytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20)}Mi`;
 
 /** Sorts by usage, highest first; keeps the order when no sort key is given. */
 function sorted<T extends Usage>(items: readonly T[], order: UsageOrder): readonly T[] {

@@ -56,4 +56,4 @@ export const secretHeaders: ValueKind<readonly SecretHeader[]> = {
 };
 
 /** Shown instead of secrets. Source: kubelet's masked manifest URL header. */
-export const MASK = "<masked>";
+const MASK = "<masked>";

@@ -5,7 +5,7 @@ import { duration } from "./scalar-kinds.ts";
 import { formatBytes, quantityToNumber } from "./size-kinds.ts";
 import { asText, type Parsed, quote, type ValueKind } from "./value-kind.ts";
 
-export const EVICTION_SIGNALS: readonly EvictionSignal[] = [
+const EVICTION_SIGNALS: readonly EvictionSignal[] = [
   "memory.available",
   "nodefs.available",
   "nodefs.inodesFree",

@@ -14,7 +14,7 @@ import { applyPodDefaults } from "../defaults.ts";
 const NO_LIMIT = 2147483647;
 
 /** Defaults of the spec of a pod template; those of its fields were filled in while decoding. */
-export function applyTemplateDefaults(template: PodTemplateSpec): void {
+function applyTemplateDefaults(template: PodTemplateSpec): void {
   applyPodDefaults(template as Pod);
   // The API server ignores a template's own identity.
   const { labels, annotations } = template.metadata;
@@ -90,7 +90,7 @@ function applyJobSpecDefaults(spec: JobSpec): void {
 }
 
 /** The groups before apps/v1beta2 select the labels of the template when no selector is given. */
-export const hasDefaultSelector = (apiVersion: string): boolean =>
+const hasDefaultSelector = (apiVersion: string): boolean =>
   apiVersion === "extensions/v1beta1" || apiVersion === "apps/v1beta1";
 
 function applyLegacyLabels({ metadata, spec }: Deployment | ReplicaSet | StatefulSet | DaemonSet): void {

@@ -52,7 +52,7 @@ function findReplicaNotes(replicas: number, template: PodTemplateSpec, specPath:
 }
 
 /** The first port of the node that every pod of the template asks for. */
-export function hostPortOf({ spec }: PodTemplateSpec): number | undefined {
+function hostPortOf({ spec }: PodTemplateSpec): number | undefined {
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === "Always");
   const ports = [...spec.containers, ...sidecars].flatMap((container) => container.ports ?? []);
   return ports.find(({ hostPort }) => hostPort !== undefined && hostPort > 0)?.hostPort;
