@@ -10,9 +10,7 @@ import { ShutdownManager } from "../kubelet/shutdown/shutdown-manager.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ConfigurationStatus } from "../model/configuration.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { Logger } from "../model/logger.ts";
 import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
-import { MisconfigurationError } from "../runtime/engine-connection.ts";
 import type { RunningServers } from "../server/servers.ts";
 import type { KubeletView } from "../server/view.ts";
 import { PathWatch } from "../sources/path-watch.ts";
@@ -27,12 +25,11 @@ import { type NodeFactsInput, nodeFacts } from "./assembly/node-facts.ts";
 import { type OomWatch, watchOomKills } from "./assembly/watch-oom-kills.ts";
 import type { ConfigurationStart } from "./choose-configuration.ts";
 import { ConfigurationTrial } from "./configuration-trial.ts";
+import { connectWithRetries } from "./connect-with-retries.ts";
 import type { KubeletRun } from "./kubelet-run.ts";
 import { applyProcessSettings } from "./process-settings.ts";
 import { SettingsReloader } from "./settings-reloader.ts";
 import { versionLine } from "./version.ts";
-
-const CONNECT_RETRY_MS = 1000;
 
 /** A loop that runs concurrently with the kubelet until the signal aborts. */
 interface BackgroundLoop {
@@ -102,7 +99,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
     await startLocalApi(parts.localApi, parts, view, servers);
   }
   if (parts.cluster) startCluster(parts.cluster, parts, servers);
-  await connectWithRetries(parts, clock, logger, stop).catch((error) => {
+  await connectWithRetries(parts.connect, clock, logger, stop).catch((error) => {
     trial?.failed();
     throw error;
   });
@@ -260,27 +257,6 @@ function startOomWatch(
   });
   oomEvents.add((id) => watch.note(id));
   return watch;
-}
-
-/** The engine may start later than the kubelet: each new error is logged once, attempts are made every second. */
-async function connectWithRetries(
-  parts: AssembledKubelet,
-  clock: Clock,
-  logger: Logger,
-  stop: AbortSignal,
-): Promise<void> {
-  for (let lastMessage = ""; !stop.aborted; ) {
-    try {
-      return await parts.connect(stop);
-    } catch (error) {
-      if (stop.aborted) return;
-      if (error instanceof MisconfigurationError) throw error;
-      const { message } = error as Error;
-      if (message !== lastMessage) logger.error(message);
-      lastMessage = message;
-      await clock.sleep(CONNECT_RETRY_MS, stop).catch(() => {});
-    }
-  }
 }
 
 const aborted = (signal: AbortSignal) =>
