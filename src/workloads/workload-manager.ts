@@ -6,7 +6,7 @@ import type { Logger } from "../model/logger.ts";
 import type { Persisted } from "../model/persisted.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import { adoptPods } from "./adoption.ts";
-import { ClaimKeeper } from "./claim-keeper.ts";
+import { ClaimBinder } from "./claim-binder.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
 import { adoptReplicaSets, sortReplicaSets } from "./orphans.ts";
@@ -49,7 +49,7 @@ export class WorkloadManager {
   readonly #records: WorkloadRecords;
   readonly #observer: PodObserver;
   readonly #pods: WorkloadPods;
-  readonly #claims: ClaimKeeper;
+  readonly #claims: ClaimBinder;
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #prepared: PreparedState = prepareState(this.#state);
   #warned = new Set<string>();
@@ -69,7 +69,7 @@ export class WorkloadManager {
     this.#observer = new PodObserver(deps.kubelet, deps.clock);
     this.#pods = new WorkloadPods(deps.nodeName);
     this.#records = new WorkloadRecords(deps.file);
-    this.#claims = new ClaimKeeper(this.#records);
+    this.#claims = new ClaimBinder(this.#records);
     this.reader = new WorkloadReader({
       nodeName: deps.nodeName,
       records: this.#records,

@@ -2,7 +2,7 @@ import { REVISION_ANNOTATION } from "../api/annotations.ts";
 import type { ObjectMeta } from "../api/meta.ts";
 import { objectKey } from "../model/desired-object.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
-import type { ClaimKeeper } from "./claim-keeper.ts";
+import type { ClaimBinder } from "./claim-binder.ts";
 import type { PodObserver } from "./pod-observer.ts";
 import { objectUid } from "./workload-record.ts";
 import type { WorkloadRecords } from "./workload-records.ts";
@@ -13,7 +13,7 @@ export interface WorkloadReaderDeps {
   nodeName: string;
   records: WorkloadRecords;
   observer: PodObserver;
-  claims: ClaimKeeper;
+  claims: ClaimBinder;
 }
 
 /** Workloads as the API shows them: identities, statuses, and the objects that controllers derive from them. */

@@ -19,7 +19,7 @@ import { ObjectDeleter } from "../object-deleter.ts";
 import { ObjectStore } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
 import { prepareAdminConfig } from "../pki/admin-config.ts";
-import { CertificateKeeper } from "../pki/certificate-keeper.ts";
+import { CertificateRenewer } from "../pki/certificate-renewer.ts";
 import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-request.ts";
 import type { LocalCertificates } from "../pki/local-authority.ts";
 import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
@@ -89,7 +89,7 @@ export class LocalApi {
   #view: NodeView | undefined;
   #tls: Listener | undefined;
   #socket: Listener | undefined;
-  readonly #certificates: CertificateKeeper;
+  readonly #certificates: CertificateRenewer;
   readonly #finishing = new Set<string>();
   readonly #disk: DiskCheck;
   readonly #tokens: TokenFile;
@@ -98,7 +98,7 @@ export class LocalApi {
   constructor(deps: LocalApiDeps) {
     this.#deps = deps;
     const { clock, logger, read, rootDir } = deps;
-    this.#certificates = new CertificateKeeper({ prepare: () => prepareAdminConfig(deps), clock, logger });
+    this.#certificates = new CertificateRenewer({ prepare: () => prepareAdminConfig(deps), clock, logger });
     this.#disk = new DiskCheck({ directory: join(rootDir, "state"), probe: deps.probeDirectory, clock });
     this.#tokens = new TokenFile({ path: deps.tokenAuthFile, files: deps.files, clock, logger });
     this.registry = buildRegistry(read);

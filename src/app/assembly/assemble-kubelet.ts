@@ -1,6 +1,5 @@
 import { Listeners } from "../../concurrency/listeners.ts";
 import { lookUpName } from "../../host/look-up-name.ts";
-import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
@@ -66,15 +65,16 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const probes = buildProbes(context, client, probeChanges, probeLog);
   const admission = new PodAdmission(context, engine);
   const oomEvents = new Listeners<ContainerId>();
+  const imageChanges = new Listeners();
   const imageUpdates = buildImageUpdates(context, engine, {
     images,
     credentials,
     volumes,
-    onChange: () => kubelet.refresh(),
+    onChange: () => imageChanges.emit(),
   });
   const hasLocalApi = !input.options.runOnce && !cluster;
   const cordon = hasLocalApi ? buildCordon(context) : undefined;
-  const kubelet: Kubelet = buildKubelet(context, engine, {
+  const kubelet = buildKubelet(context, engine, {
     podManager,
     images,
     services,
@@ -86,6 +86,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     cordon,
   });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
+  imageChanges.add(() => kubelet.refresh());
   const imageGc = buildImageGc(context, engine, images, kubelet, imageUpdates);
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);

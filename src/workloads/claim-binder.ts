@@ -9,7 +9,7 @@ import type { PreparedState } from "./prepare-state.ts";
 import type { WorkloadRecords } from "./workload-records.ts";
 
 /** Records claims of StatefulSets and binds all claims. */
-export class ClaimKeeper {
+export class ClaimBinder {
   readonly #records: WorkloadRecords;
   /** Claims of the manifests. */
   #written: readonly PersistentVolumeClaim[] = [];

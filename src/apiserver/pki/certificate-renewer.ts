@@ -3,7 +3,7 @@ import type { Logger } from "../../model/logger.ts";
 import { messageOf } from "../../text/error-message.ts";
 import type { LocalCertificates } from "./local-authority.ts";
 
-export interface CertificateKeeperDeps {
+export interface CertificateRenewerDeps {
   /** Reads the certificates, and makes those that are missing or about to expire. */
   prepare: () => Promise<LocalCertificates>;
   clock: Clock;
@@ -15,15 +15,15 @@ const FIRST_RETRY_MS = 60_000;
 const RETRY_MS = 3_600_000;
 
 /** The certificates in use, which are renewed while the process runs. */
-export class CertificateKeeper {
-  readonly #deps: CertificateKeeperDeps;
+export class CertificateRenewer {
+  readonly #deps: CertificateRenewerDeps;
   #current: LocalCertificates | undefined;
   #isPreparing = false;
   #retryAtMs = 0;
   #cancelRetry: () => void = () => {};
   #isStopped = false;
 
-  constructor(deps: CertificateKeeperDeps) {
+  constructor(deps: CertificateRenewerDeps) {
     this.#deps = deps;
   }
 
