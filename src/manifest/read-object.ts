@@ -99,6 +99,10 @@ function readType(
   if (kind === "") reading.add("invalid", "error", path.child("kind"), "is required, e.g. kind: Pod");
   if (apiVersion === "") {
     const current = isObjectKind(kind) ? versionsOf(kind)[0] : "v1";
+    if (reading.acceptsPodman && (isObjectKind(kind) || CORE_KINDS.includes(kind))) {
+      reading.addDeviation(path.child("apiVersion"), `is missing, which Kubernetes requires: it is read as ${current}`);
+      return { kind, apiVersion: current };
+    }
     reading.add("invalid", "error", path.child("apiVersion"), `is required: apiVersion: ${current}`);
   }
   if (kind === "" || apiVersion === "") return undefined;

@@ -277,8 +277,8 @@ test.each([
   expect(read(text).findings[0]).toMatchObject({ severity: "error", message: expect.stringContaining(next) });
 });
 
-test("a Pod of apps/v1 is read, as podman reads it", () => {
-  const text = POD.replace("apiVersion: v1", "apiVersion: apps/v1");
+test.each(["apiVersion: apps/v1\n", ""])("a Pod with %j for its version is read, as podman reads it", (version) => {
+  const text = POD.replace("apiVersion: v1\n", version);
   expect(read(text).pods).toHaveLength(1);
   expect(read(text, "strict").pods).toEqual([]);
 });
