@@ -15,14 +15,17 @@ const aPod = (name: string, more: { metadata?: object; status?: object; spec?: o
   }) as ApiPod;
 
 /** A source on a clock that stands still. @param isSettled whether an object was asked for */
-function aSource(isSettled: (reference: ObjectReference) => boolean = () => true, kept?: Checkpoint) {
-  const clock = new FakeClock();
+function aSource(
+  isSettled: (reference: ObjectReference) => boolean = () => true,
+  kept?: Checkpoint,
+  { clock = new FakeClock(), onPublish = () => {} } = {},
+) {
   const sets: SourceSet[] = [];
   const source = new ApiPodSource({
     server: "https://api",
     clock,
     logger: new RecordingLogger(),
-    objects: { setReferences: () => {}, isSettled, configMaps: () => [], secrets: () => [], restore: () => {} },
+    objects: { setReferences: onPublish, isSettled, configMaps: () => [], secrets: () => [], restore: () => {} },
     claims: { setPods: () => {}, isSettled: () => true, resolve: (desired) => desired },
     tokens: { revisionOf: () => undefined, retain: () => {} },
     lastKnownGood: () => kept,
@@ -82,6 +85,30 @@ describe("the pods of an API server", () => {
     expect(await told(aPod("a", { metadata: { labels: { a: "1" } } }))).toBe(true);
     expect(await told(aPod("a", { metadata: { uid: "another", labels: { a: "1" } } }))).toBe(true);
     expect(await told(undefined)).toBe(true);
+  });
+
+  test("sets that take long to make are made less often", async () => {
+    let spentMs = 0;
+    class BusyClock extends FakeClock {
+      override monotonicMs() {
+        return super.monotonicMs() + spentMs;
+      }
+    }
+    const options = {
+      clock: new BusyClock(),
+      onPublish: () => {
+        spentMs += 100;
+      },
+    };
+    const { source, clock, sets } = aSource(undefined, undefined, options);
+    source.setPods([aPod("a")]);
+    await clock.advance(20);
+    expect(sets).toHaveLength(1);
+    source.setPods([aPod("a"), aPod("b")]);
+    await clock.advance(250);
+    expect(sets).toHaveLength(1);
+    await clock.advance(100);
+    expect(sets).toHaveLength(2);
   });
 
   test("a terminating pod is left out, with its grace period", async () => {
