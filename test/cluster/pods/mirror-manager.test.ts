@@ -79,6 +79,7 @@ test("a status of another pod plans no mirror pods; an end of a pod that has the
   mirrors.stop();
   const staticPods = mock(() => [aStaticPod("web", "default")]);
   const api = new FakeApi(clock);
+  api.set("/api/v1/namespaces/default/pods", {});
   const planned = new MirrorManager({
     client: api,
     clock,
