@@ -70,12 +70,14 @@ function renameContainers({ spec }: Pod, path: FieldPath): SupportNote[] {
   return lists.flatMap(({ notes }) => notes);
 }
 
-/** A host name with capitals, as podman accepts it, in lower case. */
+/** A host name that podman accepts, such as the name of its pod: `pod_A` becomes `pod-a`. */
 export function renameHost({ spec }: Pod, path: FieldPath): SupportNote[] {
-  const name = spec.hostname?.toLowerCase();
-  if (name === undefined || name === spec.hostname || checkDnsLabel(name).length > 0) return [];
-  spec.hostname = name;
-  const message = `is read as ${name}: host names of Kubernetes are in lower case`;
+  const { hostname } = spec;
+  if (hostname === undefined || checkDnsLabel(hostname).length === 0 || !isEngineName(hostname)) return [];
+  const renamed = toReadableName(hostname, /[^a-z0-9]+/g);
+  if (checkDnsLabel(renamed).length > 0) return [];
+  spec.hostname = renamed;
+  const message = `is read as ${renamed}: host names of Kubernetes are DNS labels`;
   return [{ code: "ignored", path: path.child("spec").child("hostname"), message }];
 }
 

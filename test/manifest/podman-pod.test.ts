@@ -167,12 +167,21 @@ describe("what has one meaning only", () => {
     expect(errorsOf(annotated("x.y/z/other"))).toHaveLength(1);
   });
 
-  test("a host name with capitals is in lower case", () => {
-    const text = `  hostname: My-Host\n${CONTAINER("")}`;
+  test.each([
+    ["My-Host", "my-host"],
+    ["pod_A", "pod-a"],
+  ])("the host name %s is %s", (hostname, want) => {
+    const text = `  hostname: ${hostname}\n${CONTAINER("")}`;
     const result = read1(text);
     expect(errorsOf(result)).toEqual([]);
-    expect(result.pods[0]!.pod.spec.hostname).toBe("my-host");
+    expect(result.pods[0]!.pod.spec.hostname).toBe(want);
     expect(errorsOf(read1(text, "strict"))).toHaveLength(1);
+  });
+
+  test("the Service that podman kube generate -s writes has the name of its pod", () => {
+    const result = read("apiVersion: v1\nkind: Service\nmetadata: {name: pod_A}\nspec: {ports: [{port: 80}]}\n");
+    expect(errorsOf(result)).toEqual([]);
+    expect(result.objects[0]!.object.metadata.name).toBe("pod-a");
   });
 
   test("a port that two containers publish alike is published once; otherwise it is an error", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
-import { setUpClaim } from "../../src/volumes/docker-volume.ts";
+import { claimVolumeName, setUpClaim } from "../../src/volumes/docker-volume.ts";
 import { FakeVolumeEngine } from "../support/fake-volume-engine.ts";
 
 const POD = { metadata: { name: "p", namespace: "default" }, spec: { securityContext: {} } } as unknown as Pod;
@@ -15,8 +15,8 @@ class EngineWithoutQuota extends FakeVolumeEngine {
 }
 
 const optionsAfter = async (engine: FakeVolumeEngine, sizeBytes?: number) => {
-  await setUpClaim("c", POD, engine, {}, undefined, signal, sizeBytes);
-  return engine.volumes.get("c")!.options;
+  await setUpClaim("cc", POD, engine, {}, undefined, signal, sizeBytes);
+  return engine.volumes.get("cc")!.options;
 };
 
 describe("the size of a claim", () => {
@@ -38,11 +38,20 @@ describe("the size of a claim", () => {
   });
   test("a volume with a limit still gets the group of the pod", async () => {
     const engine = new FakeVolumeEngine();
-    engine.volumes.set("c", { name: "c", driver: "local", mountpoint: "/v/c", options: { size: "1" }, labels: {} });
+    engine.volumes.set("cc", { name: "cc", driver: "local", mountpoint: "/v/c", options: { size: "1" }, labels: {} });
     const pod = { ...POD, spec: { securityContext: { fsGroup: 5 } } } as unknown as Pod;
     const groups: number[] = [];
     const applyFsGroup = async (_: string, { fsGroup }: { fsGroup: number }) => void groups.push(fsGroup);
-    await setUpClaim("c", pod, engine, {}, applyFsGroup, signal);
+    await setUpClaim("cc", pod, engine, {}, applyFsGroup, signal);
     expect(groups).toEqual([5]);
   });
+});
+
+test.each([
+  ["default", "data", "data"],
+  ["shop", "data", "shop_data"],
+  // Docker refuses names of one character.
+  ["default", "w", "default_w"],
+])("the Docker volume of a claim in namespace %s named %s is %s", (namespace, claimName, want) => {
+  expect(claimVolumeName({ ...POD, metadata: { ...POD.metadata, namespace } }, claimName)).toBe(want);
 });

@@ -160,8 +160,9 @@ function templateOf({ spec }: ObjectOfKind[ObjectKind], path: FieldPath): { pod:
 
 function adaptObject(kind: ObjectKind, object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
   const template = templateOf(object, path);
-  if (!template) return [];
+  if (!template && kind !== "Service") return [];
   const renamed = renameObject(object.metadata, path.child("metadata"));
+  if (!template) return renamed;
   return [...renamed, ...addSelector(kind, object, template.pod, path), ...adaptPodmanPod(template.pod, template.path)];
 }
 
