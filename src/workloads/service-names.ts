@@ -98,7 +98,25 @@ export function computeServiceNames(
       for (const ip of ips) add(ip, [...names, ...own]);
     }
   }
-  return [...byIp].map(([ip, names]) => ({ ip, hostnames: [...names] }));
+  return [...byIp].flatMap(([ip, names]) => toLines(ip, names));
+}
+
+/** The C library musl reads 511 bytes of a line, and what follows as a line of its own. Source: musl `name_from_hosts`. */
+const MAX_LINE_BYTES = 500;
+
+/** Lines of a hosts file that every resolver reads whole. */
+function toLines(ip: string, names: Iterable<string>): HostAlias[] {
+  const lines: { ip: string; hostnames: string[] }[] = [];
+  let room = 0;
+  for (const name of names) {
+    room -= name.length + 1;
+    if (room < 0) {
+      lines.push({ ip, hostnames: [] });
+      room = MAX_LINE_BYTES - ip.length - name.length - 1;
+    }
+    lines.at(-1)!.hostnames.push(name);
+  }
+  return lines;
 }
 
 const domainOf = (clusterDomain: string) => (clusterDomain === "" ? "cluster.local" : clusterDomain);

@@ -64,6 +64,18 @@ describe("names", () => {
     expect(linesFor(client, [service()], pods)).toEqual([`10.0.0.1 ${NAMES}`, `10.0.0.2 ${NAMES}`]);
   });
 
+  test("are on lines that musl reads whole", () => {
+    const names = ["a", "b", "c", "d", "e"].map((letter) => letter.repeat(30));
+    const services = names.map((name) => service({}, { name }));
+    const lines = linesFor(client, services, [pod("p", "10.0.0.1")]);
+    expect(lines.length).toBeGreaterThan(1);
+    expect(lines.every((line) => line.startsWith("10.0.0.1 ") && line.length < 511)).toBe(true);
+    const found = lines.flatMap((line) => line.split(" ").slice(1));
+    expect(found).toEqual(
+      names.flatMap((name) => ["", ".default", ".default.svc", ".default.svc.cluster.local"].map((end) => name + end)),
+    );
+  });
+
   test("of pods that are not Ready, when the Service publishes them", () => {
     const pods = [pod("a", "10.0.0.1", { ready: false })];
     expect(linesFor(client, [service({ publishNotReadyAddresses: true })], pods)).toEqual([`10.0.0.1 ${NAMES}`]);
