@@ -30,6 +30,12 @@ const INTENDED: Record<string, (pod: PodItem, isOurs: boolean) => void> = {
   "PodReadyToStartContainers, of newer Kubernetes, is there": ({ status }) => {
     status.conditions = status.conditions?.filter(({ type }) => type !== "PodReadyToStartContainers") ?? [];
   },
+  "resources of containers, of newer Kubernetes, are there": ({ status }) => {
+    for (const container of [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])]) {
+      delete container.resources;
+      delete container.allocatedResources;
+    }
+  },
   "config.hash names the revision, no longer the pod": ({ metadata }) => {
     metadata.annotations!["kubernetes.io/config.hash"] = "hash";
     metadata.uid = "uid";
