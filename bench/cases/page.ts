@@ -11,6 +11,8 @@ const LOADS = 10;
 /** An open page gets the usage of all pods every ten seconds. */
 const UPDATE_MS = 10_000;
 const UPDATES = 6;
+/** After this time the history has sampled all pods, which it does every two minutes without a page, too. */
+const HISTORY_MS = 150_000;
 
 /** Loads the page with an empty cache. */
 async function measureLoad(browser: Browser, address: string) {
@@ -55,7 +57,7 @@ async function run(): Promise<Measurement[]> {
   const browser = await launchBrowser();
   try {
     const { pid } = await startWithPods(node, PODS);
-    await Bun.sleep(60_000);
+    await Bun.sleep(HISTORY_MS);
     const address = `http://127.0.0.1:${node.cadvisorPort}/`;
     const closedPercent = await measureCpuPercent([pid], () => Bun.sleep(UPDATES * UPDATE_MS));
     const closed = { all: readMegabytes(pid, "VmRSS"), own: readMegabytes(pid, "RssAnon") };
