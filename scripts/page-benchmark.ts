@@ -80,6 +80,7 @@ const measureUsage = async () => ({
     diskUsedBytes: random(4e10),
     diskBytes: 8e10,
     imageUsedBytes: 1e9,
+    imageDiskUsedBytes: 8e10,
     imageDiskBytes: 8e10,
     load: [1, 2, 3] as [number, number, number],
   },

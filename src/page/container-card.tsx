@@ -1,6 +1,6 @@
 import { Fact } from "./facts.tsx";
 import { formatBytes, formatCores, formatPercent, formatWholeTime } from "./format.ts";
-import { Age, Ago, Badge, Meter, statusTone } from "./parts.tsx";
+import { Ago, Badge, Meter, statusTone } from "./parts.tsx";
 import type { ContainerDetail, ProbeHistory } from "./wire.ts";
 
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
@@ -12,7 +12,9 @@ export function ContainerCard({ container, now }: { container: ContainerDetail; 
     <section class="card">
       <h2>
         <bdi>{container.name}</bdi> <span class="namespace">{KINDS[container.kind]}</span>{" "}
-        <Badge tone={statusTone(container.state, container.ready)}>
+        <Badge
+          tone={statusTone(container.state, container.ready || (container.isRunning && container.kind === "ephemeral"))}
+        >
           <bdi>{container.state}</bdi>
         </Badge>
       </h2>
@@ -25,6 +27,14 @@ export function ContainerCard({ container, now }: { container: ContainerDetail; 
             <Ago at={container.startedAt} now={now} />
           </dd>
         </div>
+        {container.endedAt > 0 && (
+          <div>
+            <dt>Ended</dt>
+            <dd>
+              <Ago at={container.endedAt} now={now} />
+            </dd>
+          </div>
+        )}
         <Fact name="Restarts" value={String(container.restarts)} />
         {container.lastEnd && (
           <div>
@@ -66,10 +76,15 @@ export function ContainerCard({ container, now }: { container: ContainerDetail; 
 
 function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
   const last = probe.answers.at(-1);
+  const failed = probe.answers.findLast(({ result }) => result !== "success");
   return (
     <div class="probe">
       <span>
-        {probe.kind} probe <code>{probe.target}</code>
+        {probe.kind} probe{" "}
+        <code>
+          <bdi>{probe.target}</bdi>
+        </code>{" "}
+        <span class="ago">{probe.timing}</span>
       </span>
       <ol class="answers" aria-label={`Last answers of the ${probe.kind} probe, oldest first`}>
         {probe.answers.map((answer) => (
@@ -84,8 +99,17 @@ function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
       </ol>
       {last && (
         <span class="note">
-          {last.result} <Age at={last.time} now={now} /> ago
-          {last.result !== "success" && last.output !== "" && `: ${last.output}`}
+          {last.result} <Ago at={last.time} now={now} />
+          {failed && failed !== last && (
+            <>
+              , {failed.result} <Ago at={failed.time} now={now} />
+            </>
+          )}
+          {failed && failed.output !== "" && (
+            <>
+              : <bdi>{failed.output}</bdi>
+            </>
+          )}
         </span>
       )}
     </div>

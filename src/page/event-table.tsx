@@ -34,7 +34,12 @@ export function EventTable({
             >
               <td>
                 <Age at={event.lastTime} now={now} />
-                {event.count > 1 && <span class="ago"> ×{event.count}</span>}
+                {event.count > 1 && (
+                  <span class="ago">
+                    {" "}
+                    ×{event.count} in <Age at={event.firstTime} now={now} />
+                  </span>
+                )}
               </td>
               <td class="fixed">{event.type}</td>
               <td class="fixed">

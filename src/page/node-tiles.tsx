@@ -1,7 +1,7 @@
 import { formatAge, formatBytes, formatPercent } from "./format.ts";
 import { Badge, Meter, type Tone, timeOf } from "./parts.tsx";
 import type { PageState } from "./store.ts";
-import type { Condition, NodeState } from "./wire.ts";
+import type { Condition, NodeState, NodeUsage } from "./wire.ts";
 
 /** The node at a glance. The tiles keep their size while values arrive. */
 export function NodeTiles({ state, now }: { state: PageState; now: number }) {
@@ -37,11 +37,7 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
           total={usage?.diskBytes ?? 0}
           text={usage ? `${formatBytes(usage.diskUsedBytes)} of ${formatBytes(usage.diskBytes)}` : "-"}
         />
-        <p class="note">
-          {usage && usage.imageDiskBytes > 0
-            ? `images ${formatBytes(usage.imageUsedBytes)}, their disk ${formatPercent(usage.diskUsedBytes, usage.diskBytes)} full`
-            : "\u00a0"}
-        </p>
+        <p class="note">{usage && usage.imageDiskBytes > 0 ? describeImages(usage) : "\u00a0"}</p>
       </div>
       <div class="card">
         <h2>Node</h2>
@@ -72,6 +68,13 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
       </div>
     </section>
   );
+}
+
+/** Images may be on a disk of their own. */
+function describeImages(usage: NodeUsage): string {
+  const images = `images ${formatBytes(usage.imageUsedBytes)}`;
+  if (usage.imageDiskBytes === usage.diskBytes) return images;
+  return `${images}, their disk ${formatPercent(usage.imageDiskUsedBytes, usage.imageDiskBytes)} full`;
 }
 
 /** Pressures that are not there are summed up in two words. */

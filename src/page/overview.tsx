@@ -50,7 +50,11 @@ export function Overview({
     <>
       <h1 class="hidden">Pods</h1>
       <NodeTiles state={state} now={now} />
-      {state.rejections.length > 0 && <Rejections rejections={state.rejections} />}
+      <Rejections
+        title="Sources that cannot be read"
+        rejections={state.rejections.filter(({ isUnread }) => isUnread)}
+      />
+      <Rejections title="Refused manifests" rejections={state.rejections.filter(({ isUnread }) => !isUnread)} />
       <div class="toolbar">
         <input
           type="search"
@@ -101,12 +105,13 @@ const plural = (count: number) => (count === 1 ? "pod" : "pods");
 const countText = (shown: number, all: number): string =>
   shown === all ? `${all} ${plural(all)}` : `${shown} of ${all} ${plural(all)}`;
 
-function Rejections({ rejections }: { rejections: readonly Rejection[] }) {
+function Rejections({ title, rejections }: { title: string; rejections: readonly Rejection[] }) {
   const [isAll, setAll] = useState(false);
+  if (rejections.length === 0) return null;
   const shown = isAll ? rejections : rejections.slice(0, SHOWN_REJECTIONS);
   return (
-    <section class="card warn" aria-label="Refused manifests">
-      <h2>Refused manifests</h2>
+    <section class="card warn" aria-label={title}>
+      <h2>{title}</h2>
       <ul class="plain">
         {shown.map(({ source, line, column, message }) => (
           <li key={`${source}:${line}:${column}:${message}`}>

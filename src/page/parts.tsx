@@ -12,7 +12,7 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
 /** @param status of a pod, or the state of a container */
 export function statusTone(status: string, isReady: boolean): Tone {
   if (/^(Completed|Succeeded)\b/.test(status)) return "idle";
-  if (isReady) return "good";
+  if (isReady && status !== "Terminating") return "good";
   if (/^(running|waiting|pending|containercreating|podinitializing|terminating|notready|init:\d)/i.test(status))
     return "warn";
   return "bad";

@@ -24,8 +24,8 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           {detail.explanation.map(({ problem, facts, wayOut }) => (
             <div key={problem} class="explanation">
               <bdi>{problem}</bdi>
-              {facts.map((fact) => (
-                <div key={fact} class="note">
+              {facts.map((fact, index) => (
+                <div key={index} class="note">
                   <FactText text={fact} />
                 </div>
               ))}

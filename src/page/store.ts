@@ -147,14 +147,11 @@ export function selectRows(
   sparks: PageState["sparks"],
   { text, onlyNotReady, sort, descending }: RowFilter,
 ): PodRow[] {
-  const needle = text.trim().toLowerCase();
+  const words = text.toLowerCase().split(/\s+/);
   const rows = [...pods.values()].filter(
     (pod) =>
       (!onlyNotReady || (!pod.isReady && pod.status !== "Completed" && pod.status !== "Succeeded")) &&
-      (needle === "" ||
-        `${pod.namespace}/${pod.name} ${pod.owner} ${pod.status} ${pod.source} ${pod.why} ${pod.notice}`
-          .toLowerCase()
-          .includes(needle)),
+      hasWords(pod, words),
   );
   const last = (uid: string, key: keyof Spark) => sparks.get(uid)?.[key].at(-1) ?? -1;
   const byName = (a: PodRow, b: PodRow) =>
@@ -171,11 +168,17 @@ export function selectRows(
   return rows.sort((a, b) => direction * by[sort](a, b) || byName(a, b));
 }
 
+/** Every word is somewhere in what the row says. */
+function hasWords({ namespace, name, owner, status, source, why, notice }: PodRow, words: readonly string[]): boolean {
+  const text = `${namespace}/${name} ${owner} ${status} ${source} ${why} ${notice}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Whether pods may be missing only because a source has not been read yet. A refused manifest has a notice of its own. */
 export const mayMissPods = ({ isComplete, rejections }: Pick<PageState, "isComplete" | "rejections">): boolean =>
-  !isComplete && rejections.length === 0;
+  !isComplete && rejections.every(({ isUnread }) => isUnread);
 
 /** The pod of that name; while one replaces another, the new one. */
 export function findPod(pods: PageState["pods"], namespace: string, name: string): PodRow | undefined {

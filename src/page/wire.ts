@@ -89,13 +89,16 @@ export interface PodRow {
   ip: string;
 }
 
-/** A manifest that was refused. */
+/** A manifest that was refused, or a source that cannot be read. */
 export interface Rejection {
   /** File or URL. */
   source: string;
+  /** 0 = the whole source. */
   line: number;
   column: number;
   message: string;
+  /** The file, directory or URL itself cannot be read. */
+  isUnread?: true;
 }
 
 /** A Deployment, a Job and the like, with pods or without. */
@@ -128,6 +131,8 @@ export interface NodeUsage {
   diskUsedBytes: number;
   diskBytes: number;
   imageUsedBytes: number;
+  /** The file system on which the engine keeps images. */
+  imageDiskUsedBytes: number;
   imageDiskBytes: number;
   load: [number, number, number];
   /** Share of time, in per cent of the last ten seconds, in which some task waited; absent where the kernel does not report it. */
@@ -217,6 +222,8 @@ export interface ContainerDetail {
   imageId: string;
   /** Start of the running container, or of the last one that ended; 0 = unknown. */
   startedAt: number;
+  /** 0 = it has not ended. */
+  endedAt: number;
   /** How the container before this one ended, `OOMKilled (exit code 137)`; null = there was none. */
   lastEnd: { text: string; at: number } | null;
   /** 0 = no limit. */
@@ -236,6 +243,8 @@ export interface ProbeHistory {
   kind: string;
   /** `http-get :8080/healthz`. */
   target: string;
+  /** `every 10 s, timeout 1 s, fails after 3`. */
+  timing: string;
   /** Oldest first. */
   answers: ProbeAnswer[];
 }
@@ -249,6 +258,7 @@ export interface ProbeAnswer {
 
 export interface VolumeDetail {
   name: string;
+  /** `emptyDir in memory`, `configMap app-settings`, `hostPath /var/log`. */
   type: string;
   usedBytes: number;
   /** 0 = unknown. */

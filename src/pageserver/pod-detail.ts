@@ -1,5 +1,5 @@
 import type { CoreEvent } from "../api/event.ts";
-import type { Container, ContainerStatus, Pod, Probe, Volume } from "../api/pod.ts";
+import type { Container, ContainerPort, ContainerStatus, Pod, Probe, Volume } from "../api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
 import type { ContainerSummary, PodSummary } from "../api/stats-summary.ts";
 import type { CgroupStats } from "../cgroups/cgroup-stats.ts";
@@ -66,6 +66,7 @@ export function toPodDetail({
       kind,
       ...toContainerDetail(
         container,
+        kind,
         statuses.find(({ name }) => name === container.name),
         usage?.containers?.find(({ name }) => name === container.name),
         probeAnswers,
@@ -76,7 +77,7 @@ export function toPodDetail({
       const measured = usage?.volume?.find((volume) => volume.name === name);
       return {
         name,
-        type: Object.keys(source).find((key) => source[key as keyof typeof source] !== undefined) ?? "",
+        type: describeVolume(source),
         usedBytes: measured?.usedBytes ?? 0,
         capacityBytes: volumeLimit(source) ?? measured?.capacityBytes ?? 0,
       };
@@ -92,6 +93,15 @@ export function toPodDetail({
   };
 }
 
+/** The type of a volume with the object or the path that it shows. */
+function describeVolume(source: Omit<Volume, "name">): string {
+  const type = Object.keys(source).find((key) => source[key as keyof typeof source] !== undefined) ?? "";
+  const { emptyDir, configMap, secret, hostPath, persistentVolumeClaim } = source;
+  if (emptyDir?.medium === "Memory") return `${type} in memory`;
+  const what = configMap?.name ?? secret?.secretName ?? hostPath?.path ?? persistentVolumeClaim?.claimName ?? "";
+  return what === "" ? type : `${type} ${what}`;
+}
+
 /** Size limit of an emptyDir; undefined without one. */
 function volumeLimit({ emptyDir }: Omit<Volume, "name">): number | undefined {
   return emptyDir?.sizeLimit === undefined ? undefined : quantityToWhole(emptyDir.sizeLimit);
@@ -99,6 +109,7 @@ function volumeLimit({ emptyDir }: Omit<Volume, "name">): number | undefined {
 
 function toContainerDetail(
   container: Container,
+  kind: ContainerDetail["kind"],
   status: ContainerStatus | undefined,
   usage: ContainerSummary | undefined,
   probeAnswers: PodDetailFacts["probeAnswers"],
@@ -109,7 +120,7 @@ function toContainerDetail(
   const last = status?.lastState?.terminated;
   return {
     name: container.name,
-    state: describeState(status),
+    state: describeState(status, kind),
     isRunning: running !== undefined,
     hasPrevious: last?.containerID !== undefined,
     ready: status?.ready ?? false,
@@ -117,6 +128,7 @@ function toContainerDetail(
     image: container.image ?? "",
     imageId: (status?.imageID ?? "").replace(/^docker(-pullable)?:\/\//, ""),
     startedAt: toMs(running?.startedAt ?? terminated?.startedAt),
+    endedAt: toMs(terminated?.finishedAt),
     lastEnd: last
       ? { text: `${last.reason ?? "ended"} (exit code ${last.exitCode})`, at: toMs(last.finishedAt) }
       : null,
@@ -126,16 +138,14 @@ function toContainerDetail(
     memoryBytes: usage?.memory?.workingSetBytes ?? 0,
     throttling: toThrottling(counters),
     oomKills: counters?.memory.oomKills ?? null,
-    ports: (container.ports ?? []).map(
-      ({ containerPort, hostPort, protocol }) =>
-        `${hostPort ? `${hostPort} → ` : ""}${containerPort}/${protocol ?? "TCP"}`,
-    ),
+    ports: (container.ports ?? []).map(describePort),
     probes: PROBES.flatMap(([kind, key]) => {
       const probe = container[key];
       if (!probe) return [];
       return {
         kind,
         target: describeTarget(probe),
+        timing: describeTiming(probe),
         answers: [...probeAnswers(container.name, kind)],
       } satisfies ProbeHistory;
     }),
@@ -153,18 +163,39 @@ const PROBES = [
   ["liveness", "livenessProbe"],
 ] as const satisfies readonly (readonly [ProbeKind, keyof Container])[];
 
-function describeState(status: ContainerStatus | undefined): string {
+/** Init and ephemeral containers are never ready while they run. */
+function describeState(status: ContainerStatus | undefined, kind: ContainerDetail["kind"]): string {
   const { running, waiting, terminated } = status?.state ?? {};
-  if (running) return status?.ready ? "running" : "running, not ready";
+  if (running) return status?.ready || kind === "init" || kind === "ephemeral" ? "running" : "running, not ready";
   if (terminated) return `${terminated.reason ?? "terminated"} (exit code ${terminated.exitCode})`;
   return waiting?.reason ?? "waiting";
 }
 
+/** `8080 → 80/TCP (http)`, with the address of the host where there is one. */
+function describePort({ name, hostIP = "", hostPort, containerPort, protocol = "TCP" }: ContainerPort): string {
+  const host = hostPort ? `${hostIP === "" ? "" : `${hostIP}:`}${hostPort} → ` : "";
+  return `${host}${containerPort}/${protocol}${name ? ` (${name})` : ""}`;
+}
+
+const MAX_COMMAND_CHARS = 200;
+
+/** As `kubectl describe` writes it; without a host it is the pod's address. */
 function describeTarget({ httpGet, tcpSocket, exec, grpc }: Probe): string {
-  if (httpGet) return `http-get :${httpGet.port}${httpGet.path ?? "/"}`;
-  if (tcpSocket) return `tcp-socket :${tcpSocket.port}`;
-  if (grpc) return `grpc :${grpc.port}`;
-  return `exec ${exec?.command?.[0] ?? ""}`;
+  if (httpGet) {
+    const { scheme = "HTTP", host = "", port, path = "/" } = httpGet;
+    const origin = scheme === "HTTPS" || host !== "" ? `${scheme.toLowerCase()}://${host}` : "";
+    return `http-get ${origin}:${port}${path.startsWith("/") ? "" : "/"}${path}`;
+  }
+  if (tcpSocket) return `tcp-socket ${tcpSocket.host ?? ""}:${tcpSocket.port}`;
+  if (grpc) return `grpc :${grpc.port}${grpc.service ? ` ${grpc.service}` : ""}`;
+  const command = (exec?.command ?? []).join(" ");
+  return `exec ${command.length > MAX_COMMAND_CHARS ? `${command.slice(0, MAX_COMMAND_CHARS - 1)}…` : command}`;
+}
+
+function describeTiming(probe: Probe): string {
+  const { periodSeconds = 10, timeoutSeconds = 1, failureThreshold = 3, initialDelaySeconds = 0 } = probe;
+  const delay = initialDelaySeconds > 0 ? `after ${initialDelaySeconds} s, ` : "";
+  return `${delay}every ${periodSeconds} s, timeout ${timeoutSeconds} s, fails after ${failureThreshold}`;
 }
 
 /** Milliseconds since 1970 of an RFC 3339 time; 0 when there is none. */

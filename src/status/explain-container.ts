@@ -1,6 +1,7 @@
 import type { CoreEvent } from "../api/event.ts";
 import type { Container, ContainerStateTerminated, ContainerStatus, Pod } from "../api/pod.ts";
 import { nearestName } from "../text/nearest-name.ts";
+import { describeStart, findBlockingInit, isToBeStarted } from "./explain-waiting.ts";
 
 /** One reason why a pod is not ready. */
 export interface Cause {
@@ -36,6 +37,8 @@ interface Finding {
 }
 
 const LOG_LINES = 5;
+/** Characters shown of a line. */
+const LOG_LINE_CHARS = 500;
 
 /** Why a container that is not ready is not. */
 export function explainContainer(input: ExplainContainerInput): Cause {
@@ -50,10 +53,12 @@ export function explainContainer(input: ExplainContainerInput): Cause {
   return {
     subject,
     problem,
-    facts: [...facts, ...(tail.length > 0 ? ["end of its log:", ...tail.map((line) => `  ${line}`)] : [])],
+    facts: [...facts, ...(tail.length > 0 ? ["end of its log:", ...tail.map((line) => `  ${shorten(line)}`)] : [])],
     wayOut,
   };
 }
+
+const shorten = (line: string) => (line.length > LOG_LINE_CHARS ? `${line.slice(0, LOG_LINE_CHARS)}…` : line);
 
 function explainImage({ spec, status, events, images }: ExplainContainerInput): Finding | undefined {
   const { reason = "" } = status.state.waiting ?? {};
@@ -166,6 +171,14 @@ function explainEnd(input: ExplainContainerInput): Finding | undefined {
         "correct the probe's path and port; if the start takes long, add a startupProbe or raise initialDelaySeconds",
     };
   }
+  const hook = events.findLast(({ reason }) => reason === "FailedPostStartHook");
+  if (hook && events.some(({ reason, message }) => reason === "Killing" && message.includes(hook.reason))) {
+    return {
+      problem: "its postStart hook failed, so it was restarted",
+      facts: [hook.message.trim(), ...facts],
+      wayOut: "correct lifecycle.postStart: the program may not be up yet when the hook runs",
+    };
+  }
   if (end.exitCode === 0) {
     return {
       problem: "its program ended with success, and is started again because restartPolicy is Always",
@@ -187,8 +200,9 @@ function wayOutOfExit(code: number, { log, pod, spec }: ExplainContainerInput): 
   if (/read-only file system|EROFS/i.test(text))
     return "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false";
   if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
-  if (/connection refused|no such host|could not (?:connect|translate)|ENOTFOUND/i.test(text)) {
-    return "it does not reach another service: pods have no Service names here; use host names, hostAliases or one pod";
+  if (UNKNOWN_NAME.test(text)) return wayOutOfName(pod);
+  if (/connection refused|ECONNREFUSED|could not connect/i.test(text)) {
+    return "nothing listens where it connects: check that the other program is ready, its address and its port (without a cluster, the port of a Service is its targetPort)";
   }
   switch (code) {
     case 126:
@@ -206,6 +220,19 @@ function wayOutOfExit(code: number, { log, pod, spec }: ExplainContainerInput): 
     default:
       return "its log above says why; kubelet-ts logs --previous shows all of it";
   }
+}
+
+/** Messages of libc, Go, Node.js, Python and psql about a name that does not resolve. */
+const UNKNOWN_NAME =
+  /no such host|could not (?:translate|resolve)|bad address|name or service not known|name does not resolve|name resolution|ENOTFOUND|EAI_AGAIN/i;
+
+/** Source: the DNS policies with which a pod resolves the names of Services. */
+function wayOutOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }: Pod): string {
+  if (dnsPolicy === "ClusterFirstWithHostNet" || (dnsPolicy === "ClusterFirst" && !hostNetwork)) {
+    return "a name does not resolve: a pod is found by the name of a Service, while a pod of it is Ready; other hosts by DNS or hostAliases";
+  }
+  const policy = hostNetwork ? "ClusterFirstWithHostNet" : "ClusterFirst";
+  return `a name does not resolve: with dnsPolicy ${dnsPolicy} a pod does not resolve the names of Services: set dnsPolicy: ${policy}, or use DNS or hostAliases`;
 }
 
 function cannotRun({ command = [], args = [] }: Container, message: string): Finding {
@@ -240,14 +267,25 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Finding 
 }
 
 /** A container that waits for the others has no way out of its own. */
-function explainWaiting({ status, isInit }: ExplainContainerInput): Finding {
-  const { reason, message } = status.state.waiting ?? {};
-  if (isInit && status.state.running)
-    return { problem: "it still runs; the next container waits for its end", wayOut: "" };
+function explainWaiting({ pod, spec, status, events, isInit }: ExplainContainerInput): Finding {
+  const { running, waiting } = status.state;
+  const { reason, message } = waiting ?? {};
+  if (running && isInit) return { problem: "it still runs; the next container waits for its end", wayOut: "" };
+  if (running && status.started === false) return explainPostStart();
   // Our own messages say in a sentence what the pod waits for.
   if (message && /Dependency/.test(reason ?? "")) return { problem: message, wayOut: wayOutOfWait(reason, message) };
+  if (isToBeStarted(status) && !message) {
+    const init = findBlockingInit(pod, spec.name);
+    if (init !== undefined) return { problem: `it waits for init container ${init}`, wayOut: "" };
+    return { ...describeStart(spec, events), wayOut: "" };
+  }
   return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), wayOut: "" };
 }
+
+const explainPostStart = (): Finding => ({
+  problem: "its postStart hook has not ended",
+  wayOut: "if that takes long, the hook waits for something: correct lifecycle.postStart",
+});
 
 /** The newest answer of a failed probe, with its time. */
 function lastProbe(events: readonly CoreEvent[], kind: RegExp): string | undefined {

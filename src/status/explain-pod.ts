@@ -1,7 +1,9 @@
 import type { CoreEvent } from "../api/event.ts";
 import type { ContainerStatus, Pod } from "../api/pod.ts";
 import { containersOf, hostPortsOf } from "../model/pod-containers.ts";
+import { toPlainText } from "../text/plain-text.ts";
 import { type Cause, explainContainer } from "./explain-container.ts";
+import { findBlockingInit, isBeingSetUp, isToBeStarted } from "./explain-waiting.ts";
 
 /** Everything that is known about a pod. */
 export interface ExplainInput {
@@ -39,7 +41,8 @@ const RECENT_MS = 10 * 60_000;
 export function explainPod(input: ExplainInput): PodExplanation {
   const { pod, now } = input;
   const { metadata, status = {} } = pod;
-  const isReady = isTrue(pod, "Ready") || status.phase === "Succeeded";
+  const removal = explainRemoval(pod);
+  const isReady = (isTrue(pod, "Ready") || status.phase === "Succeeded") && !removal;
   const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
   const causes = [...podCauses(input)];
   const recent: Cause[] = [];
@@ -48,6 +51,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
     if (!spec) continue;
     const isUnwell = !isFine(pod, container);
     if (!isUnwell && !(isReady && wasRestarted(container, now))) continue;
+    if (causes.length > 0 && waitsForOthers(pod, container)) continue;
     const cause = explainContainer({
       pod,
       spec,
@@ -63,14 +67,21 @@ export function explainPod(input: ExplainInput): PodExplanation {
   return {
     namespace: metadata.namespace ?? "default",
     name: metadata.name ?? "",
-    phase: status.phase ?? "Unknown",
+    phase: removal ? "Terminating" : (status.phase ?? "Unknown"),
     isReady,
-    condition: isReady ? undefined : heldBackBy(pod),
-    causes: isReady ? [] : mostUseful(causes),
-    recent,
+    condition: isReady || removal ? undefined : heldBackBy(pod),
+    causes: removal ? [removal] : isReady ? [] : mostUseful(causes).map(withPlainText),
+    recent: recent.map(withPlainText),
     notInForce: status.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False")?.message,
   };
 }
+
+/** Messages and logs come from programs: they must not control the reader's terminal. */
+const withPlainText = (cause: Cause): Cause => ({
+  ...cause,
+  problem: toPlainText(cause.problem),
+  facts: cause.facts.map(toPlainText),
+});
 
 /** Images that containers of other pods have, as their manifests name them. */
 const imagesOf = ({ pod, pods }: ExplainInput): string[] =>
@@ -86,6 +97,10 @@ function wasRestarted({ restartCount, lastState, state }: ContainerStatus, now: 
   const endedAt = Date.parse(lastState.terminated?.finishedAt ?? "");
   return restartCount > 0 && state.running !== undefined && now.getTime() - endedAt < RECENT_MS;
 }
+
+/** Whether a container waits for its pod or for init containers, which have causes of their own. */
+const waitsForOthers = (pod: Pod, container: ContainerStatus): boolean =>
+  isToBeStarted(container) && (isBeingSetUp(pod) || findBlockingInit(pod, container.name) !== undefined);
 
 const isTrue = ({ status }: Pod, type: string): boolean =>
   status?.conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
@@ -117,9 +132,12 @@ function mostUseful(causes: readonly Cause[]): Cause[] {
 function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator<Cause> {
   const { status = {}, spec } = pod;
   if (status.phase === "Failed" && status.reason) yield refusal(pod);
+  const notBegun = explainNotBegun(pod);
+  if (notBegun) yield notBegun;
+  const isPending = status.phase === "Pending" && !isTrue(pod, "PodReadyToStartContainers");
   const last = (reason: string) => events.findLast((event) => event.reason === reason);
   const mount = last("FailedMount");
-  if (mount && status.phase === "Pending") {
+  if (mount && isPending) {
     const missing = /(configmap|secret|persistentvolumeclaim) "?([^"\s]+)"? not found/i.exec(mount.message);
     yield {
       subject: "pod",
@@ -131,7 +149,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
     };
   }
   const sandbox = last("FailedCreatePodSandBox");
-  if (sandbox && status.phase === "Pending") {
+  if (sandbox && isPending) {
     const port = /:(\d+)(?::| ).*(?:port is already allocated|address already in use)/.exec(sandbox.message)?.[1];
     const process = portHolders?.get(Number(port));
     const holders = port ? holdersOf(Number(port), pod, pods) : [];
@@ -145,6 +163,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
         : "the engine's message names the cause; the kubelet retries automatically",
     };
   }
+  if (!mount && !sandbox && isPending) yield* explainSetUp(pod);
   const gates = (spec.readinessGates ?? []).filter(({ conditionType }) => !isTrue(pod, conditionType));
   if (gates.length > 0 && isTrue(pod, "ContainersReady")) {
     yield {
@@ -156,6 +175,31 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   }
 }
 
+/** The pod waits for another one, is not assigned to the node, or it is not its turn yet. */
+function explainNotBegun({ status = {} }: Pod): Cause | undefined {
+  if (status.phase !== "Pending" || status.containerStatuses) return undefined;
+  const cause = { subject: "pod", facts: [], wayOut: "" };
+  const unscheduled = status.conditions?.find(({ type, status: is }) => type === "PodScheduled" && is === "False");
+  if (unscheduled) {
+    const facts = unscheduled.message ? [unscheduled.message] : [];
+    return { ...cause, problem: "it is not assigned to the node", facts };
+  }
+  return { ...cause, problem: status.message ? `it ${status.message}` : "the kubelet has not started it yet" };
+}
+
+/** Its containers wait for nothing but the volumes and the network of the pod. */
+function* explainSetUp(pod: Pod): Generator<Cause> {
+  const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+  if (!isBeingSetUp(pod) || statuses.length === 0 || !statuses.every(isToBeStarted)) return;
+  const message = statuses.map(({ state }) => state.waiting?.message).find((text) => text !== undefined);
+  yield {
+    subject: "pod",
+    problem: `its volumes and its network ${message === undefined ? "are being" : "cannot be"} set up`,
+    facts: message === undefined ? [] : [message],
+    wayOut: message === undefined ? "" : "the message names the cause; the kubelet retries automatically",
+  };
+}
+
 /** Source: the kubelet's messages of hostPath types. */
 function wayOutOfMount(message: string): string {
   const [, path, kind] = /hostPath type check failed: (.+) is not a (directory|file)/.exec(message) ?? [];
@@ -163,6 +207,36 @@ function wayOutOfMount(message: string): string {
   const type = kind === "file" ? "FileOrCreate" : "DirectoryOrCreate";
   return `make that ${kind}, correct hostPath.path, or set hostPath.type: ${type}`;
 }
+
+/** Nothing else counts for a pod that is being removed. */
+function explainRemoval({ metadata, status }: Pod): Cause | undefined {
+  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata;
+  if (!deletionTimestamp) return undefined;
+  const left = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
+    .filter(({ state }) => state.running)
+    .map(({ name }) => name);
+  const end = `its grace period of ${deletionGracePeriodSeconds} s ends at ${deletionTimestamp}`;
+  return {
+    subject: "pod",
+    problem:
+      left.length > 0 ? `it is being removed, and waits for the end of ${left.join(", ")}` : "it is being removed",
+    facts: left.length > 0 && deletionGracePeriodSeconds !== undefined ? [end] : [],
+    wayOut: "",
+  };
+}
+
+/** Reasons of pods that the node refused or ended, in words. */
+const REFUSALS: readonly [RegExp, string][] = [
+  [/^NodePorts$/, "another pod has its host port"],
+  [/^OutOfpods$/, "the node has as many pods as it may have"],
+  [/^OutOf/, "it requests more than the node has left"],
+  [/^Evicted$/, "the node ran short of memory or disk and evicted it"],
+  [/^Preempting$/, "it was ended to make room for a critical pod"],
+  [/^DeadlineExceeded$/, "it ran for longer than spec.activeDeadlineSeconds"],
+  [/^Terminated$/, "it was ended because the machine was shut down"],
+  [/^NodeShutdown$/, "it was not started because the machine is being shut down"],
+  [/^NodeAffinity$/, "the labels of the node are not those it asks for"],
+];
 
 /** The node refused, evicted or ended the pod. */
 function refusal(pod: Pod): Cause {
@@ -180,7 +254,7 @@ function refusal(pod: Pod): Cause {
   ];
   return {
     subject: "pod",
-    problem: `the node ended or refused the pod: ${reason}`,
+    problem: `${REFUSALS.find(([pattern]) => pattern.test(reason))?.[1] ?? "the node ended or refused the pod"} (${reason})`,
     facts: message ? [message] : [],
     wayOut: ways.find(([pattern]) => pattern.test(reason))?.[1] ?? "correct the manifest; an edit runs the pod again",
   };

@@ -27,6 +27,7 @@ const node = {
   diskUsedBytes: 3,
   diskBytes: 4,
   imageUsedBytes: 5,
+  imageDiskUsedBytes: 6,
   imageDiskBytes: 6,
   load: [0, 0, 0] as [number, number, number],
 };
@@ -99,6 +100,9 @@ test("rows are filtered by text and by readiness, and sorted", () => {
     );
   expect(names("", false)).toEqual(["a", "b", "done"]);
   expect(names("EXIT", false)).toEqual(["a"]);
+  expect(names(" default/a   code EXIT ", false)).toEqual(["a"]);
+  expect(names("exit missing", false)).toEqual([]);
+  expect(names(".*", false)).toEqual([]);
   expect(names("", true)).toEqual(["a"]);
   expect(names("", false, "cpu", true)).toEqual(["a", "b", "done"]);
   expect(names("", false, "name", true)).toEqual(["done", "b", "a"]);
@@ -133,6 +137,7 @@ test("pods may be late until every source was read; a refused manifest does not 
   const late = (isComplete: boolean, count: number) =>
     mayMissPods({ isComplete, rejections: Array.from({ length: count }, () => refused) });
   expect([late(true, 0), late(false, 0), late(false, 1), late(true, 1)]).toEqual([false, true, false, false]);
+  expect(mayMissPods({ isComplete: false, rejections: [{ ...refused, isUnread: true }] })).toBe(true);
 });
 
 test("a session that has expired is remembered until there is one again", () => {

@@ -15,6 +15,7 @@ const nodeUsage = {
   diskUsedBytes: 0,
   diskBytes: 0,
   imageUsedBytes: 0,
+  imageDiskUsedBytes: 0,
   imageDiskBytes: 0,
   load: [0, 0, 0] as [number, number, number],
 };

@@ -20,6 +20,7 @@ import { ensurePageSecret } from "../../pageserver/page-secret.ts";
 import { PageSessions } from "../../pageserver/page-session.ts";
 import { toCondition, toEventRow, toPodDetail } from "../../pageserver/pod-detail.ts";
 import { toPodRow } from "../../pageserver/pod-row.ts";
+import { PodVersions } from "../../pageserver/pod-versions.ts";
 import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
 import { creationTime, summarizePod } from "../../printers/pod-row.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
@@ -40,7 +41,7 @@ import { KeptHistory } from "./kept-history.ts";
 import type { NodeContext } from "./node-context.ts";
 import { createPageActions } from "./page-actions.ts";
 import { readNodeDetail } from "./page-node-detail.ts";
-import { describeSource } from "./page-source.ts";
+import { describeSource, toUnreadSources } from "./page-source.ts";
 import { toImageUpdateRows, toWorkloadRows } from "./page-workloads.ts";
 
 /** The page of the cAdvisor port. */
@@ -51,7 +52,7 @@ export function buildPage(
   nodeFacts: ReadNodeFacts,
 ): Page {
   const { context, kubelet, client, probeLog } = parts;
-  const { clock, logger, options, background } = context;
+  const { clock, logger, options, background, recorder } = context;
   const isLocal = isLoopback(options.cadvisorBindAddress);
   const usage = new UsageRecorder();
   const history = new KeptHistory(usage, options.rootDir, clock, logger, background.replaceFile.bind(background));
@@ -70,7 +71,7 @@ export function buildPage(
   const explain = (pod: Pod, more: Partial<Pick<ExplainInput, "logs" | "portHolders">> = {}) =>
     explainPod({
       pod,
-      events: view.events().items.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid),
+      events: recorder.list(pod.metadata.uid),
       logs: new Map(),
       pods: view.pods(),
       now: clock.now(),
@@ -102,6 +103,10 @@ export function buildPage(
       cluster: parts.cluster ? toClusterState(parts.cluster.connection, clock.now().getTime()) : null,
     };
   };
+  const shownPods = new PodVersions({
+    pods: () => view.pods(),
+    eventsAfter: (version) => recorder.newerThan(version),
+  });
   const feed = new PageFeed({
     clock,
     usage,
@@ -109,14 +114,19 @@ export function buildPage(
     node,
     measure,
     toRow,
-    pods: () => view.pods(),
-    onPodsChanged: (callback) => kubelet.onChange(callback),
-    rejections: () => rejections,
+    pods: () => shownPods.list(),
+    onPodsChanged: (callback) => {
+      const subscriptions = [kubelet.onChange(callback), recorder.onRecord(callback)];
+      return () => {
+        for (const unsubscribe of subscriptions) unsubscribe();
+      };
+    },
+    rejections: () => [...toUnreadSources(parts.feed.status()), ...rejections],
     workloads: () => toWorkloadRows(desired, parts.workloads.reader, clock.now()),
     onError: (error) => logger.debug("The usage of pods could not be sampled", { error: String(error) }),
   });
   const podDetail = async (uid: PodUID, privileged: boolean) => {
-    const pod = view.pods().find(({ metadata }) => metadata.uid === uid);
+    const pod = shownPods.list().find(({ metadata }) => metadata.uid === uid);
     if (!pod) return undefined;
     const shown = privileged ? pod : redactPod(pod);
     const summary = await stats.summary(false);
@@ -251,6 +261,7 @@ function toNodeUsage({ node }: Summary): NodeUsage {
     diskUsedBytes: (fs?.capacityBytes ?? 0) - (fs?.availableBytes ?? 0),
     diskBytes: fs?.capacityBytes ?? 0,
     imageUsedBytes: runtime?.imageFs?.usedBytes ?? 0,
+    imageDiskUsedBytes: (runtime?.imageFs?.capacityBytes ?? 0) - (runtime?.imageFs?.availableBytes ?? 0),
     imageDiskBytes: runtime?.imageFs?.capacityBytes ?? 0,
     load: [one, five, fifteen],
     ...(psi && {

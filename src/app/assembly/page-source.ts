@@ -1,5 +1,7 @@
 import { SOURCE_ID } from "../../apiserver/storage/submitted-set.ts";
 import type { ManifestLocation } from "../../model/manifest-origin.ts";
+import type { Rejection } from "../../page/wire.ts";
+import type { SourceStatus } from "../../sources/source-set.ts";
 
 /** Where a pod or a workload is written down, for the page: `file:line`, URL, `submitted`. Pure. */
 export function describeSource(
@@ -10,3 +12,15 @@ export function describeSource(
   const { file = "", line } = location ?? {};
   return file.startsWith("/") && line !== undefined ? `${file}:${line}` : origin;
 }
+
+/** Files, directories and URLs that cannot be read now. An API server is shown with the node. Pure. */
+export const toUnreadSources = (sources: readonly SourceStatus[]): Rejection[] =>
+  sources
+    .filter(({ kind, state }) => kind !== "api" && (state === "failing" || state === "restored"))
+    .map(({ name, message = "it cannot be read", pods }) => ({
+      source: name,
+      line: 0,
+      column: 0,
+      message: pods > 0 ? `${message}; its pods keep running` : message,
+      isUnread: true,
+    }));
