@@ -47,7 +47,9 @@ const NO_SUCH_POD = "pod does not exist";
 
 /**
  * The routes to containers: `/containerLogs`, `/run`, `/exec`, `/attach`, `/portForward`. Only containers of pods
- * that are desired on this node are found; texts and codes are those of kubelet 1.20.
+ * that are desired on this node are found; texts and codes are those of kubelet 1.20. A UID in the path, which may be
+ * that of the pod's mirror pod, selects nothing; `/portForward` alone compares it with that of the pod. Source: `FindPod`,
+ * `getPortForward`.
  */
 export function routeContainers(
   request: ServerRequest,
@@ -62,8 +64,7 @@ export function routeContainers(
   if (parts.length < 2 || rest.length > most || rest.length < most - 1) return resourceNotFound();
   if (root === "containerLogs" && rest.length !== 1) return resourceNotFound();
   const container = hasContainer ? rest.at(-1)! : "";
-  const uid = rest.length === most ? rest[0] : undefined;
-  const pod = findPod(context.view.pods(), namespace, name, uid);
+  const pod = findPod(context.view.pods(), namespace, name);
   const found = { pod, container, podName: `${namespace}/${name}` };
   const { method } = request;
   switch (root) {
@@ -75,9 +76,12 @@ export function routeContainers(
     case "attach":
       if (method !== "GET" && method !== "POST") return methodNotAllowed();
       return remoteCommand(root, request, found, user, context);
-    default:
+    default: {
       if (method !== "GET" && method !== "POST") return methodNotAllowed();
+      const uid = rest[0];
+      if (pod && uid !== undefined && uid !== pod.metadata.uid) return textAnswer(404, "pod not found");
       return portForward(request, found, user, context);
+    }
   }
 }
 
@@ -90,13 +94,8 @@ interface PodTarget {
   podName: string;
 }
 
-function findPod(pods: readonly Pod[], namespace: string, name: string, uid: string | undefined): Pod | undefined {
-  return pods.find(
-    ({ metadata }) =>
-      metadata.name === name &&
-      (metadata.namespace ?? "default") === namespace &&
-      (uid === undefined || metadata.uid === uid),
-  );
+function findPod(pods: readonly Pod[], namespace: string, name: string): Pod | undefined {
+  return pods.find(({ metadata }) => metadata.name === name && (metadata.namespace ?? "default") === namespace);
 }
 
 async function containerLogs(

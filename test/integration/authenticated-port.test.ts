@@ -263,6 +263,8 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       expect(await run(path("run", "app", "cmd=echo+a+b"))).toEqual({ status: 200, text: "a b\n" });
       const withUid = `/run/default/web-${node.name}/${pod?.metadata.uid}/app?cmd=echo+c`;
       expect(await run(withUid)).toEqual({ status: 200, text: "c\n" });
+      const withOtherUid = `/run/default/web-${node.name}/uid-of-the-mirror-pod/app?cmd=echo+d`;
+      expect(await run(withOtherUid)).toEqual({ status: 200, text: "d\n" });
       expect(await run(path("run", "app", "cmd=false"))).toEqual({
         status: 500,
         text: "command 'false' exited with 1: ",

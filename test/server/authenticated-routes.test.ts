@@ -298,10 +298,20 @@ describe("/containerLogs", () => {
     "/containerLogs/default//log/",
   ])("%s is not one of its paths", async (path) => expect([301, 404]).toContain(statusOf(await aWorld().ask(path))));
 
-  test("another namespace and another uid have no such pod", async () => {
+  test("another namespace has no such pod", async () => {
     const { ask } = aWorld();
     expect(statusOf(await ask("/containerLogs/other/web-node1/log"))).toBe(404);
-    expect(statusOf(await ask("/run/default/web-node1/other-uid/log?cmd=id", { method: "POST" }))).toBe(404);
+  });
+
+  test("a uid in the path may be that of the mirror pod, except in /portForward", async () => {
+    const { ask } = aWorld();
+    const upgrade = { upgrade: "websocket", headers: { "Sec-WebSocket-Protocol": "v4.channel.k8s.io" } };
+    const path = (root: string, rest: string) => `/${root}/default/web-node1/uid-of-the-mirror-pod${rest}`;
+    expect(statusOf(await ask(path("run", "/log?cmd=id"), { method: "POST" }))).toBe(200);
+    expect(statusOf(await ask(path("exec", "/log?command=ls&output=1"), upgrade))).toBe(101);
+    expect(statusOf(await ask(path("attach", "/log?output=1"), upgrade))).toBe(101);
+    const refused = await ask(path("portForward", "?port=80"), upgrade);
+    expect([statusOf(refused), await textOf(refused)]).toEqual([404, "pod not found"]);
   });
 });
 
