@@ -214,6 +214,7 @@ function layOver(
     options[row.option] = merges ? row.kind.combine!(options[row.option], value) : value;
     origins[row.option] = origin;
   }
+  deriveFromFiles(options as unknown as KubeletOptions, origins);
   for (const { row, value, origin } of fromFlags) {
     // Flags add to feature gates; other maps are replaced.
     const merges = row.option === "featureGates";
@@ -222,6 +223,13 @@ function layOver(
   }
   derive(options as unknown as KubeletOptions, origins, hasFile);
   return { options: options as unknown as KubeletOptions, origins: origins as Origins };
+}
+
+/** Fills in defaults that depend on other fields of the files, flags aside. Source: `SetDefaults_KubeletConfiguration`. */
+function deriveFromFiles(options: KubeletOptions, origins: Record<string, string>): void {
+  if (origins.nodeStatusReportFrequencyMs !== UNSET || origins.nodeStatusUpdateFrequencyMs === UNSET) return;
+  options.nodeStatusReportFrequencyMs = options.nodeStatusUpdateFrequencyMs;
+  origins.nodeStatusReportFrequencyMs = origins.nodeStatusUpdateFrequencyMs!;
 }
 
 /** Fills in defaults that depend on other options. */

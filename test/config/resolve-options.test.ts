@@ -190,6 +190,36 @@ describe("defaults that follow from others", () => {
     expect((await resolveOptions(["--config=off.yaml", "--read-only-port=1"], dir)).options.readOnlyPort).toBe(1);
   });
 
+  test.each([
+    { when: "neither is set", yaml: "", flags: [], want: 300_000 },
+    { when: "a file sets the other", yaml: "nodeStatusUpdateFrequency: 20s\n", flags: [], want: 20_000 },
+    {
+      when: "a flag overrides that of the file",
+      yaml: "nodeStatusUpdateFrequency: 20s\n",
+      flags: ["30s"],
+      want: 20_000,
+    },
+    { when: "a flag alone sets the other", yaml: "", flags: ["30s"], want: 300_000 },
+    {
+      when: "kubeadm writes zeros",
+      yaml: "nodeStatusUpdateFrequency: 0s\nnodeStatusReportFrequency: 0s\n",
+      flags: [],
+      want: 300_000,
+    },
+    {
+      when: "a file sets both",
+      yaml: "nodeStatusUpdateFrequency: 20s\nnodeStatusReportFrequency: 1m\n",
+      flags: [],
+      want: 60_000,
+    },
+  ])("nodeStatusReportFrequency when $when", async ({ yaml, flags, want }) => {
+    const dir = directoryWith({ "k.yaml": HEAD + yaml });
+    const argv = ["--config=k.yaml", ...flags.map((value) => `--node-status-update-frequency=${value}`)];
+    const { options, errors } = await resolveOptions(argv, dir);
+    expect(errors).toEqual([]);
+    expect(options.nodeStatusReportFrequencyMs).toBe(want);
+  });
+
   test("--read-only-port=0 is off", async () => {
     expect((await resolveOptions(["--read-only-port=0"], "/")).options.readOnlyPort).toBe(0);
   });

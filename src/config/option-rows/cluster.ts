@@ -83,7 +83,8 @@ export const CLUSTER_ROWS = [
     kind: duration(1000),
     default: 300_000,
     subject: "Cluster",
-    description: "Interval at which an unchanged node status is sent.",
+    description:
+      "Interval at which an unchanged node status is sent; by default nodeStatusUpdateFrequency where a file sets that.",
   }),
   option({
     field: "nodeLeaseDurationSeconds",
