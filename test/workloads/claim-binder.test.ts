@@ -1,12 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { DesiredState } from "../../src/model/desired-pod.ts";
-import { ExternalNames } from "../../src/workloads/external-names.ts";
-import { ServiceHosts } from "../../src/workloads/service-hosts.ts";
 import { WorkloadManager } from "../../src/workloads/workload-manager.ts";
-import type { WorkloadState } from "../../src/workloads/workload-records.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { RecordingLogger } from "../support/recording-logger.ts";
-import { podTemplate, readObjects } from "./workload-world.ts";
+import { type KeptState, managerDeps, podTemplate, readObjects } from "./workload-world.ts";
 
 const claimSpec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
 
@@ -47,25 +43,11 @@ const deploymentWith = (claimName: string) => ({
   },
 });
 
-function aManager(kept: { state: WorkloadState | undefined } = { state: undefined }) {
-  const clock = new FakeClock();
-  const logger = new RecordingLogger();
+function aManager(kept: KeptState = { state: undefined }) {
   const published: DesiredState[] = [];
   const manager = new WorkloadManager({
-    clock,
-    logger,
-    recorder: { record() {}, objectGone() {} },
-    nodeName: "node1",
-    nodeLabels: {},
-    file: {
-      read: () => kept.state,
-      write: (state) => {
-        kept.state = JSON.parse(JSON.stringify(state)) as WorkloadState;
-      },
-    },
+    ...managerDeps(new FakeClock(), kept),
     kubelet: { pods: () => [], isGone: () => true, isSynced: false, onChange: () => () => {} },
-    services: new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] })),
-    rewriteHosts() {},
     publish: (state) => void published.push(state),
   });
   return {
@@ -137,7 +119,7 @@ describe("claims of a StatefulSet", () => {
   });
 
   test("of a release that did not record them stay Docker volumes", () => {
-    const kept: { state: WorkloadState | undefined } = { state: undefined };
+    const kept: KeptState = { state: undefined };
     aManager(kept).set(statefulSet());
     const { claimRecords: _claims, volumes: _volumes, ...state } = kept.state!;
     kept.state = { ...state, claims: {} };

@@ -2,13 +2,9 @@ import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import type { DesiredState } from "../../src/model/desired-pod.ts";
 import type { EventTarget, PodEvent } from "../../src/model/pod-event.ts";
-import { ExternalNames } from "../../src/workloads/external-names.ts";
-import { ServiceHosts } from "../../src/workloads/service-hosts.ts";
 import { WorkloadManager } from "../../src/workloads/workload-manager.ts";
-import type { WorkloadState } from "../../src/workloads/workload-records.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { RecordingLogger } from "../support/recording-logger.ts";
-import { podTemplate, readObjects } from "./workload-world.ts";
+import { type KeptState, managerDeps, podTemplate, readObjects } from "./workload-world.ts";
 
 const deployment = (name: string, image = "busybox:1") => ({
   apiVersion: "apps/v1",
@@ -18,7 +14,7 @@ const deployment = (name: string, image = "busybox:1") => ({
 });
 
 /** A manager with a kubelet that runs what it is reported at once. */
-function aManager(kept: { state: WorkloadState | undefined } = { state: undefined }) {
+function aManager(kept: KeptState = { state: undefined }) {
   const clock = new FakeClock();
   const listeners = new Set<() => void>();
   const world = {
@@ -32,7 +28,6 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
       this.events.push(`${kind} ${name} ${reason}: ${message}`);
     },
     objectGone(_uid: string) {},
-    writes: 0,
     phase: "Running" as "Running" | "Succeeded",
     manager: undefined as unknown as WorkloadManager,
     get names() {
@@ -50,18 +45,8 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
       },
     }));
   world.manager = new WorkloadManager({
-    clock,
-    logger: new RecordingLogger(),
+    ...managerDeps(clock, kept),
     recorder: world,
-    nodeName: "node1",
-    nodeLabels: {},
-    file: {
-      read: () => kept.state,
-      write: (state) => {
-        kept.state = JSON.parse(JSON.stringify(state)) as WorkloadState;
-        world.writes++;
-      },
-    },
     kubelet: {
       pods: running,
       isGone: (uid) => !running().some(({ metadata }) => metadata.uid === uid),
@@ -73,7 +58,6 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
         return () => listeners.delete(listener);
       },
     },
-    services: new ServiceHosts("", new ExternalNames({ clock, logger: new RecordingLogger(), lookUp: async () => [] })),
     rewriteHosts: ({ metadata }) => void world.rewritten.push(metadata.name ?? ""),
     publish: (state) => void world.published.push(state),
   });
@@ -88,11 +72,12 @@ const state = (...manifests: object[]): DesiredState => ({
 });
 
 test("without workloads it listens to nothing and writes nothing", () => {
-  const world = aManager();
+  const kept: KeptState = { state: undefined };
+  const world = aManager(kept);
   world.manager.setDesired(state(), true);
   expect(world.listeners.size).toBe(0);
   expect(world.clock.pendingTimers).toBe(0);
-  expect(world.writes).toBe(0);
+  expect(kept.state).toBeUndefined();
   expect(world.published).toHaveLength(1);
 });
 
@@ -106,7 +91,7 @@ test("at rest no timer waits", async () => {
 });
 
 test("another process continues with the same pods, and knows nothing of a deleted workload", () => {
-  const kept: { state: WorkloadState | undefined } = { state: undefined };
+  const kept: KeptState = { state: undefined };
   const first = aManager(kept);
   first.manager.setDesired(state(deployment("web"), deployment("old")), true);
   const names = first.names;
@@ -120,7 +105,7 @@ test("another process continues with the same pods, and knows nothing of a delet
 });
 
 test("what was decided is on disk before it is published", () => {
-  const kept: { state: WorkloadState | undefined } = { state: undefined };
+  const kept: KeptState = { state: undefined };
   const world = aManager(kept);
   const push = world.published.push.bind(world.published);
   let known: string[] = [];
@@ -133,7 +118,7 @@ test("what was decided is on disk before it is published", () => {
 });
 
 test("a pod that a client deletes leaves within the grace period of the client, and another one takes its place", () => {
-  const kept: { state: WorkloadState | undefined } = { state: undefined };
+  const kept: KeptState = { state: undefined };
   const world = aManager(kept);
   world.manager.setDesired(state(deployment("web")), true);
   const [before] = world.published.at(-1)!.pods;
@@ -234,7 +219,7 @@ describe("a Deployment deleted with --cascade=orphan", () => {
   const podsOf = ({ published }: ReturnType<typeof aManager>) => published.at(-1)!.pods;
 
   test("its ReplicaSet keeps the pods, also in another process", () => {
-    const kept: { state: WorkloadState | undefined } = { state: undefined };
+    const kept: KeptState = { state: undefined };
     const world = aManager(kept);
     world.manager.setDesired(state(deployment("web")), true);
     const before = podsOf(world);

@@ -2,9 +2,13 @@ import type { Pod } from "../../src/api/pod.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/model/desired-object.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/workloads/controller.ts";
+import { ExternalNames } from "../../src/workloads/external-names.ts";
 import { type ControllerState, reconcileWorkload } from "../../src/workloads/reconcile-workload.ts";
+import { ServiceHosts } from "../../src/workloads/service-hosts.ts";
 import type { JobRecord, PodRecord, WorkloadRecord } from "../../src/workloads/workload-record.ts";
+import type { WorkloadState } from "../../src/workloads/workload-records.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
 
 export const readObjects = (...manifests: object[]): DesiredObject[] =>
   manifests.flatMap((manifest) => {
@@ -22,6 +26,31 @@ export const podTemplate = (image = "busybox:1", spec: object = {}) => ({
   metadata: { labels: { app: "web" } },
   spec: { containers: [{ name: "app", image }], ...spec },
 });
+
+/** The state of a WorkloadManager, which outlives it as its file does. */
+export interface KeptState {
+  state: WorkloadState | undefined;
+}
+
+/** Dependencies of a WorkloadManager of node1, without the kubelet and `publish`. */
+export function managerDeps(clock: FakeClock, kept: KeptState) {
+  const logger = new RecordingLogger();
+  return {
+    clock,
+    logger,
+    recorder: { record() {}, objectGone() {} },
+    nodeName: "node1",
+    nodeLabels: {},
+    file: {
+      read: () => kept.state,
+      write: (state: WorkloadState) => {
+        kept.state = JSON.parse(JSON.stringify(state)) as WorkloadState;
+      },
+    },
+    services: new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] })),
+    rewriteHosts() {},
+  };
+}
 
 /** One workload, its controller and pods that do what the test says. */
 export class WorkloadWorld {

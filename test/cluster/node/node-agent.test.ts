@@ -5,6 +5,7 @@ import type { ApiNode, NodeCondition } from "../../../src/cluster/node/node-plan
 import { FakeApi } from "../../support/cluster/fake-api.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
+import { registrationSettings } from "./registration-settings.ts";
 
 const LONG_AGO = "2026-01-01T00:00:00Z";
 const NODES = "/api/v1/nodes";
@@ -53,12 +54,7 @@ function restarted({ registerNode = false } = {}) {
     logger,
     nodeName: "n",
     settings: {
-      cloudProvider: "",
-      providerId: "",
-      nodeIp: "",
-      registerSchedulable: true,
-      enableControllerAttachDetach: false,
-      nodeTaints: [],
+      ...registrationSettings(),
       registerNode,
       nodeStatusUpdateFrequencyMs: 10_000,
       nodeStatusReportFrequencyMs: 300_000,

@@ -10,19 +10,11 @@ import {
   type RegistrationSettings,
   toNewNode,
 } from "../../../src/cluster/node/node-plan.ts";
+import { registrationSettings as settings } from "./registration-settings.ts";
 
 const ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach";
 const CLOUD_TAINT = { key: "node.cloudprovider.kubernetes.io/uninitialized", value: "true", effect: "NoSchedule" };
 
-const settings = (changes: Partial<RegistrationSettings> = {}): RegistrationSettings => ({
-  cloudProvider: "",
-  providerId: "",
-  nodeIp: "",
-  registerSchedulable: true,
-  enableControllerAttachDetach: false,
-  nodeTaints: [],
-  ...changes,
-});
 const node = (labels: Record<string, string> = {}): ApiNode => ({
   metadata: { name: "n", labels },
   spec: { taints: [{ key: "shown", effect: "NoSchedule" }] },
