@@ -73,8 +73,14 @@ export const notFound = (resource: ResourceName, name: string) =>
 /** Source: apiserver's answer for a path that no resource serves. */
 export const unknownPath = () => new ApiError(404, "NotFound", "the server could not find the requested resource", {});
 
-export const alreadyExists = (resource: ResourceName, name: string) =>
-  new ApiError(409, "AlreadyExists", `${qualifiedName(resource)} "${name}" already exists`, detailsOf(resource, name));
+/** @param isEnding it is being deleted */
+export const alreadyExists = (resource: ResourceName, name: string, isEnding = false) =>
+  new ApiError(
+    409,
+    "AlreadyExists",
+    `${isEnding ? "object is being deleted: " : ""}${qualifiedName(resource)} "${name}" already exists`,
+    detailsOf(resource, name),
+  );
 
 export const conflict = (resource: ResourceName, name: string, why: string) =>
   new ApiError(

@@ -33,6 +33,8 @@ export interface ObjectDeleterDeps {
   isMadeByController?: (definition: ResourceDefinition, object: ApiObject) => boolean;
   /** Deletes such an object; what takes its place is the controller's decision. */
   deleteMade?: (object: ApiObject, graceSeconds: number) => void;
+  /** Whether an object of a kind with a protection is in use, so that its deletion has to wait. */
+  isInUse?: (definition: ResourceDefinition, object: ApiObject) => boolean;
   /** An object with graceful deletion is to end within this time; it is removed with {@link ObjectDeleter.finish}. */
   onTerminating?: (definition: ResourceDefinition, object: ApiObject, graceSeconds: number) => void;
 }
@@ -120,8 +122,11 @@ export class ObjectDeleter {
     if (!definition.gracefulDeletion) this.finish(definition, object);
   }
 
-  #finalizersOf(definition: ResourceDefinition, { metadata }: ApiObject, propagation: Propagation): string[] {
-    const own = (metadata.finalizers ?? []).filter((it) => it !== FOREGROUND && it !== ORPHAN);
+  #finalizersOf(definition: ResourceDefinition, object: ApiObject, propagation: Propagation): string[] {
+    const { metadata } = object;
+    const { protection } = definition;
+    const own = (metadata.finalizers ?? []).filter((it) => it !== FOREGROUND && it !== ORPHAN && it !== protection);
+    if (protection !== undefined && this.#deps.isInUse?.(definition, object)) own.push(protection);
     if (definition.plural === "namespaces") {
       return this.#contentsOf(metadata.name).length > 0 ? [...own, "kubernetes"] : own;
     }

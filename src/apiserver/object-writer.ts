@@ -64,7 +64,8 @@ export class ObjectWriter {
     const whole = { ...rest, metadata } as ApiObject;
     const decoded = decodeObject(definition, whole, request, checkObjectName(metadata.name));
     refuseInvalid(definition, metadata.name, definition.validateCreate?.(decoded) ?? []);
-    if (store.get(id, namespace, metadata.name)) throw alreadyExists(definition, metadata.name);
+    const live = store.get(id, namespace, metadata.name);
+    if (live) throw alreadyExists(definition, metadata.name, live.metadata.deletionTimestamp !== undefined);
     const object = hasGeneration(definition, decoded) ? withMetadata(decoded, { generation: 1 }) : decoded;
     const manager = as ?? updateManager(definition, request.manager, "");
     const managedFields = input.metadata.managedFields && as ? input.metadata.managedFields : [];

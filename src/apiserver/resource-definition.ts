@@ -85,6 +85,8 @@ export interface ResourceDefinition {
   deletionWarning?: (object: ApiObject) => string | undefined;
   /** true: deletion waits until something else removes the object, as pods wait for their containers. */
   gracefulDeletion?: boolean;
+  /** Finalizer that keeps a deleted object while something uses it, as pods use claims. */
+  protection?: string;
   /** Whether values must be hidden from users with read access only (Secrets). */
   isSecret?: boolean;
   /** For discovery and documentation. */

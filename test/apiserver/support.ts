@@ -74,6 +74,8 @@ export function anApiServer(
   let uids = 0;
   const foreign = new Map<string, string>();
   const terminating: string[] = [];
+  /** Claims and PersistentVolumes, as `namespace/name`. */
+  const inUse = new Set<string>();
   const writer: ObjectWriter = new ObjectWriter({
     store,
     storage,
@@ -89,6 +91,7 @@ export function anApiServer(
     writer,
     storage,
     clock,
+    isInUse: (_, object) => inUse.has(keyOf(object)),
     onTerminating: (_, object, grace) => void terminating.push(`${keyOf(object)} ${grace}`),
   });
   const version = {
@@ -154,7 +157,22 @@ export function anApiServer(
       json: (isJson ? JSON.parse(text) : undefined) as any,
     };
   };
-  return { server, store, registry, writer, deleter, files, fault, foreign, terminating, errors, clock, send, call };
+  return {
+    server,
+    store,
+    registry,
+    writer,
+    deleter,
+    files,
+    fault,
+    foreign,
+    terminating,
+    inUse,
+    errors,
+    clock,
+    send,
+    call,
+  };
 }
 
 export const PODS = "/api/v1/namespaces/default/pods";

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { startWithApi } from "../support/local-api.ts";
 import { sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
@@ -73,6 +74,50 @@ describeWithEngine("commands over the local API", () => {
       stdout: `pod/web-${node.name} restarted\n`,
     });
     await until("the container is another one", async () => (await node.runningContainer("app")).Id !== before.Id);
+  });
+
+  test("a claim and a PersistentVolume in use stay Terminating, also over a restart, until the pod is gone", async () => {
+    const node = testNode();
+    const modes = { accessModes: ["ReadWriteOnce"] };
+    const disk = {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name: "disk" },
+      spec: { ...modes, capacity: { storage: "1Gi" }, hostPath: { path: join(node.directory, "disk") } },
+    };
+    const claim = {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "data" },
+      spec: { ...modes, resources: { requests: { storage: "1Gi" } } },
+    };
+    const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+    const manifest = join(node.directory, "db.json");
+    const items = [disk, claim, sleeper("db", {}, { volumes })];
+    writeFileSync(manifest, JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+
+    const { child } = await startWithApi(node);
+    expect(await run(node, "apply", "-f", manifest)).toMatchObject({ exitCode: 0 });
+    const before = await node.runningContainer("app");
+    for (const object of ["pv/disk", "pvc/data", "pvc/data"]) {
+      expect(await run(node, "delete", object, "--wait=false")).toMatchObject({ exitCode: 0 });
+    }
+    const statuses = async () =>
+      (await run(node, "get", "pv,pvc", "--no-headers")).stdout.match(/Terminating|Bound|Available/g) ?? [];
+    expect(await statuses()).toEqual(["Terminating", "Terminating"]);
+    expect(await run(node, "delete", "pvc", "data", "--timeout=1s")).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("timed out"),
+    });
+
+    await child.stop();
+    await startWithApi(node);
+    expect(await statuses()).toEqual(["Terminating", "Terminating"]);
+    expect((await node.runningContainer("app")).Id).toBe(before.Id);
+    const waiting = run(node, "wait", "--for=delete", "pv/disk", "pvc/data", "--timeout=60s");
+    expect(await run(node, "delete", "pod", "db", "--now")).toMatchObject({ exitCode: 0 });
+    expect(await waiting).toMatchObject({ exitCode: 0 });
+    expect(await statuses()).toEqual([]);
   });
 
   test("use selects the kubelet of later commands", async () => {

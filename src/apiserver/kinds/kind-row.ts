@@ -49,6 +49,7 @@ export interface KindRow {
   /** Adds what the API shows beyond the manifest. */
   complete?: NonNullable<ResourceDefinition["complete"]>;
   deletionWarning?: NonNullable<ResourceDefinition["deletionWarning"]>;
+  protection?: NonNullable<ResourceDefinition["protection"]>;
   validateUpdate?: NonNullable<ResourceDefinition["validateUpdate"]>;
 }
 

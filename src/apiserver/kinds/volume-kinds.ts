@@ -4,6 +4,9 @@ import { refuseFixedFields } from "./immutable-fields.ts";
 import { type KindRow, specOf, statusOf, text } from "./kind-row.ts";
 import { showClaimOfVolume, showVolumeOfClaim, warnOfKeptData } from "./shown-fields.ts";
 
+/** Source: kubectl's printers. */
+const phaseOf = (object: ApiObject, initial?: string) =>
+  object.metadata.deletionTimestamp === undefined ? (statusOf(object).phase ?? initial) : "Terminating";
 const storageOf = (capacity: unknown) => (capacity as { storage?: string } | undefined)?.storage;
 
 function claimOf(object: ApiObject): string {
@@ -21,7 +24,7 @@ export const VOLUME_ROWS: readonly KindRow[] = [
     shortNames: ["pvc"],
     subresources: ["status"],
     columns: [
-      text("Status", (it) => statusOf(it).phase ?? "Bound"),
+      text("Status", (it) => phaseOf(it, "Bound")),
       text("Volume", (it) => specOf(it).volumeName),
       text("Capacity", (it) => storageOf(statusOf(it).capacity)),
       text("Access Modes", (it) => formatAccessModes(statusOf(it).accessModes ?? specOf(it).accessModes)),
@@ -31,6 +34,7 @@ export const VOLUME_ROWS: readonly KindRow[] = [
     ],
     complete: showVolumeOfClaim,
     deletionWarning: warnOfKeptData,
+    protection: "kubernetes.io/pvc-protection",
     description: "PersistentVolumeClaim is a user's request for and claim to a persistent volume.",
   },
   {
@@ -45,7 +49,7 @@ export const VOLUME_ROWS: readonly KindRow[] = [
       text("Capacity", (it) => storageOf(specOf(it).capacity)),
       text("Access Modes", (it) => formatAccessModes(specOf(it).accessModes)),
       text("Reclaim Policy", (it) => specOf(it).persistentVolumeReclaimPolicy),
-      text("Status", (it) => statusOf(it).phase),
+      text("Status", (it) => phaseOf(it)),
       text("Claim", claimOf),
       text("StorageClass", (it) => specOf(it).storageClassName),
       text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
@@ -53,6 +57,7 @@ export const VOLUME_ROWS: readonly KindRow[] = [
       text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
     ],
     complete: showClaimOfVolume,
+    protection: "kubernetes.io/pv-protection",
     description: "PersistentVolume is a storage resource of the node.",
   },
 ];

@@ -31,6 +31,7 @@ import { TokenFile } from "../token-file.ts";
 import type { ObjectStorage } from "../write-request.ts";
 import { NodeMirror, type NodeView } from "./mirror.ts";
 import { refusalOf } from "./refusal.ts";
+import { StorageProtection } from "./storage-protection.ts";
 
 export interface LocalApiDeps {
   rootDir: string;
@@ -93,6 +94,7 @@ export class LocalApi {
   readonly #finishing = new Set<string>();
   readonly #disk: DiskCheck;
   readonly #tokens: TokenFile;
+  readonly #protection: StorageProtection;
   #isStopped = false;
 
   constructor(deps: LocalApiDeps) {
@@ -142,6 +144,7 @@ export class LocalApi {
       writer: this.writer,
       storage,
       clock,
+      isInUse: ({ kind }, { metadata }) => this.#view?.isInUse(kind, metadata) === true,
       isMadeByController: ({ plural }, { metadata }) =>
         plural === "pods" && this.#view?.isOfWorkload(metadata.uid ?? "") === true,
       deleteMade: ({ metadata }, graceSeconds) => this.#view?.deleteOfWorkload(metadata.uid ?? "", graceSeconds),
@@ -152,6 +155,14 @@ export class LocalApi {
         if (definition.plural === CLAIMS && this.#view?.deleteClaim(fullName)) return true;
         return this.#view?.forget(definition.plural === "pods" ? fullName : `${definition.kind} ${fullName}`) ?? false;
       },
+    });
+    this.#protection = new StorageProtection({
+      store: this.store,
+      registry: this.registry,
+      writer: this.writer,
+      disk: this.#disk,
+      clock,
+      isInUse: ({ kind }, { metadata }) => this.#view?.arePodsKnown() !== true || this.#view.isInUse(kind, metadata),
     });
     this.submitted = new SubmittedObjects({
       store: this.store,
@@ -184,6 +195,7 @@ export class LocalApi {
   /** The kubelet has another state of its pods. */
   podsChanged(): void {
     this.#mirror?.podsChanged();
+    this.#protection.check();
   }
 
   /** Pods and ReplicaSets that a new workload took over are no longer objects of their own. */
@@ -279,6 +291,7 @@ export class LocalApi {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.#protection.stop();
     this.#certificates.stop();
     this.#mirror?.stop();
     await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);

@@ -29,6 +29,10 @@ export interface NodeView {
   deleteClaim(fullName: string): boolean;
   /** The pod that uses a claim of a StatefulSet. */
   userOfClaim(fullName: string): string | undefined;
+  /** Whether a pod uses a claim, or a claim is bound to a PersistentVolume. */
+  isInUse(kind: string, metadata: ObjectMeta): boolean;
+  /** Whether all containers were inspected and every source was read: pods that use a claim are known. */
+  arePodsKnown(): boolean;
   /** Whether a workload made this pod. */
   isOfWorkload(uid: string): boolean;
   /** Deletes a pod of a workload. */

@@ -69,7 +69,9 @@ export class SubmittedSet {
   }
 
   #toWorkload(object: ApiObject): readonly DesiredObject[] {
-    if (object.metadata.deletionTimestamp !== undefined) return [];
+    // A claim in use stays bound until its pods are gone.
+    const isEnding = object.metadata.deletionTimestamp !== undefined;
+    if (isEnding && object.kind !== "PersistentVolumeClaim") return [];
     const key = `${object.kind} ${keyOf(object)}`;
     const known = this.#workloads.get(key);
     if (known && isStatusOnly(object, known.object)) return known.desired;

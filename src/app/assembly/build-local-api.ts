@@ -18,6 +18,7 @@ import { DockerContainerAccess } from "../../runtime/docker-container-access.ts"
 import type { RunningServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
+import { usesClaim } from "../../workloads/claims.ts";
 import { buildInfo, KUBERNETES_VERSION } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
@@ -79,8 +80,10 @@ export async function startLocalApi(
 ): Promise<void> {
   const { kubelet, context } = parts;
   let desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
-  parts.feed.onChange((state) => {
+  let hasAnswered = false;
+  parts.feed.onChange((state, info) => {
     desired = state;
+    hasAnswered = info.hasAnswered;
     api.podsChanged();
   });
   kubelet.onChange(() => api.podsChanged());
@@ -103,6 +106,11 @@ export async function startLocalApi(
       forget: (key) => parts.feed.forget(key as RunnableKey),
       deleteClaim: (fullName) => parts.workloads.deleteClaim(fullName),
       userOfClaim: (fullName) => parts.workloads.userOfClaim(fullName),
+      isInUse: (kind, metadata) =>
+        kind === "PersistentVolume"
+          ? isBound(parts.workloads.reader.statusOf(kind, { metadata }))
+          : isClaimUsed(kubelet, metadata),
+      arePodsKnown: () => kubelet.isSynced && hasAnswered,
       isOfWorkload: (uid) => parts.workloads.hasPod(uid),
       deleteOfWorkload: (uid, graceSeconds) => parts.workloads.deletePod(uid, { graceSeconds }),
       derivedObjects: () => parts.workloads.reader.derivedObjects(),
@@ -122,6 +130,14 @@ export async function startLocalApi(
     extras: buildRoutes(api, parts, view, servers),
   });
 }
+
+/** Whether a desired pod, or one that still terminates, has a volume of the claim. */
+const isClaimUsed = (kubelet: AssembledKubelet["kubelet"], claim: ObjectMeta): boolean =>
+  kubelet.desiredPods.some(({ pod, claims }) => usesClaim(pod, claims, claim)) ||
+  [...kubelet.workers()].some(({ revision }) => revision && usesClaim(revision.pod, revision.claims, claim));
+
+const isBound = (status: object | undefined): boolean =>
+  status !== undefined && "phase" in status && status.phase === "Bound";
 
 /** Paths that lead into containers, to the kubelet's own answers and to its measurements. */
 function buildRoutes(
