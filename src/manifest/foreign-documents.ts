@@ -34,6 +34,9 @@ export function describeForeignList({ items }: ListNode): string {
   if (areAll((item) => stringAt(item, "op") !== undefined && stringAt(item, "path") !== undefined)) {
     return "this is a JSON patch of a Kustomization, not a manifest: run `kustomize build DIR` (or `kubectl kustomize DIR`), and give the output to kubelet-ts";
   }
+  if (areAll((item) => item.entries.has("Id") && (item.entries.has("Config") || item.entries.has("HostConfig")))) {
+    return "this is the output of docker inspect, not a manifest: `kubelet-ts import docker CONTAINER` writes the manifest of a container";
+  }
   const isOfAnsible = (item: MapNode) =>
     ANSIBLE_KEYS.some((key) => item.entries.has(key)) ||
     [...item.entries.keys()].some((key) => /^[a-z_]+\.[a-z_]+\.[a-z_]+$/.test(key));
@@ -62,16 +65,24 @@ export function describePatch(kind: string, root: MapNode): string | undefined {
   return `this ${kind} has neither a selector nor an image, as a patch of a Kustomization: run \`kustomize build DIR\` (or \`kubectl kustomize DIR\`) where kustomization.yaml is, and give the output to kubelet-ts`;
 }
 
-/** The next step for an object without any field of a manifest; undefined for other objects. */
-export function describeUnknownObject({ entries }: MapNode): string | undefined {
+/**
+ * The next step for an object without any field of a manifest; undefined for other objects.
+ * @param describeText of a text that only happens to be an object of YAML
+ */
+export function describeUnknownObject(
+  { entries }: MapNode,
+  describeText: () => string | undefined,
+): string | undefined {
   const keys = [...entries.keys()];
   const isContainerList = entries.get("containers")?.value.kind === "list";
   if (keys.some((key) => MANIFEST_KEYS.has(key.toLowerCase()))) return undefined;
   if (isContainerList) {
     return 'the containers of a pod are under "spec" of an object with apiVersion: v1, kind: Pod and metadata: {name: NAME}';
   }
+  const text = describeText();
+  if (text !== undefined) return text;
   const found = `${keys.slice(0, 3).join(", ")}${keys.length > 3 ? ", …" : ""}`;
-  return `this is not a manifest: it has neither apiVersion nor kind (found ${found}); values of a Helm chart belong into \`helm template NAME CHART --values FILE\`, whose output is a manifest`;
+  return `this is not a manifest: it has neither apiVersion nor kind (found ${found}), as in {apiVersion: v1, kind: Pod, metadata: …, spec: …}; values of a Helm chart belong into \`helm template NAME CHART --values FILE\`, whose output is a manifest`;
 }
 
 const MANIFEST_KEYS: ReadonlySet<string> = new Set(["apiversion", "kind", "metadata", "spec"]);

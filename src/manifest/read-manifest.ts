@@ -4,6 +4,7 @@ import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
 import { FieldPath } from "./field-path.ts";
 import { describeUnit } from "./foreign-documents.ts";
 import { describeTemplate } from "./foreign-formats.ts";
+import { describeForeignText } from "./foreign-texts.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
@@ -15,10 +16,11 @@ import { readObject } from "./read-object.ts";
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
   if (encryptionOf(bytes)) return refuseManifest(options, ENCRYPTED);
   const stream = parseStream(bytes);
-  const unit = stream.documents.some(({ kind }) => kind === "error")
-    ? describeUnit((pattern) => stream.lines.matches(pattern))
-    : undefined;
-  if (unit !== undefined) return refuseManifest(options, unit);
+  const matches = (pattern: RegExp) => stream.lines.matches(pattern);
+  const first = stream.documents.find(({ kind }) => kind !== "empty");
+  const isObject = first?.kind === "value" && first.root.kind === "map";
+  const foreign = first && !isObject ? (describeUnit(matches) ?? describeForeignText(matches)) : undefined;
+  if (foreign !== undefined) return refuseManifest(options, foreign);
   const result = emptyResult();
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
   const budget = { findings: MAX_FINDINGS_PER_FILE };
@@ -33,7 +35,7 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
       break;
     }
     if (document.kind === "error") {
-      template ??= describeTemplate((pattern) => stream.lines.matches(pattern));
+      template ??= describeTemplate(matches);
       if (template !== undefined) {
         result.results.push(failedDocument(context, document.error.offset, template));
         break;
@@ -80,7 +82,7 @@ const emptyResult = (): ManifestResult => ({
 function failedDocument(
   context: { options: ReadManifestOptions; document: number; lines: ParsedStream["lines"] },
   offset: number,
-  message = "the manifest is empty: it must have at least one Pod, ConfigMap or Secret",
+  message = "the text is empty, or has only comments: a manifest is an object with apiVersion, kind, metadata and spec",
 ): ObjectResult {
   const { options, document, lines } = context;
   const place = { file: options.file, document, ...lines.locate(offset) };

@@ -11,6 +11,7 @@ import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
 import { describeForeignList, describePatch, describeUnknownObject } from "./foreign-documents.ts";
 import { convertContainerDeclaration, describeForeignFormat } from "./foreign-formats.ts";
+import { describeForeignText } from "./foreign-texts.ts";
 import { directoryOf, resolveHostPaths } from "./host-paths.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
@@ -90,7 +91,8 @@ function readType(
   if (isTypedItem) {
     return { kind: defaultKind, apiVersion: isObjectKind(defaultKind) ? versionsOf(defaultKind)[0] : "v1" };
   }
-  const foreign = describeForeignFormat(node) ?? describeUnknownObject(node);
+  const describeText = () => describeForeignText((pattern) => reading.context.lines.matches(pattern));
+  const foreign = describeForeignFormat(node) ?? describeUnknownObject(node, describeText);
   if (foreign) {
     reading.add("unsupported", "error", path, foreign);
     reading.valid = false;

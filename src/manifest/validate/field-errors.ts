@@ -45,6 +45,11 @@ export class FieldErrors {
     this.#add(path, "FieldValueInvalid", `${detail} (found ${show(value)})${describePlaceholder(value)}`, place);
   }
 
+  /** A missing value that upstream reports as invalid: the message has nothing to show. */
+  absent(path: FieldPath, detail: string): void {
+    this.#add(path, "FieldValueInvalid", detail);
+  }
+
   /** {@link invalid} for every message of a format check. */
   invalidAll(path: FieldPath, value: unknown, details: readonly string[], place?: Place): void {
     for (const detail of details) this.invalid(path, value, detail, place);

@@ -34,7 +34,7 @@ export function validateMetadata(metadata: ObjectMeta, path: FieldPath, errors: 
   const namePath = path.child("name");
   if (name === undefined) errors.required(namePath, NAME_REQUIRED);
   // Upstream reports the bare suffix as a malformed name; the message says that the name is missing.
-  else if (name === nameless) errors.invalid(namePath, "", NAME_REQUIRED);
+  else if (name === nameless) errors.absent(namePath, NAME_REQUIRED);
   else errors.invalidAll(namePath, withoutSuffix(name, nameless), checkDnsSubdomain(name));
   const namespace = metadata.namespace ?? "";
   errors.invalidAll(path.child("namespace"), namespace, checkDnsLabel(namespace));
