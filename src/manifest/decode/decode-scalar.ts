@@ -113,6 +113,12 @@ function decodeTime(node: SourceNode): ScalarResult {
 
 function decodeBytes(node: SourceNode): ScalarResult {
   const expected = "base64";
+  if (node.kind === "list") {
+    // Go's JSON reads a list of numbers as bytes, too.
+    const values = node.items.map((item) => (item.kind === "number" ? Number(item.json) : Number.NaN));
+    const areBytes = values.every((value) => Number.isInteger(value) && value >= 0 && value <= 255);
+    return areBytes ? { value: Buffer.from(values).toString("base64") } : { expected };
+  }
   if (node.kind !== "string") return { expected };
   const text = node.value.replace(/[\r\n]/g, "");
   if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) return { expected };

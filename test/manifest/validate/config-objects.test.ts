@@ -43,6 +43,14 @@ spec: {containers: [{name: a, image: "b:1"}]}
   expect(pods).toHaveLength(1);
 });
 
+test("a list of numbers is read as bytes, as Go's JSON does it", () => {
+  const { secrets, findings } = read(
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {a: [104, 105], b: []}\n",
+  );
+  expect(findings).toEqual([]);
+  expect(secrets[0]?.data).toEqual({ a: "aGk=", b: "" });
+});
+
 describe("mistakes", () => {
   test.each([
     ["ConfigMap", "data: {a/b: x}", "data[a/b] FieldValueInvalid"],
@@ -50,6 +58,8 @@ describe("mistakes", () => {
     ["ConfigMap", "data: {a: 5}", "data[a] DecodeError"],
     ["ConfigMap", "binaryData: {a: '***'}", "binaryData[a] DecodeError"],
     ["Secret", "data: {a: not-base64}", "data[a] DecodeError"],
+    ["Secret", "data: {a: [104, 256]}", "data[a] DecodeError"],
+    ["Secret", "data: {a: [x]}", "data[a] DecodeError"],
     ["Secret", "type: kubernetes.io/tls\ndata: {tls.crt: aGk=}", "data[tls.key] FieldValueRequired"],
     ["Secret", "type: kubernetes.io/ssh-auth", "data[ssh-privatekey] FieldValueRequired"],
     [
