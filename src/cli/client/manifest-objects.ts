@@ -1,6 +1,8 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { readManifest } from "../../manifest/read-manifest.ts";
 import { compareNames, hasManifestExtension, skipReason } from "../../sources/manifest-files.ts";
+import { describeFinding } from "../../sources/source-set.ts";
 import { parseStream } from "../../yaml/parse-stream.ts";
 import { isDeeperThan, toPlainValue } from "../../yaml/source-node.ts";
 import { CommandError, UsageError } from "../sub-command.ts";
@@ -54,16 +56,23 @@ function objectsOf(file: string, bytes: Uint8Array): ManifestObject[] {
     if (document.kind === "empty") return [];
     if (document.kind === "error") {
       const { line, column } = lines.locate(document.error.offset);
-      throw new CommandError(`${file}:${line}:${column}: ${document.error.message}`);
+      throw refusal(file, bytes, `${file}:${line}:${column}: ${document.error.message}`);
     }
     if (isDeeperThan(document.root, MAX_DEPTH)) throw new CommandError(`${file}: a document is nested too deeply`);
     const value = toPlainValue(document.root);
     if (value === null) return [];
     // Maps of the reader have no prototype, which JSON does not show.
     const object = JSON.parse(JSON.stringify(value)) as ApiObject & { items?: ApiObject[] };
-    if (typeof object !== "object" || Array.isArray(object))
-      throw new CommandError(`${file}: a document is not an object`);
-    const objects = object.kind?.endsWith("List") && object.items ? object.items : [object];
+    if (typeof object !== "object" || Array.isArray(object) || typeof object.kind !== "string")
+      throw refusal(file, bytes, `${file}: a document is not an object with apiVersion and kind`);
+    const objects = object.kind.endsWith("List") && object.items ? object.items : [object];
     return objects.map((item) => ({ file, object: { ...item, metadata: item.metadata ?? {} } }));
   });
+}
+
+/** The first error of a text as the kubelet reads it, which names formats of other programs and the next step. */
+function refusal(file: string, bytes: Uint8Array, otherwise: string): CommandError {
+  const { findings } = readManifest(bytes, { file, nodeName: "node", source: "file", strictness: "ignore" });
+  const error = findings.find(({ severity }) => severity === "error");
+  return new CommandError(error ? describeFinding(error) : otherwise);
 }
