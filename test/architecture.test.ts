@@ -39,8 +39,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   model: ["api"],
   yaml: [],
   manifest: ["api", "model", "text", "yaml", "valibot"],
-  // Which sysctls need a flag is reported by the list of runtime/.
-  import: ["api", "text", "valibot", "runtime/sysctls.ts"],
+  // Which sysctls need a flag is reported by the list of runtime/. Containers of others have the shapes of docker/.
+  import: ["api", "text", "valibot", "docker/container-schema.ts", "docker/shapes.ts", "runtime/sysctls.ts"],
   plan: ["api", "model", "text"],
   // A status reports restarts and back-off, which plan/ decides.
   status: ["api", "model", "plan", "text"],

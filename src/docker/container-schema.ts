@@ -5,7 +5,8 @@ import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "./shapes.ts"
 const PortBindingSchema = v.object({ HostIp: text, HostPort: text });
 export type PortBinding = v.InferOutput<typeof PortBindingSchema>;
 
-const PortMapSchema = mapOf(v.nullable(v.array(PortBindingSchema)));
+/** Published ports by `8080/tcp`. */
+export const PortMapSchema = mapOf(v.nullable(v.array(PortBindingSchema)));
 
 /** A container's place in one network. All addresses are "" while it is not running. */
 const EndpointSettingsSchema = v.object({
@@ -18,7 +19,8 @@ const EndpointSettingsSchema = v.object({
 });
 export type EndpointSettings = v.InferOutput<typeof EndpointSettingsSchema>;
 
-const MountPointSchema = v.object({
+/** A mount of a container as it is. */
+export const MountPointSchema = v.object({
   Type: text,
   Name: text,
   Source: text,

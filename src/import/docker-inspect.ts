@@ -1,32 +1,25 @@
 import * as v from "valibot";
-
-/** Docker (Go) writes `null` for empty lists and maps, and some versions lack fields. */
-const text = v.nullish(v.string(), "");
-const flag = v.nullish(v.boolean(), false);
-const whole = v.nullish(v.number(), 0);
-const list = <const S extends v.GenericSchema>(item: S) => v.nullish(v.array(item), () => []);
-const map = <const S extends v.GenericSchema>(value: S) => v.nullish(v.record(v.string(), value), () => ({}));
-
-const ports = map(v.nullable(v.array(v.object({ HostIp: text, HostPort: text }))));
+import { MountPointSchema, PortMapSchema } from "../docker/container-schema.ts";
+import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "../docker/shapes.ts";
 
 const ConfigSchema = v.looseObject({
   Hostname: text,
   Domainname: text,
   User: text,
-  ExposedPorts: map(v.unknown()),
+  ExposedPorts: nameSet,
   Tty: flag,
   OpenStdin: flag,
   StdinOnce: flag,
-  Env: list(v.string()),
-  Cmd: list(v.string()),
-  Entrypoint: list(v.string()),
+  Env: listOf(v.string()),
+  Cmd: listOf(v.string()),
+  Entrypoint: listOf(v.string()),
   /** Durations in nanoseconds; 0 is the default of the engine. */
   Healthcheck: v.nullish(
-    v.object({ Test: list(v.string()), Interval: whole, Timeout: whole, StartPeriod: whole, Retries: whole }),
+    v.object({ Test: listOf(v.string()), Interval: whole, Timeout: whole, StartPeriod: whole, Retries: whole }),
   ),
   Image: text,
   WorkingDir: text,
-  Labels: map(v.string()),
+  Labels: textMap,
   StopSignal: text,
   /** Seconds; null is the default of the engine. */
   StopTimeout: v.nullish(v.number()),
@@ -36,25 +29,25 @@ const HostConfigSchema = v.looseObject({
   NetworkMode: text,
   PidMode: text,
   IpcMode: text,
-  PortBindings: ports,
+  PortBindings: PortMapSchema,
   RestartPolicy: v.nullish(v.object({ Name: text, MaximumRetryCount: whole }), () => ({
     Name: "",
     MaximumRetryCount: 0,
   })),
-  CapAdd: list(v.string()),
-  CapDrop: list(v.string()),
-  Dns: list(v.string()),
-  DnsOptions: list(v.string()),
-  DnsSearch: list(v.string()),
-  ExtraHosts: list(v.string()),
-  GroupAdd: list(v.string()),
+  CapAdd: listOf(v.string()),
+  CapDrop: listOf(v.string()),
+  Dns: listOf(v.string()),
+  DnsOptions: listOf(v.string()),
+  DnsSearch: listOf(v.string()),
+  ExtraHosts: listOf(v.string()),
+  GroupAdd: listOf(v.string()),
   Privileged: flag,
   ReadonlyRootfs: flag,
-  SecurityOpt: list(v.string()),
-  Tmpfs: map(v.string()),
+  SecurityOpt: listOf(v.string()),
+  Tmpfs: textMap,
   /** Bytes. */
   ShmSize: whole,
-  Sysctls: map(v.string()),
+  Sysctls: textMap,
   CpuShares: whole,
   CpuPeriod: whole,
   CpuQuota: whole,
@@ -62,8 +55,8 @@ const HostConfigSchema = v.looseObject({
   /** Bytes. */
   Memory: whole,
   MemoryReservation: whole,
-  Devices: list(v.object({ PathOnHost: text, PathInContainer: text, CgroupPermissions: text })),
-  Mounts: list(
+  Devices: listOf(v.object({ PathOnHost: text, PathInContainer: text, CgroupPermissions: text })),
+  Mounts: listOf(
     v.looseObject({
       Type: text,
       Target: text,
@@ -83,24 +76,14 @@ export const InspectedContainerSchema = v.object({
   Image: text,
   Config: ConfigSchema,
   HostConfig: HostConfigSchema,
-  Mounts: list(
-    v.object({
-      Type: text,
-      Name: text,
-      Source: text,
-      Destination: text,
-      Mode: text,
-      RW: flag,
-      Propagation: text,
-    }),
-  ),
+  Mounts: listOf(MountPointSchema),
   NetworkSettings: v.nullish(
     v.object({
-      Ports: ports,
-      Networks: map(
+      Ports: PortMapSchema,
+      Networks: mapOf(
         v.nullable(
           v.object({
-            Aliases: list(v.string()),
+            Aliases: listOf(v.string()),
             IPAMConfig: v.nullish(v.object({ IPv4Address: text, IPv6Address: text })),
           }),
         ),
@@ -114,7 +97,7 @@ export type InspectedContainer = v.InferOutput<typeof InspectedContainerSchema>;
 /** Fields that are read of `GET /images/<name>/json`. */
 export const InspectedImageSchema = v.object({
   Id: v.string(),
-  RepoTags: list(v.string()),
+  RepoTags: listOf(v.string()),
   Config: v.nullish(ConfigSchema, () => v.parse(ConfigSchema, {})),
 });
 export type InspectedImage = v.InferOutput<typeof InspectedImageSchema>;
