@@ -1,15 +1,27 @@
 /**
  * `bun scripts/page-screenshots.ts [PODS]`: the pictures of docs/page.md, of the compiled binary on a real engine. Needs
- * Chromium and `npm run build`. PODS (110) is the number of pods of the full overview.
+ * Chromium and `npm run build`; makes the pictures smaller with ImageMagick where that is installed. PODS (110) is the number
+ * of pods of the full overview.
  */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
+import type { Summary } from "../src/api/stats-summary.ts";
+import { UsageRecorder } from "../src/pageserver/usage-recorder.ts";
 import { launchBrowser } from "../test/support/browser.ts";
-import { TestNode } from "../test/support/test-node.ts";
+import { serveEmptyCluster, toKubeconfig } from "../test/support/cluster/empty-cluster.ts";
+import { SlowProxy } from "../test/support/slow-proxy.ts";
+import { engineSocketPath, TestNode } from "../test/support/test-node.ts";
 
 const OUT = join(import.meta.dir, "..", "docs", "page");
 const PODS = Number(process.argv[2] ?? 110);
+/** Spark lines and charts show something after this time. */
+const HISTORY_MS = 120_000;
+/** A picture waits for a calmer machine no longer than this. */
+const CALM_MS = 300_000;
+const CALM_LOAD = 6;
+const COLORS = 48;
 
 const pod = (name: string, script: string, more = "", podMore = "") => `apiVersion: v1
 kind: Pod
@@ -25,16 +37,15 @@ spec:
       command: [sh, -c, '${script}']
 ${more}${podMore}`;
 
-const LIMITS = `      resources:
+/** Answers requests, writes a log, and asks for more CPU than its limit now and then. */
+const WEB = pod(
+  "web",
+  'echo ok > /w/index.html; httpd -p 8080 -h /w; (while true; do timeout 7 sh -c "while true; do :; done"; sleep 15; done)& i=0; while true; do i=$((i+1)); printf "\\033[32mINFO\\033[0m  GET /order/$i 200\\n"; [ $((i % 7)) = 0 ] && printf "\\033[33mWARN\\033[0m  /order/$i took 812 ms\\n"; sleep 1; done',
+  `      resources:
         limits:
           cpu: 50m
           memory: 64Mi
-`;
-
-const WEB = pod(
-  "web",
-  'echo ok > /w/index.html; (while true; do echo "GET / 200"; sleep 1; done)& (while true; do :; done)& exec httpd -f -p 8080 -h /w',
-  `${LIMITS}      ports:
+      ports:
         - containerPort: 8080
       readinessProbe:
         periodSeconds: 2
@@ -48,7 +59,10 @@ const WEB = pod(
         - name: content
           mountPath: /w
 `,
-  `  volumes:
+  `    - name: metrics
+      image: busybox:1.35
+      command: [sh, -c, 'while true; do echo "metrics sent"; sleep 5; done']
+  volumes:
     - name: content
       emptyDir:
         sizeLimit: 16Mi
@@ -92,79 +106,248 @@ spec:
               command: ["true"]
 `;
 
+const SUBMITTED = pod("posted", "exec sleep 3600");
+
+/** A day of the node, made up but for its end, which the other charts show: a kubelet that has just started has none. In the form in which it is kept. */
+function makeUpDay(): Uint8Array {
+  const usage = new UsageRecorder();
+  const gibibyte = 2 ** 30;
+  for (let minutes = 24 * 60; minutes > 12; minutes -= 2) {
+    const atMs = Date.now() - minutes * 60_000;
+    const time = new Date(atMs).toISOString();
+    const hour = (atMs / 3_600_000) % 24;
+    const daylight = Math.max(0, Math.sin(((hour - 6) / 12) * Math.PI));
+    const backup = hour > 3 && hour < 3.6 ? 1 : 0;
+    const noise = Math.random() * 0.15;
+    const bytesSoFar = (1440 - minutes) * 60 * 40_000 * (1 + daylight);
+    const node = {
+      nodeName: "",
+      startTime: time,
+      cpu: { time, usageNanoCores: Math.round((0.2 + daylight * 0.6 + backup * 0.7 + noise) * 1e9) },
+      memory: { time, workingSetBytes: Math.round((3 + daylight * 1.5 + backup + noise) * gibibyte) },
+      fs: { time, usedBytes: Math.round((21 + (1440 - minutes) / 900) * gibibyte) },
+      network: { time, name: "eth0", rxBytes: Math.round(bytesSoFar), txBytes: Math.round(bytesSoFar * 0.4) },
+    };
+    usage.add({ node, pods: [] } as unknown as Summary, atMs);
+  }
+  return usage.save();
+}
+
 /** @param isWhole the page to its end, on a screen of that height: rows off the screen are not painted */
-async function shoot(page: Page, name: string, isWhole = false): Promise<void> {
+async function shoot(page: Page, name: string, isWhole = false, part?: Locator): Promise<void> {
   const size = page.viewportSize();
   if (isWhole && size) {
     const height = await page.evaluate<number>("document.documentElement.scrollHeight");
     await page.setViewportSize({ ...size, height: Math.max(height, size.height) });
   }
+  await page.mouse.move(0, 0);
   await page.waitForTimeout(700);
-  await page.screenshot({ path: join(OUT, `${name}.png`) });
+  const path = join(OUT, `${name}.png`);
+  await (part ?? page).screenshot({ path });
   if (size) await page.setViewportSize(size);
-  console.log(`docs/page/${name}.png`);
+  if (Bun.which("convert")) {
+    Bun.spawnSync(["convert", path, "-strip", "+dither", "-colors", String(COLORS), `PNG8:${path}`]);
+  }
+  console.log(`docs/page/${name}.png, ${Math.ceil(statSync(path).size / 1024)} KiB`);
 }
 
-mkdirSync(OUT, { recursive: true });
-const node = new TestNode();
+/** Waits until this many pods of the node are ready. */
+const untilReady = (node: TestNode, count: number) =>
+  node.until(`${count} ready pods`, async () => {
+    const pods = await node.pods();
+    const ready = pods.filter(({ status }) =>
+      status.conditions?.some(({ type, status: isTrue }) => type === "Ready" && isTrue === "True"),
+    );
+    return ready.length >= count;
+  });
+
+/** The usage of a machine that is busy with something else says nothing: waits for its end, for some minutes. */
+async function untilCalm(): Promise<void> {
+  const endMs = Date.now() + CALM_MS;
+  while ((loadavg()[0] ?? 0) > CALM_LOAD && Date.now() < endMs) await Bun.sleep(5000);
+}
+
+async function logIn(page: Page, node: TestNode): Promise<void> {
+  const { stdout } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
+  await page.goto(stdout.trim());
+}
+
+const podLink = (page: Page, name: string) => page.getByRole("link", { name: new RegExp(`^${name}-`) });
+
+async function openPod(page: Page, name: string): Promise<void> {
+  await page.getByRole("link", { name: "Pods", exact: true }).click();
+  await podLink(page, name).click();
+  await page.locator(".chart canvas").nth(3).waitFor();
+}
+
+async function openTab(page: Page, tab: string): Promise<void> {
+  await page.getByRole("link", { name: tab, exact: true }).click();
+  await page.waitForTimeout(1500);
+}
+
+async function openNode(page: Page): Promise<void> {
+  await page.getByRole("link", { name: "Node", exact: true }).click();
+  await page.getByRole("heading", { name: "Images" }).waitFor();
+  await page.locator(".chart canvas").nth(3).waitFor();
+}
+
+async function typeInShell(page: Page): Promise<void> {
+  await openTab(page, "Shell");
+  await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
+  await page.keyboard.type("ls / && ps && wget -qO- localhost:8080\n");
+  await page.locator(".xterm-rows", { hasText: /httpd/ }).waitFor();
+}
+
+async function shootPod(page: Page, node: TestNode): Promise<void> {
+  await openPod(page, "importer");
+  await page.getByText("Why it is not ready").waitFor();
+  await shoot(page, "crash-loop", true);
+  await openPod(page, "web");
+  await shoot(page, "pod", true);
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("dialog").waitFor();
+  await shoot(page, "question");
+  await page.keyboard.press("Escape");
+  await openTab(page, "Logs");
+  await shoot(page, "logs");
+  await page.getByLabel("Container", { exact: true }).selectOption("All containers");
+  await page.getByLabel("Times").check();
+  await page.locator(".log .line").nth(20).waitFor();
+  await shoot(page, "logs-all");
+  await typeInShell(page);
+  await shoot(page, "shell");
+  for (const tab of ["Processes", "Events"]) {
+    await openTab(page, tab);
+    await shoot(page, tab.toLowerCase());
+  }
+  const file = join(node.manifestDir, "web.yaml");
+  writeFileSync(file, WEB.replace("cpu: 50m", "cpu: 50mm"));
+  await openTab(page, "Manifest");
+  await page.getByText(/Error, column/).waitFor();
+  await shoot(page, "manifest");
+  writeFileSync(file, WEB);
+  await page.getByText(/Error, column/).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Try an edit" }).click();
+  const box = page.getByLabel("Edited manifest");
+  await box.fill((await box.inputValue()).replace("containerPort: 8080", "containerPort: 8081"));
+  await page.getByRole("button", { name: "What would restart?" }).click();
+  await page.locator("pre.banner").waitFor();
+  await shoot(page, "edit", true);
+}
+
+async function shootApply(page: Page): Promise<void> {
+  await page.getByRole("link", { name: "Apply", exact: true }).click();
+  const box = page.getByLabel("Manifest");
+  await box.fill(SUBMITTED.replace("containers:", "containerz:"));
+  await page.getByRole("button", { name: "Check" }).click();
+  await page.locator("pre.banner.bad").waitFor();
+  await shoot(page, "apply-refused");
+  await box.fill(SUBMITTED);
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
+  await page.getByText("pod/posted created").waitFor();
+  await shoot(page, "apply");
+}
+
+async function shootPhone(page: Page): Promise<void> {
+  await podLink(page, "web").waitFor();
+  await shoot(page, "phone");
+  await openPod(page, "web");
+  await shoot(page, "phone-pod", true);
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("dialog").waitFor();
+  await shoot(page, "phone-question");
+  await page.keyboard.press("Escape");
+  await openTab(page, "Logs");
+  await shoot(page, "phone-logs");
+  await typeInShell(page);
+  await shoot(page, "phone-shell");
+  await openTab(page, "Manifest");
+  await shoot(page, "phone-manifest");
+  await openNode(page);
+  await shoot(page, "phone-node", true);
+}
+
+const scratch = new TestNode();
+const proxyPath = join(scratch.directory, "d.sock");
+const proxy = { now: new SlowProxy(engineSocketPath(), proxyPath) };
+const node = new TestNode({ socketPath: proxyPath });
+const api = serveEmptyCluster(0);
+const clusterNode = new TestNode();
 const browser = await launchBrowser();
+mkdirSync(OUT, { recursive: true });
 try {
+  mkdirSync(join(node.rootDir, "state"), { recursive: true });
+  writeFileSync(join(node.rootDir, "state", "usage-history"), makeUpDay());
   const kubelet = await node.start();
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   page.setDefaultTimeout(180_000);
-  const { stdout } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
-  await page.goto(stdout.trim());
+  await logIn(page, node);
   await page.getByText("No pods run on this node").waitFor();
+  await page.getByText(/of \d+ cores/).waitFor();
   await shoot(page, "empty");
   node.writeManifest("web.yaml", WEB);
   node.writeManifest("crash.yaml", pod("importer", "echo connecting to db:5432; echo no such host; exit 1"));
   writeFileSync(join(node.manifestDir, "cache.yaml"), pod("cache", "true").replace("containers:", "containerz:"));
   node.writeManifest("shop.yaml", WORKLOADS);
-  await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
+  await untilReady(node, 3);
   await page.getByRole("row", { name: /CrashLoopBackOff/ }).waitFor();
-  await page.waitForTimeout(45_000);
+  await Promise.all([page.waitForTimeout(HISTORY_MS), untilCalm()]);
   await shoot(page, "overview", true);
-  await page.getByRole("link", { name: /^importer-/ }).click();
-  await page.getByText("Why it is not ready").waitFor();
-  await shoot(page, "crash-loop");
-  await page.goto(`http://127.0.0.1:${node.cadvisorPort}/#/`);
-  await page.getByRole("link", { name: /^web-/ }).click();
-  await page.locator(".chart").first().waitFor();
-  await shoot(page, "pod", true);
-  for (const tab of ["Logs", "Shell", "Processes", "Events"]) {
-    await page.getByRole("link", { name: tab, exact: true }).click();
-    await page.waitForTimeout(1500);
-    await shoot(page, tab.toLowerCase());
-  }
-  writeFileSync(join(node.manifestDir, "web.yaml"), WEB.replace("cpu: 50m", "cpu: 50mm"));
-  await page.getByRole("link", { name: "Manifest", exact: true }).click();
-  await page.getByText(/Error, column/).waitFor();
-  await shoot(page, "manifest");
-  writeFileSync(join(node.manifestDir, "web.yaml"), WEB);
-  await page.getByRole("link", { name: "Node", exact: true }).click();
-  await page.getByRole("heading", { name: "Images" }).waitFor();
-  await shoot(page, "node");
-  const phone = await browser.newContext({ viewport: { width: 360, height: 780 }, colorScheme: "dark" });
+  await page.emulateMedia({ colorScheme: "dark" });
+  await shoot(page, "dark", true);
+  await page.emulateMedia({ colorScheme: "light" });
+  await shootPod(page, node);
+  await openNode(page);
+  await shoot(page, "node", true);
+  await page.getByRole("button", { name: "24h" }).click();
+  await shoot(page, "day", false, page.getByRole("region", { name: "Charts" }));
+  const phone = await browser.newContext({
+    viewport: { width: 360, height: 780 },
+    colorScheme: "dark",
+    storageState: await context.storageState(),
+  });
   const small = await phone.newPage();
   await small.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
-  await small.getByRole("row", { name: /^web-/ }).waitFor();
-  await shoot(small, "phone");
-  await small.getByRole("link", { name: /^web-/ }).click();
-  await small.locator(".chart").first().waitFor();
-  await shoot(small, "phone-pod");
-  for (let index = 2; index < PODS; index++) {
+  await shootPhone(small);
+  await phone.close();
+  await page.getByRole("link", { name: "Pods", exact: true }).click();
+  proxy.now.close();
+  await page.getByText(/The kubelet reports since/).waitFor();
+  await shoot(page, "engine-away");
+  proxy.now = new SlowProxy(engineSocketPath(), proxyPath);
+  await page.getByText(/The kubelet reports since/).waitFor({ state: "detached" });
+  await shootApply(page);
+
+  const kubeconfig = join(clusterNode.directory, "node.conf");
+  writeFileSync(kubeconfig, toKubeconfig(`http://127.0.0.1:${api.port}`));
+  const clusterKubelet = await clusterNode.start([`--kubeconfig=${kubeconfig}`]);
+  const other = await context.newPage();
+  await other.goto(`http://127.0.0.1:${clusterNode.cadvisorPort}/#/node`);
+  await other.getByText("It answers: pods come from there").waitFor();
+  await api.stop(true);
+  await other.getByText("API server away").waitFor();
+  await other.locator(".chart canvas").nth(3).waitFor();
+  await shoot(other, "cluster");
+  await other.close();
+  await clusterKubelet.stop();
+
+  const more = PODS - (await node.pods()).length;
+  for (let index = 1; index <= more; index++) {
     node.writeManifest(`worker-${index}.yaml`, pod(`worker-${index}`, "exec sleep 3600"));
   }
-  await page.goto(`http://127.0.0.1:${node.cadvisorPort}/#/`);
-  await page.getByRole("row", { name: new RegExp(`^worker-${PODS - 1}-.*Running`) }).waitFor();
-  await page.waitForTimeout(15_000);
+  await page.getByRole("link", { name: "Pods", exact: true }).click();
+  await untilReady(node, PODS - 1);
+  await Promise.all([page.waitForTimeout(HISTORY_MS), untilCalm()]);
   await shoot(page, "full");
   await kubelet.stop();
   await page.getByText("The kubelet does not answer").waitFor();
   await shoot(page, "disconnected");
 } finally {
   await browser.close();
-  await node.cleanUp();
-  rmSync(node.directory, { recursive: true, force: true });
+  await api.stop(true);
+  for (const one of [clusterNode, node]) await one.cleanUp();
+  proxy.now.close();
+  for (const one of [clusterNode, node, scratch]) rmSync(one.directory, { recursive: true, force: true });
 }

@@ -28,6 +28,8 @@ const HEIGHT = 140;
 /** Some values are measured less often than others: the newest of these points is the present value. */
 const RECENT = 12;
 const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
+/** The value axis ends this much above the highest value: there is room for the label of the limit. */
+const HEADROOM = 1.15;
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** A time chart with its axis from zero; `limit` is drawn as a dashed line. The caption has the values at the pointer, else the last. */
@@ -112,10 +114,13 @@ function toOptions(
     legend: { show: false },
     padding: [8, 8, 0, 0],
     cursor: { y: false, points: { show: false } },
-    hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] },
+    hooks: {
+      setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)],
+      draw: limit > 0 ? [(chart) => drawLimitLabel(chart, format)] : [],
+    },
     scales: {
       x: { range: (_, __, max) => [max - spanMs / 1000, max] },
-      y: { range: (_, __, max) => [0, Math.max(max, least) * 1.1] },
+      y: { range: (_, __, max) => [0, Math.max(max, least) * HEADROOM] },
     },
     axes: [
       { ...axis, size: 22, space: 60, values: (_, splits) => splits.map((value) => clock.format(value * 1000)) },
@@ -129,6 +134,20 @@ function toOptions(
     ],
     series: [{}, ...series, ...(limit > 0 ? [limitLine] : [])],
   };
+}
+
+/** Names the limit, the last series, above the right end of its line. Positions are pixels of the device. */
+function drawLimitLabel({ ctx, bbox, data, valToPos }: uPlot, format: ChartProps["format"]): void {
+  const limit = data.at(-1)?.[0];
+  if (limit == null) return;
+  const { devicePixelRatio } = window;
+  ctx.save();
+  ctx.font = `${11 * devicePixelRatio}px system-ui`;
+  ctx.fillStyle = css("--line-b");
+  ctx.textAlign = "right";
+  ctx.textBaseline = "bottom";
+  ctx.fillText(`limit ${format(limit)}`, bbox.left + bbox.width, valToPos(limit, "y", true) - devicePixelRatio);
+  ctx.restore();
 }
 
 /** Whether the reader's colours are dark now. */

@@ -91,8 +91,10 @@ export function LogView({
           Download
         </a>
       </div>
-      <p class="note" role="status">
-        {problem ||
+      {/* The number of lines is no status: it would be read out ten times a second. */}
+      <p class="note">
+        <span role="status">{problem}</span>
+        {problem === "" &&
           `${matches.length} ${matches.length === 1 ? "line" : "lines"}${dropped > 0 ? `, ${dropped} older ones dropped` : ""}${isPaused ? ", paused" : ""}`}
       </p>
       <div

@@ -76,6 +76,9 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
   return (
     <>
       <header>
+        <button type="button" class="skip" onClick={() => document.querySelector("main")?.focus()}>
+          Skip to the content
+        </button>
         <a class="brand" href="#/">
           {nodeName}
         </a>

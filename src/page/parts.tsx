@@ -122,7 +122,12 @@ export function Question({
   onAnswer: (yes: boolean) => void;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    // Closed before it is removed: the focus returns to the button that opened it.
+    return () => element?.close();
+  }, []);
   /** Not every browser has `closedby`. */
   const onClick = ({ target, currentTarget, clientX, clientY }: TargetedMouseEvent<HTMLDialogElement>) => {
     if (target !== currentTarget) return;

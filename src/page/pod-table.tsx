@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useMemo, useReducer } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useReducer } from "preact/hooks";
 import { formatAge, formatBytes, formatCores } from "./format.ts";
 import { type Live, useLive } from "./live.ts";
 import { Badge, SparkLine, statusTone, timeOf } from "./parts.tsx";
@@ -76,6 +76,12 @@ export function PodTable({ rows, filter, onSort, live }: PodTableProps) {
     body: members.map(renderRow),
   }));
   due.clear();
+  // A row that takes another place loses the focus.
+  const focused = document.activeElement;
+  useLayoutEffect(() => {
+    const isLost = focused instanceof HTMLElement && focused.isConnected && document.activeElement !== focused;
+    if (isLost) focused.focus({ preventScroll: true });
+  });
   useEffect(() => {
     if (shown.size > rows.length) {
       const present = new Set(rows.map(({ uid }) => uid));

@@ -52,6 +52,11 @@ export function ShellView({ uid, containers }: { uid: string; containers: readon
         <span class="note" role="status">
           {problem}
         </span>
+        {!isClosed && (
+          <span class="note">
+            <kbd>Shift</kbd>+<kbd>Tab</kbd> leaves the terminal.
+          </span>
+        )}
       </div>
       <div ref={place} class="terminal" />
     </section>

@@ -27,7 +27,15 @@ export function openTerminal(
   onEnd: (message: string) => void,
 ): () => void {
   loadStyle();
-  const terminal = new Terminal({ fontSize: 13, cursorBlink: false, screenReaderMode: true, scrollback: 5000 });
+  const terminal = new Terminal({
+    fontSize: 13,
+    cursorBlink: false,
+    screenReaderMode: true,
+    scrollback: 5000,
+    minimumContrastRatio: 4.5,
+  });
+  // The Tab key belongs to the shell: this is the way out for those who have no mouse.
+  terminal.attachCustomKeyEventHandler(({ key, shiftKey }) => !(key === "Tab" && shiftKey));
   const fit = new FitAddon();
   terminal.loadAddon(fit);
   terminal.open(place);

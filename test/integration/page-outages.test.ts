@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
+import { serveEmptyCluster, toKubeconfig } from "../support/cluster/empty-cluster.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { SlowProxy } from "../support/slow-proxy.ts";
@@ -24,39 +25,6 @@ async function link(node: TestNode): Promise<string> {
   expect(exitCode).toBe(0);
   return stdout.trim();
 }
-
-/** An API server of a cluster without pods: what is created or changed is answered as it was sent. */
-const serveEmptyCluster = (port: number) =>
-  Bun.serve({
-    port,
-    hostname: "127.0.0.1",
-    idleTimeout: 0,
-    fetch: async (request) => {
-      const { pathname, searchParams } = new URL(request.url);
-      if (searchParams.get("watch") === "true") {
-        const first = JSON.stringify({ type: "BOOKMARK", object: { metadata: { resourceVersion: "1" } } });
-        return new Response(new ReadableStream({ start: (stream) => stream.enqueue(`${first}\n`) }));
-      }
-      if (request.method !== "GET") {
-        const object = (await request.json()) as { metadata?: object };
-        return Response.json({ ...object, metadata: { uid: "1", resourceVersion: "1", ...object.metadata } });
-      }
-      // Names of this node's objects have a dash.
-      return /\/[a-z]+$/.test(pathname)
-        ? Response.json({ metadata: { resourceVersion: "1" }, items: [] })
-        : Response.json({ kind: "Status", reason: "NotFound", code: 404 }, { status: 404 });
-    },
-  });
-
-const toKubeconfig = (server: string) =>
-  JSON.stringify({
-    apiVersion: "v1",
-    kind: "Config",
-    clusters: [{ name: "c", cluster: { server } }],
-    users: [{ name: "u", user: { token: "t" } }],
-    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
-    "current-context": "x",
-  });
 
 describeWithEngine("the page elsewhere, and while something is away", () => {
   let browser: Browser;

@@ -117,7 +117,12 @@ describeWithEngine("reading the page", () => {
     expect(await focused()).toBe("Cancel");
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    await page.getByRole("button", { name: "Delete" }).click();
+    expect(await focused()).toBe("Delete");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await focused()).toBe("Delete");
+    await page.keyboard.press("Enter");
     await page.getByRole("dialog").click({ position: { x: 3, y: 3 } });
     expect(await page.getByRole("dialog").count()).toBe(1);
     await page.mouse.click(5, 5);

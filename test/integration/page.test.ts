@@ -109,6 +109,14 @@ describeWithEngine("the page", () => {
     await page.getByRole("row", { name: /^late-.*Running/ }).waitFor();
     node.removeManifest("late.yaml");
     await page.getByRole("row", { name: /^late-/ }).waitFor({ state: "detached" });
+    // A row that takes another place keeps the focus.
+    const link = page.getByRole("link", { name: /^web-/ });
+    await link.focus();
+    for (const order of ["descending", "ascending"]) {
+      await page.evaluate("document.querySelector('button.sort').click()");
+      await page.locator(`th[aria-sort=${order}]`).waitFor();
+      expect(await link.evaluate((element) => element.matches(":focus"))).toBe(true);
+    }
     await page.getByLabel("Filter pods").fill("exit code");
     await page.getByText("1 of 2 pods").waitFor();
     await context.close();
@@ -202,6 +210,8 @@ describeWithEngine("the page", () => {
     await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
     await page.keyboard.type("echo $((20+3))-seen\n");
     await page.locator(".xterm-rows", { hasText: "23-seen" }).waitFor();
+    await page.keyboard.press("Shift+Tab");
+    expect(await page.evaluate<string>("document.activeElement.ariaLabel")).toBe("Container");
     await context.close();
   });
 
