@@ -124,6 +124,7 @@ const routes = new PageRoutes({
   processes: async () => [],
   history: (uid, range) => usage.history(uid, range, Date.now()),
   containers: {} as ContainerAccess,
+  clientUserId: () => undefined,
   actions: undefined,
 });
 const none = () => {};

@@ -182,8 +182,8 @@ function readItems(
 
 const withoutItems = (node: MapNode) => new Map([...node.entries].filter(([key]) => key !== "items"));
 
-/** Values of environment variables may be passwords. */
-const isEnvValue = (field: string) => /\.env\[\d+\]\.value$/.test(field);
+/** Values of environment variables and headers may be passwords, also where they are written as `env: [KEY=VALUE]`. */
+const isEnvValue = (field: string) => /\.(?:env|httpHeaders)(?:\[\d+\](?:\.value)?)?$/.test(field);
 
 function addMiscased(miscased: readonly MiscasedField[], reading: ObjectReading): void {
   for (const { path, name } of miscased) reading.addDeviation(path, `is read as ${name}, as Kubernetes writes it`);

@@ -1,3 +1,4 @@
+import { plainText } from "./log-text.ts";
 import { Age, Badge, TableHead, type Tone } from "./parts.tsx";
 import type { Condition } from "./wire.ts";
 
@@ -32,7 +33,7 @@ export function ConditionTable({
                 <bdi>{condition.reason}</bdi>
               </td>
               <td class="message">
-                <bdi>{condition.message}</bdi>
+                <bdi>{plainText(condition.message)}</bdi>
               </td>
             </tr>
           ))}

@@ -1,5 +1,6 @@
 import { Fact } from "./facts.tsx";
 import { formatBytes, formatCores, formatPercent, formatWholeTime } from "./format.ts";
+import { plainText } from "./log-text.ts";
 import { Ago, Badge, Meter, statusTone } from "./parts.tsx";
 import type { ContainerDetail, ProbeHistory } from "./wire.ts";
 
@@ -91,7 +92,7 @@ function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
           <li
             key={answer.time}
             class={answer.result}
-            title={`${formatWholeTime(answer.time)}: ${answer.result}, ${Math.round(answer.durationMs)} ms. ${answer.output}`}
+            title={`${formatWholeTime(answer.time)}: ${answer.result}, ${Math.round(answer.durationMs)} ms. ${plainText(answer.output)}`}
           >
             <span class="hidden">{answer.result}</span>
           </li>
@@ -107,7 +108,7 @@ function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
           )}
           {failed && failed.output !== "" && (
             <>
-              : <bdi>{failed.output}</bdi>
+              : <bdi>{plainText(failed.output)}</bdi>
             </>
           )}
         </span>

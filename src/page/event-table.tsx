@@ -1,3 +1,4 @@
+import { plainText } from "./log-text.ts";
 import { Age } from "./parts.tsx";
 import { useRows } from "./use-rows.tsx";
 import type { EventRow } from "./wire.ts";
@@ -51,7 +52,7 @@ export function EventTable({
                 </td>
               )}
               <td class="message">
-                <bdi>{event.message}</bdi>
+                <bdi>{plainText(event.message)}</bdi>
               </td>
             </tr>
           ))}

@@ -12,6 +12,9 @@ const INVISIBLE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u20
 /** Characters shown of one line; a note gives the length of the rest. */
 export const MAX_SHOWN_LINE = 4096;
 
+/** Pieces of a line that have colours of their own; the rest has the colour of the last. */
+export const MAX_SPANS = 40;
+
 /** Splits a line at its ANSI colours; all other escapes and control characters are dropped. */
 export function toSpans(line: string): Span[] {
   const cut = line.length > MAX_SHOWN_LINE;
@@ -25,6 +28,11 @@ export function toSpans(line: string): Span[] {
     if (clean !== "") spans.push({ text: clean, color, bold });
   };
   for (const match of text.matchAll(ESCAPE)) {
+    if (spans.length >= MAX_SPANS) {
+      push(text.slice(from).replace(ESCAPE, ""));
+      from = text.length;
+      break;
+    }
     push(text.slice(from, match.index));
     from = match.index + match[0].length;
     if (match[2] !== "m") continue;
@@ -46,7 +54,8 @@ export function toSpans(line: string): Span[] {
 }
 
 /** Programs that show progress write over their line: what they wrote before is kept, with a space between. */
-const visibleText = (text: string): string => text.replace(/\r+(?=[^\r])/g, " ").replace(INVISIBLE, "");
+const visibleText = (text: string): string =>
+  text.replace(/\r+/g, (run, at: number) => (at + run.length < text.length ? " " : "")).replace(INVISIBLE, "");
 
 /**
  * The nearest of the ANSI colours for a colour of the palette of 256 (`5;n`) or of red, green and blue (`2;r;g;b`).
@@ -70,7 +79,7 @@ function takeColor(codes: number[]): number {
 const nearestColor = (red: number, green: number, blue: number): number =>
   1 + (red >= 0.5 ? 1 : 0) + (green >= 0.5 ? 2 : 0) + (blue >= 0.5 ? 4 : 0);
 
-/** The characters a reader sees; for search. */
+/** The characters a reader sees: for search, and for output of programs within the kubelet's own messages. */
 export const plainText = (line: string): string => visibleText(line.replace(ESCAPE, ""));
 
 const MAX_PARTIAL_LINE = 1 << 20;

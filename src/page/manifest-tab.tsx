@@ -42,7 +42,7 @@ export function ManifestTab({ detail, canAct }: { detail: PodDetail; canAct: boo
                   <span class="line-number" aria-hidden="true">
                     {number}
                   </span>
-                  <code>{line}</code>
+                  <code dir="ltr">{line}</code>
                   {here.map((finding) => (
                     <FindingText
                       key={`${finding.column}${finding.message}`}

@@ -4,7 +4,7 @@ import type { ClusterState, NodeState } from "./wire.ts";
 
 /** Outages and the end of the session. Times are absolute: a text that changes is read out again. */
 export function Notices({ state, loginError }: { state: PageState; loginError: string | undefined }) {
-  const { connection, node, heardAtMs, hasExpired } = state;
+  const { connection, node, heardAtMs, hasExpired, privileged } = state;
   const isLive = connection === "live";
   return (
     <div class="notices" role="status" aria-live="polite">
@@ -37,7 +37,7 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
           the link that it prints.
         </p>
       )}
-      {loginError && <p class="banner warn">{loginError}</p>}
+      {loginError && !privileged && <p class="banner warn">{loginError}</p>}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { Live } from "./live.ts";
+import { plainText } from "./log-text.ts";
 import { NodeTiles } from "./node-tiles.tsx";
 import { Toggle } from "./parts.tsx";
 import { COLUMNS, type Moment, PodTable } from "./pod-table.tsx";
@@ -116,9 +117,9 @@ function Rejections({ title, rejections }: { title: string; rejections: readonly
         {shown.map(({ source, line, column, message }) => (
           <li key={`${source}:${line}:${column}:${message}`}>
             <code>
-              <bdi>{line > 0 ? `${source}:${line}:${column}` : source}</bdi>
+              <bdi>{plainText(line > 0 ? `${source}:${line}:${column}` : source)}</bdi>
             </code>{" "}
-            <bdi>{message}</bdi>
+            <bdi>{plainText(message)}</bdi>
           </li>
         ))}
       </ul>

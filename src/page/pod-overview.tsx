@@ -3,6 +3,7 @@ import { ContainerCard } from "./container-card.tsx";
 import { Fact, Labels } from "./facts.tsx";
 import { formatBytes, formatPercent, splitFact } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
+import { plainText } from "./log-text.ts";
 import { Ago, At, Meter } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import type { ImageUpdateRow, ManifestView, PodDetail, VolumeDetail } from "./wire.ts";
@@ -23,7 +24,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           <h2>{detail.row.isReady ? "Restarted a short time ago" : "Why it is not ready"}</h2>
           {detail.explanation.map(({ problem, facts, wayOut }) => (
             <div key={problem} class="explanation">
-              <bdi>{problem}</bdi>
+              <bdi>{plainText(problem)}</bdi>
               {facts.map((fact, index) => (
                 <div key={index} class="note">
                   <FactText text={fact} />
@@ -45,7 +46,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
       )}
       {detail.row.notice !== "" && (
         <p class="banner warn">
-          <bdi>{detail.row.notice}</bdi>
+          <bdi>{plainText(detail.row.notice)}</bdi>
         </p>
       )}
       <section class="card facts">
@@ -95,12 +96,13 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
 /** A fact of `kubelet-ts explain`, which has its time in UTC: shown as all times of the page. Lines of a log stay as they are. */
 const FactText = ({ text }: { text: string }) => {
   const { before, at, after } = splitFact(text);
+  // A program's output must not move the kubelet's own words.
   return (
-    <bdi>
-      {before}
+    <>
+      <bdi>{plainText(before)}</bdi>
       {at > 0 && <At at={at} />}
-      {after}
-    </bdi>
+      {after !== "" && <bdi>{plainText(after)}</bdi>}
+    </>
   );
 };
 

@@ -2,6 +2,7 @@ import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useReducer } from "preact/hooks";
 import { formatAge, formatBytes, formatCores } from "./format.ts";
 import { type Live, useLive } from "./live.ts";
+import { plainText } from "./log-text.ts";
 import { Badge, SparkLine, statusTone, timeOf } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import type { RowFilter, SortKey, Spark } from "./store.ts";
@@ -224,7 +225,7 @@ function Row({ pod, live, visible }: { pod: PodRow; live: Live<Moment>; visible:
   const sourceCell = useMemo(
     () => (
       <td data-title="Source" class="source" title={source}>
-        <bdi>{shortSource(source)}</bdi>
+        <bdi>{plainText(shortSource(source))}</bdi>
       </td>
     ),
     [source],
@@ -245,11 +246,14 @@ function Row({ pod, live, visible }: { pod: PodRow; live: Live<Moment>; visible:
 const CPU_LABEL = "CPU of the last ten minutes";
 const MEMORY_LABEL = "Memory of the last ten minutes";
 
-const Reason = ({ text }: { text: string }) => (
-  <div class="why" title={text}>
-    <bdi>{text}</bdi>
-  </div>
-);
+const Reason = ({ text }: { text: string }) => {
+  const shown = plainText(text);
+  return (
+    <div class="why" title={shown}>
+      <bdi>{shown}</bdi>
+    </div>
+  );
+};
 
 /** The file name with its line; the directory is on hover and in the view of the pod. */
 const shortSource = (source: string): string =>

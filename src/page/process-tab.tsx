@@ -1,5 +1,6 @@
 import { fetchJson } from "./connection.ts";
 import { formatBytes } from "./format.ts";
+import { plainText } from "./log-text.ts";
 import { TableHead } from "./parts.tsx";
 import { useLoaded } from "./use-loaded.ts";
 import type { ProcessRow } from "./wire.ts";
@@ -43,7 +44,7 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
               <td class="number">{formatBytes(memoryBytes)}</td>
               <td>
                 <code>
-                  <bdi>{command}</bdi>
+                  <bdi>{plainText(command)}</bdi>
                 </code>
               </td>
             </tr>

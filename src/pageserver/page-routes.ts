@@ -27,6 +27,8 @@ export interface PageRoutesDeps {
   /** @param uid "" = the node */
   history: (uid: string, range: HistoryRange) => History;
   containers: ContainerAccess;
+  /** User of the process that sent a request; undefined where that is not known, as on another machine. */
+  clientUserId: (request: ServerRequest) => number | undefined;
   /** Absent on a node of a cluster: its pods are changed at the API server. */
   actions: PageActions | undefined;
 }
@@ -49,6 +51,7 @@ const SECURITY_HEADERS = {
 } as const;
 
 const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
+/** Streams of pages with a session, and as many of pages without one. */
 const MAX_STREAMS = 32;
 const MAX_SHELLS = 16;
 const MAX_MERGED_LOGS = 64;
@@ -65,7 +68,9 @@ const NO_POD = "No such pod on this node\n";
 export class PageRoutes {
   readonly #deps: PageRoutesDeps;
   readonly #assets = new Assets();
-  #streams = 0;
+  /** Open streams of pages without a session, and of those with one: the former keep no session out. */
+  readonly #streams = new Set<AbortSignal>();
+  readonly #sessionStreams = new Set<AbortSignal>();
   #shells = 0;
 
   constructor(deps: PageRoutesDeps) {
@@ -86,7 +91,7 @@ export class PageRoutes {
       if (isWrite) return text(405, "405 Method Not Allowed\n");
       return asset ? assetAnswer(request, asset) : this.#document(request);
     }
-    if ((isWrite || request.upgrade !== "") && !isSameOrigin(request)) return text(403, "Foreign origin\n");
+    if (!isSameOrigin(request)) return text(403, "Foreign origin\n");
     if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
     const privileged = this.#sessionOf(request)();
     if ((isWrite || request.upgrade !== "" || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
@@ -122,7 +127,8 @@ export class PageRoutes {
       case "GET processes":
         return privileged ? json(await this.#deps.processes(uid)) : text(401, UNAUTHORIZED);
       case "GET logs":
-        return privileged ? this.#logs(request, pod) : text(401, UNAUTHORIZED);
+        if (!privileged) return text(401, UNAUTHORIZED);
+        return request.method === "GET" ? this.#logs(request, pod) : text(405, "405 Method Not Allowed\n");
       case "GET shell":
         return privileged ? this.#shell(request, pod) : text(401, UNAUTHORIZED);
       case "POST restart":
@@ -166,7 +172,8 @@ export class PageRoutes {
 
   async #logIn(request: ServerRequest): Promise<ServerAnswer> {
     const { token } = await readJson(request);
-    const session = typeof token === "string" ? this.#deps.sessions.logIn(token) : undefined;
+    const session =
+      typeof token === "string" ? this.#deps.sessions.logIn(token, () => this.#deps.clientUserId(request)) : undefined;
     if (session === undefined)
       return text(401, "This link has expired or was used before: run kubelet-ts page again\n");
     const secure = request.isSecure ? "; Secure" : "";
@@ -184,10 +191,11 @@ export class PageRoutes {
 
   #stream(request: ServerRequest): ServerAnswer {
     const { signal } = request;
-    if (this.#streams >= MAX_STREAMS) return tooManyRequests();
-    this.#streams++;
-    signal.addEventListener("abort", () => this.#streams--, { once: true });
     const access = this.#access(request);
+    const open = access.privileged ? this.#sessionStreams : this.#streams;
+    if (open.size >= MAX_STREAMS) return tooManyRequests();
+    open.add(signal);
+    signal.addEventListener("abort", () => open.delete(signal), { once: true });
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" };
     const isValid = this.#sessionOf(request);
     const isAllowed = () => !access.privileged || isValid();
@@ -263,11 +271,17 @@ function toLogSelection(query: URLSearchParams, now: Date): LogSelection {
 const rangeOf = ({ query }: ServerRequest): HistoryRange =>
   RANGES.find((known) => known === query.get("range")) ?? "10m";
 
-/** Browsers send `Origin` with every POST and WebSocket; other clients hold no session that a site could misuse. */
+/** Values of `Sec-Fetch-Site` in requests of the page itself and of an address that the user typed. */
+const OWN_SITES: readonly (string | null)[] = [null, "same-origin", "none"];
+
+/**
+ * Browsers send `Origin` with every POST and WebSocket, and today's `Sec-Fetch-Site` with every request; other clients hold
+ * no session that a site could misuse.
+ */
 function isSameOrigin({ header, isSecure }: ServerRequest): boolean {
   const origin = header("Origin");
   if (origin !== null) return origin === `${isSecure ? "https" : "http"}://${header("Host")}`;
-  return header("Sec-Fetch-Site") === null || header("Sec-Fetch-Site") === "same-origin";
+  return OWN_SITES.includes(header("Sec-Fetch-Site"));
 }
 
 const takesGzip = ({ header }: ServerRequest): boolean => /\bgzip\b/.test(header("Accept-Encoding") ?? "");

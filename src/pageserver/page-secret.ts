@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readBoundedBytes } from "../files/bounded-read.ts";
+import { replaceFile } from "../files/replace-file.ts";
 import { SECRET_BYTES } from "./page-session.ts";
 
 const FILE = "page-secret";
@@ -17,20 +18,28 @@ export function readPageSecret(rootDir: string): Buffer {
   return secret;
 }
 
-/** Reads the secret, or creates it. A disk that is full or read-only gets one that lasts until the next start. */
+/**
+ * Reads the secret, or creates it. One that other users may have read is replaced, which ends all sessions. A disk that is
+ * full or read-only gets one that lasts until the next start.
+ */
 export function ensurePageSecret(rootDir: string): Buffer {
+  const file = join(rootDir, FILE);
   try {
-    return readPageSecret(rootDir);
+    if (isPrivate(file)) return readPageSecret(rootDir);
   } catch {
-    const secret = randomBytes(SECRET_BYTES);
-    const file = join(rootDir, FILE);
-    try {
-      mkdirSync(rootDir, { recursive: true });
-      writeFileSync(file, secret, { mode: 0o600 });
-      chmodSync(file, 0o600);
-    } catch {
-      // `kubelet-ts page` reports it.
-    }
-    return secret;
+    // There is none yet, or it is damaged.
   }
+  const secret = randomBytes(SECRET_BYTES);
+  try {
+    mkdirSync(rootDir, { recursive: true });
+    replaceFile(file, secret, { durable: false });
+  } catch {
+    // `kubelet-ts page` reports it.
+  }
+  return secret;
+}
+
+function isPrivate(file: string): boolean {
+  const { mode, uid } = statSync(file);
+  return (mode & 0o077) === 0 && uid === process.geteuid?.();
 }

@@ -6,11 +6,19 @@ export const LOGIN_LIFETIME_MS = 10 * 60_000;
 export const SESSION_LIFETIME_MS = 12 * 3_600_000;
 export const SECRET_BYTES = 32;
 
-/** A one-time token for the page: `<expiry>.<nonce>.<signature>`. A reader of the secret can create one. */
-export function createLoginToken(secret: Buffer, nowMs: number): string {
-  const payload = `${nowMs + LOGIN_LIFETIME_MS}.${randomBytes(12).toString("base64url")}`;
+/**
+ * A one-time token for the page: `<expiry>.<nonce>.<user>.<signature>`. A reader of the secret can create one.
+ * @param userId the token is good for connections of this user (and of root) only; default: of any user
+ */
+export function createLoginToken(secret: Buffer, nowMs: number, userId?: number): string {
+  const payload = `${nowMs + LOGIN_LIFETIME_MS}.${randomBytes(12).toString("base64url")}.${userId ?? ""}`;
   return `${payload}.${sign(secret, "login", payload)}`;
 }
+
+/** How far the clock may be set back between making a link and opening it. */
+const MAX_AHEAD_MS = 60_000;
+/** Cookies of our name that are checked: programs on other ports of the host may have set further ones. */
+const MAX_COOKIES = 8;
 
 /** Sessions of the page, signed with a secret that only the owner of the root directory can read. They survive a restart. */
 export class PageSessions {
@@ -18,26 +26,36 @@ export class PageSessions {
   readonly cookieName: string;
   readonly #secret: Buffer;
   readonly #nowMs: () => number;
-  /** Which tokens of an earlier process were used is not known: they are refused. */
-  readonly #startedMs: number;
+  readonly #uptimeMs: () => number;
   /** Nonces of used tokens, until they expire. */
   readonly #used = new Map<string, number>();
 
-  constructor(secret: Buffer, nowMs: () => number) {
+  /**
+   * @param uptimeMs age of this object by a clock that is never set: the wall clock of a machine without a battery may be
+   * hours ahead until it is corrected
+   */
+  constructor(secret: Buffer, nowMs: () => number, uptimeMs: () => number = stopwatch()) {
     this.#secret = secret;
     this.cookieName = `kubelet-ts-session-${sign(secret, "cookie", "").slice(0, 8)}`;
     this.#nowMs = nowMs;
-    this.#startedMs = nowMs();
+    this.#uptimeMs = uptimeMs;
   }
 
-  /** Exchanges a login token, once. @returns the value of the session cookie; undefined for a bad, used, expired or older token */
-  logIn(token: string): string | undefined {
+  /**
+   * Exchanges a login token, once.
+   * @param clientUserId user of the client's process; undefined when it is not known. Asked for tokens of one user only
+   * @returns the value of the session cookie; undefined for a bad, used, expired or older token, and for one of another user
+   */
+  logIn(token: string, clientUserId: () => number | undefined = () => undefined): string | undefined {
     const nowMs = this.#nowMs();
     for (const [nonce, expiresMs] of this.#used) if (expiresMs < nowMs) this.#used.delete(nonce);
-    const expiresMs = this.#verify("login", token, 3);
-    const nonce = token.split(".")[1] ?? "";
+    const expiresMs = this.#verify("login", token, 4);
+    const [, nonce = "", user = ""] = token.split(".");
     if (expiresMs === undefined || this.#used.has(nonce)) return undefined;
-    if (expiresMs - LOGIN_LIFETIME_MS < this.#startedMs) return undefined;
+    const createdMs = expiresMs - LOGIN_LIFETIME_MS;
+    // Which tokens an earlier process took is not known, nor those of a clock that was ahead.
+    if (createdMs < nowMs - this.#uptimeMs() || createdMs > nowMs + MAX_AHEAD_MS) return undefined;
+    if (user !== "" && ![Number(user), 0].includes(clientUserId() ?? -1)) return undefined;
     this.#used.set(nonce, expiresMs);
     const payload = String(nowMs + SESSION_LIFETIME_MS);
     return `${payload}.${sign(this.#secret, "session", payload)}`;
@@ -45,12 +63,13 @@ export class PageSessions {
 
   /** Whether the `Cookie` header of a request holds a valid session. */
   isValid(cookieHeader: string | undefined): boolean {
-    const cookie = cookieHeader
-      ?.split(";")
+    const prefix = `${this.cookieName}=`;
+    return (cookieHeader ?? "")
+      .split(";")
       .map((pair) => pair.trim())
-      .find((pair) => pair.startsWith(`${this.cookieName}=`))
-      ?.slice(this.cookieName.length + 1);
-    return cookie !== undefined && this.#verify("session", cookie, 2) !== undefined;
+      .filter((pair) => pair.startsWith(prefix))
+      .slice(0, MAX_COOKIES)
+      .some((pair) => this.#verify("session", pair.slice(prefix.length), 2) !== undefined);
   }
 
   /** @returns when it expires */
@@ -64,6 +83,11 @@ export class PageSessions {
     const expiresMs = Number(payload.split(".")[0]);
     return expiresMs > this.#nowMs() ? expiresMs : undefined;
   }
+}
+
+function stopwatch(): () => number {
+  const startMs = performance.now();
+  return () => performance.now() - startMs;
 }
 
 const sign = (secret: Buffer, purpose: string, payload: string) =>

@@ -48,12 +48,20 @@ export interface RouteRequest {
   signal: AbortSignal;
 }
 
+/** TCP ports of a connection. */
+export interface ConnectionPorts {
+  client: number;
+  server: number;
+}
+
 /** A request as a route gets it. */
 export interface ServerRequest extends RouteRequest {
   /** The client's certificate. */
   shown: ShownCertificate | undefined;
   /** Came over TLS. */
   isSecure: boolean;
+  /** Ports of the connection; absent on a Unix socket. */
+  ports?: ConnectionPorts | undefined;
   /** Lower-case value of `Upgrade` where the connection is to become something else; else "". */
   upgrade: string;
 }

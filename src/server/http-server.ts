@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { FairShare } from "../concurrency/fair-share.ts";
@@ -6,6 +7,7 @@ import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
 import {
   type Answer,
+  type ConnectionPorts,
   type ListenerAnswer,
   type ListenerRequest,
   parseTarget,
@@ -212,7 +214,7 @@ export class HttpServer {
     const target = parseTarget((message.url ?? "/").replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, "") || "/");
     if (!target?.path.startsWith("/")) return textAnswer(400, "400 Bad Request");
     if (!this.#options.acceptsHost(message.headers.host ?? null)) {
-      return textAnswer(421, "421: this server answers for localhost, its node and addresses only\n");
+      return refusal(421, "421: this server answers for localhost, its node and addresses only\n");
     }
     const read = async (maxBytes: number) => {
       this.#table.mark(message.socket, "idle", BODY_MS);
@@ -234,12 +236,13 @@ export class HttpServer {
         text: async () => Buffer.from(await read(MAX_TEXT_BYTES)).toString(),
         shown: certificateOf(message.socket as TLSSocket),
         isSecure: (message.socket as TLSSocket).encrypted === true,
+        ports: portsOf(message.socket),
         signal,
         upgrade,
         sessions: this.#sessions,
       });
     } catch (error) {
-      if (error instanceof BodyTooLongError) return textAnswer(413, `413: ${error.message}\n`);
+      if (error instanceof BodyTooLongError) return refusal(413, `413: ${error.message}\n`);
       if (error instanceof TooManyBodiesError) return tooManyRequests();
       if (!signal.aborted) {
         this.#logger.error("A request could not be answered", {
@@ -248,9 +251,16 @@ export class HttpServer {
           error: messageOf(error),
         });
       }
-      return textAnswer(500, "500 internal server error\n");
+      return refusal(500, "500 internal server error\n");
     }
   }
+}
+
+const refusal = (status: number, body: string): Answer =>
+  textAnswer(status, body, { "X-Content-Type-Options": "nosniff" });
+
+function portsOf({ remotePort, localPort }: Socket): ConnectionPorts | undefined {
+  return remotePort && localPort ? { client: remotePort, server: localPort } : undefined;
 }
 
 /** The certificate that the client of a TLS connection sent. */

@@ -278,3 +278,33 @@ test("a key that overrides a merged one is meant", () => {
 });
 
 test("there are at least thirty", () => expect(MISTAKES.length).toBeGreaterThanOrEqual(30));
+
+test.each([
+  "env: [DB_PASSWORD=hunter2]",
+  "env: DB_PASSWORD=hunter2",
+  "env: {DB_PASSWORD: hunter2}",
+  'env: [{name: "DB_PASSWORD=hunter2"}]',
+  "env: [{name: DB_PASSWORD, value: [hunter2]}]",
+  "env: [{name: DB_PASSWORD, value: *hunter2}]",
+  "env: [{DB_PASSWORD: hunter2}]",
+  "readinessProbe: {httpGet: {port: 80, httpHeaders: [Authorization=hunter2]}}",
+  "readinessProbe: {httpGet: {port: 80, httpHeaders: [{name: Authorization, value: [hunter2]}]}}",
+])("nothing of a value that may be a password is repeated: %s", (line) => {
+  const text = container(`    ${line}\n`);
+  const options = { file: "web.yaml", nodeName: "node1", source: "file" } as const;
+  const { findings } = readManifest(Buffer.from(text), options);
+  expect(findings.length).toBeGreaterThan(0);
+  expect(JSON.stringify(findings)).not.toContain("hunter2");
+});
+
+test.each([
+  ["env: [{name: A, value: 20261122}]", "spec.containers[0].env[0].value"],
+  [
+    "livenessProbe: {httpGet: {port: 80, httpHeaders: [{name: X-Key, value: 20261122}]}}",
+    "spec.containers[0].livenessProbe.httpGet.httpHeaders[0].value",
+  ],
+])("a number without quotes that may be a password is not repeated: %s", (line, field) => {
+  const options = { file: "web.yaml", nodeName: "node1", source: "file" } as const;
+  const [finding] = readManifest(Buffer.from(container(`    ${line}\n`)), options).findings;
+  expect(finding).toMatchObject({ field, message: "must be a string (found a number): put it in quotes" });
+});

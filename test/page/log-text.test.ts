@@ -3,6 +3,7 @@ import {
   byContainer,
   LineSplitter,
   MAX_SHOWN_LINE,
+  MAX_SPANS,
   plainText,
   toSpans,
   withLocalTime,
@@ -46,6 +47,20 @@ describe("spans of a line", () => {
     expect(spans.map(({ text }) => text.length)).toEqual([MAX_SHOWN_LINE, spans[1]!.text.length]);
     expect(spans[1]?.text).toContain(`${(1 << 20) - MAX_SHOWN_LINE} more`);
   });
+});
+
+test("a line of carriage returns takes no time", () => {
+  const line = "\r".repeat(1 << 20);
+  expect(plainText(line)).toBe("");
+  expect(plainText(`a${line}b`)).toBe("a b");
+  expect(toSpans(line).length).toBe(1);
+});
+
+test("a line with more colours than anyone can tell apart has the last of them to its end", () => {
+  const line = Array.from({ length: 600 }, (_, index) => `\x1b[3${index % 8}m${index % 10}`).join("");
+  const spans = toSpans(line);
+  expect(spans.length).toBeLessThanOrEqual(MAX_SPANS + 1);
+  expect(spans.map(({ text }) => text).join("")).toBe(plainText(line));
 });
 
 test("the search sees what the reader sees", () => {

@@ -35,6 +35,7 @@ function world(over: Partial<PageRoutesDeps> = {}) {
     nodeDetail: async () => ({}) as NodeDetail,
     history: (uid) => ({ uid }) as never,
     containers: {} as ContainerAccess,
+    clientUserId: () => undefined,
     actions: { restart: act("restart"), remove: act("remove"), apply: act("apply"), compare: act("compare") },
     ...over,
   });
@@ -78,23 +79,24 @@ describe("status of a route: without session, with session, with session from a 
     ["HEAD /", 200, 200, 200],
     ["POST /", 405, 405, 405],
     ["DELETE /page/api/node", 405, 405, 405],
-    ["GET /page", 404, 404, 404],
-    ["GET /page/nothing", 404, 404, 404],
-    ["GET /page/assets/nothing.js", 404, 404, 404],
+    ["GET /page", 404, 404, 403],
+    ["GET /page/nothing", 404, 404, 403],
+    ["GET /page/assets/nothing.js", 404, 404, 403],
     ["GET /metrics", undefined, undefined, undefined],
     ["GET /pages", undefined, undefined, undefined],
-    ["GET /page/login", 405, 405, 405],
-    ["GET /page/api/node", 200, 200, 200],
-    ["GET /page/api/node/history", 200, 200, 200],
-    ["GET /page/api/apply", 404, 404, 404],
-    ["GET /page/api/pods/u1", 200, 200, 200],
-    ["GET /page/api/pods/u1/history", 200, 200, 200],
-    ["GET /page/api/pods/u2", 404, 404, 404],
-    ["GET /page/api/pods/u1/restart", 404, 404, 404],
-    ["GET /page/api/pods/u1/logs", 401, 404, 404],
-    ["GET /page/api/pods/u1/shell", 401, 404, 404],
+    ["GET /page/login", 405, 405, 403],
+    ["GET /page/api/node", 200, 200, 403],
+    ["GET /page/api/node/history", 200, 200, 403],
+    ["GET /page/api/apply", 404, 404, 403],
+    ["GET /page/api/pods/u1", 200, 200, 403],
+    ["GET /page/api/pods/u1/history", 200, 200, 403],
+    ["GET /page/api/pods/u2", 404, 404, 403],
+    ["GET /page/api/pods/u1/restart", 404, 404, 403],
+    ["GET /page/api/pods/u1/logs", 401, 404, 403],
+    ["HEAD /page/api/pods/u1/logs", 401, 405, 403],
+    ["GET /page/api/pods/u1/shell", 401, 404, 403],
     ["POST /page/stream", 401, 405, 403],
-    ["HEAD /page/stream", 405, 405, 405],
+    ["HEAD /page/stream", 405, 405, 403],
     ["POST /page/api/node", 401, 404, 403],
     ["POST /page/api/apply", 401, 400, 403],
     ["POST /page/api/pods/u1/restart", 401, 200, 403],
@@ -110,6 +112,36 @@ describe("status of a route: without session, with session, with session from a 
     expect(done.length).toBe(0);
     expect(statusOf(await ask(line, { headers: { ...ORIGIN, ...cookie } }))).toBe(withSession);
   });
+});
+
+test.each([
+  [{ "Sec-Fetch-Site": "cross-site" }, 403],
+  // Another port of the host.
+  [{ "Sec-Fetch-Site": "same-site" }, 403],
+  [{ "Sec-Fetch-Site": "same-origin" }, 200],
+  // An address that was typed.
+  [{ "Sec-Fetch-Site": "none" }, 200],
+  [{}, 200],
+  [{ Origin: "null" }, 403],
+  [{ Origin: "file://" }, 403],
+  [{ Origin: "http://localhost:8080" }, 403],
+  [{ Origin: "https://localhost:4194" }, 403],
+  [{ Origin: "http://localhost:4194", "Sec-Fetch-Site": "same-origin" }, 200],
+] as const)("a page of another site reads nothing and holds no stream: %p: %p", async (headers, status) => {
+  const { ask, cookie } = world();
+  for (const path of ["/page/stream", "/page/api/node", "/page/api/pods/u1"]) {
+    expect(statusOf(await ask(`GET ${path}`, { headers: { ...cookie, ...headers } }))).toBe(status);
+  }
+  expect(statusOf(await ask("GET /", { headers: { ...cookie, ...headers } }))).toBe(200);
+});
+
+test("readers without a session cannot take the streams of sessions", async () => {
+  const { ask, cookie } = world();
+  const open = async (headers: Record<string, string>) => statusOf(await ask("GET /page/stream", { headers }));
+  const statuses = [];
+  for (let count = 0; count < 40; count++) statuses.push(await open({}));
+  expect([statuses[31], statuses[32]]).toEqual([200, 503]);
+  expect(await open(cookie)).toBe(200);
 });
 
 test.each(["GET /page/stream", "GET /page/assets/terminal.css", "GET /page/api/node", "POST /page/login"])(

@@ -26,10 +26,43 @@ test("a login token is good once, and only for its time and its secret", () => {
   expect(sessions.isValid(`${sessions.cookieName}=${session}`)).toBe(false);
 });
 
-test("a login token that an earlier process may have taken is refused", () => {
-  const token = createLoginToken(secret, 1000);
-  expect(new PageSessions(secret, () => 1000).logIn(token)).toBeString();
-  expect(new PageSessions(secret, () => 1001).logIn(token)).toBeUndefined();
+const HOUR_MS = 3_600_000;
+
+test.each([
+  { title: "made while the process runs", createdMs: HOUR_MS, nowMs: HOUR_MS + 5, uptimeMs: 5, isGood: true },
+  { title: "made before its start", createdMs: HOUR_MS, nowMs: HOUR_MS + 5, uptimeMs: 4, isGood: false },
+  { title: "after the clock was set back", createdMs: HOUR_MS, nowMs: HOUR_MS, uptimeMs: 2 * HOUR_MS, isGood: true },
+  { title: "made before the clock was set back", createdMs: 2 * HOUR_MS, nowMs: HOUR_MS, uptimeMs: 5, isGood: false },
+])("a login token: $title: $isGood", ({ createdMs, nowMs, uptimeMs, isGood }) => {
+  const sessions = new PageSessions(
+    secret,
+    () => nowMs,
+    () => uptimeMs,
+  );
+  expect(sessions.logIn(createLoginToken(secret, createdMs)) !== undefined).toBe(isGood);
+});
+
+test.each([
+  { user: undefined, client: undefined, isGood: true },
+  { user: 1000, client: 1000, isGood: true },
+  { user: 1000, client: 0, isGood: true },
+  { user: 1000, client: 1001, isGood: false },
+  { user: 1000, client: undefined, isGood: false },
+  { user: 0, client: 0, isGood: true },
+  { user: 0, client: 1000, isGood: false },
+])("a token for user $user, opened by $client: $isGood", ({ user, client, isGood }) => {
+  const sessions = new PageSessions(secret, () => 1000);
+  const token = createLoginToken(secret, 1000, user);
+  expect(sessions.logIn(token, () => client) !== undefined).toBe(isGood);
+  // A stranger does not use it up.
+  if (!isGood) expect(sessions.logIn(token, () => user)).toBeString();
+});
+
+test("a program on another port of the host cannot end a session with a cookie of the same name", () => {
+  const sessions = new PageSessions(secret, () => 1000);
+  const cookie = `${sessions.cookieName}=${sessions.logIn(createLoginToken(secret, 1000))}`;
+  expect(sessions.isValid(`${sessions.cookieName}=x; ${cookie}`)).toBe(true);
+  expect(sessions.isValid(`${`${sessions.cookieName}=x; `.repeat(1000)}${cookie}`)).toBe(false);
 });
 
 test.each(["", "x", "1.2.3", "9999999999999..", "9999999999999", "a.b.c.d", "x".repeat(100_000)])(

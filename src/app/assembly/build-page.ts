@@ -6,6 +6,7 @@ import { CadvisorFactsReader } from "../../cadvisor/cadvisor-facts.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import type { TextFiles } from "../../files/text-files.ts";
+import { findSocketUser } from "../../host/socket-user.ts";
 import type { ContainerAccess } from "../../model/container-access.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
 import type { Finding } from "../../model/finding.ts";
@@ -13,6 +14,7 @@ import type { PodUID } from "../../model/identity.ts";
 import { hostPortsOf } from "../../model/pod-containers.ts";
 import type { NodeDetail, NodeState, NodeUsage, PodRow, Rejection } from "../../page/wire.ts";
 import { toClusterState } from "../../pageserver/cluster-state.ts";
+import { hideLogEnds, hideProbeOutput } from "../../pageserver/hide-output.ts";
 import { MAX_SHOWN_MANIFEST_BYTES, toManifestView } from "../../pageserver/manifest-view.ts";
 import { PageFeed } from "../../pageserver/page-feed.ts";
 import { PageRoutes } from "../../pageserver/page-routes.ts";
@@ -128,7 +130,7 @@ export function buildPage(
   const podDetail = async (uid: PodUID, privileged: boolean) => {
     const pod = shownPods.list().find(({ metadata }) => metadata.uid === uid);
     if (!pod) return undefined;
-    const shown = privileged ? pod : redactPod(pod);
+    const shown = privileged ? pod : redactPod(hideLogEnds(pod));
     const summary = await stats.summary(false);
     const { stringify } = await import("yaml");
     const sample = await stats.sampleWithRates();
@@ -139,13 +141,16 @@ export function buildPage(
       pod: shown,
       usage: summary.pods.find(({ podRef }) => podRef.uid === uid),
       events: view.events().items,
-      explanation: explain(pod, {
+      explanation: explain(shown, {
         ...(privileged && { logs: await readLogTails(pod, containers) }),
         ...(pod.status?.phase === "Pending" && {
           portHolders: await background.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
         }),
       }),
-      probeAnswers: (container, kind) => probeLog.answers(uid, container, kind),
+      probeAnswers: (container, kind) => {
+        const answers = probeLog.answers(uid, container, kind);
+        return privileged ? answers : hideProbeOutput(answers);
+      },
       counters: (name) => {
         const path = measured.find(({ facts }) => facts.name === name)?.cgroup.path;
         return path === undefined ? undefined : stats.measureOnce(path)?.stats;
@@ -184,6 +189,7 @@ export function buildPage(
       ),
     history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
     containers,
+    clientUserId: ({ ports }) => ports && findSocketUser(ports.client, ports.server),
     actions: parts.localApi
       ? createPageActions({ rootDir: options.rootDir, command: ownCommand(), pods: () => view.pods() })
       : undefined,

@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
+import { join } from "node:path";
 import tls from "node:tls";
 import { readPageSecret } from "../../pageserver/page-secret.ts";
 import { createLoginToken } from "../../pageserver/page-session.ts";
@@ -8,6 +9,9 @@ import { CommandError, type CommandRequest, openKubelet, UsageError } from "../s
 
 const HANDSHAKE_MS = 3000;
 
+/** A desktop that has not refused the link by then shows it: some wait until the browser is closed. */
+const OPENING_MS = 3000;
+
 /** `kubelet-ts page [--open]`: a link with a one-time token. Returns the exit code. */
 export async function runPage(request: CommandRequest, io: CommandIo): Promise<number> {
   const [first] = request.positionals;
@@ -15,16 +19,30 @@ export async function runPage(request: CommandRequest, io: CommandIo): Promise<n
   if (request.value("server")) throw new UsageError("needs the kubelet's root directory: use --root-dir, not --server");
   const { kubelet } = await openKubelet(request);
   const { pageUrl, rootDir = "" } = kubelet.instance ?? {};
-  if (!pageUrl) throw new CommandError("the kubelet does not serve the page: start it with --cadvisor-port=4194");
+  if (!pageUrl) {
+    throw new CommandError(
+      "the kubelet does not serve the page: --cadvisor-port is 0, or another program has that port (see its log)",
+    );
+  }
+  const secret = readSecret(rootDir);
   const certificate = pageUrl.startsWith("https:") ? await readCertificate(new URL(pageUrl)) : undefined;
   const address = certificate ? toCertifiedUrl(pageUrl, certificate) : pageUrl;
-  const link = `${address}/#token=${createLoginToken(readSecret(rootDir), io.now().getTime())}`;
+  const toLink = (userId?: number) => `${address}/#token=${createLoginToken(secret, io.now().getTime(), userId)}`;
   if (certificate) io.stderr(`SHA-256 fingerprint of its certificate: ${certificate.fingerprint256}\n`);
-  if ((request.isOn("open") || isDesktop(process.env, process.stdout.isTTY)) && (await opens(link))) {
-    io.stderr("Opened in the browser.\n");
-    return 0;
+  if (request.isOn("open") || isDesktop(process.env, process.stdout.isTTY)) {
+    const reader = browserUser(process.getuid?.() ?? 0, process.env);
+    // All users of this machine see the arguments of a process.
+    if (await opens(openCommand(toLink(reader.id), reader.name))) {
+      io.stderr("Opened in the browser.\n");
+      return 0;
+    }
+    if (request.isOn("open")) io.stderr("No browser could be opened (xdg-open). The link:\n");
   }
-  io.stdout(`${link}\n`);
+  io.stdout(`${toLink()}\n`);
+  if (process.stdout.isTTY && process.env.SSH_CONNECTION && !certificate) {
+    const { port } = new URL(pageUrl);
+    io.stderr(`For a browser on this machine. On another one, first: ssh -L ${port}:${new URL(pageUrl).host} HOST\n`);
+  }
   return 0;
 }
 
@@ -33,11 +51,15 @@ function readSecret(rootDir: string): Buffer {
     return readPageSecret(rootDir);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new CommandError(
-      code === "EACCES"
-        ? `only the user that runs the kubelet on "${rootDir}", usually root, can log in: use sudo`
-        : message,
-    );
+    if (code === "EACCES") {
+      throw new CommandError(`only the user that runs the kubelet on "${rootDir}", usually root, can log in: use sudo`);
+    }
+    if (code === "ENOENT") {
+      throw new CommandError(
+        `"${join(rootDir, "page-secret")}" is missing: kubelet-ts writes it when it starts, restart it`,
+      );
+    }
+    throw new CommandError(message);
   }
 }
 
@@ -45,18 +67,28 @@ function readSecret(rootDir: string): Buffer {
 export const isDesktop = (environment: Readonly<Record<string, string | undefined>>, isTerminal: boolean): boolean =>
   isTerminal && Boolean(environment.DISPLAY || environment.WAYLAND_DISPLAY) && !environment.SSH_CONNECTION;
 
-/** How the desktop opens a link. Browsers do not run as root: under sudo it is opened as the user that called. */
-export function openCommand(link: string, userId: number, sudoUser: string | undefined): string[] {
-  const isOther = userId === 0 && sudoUser !== undefined && sudoUser !== "root";
-  return [...(isOther ? ["runuser", "-u", sudoUser, "--"] : []), "xdg-open", link];
+/** The user whose browser is opened. Browsers do not run as root: under sudo it is that of the user that called. */
+export function browserUser(
+  userId: number,
+  { SUDO_USER, SUDO_UID = "" }: Readonly<Record<string, string | undefined>>,
+): { id: number; name?: string } {
+  const isOther = userId === 0 && SUDO_USER !== undefined && SUDO_USER !== "root" && /^\d+$/.test(SUDO_UID);
+  return isOther ? { id: Number(SUDO_UID), name: SUDO_USER } : { id: userId };
 }
 
+/** How the desktop opens a link. @param userName absent: the user that called */
+export const openCommand = (link: string, userName: string | undefined): string[] => [
+  ...(userName === undefined ? [] : ["runuser", "-u", userName, "--"]),
+  "xdg-open",
+  link,
+];
+
 /** Whether the desktop took the link. */
-async function opens(link: string): Promise<boolean> {
+async function opens(command: string[]): Promise<boolean> {
   try {
-    const command = openCommand(link, process.getuid?.() ?? 0, process.env.SUDO_USER);
-    const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
-    return (await child.exited) === 0;
+    const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "ignore", detached: true });
+    child.unref();
+    return await Promise.race([child.exited.then((code) => code === 0), Bun.sleep(OPENING_MS).then(() => true)]);
   } catch {
     return false;
   }

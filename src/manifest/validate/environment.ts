@@ -21,10 +21,13 @@ export function validateEnv(env: readonly EnvVar[], path: FieldPath, errors: Fie
   for (const [index, variable] of env.entries()) {
     const itemPath = path.index(index);
     if (variable.name === "") errors.required(itemPath.child("name"));
-    else errors.invalidAll(itemPath.child("name"), variable.name, checkEnvName(variable.name));
+    else errors.invalidAll(itemPath.child("name"), withoutValue(variable.name), checkEnvName(variable.name));
     if (variable.valueFrom) validateValueFrom(variable, itemPath.child("valueFrom"), errors);
   }
 }
+
+/** A name that was written as `NAME=VALUE`, without the value, which may be a password. */
+const withoutValue = (name: string) => name.replace(/=.+/s, "=…");
 
 const ENV_FIELDS = [
   "metadata.name",

@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isDesktop, openCommand, toCertifiedUrl } from "../../../src/cli/commands/page.ts";
+import { browserUser, isDesktop, openCommand, toCertifiedUrl } from "../../../src/cli/commands/page.ts";
 import { TestCertificates } from "../../support/test-certificates.ts";
 
 test.each([
@@ -16,10 +16,20 @@ test.each([
   expect(isDesktop(environment, isTerminal)).toBe(expected);
 });
 
-test("under sudo the browser belongs to the user", () => {
-  expect(openCommand("L", 0, "ann")).toEqual(["runuser", "-u", "ann", "--", "xdg-open", "L"]);
-  expect(openCommand("L", 1000, undefined)).toEqual(["xdg-open", "L"]);
-  expect(openCommand("L", 0, undefined)).toEqual(["xdg-open", "L"]);
+test.each([
+  [0, { SUDO_USER: "ann", SUDO_UID: "1000" }, { id: 1000, name: "ann" }],
+  [1000, {}, { id: 1000 }],
+  [1000, { SUDO_USER: "ann", SUDO_UID: "1001" }, { id: 1000 }],
+  [0, {}, { id: 0 }],
+  [0, { SUDO_USER: "root", SUDO_UID: "0" }, { id: 0 }],
+  [0, { SUDO_USER: "ann" }, { id: 0 }],
+])("user %p with %p: the browser belongs to %p", (userId, environment, expected) => {
+  expect(browserUser(userId, environment)).toEqual(expected);
+});
+
+test("the desktop opens a link as the user of the browser", () => {
+  expect(openCommand("L", "ann")).toEqual(["runuser", "-u", "ann", "--", "xdg-open", "L"]);
+  expect(openCommand("L", undefined)).toEqual(["xdg-open", "L"]);
 });
 
 describe("the address of a link, by what the certificate is valid for", () => {
