@@ -90,6 +90,8 @@ export function planInstall(state: InstallState): InstallPlan {
     if (isEdited) notes.push(`${paths.unit} was edited and is left as it is; the new one is ${path}`);
   }
   if (state.canStart) steps.push(...startSteps(manager));
+  if (state.canStart && state.installedHash === undefined)
+    notes.push(`A link to the web page of this node: ${manager === "systemd-user" ? "" : "sudo "}kubelet-ts page`);
   if (manager === "systemd-user" && !state.isLingering)
     notes.push("The service ends when the last session of this user ends; to keep it: loginctl enable-linger");
   return { steps, notes, ...(isUpgrade && { scratch: [next] }) };

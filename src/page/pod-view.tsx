@@ -123,7 +123,7 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
           action={question === "restart" ? "Restart" : "Delete"}
           text={
             question === "restart"
-              ? `Restart all containers of ${name}? It does not serve until they are up again.`
+              ? `Restart all containers of ${name}? The pod is not ready until they run again.`
               : `Delete ${name}? Its containers are stopped and its emptyDir volumes are lost.`
           }
           onAnswer={onAnswer}

@@ -6,13 +6,14 @@ import { useLoaded } from "./use-loaded.ts";
 import type { ProcessRow } from "./wire.ts";
 
 const REFRESH_MS = 5000;
+/** As the kernel names them. Source: proc_pid_status(5). */
 const STATES: Readonly<Record<string, string>> = {
   R: "running",
   S: "sleeping",
-  I: "sleeping",
-  D: "waits for a disk",
+  I: "idle",
+  D: "disk sleep",
   T: "stopped",
-  t: "stopped",
+  t: "tracing stop",
   Z: "zombie",
 };
 
@@ -28,8 +29,8 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
     <section class="card" tabIndex={0} aria-label="Processes">
       <table>
         <TableHead
-          columns={["Container", "Process", "User", "State", "CPU time", "Memory", "Command"]}
-          numbers={["Process", "User", "CPU time", "Memory"]}
+          columns={["Container", "PID", "User", "State", "CPU time", "Memory", "Command"]}
+          numbers={["PID", "User", "CPU time", "Memory"]}
         />
         <tbody>
           {value.map(({ container, pid, user, state, cpuSeconds, memoryBytes, command }) => (

@@ -53,12 +53,12 @@ function describeOwner({ metadata }: Pod): string {
 const NOTICES: Readonly<Record<string, string>> = {
   InvalidManifest: "an older manifest runs",
   DuplicateManifest: "a second manifest of this name is ignored",
-  Unclaimed: "its source is not configured any more",
+  Unclaimed: "its source is no longer configured",
   RolledBack: "the last edit was rolled back",
-  RolloutPaused: "an edit waits",
+  RolloutPaused: "the rollout of an edit is paused",
 };
 
-/** The condition that the node sets when not the newest manifest runs. */
+/** From the condition `ManifestLive`, which is False while the pod does not run its newest manifest. */
 function describeNotice({ status }: Pod): string {
   const found = status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False");
   if (!found) return "";

@@ -3,10 +3,14 @@ import type { ProbeKind, ProbeOutcome } from "../model/prober.ts";
 import type { ProbeAnswer } from "../page/wire.ts";
 
 const MAX_ANSWERS = 20;
+/** Unit: UTF-16 code units. */
 const MAX_OUTPUT = 200;
+/** More pods than a node has. */
+const MAX_PODS = 500;
 
-/** The last answers of each probe, for the page. */
+/** The last answers of each probe, for the page. Beyond 500 pods those whose last answer is the oldest are dropped. */
 export class ProbeLog {
+  /** The pod with the newest answer is the last. */
   readonly #answers = new Map<PodUID, Map<string, ProbeAnswer[]>>();
 
   add(
@@ -18,7 +22,9 @@ export class ProbeLog {
     timeMs: number,
   ): void {
     const pod = this.#answers.get(uid) ?? new Map<string, ProbeAnswer[]>();
+    this.#answers.delete(uid);
     this.#answers.set(uid, pod);
+    if (this.#answers.size > MAX_PODS) this.#answers.delete(this.#answers.keys().next().value!);
     const key = `${container} ${kind}`;
     const answers = pod.get(key) ?? [];
     pod.set(key, answers);
@@ -29,9 +35,5 @@ export class ProbeLog {
   /** Oldest first. */
   answers(uid: PodUID, container: string, kind: ProbeKind): readonly ProbeAnswer[] {
     return this.#answers.get(uid)?.get(`${container} ${kind}`) ?? [];
-  }
-
-  retain(uids: ReadonlySet<PodUID>): void {
-    for (const uid of this.#answers.keys()) if (!uids.has(uid)) this.#answers.delete(uid);
   }
 }

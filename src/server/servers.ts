@@ -144,7 +144,13 @@ export function startServers(
     ),
     readOnly: listen("read-only", options.readOnlyAddress, options.readOnlyPort, readOnly),
     socket: socketPath === undefined ? undefined : listenAt("socket of the commands", { socketPath }, readOnly),
-    cadvisor: listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, cadvisorRoute, page?.tls),
+    cadvisor: listen(
+      page ? "page and cAdvisor" : "cAdvisor",
+      options.cadvisorBindAddress,
+      options.cadvisorPort,
+      cadvisorRoute,
+      page?.tls,
+    ),
     authenticated:
       dependencies.authenticated &&
       startAuthenticatedServer(dependencies.authenticated, { ...context, podList: fullPodList }, dependencies),

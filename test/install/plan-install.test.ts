@@ -58,8 +58,14 @@ describe("install", () => {
     ]);
   });
 
+  test("the first one names the web page", () => {
+    expect(planInstall(NEW).notes).toEqual(["A link to the web page of this node: sudo kubelet-ts page"]);
+    expect(planInstall({ ...NEW, canStart: false }).notes).toEqual([]);
+  });
+
   test("again changes no file", () => {
     expect(shown(planInstall(INSTALLED).steps)).toEqual(START);
+    expect(planInstall(INSTALLED).notes).toEqual([]);
   });
 
   test("an upgrade keeps the binary before it, and nothing else is touched", () => {
@@ -174,5 +180,5 @@ test("the unit of a user names the rootless engine, and the way to keep the serv
   const unit = steps.find((step) => step.kind === "write" && step.path === paths.unit);
   expect(unit).toMatchObject({ text: expect.stringContaining("Environment=DOCKER_HOST=unix://%t/docker.sock") });
   expect(notes.join()).toContain("loginctl enable-linger");
-  expect(planInstall({ ...state, isLingering: true }).notes).toEqual([]);
+  expect(planInstall({ ...state, isLingering: true }).notes.join()).not.toContain("loginctl");
 });

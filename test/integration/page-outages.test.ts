@@ -6,7 +6,7 @@ import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
 import { serveEmptyCluster, toKubeconfig } from "../support/cluster/empty-cluster.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
-import { describeWithEngine, testNode } from "../support/engine.ts";
+import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
 import { SlowProxy } from "../support/slow-proxy.ts";
 import { engineSocketPath, TestNode } from "../support/test-node.ts";
 
@@ -157,5 +157,34 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       await api.stop(true);
       rmSync(directory, { recursive: true, force: true });
     }
+  });
+
+  test("a restart of the engine behind an open page: the pod runs again, and its log continues", async () => {
+    const engine = await privateEngine();
+    await engine.provideImages("busybox:test");
+    const node = testNode({ socketPath: engine.socketPath });
+    // Ends at once when the engine stops.
+    const script = "trap 'exit 0' TERM; echo started; while :; do sleep 1 & wait $!; done";
+    const web = POD("web");
+    Object.assign(web.spec.containers[0]!, { image: "busybox:test", command: ["sh", "-c", script] });
+    node.writeManifest("web.json", web);
+    await node.start();
+    const page = await browser.newPage();
+    page.setDefaultTimeout(120_000);
+    await page.goto(await link(node));
+    await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
+    await page.getByRole("link", { name: /^web-/ }).click();
+    await page.getByRole("link", { name: "Logs" }).click();
+    const lines = page.getByRole("log").getByText("started");
+    await lines.waitFor();
+    await engine.stop();
+    const away = page.getByText(/The kubelet reports since .*20\d\d.*: .*engine/i);
+    await away.waitFor();
+    await engine.start();
+    await away.waitFor({ state: "detached" });
+    await lines.nth(1).waitFor();
+    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await page.getByRole("row", { name: /^web-.*Running 1\/1 / }).waitFor();
+    await page.close();
   });
 });

@@ -48,6 +48,15 @@ test("a stream tells that its session has expired, and ends", async () => {
   expect((await chunks.next()).done).toBe(true);
 });
 
+test("a silent stream is kept alive: a page that hears nothing longer than that reconnects", async () => {
+  const clock = new FakeClock();
+  const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
+  const stream = new EventStream(clock, feed, ACCESS, new AbortController().signal, () => true);
+  const next = stream.chunks().next();
+  await clock.advance(10_000);
+  expect(Buffer.from((await next).value ?? []).toString()).toBe("event: ping\ndata:\n\n");
+});
+
 test("a page whose first state cannot be computed is not kept as a reader", async () => {
   const feed = new PageFeed({
     clock: new FakeClock(),

@@ -99,6 +99,53 @@ test("after the clock was set back the charts show the new time only, and the da
   expect(usage.history("a", "24h", 600_000).cpuCores.length).toBe(5);
 });
 
+test("after a jump of the clock by a day, forward and back, the charts have the time before and after it", () => {
+  const usage = new UsageRecorder();
+  const [hour, day] = [3_600_000, 86_400_000];
+  const start = 10 * day;
+  for (let ms = 0; ms < hour; ms += 60_000) usage.add(summary(1, 0, ["a"]), start + ms);
+  for (let ms = 0; ms < 600_000; ms += 60_000) usage.add(summary(2, 0, ["a"]), start + day + ms);
+  expect(new Set(usage.history("a", "1h", start + day + 600_000).cpuCores)).toEqual(new Set([2]));
+  for (let ms = hour; ms < 2 * hour; ms += 60_000) usage.add(summary(3, 0, ["a"]), start + ms);
+  const { times, cpuCores } = usage.history("a", "24h", start + 2 * hour);
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+  expect(new Set(cpuCores)).toEqual(new Set([1, 3]));
+  expect(times.at(-1)).toBeGreaterThan(start + 2 * hour - 240_000);
+});
+
+const KB = 1000;
+/** What is saved is what is in memory: times and values, and the names of pods. */
+const bytesOf = (usage: UsageRecorder) => usage.save().length;
+const names = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `uid-${from + index}`);
+
+test("the memory is fixed: 22 KB for a pod, 2.4 MB for 110, at most 11 MB", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(1, 0, []), 1_000_000);
+  const node = bytesOf(usage);
+  usage.add(summary(1, 0, names(1)), 2_000_000);
+  expect(Math.ceil((bytesOf(usage) - node) / KB)).toBe(22);
+  usage.add(summary(1, 0, names(110)), 3_000_000);
+  expect(bytesOf(usage) / 1e6).toBeCloseTo(2.4, 1);
+  const full = bytesOf(usage);
+  for (let ms = 0; ms < 2 * 86_400_000; ms += 120_000) usage.add(summary(1, 0, names(110)), 4_000_000 + ms);
+  expect(bytesOf(usage)).toBeLessThan(full + KB);
+  usage.add(summary(1, 0, names(2000)), 3 * 86_400_000);
+  expect(bytesOf(usage)).toBeLessThan(11e6);
+});
+
+test("thousands of pods that come and go leave nothing", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(1, 0, names(20)), 1000);
+  const before = bytesOf(usage);
+  for (let round = 1; round <= 300; round++) {
+    const present = names(20, 20 * round);
+    usage.add(summary(1, 0, present), 1000 + round * 10_000);
+    usage.retain(present);
+  }
+  expect(bytesOf(usage)).toBeLessThan(before + KB);
+  expect(Object.keys(usage.recent(undefined, 4_000_000).pods)).toEqual(names(20, 6000));
+});
+
 test("a line ends where nothing was sampled", () => {
   const usage = new UsageRecorder();
   usage.add(summary(1, 0, ["a"]), 1_000_000);

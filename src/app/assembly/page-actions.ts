@@ -54,7 +54,7 @@ export const toFindings = (output: string): string =>
 /** An output without the name of the command, which the reader did not type. Pure. */
 export const withoutCommand = (output: string): string => output.trim().replace(/^kubelet-ts \w+: (?:-: )?/gm, "");
 
-const GONE: ActionResult = { ok: false, message: "The pod does not run any more." };
+const GONE: ActionResult = { ok: false, message: "This pod is no longer on the node." };
 
 /** `kubelet-ts diff`, which ends with 1 when there is a difference. */
 async function compare(argv: readonly string[], input: string): Promise<ActionResult> {

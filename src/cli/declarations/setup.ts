@@ -30,9 +30,10 @@ Exit codes: 0 no errors, 2 errors (or bad usage).`,
     description: "print a link that opens the page in a browser",
     section: "Show",
     usage: ["page [--open]"],
-    about: `Prints a link to the page of the kubelet that runs; in a terminal of a desktop it opens the browser.
-The link works once, for ten minutes, in a browser on this machine; from another machine, forward the
-port first: ssh -L 4194:localhost:4194 HOST. Only the user that runs the kubelet can make one.`,
+    about: `Prints a link to the web page of the running kubelet; in a terminal of a desktop it opens the browser.
+The link starts a session with logs, a shell and actions. It works once, within ten minutes, in a browser on
+this machine; from another machine, forward the port first: ssh -L 4194:localhost:4194 HOST. Only the user
+that runs the kubelet can make a link: use sudo for the installed service.`,
     args: { open: { type: "boolean", description: "open it in the desktop's browser (xdg-open)" } },
     run: async (request, io) => (await import("../commands/page.ts")).runPage(request, io),
   },

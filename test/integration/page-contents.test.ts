@@ -1,0 +1,299 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { launchBrowser, REBOUND_HOST } from "../support/browser.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+const MARKUP = "<img src=x onerror=alert(1)>";
+const REVERSING = "\u202egnp.exe";
+const ENVIRONMENT_VALUE = "not-for-everyone";
+
+const pod = (name: string, container: object, more: object = {}, metadata: object = {}) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name, ...metadata },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [{ name: "app", image: "busybox:1.35", ...container }],
+    ...more,
+  },
+});
+
+const FULL = pod(
+  "full",
+  {
+    command: ["sh", "-c", "echo ok > /w/index.html; exec httpd -f -p 8080 -h /w"],
+    env: [{ name: "WORD", value: ENVIRONMENT_VALUE }],
+    ports: [{ containerPort: 8080 }],
+    resources: { limits: { cpu: "100m", memory: "64Mi" } },
+    readinessProbe: { periodSeconds: 1, httpGet: { port: 8080 } },
+    volumeMounts: [{ name: "content", mountPath: "/w" }],
+  },
+  { volumes: [{ name: "content", emptyDir: { sizeLimit: "16Mi" } }] },
+);
+
+/** Writes markup to every place where the page shows words of a pod. */
+const HOSTILE = pod(
+  "hostile",
+  {
+    command: ["sh", "-c", `echo '${MARKUP}${REVERSING}'; while :; do sleep 60; done # ${MARKUP}`],
+    readinessProbe: { periodSeconds: 1, exec: { command: ["sh", "-c", `echo '${MARKUP}${REVERSING}'; exit 1`] } },
+  },
+  {},
+  { annotations: { "example.com/note": `${MARKUP}${REVERSING}` } },
+);
+
+const CRASH = pod("crash", { command: ["sh", "-c", "exit 3"] });
+
+describeWithEngine("what the page shows", () => {
+  let browser: Browser;
+  let node: TestNode;
+  let origin: string;
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+    node = testNode();
+    origin = `http://127.0.0.1:${node.cadvisorPort}`;
+    for (const manifest of [FULL, HOSTILE, CRASH]) node.writeManifest(`${manifest.metadata.name}.json`, manifest);
+    await node.start();
+  });
+  afterAll(() => browser?.close());
+
+  async function open(context: BrowserContext, address = `${origin}/`): Promise<Page> {
+    const page = await context.newPage();
+    page.setDefaultTimeout(60_000);
+    await page.goto(address);
+    await page.getByRole("row", { name: /^full-.* 1\/1 / }).waitFor();
+    return page;
+  }
+
+  async function logIn(context: BrowserContext): Promise<Page> {
+    const { stdout } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
+    return open(context, stdout.trim());
+  }
+
+  const goTo = (page: Page, name: string) => page.getByRole("link", { name, exact: true }).click();
+
+  async function uidOf(name: string): Promise<string> {
+    const found = (await node.pods()).find(({ metadata }) => metadata.name?.startsWith(`${name}-`));
+    return found?.metadata.uid ?? "";
+  }
+
+  test("the overview: the node, and a row for each pod; sorted, grouped, and with an address", async () => {
+    const context = await browser.newContext();
+    const page = await open(context);
+    const tiles = page.getByRole("region", { name: "Node" });
+    await tiles.getByText(/^[\d.]+ of \d+ cores$/).waitFor();
+    await tiles.getByText(/^load \d+\.\d\d \d+\.\d\d \d+\.\d\d$/).waitFor();
+    await tiles.getByText(/^[\d.]+ [MG]iB of [\d.]+ GiB$/).waitFor();
+    await tiles
+      .getByText(/^[\d.]+ [GT]iB of [\d.]+ [GT]iB$/)
+      .last()
+      .waitFor();
+    await tiles.getByText("Ready", { exact: true }).waitFor();
+    await tiles.getByText(/up \d+[dhms]$/).waitFor();
+    await page
+      .getByRole("contentinfo")
+      .getByText(/^kubelet-ts .*Docker \d/)
+      .waitFor();
+    const row = page.getByRole("row", { name: /^crash-/ });
+    await row.getByText(/exit code 3/).waitFor();
+    const cell = (title: string) => row.locator(`[data-title="${title}"]`);
+    expect(await cell("Pod").textContent()).toBe(`crash-${node.name}default`);
+    expect(await cell("Status").textContent()).toMatch(/^(Error|CrashLoopBackOff)container app: /);
+    expect(await cell("Ready").textContent()).toBe("0/1");
+    expect(await cell("Age").textContent()).toMatch(/^\d+[sm]$/);
+    await cell("Restarts")
+      .getByText(/^\d+ \(\d+[sm] ago\)$/)
+      .waitFor();
+    expect(await cell("Source").textContent()).toMatch(/^crash\.json:\d+$/);
+    expect(await cell("Source").getAttribute("title")).toStartWith(`${node.manifestDir}/crash.json:`);
+    const running = page.getByRole("row", { name: /^full-/ });
+    await running
+      .locator('[data-title="Memory"]')
+      .getByText(/^[\d.]+ [KM]iB$/)
+      .waitFor();
+    await running.locator('[data-title="CPU cores"] svg.spark').waitFor();
+
+    const names = async () =>
+      (await page.locator('table.pods [data-title="Pod"] a').allTextContents()).map((name) => name.split("-")[0]);
+    expect(await names()).toEqual(["crash", "full", "hostile"]);
+    await page.getByRole("button", { name: "Pod", exact: true }).click();
+    await node.until("the order", async () => (await names()).join() === "hostile,full,crash");
+    await page.getByRole("button", { name: "Restarts" }).click();
+    await node.until("the order", async () => (await names())[0] === "crash");
+    await page.getByLabel("Group by namespace").check();
+    await page.getByRole("rowheader", { name: "default 3" }).waitFor();
+    await page.getByLabel("Not ready").check();
+    await page.getByText("2 of 3 pods").waitFor();
+    const address = page.url();
+    expect(address).toEndWith("/#/?show=not-ready&group=namespace&sort=-restarts");
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.getByText("2 of 3 pods").waitFor();
+    await context.close();
+  });
+
+  test("a pod: containers, limits, probes, volumes, conditions, charts; one stream for all views", async () => {
+    const context = await browser.newContext();
+    const page = await open(context);
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await page.getByRole("link", { name: /^full-/ }).click();
+    const main = page.getByRole("main");
+    for (const text of [
+      /^busybox:1\.35$/,
+      /^sha256:[0-9a-f]{64}$/,
+      /^8080\/TCP$/,
+      /^CPU [\d.]+m? of 100m cores \(\d+ %\)$/,
+      /^Memory [\d.]+ [KM]iB of 64\.0 MiB \(\d+ %\)$/,
+      /^readiness probe http-get :8080\/$/,
+      /^success \d+s ago$/,
+      /^content \(emptyDir\): .* of 16\.0 MiB \(0 %\)$/,
+      /^Burstable|Guaranteed$/,
+    ]) {
+      await main.getByText(text).first().waitFor();
+    }
+    await page
+      .getByRole("list", { name: "Last answers of the readiness probe, oldest first" })
+      .locator(".success")
+      .nth(2)
+      .waitFor();
+    await page.getByRole("row", { name: /^ContainersReady True/ }).waitFor();
+    for (const title of ["CPU cores", "Memory", "Network", "Disk"]) {
+      await page.getByRole("figure").filter({ hasText: title }).locator("canvas").waitFor();
+    }
+    await page.getByRole("figure").filter({ hasText: "Memory" }).getByText("limit 64.0 MiB").waitFor();
+    for (const range of ["1h", "24h", "10m"]) {
+      const answer = page.waitForResponse((response) => response.url().endsWith(`/history?range=${range}`));
+      await page.getByRole("button", { name: range }).click();
+      expect((await answer).status()).toBe(200);
+    }
+    await goTo(page, "Events");
+    await page.getByRole("cell", { name: "Started", exact: true }).waitFor();
+    await goTo(page, "Node");
+    for (const title of ["Conditions", "File systems", "Control groups by memory", "Images", "Machine", "Events"]) {
+      await page.getByRole("heading", { name: title }).waitFor();
+    }
+    await page.getByText(/^\/.*: [\d.]+ [MGT]iB of [\d.]+ [MGT]iB \(\d+ %\), root directory/).waitFor();
+    await page.getByRole("row", { name: /^busybox:1\.35 in use [\d.]+ MiB$/ }).waitFor();
+    await page.getByRole("row", { name: /^node [\d.]+m? [\d.]+ [MG]iB/ }).waitFor();
+    await goTo(page, "Pods");
+    await page.getByRole("row", { name: /^full-/ }).waitFor();
+    expect(asked.filter((path) => path === "/page/stream")).toEqual([]);
+    await context.close();
+  });
+
+  test("values of environment variables are for sessions", async () => {
+    const context = await browser.newContext();
+    const page = await open(context);
+    const path = `/page/api/pods/${await uidOf("full")}`;
+    const shown = () => page.evaluate<string>(`fetch("${path}").then((answer) => answer.text())`);
+    const without = await shown();
+    expect([without.includes("WORD"), without.includes(ENVIRONMENT_VALUE)]).toEqual([true, false]);
+    await page.getByRole("link", { name: /^full-/ }).click();
+    await goTo(page, "Manifest");
+    await page.getByText("The pod as the kubelet runs it").waitFor();
+    expect(await page.getByRole("main").textContent()).not.toContain(ENVIRONMENT_VALUE);
+    await page.close();
+    const session = await logIn(context);
+    await session.getByRole("link", { name: /^full-/ }).click();
+    await goTo(session, "Manifest");
+    await session.getByText(ENVIRONMENT_VALUE).first().waitFor();
+    await context.close();
+  });
+
+  test("what a hostile pod writes is text in every view", async () => {
+    const context = await browser.newContext();
+    const page = await logIn(context);
+    const main = page.getByRole("main");
+    const expectText = async () => {
+      await main.getByText(MARKUP).first().waitFor();
+      expect(await page.locator("img").count()).toBe(0);
+    };
+    await page
+      .getByRole("row", { name: /^hostile-/ })
+      .getByText(/Readiness probe failed/i)
+      .waitFor();
+    await expectText();
+    await page.getByRole("link", { name: /^hostile-/ }).click();
+    await page
+      .getByRole("listitem")
+      .filter({ hasText: `example.com/note=${MARKUP}` })
+      .waitFor();
+    await expectText();
+    for (const tab of ["Logs", "Processes", "Events", "Manifest"]) {
+      await goTo(page, tab);
+      await expectText();
+    }
+    await goTo(page, "Logs");
+    const line = page.getByRole("log").locator(".line").first();
+    expect(await line.textContent()).toBe(`${MARKUP}gnp.exe`);
+    await page.getByLabel("Times").check();
+    await page
+      .getByRole("log")
+      .getByText(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} </)
+      .waitFor();
+    const whiteSpace = () => line.evaluate<string, unknown>("(line) => getComputedStyle(line).whiteSpace");
+    expect(await whiteSpace()).toBe("pre-wrap");
+    await page.getByLabel("Wrap").uncheck();
+    await node.until("a line without wrap", async () => (await whiteSpace()) === "pre");
+    await context.close();
+  });
+
+  test("a foreign site in the same browser can neither read nor act, nor open a shell, nor show the page", async () => {
+    const context = await browser.newContext();
+    await logIn(context);
+    const site = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () =>
+        new Response("<!doctype html><title>a foreign site</title>", { headers: { "Content-Type": "text/html" } }),
+    });
+    try {
+      const page = await context.newPage();
+      page.setDefaultTimeout(60_000);
+      // Cookies of a host are sent to all of its ports: only the origin tells the two apart.
+      await page.goto(`http://127.0.0.1:${site.port}/`);
+      const pod = `${origin}/page/api/pods/${await uidOf("full")}`;
+      const statusOf = async (path: string, action: string) => {
+        const answer = page.waitForResponse((response) => response.url().startsWith(path));
+        await page.evaluate(action);
+        return (await answer).status();
+      };
+      const post = (path: string) =>
+        statusOf(path, `void fetch("${path}", { method: "POST", mode: "no-cors", credentials: "include" })`);
+      expect(await post(`${pod}/restart`)).toBe(403);
+      expect(await post(`${pod}/delete`)).toBe(403);
+      expect(await post(`${origin}/page/api/apply`)).toBe(403);
+      expect(await post(`${origin}/page/login`)).toBe(403);
+      const read = (path: string) =>
+        page.evaluate<string>(
+          `fetch("${path}", { credentials: "include" }).then((answer) => answer.text(), (error) => error.name)`,
+        );
+      for (const path of [`${pod}/logs?container=app`, pod, `${origin}/`]) {
+        expect({ path, read: await read(path) }).toEqual({ path, read: "TypeError" });
+      }
+      const shell = `${pod.replace("http:", "ws:")}/shell?container=app`;
+      const opened = await page.evaluate<string>(`new Promise((resolve) => {
+        const socket = new WebSocket("${shell}", "v5.channel.k8s.io");
+        socket.onopen = () => resolve("open");
+        socket.onerror = () => resolve("refused");
+      })`);
+      expect(opened).toBe("refused");
+      await page.evaluate(
+        `document.body.append(Object.assign(document.createElement("iframe"), { src: "${origin}/" }))`,
+      );
+      await node.until("the frame", async () => page.frames().length === 2);
+      await page.waitForLoadState("networkidle");
+      expect(await page.frameLocator("iframe").locator(".brand").count()).toBe(0);
+      const rebound = await page.goto(`http://${REBOUND_HOST}:${node.cadvisorPort}/`);
+      expect(rebound?.status()).toBe(421);
+      const found = (await node.pods()).find(({ metadata }) => metadata.name?.startsWith("full-"));
+      expect(found?.status.containerStatuses?.[0]?.restartCount).toBe(0);
+    } finally {
+      await site.stop(true);
+      await context.close();
+    }
+  });
+});

@@ -1,0 +1,80 @@
+import { expect, test } from "bun:test";
+import { type RowFilter, type Spark, selectRows } from "../../src/page/store.ts";
+import type { PodRow } from "../../src/page/wire.ts";
+
+const row = (name: string, more: Partial<PodRow>): PodRow => ({
+  uid: name,
+  namespace: "default",
+  name,
+  status: "Running",
+  ready: 1,
+  total: 1,
+  isReady: true,
+  restarts: 0,
+  lastRestart: 0,
+  createdAt: 1,
+  owner: "",
+  source: "",
+  why: "",
+  notice: "",
+  ip: "",
+  ...more,
+});
+
+const PODS = new Map(
+  [
+    row("c", { restarts: 2, createdAt: 30, status: "Error", namespace: "a" }),
+    row("a", { restarts: 0, createdAt: 10, status: "Running" }),
+    row("b", {
+      restarts: 10,
+      createdAt: 20,
+      status: "CrashLoopBackOff",
+      owner: "Deployment shop",
+      notice: "rolled back",
+    }),
+    row("new", { restarts: 0, createdAt: 40, status: "Pending", source: "/m/new.yaml:3" }),
+  ].map((pod) => [pod.uid, pod]),
+);
+const spark = (cpu: number, memory: number): Spark => ({ cpuCores: [9, cpu], memoryBytes: [9, memory] });
+/** `new` has not been measured yet. */
+const SPARKS = new Map([
+  ["a", spark(0.1, 300)],
+  ["b", spark(0.3, 100)],
+  ["c", spark(0.2, 200)],
+]);
+const select = (filter: Partial<RowFilter>) =>
+  selectRows(PODS, SPARKS, {
+    text: "",
+    onlyNotReady: false,
+    isGrouped: false,
+    sort: "name",
+    descending: false,
+    ...filter,
+  }).map(({ name }) => name);
+
+test.each([
+  ["name", ["c", "a", "b", "new"]],
+  ["status", ["b", "c", "new", "a"]],
+  ["restarts", ["a", "new", "c", "b"]],
+  ["age", ["new", "c", "b", "a"]],
+  ["cpu", ["new", "a", "c", "b"]],
+  ["memory", ["new", "b", "c", "a"]],
+] as const)("rows by %s", (sort, wanted) => {
+  expect(select({ sort })).toEqual([...wanted]);
+});
+
+test("the largest first; equal rows stay in the order of their names", () => {
+  expect(select({ sort: "restarts", descending: true })).toEqual(["b", "c", "a", "new"]);
+  expect(select({ sort: "cpu", descending: true })).toEqual(["b", "c", "a", "new"]);
+});
+
+test.each([
+  ["SHOP", ["b"]],
+  ["rolled", ["b"]],
+  ["a/c", ["c"]],
+  ["new.yaml", ["new"]],
+  ["  pending ", ["new"]],
+  ["nothing", []],
+])("the filter %p", (text, wanted) => {
+  expect(select({ text })).toEqual(wanted);
+});
