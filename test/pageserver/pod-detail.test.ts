@@ -80,7 +80,7 @@ test("a container with image, restarts, start and how the one before it ended", 
   expect(containerOf(podWith({}))).toMatchObject({ hasPrevious: false, lastEnd: null, startedAt: 0, imageId: "" });
 });
 
-test("limits beside the use, throttling and OOM kills", () => {
+test("limits with the use, throttling and OOM kills", () => {
   const pod = podWith({ resources: { limits: { cpu: "250m", memory: "64Mi" } } });
   const usage = {
     podRef: { name: "", namespace: "", uid: UID },

@@ -114,7 +114,7 @@ test("after a jump of the clock by a day, forward and back, the charts have the 
 });
 
 const KB = 1000;
-/** What is saved is what is in memory: times and values, and the names of pods. */
+/** The file holds the same as the memory: times, values and the names of pods. */
 const bytesOf = (usage: UsageRecorder) => usage.save().length;
 const names = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `uid-${from + index}`);
 
