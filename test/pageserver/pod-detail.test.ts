@@ -129,8 +129,8 @@ test("ports and probes, each probe with its answers", () => {
     container === "app" && kind === "readiness" ? [answer] : [];
   const { ports, probes } = containerOf(pod, { probeAnswers });
   expect(ports).toEqual(["8080 → 80/TCP", "53/UDP"]);
-  expect(probes).toEqual([
-    { kind: "startup", target: "exec test", answers: [] },
+  expect(probes).toMatchObject([
+    { kind: "startup", target: "exec test -e /x", timing: "every 10 s, timeout 1 s, fails after 3", answers: [] },
     { kind: "readiness", target: "http-get :80/ready", answers: [answer] },
     { kind: "liveness", target: "tcp-socket :80", answers: [] },
   ]);
@@ -174,7 +174,7 @@ test("volumes with their type and fill: the limit of an emptyDir counts, else th
   expect(detailOf(pod, { usage }).volumes).toEqual([
     { name: "cache", type: "emptyDir", usedBytes: 100, capacityBytes: 2 ** 20 },
     { name: "data", type: "emptyDir", usedBytes: 100, capacityBytes: 5e9 },
-    { name: "config", type: "configMap", usedBytes: 0, capacityBytes: 0 },
+    { name: "config", type: "configMap x", usedBytes: 0, capacityBytes: 0 },
   ]);
 });
 
