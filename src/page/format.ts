@@ -59,7 +59,7 @@ export function formatWholeTime(ms: number): string {
 
 /** `ended at TIME with …`, `last seen TIME, …`, `since TIME` and `… (TIME, 3 times)`: as `kubelet-ts explain` writes facts. */
 const FACT_TIME =
-  /^(?<before>ended at |last seen |since |its grace period of \d+ s ends at |\S.* \()(?<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)(?<after> with .*|, \d+ times\)?|)$/s;
+  /^(?<before>ended at |last seen |since |its grace period of \d+ s ends at |\S.* \()(?<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)(?<after> with .*|, (?:once|\d+ times)\)?|)$/s;
 
 /** Takes the time out of a fact; 0 where it has none. */
 export function splitFact(text: string): { before: string; at: number; after: string } {

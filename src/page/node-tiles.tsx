@@ -25,9 +25,13 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
           text={usage && node ? `${formatBytes(usage.memoryBytes)} of ${formatBytes(node.memoryBytes)}` : "-"}
         />
         <p class="note">
-          {usage?.pressure
-            ? `pressure: cpu ${usage.pressure.cpu.toFixed(1)}, memory ${usage.pressure.memory.toFixed(1)}, io ${usage.pressure.io.toFixed(1)} %`
-            : "\u00a0"}
+          {usage?.pressure ? (
+            <span title="Share of the last ten seconds in which some task waited (PSI)">
+              {`waits: CPU ${toPercent(usage.pressure.cpu)}, memory ${toPercent(usage.pressure.memory)}, disk ${toPercent(usage.pressure.io)}`}
+            </span>
+          ) : (
+            "\u00a0"
+          )}
         </p>
       </div>
       <div class="card">
@@ -60,6 +64,8 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
           {node ? (
             <>
               {hasPressure(node) ? "" : "no pressure, "}up {timeOf(node.bootTime, formatAge(node.bootTime, now))}
+              <br />
+              <span title={node.version}>{node.engine}</span>
             </>
           ) : (
             "\u00a0"
@@ -69,6 +75,8 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
     </section>
   );
 }
+
+const toPercent = (share: number) => `${Math.round(share)} %`;
 
 /** Images may be on a disk of their own. */
 function describeImages(usage: NodeUsage): string {

@@ -31,7 +31,8 @@ export function toPodRow(pod: Pod, columns: PodColumns, source: string, explanat
     total: columns.total,
     isReady,
     restarts: columns.restarts,
-    lastRestart: columns.lastRestart?.getTime() ?? 0,
+    // A container that waits for its second start has ended, and was not restarted.
+    lastRestart: columns.restarts > 0 ? (columns.lastRestart?.getTime() ?? 0) : 0,
     createdAt: columns.createdAt ? Date.parse(columns.createdAt) || 0 : 0,
     owner: describeOwner(pod),
     source,

@@ -1,5 +1,5 @@
 import type { CoreEvent } from "../api/event.ts";
-import type { Container, ContainerStateTerminated, ContainerStatus, Pod } from "../api/pod.ts";
+import type { Container, ContainerStateTerminated, ContainerStatus, Pod, Probe } from "../api/pod.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import { describeStart, findBlockingInit, isToBeStarted } from "./explain-waiting.ts";
 
@@ -72,9 +72,8 @@ function explainImage({ spec, status, events, images }: ExplainContainerInput): 
     case "ImagePullBackOff":
     case "RegistryUnavailable": {
       const isDenied = /denied|unauthorized|authentication/i.test(message);
-      const isUnreachable = /no such host|i\/o timeout|connection refused|network is unreachable|lookup /i.test(
-        message,
-      );
+      const isUnreachable =
+        /no such host|i\/o timeout|deadline exceeded|connection refused|network is unreachable|lookup /i.test(message);
       const near = nearestName(image, images);
       return {
         problem: `the image "${image}" cannot be pulled`,
@@ -167,8 +166,7 @@ function explainEnd(input: ExplainContainerInput): Finding | undefined {
     return {
       problem: "a liveness or startup probe failed, so it was restarted",
       facts: [...(unhealthy ? [unhealthy] : []), ...facts],
-      wayOut:
-        "correct the probe's path and port; if the start takes long, add a startupProbe or raise initialDelaySeconds",
+      wayOut: `correct the probe's ${whatIsProbed(spec.livenessProbe ?? spec.startupProbe)}; if the start takes long, add a startupProbe or raise initialDelaySeconds`,
     };
   }
   const hook = events.findLast(({ reason }) => reason === "FailedPostStartHook");
@@ -262,8 +260,14 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Finding 
       ? "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1"
       : status4xx
         ? `the program answers ${status4xx}: check the probe's path, or what the program waits for`
-        : "check the probe's path, port and timeoutSeconds",
+        : `check the probe's ${whatIsProbed(isStarting ? spec.startupProbe : spec.readinessProbe)} and timeoutSeconds`,
   };
+}
+
+/** Fields of a probe that may be wrong. */
+function whatIsProbed(probe: Probe | undefined): string {
+  if (probe?.exec) return "command";
+  return probe?.httpGet ? "path and port" : "port";
 }
 
 /** A container that waits for the others has no way out of its own. */
@@ -287,10 +291,13 @@ const explainPostStart = (): Finding => ({
   wayOut: "if that takes long, the hook waits for something: correct lifecycle.postStart",
 });
 
+/** `once`, `3 times`. */
+export const countTimes = (count: number): string => (count === 1 ? "once" : `${count} times`);
+
 /** The newest answer of a failed probe, with its time. */
 function lastProbe(events: readonly CoreEvent[], kind: RegExp): string | undefined {
   const event = events.findLast(({ reason, message }) => reason === "Unhealthy" && kind.test(message));
-  return event && `${event.message.trim()} (${event.lastTimestamp}, ${event.count} times)`;
+  return event && `${event.message.trim()} (${event.lastTimestamp}, ${countTimes(event.count)})`;
 }
 
 function wayOutOfWait(reason: string | undefined, message: string): string {
@@ -311,8 +318,8 @@ function nextRestart({ status, now }: ExplainContainerInput): string[] {
   if (reason !== "CrashLoopBackOff") return [];
   const end = Date.parse(status.lastState.terminated?.finishedAt ?? "");
   const delay = /back-off (?:(\d+)m)?(?:(\d+)s)?/.exec(message);
-  if (!delay || Number.isNaN(end)) return [`restarted ${status.restartCount} times`];
+  if (!delay || Number.isNaN(end)) return [`restarted ${countTimes(status.restartCount)}`];
   const at = end + (Number(delay[1] ?? 0) * 60 + Number(delay[2] ?? 0)) * 1000;
   const seconds = Math.max(0, Math.round((at - now.getTime()) / 1000));
-  return [`restarted ${status.restartCount} times; next start in ${seconds} s`];
+  return [`restarted ${countTimes(status.restartCount)}; next start in ${seconds} s`];
 }

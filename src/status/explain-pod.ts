@@ -2,7 +2,7 @@ import type { CoreEvent } from "../api/event.ts";
 import type { ContainerStatus, Pod } from "../api/pod.ts";
 import { containersOf, hostPortsOf } from "../model/pod-containers.ts";
 import { toPlainText } from "../text/plain-text.ts";
-import { type Cause, explainContainer } from "./explain-container.ts";
+import { type Cause, countTimes, explainContainer } from "./explain-container.ts";
 import { findBlockingInit, isBeingSetUp, isToBeStarted } from "./explain-waiting.ts";
 
 /** Everything that is known about a pod. */
@@ -43,7 +43,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
   const { metadata, status = {} } = pod;
   const removal = explainRemoval(pod);
   const isReady = (isTrue(pod, "Ready") || status.phase === "Succeeded") && !removal;
-  const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+  const statuses = allStatuses(pod);
   const causes = [...podCauses(input)];
   const recent: Cause[] = [];
   for (const container of statuses) {
@@ -100,7 +100,16 @@ function wasRestarted({ restartCount, lastState, state }: ContainerStatus, now: 
 
 /** Whether a container waits for its pod or for init containers, which have causes of their own. */
 const waitsForOthers = (pod: Pod, container: ContainerStatus): boolean =>
-  isToBeStarted(container) && (isBeingSetUp(pod) || findBlockingInit(pod, container.name) !== undefined);
+  waitsForVolume(container) ||
+  (isToBeStarted(container) && (isBeingSetUp(pod) || findBlockingInit(pod, container.name) !== undefined));
+
+/** Of a pod that runs already: an edit gave it a volume. */
+const waitsForVolume = ({ state }: ContainerStatus): boolean => state.waiting?.reason === "FailedMount";
+
+const allStatuses = ({ status }: Pod): ContainerStatus[] => [
+  ...(status?.initContainerStatuses ?? []),
+  ...(status?.containerStatuses ?? []),
+];
 
 const isTrue = ({ status }: Pod, type: string): boolean =>
   status?.conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
@@ -137,15 +146,17 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   const isPending = status.phase === "Pending" && !isTrue(pod, "PodReadyToStartContainers");
   const last = (reason: string) => events.findLast((event) => event.reason === reason);
   const mount = last("FailedMount");
-  if (mount && isPending) {
-    const missing = /(configmap|secret|persistentvolumeclaim) "?([^"\s]+)"? not found/i.exec(mount.message);
+  const stuck = allStatuses(pod).find(waitsForVolume);
+  const mountMessage = isPending || stuck ? (mount?.message ?? stuck?.state.waiting?.message) : undefined;
+  if (mountMessage !== undefined) {
+    const missing = /(configmap|secret|persistentvolumeclaim) "?([^"\s]+)"? not found/i.exec(mountMessage);
     yield {
       subject: "pod",
       problem: "a volume cannot be made ready",
-      facts: [mount.message, seen(mount)],
+      facts: [mountMessage, ...(mount ? [seen(mount)] : [])],
       wayOut: missing
         ? `add the ${kindOf(missing[1])} "${missing[2]}" to the manifest, or mark the reference optional`
-        : wayOutOfMount(mount.message),
+        : wayOutOfMount(mountMessage),
     };
   }
   const sandbox = last("FailedCreatePodSandBox");
@@ -189,7 +200,7 @@ function explainNotBegun({ status = {} }: Pod): Cause | undefined {
 
 /** Its containers wait for nothing but the volumes and the network of the pod. */
 function* explainSetUp(pod: Pod): Generator<Cause> {
-  const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+  const statuses = allStatuses(pod);
   if (!isBeingSetUp(pod) || statuses.length === 0 || !statuses.every(isToBeStarted)) return;
   const message = statuses.map(({ state }) => state.waiting?.message).find((text) => text !== undefined);
   yield {
@@ -209,10 +220,10 @@ function wayOutOfMount(message: string): string {
 }
 
 /** Nothing else counts for a pod that is being removed. */
-function explainRemoval({ metadata, status }: Pod): Cause | undefined {
-  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata;
+function explainRemoval(pod: Pod): Cause | undefined {
+  const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
   if (!deletionTimestamp) return undefined;
-  const left = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
+  const left = allStatuses(pod)
     .filter(({ state }) => state.running)
     .map(({ name }) => name);
   const end = `its grace period of ${deletionGracePeriodSeconds} s ends at ${deletionTimestamp}`;
@@ -281,7 +292,7 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 const kindOf = (word = ""): string => KINDS[word.toLowerCase()] ?? word;
 
-const seen = ({ lastTimestamp, count }: CoreEvent): string => `last seen ${lastTimestamp}, ${count} times`;
+const seen = ({ lastTimestamp, count }: CoreEvent): string => `last seen ${lastTimestamp}, ${countTimes(count)}`;
 
 /** For users, without a line break at the end. */
 export function renderExplanation(explanation: PodExplanation): string {

@@ -7,6 +7,7 @@ test.each([
   ["ended at 2026-11-22T12:53:10Z with exit code 1 (Error)", "ended at ", AT, " with exit code 1 (Error)"],
   ["last seen 2026-11-22T12:53:10Z, 3 times", "last seen ", AT, ", 3 times"],
   ["Readiness probe failed: no (2026-11-22T12:53:10Z, 3 times)", "Readiness probe failed: no (", AT, ", 3 times)"],
+  ["last seen 2026-11-22T12:53:10Z, once", "last seen ", AT, ", once"],
   ["since 2026-11-22T12:53:10Z", "since ", AT, ""],
   ["its grace period of 30 s ends at 2026-11-22T12:53:10Z", "its grace period of 30 s ends at ", AT, ""],
   ["restarted 3 times; next start in 24 s", "restarted 3 times; next start in 24 s", 0, ""],

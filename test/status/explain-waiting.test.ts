@@ -48,6 +48,19 @@ test("a volume that failed before the network was made is not the cause any more
   ]);
 });
 
+test("a volume that an edit gave to a pod that runs is the cause, for all its containers", () => {
+  const waitsForIt = { waiting: { reason: "FailedMount", message: 'secret "tls" not found' } };
+  const pod = creating({ mains: ["a", "b"].map((name) => has(name, waitsForIt)) });
+  const mount = { ...event("FailedMount"), message: 'secret "tls" not found', involvedObject: {} } as CoreEvent;
+  expect(explain(pod, [mount]).causes.map(({ subject, problem }) => `${subject}: ${problem}`)).toEqual([
+    "pod: a volume cannot be made ready",
+  ]);
+  // Events are lost when the kubelet is restarted.
+  expect(explain(pod).causes).toMatchObject([
+    { facts: ['secret "tls" not found'], wayOut: expect.stringContaining('Secret "tls"') },
+  ]);
+});
+
 test("containers that wait for an init container leave the cause to it", () => {
   const inits = [has("done", ended("Completed"), { ready: true }), has("migrate", running, { ready: false })];
   const pod = shown({ init: inits, mains: ["a", "b"].map((name) => has(name, waiting("PodInitializing"))) });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
 import { CadvisorFactsReader } from "../../cadvisor/cadvisor-facts.ts";
+import { readMachinePressure } from "../../cgroups/machine-pressure.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import type { TextFiles } from "../../files/text-files.ts";
@@ -260,7 +261,7 @@ const toRejection = ({ file, line, column, field, message }: Finding): Rejection
 function toNodeUsage({ node }: Summary): NodeUsage {
   const { cpu, memory, fs, runtime } = node;
   const [one = 0, five = 0, fifteen = 0] = loadavg();
-  const psi = cpu?.psi && memory?.psi && node.io?.psi;
+  const pressure = readMachinePressure();
   return {
     cpuCores: (cpu?.usageNanoCores ?? 0) / 1e9,
     memoryBytes: memory?.workingSetBytes ?? 0,
@@ -270,9 +271,7 @@ function toNodeUsage({ node }: Summary): NodeUsage {
     imageDiskUsedBytes: (runtime?.imageFs?.capacityBytes ?? 0) - (runtime?.imageFs?.availableBytes ?? 0),
     imageDiskBytes: runtime?.imageFs?.capacityBytes ?? 0,
     load: [one, five, fifteen],
-    ...(psi && {
-      pressure: { cpu: cpu.psi!.some.avg10, memory: memory.psi!.some.avg10, io: node.io!.psi!.some.avg10 },
-    }),
+    ...(pressure && { pressure }),
   };
 }
 
