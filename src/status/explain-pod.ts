@@ -103,7 +103,7 @@ const waitsForOthers = (pod: Pod, container: ContainerStatus): boolean =>
   waitsForVolume(container) ||
   (isToBeStarted(container) && (isBeingSetUp(pod) || findBlockingInit(pod, container.name) !== undefined));
 
-/** Of a pod that runs already: an edit gave it a volume. */
+/** An edit gave a volume to a pod that runs already. */
 const waitsForVolume = ({ state }: ContainerStatus): boolean => state.waiting?.reason === "FailedMount";
 
 const allStatuses = ({ status }: Pod): ContainerStatus[] => [

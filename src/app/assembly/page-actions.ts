@@ -41,12 +41,12 @@ export function createPageActions({ rootDir, command, pods }: PageActionsDeps): 
   };
 }
 
-/** Lines `-:6:3: text` of `kubelet-ts validate -` as `line 6, column 3: text`; "" when there are none. Pure. */
+/** Lines `-:6:3: text` of `kubelet-ts validate -` and of `diff` as `line 6, column 3: text`; "" when there are none. Pure. */
 export const toFindings = (output: string): string =>
   output
     .split("\n")
     .flatMap((line) => {
-      const [, row, column, rest] = /^-:(\d+):(\d+): (.*)$/.exec(line) ?? [];
+      const [, row, column, rest] = /^-:(\d+):(\d+): (?:: )?(.*)$/.exec(line) ?? [];
       return row === undefined ? [] : `line ${row}, column ${column}: ${rest}`;
     })
     .join("\n");
@@ -59,8 +59,9 @@ const GONE: ActionResult = { ok: false, message: "This pod is no longer on the n
 /** `kubelet-ts diff`, which ends with 1 when there is a difference. */
 async function compare(argv: readonly string[], input: string): Promise<ActionResult> {
   const { ok, message, exitCode } = await runCommand(argv, input);
+  if (ok) return { ok, message: "No difference: nothing restarts." };
   const isDifference = exitCode === 1 && message.startsWith('pod "');
-  return { ok: ok || isDifference, message: ok ? "No difference: nothing restarts." : message };
+  return { ok: isDifference, message: isDifference ? message : toFindings(message) || message };
 }
 
 async function runCommand(argv: readonly string[], input: string): Promise<ActionResult & { exitCode?: number }> {
