@@ -66,7 +66,7 @@ export function Chart(props: ChartProps) {
   useEffect(() => plot.current?.setData(toData(latest.current)), [times, lines, limit]);
   const values = lines.map(({ label, values: series }) => {
     const value = pointed === undefined ? series.slice(-RECENT).findLast((known) => known !== null) : series[pointed];
-    const text = value == null ? "-" : format(value);
+    const text = value == null ? (series.some((known) => known !== null) ? "-" : "not measured") : format(value);
     return lines.length > 1 ? `${label} ${text}` : text;
   });
   return (

@@ -41,7 +41,7 @@ export function ImageTable({ images, now }: { images: readonly ImageRow[]; now: 
               <td class="source" title={id}>
                 <bdi>{names.at(-1) ?? id.slice(0, 19)}</bdi>
               </td>
-              <td>{isInUse ? "in use" : lastUse > 0 ? <Ago at={lastUse} now={now} /> : "-"}</td>
+              <td>{isInUse ? "in use" : lastUse > 0 ? <Ago at={lastUse} now={now} /> : "unknown"}</td>
               <td class="number">{formatBytes(sizeBytes)}</td>
             </tr>
           ))}

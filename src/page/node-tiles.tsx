@@ -13,7 +13,7 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
         <Meter
           used={usage?.cpuCores ?? 0}
           total={node?.cpuCount ?? 0}
-          text={usage && node ? `${usage.cpuCores.toFixed(2)} of ${node.cpuCount} cores` : "-"}
+          text={usage && node ? `${usage.cpuCores.toFixed(2)} of ${node.cpuCount} cores` : "measuring…"}
         />
         <p class="note">{usage ? `load ${usage.load.map((load) => load.toFixed(2)).join(" ")}` : "\u00a0"}</p>
       </div>
@@ -22,7 +22,7 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
         <Meter
           used={usage?.memoryBytes ?? 0}
           total={node?.memoryBytes ?? 0}
-          text={usage && node ? `${formatBytes(usage.memoryBytes)} of ${formatBytes(node.memoryBytes)}` : "-"}
+          text={usage && node ? `${formatBytes(usage.memoryBytes)} of ${formatBytes(node.memoryBytes)}` : "measuring…"}
         />
         <p class="note">
           {usage?.pressure ? (
@@ -39,7 +39,7 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
         <Meter
           used={usage?.diskUsedBytes ?? 0}
           total={usage?.diskBytes ?? 0}
-          text={usage ? `${formatBytes(usage.diskUsedBytes)} of ${formatBytes(usage.diskBytes)}` : "-"}
+          text={usage ? `${formatBytes(usage.diskUsedBytes)} of ${formatBytes(usage.diskBytes)}` : "measuring…"}
         />
         <p class="note">{usage && usage.imageDiskBytes > 0 ? describeImages(usage) : "\u00a0"}</p>
       </div>

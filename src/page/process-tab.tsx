@@ -27,7 +27,7 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
   if (value.length === 0) return <p class="empty">No processes are running.</p>;
   return (
     <section class="card" tabIndex={0} aria-label="Processes">
-      <table>
+      <table class="stacked">
         <TableHead
           columns={["Container", "PID", "User", "State", "CPU time", "Memory", "Command"]}
           numbers={["PID", "User", "CPU time", "Memory"]}
@@ -38,12 +38,20 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
               <td>
                 <bdi>{container}</bdi>
               </td>
-              <td class="number">{pid}</td>
-              <td class="number">{user}</td>
+              <td class="number" data-title="Process">
+                {pid}
+              </td>
+              <td class="number" data-title="User">
+                {user}
+              </td>
               <td class="fixed">{STATES[state] ?? state}</td>
-              <td class="number">{cpuSeconds.toFixed(2)} s</td>
-              <td class="number">{formatBytes(memoryBytes)}</td>
-              <td>
+              <td class="number" data-title="CPU time">
+                {cpuSeconds.toFixed(2)} s
+              </td>
+              <td class="number" data-title="Memory">
+                {formatBytes(memoryBytes)}
+              </td>
+              <td class="command">
                 <code>
                   <bdi>{plainText(command)}</bdi>
                 </code>

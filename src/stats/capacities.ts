@@ -15,7 +15,7 @@ export class Capacities {
   readonly #measure: (path: string) => Promise<FsCapacity | undefined>;
   readonly #measureNow: (path: string) => FsCapacity | undefined;
   readonly #known = new Map<string, { capacity: FsCapacity | undefined; atMs: number }>();
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #running = new Map<string, { answer: Promise<void>; sinceMs: number }>();
 
   constructor(clock: Clock, measure: (path: string) => Promise<FsCapacity | undefined>, measureNow = readCapacityNow) {
     this.#clock = clock;
@@ -33,7 +33,8 @@ export class Capacities {
       return capacity;
     }
     if (known.atMs < nowMs) void this.#start(path);
-    return nowMs - known.atMs <= MAX_AGE_MS || !this.#running.has(path) ? known.capacity : undefined;
+    const hangsSinceMs = this.#running.get(path)?.sinceMs ?? nowMs;
+    return nowMs - hangsSinceMs < MAX_AGE_MS ? known.capacity : undefined;
   }
 
   /** Brings these up to date. Resolves within a second, even if a file system hangs. */
@@ -47,12 +48,12 @@ export class Capacities {
 
   #start(path: string): Promise<void> {
     const running = this.#running.get(path);
-    if (running) return running;
-    const started = this.#measure(path).then((capacity) => {
+    if (running) return running.answer;
+    const answer = this.#measure(path).then((capacity) => {
       this.#known.set(path, { capacity, atMs: this.#clock.monotonicMs() });
       this.#running.delete(path);
     });
-    this.#running.set(path, started);
-    return started;
+    this.#running.set(path, { answer, sinceMs: this.#clock.monotonicMs() });
+    return answer;
   }
 }

@@ -59,3 +59,13 @@ test("a file system that hangs is waited for a second, asked once, and unknown a
   await clock.advance(0);
   expect(capacities.last("/a")?.usedBytes).toBe(3);
 });
+
+test("figures that nothing has asked for during hours are shown until the new ones are there", async () => {
+  const { clock, asked, capacities } = aWorld();
+  capacities.last("/a");
+  await clock.advance(7_200_000);
+  expect([capacities.last("/a")?.usedBytes, capacities.last("/a")?.usedBytes]).toEqual([1, 1]);
+  asked[0]?.resolve(of(2));
+  await clock.advance(0);
+  expect(capacities.last("/a")?.usedBytes).toBe(2);
+});
