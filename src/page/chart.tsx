@@ -112,7 +112,7 @@ function toOptions(
     width,
     height: HEIGHT,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 16, 0, 0],
     cursor: { y: false, points: { show: false } },
     hooks: {
       setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)],
