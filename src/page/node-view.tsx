@@ -43,6 +43,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
         <>
           <section class="card">
             <h2>File systems</h2>
+            {detail.filesystems.length === 0 && <p class="note">Not measured at the moment.</p>}
             {detail.filesystems.map(({ device, mountPoint, use, capacityBytes, usedBytes }) => (
               <Meter
                 key={mountPoint}

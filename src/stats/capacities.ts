@@ -50,8 +50,12 @@ export class Capacities {
     const running = this.#running.get(path);
     if (running) return running.answer;
     const answer = this.#measure(path).then((capacity) => {
-      this.#known.set(path, { capacity, atMs: this.#clock.monotonicMs() });
       this.#running.delete(path);
+      const nowMs = this.#clock.monotonicMs();
+      const before = this.#known.get(path);
+      // The thread was busy with other work, or the path is gone: a later request tells.
+      if (!capacity && before && nowMs - before.atMs <= MAX_AGE_MS) return;
+      this.#known.set(path, { capacity, atMs: nowMs });
     });
     this.#running.set(path, { answer, sinceMs: this.#clock.monotonicMs() });
     return answer;

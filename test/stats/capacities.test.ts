@@ -69,3 +69,18 @@ test("figures that nothing has asked for during hours are shown until the new on
   await clock.advance(0);
   expect(capacities.last("/a")?.usedBytes).toBe(2);
 });
+
+test("one request without an answer does not hide the figures; a minute without one does", async () => {
+  const { clock, asked, capacities } = aWorld();
+  capacities.last("/a");
+  for (const [secondsLater, used] of [
+    [30, 1],
+    [40, undefined],
+  ] as const) {
+    await clock.advance(secondsLater * 1000);
+    capacities.last("/a");
+    asked.at(-1)?.resolve(undefined);
+    await clock.advance(0);
+    expect({ secondsLater, used: capacities.last("/a")?.usedBytes }).toEqual({ secondsLater, used });
+  }
+});
