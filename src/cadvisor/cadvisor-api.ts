@@ -100,7 +100,7 @@ export class CadvisorApi {
   /** The cgroups of the node and its pods, each at all instants known, oldest first. */
   #instantsByPath(): Map<string, MeasuredCgroup[]> {
     const latest = this.#stats.sample("all");
-    const earlier = this.#stats.previousSample("all");
+    const earlier = this.#stats.previousSample;
     const before = new Map(
       (earlier ? measuredCgroups(earlier) : []).map((measured) => [measured.cgroup.path, measured] as const),
     );

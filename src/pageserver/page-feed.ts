@@ -43,6 +43,11 @@ export interface PageSubscriber {
 export const OPEN_PERIOD_MS = 10_000;
 /** The pace when no page is open: enough for the chart of a day. */
 export const IDLE_PERIOD_MS = 120_000;
+/**
+ * Time of the first sample: pods that were started with the process run by then, and what only the first sample needs is
+ * reclaimed with the memory of the start, after a minute.
+ */
+export const FIRST_SAMPLE_MS = 45_000;
 const COALESCE_MS = 100;
 
 /**
@@ -72,7 +77,7 @@ export class PageFeed {
   }
 
   start(): void {
-    this.#scheduleSample(IDLE_PERIOD_MS);
+    this.#scheduleSample(FIRST_SAMPLE_MS);
   }
 
   stop(): void {

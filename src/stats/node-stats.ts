@@ -60,7 +60,7 @@ const IMAGE_BYTES_AGE_MS = 60_000;
  */
 const COLD_WINDOW_MS = 300;
 
-/** The measurements of this node. Measures on demand: without a request in the last 90 s there is no timer and no open file. */
+/** The measurements of this node. Measures on demand: 180 s after the last request there is neither a timer nor an open file. */
 export class NodeStats {
   readonly reader: CgroupReader;
   readonly options: NodeStatsOptions;
@@ -99,9 +99,9 @@ export class NodeStats {
     return this.#sampler.sample(detail);
   }
 
-  /** The one before; undefined when there is none with this detail. */
-  previousSample(detail: "basics" | "all"): NodeSample | undefined {
-    return this.#sampler.previous(detail);
+  /** The one before, if that has all details. */
+  get previousSample(): NodeSample | undefined {
+    return this.#sampler.previous;
   }
 
   /** Any one cgroup, ours or not; undefined when there is none of that path. */

@@ -14,8 +14,8 @@ const CACHE_MS = 1_000;
 const NODE_NETWORK = "/";
 
 /**
- * Measures the node, its pods and their containers on demand. No timer runs at rest; files are closed 90 s after the last
- * request.
+ * Measures the node, its pods and their containers on demand. Files are closed 90 to 180 s after the last request; from
+ * then on no timer runs.
  */
 export class Sampler {
   readonly #reader: CgroupReader;
@@ -25,6 +25,7 @@ export class Sampler {
   readonly #networks: NetDevReader;
   readonly #cgroups: TrackedCgroups;
   #latest: NodeSample | undefined;
+  /** Has all details. */
   #previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
   #cancelRelease: (() => void) | undefined;
@@ -51,9 +52,9 @@ export class Sampler {
     return this.#isIdle || (root !== undefined && root.usageNanoCores === undefined);
   }
 
-  /** The sample before the latest one, for clients that compute rates themselves; undefined when it was less than this detail. */
-  previous(detail: Detail): NodeSample | undefined {
-    return this.#previous?.detail === "all" || detail === "basics" ? this.#previous : undefined;
+  /** The sample before the latest one, for clients that compute rates themselves; undefined when it had only the basics. */
+  get previous(): NodeSample | undefined {
+    return this.#previous;
   }
 
   /** Any one cgroup, ours or not; undefined when there is none of that path. */
@@ -142,7 +143,7 @@ export class Sampler {
     if (detail === "basics") this.#cgroups.keepPaths();
     this.#cgroups.forgetUnseen();
     this.#networks.retain(new Set([NODE_NETWORK, ...podFacts.map(({ sandbox }) => sandbox.id)]));
-    this.#previous = this.#isIdle ? undefined : this.#latest;
+    this.#previous = this.#isIdle || this.#latest?.detail !== "all" ? undefined : this.#latest;
     const interfaces = once(() => this.#networks.read(NODE_NETWORK, 1));
     if (detail === "all") interfaces();
     this.#latest = {
