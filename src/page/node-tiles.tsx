@@ -27,7 +27,7 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
         <p class="note">
           {usage?.pressure ? (
             <span title="Share of the last ten seconds in which some task waited (PSI)">
-              {`waits: CPU ${toPercent(usage.pressure.cpu)}, memory ${toPercent(usage.pressure.memory)}, disk ${toPercent(usage.pressure.io)}`}
+              {describePressure(usage.pressure)}
             </span>
           ) : (
             "\u00a0"
@@ -76,7 +76,8 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
   );
 }
 
-const toPercent = (share: number) => `${Math.round(share)} %`;
+const describePressure = ({ cpu, memory, io }: NonNullable<NodeUsage["pressure"]>) =>
+  `waits: CPU ${Math.round(cpu)}, memory ${Math.round(memory)}, disk ${Math.round(io)}\u00a0%`;
 
 /** Images may be on a disk of their own. */
 function describeImages(usage: NodeUsage): string {

@@ -27,6 +27,9 @@ const FIRST_RETRY_MS = 1_000;
 /** How long the first answer may take until the checkpoint is used. */
 const RESTORE_AFTER_MS = 3_000;
 
+/** Failure of a URL whose text was read and is refused; the findings say why. */
+export const BAD_TEXT = "answered with a text that has errors";
+
 export interface UrlSourceDeps extends UrlFetchOptions {
   url: string;
   read: ReadText;
@@ -191,12 +194,12 @@ export class UrlSource implements Source {
     const isBad = hasErrors(result.findings);
     const before = this.#live ?? (isBad ? this.#lastKnownGood() : undefined);
     const isEmpty = isEmptyObjects(result);
-    if (isBad && isEmpty && before === undefined) return "answered with a text that has errors";
+    if (isBad && isEmpty && before === undefined) return BAD_TEXT;
     this.#live = keepLastGood(before ?? EMPTY_OBJECTS, result);
     this.#stale = isBad ? staleNames(this.#live, result) : [];
     this.#isUnknown = isBad && before === undefined;
     this.#isRestored = false;
-    return isBad ? "answered with a text that has errors" : undefined;
+    return isBad ? BAD_TEXT : undefined;
   }
 
   #lastKnownGood(): Objects | undefined {

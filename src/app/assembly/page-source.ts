@@ -2,6 +2,7 @@ import { SOURCE_ID } from "../../apiserver/storage/submitted-set.ts";
 import type { ManifestLocation } from "../../model/manifest-origin.ts";
 import type { Rejection } from "../../page/wire.ts";
 import type { SourceStatus } from "../../sources/source-set.ts";
+import { BAD_TEXT } from "../../sources/url-source.ts";
 
 /** Where a pod or a workload is written down, for the page: `file:line`, URL, `submitted`. Pure. */
 export function describeSource(
@@ -17,6 +18,8 @@ export function describeSource(
 export const toUnreadSources = (sources: readonly SourceStatus[]): Rejection[] =>
   sources
     .filter(({ kind, state }) => kind !== "api" && (state === "failing" || state === "restored"))
+    // Its findings are shown.
+    .filter(({ message }) => message !== BAD_TEXT)
     .map(({ name, message = "it cannot be read", pods }) => ({
       source: name,
       line: 0,

@@ -16,6 +16,7 @@ import type { SourceKind } from "../../model/manifest-origin.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
 import { computeRootHash } from "../../runtime/labels.ts";
+import { describeFinding } from "../../sources/source-set.ts";
 import { MAX_MANIFEST_BYTES } from "../../yaml/source-text.ts";
 import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts";
 import { findKubelet, localInstances } from "../client/find-kubelet.ts";
@@ -170,7 +171,7 @@ function readWanted(
   const read = (source: SourceKind) => readManifest(bytes, { file, nodeName, source, strictness: "warn" });
   const manifest = read("file");
   const bad = manifest.results.find(({ ok }) => !ok)?.findings.find(({ severity }) => severity === "error");
-  if (bad) throw new CommandError(`${bad.file}:${bad.line}:${bad.column}: ${bad.field}: ${bad.message}`);
+  if (bad) throw new CommandError(describeFinding(bad));
   // A pod that was submitted has no suffix.
   const apiPods = read("api").pods;
   const pods = manifest.pods.map((pod, at) => {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { toUnreadSources } from "../../../src/app/assembly/page-source.ts";
 import type { SourceStatus } from "../../../src/sources/source-set.ts";
+import { BAD_TEXT } from "../../../src/sources/url-source.ts";
 
 const source = (more: Partial<SourceStatus>): SourceStatus => ({
   kind: "file",
@@ -19,6 +20,7 @@ test("sources that cannot be read are shown with the reason", () => {
       source({ state: "waiting" }),
       source({ state: "failing", message: '"/pods" cannot be read: EACCES' }),
       source({ kind: "http", name: "http://h/pods", state: "restored", message: "answered 404", pods: 2 }),
+      source({ kind: "http", name: "http://h/bad", state: "failing", message: BAD_TEXT }),
       source({ kind: "api", state: "failing" }),
     ]),
   ).toEqual([
