@@ -22,7 +22,7 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "apiserver/openapi/openapi-answer.ts": "loaded when it is asked for",
   "app/configuration-metrics.ts": "a file for the metrics of each subject",
   "cli/commands/version.ts": "a file for each command",
-  "page/use-visible.ts": "a hook, with one observer for the page",
+  "page/visibility.ts": "one observer for the page",
   "prober/exec-probe.ts": "a file for each kind of probe",
   "prober/tcp-probe.ts": "a file for each kind of probe",
   "workloads/replica-set.ts": "a file for each controller",

@@ -19,7 +19,7 @@ export function ContainerCard({ container, now }: { container: ContainerDetail; 
           <bdi>{container.state}</bdi>
         </Badge>
       </h2>
-      <dl class="facts">
+      <dl>
         <Fact name="Image" value={container.image} />
         <Fact name="Digest" value={container.imageId} />
         <div>

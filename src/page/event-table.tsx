@@ -1,5 +1,5 @@
 import { plainText } from "./log-text.ts";
-import { Age } from "./parts.tsx";
+import { Age, TableHead } from "./parts.tsx";
 import { useRows } from "./use-rows.tsx";
 import type { EventRow } from "./wire.ts";
 
@@ -18,15 +18,7 @@ export function EventTable({
   return (
     <>
       <table class="stacked">
-        <thead>
-          <tr>
-            <th scope="col">Last seen</th>
-            <th scope="col">Type</th>
-            <th scope="col">Reason</th>
-            {withObject && <th scope="col">Object</th>}
-            <th scope="col">Message</th>
-          </tr>
-        </thead>
+        <TableHead columns={["Last seen", "Type", "Reason", ...(withObject ? ["Object"] : []), "Message"]} />
         <tbody>
           {shown.map((event) => (
             <tr

@@ -69,3 +69,7 @@ export function splitFact(text: string): { before: string; at: number; after: st
 
 export const formatPercent = (part: number, whole: number): string =>
   whole > 0 ? `${Math.round((part / whole) * 100)} %` : "-";
+
+/** The file name of a manifest with its line: the directory is on hover, and in the view of the pod. */
+export const shortSource = (source: string): string =>
+  source.startsWith("/") ? (source.split("/").at(-1) ?? source) : source;

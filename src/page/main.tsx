@@ -2,35 +2,26 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApplyView } from "./apply-view.tsx";
 import { followState, logInFromAddress, readFirstState, TOKEN_HASH } from "./connection.ts";
-import { Live } from "./live.ts";
 import { NodeView } from "./node-view.tsx";
 import { Notices } from "./notices.tsx";
 import { Overview } from "./overview.tsx";
-import { sparkPositions, titleTimesOnHover } from "./parts.tsx";
-import type { Moment } from "./pod-table.tsx";
+import { titleTimesOnHover } from "./parts.tsx";
 import { PodView } from "./pod-view.tsx";
 import { parseView, type View } from "./router.ts";
-import { type PageState, SPARK_MS } from "./store.ts";
+import type { PageState } from "./store.ts";
 import { untilShown } from "./tab-visibility.ts";
 
 /** Longer than the time between two updates. */
 const CLOCK_MS = 12_000;
 
-const momentOf = ({ sparks, times, clockOffsetMs }: PageState): Moment => ({
-  sparks,
-  positions: sparkPositions(times, SPARK_MS),
-  now: Date.now() + clockOffsetMs,
-});
+const nowOf = ({ clockOffsetMs }: PageState): number => Date.now() + clockOffsetMs;
 
 function App({ first, loginError }: { first: PageState; loginError: string | undefined }) {
   const [state, setState] = useState(first);
   const [{ view, scroll, visit }, setPlace] = useState(() => ({ view: parseView(location.hash), scroll: 0, visit: 0 }));
-  const [live] = useState(() => new Live(momentOf(first)));
-  const [now, setNow] = useState(live.value.now);
+  const [now, setNow] = useState(() => nowOf(first));
   const show = (next: PageState) => {
-    const moment = momentOf(next);
-    live.set(moment);
-    setNow(moment.now);
+    setNow(nowOf(next));
     setState(next);
   };
   useEffect(() => followState(first, show), []);
@@ -38,7 +29,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
   useEffect(() => {
     const gone = new AbortController();
     const tick = () => {
-      if (!gone.signal.aborted) show(state);
+      if (!gone.signal.aborted) setNow(nowOf(state));
     };
     // Views load again as the clock moves: not in a hidden tab.
     const clock = setTimeout(() => void untilShown(gone.signal).then(tick), CLOCK_MS);
@@ -98,11 +89,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
       </header>
       <Notices state={state} loginError={visit === 0 ? loginError : undefined} />
       <main tabIndex={-1}>
-        {state.connection === "locked" ? (
-          <Locked />
-        ) : (
-          <CurrentView state={state} view={view} visit={visit} now={now} live={live} />
-        )}
+        {state.connection === "locked" ? <Locked /> : <CurrentView state={state} view={view} visit={visit} now={now} />}
       </main>
       <footer>
         <div>{state.node && `${state.node.version}, ${state.node.engine}`}</div>
@@ -120,22 +107,10 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
   );
 }
 
-function CurrentView({
-  state,
-  view,
-  visit,
-  now,
-  live,
-}: {
-  state: PageState;
-  view: View;
-  visit: number;
-  now: number;
-  live: Live<Moment>;
-}) {
+function CurrentView({ state, view, visit, now }: { state: PageState; view: View; visit: number; now: number }) {
   switch (view.kind) {
     case "overview":
-      return <Overview state={state} now={now} live={live} first={view.filter} key={visit} />;
+      return <Overview state={state} now={now} first={view.filter} key={visit} />;
     case "node":
       return <NodeView state={state} now={now} />;
     case "apply":

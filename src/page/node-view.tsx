@@ -12,9 +12,10 @@ import type { PageState } from "./store.ts";
 import { useLoaded } from "./use-loaded.ts";
 import type { NodeDetail } from "./wire.ts";
 
+const REFRESH_MS = 30_000;
+
 export function NodeView({ state, now }: { state: PageState; now: number }) {
-  const minute = Math.floor(now / 30_000);
-  const { value: detail, error } = useLoaded("node", minute, (signal) =>
+  const { value: detail, error } = useLoaded("node", Math.floor(now / REFRESH_MS), (signal) =>
     fetchJson<NodeDetail>("/page/api/node", signal),
   );
   return (

@@ -1,51 +1,35 @@
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
-import type { Live } from "./live.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { plainText } from "./log-text.ts";
 import { NodeTiles } from "./node-tiles.tsx";
 import { Toggle } from "./parts.tsx";
-import { COLUMNS, type Moment, PodTable } from "./pod-table.tsx";
+import { COLUMNS, PodTable } from "./pod-table.tsx";
 import { overviewAddress } from "./router.ts";
-import { mayMissPods, type PageState, type RowFilter, type SortKey, selectRows } from "./store.ts";
+import { sparkPositions } from "./spark-line.ts";
+import { mayMissPods, type PageState, type RowFilter, type SortKey, SPARK_MS, selectRows } from "./store.ts";
+import { useRows } from "./use-rows.tsx";
 import type { Rejection } from "./wire.ts";
 import { WorkloadTable } from "./workload-table.tsx";
 
 /** Orders in which the largest value comes first. */
 const DESCENDING: readonly SortKey[] = ["cpu", "memory", "restarts"];
-const SHOWN_REJECTIONS = 20;
 
 /** @param first filter of the address; the address follows it */
-export function Overview({
-  state,
-  now,
-  live,
-  first,
-}: {
-  state: PageState;
-  now: number;
-  live: Live<Moment>;
-  first: RowFilter;
-}) {
+export function Overview({ state, now, first }: { state: PageState; now: number; first: RowFilter }) {
   const [filter, setFilter] = useState<RowFilter>(first);
   useEffect(() => history.replaceState(history.state, "", overviewAddress(filter)), [filter]);
   const change = (changed: Partial<RowFilter>) => setFilter((old) => ({ ...old, ...changed }));
-  const onSort = useCallback(
-    (key: SortKey) =>
-      setFilter((old) => ({
-        ...old,
-        sort: key,
-        descending: old.sort === key ? !old.descending : DESCENDING.includes(key),
-      })),
-    [],
-  );
+  const onSort = (key: SortKey) =>
+    setFilter((old) => ({
+      ...old,
+      sort: key,
+      descending: old.sort === key ? !old.descending : DESCENDING.includes(key),
+    }));
   const isByUsage = filter.sort === "cpu" || filter.sort === "memory";
   const rows = useMemo(
     () => selectRows(state.pods, state.sparks, filter),
     [state.pods, isByUsage && state.sparks, filter],
   );
-  const table = useMemo(
-    () => <PodTable rows={rows} filter={filter} onSort={onSort} live={live} />,
-    [rows, filter, onSort, live],
-  );
+  const positions = useMemo(() => sparkPositions(state.times, SPARK_MS), [state.times]);
   if (state.connection === "connecting" && !state.node) return <p class="empty">Connecting…</p>;
   return (
     <>
@@ -86,7 +70,11 @@ export function Overview({
           {countText(rows.length, state.pods.size)}
         </span>
       </div>
-      {rows.length === 0 ? <p class="empty">{emptyText(state)}</p> : table}
+      {rows.length === 0 ? (
+        <p class="empty">{emptyText(state)}</p>
+      ) : (
+        <PodTable rows={rows} filter={filter} onSort={onSort} moment={{ now, sparks: state.sparks, positions }} />
+      )}
       {state.workloads.length > 0 && <WorkloadTable workloads={state.workloads} now={now} />}
     </>
   );
@@ -107,9 +95,8 @@ const countText = (shown: number, all: number): string =>
   shown === all ? `${all} ${plural(all)}` : `${shown} of ${all} ${plural(all)}`;
 
 function Rejections({ title, rejections }: { title: string; rejections: readonly Rejection[] }) {
-  const [isAll, setAll] = useState(false);
+  const { shown, button } = useRows(rejections);
   if (rejections.length === 0) return null;
-  const shown = isAll ? rejections : rejections.slice(0, SHOWN_REJECTIONS);
   return (
     <section class="card warn" aria-label={title}>
       <h2>{title}</h2>
@@ -123,11 +110,7 @@ function Rejections({ title, rejections }: { title: string; rejections: readonly
           </li>
         ))}
       </ul>
-      {shown.length < rejections.length && (
-        <button type="button" class="more" onClick={() => setAll(true)}>
-          Show all {rejections.length}
-        </button>
-      )}
+      {button}
     </section>
   );
 }

@@ -47,54 +47,6 @@ export const Ago = ({ at, now }: { at: number; now: number }) => (
   </>
 );
 
-/** Tenths of a pixel: whole numbers are quick to write. */
-const SPARK_WIDTH = 800;
-const SPARK_HEIGHT = 200;
-const SPARK_MARGIN = 10;
-
-/** Where the times of a spark line are on its width: it ends at the newest. Pure. @param spanMs time of the whole width */
-export function sparkPositions(times: readonly number[], spanMs: number): number[] {
-  const end = times.at(-1) ?? 0;
-  return times.map((time) => Math.round((1 - (end - time) / spanMs) * SPARK_WIDTH));
-}
-
-/**
- * A line without axes. Draws nothing but a path, so that a hundred of them cost little.
- * @param positions of {@link sparkPositions}
- */
-export function SparkLine({
-  values,
-  positions,
-  label,
-}: {
-  values: readonly (number | null)[];
-  positions: readonly number[];
-  label: string;
-}) {
-  let max = 0;
-  for (const value of values) if (value !== null && value > max) max = value;
-  const scale = max === 0 ? 0 : (SPARK_HEIGHT - 2 * SPARK_MARGIN) / max;
-  let path = "";
-  let isDown = false;
-  values.forEach((value, index) => {
-    if (value !== null) {
-      path += `${isDown ? "L" : "M"}${positions[index]} ${Math.round(SPARK_HEIGHT - SPARK_MARGIN - value * scale)}`;
-    }
-    isDown = value !== null;
-  });
-  return (
-    <svg
-      class="spark"
-      viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`}
-      role="img"
-      aria-label={label}
-      preserveAspectRatio="none"
-    >
-      <path d={path} />
-    </svg>
-  );
-}
-
 /** Share of a whole as a bar, with its text. Without a whole (0) there is only the text, at the same height. */
 export function Meter({ used, total, text }: { used: number; total: number; text: string }) {
   const percent = total > 0 ? Math.min(100, (used / total) * 100) : 0;

@@ -49,7 +49,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           <bdi>{plainText(detail.row.notice)}</bdi>
         </p>
       )}
-      <section class="card facts">
+      <section class="card">
         <dl>
           <Fact name="Source" value={detail.row.source} />
           {detail.row.owner !== "" && <Fact name="Owner" value={detail.row.owner} />}

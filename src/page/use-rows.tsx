@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 
 const SHOWN_ROWS = 20;
 
-/** The first rows of a long table, and a button for the rest. */
+/** The first rows of a long list, and a button for the rest. */
 export function useRows<T>(rows: readonly T[]) {
   const [isAll, setAll] = useState(false);
   const button = rows.length > SHOWN_ROWS && (

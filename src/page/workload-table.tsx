@@ -1,4 +1,4 @@
-import { formatUntil } from "./format.ts";
+import { formatUntil, shortSource } from "./format.ts";
 import { Age, Badge, TableHead, timeOf } from "./parts.tsx";
 import { overviewAddress } from "./router.ts";
 import { DEFAULT_FILTER } from "./store.ts";
@@ -45,7 +45,7 @@ export function WorkloadTable({ workloads, now }: { workloads: readonly Workload
                 {lastRun === 0 && nextRun === 0 && "-"}
               </td>
               <td class="source" title={source}>
-                <bdi>{source.startsWith("/") ? source.split("/").at(-1) : source}</bdi>
+                <bdi>{shortSource(source)}</bdi>
               </td>
             </tr>
           ))}
