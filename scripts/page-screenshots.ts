@@ -1,6 +1,6 @@
 /**
  * `bun scripts/page-screenshots.ts [PODS]`: the pictures of docs/page.md, of the compiled binary on a real engine. Needs
- * Chromium and `npm run build`; makes the pictures smaller with ImageMagick where that is installed. PODS (110) is the number
+ * Chromium and `npm run build`; makes the pictures smaller with pngquant where that is installed. PODS (110) is the number
  * of pods of the full overview.
  */
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ const PODS = Number(process.argv[2] ?? 110);
 /** Spark lines and charts show something after this time. */
 const HISTORY_MS = 120_000;
 /** A picture waits for a calmer machine no longer than this. */
-const CALM_MS = 300_000;
+const CALM_MS = 150_000;
 const CALM_LOAD = 6;
 const COLORS = 48;
 
@@ -145,8 +145,8 @@ async function shoot(page: Page, name: string, isWhole = false, part?: Locator):
   const path = join(OUT, `${name}.png`);
   await (part ?? page).screenshot({ path });
   if (size) await page.setViewportSize(size);
-  if (Bun.which("convert")) {
-    Bun.spawnSync(["convert", path, "-strip", "+dither", "-colors", String(COLORS), `PNG8:${path}`]);
+  if (Bun.which("pngquant")) {
+    Bun.spawnSync(["pngquant", "--force", "--nofs", "--strip", "--output", path, String(COLORS), path]);
   }
   console.log(`docs/page/${name}.png, ${Math.ceil(statSync(path).size / 1024)} KiB`);
 }

@@ -23,7 +23,7 @@ export function ConditionTable({
               <th scope="row">
                 <bdi>{condition.type}</bdi>
               </th>
-              <td>
+              <td class="fixed">
                 <Badge tone={toneOf(condition)}>{condition.status}</Badge>
               </td>
               <td class="fixed">
