@@ -28,5 +28,7 @@ test.each([
 
 test("a pod and its address", () => {
   const pod = { namespace: "default", name: "web.example-edge" };
+  const odd = { namespace: "a b", name: "c/d?e#f%" };
+  expect(parseView(podAddress(odd, "logs"))).toEqual({ kind: "pod", ...odd, tab: "logs" });
   expect(parseView(podAddress(pod, "shell"))).toEqual({ kind: "pod", ...pod, tab: "shell" });
 });

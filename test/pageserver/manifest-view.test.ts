@@ -20,7 +20,9 @@ test("only the document of the pod is shown, with the numbers of its lines in th
 
 test("findings are those of the document", () => {
   const findings = [finding(2), finding(5), finding(5, "/other.yaml")];
-  expect(view(TWO, 4, findings).findings).toEqual([{ line: 5, column: 3, isError: true, message: "spec.x: bad" }]);
+  const bad = { column: 3, isError: true, message: "spec.x: bad" };
+  expect(view(TWO, 4, findings).findings).toEqual([{ line: 5, ...bad }]);
+  expect(view(TWO, 1, findings).findings).toEqual([{ line: 2, ...bad }]);
 });
 
 test("without the text the pod is shown, with all findings of the file", () => {

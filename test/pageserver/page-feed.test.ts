@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
-import type { Snapshot, Update } from "../../src/page/wire.ts";
+import type { Rejection, Snapshot, Update, WorkloadRow } from "../../src/page/wire.ts";
 import {
   FIRST_SAMPLE_MS,
   IDLE_PERIOD_MS,
@@ -28,11 +28,20 @@ const nodeUsage = {
 
 function world() {
   const clock = new FakeClock();
-  const state = { pods: [pod("a")], measured: 0, listeners: new Set<() => void>() };
+  const usage = new UsageRecorder();
+  const state = {
+    pods: [pod("a")],
+    measured: 0,
+    listeners: new Set<() => void>(),
+    isComplete: true,
+    rejections: [] as Rejection[],
+    workloads: [] as WorkloadRow[],
+    problem: "",
+  };
   const feed = new PageFeed({
     clock,
-    usage: new UsageRecorder(),
-    isComplete: () => true,
+    usage,
+    isComplete: () => state.isComplete,
     pods: () => state.pods,
     onPodsChanged: (callback) => {
       state.listeners.add(callback);
@@ -49,15 +58,15 @@ function world() {
       name: "n",
       version: "",
       engine: "",
-      problem: "",
+      problem: state.problem,
       conditions: [],
       cpuCount: 1,
       memoryBytes: 1,
       bootTime: 0,
       cluster: null,
     }),
-    rejections: () => [],
-    workloads: () => [],
+    rejections: () => state.rejections,
+    workloads: () => state.workloads,
     measure: async () => {
       state.measured++;
       return { summary: { node: { nodeName: "n", startTime: "" }, pods: [] }, node: nodeUsage };
@@ -70,7 +79,7 @@ function world() {
     state.pods = pods;
     for (const listener of state.listeners) listener();
   };
-  return { clock, state, feed, change };
+  return { clock, state, feed, change, usage };
 }
 
 function subscriber() {
@@ -140,6 +149,45 @@ test("usage is sampled every ten seconds for an open page, every two minutes wit
   feed.stop();
   await clock.advance(IDLE_PERIOD_MS * 5);
   expect(state.measured).toBe(1);
+});
+
+test("refused manifests, workloads, sources that were read and the state of the node are sent when they change", async () => {
+  const { clock, feed, change, state } = world();
+  state.isComplete = false;
+  const { it, events } = subscriber();
+  await feed.subscribe(it);
+  await clock.advance(100);
+  const changed = async () => {
+    change([...state.pods]);
+    await clock.advance(100);
+    return events.splice(0).map(([, update]) => update);
+  };
+  await changed();
+  expect(await changed()).toEqual([]);
+  state.isComplete = true;
+  expect(await changed()).toEqual([{ isComplete: true } as never]);
+  state.rejections = [{ source: "/m/a.yaml", line: 1, column: 2, message: "bad" }];
+  expect(await changed()).toEqual([{ rejections: state.rejections } as never]);
+  state.workloads = [{ kind: "Job", name: "backup" } as WorkloadRow];
+  expect(await changed()).toEqual([{ workloads: state.workloads } as never]);
+  state.problem = "no engine";
+  await clock.advance(OPEN_PERIOD_MS);
+  expect(events.at(-1)?.[1].node?.problem).toBe("no engine");
+});
+
+test("the history of pods is kept while a source has not been read", async () => {
+  const { clock, feed, state, usage } = world();
+  const time = new Date(0).toISOString();
+  const podRef = { name: "late", namespace: "default", uid: "late" };
+  usage.add({ node: { nodeName: "n", startTime: time }, pods: [{ podRef, startTime: time, containers: [] }] }, 1);
+  const isKept = () => [...Object.keys(usage.newest(undefined).pods)].includes("late");
+  state.isComplete = false;
+  feed.start();
+  await clock.advance(IDLE_PERIOD_MS);
+  expect(isKept()).toBe(true);
+  state.isComplete = true;
+  await clock.advance(IDLE_PERIOD_MS);
+  expect(isKept()).toBe(false);
 });
 
 test("a pod that changed in nothing that a row shows is not sent again", async () => {

@@ -95,6 +95,7 @@ describe("status of a route: without session, with session, with session from a 
     ["GET /page/api/pods/u1/logs", 401, 404, 403],
     ["HEAD /page/api/pods/u1/logs", 401, 405, 403],
     ["GET /page/api/pods/u1/shell", 401, 404, 403],
+    ["GET /page/api/pods/u1/processes", 401, 200, 403],
     ["POST /page/stream", 401, 405, 403],
     ["HEAD /page/stream", 405, 405, 403],
     ["POST /page/api/node", 401, 404, 403],
@@ -243,6 +244,27 @@ test("the document holds the first state as data, for those who may see it", asy
   expect(bodyOf(await far.ask("GET /", { isSecure: true }))).not.toContain('id="state"');
   expect(stateOf(bodyOf(await far.ask("GET /", { headers: far.cookie, isSecure: true })))).toEqual(access(true));
 });
+
+test.each(["GET /", "GET /page/assets/terminal.css", "GET /page/api/node", "GET /page/nothing"])(
+  "%s has the policy that allows only scripts of the page, in no frame of another site",
+  async (line) => {
+    const { headers } = (await world().ask(line)) as { headers: Record<string, string> };
+    const policy = Object.fromEntries(
+      (headers["Content-Security-Policy"] ?? "").split("; ").map((rule) => [rule.split(" ", 1)[0], rule]),
+    );
+    expect(policy).toMatchObject({
+      "default-src": "default-src 'none'",
+      "script-src": "script-src 'self'",
+      "connect-src": "connect-src 'self'",
+      "frame-ancestors": "frame-ancestors 'none'",
+      "form-action": "form-action 'none'",
+      "base-uri": "base-uri 'none'",
+    });
+    expect(headers["X-Content-Type-Options"]).toBe("nosniff");
+    expect(headers["Cross-Origin-Resource-Policy"]).toBe("same-origin");
+    expect(headers["Access-Control-Allow-Origin"]).toBeUndefined();
+  },
+);
 
 test("the script that the document names is served, compressed or not, and need not be asked for again", async () => {
   const { ask } = world();

@@ -20,6 +20,17 @@ test("a process of /proc", () => {
   expect(parseProcess("app", 42, STAT, "", "").command).toBe("[a (b) c]");
 });
 
+test("of thousands of processes the first 200 are listed", () => {
+  const proc = temp();
+  const processIds = Array.from({ length: 3000 }, (_, index) => `${index + 1}`);
+  for (const pid of processIds.slice(0, 250)) {
+    mkdirSync(join(proc, pid));
+    writeFileSync(join(proc, pid, "stat"), STAT);
+    writeFileSync(join(proc, pid, "status"), "");
+  }
+  expect(listProcesses([{ name: "app", processIds }], proc).length).toBe(200);
+});
+
 test("a process that has ended is left out", () => {
   const proc = temp();
   mkdirSync(join(proc, "42"));

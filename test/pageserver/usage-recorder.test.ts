@@ -47,7 +47,10 @@ test("a pod has no values for the time before it, nor after it is gone", () => {
   });
   usage.retain(["b"]);
   expect(Object.keys(usage.recent(undefined, 2000).pods)).toEqual(["b"]);
-  expect(usage.history("a", "10m", 2000).cpuCores).toEqual([null, null]);
+  usage.add(summary(1, 100, ["a", "b"]), 3000);
+  expect(usage.history("a", "10m", 3000).receivedBytes).toEqual([null, null, null]);
+  usage.retain(["b"]);
+  expect(new Set(usage.history("a", "10m", 3000).cpuCores)).toEqual(new Set([null]));
 });
 
 test("a day is kept at two minutes, whatever the pace", () => {
@@ -65,6 +68,9 @@ test("a later process continues the history", () => {
   usage.add(summary(0.25, 0, ["a"]), 1_000_000);
   usage.add(summary(0.5, 0, ["a", "b"]), 1_010_000);
   const later = new UsageRecorder();
+  later.restore(usage.save());
+  later.add(summary(0.5, 0, ["a"]), 1_060_000);
+  expect(later.history("a", "24h", 1_060_000).cpuCores).toEqual([0.25]);
   later.restore(usage.save());
   later.add(summary(0.75, 0, ["a"]), 1_200_000);
   expect(later.history("a", "1h", 1_200_000).cpuCores).toEqual([0.25, 0.5, 0.75]);

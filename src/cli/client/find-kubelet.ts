@@ -116,7 +116,7 @@ function toKubelet(
 ): FoundKubelet | NoKubelet {
   if (instance === "unreadable") {
     return {
-      problem: `the root directory "${rootDir}" belongs to another user: run the command as that user, usually root, or name the read-only port of its kubelet with --server=http://127.0.0.1:10255`,
+      problem: `the root directory "${rootDir}" belongs to another user: run the command as that user, usually root (sudo); commands that only read also take its read-only port, --server=http://127.0.0.1:10255`,
     };
   }
   const { readOnlyUrl, mode, pid, socketPath } = instance;

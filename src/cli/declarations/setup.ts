@@ -27,7 +27,7 @@ Exit codes: 0 no errors, 2 errors (or bad usage).`,
   },
   {
     name: "page",
-    description: "print a link that opens the page in a browser",
+    description: "print a link to the web page of the node",
     section: "Show",
     usage: ["page [--open]"],
     about: `Prints a link to the web page of the running kubelet; in a terminal of a desktop it opens the browser.
