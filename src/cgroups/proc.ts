@@ -85,6 +85,29 @@ export function parseBootTimeSeconds(stat: string): number | undefined {
   return match ? Number(match[1]) : undefined;
 }
 
+/** Time that one core has spent, in ticks. */
+export interface CoreTimes {
+  /** Programs, niced ones and virtual machines included. */
+  user: number;
+  /** The kernel, interrupts included. */
+  system: number;
+  /** Idle while a task waited for a disk. */
+  wait: number;
+  /** Other machines of the same host had the core. */
+  stolen: number;
+  idle: number;
+}
+
+/** The cores of `/proc/stat`, in their order; cores that are switched off are left out. */
+export function parseCoreTimes(stat: string): CoreTimes[] {
+  return [...stat.matchAll(/^cpu\d+ (.*)$/gm)].map(([, fields = ""]) => {
+    const [user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softirq = 0, stolen = 0] = fields
+      .split(" ")
+      .map(Number);
+    return { user: user + nice, system: system + irq + softirq, wait, stolen, idle };
+  });
+}
+
 /** Tasks that exist, from `/proc/loadavg` (`0.21 0.18 0.07 1/130 16059`). */
 export function parseTaskCount(loadavg: string): number | undefined {
   const match = /\s\d+\/(\d+)\s/.exec(loadavg);

@@ -28,6 +28,8 @@ export interface EngineInfo {
   dockerRootDir: string;
   /** Directory of images and writable layers; its disk may fill up. */
   imagesDir: string;
+  /** overlay2, or overlayfs with the containerd image store; absent when the engine does not name it. */
+  storageDriver?: string;
   /** false where the kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): they are clamped to 0. */
   negativeOomScores: boolean;
   /** From /info SecurityOptions: seccomp, apparmor, selinux, rootless, userns. */

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { formatTime } from "./format.ts";
+import { sleep } from "./reconnect.ts";
 
 export interface ChartLine {
   label: string;
@@ -25,6 +26,7 @@ interface ChartProps {
 }
 
 const HEIGHT = 140;
+const RETRY_MS = 2000;
 /** Some values are measured less often than others: the newest of these points is the present value. */
 const RECENT = 12;
 const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
@@ -44,11 +46,10 @@ export function Chart(props: ChartProps) {
   useEffect(() => {
     const element = place.current;
     if (!element) return;
-    let isGone = false;
+    const gone = new AbortController();
     const observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }));
-    // A chunk of its own: the overview draws no charts.
-    void import("uplot").then(({ default: UPlot }) => {
-      if (isGone) return;
+    void loadPlot(gone.signal).then((UPlot) => {
+      if (!UPlot) return;
       plot.current = new UPlot(
         toOptions(element.clientWidth, latest.current, setPointed),
         toData(latest.current),
@@ -57,7 +58,7 @@ export function Chart(props: ChartProps) {
       observer.observe(element);
     });
     return () => {
-      isGone = true;
+      gone.abort();
       observer.disconnect();
       plot.current?.destroy();
       plot.current = undefined;
@@ -80,6 +81,16 @@ export function Chart(props: ChartProps) {
       <div ref={place} class="plot" aria-hidden="true" />
     </figure>
   );
+}
+
+/** A chunk of its own: the overview draws no charts. Tried until the kubelet answers; undefined: the signal aborted. */
+async function loadPlot(signal: AbortSignal): Promise<typeof uPlot | undefined> {
+  while (!signal.aborted) {
+    const loaded = await import("uplot").catch(() => undefined);
+    if (loaded) return signal.aborted ? undefined : loaded.default;
+    await sleep(RETRY_MS, signal);
+  }
+  return undefined;
 }
 
 function toData({ times, lines, limit = 0 }: ChartProps): uPlot.AlignedData {

@@ -1,11 +1,9 @@
+import { ownBuild } from "./page-build.ts";
+import { answerWithinMs, mustReplace, Reconnect, retryAfterMs, SILENCE_MS, sleep } from "./reconnect.ts";
 import { applySnapshot, applyUpdate, EMPTY_STATE, type PageState } from "./store.ts";
-import { onLongHidden, onShown } from "./tab-visibility.ts";
-import type { ActionResult, Snapshot, Update } from "./wire.ts";
-
-const FIRST_RETRY_MS = 1000;
-const LONGEST_RETRY_MS = 15_000;
-/** The server writes at least this often. */
-const SILENCE_MS = 25_000;
+import { onLongHidden, onWake, untilShown } from "./tab-visibility.ts";
+import type { ActionResult, SessionState, Snapshot, Update } from "./wire.ts";
+import { withConnection } from "./with-connection.ts";
 
 /**
  * Follows the stream and calls `onState` at most once per animation frame.
@@ -14,15 +12,13 @@ const SILENCE_MS = 25_000;
  */
 export function followState(first: PageState, onState: (state: PageState) => void): () => void {
   let state = first;
-  let source: EventSource | undefined;
-  let retryMs = FIRST_RETRY_MS;
-  let retry: ReturnType<typeof setTimeout> | undefined;
-  let silence: ReturnType<typeof setTimeout> | undefined;
   let frame = 0;
-  let isPaused = false;
+  let failures = 0;
   let heardAtMs = first.heardAtMs;
   const gone = new AbortController();
-  const publish = () => {
+  const reconnect = new Reconnect();
+  const set = (next: PageState) => {
+    state = next;
     if (frame !== 0) return;
     // A hidden tab gets no frames; it catches up when it is shown.
     frame = requestAnimationFrame(() => {
@@ -30,74 +26,84 @@ export function followState(first: PageState, onState: (state: PageState) => voi
       onState(state);
     });
   };
-  const lose = () => {
-    source?.close();
-    clearTimeout(silence);
-    clearTimeout(retry);
-    state = { ...state, connection: "lost", heardAtMs };
-    publish();
-    retry = setTimeout(connect, retryMs);
-    retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
-    void isLocked().then((locked) => {
-      if (!locked || state.connection !== "lost") return;
-      state = { ...EMPTY_STATE, connection: "locked" };
-      publish();
-    });
-  };
-  const heard = () => {
+  const onEvent = (type: StreamEvent, data: string) => {
     heardAtMs = Date.now();
-    clearTimeout(silence);
-    silence = setTimeout(lose, SILENCE_MS);
+    if (type === "build") set({ ...state, newBuild: data === ownBuild() ? "" : data });
+    else if (type === "snapshot") {
+      failures = 0;
+      set(applySnapshot(JSON.parse(data) as Snapshot, heardAtMs, state));
+    } else if (type === "update") set(applyUpdate(state, JSON.parse(data) as Update, heardAtMs));
   };
-  const connect = () => {
-    isPaused = false;
-    source = new EventSource("/page/stream");
-    source.addEventListener("snapshot", (event) => {
-      retryMs = FIRST_RETRY_MS;
-      state = applySnapshot(JSON.parse(event.data) as Snapshot, Date.now(), state);
-      heard();
-      publish();
-    });
-    source.addEventListener("update", (event) => {
-      state = applyUpdate(state, JSON.parse(event.data) as Update);
-      heard();
-      publish();
-    });
-    source.addEventListener("ping", heard);
-    // The next stream has what needs no session.
-    source.addEventListener("expired", () => {
-      disconnect();
-      connect();
-    });
-    source.onerror = lose;
-    heard();
+  const explainLoss = async (connection: AbortSignal) => {
+    const refusal = await readRefusal();
+    if (connection.aborted || state.connection !== "lost") return;
+    if (refusal === LOCKED) set({ ...EMPTY_STATE, connection: "locked" });
+    else set({ ...state, refusal });
   };
-  const disconnect = () => {
-    source?.close();
-    clearTimeout(retry);
-    clearTimeout(silence);
+  const run = async () => {
+    while (!gone.signal.aborted) {
+      await untilShown(gone.signal);
+      const connection = reconnect.begin(gone.signal);
+      const onWait = () => set({ ...state, connection: "crowded", heardAtMs });
+      let isExpired = false;
+      await withConnection(connection, onWait, async () => {
+        isExpired = await readStream(connection, onEvent, answerWithinMs(failures));
+      });
+      // The next stream has what needs no session.
+      if (connection.aborted || isExpired) continue;
+      set({ ...state, connection: "lost", heardAtMs });
+      void explainLoss(connection);
+      await sleep(retryAfterMs(failures++), connection);
+    }
   };
-  /** Nothing is sent to a hidden tab. */
-  const pause = () => {
-    isPaused = true;
-    disconnect();
-  };
-  /** A machine that slept ran no timers, and its connection may be dead without an error: it is not waited for. */
-  const resume = () => {
-    const isDead = state.connection === "lost" || Date.now() - heardAtMs > SILENCE_MS;
-    if (!isPaused && !isDead) return;
-    disconnect();
-    connect();
-  };
-  connect();
-  onLongHidden(pause, gone.signal);
-  onShown(resume, gone.signal);
+  void run();
+  onLongHidden(() => reconnect.now(), gone.signal);
+  onWake((wake) => {
+    if (mustReplace(wake, state.connection, Date.now() - heardAtMs)) reconnect.now();
+  }, gone.signal);
   return () => {
     gone.abort();
-    disconnect();
     cancelAnimationFrame(frame);
   };
 }
+
+const EVENTS = ["build", "snapshot", "update", "ping"] as const;
+type StreamEvent = (typeof EVENTS)[number];
+
+/**
+ * Reads one stream to its end.
+ * @returns true when the session has expired; false when the connection broke, was silent for too long, or the signal aborted
+ */
+const readStream = (
+  signal: AbortSignal,
+  onEvent: (type: StreamEvent, data: string) => void,
+  firstMs: number,
+): Promise<boolean> =>
+  new Promise((resolve) => {
+    const source = new EventSource("/page/stream");
+    let silence: ReturnType<typeof setTimeout> | undefined;
+    const end = (isExpired: boolean) => {
+      source.close();
+      clearTimeout(silence);
+      signal.removeEventListener("abort", onLoss);
+      resolve(isExpired);
+    };
+    const onLoss = () => end(false);
+    const expect = (withinMs: number) => {
+      clearTimeout(silence);
+      silence = setTimeout(onLoss, withinMs);
+    };
+    for (const type of EVENTS) {
+      source.addEventListener(type, ({ data }) => {
+        expect(SILENCE_MS);
+        onEvent(type, data as string);
+      });
+    }
+    source.addEventListener("expired", () => end(true));
+    source.onerror = onLoss;
+    signal.addEventListener("abort", onLoss);
+    expect(firstMs);
+  });
 
 /** The state in the document; the empty one where it shows none. */
 export function readFirstState(): PageState {
@@ -106,12 +112,22 @@ export function readFirstState(): PageState {
   return { ...applySnapshot(JSON.parse(text) as Snapshot, Date.now()), connection: "connecting", connects: 0 };
 }
 
-/** Whether the server answers, but shows nothing without a session. */
-const isLocked = (): Promise<boolean> =>
-  fetch("/page/api/session").then(
-    ({ status }) => status === 401,
-    () => false,
-  );
+const LOCKED = "locked";
+const SESSION_MS = 4000;
+
+/** Why the server answers but sends no stream; "" when it does not answer, {@link LOCKED} when it wants a session. */
+async function readRefusal(): Promise<string> {
+  try {
+    // A request that hangs would take one of the browser's few connections.
+    const response = await fetch("/page/api/session", { signal: AbortSignal.timeout(SESSION_MS) });
+    if (response.status === 401) return LOCKED;
+    if (!response.ok) return (await response.text()).trim().slice(0, 300);
+    const { openPages, mostPages } = (await response.json()) as SessionState;
+    return openPages >= mostPages ? `it sends updates to ${mostPages} pages at most` : "";
+  } catch {
+    return "";
+  }
+}
 
 /** An answer other than 2xx. */
 export class RequestFailed extends Error {

@@ -1,24 +1,11 @@
 import { byContainer, LineSplitter } from "./log-text.ts";
+import { type Reconnect, sleep } from "./reconnect.ts";
 import { untilShown } from "./tab-visibility.ts";
+import { withConnection } from "./with-connection.ts";
 
 const TAIL_LINES = 500;
 const RECONNECT_MS = 2000;
-
-/** Ends the present connection of a log, or the pause before the next. */
-export class Reconnect {
-  #end = () => {};
-
-  /** @returns aborted by the next call of `now`, and with the signal */
-  begin(signal: AbortSignal): AbortSignal {
-    const controller = new AbortController();
-    this.#end = () => controller.abort();
-    return AbortSignal.any([signal, controller.signal]);
-  }
-
-  now(): void {
-    this.#end();
-  }
-}
+const TOO_MANY = "Too many windows of this browser show this node: the log follows when one of them is closed.";
 
 /** Which logs, and how. */
 export interface LogChoice {
@@ -51,21 +38,24 @@ export async function followLogs(
       previous: String(isPrevious),
       timestamps: String(withTimes),
     });
-    try {
+    const read = async () => {
       const response = await fetch(`${path}/logs?${query}`, { signal: connection });
       if (!response.ok || !response.body) {
         onProblem(`${only}: ${(await response.text()).slice(0, 300)}`);
-      } else {
-        onProblem("");
-        const splitter = new LineSplitter();
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-          lastMs = performance.now();
-          const lines = splitter.push(piece.value);
-          if (names.length > 1) for (const [name, own] of byContainer(lines)) onLines(name, own);
-          else onLines(only, lines);
-        }
+        return;
       }
+      onProblem("");
+      const splitter = new LineSplitter();
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+        lastMs = performance.now();
+        const lines = splitter.push(piece.value);
+        if (names.length > 1) for (const [name, own] of byContainer(lines)) onLines(name, own);
+        else onLines(only, lines);
+      }
+    };
+    try {
+      await withConnection(connection, () => onProblem(TOO_MANY), read);
     } catch {
       if (connection.aborted) continue;
       onProblem("The kubelet does not answer; trying again.");
@@ -74,13 +64,3 @@ export async function followLogs(
     await sleep(RECONNECT_MS, connection);
   }
 }
-
-/** Resolves early when the signal aborts. */
-const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });

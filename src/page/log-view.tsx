@@ -1,8 +1,9 @@
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { followLogs, type LogChoice, Reconnect } from "./follow-logs.ts";
+import { followLogs, type LogChoice } from "./follow-logs.ts";
 import { plainText, toSpans, withLocalTime } from "./log-text.ts";
 import { Toggle } from "./parts.tsx";
+import { Reconnect } from "./reconnect.ts";
 import { onLongHidden } from "./tab-visibility.ts";
 import type { ContainerDetail } from "./wire.ts";
 

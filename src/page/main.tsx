@@ -5,9 +5,10 @@ import { followState, logInFromAddress, readFirstState, TOKEN_HASH } from "./con
 import { NodeView } from "./node-view.tsx";
 import { Notices } from "./notices.tsx";
 import { Overview } from "./overview.tsx";
+import { reloadFor } from "./page-build.ts";
 import { titleTimesOnHover } from "./parts.tsx";
 import { PodView } from "./pod-view.tsx";
-import { parseView, type View } from "./router.ts";
+import { mayReload, parseView, type View } from "./router.ts";
 import type { PageState } from "./store.ts";
 import { untilShown } from "./tab-visibility.ts";
 
@@ -60,6 +61,9 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
     document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true });
     scrollTo(0, scroll);
   }, [visit]);
+  useEffect(() => {
+    if (state.newBuild !== "" && mayReload(view)) reloadFor(state.newBuild);
+  }, [state.newBuild, view]);
   const nodeName = state.node?.name ?? "kubelet-ts";
   useEffect(() => {
     document.title = `${titleOf(view)} – ${nodeName}`;

@@ -4,6 +4,7 @@ import { EventTable } from "./event-table.tsx";
 import { Fact } from "./facts.tsx";
 import { formatBytes, formatPercent } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
+import { CoreMeters, InterfaceTable, MemoryFacts } from "./node-machine.tsx";
 import { CgroupTable, ImageTable } from "./node-tables.tsx";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
 import { ClusterFailure } from "./notices.tsx";
@@ -12,10 +13,12 @@ import type { PageState } from "./store.ts";
 import { useLoaded } from "./use-loaded.ts";
 import type { NodeDetail } from "./wire.ts";
 
-const REFRESH_MS = 30_000;
+const REFRESH_MS = 20_000;
 
 export function NodeView({ state, now }: { state: PageState; now: number }) {
-  const { value: detail, error } = useLoaded("node", Math.floor(now / REFRESH_MS), (signal) =>
+  // Again after a break, too: the engine or the kubelet may be another one.
+  const revision = `${Math.floor(now / REFRESH_MS)} ${state.connects} ${state.node?.problem} ${state.node?.engine}`;
+  const { value: detail, error } = useLoaded("node", revision, (signal) =>
     fetchJson<NodeDetail>("/page/api/node", signal),
   );
   return (
@@ -40,8 +43,11 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
         </section>
       )}
       <ConditionTable conditions={state.node?.conditions ?? []} toneOf={conditionTone} now={now} />
+      {!detail && !error && state.connection === "live" && <p class="empty">Loading…</p>}
       {detail && (
         <>
+          <CoreMeters cores={detail.cores} />
+          <MemoryFacts memory={detail.memory} />
           <section class="card">
             <h2>File systems</h2>
             {detail.filesystems.length === 0 && <p class="note">Not measured at the moment.</p>}
@@ -54,15 +60,16 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
               />
             ))}
           </section>
-          <CgroupTable cgroups={detail.cgroups} />
-          <ImageTable images={detail.images} now={now} />
+          <InterfaceTable interfaces={detail.interfaces} />
+          <CgroupTable cgroups={detail.cgroups} privileged={state.privileged} />
+          <ImageTable images={detail.images} gcPercent={detail.imageGcPercent} now={now} />
+          <section class="card">
+            <h2>Engine</h2>
+            <Facts facts={detail.engine} />
+          </section>
           <section class="card">
             <h2>Machine</h2>
-            <dl>
-              {Object.entries(detail.machine).map(([name, value]) => (
-                <Fact key={name} name={name} value={value} />
-              ))}
-            </dl>
+            <Facts facts={detail.machine} />
             <p class="note">
               For programs: <a href="/api/v1.3/machine">machine</a>,{" "}
               <a href="/api/v1.3/subcontainers/">control groups</a>, <a href="/metrics">metrics</a>,{" "}
@@ -78,3 +85,15 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
     </>
   );
 }
+
+const Facts = ({ facts }: { facts: Record<string, string> }) => {
+  const entries = Object.entries(facts);
+  if (entries.length === 0) return <p class="empty">Not known yet.</p>;
+  return (
+    <dl>
+      {entries.map(([name, value]) => (
+        <Fact key={name} name={name} value={value} />
+      ))}
+    </dl>
+  );
+};

@@ -4,21 +4,34 @@ import type { ClusterState, NodeState } from "./wire.ts";
 
 /** Outages and the end of the session. Times are absolute: a text that changes is read out again. */
 export function Notices({ state, loginError }: { state: PageState; loginError: string | undefined }) {
-  const { connection, node, heardAtMs, hasExpired, privileged } = state;
+  const { connection, refusal, newBuild, node, heardAtMs, hasExpired, privileged } = state;
   const isLive = connection === "live";
   return (
     <div class="notices" role="status" aria-live="polite">
       {connection === "lost" && (
         <p class="banner bad">
-          The kubelet does not answer. What is shown is{" "}
-          {heardAtMs > 0 ? (
-            <>
-              as of <At at={heardAtMs} />
-            </>
+          {refusal === "" ? (
+            "The kubelet does not answer."
           ) : (
-            "old"
-          )}
-          ; trying again.
+            <>
+              The kubelet refuses this page: <bdi>{refusal}</bdi>.
+            </>
+          )}{" "}
+          What is shown is <AsOf at={heardAtMs} />; trying again.
+        </p>
+      )}
+      {connection === "crowded" && (
+        <p class="banner warn">
+          Too many windows of this browser show this node. What is shown here is <AsOf at={heardAtMs} /> until one of
+          them is closed or hidden.
+        </p>
+      )}
+      {newBuild !== "" && (
+        <p class="banner warn">
+          The kubelet was replaced by another version, which has another page.{" "}
+          <button type="button" onClick={() => location.reload()}>
+            Load it
+          </button>
         </p>
       )}
       {isLive && node && node.problem !== "" && (
@@ -41,6 +54,15 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
     </div>
   );
 }
+
+const AsOf = ({ at }: { at: number }) => {
+  if (at === 0) return <>old</>;
+  return (
+    <>
+      as of <At at={at} />
+    </>
+  );
+};
 
 const readySince = ({ conditions }: NodeState): number => conditions.find(({ type }) => type === "Ready")?.since ?? 0;
 

@@ -48,6 +48,12 @@ function parseFilter(query: URLSearchParams): RowFilter {
   };
 }
 
+/** Whether nothing that was typed or collected in this view is lost by loading the page again. Pure. */
+export const mayReload = (view: View): boolean =>
+  view.kind === "overview" ||
+  view.kind === "node" ||
+  (view.kind === "pod" && view.tab !== "logs" && view.tab !== "shell" && view.tab !== "manifest");
+
 /** Addresses are typed and cut off by people: what is not valid is taken as it is. */
 function decode(part: string): string {
   try {

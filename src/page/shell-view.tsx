@@ -26,7 +26,10 @@ export function ShellView({ uid, containers }: { uid: string; containers: readon
           setClosed(true);
         });
       },
-      () => setProblem("The terminal could not be loaded."),
+      () => {
+        setProblem("The terminal could not be loaded.");
+        setClosed(true);
+      },
     );
     return () => {
       isGone = true;

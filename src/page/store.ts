@@ -12,8 +12,12 @@ export interface Spark {
 
 /** Everything the overview shows. Replaced as a whole; unchanged rows stay the same objects. */
 export interface PageState {
-  /** `locked`: nothing is shown without a session. */
-  connection: "connecting" | "live" | "lost" | "locked";
+  /** `locked`: nothing is shown without a session. `crowded`: other windows of this browser hold all connections. */
+  connection: "connecting" | "live" | "lost" | "locked" | "crowded";
+  /** While the connection is lost: why the server refuses it; "" when it does not answer. */
+  refusal: string;
+  /** The page that the server has now, when it is another one than this; else "". */
+  newBuild: string;
   privileged: boolean;
   canAct: boolean;
   /** There was a session, which has expired. */
@@ -37,6 +41,8 @@ export interface PageState {
 
 export const EMPTY_STATE: PageState = {
   connection: "connecting",
+  refusal: "",
+  newBuild: "",
   privileged: false,
   canAct: false,
   hasExpired: false,
@@ -62,6 +68,8 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
   };
   return {
     connection: "live",
+    refusal: "",
+    newBuild: before.newBuild,
     privileged: snapshot.access.privileged,
     canAct: snapshot.access.canAct,
     hasExpired: !snapshot.access.privileged && (before.privileged || before.hasExpired),
@@ -79,7 +87,11 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
   };
 }
 
-export function applyUpdate(state: PageState, update: Update): PageState {
+/** Differences between two clocks below this are the time of a message. */
+const CLOCK_ERROR_MS = 5000;
+
+/** @param receivedAtMs by our clock, which may have been set since the snapshot */
+export function applyUpdate(state: PageState, update: Update, receivedAtMs: number): PageState {
   let { pods } = state;
   if (update.changedPods || update.removedPods) {
     const next = new Map(pods);
@@ -95,7 +107,10 @@ export function applyUpdate(state: PageState, update: Update): PageState {
     ...(update.rejections && { rejections: update.rejections }),
     ...(update.workloads && { workloads: update.workloads }),
   };
-  return update.usage ? addUsage(merged, update.usage) : merged;
+  if (!update.usage) return merged;
+  const clockOffsetMs = update.usage.time - receivedAtMs;
+  const isSet = Math.abs(clockOffsetMs - state.clockOffsetMs) > CLOCK_ERROR_MS;
+  return addUsage(isSet ? { ...merged, clockOffsetMs } : merged, update.usage);
 }
 
 /** Every series has one value for each time. */

@@ -1,4 +1,6 @@
-/** A tab that is hidden for this time gives its connections back: a browser opens only six to a server, for all tabs. */
+import { hasSlept, TICK_MS, type Wake } from "./reconnect.ts";
+
+/** A tab that is hidden for this time gives its connections back. */
 const HIDDEN_MS = 30_000;
 
 /** Resolves when the tab is shown, or the signal aborts. */
@@ -16,9 +18,19 @@ export function untilShown(signal: AbortSignal): Promise<void> {
   });
 }
 
+/** Messages between the tabs of one browser that show this node. */
+const openTabs = () => new BroadcastChannel("kubelet-ts");
+
+/** Asks the hidden tabs of this browser to give their connections back now: a tab that is shown waits for one. */
+export function askForConnections(): void {
+  const tabs = openTabs();
+  tabs.postMessage("connections");
+  tabs.close();
+}
+
 /**
- * Calls back when the tab has been hidden for {@link HIDDEN_MS}, and when the browser keeps the page for its "back"
- * button. @param signal ends it
+ * Calls back when the tab has been hidden for {@link HIDDEN_MS}, when it is hidden and another tab needs its connections,
+ * and when the browser keeps the page for its "back" button. @param signal ends it
  */
 export function onLongHidden(callback: () => void, signal: AbortSignal): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -29,15 +41,43 @@ export function onLongHidden(callback: () => void, signal: AbortSignal): void {
   onChange();
   document.addEventListener("visibilitychange", onChange, { signal });
   addEventListener("pagehide", ({ persisted }) => persisted && callback(), { signal });
-  signal.addEventListener("abort", () => clearTimeout(timer));
+  const tabs = openTabs();
+  tabs.addEventListener("message", () => document.hidden && callback(), { signal });
+  signal.addEventListener("abort", () => {
+    clearTimeout(timer);
+    tabs.close();
+  });
 }
 
-/** Calls back when the tab is shown again, when "back" leads to it, and when the network is back. @param signal ends it */
-export function onShown(callback: () => void, signal: AbortSignal): void {
-  const onChange = () => {
-    if (!document.hidden) callback();
+/**
+ * Calls back with `shown` when the tab is shown again or gets the focus, when "back" leads to it, and when the network is
+ * back; with `slept` when the clock tells that the machine slept, which no event does. @param signal ends it
+ */
+export function onWake(callback: (wake: Wake) => void, signal: AbortSignal): void {
+  let timer: ReturnType<typeof setInterval> | undefined;
+  let lastMs = 0;
+  const look = (isShown = false) => {
+    const nowMs = Date.now();
+    const slept = timer !== undefined && hasSlept(lastMs, nowMs);
+    lastMs = nowMs;
+    if (slept) callback("slept");
+    else if (isShown) callback("shown");
   };
-  document.addEventListener("visibilitychange", onChange, { signal });
-  addEventListener("pageshow", ({ persisted }) => persisted && callback(), { signal });
-  addEventListener("online", onChange, { signal });
+  const onChange = (isShown: boolean) => {
+    if (document.hidden) {
+      // Its timers would be late by design.
+      clearInterval(timer);
+      timer = undefined;
+      return;
+    }
+    look(isShown);
+    timer ??= setInterval(look, TICK_MS);
+  };
+  onChange(false);
+  const onShown = () => onChange(true);
+  document.addEventListener("visibilitychange", onShown, { signal });
+  addEventListener("focus", onShown, { signal });
+  addEventListener("online", onShown, { signal });
+  addEventListener("pageshow", ({ persisted }) => persisted && onShown(), { signal });
+  signal.addEventListener("abort", () => clearInterval(timer));
 }

@@ -8,6 +8,14 @@ export interface Access {
   canAct: boolean;
 }
 
+/** Tells a page why its stream is refused. */
+export interface SessionState {
+  privileged: boolean;
+  /** Streams of pages, and how many there may be. */
+  openPages: number;
+  mostPages: number;
+}
+
 /** First message of a stream, and the complete state after a reconnect. */
 export interface Snapshot {
   access: Access;
@@ -281,11 +289,49 @@ export interface NodeDetail {
   /** `use`: what the kubelet keeps there, "" for others. */
   filesystems: { device: string; mountPoint: string; use: string; capacityBytes: number; usedBytes: number }[];
   images: ImageRow[];
+  /** The image disk is cleaned when it is as full as this; 0 = unknown. */
+  imageGcPercent: number;
   /** A tree in depth-first order. */
   cgroups: CgroupRow[];
+  /** Use of each core since the last reading. */
+  cores: CoreUse[];
+  memory: MachineMemory;
+  interfaces: InterfaceRow[];
   /** Kernel, operating system and processor, as cAdvisor reports them. */
   machine: Record<string, string>;
+  /** Versions, drivers and directories of the engine; empty before it has answered. */
+  engine: Record<string, string>;
   events: EventRow[];
+}
+
+/** Shares of time, in per cent. The rest is idle. */
+export interface CoreUse {
+  user: number;
+  system: number;
+  /** Idle while a task waited for a disk. */
+  wait: number;
+  /** Taken by other machines of the same host. */
+  stolen: number;
+}
+
+export interface MachineMemory {
+  totalBytes: number;
+  /** Free, or reclaimable without swapping. */
+  availableBytes: number;
+  /** Page cache and buffers. */
+  cachedBytes: number;
+  /** 0 = none. */
+  swapBytes: number;
+  swapUsedBytes: number;
+}
+
+/** A network interface of the node; counted since it was made. */
+export interface InterfaceRow {
+  name: string;
+  receivedBytes: number;
+  sentBytes: number;
+  errors: number;
+  dropped: number;
 }
 
 export interface ImageRow {
@@ -293,8 +339,13 @@ export interface ImageRow {
   id: string;
   names: string[];
   sizeBytes: number;
+  createdAt: number;
   /** A pod of this node uses it. */
   isInUse: boolean;
+  /** Those pods, as `namespace/name`. */
+  usedBy: string[];
+  /** The kubelet removes it when the image disk is full. */
+  isRemovable: boolean;
   /** Last use by a pod of this node; 0 = unknown. */
   lastUse: number;
 }
@@ -302,6 +353,8 @@ export interface ImageRow {
 export interface CgroupRow {
   path: string;
   name: string;
+  /** The pod that this is, or whose container it is. */
+  pod: { namespace: string; name: string } | null;
   /** 0 = the root. */
   depth: number;
   /** null = unknown. */

@@ -37,6 +37,11 @@ export class Assets {
     };
   }
 
+  /** Name of the script that starts the page: another one for each version of the page. */
+  get build(): string {
+    return this.#loaded().entry;
+  }
+
   /** The document. @param state shown before the stream has answered; absent: nothing may be shown yet */
   document(state: Snapshot | undefined): string {
     const { entry, style } = this.#loaded();

@@ -1,16 +1,21 @@
 import type { CgroupRow } from "../page/wire.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "../stats/node-sample.ts";
 
+/** The part of a sample that a row shows. */
+export type ShownCgroup = Pick<CgroupSample, "path" | "stats" | "usageNanoCores">;
+
 /**
- * The cgroups of the node and of its pods as a tree, siblings by memory. Pure.
+ * The cgroups of the node as a tree, siblings by memory. Pure.
  * @param sample with detail `all`: without it groups and sandboxes are missing
+ * @param others cgroups that are not of pods; those of the sample are shown once
  */
-export function toCgroupTree(sample: NodeSample): CgroupRow[] {
+export function toCgroupTree(sample: NodeSample, others: readonly ShownCgroup[] = []): CgroupRow[] {
   const { root, kubepods, groups, system, pods } = sample;
   const nodes = new Map<string, Node>();
-  const add = (cgroup: CgroupSample | undefined, name: string) => {
-    if (cgroup) nodes.set(cgroup.path, { row: toRow(cgroup, name), children: [] });
+  const add: Add = (cgroup, name, pod = null) => {
+    if (cgroup) nodes.set(cgroup.path, { row: toRow(cgroup, name, pod), children: [] });
   };
+  for (const other of others) add(other, shortName(other.path));
   add(root, "node");
   add(kubepods, "all pods");
   for (const group of groups) add(group, group.path.split("/").at(-1) ?? "");
@@ -26,14 +31,31 @@ interface Node {
   children: Node[];
 }
 
+type Add = (cgroup: ShownCgroup | undefined, name: string, pod?: CgroupRow["pod"]) => void;
+
+/** The last part of a path, ids of containers as `docker ps` prints them. */
+const shortName = (path: string): string =>
+  (path.split("/").at(-1) ?? "").replace(/[0-9a-f]{64}/, (id) => id.slice(0, 12));
+
+/** Paths of the cgroups that a tree has a row for without `others`. */
+export function knownPaths({ root, kubepods, groups, system, pods }: NodeSample): Set<string> {
+  const ofPods = pods.flatMap(({ cgroup, sandbox, containers }) => [
+    cgroup,
+    sandbox?.cgroup,
+    ...containers.map((container) => container.cgroup),
+  ]);
+  const all = [root, kubepods, ...groups, ...system.values(), ...ofPods];
+  return new Set(all.flatMap((cgroup) => cgroup?.path ?? []));
+}
+
 const SYSTEM_NAMES = { kubelet: "kubelet", runtime: "engine", misc: "system" } as const;
 
-function addPod({ facts, cgroup, sandbox, containers }: PodSample, add: (c: CgroupSample, name: string) => void): void {
-  const pod = `${facts.namespace}/${facts.name}`;
-  if (cgroup) add(cgroup, pod);
+function addPod({ facts: { namespace, name }, cgroup, sandbox, containers }: PodSample, add: Add): void {
+  const pod = { namespace, name };
+  add(cgroup, `${namespace}/${name}`, pod);
   // A pod without a cgroup of its own is recognized by each of its containers.
-  const prefix = cgroup ? "" : `${pod}/`;
-  const addContainer = ({ facts: { name }, cgroup: own }: ContainerSample, title = name) => add(own, prefix + title);
+  const prefix = cgroup ? "" : `${namespace}/${name}/`;
+  const addContainer = ({ facts, cgroup: own }: ContainerSample, title = facts.name) => add(own, prefix + title, pod);
   if (sandbox) addContainer(sandbox, "sandbox");
   for (const container of containers) addContainer(container);
 }
@@ -53,9 +75,10 @@ function flatten({ row, children }: Node, depth: number): CgroupRow[] {
   return [{ ...row, depth }, ...ordered.flatMap((child) => flatten(child, depth + 1))];
 }
 
-const toRow = ({ path, stats, usageNanoCores }: CgroupSample, name: string): CgroupRow => ({
+const toRow = ({ path, stats, usageNanoCores }: ShownCgroup, name: string, pod: CgroupRow["pod"]): CgroupRow => ({
   path,
   name,
+  pod,
   depth: 0,
   cpuCores: usageNanoCores === undefined ? null : usageNanoCores / 1e9,
   memoryBytes: stats.memory.workingSetBytes ?? 0,

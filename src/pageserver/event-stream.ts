@@ -14,6 +14,7 @@ export class EventStream implements PageSubscriber {
   readonly #feed: PageFeed;
   readonly #signal: AbortSignal;
   readonly #isAllowed: () => boolean;
+  readonly #build: string;
   #next: Uint8Array | undefined;
   #wake: (() => void) | undefined;
   #isBehind = false;
@@ -21,13 +22,22 @@ export class EventStream implements PageSubscriber {
   /**
    * @param signal ends the stream: the client is gone
    * @param isAllowed asked before each message; false ends the stream: the session has expired
+   * @param build name of the page's script: an open page learns from it that it is another version's
    */
-  constructor(clock: Clock, feed: PageFeed, access: Access, signal: AbortSignal, isAllowed: () => boolean) {
+  constructor(
+    clock: Clock,
+    feed: PageFeed,
+    access: Access,
+    signal: AbortSignal,
+    isAllowed: () => boolean,
+    build: string,
+  ) {
     this.#clock = clock;
     this.#feed = feed;
     this.access = access;
     this.#signal = signal;
     this.#isAllowed = isAllowed;
+    this.#build = build;
     signal.addEventListener("abort", () => this.#wake?.(), { once: true });
   }
 
@@ -41,6 +51,8 @@ export class EventStream implements PageSubscriber {
 
   /** Read once, by the server. */
   async *chunks(): AsyncGenerator<Uint8Array> {
+    // At once: until then a page does not know whether the server answers.
+    yield Buffer.from(`event: build\ndata: ${this.#build}\n\n`);
     const unsubscribe = await this.#feed.subscribe(this);
     try {
       while (!this.#signal.aborted && this.#isAllowed()) {

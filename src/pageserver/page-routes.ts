@@ -1,7 +1,16 @@
 import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerAccess, LogSelection } from "../model/container-access.ts";
-import type { Access, ActionResult, History, HistoryRange, NodeDetail, PodDetail, ProcessRow } from "../page/wire.ts";
+import type {
+  Access,
+  ActionResult,
+  History,
+  HistoryRange,
+  NodeDetail,
+  PodDetail,
+  ProcessRow,
+  SessionState,
+} from "../page/wire.ts";
 import { type ServerAnswer, type ServerRequest, textAnswer, tooManyRequests } from "../server/answer.ts";
 import { chooseProtocol } from "../server/channel-protocol.ts";
 import { serveRemoteCommand } from "../server/remote-command.ts";
@@ -98,7 +107,10 @@ export class PageRoutes {
     if (path === "/page/stream") {
       return method === "GET" ? this.#stream(request) : text(405, "405 Method Not Allowed\n");
     }
-    if (path === "/page/api/session" && !isWrite) return json({ privileged });
+    if (path === "/page/api/session" && !isWrite) {
+      const open = privileged ? this.#sessionStreams : this.#streams;
+      return json({ privileged, openPages: open.size, mostPages: MAX_STREAMS } satisfies SessionState);
+    }
     if (path === "/page/api/apply" && isWrite) return this.#apply(request, false);
     if (path === "/page/api/compare" && isWrite) return this.#apply(request, true);
     if (path === "/page/api/node" && !isWrite) return this.#deps.nodeDetail().then(json);
@@ -199,7 +211,7 @@ export class PageRoutes {
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" };
     const isValid = this.#sessionOf(request);
     const isAllowed = () => !access.privileged || isValid();
-    const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal, isAllowed);
+    const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal, isAllowed, this.#assets.build);
     return { status: 200, headers, chunks: stream.chunks() };
   }
 

@@ -37,6 +37,7 @@ export async function readEngineInfo(
     cgroupVersion: info.CgroupVersion === "2" ? 2 : 1,
     dockerRootDir: info.DockerRootDir,
     imagesDir: toImagesDir(info),
+    ...(info.Driver !== "" && { storageDriver: info.Driver }),
     // In its user namespace a rootless engine may not, although it may inside.
     negativeOomScores: negativeOomScores && !info.SecurityOptions.includes("name=rootless"),
     securityOptions: info.SecurityOptions,

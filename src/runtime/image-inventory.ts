@@ -15,6 +15,8 @@ export interface StoredImage {
   names: readonly string[];
   /** Layers shared with other images included. */
   sizeBytes: number;
+  /** Unix seconds at which it was built; 0 = unknown. */
+  createdSeconds: number;
 }
 
 /** Maximum age of a cached list: images change seldom, and a client that asks every second must cost nothing. */
@@ -51,10 +53,11 @@ export class ImageInventory {
     const bytes = this.#client.supports("1.42")
       ? (await this.#client.diskUsage({ ...options, only: "image" })).imagesBytes
       : found.reduce((sum, { Size }) => sum + Size, 0);
-    const images = found.map(({ Id, RepoDigests, RepoTags, Size }) => ({
+    const images = found.map(({ Id, RepoDigests, RepoTags, Size, Created }) => ({
       id: Id,
       names: [...RepoDigests, ...RepoTags],
       sizeBytes: Size,
+      createdSeconds: Created,
     }));
     const store = { bytes, images };
     this.#last = { store, atMs };

@@ -8,6 +8,7 @@ import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
 
 const POD = (name: string, script: string, more = "") => `
 apiVersion: v1
@@ -298,6 +299,36 @@ describeWithEngine("the page", () => {
     await page.getByRole("button", { name: "Restart" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Restart" }).click();
     await page.getByText(/restarted$/).waitFor();
+    await context.close();
+  });
+
+  test("windows beyond those that a browser can connect say so, and follow when another is closed", async () => {
+    const context = await browser.newContext();
+    const pages = await Promise.all(Array.from({ length: 6 }, () => open(context)));
+    const isCrowded = async (page: Page) => (await page.getByText("Too many windows").count()) > 0;
+    const crowded = async () => (await Promise.all(pages.map(isCrowded))).filter(Boolean).length;
+    await until("two windows to say that there are too many", async () => (await crowded()) === 2);
+    const [live] = pages.splice((await Promise.all(pages.map(isCrowded))).indexOf(false), 1);
+    await live!.close();
+    await until("one of them to be updated", async () => (await crowded()) === 1);
+    await context.close();
+  });
+
+  test("after an upgrade the page is loaded again, or says that there is another one", async () => {
+    const context = await browser.newContext();
+    const page = await open(context, await link(node));
+    await page.getByRole("row", { name: /^web-/ }).waitFor();
+    await page.getByRole("link", { name: "Apply" }).click();
+    await page.getByLabel("Manifest").fill("typed");
+    const other = { contentType: "text/event-stream", body: "event: build\ndata: main-other.js\n\n" };
+    await context.route("**/page/stream", (route) => route.fulfill(other));
+    await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
+    await page.getByText("which has another page").waitFor();
+    expect(await page.getByLabel("Manifest").inputValue()).toBe("typed");
+    const loaded = page.waitForEvent("load");
+    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await loaded;
+    await page.getByRole("button", { name: "Load it" }).waitFor();
     await context.close();
   });
 

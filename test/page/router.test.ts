@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { overviewAddress, parseView, podAddress } from "../../src/page/router.ts";
+import { mayReload, overviewAddress, parseView, podAddress } from "../../src/page/router.ts";
 import { DEFAULT_FILTER } from "../../src/page/store.ts";
 
 test.each([
@@ -31,4 +31,17 @@ test("a pod and its address", () => {
   const odd = { namespace: "a b", name: "c/d?e#f%" };
   expect(parseView(podAddress(odd, "logs"))).toEqual({ kind: "pod", ...odd, tab: "logs" });
   expect(parseView(podAddress(pod, "shell"))).toEqual({ kind: "pod", ...pod, tab: "shell" });
+});
+
+test.each([
+  ["#/?filter=crash", true],
+  ["#/node", true],
+  ["#/pods/default/web", true],
+  ["#/pods/default/web/events", true],
+  ["#/pods/default/web/logs", false],
+  ["#/pods/default/web/shell", false],
+  ["#/pods/default/web/manifest", false],
+  ["#/apply", false],
+] as const)("%s is loaded again without a question: %p", (hash, want) => {
+  expect(mayReload(parseView(hash))).toBe(want);
 });

@@ -55,18 +55,18 @@ const snapshot: Snapshot = {
 
 test("an update changes, adds and removes pods; the others stay the same objects", () => {
   const before = applySnapshot(snapshot, 4000);
-  const after = applyUpdate(before, { changedPods: [row("a", { restarts: 1 }), row("c")], removedPods: ["b"] });
+  const after = applyUpdate(before, { changedPods: [row("a", { restarts: 1 }), row("c")], removedPods: ["b"] }, 4000);
   expect([...after.pods.keys()]).toEqual(["a", "c"]);
   expect(after.pods.get("a")?.restarts).toBe(1);
   expect(after.clockOffsetMs).toBe(1000);
-  const again = applyUpdate(after, { changedPods: [row("c", { restarts: 2 })] });
+  const again = applyUpdate(after, { changedPods: [row("c", { restarts: 2 })] }, 4000);
   expect(again.pods.get("a")).toBe(after.pods.get("a")!);
 });
 
 test("every spark line has one value for each time, ten minutes at most", () => {
   let state = applySnapshot(snapshot, 4000);
   const add = (time: number, pods: Record<string, { cpuCores: number; memoryBytes: number }>) => {
-    state = applyUpdate(state, { usage: { time, node, pods } });
+    state = applyUpdate(state, { usage: { time, node, pods } }, time - 1000);
   };
   add(11_000, { a: { cpuCores: 1, memoryBytes: 1 } });
   add(21_000, { a: { cpuCores: 2, memoryBytes: 2 }, b: { cpuCores: 3, memoryBytes: 3 } });
@@ -117,7 +117,8 @@ test("a snapshot after a break keeps the rows that did not change", () => {
 
 test("a clock that was set back begins the spark lines again", () => {
   const before = applySnapshot(snapshot, 4000);
-  const after = applyUpdate(before, { usage: { time: 500, node, pods: { a: { cpuCores: 1, memoryBytes: 1 } } } });
+  const usage = { time: 500, node, pods: { a: { cpuCores: 1, memoryBytes: 1 } } };
+  const after = applyUpdate(before, { usage }, 5000);
   expect([after.times, after.sparks.get("a")?.cpuCores]).toEqual([[500], [1]]);
 });
 
@@ -149,4 +150,13 @@ test("a session that has expired is remembered until there is one again", () => 
   state = applySnapshot(snapshot, 6000, state);
   expect(state.hasExpired).toBe(true);
   expect(applySnapshot({ ...snapshot, access }, 7000, state).hasExpired).toBe(false);
+});
+
+test("ages follow the server's clock, also when a clock is set while the page is open", () => {
+  const before = applySnapshot(snapshot, 4000);
+  const usage = { time: 3_600_000, node, pods: {} };
+  const offset = (receivedAtMs: number) => applyUpdate(before, { usage }, receivedAtMs).clockOffsetMs;
+  expect(offset(3_600_000 - 3000)).toBe(1000);
+  expect(offset(7_200_000)).toBe(-3_600_000);
+  expect(offset(0)).toBe(3_600_000);
 });

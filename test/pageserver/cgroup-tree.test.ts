@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { toCgroupTree } from "../../src/pageserver/cgroup-tree.ts";
+import { knownPaths, type ShownCgroup, toCgroupTree } from "../../src/pageserver/cgroup-tree.ts";
 import type { NodeSample } from "../../src/stats/node-sample.ts";
 
 const cgroup = (path: string, memory: number) => ({
@@ -38,4 +38,19 @@ test("cgroups are a tree, siblings by memory; a pod without a cgroup is reported
     " default/bare/app",
   ]);
   expect(toCgroupTree(sample)[0]).toMatchObject({ cpuCores: 0.5, memoryBytes: 100, tasks: 2 });
+});
+
+test("cgroups that are not of pods have their place in the tree; a container's id is shortened", () => {
+  const id = "0123456789ab".padEnd(64, "c");
+  const sample = {
+    root: cgroup("/", 100),
+    groups: [],
+    system: new Map([["runtime", cgroup("/system.slice/docker.service", 30)]]),
+    pods: [],
+  } as unknown as NodeSample;
+  expect([...knownPaths(sample)]).toEqual(["/", "/system.slice/docker.service"]);
+  const others = [cgroup("/docker", 60), cgroup(`/docker/${id}`, 50), cgroup("/system.slice", 40)];
+  expect(
+    toCgroupTree(sample, others as unknown as ShownCgroup[]).map(({ name, depth }) => `${" ".repeat(depth)}${name}`),
+  ).toEqual(["node", " docker", "  0123456789ab", " system.slice", "  engine"]);
 });

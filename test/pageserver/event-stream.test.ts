@@ -21,9 +21,10 @@ test("a reader that is behind gets the whole state again; a reader that leaves u
       stream.send("snapshot", "3");
     },
   } as unknown as PageFeed;
-  const stream = new EventStream(clock, feed, ACCESS, gone.signal, () => true);
+  const stream = new EventStream(clock, feed, ACCESS, gone.signal, () => true, "main-1.js");
   const chunks = stream.chunks();
   const next = async () => Buffer.from((await chunks.next()).value ?? []).toString();
+  expect(await next()).toBe("event: build\ndata: main-1.js\n\n");
   expect(await next()).toBe("event: snapshot\ndata: 1\n\n");
   expect(stream.send("update", "2")).toBe(true);
   expect(stream.send("update", "lost")).toBe(false);
@@ -39,9 +40,17 @@ test("a reader that is behind gets the whole state again; a reader that leaves u
 test("a stream tells that its session has expired, and ends", async () => {
   let isAllowed = true;
   const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
-  const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => isAllowed);
+  const stream = new EventStream(
+    new FakeClock(),
+    feed,
+    ACCESS,
+    new AbortController().signal,
+    () => isAllowed,
+    "main-1.js",
+  );
   stream.send("snapshot", "1");
   const chunks = stream.chunks();
+  await chunks.next();
   expect((await chunks.next()).done).toBe(false);
   isAllowed = false;
   expect(Buffer.from((await chunks.next()).value ?? []).toString()).toBe("event: expired\ndata:\n\n");
@@ -51,8 +60,10 @@ test("a stream tells that its session has expired, and ends", async () => {
 test("a silent stream is kept alive: a page that hears nothing longer than that reconnects", async () => {
   const clock = new FakeClock();
   const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
-  const stream = new EventStream(clock, feed, ACCESS, new AbortController().signal, () => true);
-  const next = stream.chunks().next();
+  const stream = new EventStream(clock, feed, ACCESS, new AbortController().signal, () => true, "main-1.js");
+  const chunks = stream.chunks();
+  await chunks.next();
+  const next = chunks.next();
   await clock.advance(10_000);
   expect(Buffer.from((await next).value ?? []).toString()).toBe("event: ping\ndata:\n\n");
 });
@@ -67,7 +78,9 @@ test("a page whose first state cannot be computed is not kept as a reader", asyn
     rejections: () => [],
     workloads: () => [],
   } as unknown as ConstructorParameters<typeof PageFeed>[0]);
-  const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => true);
-  await expect(stream.chunks().next()).rejects.toThrow("no engine");
+  const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => true, "main-1.js");
+  const chunks = stream.chunks();
+  await chunks.next();
+  await expect(chunks.next()).rejects.toThrow("no engine");
   expect(feed.isOpen).toBe(false);
 });

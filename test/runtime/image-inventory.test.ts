@@ -40,8 +40,8 @@ test.each([
   expect(await world.inventory.list()).toEqual({
     bytes,
     images: [
-      { id: "sha256:a", names: ["web@sha256:d", "web:1"], sizeBytes: 700 },
-      { id: "sha256:b", names: [], sizeBytes: 500 },
+      { id: "sha256:a", names: ["web@sha256:d", "web:1"], sizeBytes: 700, createdSeconds: 1 },
+      { id: "sha256:b", names: [], sizeBytes: 500, createdSeconds: 1 },
     ],
   });
   expect(world.asked).toEqual([...asked]);

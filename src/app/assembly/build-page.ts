@@ -43,6 +43,7 @@ import { ownCommand } from "./build-local-api.ts";
 import { KeptHistory } from "./kept-history.ts";
 import type { NodeContext } from "./node-context.ts";
 import { createPageActions } from "./page-actions.ts";
+import { MachineRates } from "./page-machine.ts";
 import { readNodeDetail } from "./page-node-detail.ts";
 import { describeSource, toUnreadSources } from "./page-source.ts";
 import { toImageUpdateRows, toWorkloadRows } from "./page-workloads.ts";
@@ -61,6 +62,7 @@ export function buildPage(
   const history = new KeptHistory(usage, options.rootDir, clock, logger, background.replaceFile.bind(background));
   history.restore();
   const cadvisor = new CadvisorFactsReader(stats);
+  const rates = new MachineRates(clock);
   let findings: readonly Finding[] = [];
   let rejections: Rejection[] = [];
   let desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -167,7 +169,7 @@ export function buildPage(
     });
   };
   const nodeDetail = async (): Promise<NodeDetail> => ({
-    ...(await readNodeDetail(parts, stats, cadvisor, view.pods())),
+    ...(await readNodeDetail(parts, stats, cadvisor, rates, view.pods())),
     state: await node(),
     events: view.events().items.map(toEventRow),
   });

@@ -1,38 +1,66 @@
 import type { Pod } from "../../api/pod.ts";
 import type { CadvisorFacts, CadvisorFactsReader, NodeFilesystem } from "../../cadvisor/cadvisor-facts.ts";
+import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
+import type { EngineInfo } from "../../model/node.ts";
 import type { ImageRow, NodeDetail } from "../../page/wire.ts";
 import { toCgroupTree } from "../../pageserver/cgroup-tree.ts";
 import type { StoredImage } from "../../runtime/image-inventory.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import { type MachineRates, readMemory, toInterfaceRows } from "./page-machine.ts";
+
+/** An engine that does not answer by then leaves the view without its images. */
+const IMAGES_WITHIN_MS = 2000;
 
 /** Reads the facts of the machine that the page shows. */
 export async function readNodeDetail(
   { context, imageGc, imageInventory, engineIfKnown }: AssembledKubelet,
   stats: NodeStats,
   cadvisor: CadvisorFactsReader,
+  rates: MachineRates,
   pods: readonly Pod[],
 ): Promise<Omit<NodeDetail, "state" | "events">> {
-  const [sample, store] = await Promise.all([
+  const tooLate = context.clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
+  const [sample, cores, store] = await Promise.all([
     stats.sampleWithRates("all"),
-    imageInventory.list().catch(() => undefined),
+    rates.cores(),
+    Promise.race([imageInventory.list().catch(() => undefined), tooLate]),
   ]);
   const facts = cadvisor.recent();
   const { rootDir } = context.options;
   const nowMs = context.clock.now().getTime();
   return {
-    cgroups: toCgroupTree(sample),
+    cgroups: toCgroupTree(sample, rates.otherCgroups(stats.reader, sample)),
+    cores,
+    memory: readMemory(),
+    interfaces: toInterfaceRows(sample.interfaces),
     filesystems: toFilesystems(facts, { "root directory": rootDir, images: engineIfKnown()?.imagesDir ?? "" }),
-    images: toImageRows(store?.images ?? [], pods, (id) => imageGc.unusedMs(id), nowMs),
+    images: toImageRows(store?.images ?? [], pods, imageGc, nowMs),
+    imageGcPercent: context.options.imageGcHighThresholdPercent,
     machine: {
       "Operating system": facts.osVersion,
       Kernel: facts.kernelVersion,
-      Engine: facts.engineVersion && `Docker ${facts.engineVersion}`,
       Cores: String(facts.machine.num_cores),
       "Clock rate": `${(facts.machine.cpu_frequency_khz / 1e6).toFixed(2)} GHz`,
       "Machine id": facts.machine.machine_id,
       "Boot id": facts.machine.boot_id,
     },
+    engine: toEngineFacts(engineIfKnown()),
+  };
+}
+
+function toEngineFacts(engine: EngineInfo | undefined): NodeDetail["engine"] {
+  if (!engine) return {};
+  const { dockerRootDir, imagesDir } = engine;
+  return {
+    Version: `Docker ${engine.serverVersion}`,
+    API: engine.apiVersion,
+    "Storage driver": engine.storageDriver ?? "",
+    "Cgroup driver": `${engine.cgroupDriver}, version ${engine.cgroupVersion}`,
+    Directory: dockerRootDir,
+    ...(imagesDir !== dockerRootDir && { "Directory of images": imagesDir }),
+    Runtimes: engine.runtimes.join(", "),
+    Security: engine.securityOptions.map((option) => option.replace(/^name=/, "")).join(", "),
   };
 }
 
@@ -72,21 +100,38 @@ const isShown = ({ mountPoint, capacity }: NodeFilesystem) =>
 export function toImageRows(
   images: readonly StoredImage[],
   pods: readonly Pod[],
-  unusedMs: (id: string) => number | undefined,
+  gc: Pick<ImageGcManager, "unusedMs" | "removable">,
   nowMs: number,
 ): ImageRow[] {
-  const used = new Set(
-    pods.flatMap(({ status }) =>
-      [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
-        ({ image, imageID = "" }) => [image, imageID.replace(/^docker(-pullable)?:\/\//, "")],
-      ),
-    ),
-  );
+  const users = new Map<string, Set<string>>();
+  for (const { metadata, status } of pods) {
+    const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
+    for (const { image, imageID = "" } of [
+      ...initContainerStatuses,
+      ...containerStatuses,
+      ...ephemeralContainerStatuses,
+    ]) {
+      for (const name of [image, imageID.replace(/^docker(-pullable)?:\/\//, "")]) {
+        const known = users.get(name) ?? new Set();
+        users.set(name, known.add(`${metadata.namespace}/${metadata.name}`));
+      }
+    }
+  }
   return images
-    .map(({ id, names, sizeBytes }) => {
-      const isInUse = used.has(id) || names.some((name) => used.has(name));
-      const unused = unusedMs(id);
-      return { id, names: [...names], sizeBytes, isInUse, lastUse: unused === undefined ? 0 : nowMs - unused };
+    .map(({ id, names, sizeBytes, createdSeconds }) => {
+      const usedBy = [...new Set([id, ...names].flatMap((name) => [...(users.get(name) ?? [])]))];
+      const isInUse = usedBy.length > 0;
+      const unused = gc.unusedMs(id);
+      return {
+        id,
+        names: [...names],
+        sizeBytes,
+        createdAt: createdSeconds * 1000,
+        isInUse,
+        usedBy,
+        isRemovable: !isInUse && gc.removable.has(id),
+        lastUse: unused === undefined ? 0 : nowMs - unused,
+      };
     })
     .toSorted((a, b) => b.sizeBytes - a.sizeBytes);
 }

@@ -57,6 +57,7 @@ export class ImageGcManager {
   readonly #changes: ChangeLogger;
   readonly #tracked = new Map<string, Tracked>();
   #running: Promise<unknown> = Promise.resolve();
+  #removable: ReadonlySet<string> = new Set();
 
   constructor(deps: ImageGcDeps) {
     this.#deps = deps;
@@ -71,6 +72,11 @@ export class ImageGcManager {
   unusedMs(id: string): number | undefined {
     const known = this.#tracked.get(id);
     return known && this.#deps.clock.monotonicMs() - known.lastUsedMs;
+  }
+
+  /** Ids of the images that may be removed when the disk is full, as of the last pass. */
+  get removable(): ReadonlySet<string> {
+    return this.#removable;
   }
 
   /** One of our pods uses this image, or the kubelet loaded it: it may be removed once it is unused. */
@@ -151,6 +157,7 @@ export class ImageGcManager {
       }
     }
     this.#save();
+    this.#removable = new Set([...unused.keys()].map(({ id }) => id));
     return isReady() ? unused : undefined;
   }
 
