@@ -78,7 +78,7 @@ async function compile(outfile: string, target?: TargetName): Promise<{ ok: bool
         "--no-compile-autoload-bunfig",
         "--compile-exec-argv=--smol",
         // Functions are compiled after 16 times as many calls as usual: in the start of a hundred pods compiling takes more
-        // CPU than it saves. Until MemoryReclaimer ends it.
+        // CPU than it saves, and at rest its results take megabytes. Answers that are requested often are as fast.
         "--compile-jit-policy=16",
         ...defines(target),
         // Given by path, so that the compiler downloads none.

@@ -42,7 +42,11 @@ export class MemoryReclaimer {
   readonly #readAnonymousBytes: () => number | undefined;
   readonly #shrink: () => void;
 
-  constructor({ clock, readAnonymousBytes = readOwnAnonymousBytes, shrink = giveBack }: MemoryReclaimerOptions) {
+  constructor({
+    clock,
+    readAnonymousBytes = readOwnAnonymousBytes,
+    shrink = () => Bun.shrink(),
+  }: MemoryReclaimerOptions) {
     this.#clock = clock;
     this.#readAnonymousBytes = readAnonymousBytes;
     this.#shrink = shrink;
@@ -69,12 +73,6 @@ export class MemoryReclaimer {
       givenBackMs = nowMs;
     }
   }
-}
-
-/** Compiled functions go as well; from the first time on they are compiled again as usual. */
-function giveBack(): void {
-  Bun.unsafe.setJITPolicy(1);
-  Bun.shrink();
 }
 
 /** `RssAnon` of our process; undefined on kernels before 4.5. */
