@@ -82,7 +82,7 @@ export function describeUnknownObject(
   const text = describeText();
   if (text !== undefined) return text;
   const found = `${keys.slice(0, 3).join(", ")}${keys.length > 3 ? ", …" : ""}`;
-  return `this is not a manifest: it has neither apiVersion nor kind (found ${found}), as in {apiVersion: v1, kind: Pod, metadata: …, spec: …}; values of a Helm chart belong into \`helm template NAME CHART --values FILE\`, whose output is a manifest`;
+  return `this is not a manifest: it has neither apiVersion nor kind (found ${found}), with which every object begins, e.g. apiVersion: v1, kind: Pod; values of a Helm chart belong into \`helm template NAME CHART --values FILE\`, whose output is a manifest`;
 }
 
 const MANIFEST_KEYS: ReadonlySet<string> = new Set(["apiversion", "kind", "metadata", "spec"]);

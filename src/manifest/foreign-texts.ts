@@ -44,3 +44,19 @@ export function describeForeignText(matches: Matches): string | undefined {
   }
   return undefined;
 }
+
+/** First bytes of gzip, zip, xz and zstd. */
+const COMPRESSED = [
+  [0x1f, 0x8b],
+  [0x50, 0x4b, 0x03, 0x04],
+  [0xfd, 0x37, 0x7a, 0x58],
+  [0x28, 0xb5, 0x2f, 0xfd],
+];
+const ELF = [0x7f, 0x45, 0x4c, 0x46];
+
+/** The next step for a compressed file or a program; undefined for other files. */
+export function describeBinary(bytes: Uint8Array): string | undefined {
+  const begins = (magic: readonly number[]) => magic.every((byte, index) => bytes[index] === byte);
+  if (COMPRESSED.some(begins)) return "this is a compressed file, not a manifest: unpack it first";
+  return begins(ELF) ? "this is a program, not a manifest: name it as `command` of a container" : undefined;
+}

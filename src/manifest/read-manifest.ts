@@ -4,7 +4,7 @@ import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
 import { FieldPath } from "./field-path.ts";
 import { describeUnit } from "./foreign-documents.ts";
 import { describeTemplate } from "./foreign-formats.ts";
-import { describeForeignText } from "./foreign-texts.ts";
+import { describeBinary, describeForeignText } from "./foreign-texts.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
@@ -15,6 +15,8 @@ import { readObject } from "./read-object.ts";
  */
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
   if (encryptionOf(bytes)) return refuseManifest(options, ENCRYPTED);
+  const binary = describeBinary(bytes);
+  if (binary !== undefined) return refuseManifest(options, binary);
   const stream = parseStream(bytes);
   const matches = (pattern: RegExp) => stream.lines.matches(pattern);
   const first = stream.documents.find(({ kind }) => kind !== "empty");

@@ -91,7 +91,9 @@ function readType(
   if (isTypedItem) {
     return { kind: defaultKind, apiVersion: isObjectKind(defaultKind) ? versionsOf(defaultKind)[0] : "v1" };
   }
-  const describeText = () => describeForeignText((pattern) => reading.context.lines.matches(pattern));
+  const { document, lines } = reading.context;
+  const isWhole = document === 1 && path.steps().length === 0;
+  const describeText = () => (isWhole ? describeForeignText((pattern) => lines.matches(pattern)) : undefined);
   const foreign = describeForeignFormat(node) ?? describeUnknownObject(node, describeText);
   if (foreign) {
     reading.add("unsupported", "error", path, foreign);

@@ -41,6 +41,14 @@ describe("a text of another kind is named as what it is, with the next step", ()
   });
 
   test.each([
+    ["a gzip file", Bun.gzipSync(Buffer.from("a: 1")), "compressed"],
+    ["a program", Buffer.from("\x7fELF\x02"), "program"],
+  ])("%s", (_, bytes, next) => {
+    const { findings } = readManifest(bytes, { file: "f", nodeName: "n", source: "file" });
+    expect(findings).toMatchObject([{ severity: "error", message: expect.stringContaining(next) }]);
+  });
+
+  test.each([
     ["a manifest with a mistake", "# Web\n\n# The server\napiVersion: v1\nkind: Pod\nmetadata: {name: a\n"],
     ["a template", "# Web\n{{- if .Values.on }}\nkind: Pod\n{{- end }}\n"],
     ["an object of a workload", "FROM: a\nkind: Pod\n"],
