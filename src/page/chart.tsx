@@ -67,13 +67,14 @@ export function Chart(props: ChartProps) {
   useEffect(() => plot.current?.setData(toData(latest.current)), [times, lines, limit]);
   const values = lines.map(({ label, values: series }) => {
     const value = pointed === undefined ? series.slice(-RECENT).findLast((known) => known !== null) : series[pointed];
-    const text = value == null ? (series.some((known) => known !== null) ? "-" : "not measured") : format(value);
+    const text = value == null ? "-" : format(value);
     return lines.length > 1 ? `${label} ${text}` : text;
   });
+  const isMeasured = lines.some(({ values: series }) => series.some((known) => known !== null));
   return (
     <figure class="chart">
       <figcaption>
-        {title} <b>{values.join(", ")}</b>
+        {title} <b>{isMeasured ? values.join(", ") : "not measured"}</b>
         {pointed === undefined
           ? limit > 0 && <span class="note"> limit {format(limit)}</span>
           : times[pointed] !== undefined && <span class="note"> {formatTime(times[pointed])}</span>}

@@ -188,7 +188,7 @@ function explainEnd(input: ExplainContainerInput): Finding | undefined {
   return { problem: `${what} (exit code ${end.exitCode})`, facts, wayOut: wayOutOfExit(end.exitCode, input) };
 }
 
-function wayOutOfExit(code: number, { log, pod, spec }: ExplainContainerInput): string {
+function wayOutOfExit(code: number, { log, pod, spec, status }: ExplainContainerInput): string {
   const text = log.join("\n");
   if (/address already in use|EADDRINUSE/i.test(text)) {
     return pod.spec.hostNetwork
@@ -216,7 +216,7 @@ function wayOutOfExit(code: number, { log, pod, spec }: ExplainContainerInput): 
     case 143:
       return "it was ended from outside (SIGTERM)";
     default:
-      return "its log above says why; kubelet-ts logs --previous shows all of it";
+      return `its log ${log.length > 0 ? "above " : ""}says why; kubelet-ts logs${status.state.terminated ? "" : " --previous"} shows all of it`;
   }
 }
 

@@ -139,6 +139,14 @@ test("the next restart is reported", () => {
   expect(renderExplanation(explain({ status: crashed(1) }))).toContain("restarted 4 times; next start in 50 s");
 });
 
+test.each([
+  [crashed(3), ["boom"], "its log above says why; kubelet-ts logs --previous shows"],
+  [has("app", ended("Error", 3)), ["boom"], "its log above says why; kubelet-ts logs shows"],
+  [crashed(3), [], "its log says why"],
+])("the log of a container that ended is found", (status, log, wayOut) => {
+  expect(renderExplanation(explain({ status, log }))).toContain(wayOut);
+});
+
 test("a pod that is ready needs no explanation", () => {
   const pod = shown({ ready: true });
   const explanation = explainPod({ pod, events: [], logs: new Map(), pods: [pod], now: NOW });
