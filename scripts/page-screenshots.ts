@@ -40,7 +40,7 @@ ${more}${podMore}`;
 /** Answers requests, writes a log, and asks for more CPU than its limit now and then. */
 const WEB = pod(
   "web",
-  'echo ok > /w/index.html; httpd -p 8080 -h /w; (while true; do timeout 7 sh -c "while true; do :; done"; sleep 15; done)& i=0; while true; do i=$((i+1)); printf "\\033[32mINFO\\033[0m  GET /order/$i 200\\n"; [ $((i % 7)) = 0 ] && printf "\\033[33mWARN\\033[0m  /order/$i took 812 ms\\n"; sleep 1; done',
+  'echo ok > /w/index.html; httpd -p 8080 -h /w; (while true; do timeout 7 sh -c "while true; do :; done"; sleep 15; done) 2>/dev/null & i=0; while true; do i=$((i+1)); printf "\\033[32mINFO\\033[0m  GET /order/$i 200\\n"; [ $((i % 7)) = 0 ] && printf "\\033[33mWARN\\033[0m  /order/$i took 812 ms\\n"; sleep 1; done',
   `      resources:
         limits:
           cpu: 50m
@@ -112,6 +112,7 @@ const SUBMITTED = pod("posted", "exec sleep 3600");
 function makeUpDay(): Uint8Array {
   const usage = new UsageRecorder();
   const gibibyte = 2 ** 30;
+  let received = 0;
   for (let minutes = 24 * 60; minutes > 12; minutes -= 2) {
     const atMs = Date.now() - minutes * 60_000;
     const time = new Date(atMs).toISOString();
@@ -119,14 +120,14 @@ function makeUpDay(): Uint8Array {
     const daylight = Math.max(0, Math.sin(((hour - 6) / 12) * Math.PI));
     const backup = hour > 3 && hour < 3.6 ? 1 : 0;
     const noise = Math.random() * 0.15;
-    const bytesSoFar = (1440 - minutes) * 60 * 40_000 * (1 + daylight);
+    received += 120 * 40_000 * (1 + daylight * 3 + noise);
     const node = {
       nodeName: "",
       startTime: time,
       cpu: { time, usageNanoCores: Math.round((0.2 + daylight * 0.6 + backup * 0.7 + noise) * 1e9) },
       memory: { time, workingSetBytes: Math.round((3 + daylight * 1.5 + backup + noise) * gibibyte) },
-      fs: { time, usedBytes: Math.round((21 + (1440 - minutes) / 900) * gibibyte) },
-      network: { time, name: "eth0", rxBytes: Math.round(bytesSoFar), txBytes: Math.round(bytesSoFar * 0.4) },
+      fs: { time, usedBytes: Math.round((36 + (1440 - minutes) / 600) * gibibyte) },
+      network: { time, name: "eth0", rxBytes: Math.round(received), txBytes: Math.round(received * 0.4) },
     };
     usage.add({ node, pods: [] } as unknown as Summary, atMs);
   }

@@ -145,6 +145,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       await away.waitFor();
       await page.getByText("API server away").waitFor();
       expect(await row.count()).toBe(1);
+      expect(await findAccessibilityProblems(page)).toEqual([]);
       proxy = new SlowProxy(engineSocketPath(), path);
       await page.getByText(/The kubelet reports/).waitFor({ state: "detached" });
       api = serveEmptyCluster(port);

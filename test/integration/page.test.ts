@@ -344,6 +344,7 @@ describeWithEngine("the page", () => {
     await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
     await first.stop();
     await page.getByText("The kubelet does not answer").waitFor();
+    expect(await findAccessibilityProblems(page)).toEqual([]);
     await other.start();
     await page.getByText("The kubelet does not answer").waitFor({ state: "detached" });
     await page.getByRole("link", { name: /^web-/ }).click();
