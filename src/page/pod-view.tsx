@@ -8,7 +8,7 @@ import { PodOverview } from "./pod-overview.tsx";
 import { ProcessTab } from "./process-tab.tsx";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
-import { findPod, mayMissPods, type PageState } from "./store.ts";
+import { mayMissPods, type PageState, shownPod } from "./store.ts";
 import { useLoaded } from "./use-loaded.ts";
 import type { PodDetail, PodRow } from "./wire.ts";
 
@@ -31,9 +31,8 @@ interface PodPlace {
 
 /** The pod of a name: when it is replaced, its successor. */
 export function PodView({ state, view, now }: { state: PageState; view: PodPlace; now: number }) {
-  const { namespace, name } = view;
-  const found = findPod(state.pods, namespace, name);
-  const last = useRef(found);
+  const last = useRef<PodRow>(undefined);
+  const found = shownPod(state, view, last.current);
   last.current = found ?? last.current;
   if (found) return <OnePod key={found.uid} state={state} row={found} view={view} now={now} />;
   if (state.connection !== "live") return <p class="empty">Loading…</p>;

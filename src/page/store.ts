@@ -201,3 +201,17 @@ export function findPod(pods: PageState["pods"], namespace: string, name: string
   const rank = (pod: PodRow) => (pod.status === "Terminating" ? 0 : 1);
   return found.sort((a, b) => rank(b) - rank(a) || b.createdAt - a.createdAt)[0];
 }
+
+/**
+ * The pod that a view shows. A kubelet that was just started reads its sources before it knows its pods: the log and the
+ * shell of a pod that runs on must not be lost for that. Pure. @param last what the view showed before
+ */
+export function shownPod(
+  state: Pick<PageState, "pods" | "isComplete" | "rejections">,
+  { namespace, name }: { namespace: string; name: string },
+  last: PodRow | undefined,
+): PodRow | undefined {
+  const found = findPod(state.pods, namespace, name);
+  if (found || !mayMissPods(state)) return found;
+  return last?.namespace === namespace && last.name === name ? last : undefined;
+}

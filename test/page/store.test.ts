@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { applySnapshot, applyUpdate, findPod, mayMissPods, selectRows } from "../../src/page/store.ts";
+import { applySnapshot, applyUpdate, findPod, mayMissPods, selectRows, shownPod } from "../../src/page/store.ts";
 import type { PodRow, Snapshot } from "../../src/page/wire.ts";
 
 const row = (name: string, more: Partial<PodRow> = {}): PodRow => ({
@@ -159,4 +159,14 @@ test("ages follow the server's clock, also when a clock is set while the page is
   expect(offset(3_600_000 - 3000)).toBe(1000);
   expect(offset(7_200_000)).toBe(-3_600_000);
   expect(offset(0)).toBe(3_600_000);
+});
+
+test("a pod is shown on while a kubelet that was just started may not know it yet", () => {
+  const place = { namespace: "default", name: "a" };
+  const state = (pods: PodRow[], isComplete: boolean) => applySnapshot({ ...snapshot, pods, isComplete }, 0);
+  const last = row("a");
+  expect(shownPod(state([], false), place, last)).toBe(last);
+  expect(shownPod(state([], true), place, last)).toBeUndefined();
+  expect(shownPod(state([], false), place, row("b"))).toBeUndefined();
+  expect(shownPod(state([row("a", { restarts: 1 })], false), place, last)?.restarts).toBe(1);
 });
