@@ -66,14 +66,18 @@ export function ImageTable({
               <td class="source" title={[id, ...names].join("\n")}>
                 <bdi>{names.at(-1) ?? id.slice(0, 19)}</bdi>
               </td>
-              <td class="source">
-                {usedBy.slice(0, SHOWN_PODS).map((pod) => (
-                  <div key={pod}>
-                    <a href={podAddress(splitName(pod))}>
-                      <bdi>{pod}</bdi>
-                    </a>
-                  </div>
-                ))}
+              <td class="message">
+                {usedBy.length > 0 && (
+                  <ul class="plain">
+                    {usedBy.slice(0, SHOWN_PODS).map((pod) => (
+                      <li key={pod}>
+                        <a href={podAddress(splitName(pod))}>
+                          <bdi>{pod}</bdi>
+                        </a>
+                      </li>
+                    ))}
+                  </ul>
+                )}
                 {usedBy.length > SHOWN_PODS && `and ${usedBy.length - SHOWN_PODS} more`}
                 {isRemovable && "removable"}
               </td>
