@@ -62,6 +62,8 @@ const SECURITY_HEADERS = {
 const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
 /** Streams of pages with a session, and as many of pages without one. */
 const MAX_STREAMS = 32;
+/** A manifest as the API takes it, 3 MiB, in JSON. */
+const MAX_MANIFEST_BODY_BYTES = 4 * 1024 * 1024;
 const MAX_SHELLS = 16;
 const MAX_MERGED_LOGS = 64;
 /** The first of these that the image has. */
@@ -196,7 +198,7 @@ export class PageRoutes {
   async #apply(request: ServerRequest, onlyCompare: boolean): Promise<ServerAnswer> {
     const { actions } = this.#deps;
     if (!actions) return text(404, NO_ACTIONS);
-    const { manifest, dryRun } = await readJson(request);
+    const { manifest, dryRun } = await readJson(request, MAX_MANIFEST_BODY_BYTES);
     if (typeof manifest !== "string") return text(400, "The body has no manifest\n");
     return json(await (onlyCompare ? actions.compare(manifest) : actions.apply(manifest, dryRun === true)));
   }
@@ -318,10 +320,11 @@ const json = (value: unknown, more: Record<string, string> = {}): ServerAnswer =
   body: JSON.stringify(value),
 });
 
-/** An object; an empty one for anything else. */
-async function readJson(request: ServerRequest): Promise<Record<string, unknown>> {
+/** An object; an empty one for anything else. @throws as `text` of a request */
+async function readJson(request: ServerRequest, maxBytes?: number): Promise<Record<string, unknown>> {
+  const body = await request.text(maxBytes);
   try {
-    const value: unknown = JSON.parse(await request.text());
+    const value: unknown = JSON.parse(body);
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
   } catch {
     return {};

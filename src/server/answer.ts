@@ -42,8 +42,12 @@ export interface RouteRequest {
   query: URLSearchParams;
   /** Value of a request header, null when absent. */
   header(name: string): string | null;
-  /** The body, for the few queries that are posted. */
-  text(): Promise<string>;
+  /**
+   * The body.
+   * @param maxBytes default: 64 KiB, enough for the few queries that are posted
+   * @throws BodyTooLongError, TooManyBodiesError
+   */
+  text(maxBytes?: number): Promise<string>;
   /** Aborts when the client is gone. */
   signal: AbortSignal;
 }

@@ -233,7 +233,7 @@ export class HttpServer {
           return value === undefined ? null : String(value);
         },
         body: read,
-        text: async () => Buffer.from(await read(MAX_TEXT_BYTES)).toString(),
+        text: async (maxBytes = MAX_TEXT_BYTES) => Buffer.from(await read(maxBytes)).toString(),
         shown: certificateOf(message.socket as TLSSocket),
         isSecure: (message.socket as TLSSocket).encrypted === true,
         ports: portsOf(message.socket),

@@ -6,6 +6,7 @@ import type { PageFeed } from "../../src/pageserver/page-feed.ts";
 import { PageRoutes, type PageRoutesDeps } from "../../src/pageserver/page-routes.ts";
 import { createLoginToken, PageSessions } from "../../src/pageserver/page-session.ts";
 import type { ServerAnswer, ServerRequest } from "../../src/server/answer.ts";
+import { BodyTooLongError } from "../../src/server/request-body.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const SECRET = Buffer.alloc(32, 1);
@@ -44,9 +45,16 @@ function world(over: Partial<PageRoutesDeps> = {}) {
     {
       headers = {},
       body = "",
+      text = async () => body,
       upgrade = "",
       isSecure = false,
-    }: { headers?: Record<string, string>; body?: string; upgrade?: string; isSecure?: boolean } = {},
+    }: {
+      headers?: Record<string, string>;
+      body?: string;
+      text?: ServerRequest["text"];
+      upgrade?: string;
+      isSecure?: boolean;
+    } = {},
   ): Promise<ServerAnswer | undefined> => {
     const [method = "", path = ""] = line.split(" ");
     const all = new Headers({ Host: HOST, ...headers });
@@ -55,7 +63,7 @@ function world(over: Partial<PageRoutesDeps> = {}) {
       path,
       query: new URLSearchParams(),
       header: (name) => all.get(name),
-      text: async () => body,
+      text,
       signal: new AbortController().signal,
       shown: undefined,
       isSecure,
@@ -227,6 +235,19 @@ test("secrets of a pod are for sessions: podDetail is reported", async () => {
     ((await ask("GET /page/api/pods/u1", { headers })) as { body: string }).body;
   expect(await bodyOf({})).toBe('{"privileged":false}');
   expect(await bodyOf(cookie)).toBe('{"privileged":true}');
+});
+
+test("a manifest may be as long as the API takes it; a longer one is not taken for an empty one", async () => {
+  const { ask, cookie } = world();
+  const limits: (number | undefined)[] = [];
+  const text = async (maxBytes?: number) => {
+    limits.push(maxBytes);
+    throw new BodyTooLongError(1);
+  };
+  for (const path of ["/page/api/apply", "/page/login"]) {
+    await expect(ask(`POST ${path}`, { headers: { ...ORIGIN, ...cookie }, text })).rejects.toThrow(/longer than/);
+  }
+  expect(limits).toEqual([4 * 1024 * 1024, undefined]);
 });
 
 const bodyOf = (answer: ServerAnswer | undefined) => (answer as { body: string }).body;

@@ -19,6 +19,8 @@ export interface NoKubelet {
   problem: string;
   /** One runs, but has no address. */
   instance?: InstanceInfo;
+  /** The root directory belongs to another user. */
+  isForeign?: true;
   /** No kubelet runs on that root directory, so the engine alone knows its pods. */
   isAbsent?: true;
 }
@@ -116,6 +118,7 @@ function toKubelet(
 ): FoundKubelet | NoKubelet {
   if (instance === "unreadable") {
     return {
+      isForeign: true,
       problem: `the root directory "${rootDir}" belongs to another user: run the command as that user, usually root (sudo); commands that only read also take its read-only port, --server=http://127.0.0.1:10255`,
     };
   }

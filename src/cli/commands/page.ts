@@ -4,11 +4,13 @@ import { join } from "node:path";
 import tls from "node:tls";
 import { readPageSecret } from "../../pageserver/page-secret.ts";
 import { createLoginToken } from "../../pageserver/page-session.ts";
+import { findKubelet } from "../client/find-kubelet.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, openKubelet, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, findingOptions, UsageError } from "../sub-command.ts";
 
 const HANDSHAKE_MS = 3000;
 
+const NEEDS_OWNER = "only the user that runs the kubelet, usually root, can log in: use sudo";
 /** A desktop that has not refused the link by then shows it: some wait until the browser is closed. */
 const OPENING_MS = 3000;
 
@@ -17,7 +19,8 @@ export async function runPage(request: CommandRequest, io: CommandIo): Promise<n
   const [first] = request.positionals;
   if (first !== undefined) throw new UsageError(`takes no arguments (found "${first}")`);
   if (request.value("server")) throw new UsageError("needs the kubelet's root directory: use --root-dir, not --server");
-  const { kubelet } = await openKubelet(request);
+  const kubelet = await findKubelet(findingOptions(request));
+  if ("problem" in kubelet) throw new CommandError(kubelet.isForeign ? NEEDS_OWNER : kubelet.problem);
   const { pageUrl, rootDir = "" } = kubelet.instance ?? {};
   if (!pageUrl) {
     throw new CommandError(
@@ -52,7 +55,7 @@ function readSecret(rootDir: string): Buffer {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "EACCES") {
-      throw new CommandError(`only the user that runs the kubelet on "${rootDir}", usually root, can log in: use sudo`);
+      throw new CommandError(NEEDS_OWNER);
     }
     if (code === "ENOENT") {
       throw new CommandError(
