@@ -76,8 +76,14 @@ describeWithEngine("the page", () => {
       "web.yaml",
       POD("web", `i=0; ${HOSTILE}; while true; do i=$((i+1)); echo "line $i"; sleep 1; done`),
     );
-    node.writeManifest("crash.yaml", POD("crash", "echo cannot connect to db; exit 3"));
-    node.writeManifest("bad.yaml", POD("bad", "true").replace("containers:", "containerz:"));
+    node.writeManifest(
+      "crash.yaml",
+      POD("crash", `${HOSTILE} > /dev/termination-log; echo cannot connect to db; exit 3`),
+    );
+    node.writeManifest(
+      "bad<img src=x onerror=alert(2)>.yaml",
+      POD("bad", "true").replace("containers:", "containerz:"),
+    );
     await node.start();
     await node.runningContainer("app");
   });
@@ -105,7 +111,12 @@ describeWithEngine("the page", () => {
     const crash = page.getByRole("row", { name: /^crash-/ });
     await crash.getByText(/exit code 3/).waitFor();
     const refused = page.getByRole("region", { name: "Refused manifests" });
-    expect(await refused.textContent()).toMatch(/bad\.yaml:\d+:\d+ .*containerz/);
+    expect(await refused.textContent()).toMatch(/bad<img src=x onerror=alert\(2\)>\.yaml:\d+:\d+ .*containerz/);
+    await crash.getByRole("link").click();
+    const reason = await page.locator(".explanation .note", { hasText: "ended at" }).textContent();
+    expect(reason).toContain("(Error): <img src=x onerror=alert(1)> red reversed");
+    expect(await page.locator("main img").count()).toBe(0);
+    await page.getByRole("link", { name: "Pods", exact: true }).click();
     node.writeManifest("late.yaml", POD("late", "sleep 3600"));
     await page.getByRole("row", { name: /^late-.*Running/ }).waitFor();
     node.removeManifest("late.yaml");
