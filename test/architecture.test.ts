@@ -197,7 +197,6 @@ const READS_WITHOUT_LIMIT: Readonly<Record<string, string>> = {
   "host/run-program.ts": "limits the output of the program when it starts it",
   "apiserver/pki/make-certificates.ts": "the order of our own parent process",
   "pageserver/bundle-page.ts": "runs when the executable is built",
-  "pageserver/page-routes.ts": "ServerRequest.text, limited by the server",
   "server/cadvisor-routes.ts": "ServerRequest.text, limited by the server",
   "runtime/container-create-body.ts": "a parameter: a text of container-inputs.ts, which limits it",
   "runtime/security.ts": "a parameter: a text of container-inputs.ts, which limits it",

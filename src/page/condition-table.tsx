@@ -1,5 +1,4 @@
-import { plainText } from "./log-text.ts";
-import { Age, Badge, TableHead, type Tone } from "./parts.tsx";
+import { Age, Badge, Plain, TableHead, type Tone } from "./parts.tsx";
 import type { Condition } from "./wire.ts";
 
 /** Conditions of the node or of a pod. @param toneOf whether a condition is as it should be */
@@ -33,7 +32,7 @@ export function ConditionTable({
                 <bdi>{condition.reason}</bdi>
               </td>
               <td class="message">
-                <bdi>{plainText(condition.message)}</bdi>
+                <Plain text={condition.message} />
               </td>
             </tr>
           ))}

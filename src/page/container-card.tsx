@@ -1,7 +1,7 @@
 import { Fact } from "./facts.tsx";
 import { formatBytes, formatCores, formatPercent, formatWholeTime } from "./format.ts";
 import { plainText } from "./log-text.ts";
-import { Ago, Badge, Meter, statusTone } from "./parts.tsx";
+import { Ago, Badge, Meter, Plain, statusTone } from "./parts.tsx";
 import type { ContainerDetail, ProbeHistory } from "./wire.ts";
 
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
@@ -83,7 +83,7 @@ function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
       <span>
         {probe.kind} probe{" "}
         <code>
-          <bdi>{probe.target}</bdi>
+          <Plain text={probe.target} />
         </code>{" "}
         <span class="ago">{probe.timing}</span>
       </span>
@@ -108,7 +108,7 @@ function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
           )}
           {failed && failed.output !== "" && (
             <>
-              : <bdi>{plainText(failed.output)}</bdi>
+              : <Plain text={failed.output} />
             </>
           )}
         </span>

@@ -1,5 +1,4 @@
-import { plainText } from "./log-text.ts";
-import { Age, TableHead } from "./parts.tsx";
+import { Age, Plain, TableHead } from "./parts.tsx";
 import { useRows } from "./use-rows.tsx";
 import type { EventRow } from "./wire.ts";
 
@@ -44,7 +43,7 @@ export function EventTable({
                 </td>
               )}
               <td class="message">
-                <bdi>{plainText(event.message)}</bdi>
+                <Plain text={event.message} />
               </td>
             </tr>
           ))}

@@ -1,3 +1,5 @@
+import { Plain } from "./parts.tsx";
+
 /** Characters; a longer value has a line of its own. */
 const LONG_FACT = 100;
 
@@ -5,10 +7,10 @@ const LONG_FACT = 100;
 export const Fact = ({ name, value }: { name: string; value: string }) => (
   <div class={value.length > LONG_FACT ? "long" : undefined}>
     <dt>
-      <bdi>{name}</bdi>
+      <Plain text={name} />
     </dt>
     <dd>
-      <bdi>{value || "-"}</bdi>
+      <Plain text={value || "-"} />
     </dd>
   </div>
 );
@@ -22,9 +24,7 @@ export const Labels = ({ name, labels }: { name: string; labels: Record<string, 
       </li>
       {Object.entries(labels).map(([key, value]) => (
         <li key={key} title={`${key}=${value}`}>
-          <bdi>
-            {key}={value}
-          </bdi>
+          <Plain text={`${key}=${value}`} />
         </li>
       ))}
     </ul>

@@ -7,6 +7,8 @@ export interface Span {
 
 // ESC [ … letter; ESC ] … BEL or ESC \ (titles, links); other two-byte escapes.
 const ESCAPE = /\x1b(?:\[([0-9;?]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g;
+// An escape at the end of a text that was cut.
+const CUT_ESCAPE = /\x1b(?:\[[0-9;?]*|\][^\x07\x1b]*)?$/;
 // C0 and C1 controls except tab, and the marks that reorder text.
 const INVISIBLE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 /** Characters shown of one line; a note gives the length of the rest. */
@@ -18,7 +20,7 @@ export const MAX_SPANS = 40;
 /** Splits a line at its ANSI colours; all other escapes and control characters are dropped. */
 export function toSpans(line: string): Span[] {
   const cut = line.length > MAX_SHOWN_LINE;
-  const text = cut ? line.slice(0, MAX_SHOWN_LINE) : line;
+  const text = cut ? line.slice(0, MAX_SHOWN_LINE).replace(CUT_ESCAPE, "") : line;
   const spans: Span[] = [];
   let color = 0;
   let bold = false;
@@ -81,6 +83,10 @@ const nearestColor = (red: number, green: number, blue: number): number =>
 
 /** The characters a reader sees: for search, and for output of programs within the kubelet's own messages. */
 export const plainText = (line: string): string => visibleText(line.replace(ESCAPE, ""));
+
+/** A line of a manifest: controls and marks of direction are shown as `\u202e`, since they can make it look like another one. */
+export const withVisibleMarks = (line: string): string =>
+  line.replace(/\r$/, "").replace(INVISIBLE, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 const MAX_PARTIAL_LINE = 1 << 20;
 /** Characters kept of one line. */

@@ -1,5 +1,7 @@
 import { useState } from "preact/hooks";
 import { act } from "./connection.ts";
+import { withVisibleMarks } from "./log-text.ts";
+import { Plain } from "./parts.tsx";
 import type { ActionResult, PodDetail } from "./wire.ts";
 
 /** The manifest with what is wrong in it; with a session, a place to try an edit. */
@@ -13,7 +15,7 @@ export function ManifestTab({ detail, canAct }: { detail: PodDetail; canAct: boo
     <section class="card">
       <p class="note">
         {!isSource && "The pod as the kubelet runs it. Its source: "}
-        <bdi>{detail.row.source}</bdi>
+        <Plain text={detail.row.source} />
       </p>
       {elsewhere.length > 0 && (
         <ul class="plain">
@@ -42,7 +44,7 @@ export function ManifestTab({ detail, canAct }: { detail: PodDetail; canAct: boo
                   <span class="line-number" aria-hidden="true">
                     {number}
                   </span>
-                  <code dir="ltr">{line}</code>
+                  <code dir="ltr">{withVisibleMarks(line)}</code>
                   {here.map((finding) => (
                     <FindingText
                       key={`${finding.column}${finding.message}`}
@@ -64,10 +66,7 @@ export function ManifestTab({ detail, canAct }: { detail: PodDetail; canAct: boo
 
 const FindingText = ({ place, isError, message }: { place: string; isError: boolean; message: string }) => (
   <div class={isError ? "finding bad" : "finding warn"}>
-    <bdi>
-      {isError ? "Error" : "Warning"}, {place}
-      {message}
-    </bdi>
+    <Plain text={`${isError ? "Error" : "Warning"}, ${place}${message}`} />
   </div>
 );
 
@@ -104,7 +103,7 @@ function EditBox({
         Nothing is changed here:{" "}
         {source !== "submitted" ? (
           <>
-            save the edit in <bdi>{source}</bdi>.
+            save the edit in <Plain text={source} />.
           </>
         ) : (
           <>

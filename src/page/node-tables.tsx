@@ -1,5 +1,5 @@
 import { formatBytes, formatCores } from "./format.ts";
-import { Ago, TableHead } from "./parts.tsx";
+import { Ago, Plain, TableHead } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import { useRows } from "./use-rows.tsx";
 import type { CgroupRow, ImageRow } from "./wire.ts";
@@ -21,7 +21,7 @@ export function CgroupTable({ cgroups, privileged }: { cgroups: readonly CgroupR
                     <bdi>{name}</bdi>
                   </a>
                 ) : (
-                  <bdi>{name}</bdi>
+                  <Plain text={name} />
                 )}
               </td>
               <td class="number">{formatCores(cpuCores)}</td>

@@ -1,4 +1,4 @@
-import { At } from "./parts.tsx";
+import { At, Plain } from "./parts.tsx";
 import type { PageState } from "./store.ts";
 import type { ClusterState, NodeState } from "./wire.ts";
 
@@ -36,7 +36,7 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
       )}
       {isLive && node && node.problem !== "" && (
         <p class="banner warn">
-          The kubelet reports since <At at={readySince(node)} />: <bdi>{node.problem}</bdi>
+          The kubelet reports since <At at={readySince(node)} />: <Plain text={node.problem} />
         </p>
       )}
       {isLive && node?.cluster?.failure && (
@@ -72,8 +72,8 @@ export function ClusterFailure({ cluster: { server, failure } }: { cluster: Clus
   return (
     <>
       The API server <bdi>{server}</bdi> {failure.isAnswering ? "has refused this node" : "has not answered"} since{" "}
-      <At at={failure.since} />: <bdi>{failure.reason}</bdi>. Pods keep running as they were last received, and probes,
-      restarts, logs and shells work. Changes from the cluster arrive when it{" "}
+      <At at={failure.since} />: <Plain text={failure.reason} />. Pods keep running as they were last received, and
+      probes, restarts, logs and shells work. Changes from the cluster arrive when it{" "}
       {failure.isAnswering ? "accepts this node" : "answers"} again.
     </>
   );

@@ -1,7 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { plainText } from "./log-text.ts";
 import { NodeTiles } from "./node-tiles.tsx";
-import { Toggle } from "./parts.tsx";
+import { Plain, Toggle } from "./parts.tsx";
 import { COLUMNS, PodTable } from "./pod-table.tsx";
 import { overviewAddress } from "./router.ts";
 import { sparkPositions } from "./spark-line.ts";
@@ -104,9 +103,9 @@ function Rejections({ title, rejections }: { title: string; rejections: readonly
         {shown.map(({ source, line, column, message }) => (
           <li key={`${source}:${line}:${column}:${message}`}>
             <code>
-              <bdi>{plainText(line > 0 ? `${source}:${line}:${column}` : source)}</bdi>
+              <Plain text={line > 0 ? `${source}:${line}:${column}` : source} />
             </code>{" "}
-            <bdi>{plainText(message)}</bdi>
+            <Plain text={message} />
           </li>
         ))}
       </ul>

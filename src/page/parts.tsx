@@ -1,6 +1,13 @@
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { formatAge, formatTime, formatWholeTime } from "./format.ts";
+import { plainText } from "./log-text.ts";
+
+/**
+ * Text that a program may have written: without escapes, and without marks of direction, which would move what is around it
+ * (an isolate that the text leaves open ends the one of `bdi`).
+ */
+export const Plain = ({ text }: { text: string }) => <bdi>{plainText(text)}</bdi>;
 
 /** Green, amber, red or grey, never by colour alone: the text is next to it. */
 export type Tone = "good" | "warn" | "bad" | "idle";

@@ -3,8 +3,7 @@ import { ContainerCard } from "./container-card.tsx";
 import { Fact, Labels } from "./facts.tsx";
 import { formatBytes, formatPercent, splitFact } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
-import { plainText } from "./log-text.ts";
-import { Ago, At, Meter } from "./parts.tsx";
+import { Ago, At, Meter, Plain } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import type { ImageUpdateRow, ManifestView, PodDetail, VolumeDetail } from "./wire.ts";
 
@@ -24,7 +23,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           <h2>{detail.row.isReady ? "Restarted a short time ago" : "Why it is not ready"}</h2>
           {detail.explanation.map(({ problem, facts, wayOut }) => (
             <div key={problem} class="explanation">
-              <bdi>{plainText(problem)}</bdi>
+              <Plain text={problem} />
               {facts.map((fact, index) => (
                 <div key={index} class="note">
                   <FactText text={fact} />
@@ -32,7 +31,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
               ))}
               {wayOut !== "" && (
                 <div>
-                  → <bdi>{wayOut}</bdi>
+                  → <Plain text={wayOut} />
                 </div>
               )}
             </div>
@@ -46,7 +45,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
       )}
       {detail.row.notice !== "" && (
         <p class="banner warn">
-          <bdi>{plainText(detail.row.notice)}</bdi>
+          <Plain text={detail.row.notice} />
         </p>
       )}
       <section class="card">
@@ -99,9 +98,9 @@ const FactText = ({ text }: { text: string }) => {
   // A program's output must not move the kubelet's own words.
   return (
     <>
-      <bdi>{plainText(before)}</bdi>
+      <Plain text={before} />
       {at > 0 && <At at={at} />}
-      {after !== "" && <bdi>{plainText(after)}</bdi>}
+      {after !== "" && <Plain text={after} />}
     </>
   );
 };

@@ -1,7 +1,6 @@
 import { fetchJson } from "./connection.ts";
 import { formatBytes } from "./format.ts";
-import { plainText } from "./log-text.ts";
-import { TableHead } from "./parts.tsx";
+import { Plain, TableHead } from "./parts.tsx";
 import { useLoaded } from "./use-loaded.ts";
 import type { ProcessRow } from "./wire.ts";
 
@@ -53,7 +52,7 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
               </td>
               <td class="command">
                 <code>
-                  <bdi>{plainText(command)}</bdi>
+                  <Plain text={command} />
                 </code>
               </td>
             </tr>

@@ -1,5 +1,5 @@
 import { formatUntil, shortSource } from "./format.ts";
-import { Age, Badge, TableHead, timeOf } from "./parts.tsx";
+import { Age, Badge, Plain, TableHead, timeOf } from "./parts.tsx";
 import { overviewAddress } from "./router.ts";
 import { DEFAULT_FILTER } from "./store.ts";
 import type { WorkloadRow } from "./wire.ts";
@@ -31,7 +31,7 @@ export function WorkloadTable({ workloads, now }: { workloads: readonly Workload
                 </Badge>
                 {detail !== "" && (
                   <div class="why">
-                    <bdi>{detail}</bdi>
+                    <Plain text={detail} />
                   </div>
                 )}
               </td>
@@ -45,7 +45,7 @@ export function WorkloadTable({ workloads, now }: { workloads: readonly Workload
                 {lastRun === 0 && nextRun === 0 && "-"}
               </td>
               <td class="source" title={source}>
-                <bdi>{shortSource(source)}</bdi>
+                <Plain text={shortSource(source)} />
               </td>
             </tr>
           ))}

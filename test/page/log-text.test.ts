@@ -7,6 +7,7 @@ import {
   plainText,
   toSpans,
   withLocalTime,
+  withVisibleMarks,
 } from "../../src/page/log-text.ts";
 
 describe("spans of a line", () => {
@@ -47,6 +48,20 @@ describe("spans of a line", () => {
     expect(spans.map(({ text }) => text.length)).toEqual([MAX_SHOWN_LINE, spans[1]!.text.length]);
     expect(spans[1]?.text).toContain(`${(1 << 20) - MAX_SHOWN_LINE} more`);
   });
+});
+
+test("a line that is cut within an escape shows nothing of it", () => {
+  for (const code of ["\x1b[31m", "\x1b]0;title\x07"]) {
+    for (let length = 1; length < code.length; length++) {
+      const start = "x".repeat(MAX_SHOWN_LINE - length);
+      expect(toSpans(`${start}${code}rest`)[0]?.text).toBe(start);
+    }
+  }
+});
+
+test("a line of a manifest shows what would move or hide its parts", () => {
+  expect(withVisibleMarks("image: a\u202eb\u2066 # \x1b[31m\r")).toBe("image: a\\u202eb\\u2066 # \\u001b[31m");
+  expect(withVisibleMarks("\tname: עברית 👨‍👩‍👧")).toBe("\tname: עברית 👨‍👩‍👧");
 });
 
 test("a line of carriage returns takes no time", () => {
