@@ -1,5 +1,6 @@
 import { ownBuild } from "./page-build.ts";
 import { answerWithinMs, mustReplace, Reconnect, retryAfterMs, SILENCE_MS, sleep } from "./reconnect.ts";
+import { readToken } from "./router.ts";
 import { applySnapshot, applyUpdate, EMPTY_STATE, type PageState } from "./store.ts";
 import { onLongHidden, onWake, untilShown } from "./tab-visibility.ts";
 import type { ActionResult, SessionState, Snapshot, Update } from "./wire.ts";
@@ -160,13 +161,10 @@ export async function act(path: string, body: unknown = {}): Promise<ActionResul
   }
 }
 
-/** Begins the fragment of a link of `kubelet-ts page`. */
-export const TOKEN_HASH = "#token=";
-
 /** Exchanges the one-time token of the address (`#token=…`) for a session, and removes it from the address. */
 export async function logInFromAddress(): Promise<string | undefined> {
-  if (!location.hash.startsWith(TOKEN_HASH)) return undefined;
-  const token = location.hash.slice(TOKEN_HASH.length);
+  const token = readToken(location.hash);
+  if (token === undefined) return undefined;
   history.replaceState(null, "", "#/");
   const { ok, message } = await act("/page/login", { token });
   return ok ? undefined : message;

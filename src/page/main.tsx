@@ -1,14 +1,14 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApplyView } from "./apply-view.tsx";
-import { followState, logInFromAddress, readFirstState, TOKEN_HASH } from "./connection.ts";
+import { followState, logInFromAddress, readFirstState } from "./connection.ts";
 import { NodeView } from "./node-view.tsx";
 import { Notices } from "./notices.tsx";
 import { Overview } from "./overview.tsx";
 import { reloadFor } from "./page-build.ts";
 import { titleTimesOnHover } from "./parts.tsx";
 import { PodView } from "./pod-view.tsx";
-import { mayReload, parseView, type View } from "./router.ts";
+import { mayReload, parseView, readToken, type View } from "./router.ts";
 import type { PageState } from "./store.ts";
 import { untilShown } from "./tab-visibility.ts";
 
@@ -45,7 +45,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
     const onClick = () => history.replaceState({ scroll: scrollY }, "");
     const onHash = () => {
       // A link of `kubelet-ts page`, opened in the tab that shows the page already.
-      if (location.hash.startsWith(TOKEN_HASH)) location.reload();
+      if (readToken(location.hash) !== undefined) location.reload();
       else setPlace((old) => ({ view: parseView(location.hash), scroll: savedScroll(), visit: old.visit + 1 }));
     };
     addEventListener("click", onClick, { capture: true });

@@ -21,6 +21,9 @@ export function parseView(hash: string): View {
   return { kind: "overview", filter: parseFilter(new URLSearchParams(query)) };
 }
 
+/** The one-time token of a link of `kubelet-ts page`, `#token=…`; undefined in other addresses. Some programs write `=` as `%3D`. */
+export const readToken = (hash: string): string | undefined => /^#\/?token(?:=|%3D)(.*)$/i.exec(hash)?.[1];
+
 /** The address holds the name and not the UID: an edited manifest makes a new pod of the same name. */
 export function podAddress({ namespace, name }: { namespace: string; name: string }, tab: PodTab = "overview"): string {
   const path = `#/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;

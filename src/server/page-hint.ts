@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { type Answer, escapeHtml, type RouteRequest } from "./answer.ts";
 import { isLoopback } from "./host-header.ts";
 
@@ -6,6 +7,8 @@ export interface PagePlace {
   address: string;
   /** 0 = off. */
   port: number;
+  /** Name by which other machines may know this one. */
+  nodeName: string;
 }
 
 /**
@@ -13,7 +16,7 @@ export interface PagePlace {
  * @param host value of the Host header of that port
  * @returns undefined when the page is off or the header is malformed
  */
-export function pageAddress(host: string | null, { address, port }: PagePlace): string | undefined {
+export function pageAddress(host: string | null, { address, port }: Omit<PagePlace, "nodeName">): string | undefined {
   const name = hostName(host);
   if (port === 0 || name === undefined) return undefined;
   return isLoopback(address) ? `http://localhost:${port}/` : `https://${name}:${port}/`;
@@ -24,8 +27,10 @@ export function pageHint({ method, path, header }: RouteRequest, place: PagePlac
   if (path !== "/" || method !== "GET" || !/\btext\/html\b/.test(header("Accept") ?? "")) return undefined;
   const link = pageAddress(header("Host"), place);
   if (link === undefined) return undefined;
+  const host = hostName(header("Host")) ?? "";
+  const machine = host === "localhost" || isIP(host.replace(/[[\]]/g, "")) ? place.nodeName : host;
   const tunnel = isLoopback(place.address)
-    ? `<p>From another machine: <code>ssh -L ${place.port}:localhost:${place.port} ${escapeHtml(hostName(header("Host")) ?? "HOST")}</code></p>`
+    ? `<p>From another machine: <code>ssh -L ${place.port}:localhost:${place.port} ${escapeHtml(machine)}</code></p>`
     : "";
   const headers = {
     "Content-Type": "text/html; charset=utf-8",

@@ -127,7 +127,11 @@ export function startServers(
   };
   const listen = (name: string, hostname: string, port: number, route: ListenerOptions["route"], tls?: ListenerTls) =>
     port === 0 ? undefined : listenAt(`${name} port`, { hostname, port }, route, tls);
-  const place = { address: options.cadvisorBindAddress, port: page ? options.cadvisorPort : 0 };
+  const place = {
+    address: options.cadvisorBindAddress,
+    port: page ? options.cadvisorPort : 0,
+    nodeName: view.nodeName(),
+  };
   const readOnly = instrumentHandler(
     (request: RouteRequest) => pageHint(request, place) ?? routeReadOnly(request, context),
     "readonly",

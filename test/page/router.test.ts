@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mayReload, overviewAddress, parseView, podAddress } from "../../src/page/router.ts";
+import { mayReload, overviewAddress, parseView, podAddress, readToken } from "../../src/page/router.ts";
 import { DEFAULT_FILTER } from "../../src/page/store.ts";
 
 test.each([
@@ -24,6 +24,18 @@ test.each([
   { text: "", onlyNotReady: false, isGrouped: false, sort: "name", descending: true },
 ] as const)("a filter and its address", (filter) => {
   expect(parseView(overviewAddress(filter))).toEqual({ kind: "overview", filter });
+});
+
+test.each([
+  ["#token=1.a..b-c", "1.a..b-c"],
+  ["#token%3D1.a..b-c", "1.a..b-c"],
+  ["#/token=1", "1"],
+  ["#token=", ""],
+  ["#/?filter=token=1", undefined],
+  ["#/pods/default/token", undefined],
+  ["", undefined],
+])("the token of %s: %p", (hash, token) => {
+  expect(readToken(hash)).toBe(token);
 });
 
 test("a pod and its address", () => {

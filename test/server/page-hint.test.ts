@@ -11,7 +11,7 @@ const ask = (path: string, accept: string | null, host = "box:10255", address = 
       path,
       header: (name: string) => (name === "Accept" ? accept : host),
     } as RouteRequest,
-    { address, port: 4194 },
+    { address, port: 4194, nodeName: "node<1>" },
   );
 
 test.each([
@@ -29,6 +29,9 @@ test("a browser at the root gets a link; the status stays 404", () => {
   expect(answer?.status).toBe(404);
   expect(String(answer?.body)).toContain('<a href="http://localhost:4194/">');
   expect(String(answer?.body)).toContain("ssh -L 4194:localhost:4194 box");
+  for (const host of ["localhost:10255", "127.0.0.1:10255", "[::1]:10255"]) {
+    expect(String(ask("/", BROWSER, host)?.body)).toContain("ssh -L 4194:localhost:4194 node&lt;1&gt;<");
+  }
   expect(String(ask("/", BROWSER, "box:10255", "0.0.0.0")?.body)).not.toContain("ssh");
 });
 
