@@ -94,7 +94,7 @@ describeWithEngine("what the page shows", () => {
       .last()
       .waitFor();
     await tiles.getByText("Ready", { exact: true }).waitFor();
-    await tiles.getByText(/up \d+[dhms]$/).waitFor();
+    await tiles.getByText(/up \d+[dhms]Docker \d/).waitFor();
     await page
       .getByRole("contentinfo")
       .getByText(/^kubelet-ts .*Docker \d/)
