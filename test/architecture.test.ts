@@ -161,7 +161,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "@xterm/xterm",
     "@xterm/addon-fit",
   ],
-  pageserver: ["api", "cgroups/cgroup-stats.ts", "files", "model", "server", "stats", "status", "page/wire.ts"],
+  pageserver: ["api", "cgroups/cgroup-stats.ts", "files", "model", "server", "stats", "status", "text", "page/wire.ts"],
 };
 
 /** Allowed beyond the table, types only: folders, or single files. */

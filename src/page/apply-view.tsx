@@ -1,16 +1,36 @@
 import { useState } from "preact/hooks";
 import { act } from "./connection.ts";
+import { describePlan } from "./describe-action.ts";
 import { NeedsSession, Question } from "./parts.tsx";
 import type { ActionResult } from "./wire.ts";
 
+/** Kept while the page is open: a look at the pods must not cost what was written. */
+let draft = "";
+
 /** Checks and submits a manifest. */
 export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluster: boolean }) {
-  const [text, setText] = useState("");
+  const [text, setText] = useState(draft);
   const [answer, setAnswer] = useState<ActionResult>();
-  const [isAsking, setAsking] = useState(false);
+  const [plan, setPlan] = useState<string>();
+  const [isBusy, setBusy] = useState(false);
   if (isOfCluster) return <p class="empty">This node belongs to a cluster: apply the manifest with kubectl.</p>;
   if (!canAct) return <NeedsSession what="Applying a manifest" />;
-  const send = async (dryRun: boolean) => setAnswer(await act("/page/api/apply", { manifest: text, dryRun }));
+  const send = (dryRun: boolean) => act("/page/api/apply", { manifest: text, dryRun });
+  const run = async (work: () => Promise<void>) => {
+    setBusy(true);
+    setAnswer(undefined);
+    await work();
+    setBusy(false);
+  };
+  const check = () => run(async () => setAnswer(await send(true)));
+  /** A manifest that cannot be applied as a whole is not begun. */
+  const ask = () =>
+    run(async () => {
+      const checked = await send(true);
+      if (!checked.ok) setAnswer(checked);
+      else setPlan(describePlan(checked.message, await act("/page/api/compare", { manifest: text })));
+    });
+  const isUnusable = isBusy || text.trim() === "";
   return (
     <>
       <h1>Apply a manifest</h1>
@@ -18,29 +38,38 @@ export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluste
         aria-label="Manifest"
         placeholder="apiVersion: v1&#10;kind: Pod&#10;…"
         spellcheck={false}
+        autocomplete="off"
+        autocapitalize="off"
         rows={24}
         value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={(event) => {
+          draft = event.currentTarget.value;
+          setText(draft);
+        }}
       />
       <div class="buttons">
-        <button type="button" disabled={text.trim() === ""} onClick={() => send(true)}>
+        <button type="button" disabled={isUnusable} onClick={check}>
           Check
         </button>
-        <button type="button" disabled={text.trim() === ""} onClick={() => setAsking(true)}>
+        <button type="button" disabled={isUnusable} onClick={ask}>
           Apply
         </button>
       </div>
-      {isAsking && (
+      {plan !== undefined && (
         <Question
           action="Apply"
-          text="Apply this manifest to the node? Containers that it changes are restarted."
+          text="Apply this manifest to the node?"
+          details={plan}
           onAnswer={(yes) => {
-            setAsking(false);
-            if (yes) void send(false);
+            setPlan(undefined);
+            if (yes) void run(async () => setAnswer(await send(false)));
           }}
         />
       )}
-      <div role="status">{answer && <pre class={answer.ok ? "banner" : "banner bad"}>{answer.message}</pre>}</div>
+      <div role="status">
+        {isBusy && <p class="note">Working…</p>}
+        {answer && <pre class={answer.ok ? "banner" : "banner bad"}>{answer.message}</pre>}
+      </div>
     </>
   );
 }

@@ -5,14 +5,18 @@ export interface Span {
   bold: boolean;
 }
 
-// ESC [ … letter; ESC ] … BEL or ESC \ (titles, links); other two-byte escapes.
-const ESCAPE = /\x1b(?:\[([0-9;?]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g;
+/**
+ * Control sequences (ESC [ parameters letter), strings that a terminal takes as commands (ESC ] titles and links, ESC P,
+ * ESC X, ESC ^, ESC _), and all other escapes, with their intermediate characters. Source: ECMA-48.
+ */
+const ESCAPE = /\x1b(?:\[([0-?]*)[ -/]*([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g;
 // An escape at the end of a text that was cut.
-const CUT_ESCAPE = /\x1b(?:\[[0-9;?]*|\][^\x07\x1b]*)?$/;
+const CUT_ESCAPE = /\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*|[ -/]*)?$/;
 // C0 and C1 controls except tab, and the marks that reorder text.
 const INVISIBLE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
-/** Characters shown of one line; a note gives the length of the rest. */
+/** Characters shown of one line; a note follows. */
 export const MAX_SHOWN_LINE = 4096;
+const CUT_NOTE = " … the line is longer: the download has all of it";
 
 /** Pieces of a line that have colours of their own; the rest has the colour of the last. */
 export const MAX_SPANS = 40;
@@ -37,8 +41,8 @@ export function toSpans(line: string): Span[] {
     }
     push(text.slice(from, match.index));
     from = match.index + match[0].length;
-    if (match[2] !== "m") continue;
-    const codes = (match[1] || "0").split(";").map(Number);
+    if (match[2] !== "m" || /^[<=>?]/.test(match[1] ?? "")) continue;
+    const codes = toCodes(match[1] ?? "");
     for (let code = codes.shift(); code !== undefined; code = codes.shift()) {
       if (code === 38) color = takeColor(codes);
       else if (code === 48) takeColor(codes);
@@ -51,8 +55,54 @@ export function toSpans(line: string): Span[] {
     }
   }
   push(text.slice(from));
-  if (cut) spans.push({ text: ` … ${line.length - MAX_SHOWN_LINE} more characters`, color: 9, bold: false });
+  if (cut) spans.push({ text: CUT_NOTE, color: 9, bold: false });
   return spans;
+}
+
+/** Colons separate the parts of one colour, where there may be an empty one: `38:2::255:0:0`. */
+const toCodes = (parameters: string): number[] =>
+  (parameters || "0")
+    .replace(/(38:2|48:2)::/g, "$1:")
+    .split(/[;:]/)
+    .map(Number);
+
+/** Finds a text in what a reader sees of a line: not its case. undefined for an empty text. Has the flag `g`. */
+export const toPattern = (text: string): RegExp | undefined =>
+  text === "" ? undefined : new RegExp(text.replace(/[\^$\\.*+?()[\]{}|/]/g, "\\$&"), "giu");
+
+/** Part of a span: a match of the search, or what is between two. */
+export interface Piece {
+  text: string;
+  isMatch: boolean;
+}
+
+/** The pieces of each span; a match may begin in one span and end in another. */
+export function splitMatches(spans: readonly Span[], pattern: RegExp | undefined): Piece[][] {
+  if (!pattern) return spans.map(({ text }) => [{ text, isMatch: false }]);
+  const matches = [
+    ...spans
+      .map(({ text }) => text)
+      .join("")
+      .matchAll(pattern),
+  ];
+  let start = 0;
+  return spans.map(({ text }) => {
+    const pieces: Piece[] = [];
+    let from = 0;
+    const push = (to: number, isMatch: boolean) => {
+      const end = Math.min(to - start, text.length);
+      if (end <= from) return;
+      pieces.push({ text: text.slice(from, end), isMatch });
+      from = end;
+    };
+    for (const { index, 0: found } of matches) {
+      push(index, false);
+      push(index + found.length, true);
+    }
+    push(start + text.length, false);
+    start += text.length;
+    return pieces;
+  });
 }
 
 /** Programs that show progress write over their line: what they wrote before is kept, with a space between. */
@@ -91,15 +141,18 @@ export const withVisibleMarks = (line: string): string =>
 const MAX_PARTIAL_LINE = 1 << 20;
 /** Characters kept of one line. */
 const MAX_LINE = 16_384;
+/** The time and the name of the container in front of a line. */
+const MAX_PREFIX = 320;
 
 /** A copy: JavaScript engines keep the whole string in memory for a substring. */
 const copyOf = (text: string) => ` ${text}`.slice(1);
+const cutAt = (text: string, length: number) => (text.length > length ? copyOf(text.slice(0, length)) : text);
 
 /** Cuts a stream of text, whose pieces end anywhere, into lines. */
 export class LineSplitter {
   #rest = "";
 
-  /** @returns the lines that are complete now. A line without end is split at 1 MiB; a long one is cut at 16 Ki characters. */
+  /** @returns the lines that are complete now. A line without end is split at 1 MiB; a long one is cut. */
   push(text: string): string[] {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";
@@ -107,7 +160,14 @@ export class LineSplitter {
       lines.push(this.#rest);
       this.#rest = "";
     }
-    return lines.map((line) => (line.length > MAX_LINE ? copyOf(line.slice(0, MAX_LINE)) : line));
+    return lines.map((line) => cutAt(line, MAX_LINE + MAX_PREFIX));
+  }
+
+  /** @returns the last line of a stream that has ended, where it has no line end */
+  end(): string[] {
+    const rest = this.#rest;
+    this.#rest = "";
+    return rest === "" ? [] : [cutAt(rest, MAX_LINE + MAX_PREFIX)];
   }
 }
 
@@ -124,15 +184,19 @@ export function byContainer(lines: readonly string[]): [string, string[]][] {
   return runs;
 }
 
-const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z) /;
+const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z) ?/;
 
-/** Puts the reader's time, `2026-11-22 14:03:12.345`, in place of the time in UTC with which the engine begins a line. */
-export function withLocalTime(line: string): string {
-  const time = STAMP.exec(line)?.[1];
-  if (time === undefined) return line;
-  const at = new Date(time);
+/** A line as the engine sends it. @returns its time, as RFC 3339 in UTC; "" for a line without one. At most 16 Ki characters of text */
+export function splitStamp(line: string): { stamp: string; text: string } {
+  const [prefix = "", stamp = ""] = STAMP.exec(line) ?? [];
+  return { stamp, text: cutAt(line.slice(prefix.length), MAX_LINE) };
+}
+
+/** `2026-11-22 14:03:12.345` in the reader's time zone. */
+export function toLocalTime(stamp: string): string {
+  const at = new Date(stamp);
   const two = (value: number) => String(value).padStart(2, "0");
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-  return `${day} ${clock}.${String(at.getMilliseconds()).padStart(3, "0")} ${line.slice(time.length + 1)}`;
+  return `${day} ${clock}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }

@@ -1,26 +1,20 @@
-import type { VNode } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { followLogs, type LogChoice } from "./follow-logs.ts";
-import { plainText, toSpans, withLocalTime } from "./log-text.ts";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { ShownLine } from "./line-buffer.ts";
+import { isFound, renderLine } from "./log-line.tsx";
+import { toPattern } from "./log-text.ts";
 import { Toggle } from "./parts.tsx";
-import { Reconnect } from "./reconnect.ts";
-import { onLongHidden } from "./tab-visibility.ts";
+import { type LogState, useLog } from "./use-log.ts";
 import type { ContainerDetail } from "./wire.ts";
 
-const MAX_LINES = 5000;
-/** Lines in the document; older ones are reached by the search and the download. */
+/** Lines in the document at first, and lines more with each step to older ones. */
 const SHOWN_LINES = 1000;
-/** Characters kept of all lines together. */
-const MAX_CHARACTERS = 8_000_000;
-/** Between two renders of lines that arrive. */
-const RENDER_MS = 100;
+/** Lines shown above a match that the reader goes to. */
+const CONTEXT_LINES = 50;
+/** Unit: CSS pixels. */
+const END_MARGIN = 40;
 const ALL = "";
-
-interface Line {
-  id: number;
-  container: string;
-  text: string;
-}
+/** Kept while the page is open. */
+const choices = { isWrapped: true, withTimes: false };
 
 export function LogView({
   path,
@@ -36,34 +30,51 @@ export function LogView({
 }) {
   const [container, setContainer] = useState(containers.find(({ kind }) => kind === "main")?.name ?? "");
   const [isPrevious, setPrevious] = useState(false);
-  const [withTimes, setTimes] = useState(false);
-  const [isWrapped, setWrapped] = useState(true);
+  const [withTimes, setTimes] = useState(choices.withTimes);
+  const [isWrapped, setWrapped] = useState(choices.isWrapped);
   const [isPaused, setPaused] = useState(false);
   const [search, setSearch] = useState("");
+  const [onlyMatches, setOnlyMatches] = useState(true);
+  Object.assign(choices, { isWrapped, withTimes });
   const names = container === ALL ? containers.map(({ name }) => name) : [container];
   // A container that was started again has a new log, and after a break of the page the log's connection may be dead.
   const generation = `${Math.max(connects, 1)} ${containers.map(({ startedAt }) => startedAt).join()}`;
-  const { lines, dropped, problem } = useLog(path, { names, isPrevious, withTimes }, generation, isPaused);
-  const matches = useMemo(() => {
-    const needle = search.toLowerCase();
-    return needle === "" ? lines : lines.filter(({ text }) => plainText(text).toLowerCase().includes(needle));
-  }, [lines, search]);
-  const shown = matches.length > SHOWN_LINES ? matches.slice(-SHOWN_LINES) : matches;
   const box = useRef<HTMLDivElement>(null);
-  const follows = useRef(true);
+  const isSelecting = useSelection(box);
+  const [follows, setFollows] = useState(true);
+  const isHeld = isPaused || !follows || isSelecting;
+  const { state, update } = useLog(path, { names, isPrevious }, generation, () => isHeld);
   useEffect(() => {
-    if (follows.current && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [shown]);
+    if (!isHeld) update();
+  }, [isHeld]);
+  const { lines, waiting, problem } = state;
+  const pattern = useMemo(() => toPattern(search), [search]);
+  const matches = useMemo(() => (pattern ? lines.filter((line) => isFound(line, pattern)) : lines), [lines, pattern]);
+  const listed = onlyMatches ? matches : lines;
+  const scroll = useScroll(box, listed, isWrapped, follows, setFollows);
+  const { shown, current } = scroll;
+  const restart = () => {
+    setFollows(true);
+    scroll.reset();
+  };
   const hasPrevious = containers.some(({ name, hasPrevious: has }) => has && names.includes(name));
   const query = new URLSearchParams({
     [container === ALL ? "containers" : "container"]: names.join(),
     previous: String(isPrevious),
     timestamps: String(withTimes),
   });
+  const style = { withContainer: names.length > 1, withTime: withTimes, pattern };
   return (
     <section class="card">
       <div class="toolbar">
-        <select aria-label="Container" value={container} onChange={(event) => setContainer(event.currentTarget.value)}>
+        <select
+          aria-label="Container"
+          value={container}
+          onChange={(event) => {
+            setContainer(event.currentTarget.value);
+            restart();
+          }}
+        >
           {containers.length > 1 && <option value={ALL}>All containers</option>}
           {containers.map(({ name }) => (
             <option key={name} value={name}>
@@ -76,141 +87,198 @@ export function LogView({
           placeholder="Search"
           aria-label="Search in the log"
           value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
+          onInput={(event) => {
+            setSearch(event.currentTarget.value);
+            scroll.goTo(undefined);
+          }}
+          onKeyDown={({ key, shiftKey }) => key === "Enter" && scroll.goTo(nextMatch(matches, current, shiftKey))}
         />
+        {pattern && (
+          <>
+            <button
+              type="button"
+              aria-label="Previous match"
+              disabled={matches.length === 0}
+              onClick={() => scroll.goTo(nextMatch(matches, current, true))}
+            >
+              ↑
+            </button>
+            <button
+              type="button"
+              aria-label="Next match"
+              disabled={matches.length === 0}
+              onClick={() => scroll.goTo(nextMatch(matches, current, false))}
+            >
+              ↓
+            </button>
+            <Toggle text="Only matches" value={onlyMatches} onChange={setOnlyMatches} />
+          </>
+        )}
         <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
           {isPaused ? "Continue" : "Pause"}
         </button>
         <Toggle text="Wrap" value={isWrapped} onChange={setWrapped} />
         <Toggle text="Times" value={withTimes} onChange={setTimes} />
-        <Toggle text="Previous" value={isPrevious} onChange={setPrevious} disabled={!hasPrevious && !isPrevious} />
+        <Toggle
+          text="Previous"
+          value={isPrevious}
+          onChange={(value) => {
+            setPrevious(value);
+            restart();
+          }}
+          disabled={!hasPrevious && !isPrevious}
+        />
         <a
           class="button"
           href={`${path}/logs?${query}`}
-          download={`${container === ALL ? pod : `${pod}-${container}`}.log`}
+          download={`${container === ALL ? pod : `${pod}-${container}`}${isPrevious ? "-previous" : ""}.log`}
         >
           Download
         </a>
       </div>
-      {/* The number of lines is no status: it would be read out ten times a second. */}
-      <p class="note">
-        <span role="status">{problem}</span>
-        {problem === "" &&
-          `${matches.length} ${matches.length === 1 ? "line" : "lines"}${dropped > 0 ? `, ${dropped} older ones dropped` : ""}${isPaused ? ", paused" : ""}`}
+      <p class="note count-line">
+        {describeCount(state, pattern && matches, current)}
+        {(isPaused || isSelecting) &&
+          `, ${isPaused ? "paused" : "held while text is selected"}${describeWaiting(waiting)}`}
       </p>
-      <div
-        ref={box}
-        class={isWrapped ? "log wrap" : "log"}
-        tabIndex={0}
-        role="log"
-        aria-live="off"
-        aria-label="Log"
-        onScroll={(event) => {
-          const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
-          follows.current = scrollHeight - scrollTop - clientHeight < 40;
-        }}
-      >
-        {shown.map((line) => renderLine(line, names.length > 1))}
-        {shown.length === 0 && <p class="empty">{search === "" ? "Nothing written yet." : "No line matches."}</p>}
+      <p class="problem" role="status">
+        {problem}
+      </p>
+      <div class="log-frame">
+        <div
+          ref={box}
+          class={isWrapped ? "log wrap" : "log"}
+          tabIndex={0}
+          role="log"
+          aria-live="off"
+          aria-label="Log"
+          onScroll={scroll.onScroll}
+        >
+          {shown.length < listed.length && (
+            <button type="button" class="older" onClick={scroll.showOlder}>
+              Show older lines ({listed.length - shown.length})
+            </button>
+          )}
+          {shown.map((line) => renderLine(line, style, line === current))}
+          {shown.length === 0 && (
+            <p class="empty">{pattern && lines.length > 0 ? "No line matches." : "Nothing written yet."}</p>
+          )}
+        </div>
+        {!follows && (
+          <button type="button" class="to-end" onClick={restart}>
+            ↓ To the end{waiting > 0 && ` (${waiting} new)`}
+          </button>
+        )}
       </div>
     </section>
   );
 }
 
-/** Lines that are shown, by line: one that is the same object as before is not rendered again. */
-const renderedLines = new WeakMap<Line, VNode>();
+const describeWaiting = (waiting: number) =>
+  waiting === 0 ? "" : `: ${waiting} new ${waiting === 1 ? "line waits" : "lines wait"}`;
 
-/** @param withContainer named before the line; the lines of a log are all rendered with it or without */
-function renderLine(line: Line, withContainer: boolean): VNode {
-  const rendered = renderedLines.get(line) ?? (
-    <div class="line" dir="ltr" key={line.id}>
-      {withContainer && <span class="prefix">{line.container} </span>}
-      {toSpans(line.text).map((span, index) => (
-        <bdi key={index} class={span.color > 0 || span.bold ? `c${span.color}${span.bold ? " bold" : ""}` : undefined}>
-          {span.text}
-        </bdi>
-      ))}
-    </div>
-  );
-  renderedLines.set(line, rendered);
-  return rendered;
+/** @param matches undefined: nothing is searched */
+function describeCount(
+  { lines, dropped }: LogState,
+  matches: readonly ShownLine[] | undefined,
+  current: ShownLine | undefined,
+): string {
+  const total = `${lines.length} ${lines.length === 1 ? "line" : "lines"}`;
+  const older = dropped > 0 ? `, ${dropped} older ones dropped` : "";
+  if (!matches) return total + older;
+  const at = current ? matches.indexOf(current) + 1 : 0;
+  const found = `${matches.length} ${matches.length === 1 ? "match" : "matches"}`;
+  return `${at > 0 ? `match ${at} of ${matches.length}` : found} in ${total}${older}`;
 }
 
-/** As many of the newest lines as are kept. */
-function newestLines(lines: Line[]): Line[] {
-  let from = lines.length;
-  for (let characters = 0; from > 0 && lines.length - from < MAX_LINES; from--) {
-    characters += lines[from - 1]?.text.length ?? 0;
-    if (characters > MAX_CHARACTERS) break;
-  }
-  return from === 0 ? lines : lines.slice(from);
+/** Behind the last match comes the first. */
+function nextMatch(
+  matches: readonly ShownLine[],
+  current: ShownLine | undefined,
+  isBackward: boolean,
+): ShownLine | undefined {
+  const at = current ? matches.indexOf(current) : -1;
+  if (at < 0) return isBackward ? matches.at(-1) : matches[0];
+  return matches[(at + (isBackward ? -1 : 1) + matches.length) % matches.length];
 }
 
-/** Follows the logs of containers. At most ten renders a second, however fast lines arrive. */
-function useLog(path: string, { names, isPrevious, withTimes }: LogChoice, generation: string, isPaused: boolean) {
-  const reconnect = useRef(new Reconnect());
-  const [state, setState] = useState<{ lines: Line[]; dropped: number; problem: string }>({
-    lines: [],
-    dropped: 0,
-    problem: "",
-  });
-  const paused = useRef(isPaused);
-  paused.current = isPaused;
-  const publishNow = useRef(() => {});
+/** Whether text in the element is selected: a line that goes would take the selection with it. */
+function useSelection(box: { current: HTMLElement | null }): boolean {
+  const [isSelecting, setSelecting] = useState(false);
   useEffect(() => {
-    if (!isPaused) publishNow.current();
-  }, [isPaused]);
-  const key = `${path} ${names.join()} ${isPrevious} ${withTimes}`;
-  useEffect(() => {
-    const controller = new AbortController();
-    let lines: Line[] = [];
-    /** Arrived since the last render. */
-    const pending: Line[] = [];
-    let dropped = 0;
-    let problem = "";
-    let nextId = 0;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const publish = () => {
-      if (timer !== undefined || paused.current) return;
-      timer = setTimeout(() => {
-        timer = undefined;
-        // The pause may have begun since.
-        if (paused.current) return;
-        const all = pending.length > 0 ? [...lines, ...pending.splice(0)] : lines;
-        lines = newestLines(all);
-        dropped += all.length - lines.length;
-        setState({ lines, dropped, problem });
-      }, RENDER_MS);
+    const onChange = () => {
+      const selection = document.getSelection();
+      setSelecting(Boolean(selection && !selection.isCollapsed && box.current?.contains(selection.anchorNode)));
     };
-    publishNow.current = publish;
-    const add = (container: string, added: readonly string[]) => {
-      if (added.length === 0) return;
-      const toLine = (text: string) => ({ id: nextId++, container, text: withTimes ? withLocalTime(text) : text });
-      pending.push(...added.slice(-MAX_LINES).map(toLine));
-      dropped += Math.max(0, added.length - MAX_LINES);
-      if (pending.length > MAX_LINES) {
-        const kept = newestLines(pending);
-        dropped += pending.length - kept.length;
-        pending.splice(0, pending.length, ...kept);
-      }
-      publish();
-    };
-    setState({ lines: [], dropped: 0, problem: "" });
-    const selection = { names, isPrevious, withTimes };
-    void followLogs(path, selection, controller.signal, reconnect.current, add, (text) => {
-      problem = text;
-      publish();
-    });
-    return () => {
-      controller.abort();
-      clearTimeout(timer);
-    };
-  }, [key]);
-  useEffect(() => reconnect.current.now(), [generation]);
-  useEffect(() => {
-    const gone = new AbortController();
-    onLongHidden(() => reconnect.current.now(), gone.signal);
-    return () => gone.abort();
+    document.addEventListener("selectionchange", onChange);
+    return () => document.removeEventListener("selectionchange", onChange);
   }, []);
-  return state;
+  return isSelecting;
+}
+
+/** Keeps the end in view until the reader scrolls up, and chooses which lines are in the document. */
+function useScroll(
+  box: { current: HTMLElement | null },
+  listed: readonly ShownLine[],
+  isWrapped: boolean,
+  follows: boolean,
+  setFollows: (follows: boolean) => void,
+) {
+  const [limit, setLimit] = useState(SHOWN_LINES);
+  const [current, setCurrent] = useState<ShownLine>();
+  const shown = useMemo(() => (listed.length > limit ? listed.slice(-limit) : listed), [listed, limit]);
+  /** The last position that is known: an event for it is no wish of the reader. */
+  const top = useRef(0);
+  /** Distance to the end that is kept when older lines are put in front. */
+  const fromEnd = useRef<number | undefined>(undefined);
+  const scrollTo = (position: number) => {
+    if (!box.current) return;
+    box.current.scrollTop = position;
+    top.current = box.current.scrollTop;
+  };
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    if (follows) scrollTo(element.scrollHeight);
+    else if (fromEnd.current !== undefined) scrollTo(element.scrollHeight - fromEnd.current);
+    fromEnd.current = undefined;
+  }, [shown, isWrapped, follows]);
+  useLayoutEffect(() => {
+    const line = current && box.current?.querySelector<HTMLElement>(".current");
+    if (line && !follows) scrollTo(line.offsetTop - (box.current?.clientHeight ?? 0) / 2);
+  }, [current, shown, isWrapped]);
+  return {
+    shown,
+    current,
+    reset: () => {
+      setLimit(SHOWN_LINES);
+      setCurrent(undefined);
+    },
+    /** @param line undefined: there is no such line */
+    goTo: (line: ShownLine | undefined) => {
+      setCurrent(line);
+      if (!line) return;
+      setFollows(false);
+      setLimit(Math.max(limit, listed.length - listed.indexOf(line) + CONTEXT_LINES));
+    },
+    showOlder: () => {
+      setFollows(false);
+      if (box.current) fromEnd.current = box.current.scrollHeight - box.current.scrollTop;
+      setLimit(shown.length + SHOWN_LINES);
+    },
+    onScroll: () => {
+      const element = box.current;
+      if (!element) return;
+      const { scrollTop, scrollHeight, clientHeight } = element;
+      const moved = scrollTop - top.current;
+      if (Math.abs(moved) < 1) return;
+      top.current = scrollTop;
+      const left = scrollHeight - scrollTop - clientHeight;
+      if (moved < 0 && left > 1) setFollows(false);
+      else if (left < END_MARGIN && !follows) {
+        setLimit(SHOWN_LINES);
+        setFollows(true);
+      }
+    },
+  };
 }

@@ -73,39 +73,52 @@ export function Meter({ used, total, text }: { used: number; total: number; text
 /** A question before something is destroyed. Escape and a click outside mean no. */
 export function Question({
   text,
+  details = "",
   action,
   onAnswer,
 }: {
   text: string;
-  action: string;
+  /** Text of several lines below the question. */
+  details?: string;
+  /** undefined: there is nothing to decide, the text says why. */
+  action: string | undefined;
   onAnswer: (yes: boolean) => void;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
+  useEffect(() => dialog.current?.showModal(), []);
+  const answer = (yes: boolean) => {
     // Closed before it is removed: the focus returns to the button that opened it.
-    return () => element?.close();
-  }, []);
+    dialog.current?.close();
+    onAnswer(yes);
+  };
   /** Not every browser has `closedby`. */
   const onClick = ({ target, currentTarget, clientX, clientY }: TargetedMouseEvent<HTMLDialogElement>) => {
     if (target !== currentTarget) return;
     const { left, right, top, bottom } = currentTarget.getBoundingClientRect();
     const isInside = clientX >= left && clientX <= right && clientY >= top && clientY <= bottom;
-    if (!isInside) onAnswer(false);
+    if (!isInside) answer(false);
   };
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog has Escape of its own.
-    <dialog ref={dialog} aria-label={action} onCancel={() => onAnswer(false)} onClick={onClick}>
-      <p>{text}</p>
+    <dialog ref={dialog} aria-label={action ?? "Note"} onCancel={() => answer(false)} onClick={onClick}>
+      <p>
+        <bdi>{text}</bdi>
+      </p>
+      {details !== "" && (
+        <pre class="details" tabIndex={0}>
+          {details}
+        </pre>
+      )}
       <div class="buttons">
         {/* The safe answer has the focus. */}
-        <button type="button" autoFocus onClick={() => onAnswer(false)}>
-          Cancel
+        <button type="button" autoFocus onClick={() => answer(false)}>
+          {action === undefined ? "Close" : "Cancel"}
         </button>
-        <button type="button" class="danger" onClick={() => onAnswer(true)}>
-          {action}
-        </button>
+        {action !== undefined && (
+          <button type="button" class="danger" onClick={() => answer(true)}>
+            {action}
+          </button>
+        )}
       </div>
     </dialog>
   );

@@ -1,5 +1,6 @@
 import { useRef, useState } from "preact/hooks";
 import { act, fetchJson } from "./connection.ts";
+import { describeAction, type PodAction } from "./describe-action.ts";
 import { EventTable } from "./event-table.tsx";
 import { LogView } from "./log-view.tsx";
 import { ManifestTab } from "./manifest-tab.tsx";
@@ -10,7 +11,7 @@ import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
 import { mayMissPods, type PageState, shownPod } from "./store.ts";
 import { useLoaded } from "./use-loaded.ts";
-import type { PodDetail, PodRow } from "./wire.ts";
+import type { ActionResult, PodDetail, PodRow } from "./wire.ts";
 
 const TAB_TITLES: Readonly<Record<PodTab, string>> = {
   overview: "Overview",
@@ -86,13 +87,21 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
     `${JSON.stringify(row)} ${state.connects} ${Math.floor(now / REFRESH_MS)}`,
     (signal) => fetchJson<PodDetail>(path, signal),
   );
-  const [question, setQuestion] = useState<"restart" | "delete">();
-  const [answer, setAnswer] = useState("");
+  const [question, setQuestion] = useState<PodAction>();
+  const [busy, setBusy] = useState<PodAction>();
+  const [answer, setAnswer] = useState<ActionResult>();
   const onAnswer = async (yes: boolean) => {
     const action = question;
     setQuestion(undefined);
-    if (yes && action) setAnswer((await act(`${path}/${action}`)).message);
+    if (!yes || !action) return;
+    setBusy(action);
+    setAnswer(undefined);
+    setAnswer(await act(`${path}/${action}`));
+    setBusy(undefined);
   };
+  // Its shell continues while another part of the pod is shown.
+  const [hasShell, setHasShell] = useState(false);
+  if (tab === "shell" && !hasShell) setHasShell(true);
   const isLocked = !state.privileged && PRIVILEGED_TABS.has(tab);
   const tabs = state.privileged ? POD_TABS : POD_TABS.filter((known) => !PRIVILEGED_TABS.has(known));
   return (
@@ -104,30 +113,21 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
         <Badge tone={statusTone(row.status, row.isReady)}>{row.status}</Badge>
         {state.canAct && (
           <span class="buttons">
-            <button type="button" onClick={() => setQuestion("restart")}>
+            <button type="button" disabled={busy !== undefined} onClick={() => setQuestion("restart")}>
               Restart
             </button>
-            <button type="button" class="danger" onClick={() => setQuestion("delete")}>
+            <button type="button" class="danger" disabled={busy !== undefined} onClick={() => setQuestion("delete")}>
               Delete
             </button>
           </span>
         )}
       </div>
       <div role="status">
-        {answer && <p class="banner">{answer}</p>}
+        {busy && <p class="banner">{busy === "restart" ? "Restarting…" : "Deleting…"}</p>}
+        {answer && <p class={answer.ok ? "banner" : "banner bad"}>{answer.message}</p>}
         {error && <p class="banner warn">{error}</p>}
       </div>
-      {question && (
-        <Question
-          action={question === "restart" ? "Restart" : "Delete"}
-          text={
-            question === "restart"
-              ? `Restart all containers of ${name}? The pod is not ready until they run again.`
-              : `Delete ${name}? Its containers are stopped and its emptyDir volumes are lost.`
-          }
-          onAnswer={onAnswer}
-        />
-      )}
+      {question && <Question {...describeAction(question, row)} onAnswer={onAnswer} />}
       <nav class="tabs" aria-label="Parts of the pod">
         {tabs.map((known) => (
           <a key={known} href={podAddress(row, known)} aria-current={known === tab ? "page" : undefined}>
@@ -137,6 +137,11 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
       </nav>
       {isLocked && state.connection === "live" && <NeedsSession what="This part" />}
       {!isLocked && !detail && !error && <p class="empty">Loading…</p>}
+      {hasShell && state.privileged && detail && (
+        <div hidden={tab !== "shell"}>
+          <ShellView pod={row} containers={detail.containers} isShown={tab === "shell"} />
+        </div>
+      )}
       {!isLocked && detail && <PodPart state={state} detail={detail} tab={tab} path={path} now={now} />}
     </>
   );
@@ -160,7 +165,7 @@ function PodPart({
     case "logs":
       return <LogView path={path} pod={row.name} containers={containers} connects={connects} />;
     case "shell":
-      return <ShellView uid={row.uid} containers={containers} />;
+      return null;
     case "processes":
       return <ProcessTab path={path} now={now} />;
     case "manifest":

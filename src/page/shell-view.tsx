@@ -1,67 +1,108 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ContainerDetail } from "./wire.ts";
+import type { ShellEnd } from "./shell-messages.ts";
+import type { OpenTerminal } from "./terminal.ts";
+import type { ContainerDetail, PodRow } from "./wire.ts";
 
-/** A shell in a container. The terminal is loaded when this opens. */
-export function ShellView({ uid, containers }: { uid: string; containers: readonly ContainerDetail[] }) {
-  const running = containers.filter(({ isRunning }) => isRunning);
-  const [container, setContainer] = useState(
-    running.find(({ kind }) => kind === "main")?.name ?? running[0]?.name ?? "",
-  );
+/** A shell in a container. The terminal is loaded when this is shown first, and stays while another part of the pod is. */
+export function ShellView({
+  pod: { uid, name, namespace },
+  containers,
+  isShown,
+}: {
+  pod: PodRow;
+  containers: readonly ContainerDetail[];
+  isShown: boolean;
+}) {
+  const running = containers.filter(({ isRunning }) => isRunning).map((container) => container.name);
+  const first = containers.find(({ isRunning, kind }) => isRunning && kind === "main")?.name ?? running[0] ?? "";
+  /** The container of the shell that is shown. */
+  const [container, setContainer] = useState(first);
   const [attempt, setAttempt] = useState(0);
-  const [problem, setProblem] = useState("");
-  const [isClosed, setClosed] = useState(false);
+  const [end, setEnd] = useState<ShellEnd>();
   const place = useRef<HTMLDivElement>(null);
+  const again = useRef<HTMLButtonElement>(null);
+  const terminal = useRef<OpenTerminal | undefined>(undefined);
+  // None ran when this was shown.
+  if (container === "" && first !== "") setContainer(first);
   useEffect(() => {
-    if (container === "" || !place.current) return;
     const element = place.current;
-    let close = () => {};
+    if (container === "" || !element) return;
     let isGone = false;
-    setProblem("");
-    setClosed(false);
+    setEnd(undefined);
+    const onEnd = (how: ShellEnd) => {
+      const hadFocus = element.contains(document.activeElement);
+      setEnd(how);
+      // Enter opens the next shell.
+      if (hadFocus) requestAnimationFrame(() => again.current?.focus());
+    };
     import("./terminal.ts").then(
       ({ openTerminal }) => {
         if (isGone) return;
-        close = openTerminal(element, uid, container, (message) => {
-          setProblem(message);
-          setClosed(true);
+        terminal.current = openTerminal(element, {
+          uid,
+          container,
+          onEnd,
         });
       },
-      () => {
-        setProblem("The terminal could not be loaded.");
-        setClosed(true);
-      },
+      () => setEnd({ message: "The terminal could not be loaded: the kubelet does not answer.", isMissing: false }),
     );
     return () => {
       isGone = true;
-      close();
+      terminal.current?.close();
+      terminal.current = undefined;
     };
   }, [uid, container, attempt]);
-  if (running.length === 0) return <p class="empty">No container of this pod is running.</p>;
+  useEffect(() => {
+    // After the new view has got the focus.
+    if (isShown) requestAnimationFrame(() => terminal.current?.focus());
+  }, [isShown]);
+  const isRunning = running.includes(container);
+  const choices = isRunning || container === "" ? running : [container, ...running];
   return (
     <section class="card">
-      <div class="toolbar">
-        <select aria-label="Container" value={container} onChange={(event) => setContainer(event.currentTarget.value)}>
-          {running.map(({ name }) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-        {isClosed && (
-          <button type="button" onClick={() => setAttempt(attempt + 1)}>
-            New shell
-          </button>
-        )}
-        <span class="note" role="status">
-          {problem}
-        </span>
-        {!isClosed && (
-          <span class="note">
-            <kbd>Shift</kbd>+<kbd>Tab</kbd> leaves the terminal.
+      {container === "" ? (
+        <p class="empty">No container of this pod is running. A shell is opened when one does.</p>
+      ) : (
+        <div class="toolbar">
+          <select
+            aria-label="Container"
+            value={container}
+            onChange={(event) => setContainer(event.currentTarget.value)}
+          >
+            {choices.map((known) => (
+              <option key={known} value={known}>
+                {running.includes(known) ? known : `${known} (not running)`}
+              </option>
+            ))}
+          </select>
+          {end && (
+            <button ref={again} type="button" disabled={!isRunning} onClick={() => setAttempt(attempt + 1)}>
+              New shell
+            </button>
+          )}
+          <span class="note" role="status">
+            {end?.message}
+            {end && !isRunning && " The container does not run now."}
+            {end?.isMissing && (
+              <>
+                {" "}
+                A container with one can be added to the pod, and is then offered here:{" "}
+                <code>
+                  kubectl debug -n {namespace} {name} --image=busybox:1.35 --target={container} -- sleep 3600
+                </code>
+              </>
+            )}
           </span>
-        )}
-      </div>
+        </div>
+      )}
       <div ref={place} class="terminal" />
+      {container !== "" && (
+        <p class="note">
+          Tab and Escape are for the shell; <kbd>Shift</kbd>+<kbd>Tab</kbd> leaves the terminal. <kbd>Ctrl</kbd>+
+          <kbd>Shift</kbd>+<kbd>C</kbd> copies, <kbd>Ctrl</kbd>+<kbd>Shift</kbd>+<kbd>V</kbd> pastes. The shell ends
+          when you leave this pod.
+        </p>
+      )}
     </section>
   );
 }

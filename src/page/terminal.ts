@@ -1,8 +1,7 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
+import { CHANNEL, describeEnd, encodeMessage, type ShellEnd, splitInput } from "./shell-messages.ts";
 
-/** Channels of `v5.channel.k8s.io`: the first byte of each message. */
-const CHANNEL = { stdin: 0, stdout: 1, error: 3, resize: 4 } as const;
 const PROTOCOL = "v5.channel.k8s.io";
 const STYLE = "/page/assets/terminal.css";
 
@@ -15,17 +14,20 @@ function loadStyle(): void {
   document.head.append(link);
 }
 
-/**
- * Opens a shell of the container in `place`.
- * @param onEnd called with the reason of the end
- * @returns a function that ends it
- */
-export function openTerminal(
-  place: HTMLElement,
-  uid: string,
-  container: string,
-  onEnd: (message: string) => void,
-): () => void {
+export interface TerminalOptions {
+  uid: string;
+  container: string;
+  onEnd: (end: ShellEnd) => void;
+}
+
+export interface OpenTerminal {
+  focus(): void;
+  /** Ends the shell. */
+  close(): void;
+}
+
+/** Opens a shell of the container in `place`. */
+export function openTerminal(place: HTMLElement, { uid, container, onEnd }: TerminalOptions): OpenTerminal {
   loadStyle();
   const terminal = new Terminal({
     fontSize: 13,
@@ -34,70 +36,96 @@ export function openTerminal(
     scrollback: 5000,
     minimumContrastRatio: 4.5,
   });
-  // The Tab key belongs to the shell: this is the way out for those who have no mouse.
-  terminal.attachCustomKeyEventHandler(({ key, shiftKey }) => !(key === "Tab" && shiftKey));
   const fit = new FitAddon();
   terminal.loadAddon(fit);
   terminal.open(place);
-  const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const query = new URLSearchParams({ container });
-  const address = `${scheme}://${location.host}/page/api/pods/${encodeURIComponent(uid)}/shell?${query}`;
-  const socket = new WebSocket(address, PROTOCOL);
+  terminal.attachCustomKeyEventHandler((event) => {
+    // The Tab key belongs to the shell: this is the way out for those who have no mouse.
+    if (event.key === "Tab" && event.shiftKey) return false;
+    // Chromium would open its developer tools.
+    if (event.code === "KeyC" && event.ctrlKey && event.shiftKey && terminal.hasSelection()) {
+      event.preventDefault();
+      if (event.type === "keydown") document.execCommand("copy");
+      return false;
+    }
+    return true;
+  });
+  const path = `/page/api/pods/${encodeURIComponent(uid)}/shell?${new URLSearchParams({ container })}`;
+  const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`, PROTOCOL);
   socket.binaryType = "arraybuffer";
-  const encoder = new TextEncoder();
   const send = (channel: number, text: string) => {
-    if (socket.readyState !== WebSocket.OPEN) return;
-    const data = encoder.encode(text);
-    const message = new Uint8Array(data.length + 1);
-    message[0] = channel;
-    message.set(data, 1);
-    socket.send(message);
+    if (socket.readyState === WebSocket.OPEN) socket.send(encodeMessage(channel, text));
   };
-  let message = "The connection was closed.";
+  let end: ShellEnd | undefined;
+  let hasOpened = false;
+  let hasTyped = false;
   const resize = () => {
+    // It is hidden while another part of the pod is shown.
+    if (place.clientWidth === 0) return;
     fit.fit();
     send(CHANNEL.resize, JSON.stringify({ Width: terminal.cols, Height: terminal.rows }));
   };
   socket.onopen = () => {
+    hasOpened = true;
     resize();
-    terminal.focus();
+    if (place.clientWidth > 0) terminal.focus();
   };
   socket.onmessage = ({ data }) => {
     const bytes = new Uint8Array(data as ArrayBuffer);
     if (bytes[0] === CHANNEL.stdout) terminal.write(bytes.subarray(1));
-    else if (bytes[0] === CHANNEL.error && bytes.length > 1) message = describeEnd(bytes.subarray(1));
+    else if (bytes[0] === CHANNEL.error && bytes.length > 1) end = describeEnd(bytes.subarray(1), hasTyped);
   };
-  socket.onclose = () => onEnd(message);
-  const input = terminal.onData((text) => send(CHANNEL.stdin, text));
+  let isClosed = false;
+  socket.onclose = async () => {
+    terminal.options.disableStdin = true;
+    const message = hasOpened ? "The connection was lost, and the shell ended with it." : await explainRefusal(path);
+    if (!isClosed) onEnd(end ?? { message, isMissing: false });
+  };
+  const input = terminal.onData((text) => {
+    hasTyped = true;
+    for (const part of splitInput(text)) send(CHANNEL.stdin, part);
+  });
+  takePickedText(terminal);
   const observer = new ResizeObserver(resize);
   observer.observe(place);
-  return () => {
-    observer.disconnect();
-    input.dispose();
-    socket.onclose = null;
-    socket.close();
-    terminal.dispose();
+  return {
+    focus: () => terminal.focus(),
+    close: () => {
+      isClosed = true;
+      observer.disconnect();
+      input.dispose();
+      socket.close();
+      terminal.dispose();
+    },
   };
 }
 
-/** Exit code that the engine gives when it cannot execute the command. */
-const CANNOT_EXECUTE = "126";
-
-interface EndStatus {
-  status?: string;
-  message?: string;
-  details?: { causes?: { reason?: string; message?: string }[] };
+/** Text that no key has typed, e.g. of an emoji picker: the terminal itself takes none in its mode for screen readers. */
+function takePickedText(terminal: Terminal): void {
+  const { textarea } = terminal;
+  let isKeyDown = false;
+  textarea?.addEventListener("keydown", () => {
+    isKeyDown = true;
+  });
+  textarea?.addEventListener("keyup", () => {
+    isKeyDown = false;
+  });
+  textarea?.addEventListener("input", (event) => {
+    const { inputType, data, isComposing } = event as InputEvent;
+    if (inputType === "insertText" && data && !isComposing && !isKeyDown) terminal.input(data);
+  });
 }
 
-/** @param status the last message of the error channel, a `Status` in JSON */
-function describeEnd(status: Uint8Array): string {
-  const {
-    status: outcome,
-    message = "The shell failed.",
-    details,
-  } = JSON.parse(new TextDecoder().decode(status)) as EndStatus;
-  if (outcome === "Success") return "The shell ended.";
-  const exitCode = details?.causes?.find(({ reason }) => reason === "ExitCode")?.message;
-  if (exitCode === CANNOT_EXECUTE) return "No shell could be started: this image may have none.";
-  return exitCode === undefined ? message : `The shell ended with exit code ${exitCode}.`;
+/** A browser tells no script why a WebSocket was refused; the same address as a plain request does. */
+async function explainRefusal(path: string): Promise<string> {
+  try {
+    const { ok, status, text } = await fetch(path).then(async (answer) => ({
+      ok: answer.ok,
+      status: answer.status,
+      text: await answer.text(),
+    }));
+    return ok || status === 400 ? "The connection could not be opened: try again." : text.trim();
+  } catch {
+    return "The kubelet does not answer.";
+  }
 }

@@ -15,6 +15,7 @@ import { type ServerAnswer, type ServerRequest, textAnswer, tooManyRequests } fr
 import { chooseProtocol } from "../server/channel-protocol.ts";
 import { serveRemoteCommand } from "../server/remote-command.ts";
 import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
+import { messageOf } from "../text/error-message.ts";
 import { type Asset, Assets } from "./assets.ts";
 import { EventStream } from "./event-stream.ts";
 import { mergeLogs } from "./merged-logs.ts";
@@ -65,6 +66,9 @@ const MAX_STREAMS = 32;
 /** A manifest as the API takes it, 3 MiB, in JSON. */
 const MAX_MANIFEST_BODY_BYTES = 4 * 1024 * 1024;
 const MAX_SHELLS = 16;
+/** A browser that is gone without a word, on a machine that sleeps, must not keep its shell. */
+const SHELL_PING_MS = 30_000;
+const SHELL_SILENCE_MS = 5 * 60_000;
 const MAX_MERGED_LOGS = 64;
 /** The first of these that the image has. */
 const SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"];
@@ -73,6 +77,8 @@ const SHELL_PROTOCOL = "v5.channel.k8s.io";
 const NEEDS_TLS = "On this address the page is served over TLS only: use https://\n";
 const NO_ACTIONS = "This node belongs to a cluster: its pods are changed with kubectl\n";
 const UNAUTHORIZED = "A session is required: run kubelet-ts page on the machine and open the link\n";
+const TOO_MANY_SHELLS = `There are ${MAX_SHELLS} shells open: end one first\n`;
+const CANNOT_READ = "The log cannot be read";
 const NO_POD = "No such pod on this node\n";
 
 /** Routes of the page: below `/page/`, and `/` itself. */
@@ -231,24 +237,32 @@ export class PageRoutes {
         names.map(async (name) => {
           const found = findLogContainer(pod, name, isPrevious);
           // A container that has not run yet has none.
-          return "problem" in found ? [] : [{ name, chunks: await open(found.id) }];
+          if ("problem" in found) return [];
+          // A log that cannot be read keeps no other back.
+          const chunks = await open(found.id).catch((error: unknown) => lineOf(`${CANNOT_READ}: ${messageOf(error)}`));
+          return [{ name, chunks }];
         }),
       );
       return { status: 200, headers, chunks: logWhile(mergeLogs(logs.flat()), isAllowed) };
     }
     const found = findLogContainer(pod, query.get("container") ?? "", isPrevious);
     if ("problem" in found) return text(404, `${found.problem}\n`);
-    return { status: 200, headers, chunks: logWhile(await open(found.id), isAllowed) };
+    try {
+      return { status: 200, headers, chunks: logWhile(await open(found.id), isAllowed) };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return text(502, `${CANNOT_READ}: ${messageOf(error)}\n`);
+    }
   }
 
-  /** A shell over the channels of `kubectl exec`. */
+  /** A shell over the channels of `kubectl exec`. Without a WebSocket it is 400 where a shell can be opened: browsers hide the reason of another answer to a handshake. */
   #shell(request: ServerRequest, pod: Pod): ServerAnswer {
     const { query, upgrade, header } = request;
     const container = findRunningContainer(pod, query.get("container") ?? "");
     if (!container) return text(404, "This container does not run\n");
+    if (this.#shells >= MAX_SHELLS) return text(503, TOO_MANY_SHELLS);
     const protocol = chooseProtocol(header("Sec-WebSocket-Protocol"), [SHELL_PROTOCOL]);
     if (upgrade !== "websocket" || !protocol) return text(400, `A WebSocket with ${SHELL_PROTOCOL} is needed\n`);
-    if (this.#shells >= MAX_SHELLS) return tooManyRequests();
     const streams = { stdin: true, stdout: true, stderr: false, tty: true };
     const isAllowed = this.#sessionOf(request);
     return {
@@ -261,21 +275,26 @@ export class PageRoutes {
           streams,
           open,
           clock: this.#deps.clock,
-          idleTimeoutMs: 0,
+          idleTimeoutMs: SHELL_SILENCE_MS,
+          pingMs: SHELL_PING_MS,
         }).finally(() => this.#shells--);
       },
     };
   }
 }
 
+async function* lineOf(line: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(`${line}\n`);
+}
+
 function toLogSelection(query: URLSearchParams, now: Date): LogSelection {
-  const number = (name: string, format: RegExp) => (format.test(query.get(name) ?? "") ? Number(query.get(name)) : -1);
-  const tailLines = number("tailLines", /^\d{1,6}$/);
-  const age = number("sinceSeconds", /^\d{1,7}(?:\.\d{1,3})?$/);
+  const tailLines = query.get("tailLines") ?? "";
+  const since = Date.parse(query.get("since") ?? "");
   return {
     follow: query.get("follow") === "true",
-    ...(tailLines >= 0 && { tailLines }),
-    ...(age >= 0 && { since: new Date(now.getTime() - age * 1000) }),
+    ...(/^\d{1,6}$/.test(tailLines) && { tailLines: Number(tailLines) }),
+    // After a clock was set back, the time of the last line may be in the future.
+    ...(since >= 0 && { since: new Date(Math.min(since, now.getTime())) }),
     timestamps: query.get("timestamps") === "true",
     stdout: true,
     stderr: true,

@@ -19,6 +19,8 @@ export interface RemoteCommandOptions {
   clock: Clock;
   /** The session ends after this time without data; 0 = never. */
   idleTimeoutMs: number;
+  /** Between two pings, whose answers count as data; absent: none are sent. */
+  pingMs?: number;
 }
 
 const NOTHING = new Uint8Array();
@@ -42,13 +44,29 @@ export async function serveRemoteCommand(socket: WebSocketConnection, options: R
   }
   const idle = watchIdle(options.clock, options.idleTimeoutMs, () => socket.destroy());
   socket.onActivity = idle.touch;
+  const endPings = repeat(options.clock, options.pingMs ?? 0, () => socket.ping());
   try {
     await converse(socket, held, send, sendError, options);
   } finally {
     idle.end();
+    endPings();
     await held.close();
     socket.close();
   }
+}
+
+/** @param periodMs 0 = never. @returns a function that ends it */
+function repeat(clock: Clock, periodMs: number, callback: () => void): () => void {
+  if (periodMs === 0) return () => {};
+  let cancel = () => {};
+  const next = () => {
+    cancel = clock.schedule(periodMs, () => {
+      callback();
+      next();
+    });
+  };
+  next();
+  return () => cancel();
 }
 
 async function converse(

@@ -56,6 +56,7 @@ export class WebSocketConnection {
       this.onActivity();
       if (socket.bufferedAmount < MAX_UNSENT_BYTES) socket.pong(data);
     });
+    socket.on("pong", () => this.onActivity());
     // Violations of the protocol: the library closes the connection itself.
     socket.on("error", () => {});
     socket.on("close", () => this.#end());
@@ -94,6 +95,12 @@ export class WebSocketConnection {
       });
       if (this.#socket.bufferedAmount < MAX_UNSENT_BYTES) resolve();
     });
+  }
+
+  /** Clients answer automatically, browsers also in a hidden tab; the answer is activity. */
+  ping(): void {
+    if (this.#socket.readyState === this.#socket.OPEN && this.#socket.bufferedAmount < MAX_UNSENT_BYTES)
+      this.#socket.ping();
   }
 
   /** Sends a close frame; the connection ends when it is sent, as the kubelet's does: clients need not answer it. */

@@ -221,14 +221,30 @@ describeWithEngine("the page", () => {
     const seen = await log.locator(".line").count();
     await log.locator(".line").nth(seen).waitFor();
     await page.getByLabel("Search in the log").fill("ONERROR");
-    await page.getByText("1 line", { exact: true }).waitFor();
+    await page.getByText(/^1 match in \d+ lines/).waitFor();
+    expect(await log.locator("mark").allTextContents()).toEqual(["onerror"]);
+    await page.getByLabel("Search in the log").press("Enter");
+    await page.getByText(/^match 1 of 1 in/).waitFor();
+    await page.getByLabel("Only matches").uncheck();
+    await log.locator(".line.current", { hasText: "onerror" }).waitFor();
+    await page.getByRole("button", { name: /^↓ To the end/ }).click();
     await page.getByRole("link", { name: "Shell" }).click();
     await page.locator(".xterm-screen").waitFor();
     await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
     await page.keyboard.type("echo $((20+3))-seen\n");
     await page.locator(".xterm-rows", { hasText: "23-seen" }).waitFor();
+    await page.getByRole("link", { name: "Logs" }).click();
+    await log.waitFor();
+    await page.getByRole("link", { name: "Shell" }).click();
+    await page.locator(".xterm-rows", { hasText: "23-seen" }).waitFor();
     await page.keyboard.press("Shift+Tab");
     expect(await page.evaluate<string>("document.activeElement.ariaLabel")).toBe("Container");
+    await page.locator(".xterm-screen").click();
+    await page.keyboard.type("exit 4\n");
+    await page.getByText("The shell ended with exit code 4.").waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByText("The shell ended with exit code 4.").waitFor({ state: "detached" });
+    await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
     await context.close();
   });
 
@@ -273,8 +289,12 @@ describeWithEngine("the page", () => {
       .waitFor();
     await box.fill(POD("posted", "echo hello; sleep 3600"));
     await page.getByRole("button", { name: "Apply" }).click();
+    await page
+      .getByRole("dialog")
+      .getByText(/pod "default\/posted": the pod starts/)
+      .waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
-    await page.getByText("pod/posted created").waitFor();
+    await page.locator("pre.banner", { hasText: "pod/posted created" }).waitFor();
     await page.getByRole("link", { name: "Pods", exact: true }).click();
     await page.getByRole("row", { name: /^posted.*Running.*submitted$/ }).waitFor();
     await page.getByRole("link", { name: "posted" }).click();
@@ -305,8 +325,11 @@ describeWithEngine("the page", () => {
     await page.getByRole("row", { name: /^posted/ }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: /^web-/ }).click();
     await page.getByRole("button", { name: "Delete" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-    await page.getByText(/comes from .*web\.yaml/).waitFor();
+    await page
+      .getByRole("dialog")
+      .getByText(/comes from .*web\.yaml/)
+      .waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Restart" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Restart" }).click();
     await page.getByText(/restarted$/).waitFor();

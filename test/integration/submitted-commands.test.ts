@@ -33,6 +33,13 @@ describeWithEngine("commands over the local API", () => {
     expect(await run(node, "diff", "-f", manifest)).toMatchObject({ exitCode: 0, stdout: "" });
     const edited = join(node.rootDir, "edited.json");
     writeFileSync(edited, JSON.stringify(sleeper("db")).replace("busybox:test", "busybox:other"));
+    for (const [file, outcome] of [
+      [manifest, "unchanged"],
+      [edited, "configured"],
+    ] as const) {
+      const tried = await run(node, "apply", "-f", file, "--dry-run=server");
+      expect(tried).toMatchObject({ exitCode: 0, stdout: `pod/db ${outcome} (server dry run)\n` });
+    }
     const { exitCode, stdout } = await run(node, "diff", "-f", edited);
     expect([exitCode, stdout]).toEqual([1, expect.stringMatching(/^ {2}\+ .*busybox:other$/m)]);
     expect(stdout).toContain("=> container app restarts");

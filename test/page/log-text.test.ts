@@ -5,8 +5,11 @@ import {
   MAX_SHOWN_LINE,
   MAX_SPANS,
   plainText,
+  splitMatches,
+  splitStamp,
+  toLocalTime,
+  toPattern,
   toSpans,
-  withLocalTime,
   withVisibleMarks,
 } from "../../src/page/log-text.ts";
 
@@ -36,6 +39,24 @@ describe("spans of a line", () => {
       ],
     ],
     ["\x1b[38mcut", [["cut", 0, false]]],
+    ["\x1b[38:2::255:0:0mred\x1b[0m", [["red", 2, false]]],
+    ["\x1b[38:5:2mgreen", [["green", 3, false]]],
+    [
+      "\x1b[1mbold\x1b(B\x1b[m plain",
+      [
+        ["bold", 0, true],
+        [" plain", 0, false],
+      ],
+    ],
+    ["\x1b7\x1b[?25l\x1b[>4;1m\x1b[ q\x1b=\x1b>\x1bcend\x1b8", [["end", 0, false]]],
+    [
+      "a\x1bPq#0;2;0;0;0\x1b\\b\x1b_apc\x1b\\c",
+      [
+        ["a", 0, false],
+        ["b", 0, false],
+        ["c", 0, false],
+      ],
+    ],
     ["10 %\r20 %\r", [["10 % 20 %", 0, false]]],
     ["<img src=x onerror=alert(1)>", [["<img src=x onerror=alert(1)>", 0, false]]],
     ["", []],
@@ -46,7 +67,7 @@ describe("spans of a line", () => {
   test("a long line is cut, and the cut is named", () => {
     const spans = toSpans("x".repeat(1 << 20));
     expect(spans.map(({ text }) => text.length)).toEqual([MAX_SHOWN_LINE, spans[1]!.text.length]);
-    expect(spans[1]?.text).toContain(`${(1 << 20) - MAX_SHOWN_LINE} more`);
+    expect(spans[1]?.text).toContain("the line is longer");
   });
 });
 
@@ -88,7 +109,32 @@ test("lines are complete however their text arrives", () => {
   expect(splitter.push("one\ntw")).toEqual(["one"]);
   expect(splitter.push("o\nthree")).toEqual(["two"]);
   expect(splitter.push("\n\n")).toEqual(["three", ""]);
-  expect(splitter.push("y".repeat((1 << 20) + 1)).map((line) => line.length)).toEqual([16_384]);
+  const [long = ""] = splitter.push(`2026-11-22T12:53:10.123456789Z ${"y".repeat(1 << 20)}`);
+  expect(splitStamp(long).text).toBe("y".repeat(16_384));
+  expect(splitter.end()).toEqual([]);
+  expect(splitter.push("no line end")).toEqual([]);
+  expect(splitter.end()).toEqual(["no line end"]);
+  expect(splitter.end()).toEqual([]);
+});
+
+describe("search", () => {
+  const found = (line: string, text: string) =>
+    splitMatches(toSpans(line), toPattern(text)).map((pieces) =>
+      pieces.map((piece) => (piece.isMatch ? `[${piece.text}]` : piece.text)).join(""),
+    );
+  test.each([
+    ["an Error, an error", "error", ["an [Error], an [error]"]],
+    ["a.b*c (d) [e] {f} $^|\\/?+-", "(d) [e] {f} $^|\\/?+-", ["a.b*c [(d) [e] {f} $^|\\/?+-]"]],
+    ["aXb", "a.b", ["aXb"]],
+    ["pl\x1b[31main \x1b[32mred", "AIN R", ["pl", "[ain ]", "[r]ed"]],
+    ["\u0130stanbul", "stan", ["\u0130[stan]bul"]],
+    ["aaaa", "aa", ["[aa][aa]"]],
+    ["", "x", []],
+    ["all of it", "", ["all of it"]],
+    ["all of it", "all of it", ["[all of it]"]],
+  ])("%j: %j", (line, text, pieces) => {
+    expect(found(line, text)).toEqual(pieces);
+  });
 });
 
 test("merged lines are reported apart by container, in their order", () => {
@@ -100,8 +146,10 @@ test("merged lines are reported apart by container, in their order", () => {
 });
 
 test("the time with which the engine begins a line is the reader's", () => {
-  const line = withLocalTime("2026-11-22T12:53:10.123456789Z GET 2026-11-22T12:53:10Z");
-  expect(line).toMatch(/^2026-11-2[123] \d\d:\d\d:10\.123 GET 2026-11-22T12:53:10Z$/);
-  expect(new Date(line.slice(0, 23)).toISOString()).toBe("2026-11-22T12:53:10.123Z");
-  expect(withLocalTime("no time 2026-11-22T12:53:10Z ")).toBe("no time 2026-11-22T12:53:10Z ");
+  const { stamp, text } = splitStamp("2026-11-22T12:53:10.123456789Z GET 2026-11-22T12:53:10Z");
+  expect({ stamp, text }).toEqual({ stamp: "2026-11-22T12:53:10.123456789Z", text: "GET 2026-11-22T12:53:10Z" });
+  expect(toLocalTime(stamp)).toMatch(/^2026-11-2[123] \d\d:\d\d:10\.123$/);
+  expect(new Date(toLocalTime(stamp)).toISOString()).toBe("2026-11-22T12:53:10.123Z");
+  expect(splitStamp("no time 2026-11-22T12:53:10Z ")).toEqual({ stamp: "", text: "no time 2026-11-22T12:53:10Z " });
+  expect(splitStamp("2026-11-22T12:53:10.000000000Z ")).toEqual({ stamp: "2026-11-22T12:53:10.000000000Z", text: "" });
 });

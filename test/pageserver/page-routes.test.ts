@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
-import type { ContainerAccess } from "../../src/model/container-access.ts";
+import type { ContainerAccess, LogSelection } from "../../src/model/container-access.ts";
 import type { Access, NodeDetail, PodDetail } from "../../src/page/wire.ts";
 import type { PageFeed } from "../../src/pageserver/page-feed.ts";
 import { PageRoutes, type PageRoutesDeps } from "../../src/pageserver/page-routes.ts";
@@ -43,12 +43,14 @@ function world(over: Partial<PageRoutesDeps> = {}) {
   const ask = async (
     line: string,
     {
+      query = "",
       headers = {},
       body = "",
       text = async () => body,
       upgrade = "",
       isSecure = false,
     }: {
+      query?: string;
       headers?: Record<string, string>;
       body?: string;
       text?: ServerRequest["text"];
@@ -61,7 +63,7 @@ function world(over: Partial<PageRoutesDeps> = {}) {
     return routes.route({
       method,
       path,
-      query: new URLSearchParams(),
+      query: new URLSearchParams(query),
       header: (name) => all.get(name),
       text,
       signal: new AbortController().signal,
@@ -80,6 +82,8 @@ function world(over: Partial<PageRoutesDeps> = {}) {
 
 const statusOf = (answer: ServerAnswer | undefined) =>
   answer === undefined ? undefined : "run" in answer ? 101 : answer.status;
+
+const bodyOf = (answer: ServerAnswer | undefined) => (answer as { body: string }).body;
 
 describe("status of a route: without session, with session, with session from a foreign origin", () => {
   test.each<[string, number | undefined, number | undefined, number | undefined]>([
@@ -213,6 +217,58 @@ test.each(["", "no JSON", "null", "[]", '{"token": 1}'])("a login without a toke
   expect(statusOf(await world().ask("POST /page/login", { headers: ORIGIN, body }))).toBe(401);
 });
 
+describe("logs", () => {
+  const asked: LogSelection[] = [];
+  const running = (name: string) => ({ name, containerID: `docker://id-${name}`, state: { running: {} } });
+  const logged = () =>
+    world({
+      pods: () =>
+        [
+          { metadata: { uid: "u1", name: "web" }, status: { containerStatuses: [running("a"), running("broken")] } },
+        ] as unknown as Pod[],
+      containers: {
+        logs: async (id: string, selection: LogSelection) => {
+          asked.push(selection);
+          if (id === "id-broken") throw new Error("open /x-json.log: no such file");
+          return (async function* () {
+            yield Buffer.from("one\ntwo");
+          })();
+        },
+      } as unknown as ContainerAccess,
+    });
+  const read = async (query: string) => {
+    const { ask, cookie } = logged();
+    const answer = await ask("GET /page/api/pods/u1/logs", { query, headers: cookie });
+    if (!answer || !("chunks" in answer)) return { status: statusOf(answer), text: bodyOf(answer) };
+    const pieces = await Array.fromAsync(answer.chunks as AsyncIterable<string | Uint8Array>);
+    return { status: answer.status, text: pieces.map((piece) => Buffer.from(piece).toString()).join("") };
+  };
+
+  test("a log that cannot be read says why, and keeps no other back", async () => {
+    expect(await read("container=broken")).toEqual({
+      status: 502,
+      text: "The log cannot be read: open /x-json.log: no such file\n",
+    });
+    const { status, text } = await read("containers=a,broken,unknown");
+    expect([status, text.split("\n").toSorted()]).toEqual([
+      200,
+      ["", "a\tone", "a\ttwo", "broken\tThe log cannot be read: open /x-json.log: no such file"],
+    ]);
+  });
+
+  test("a log continues at a time, which is never in the future", async () => {
+    const now = new FakeClock().now().getTime();
+    for (const time of [now - 1500, now + 3_600_000]) {
+      asked.length = 0;
+      await read(`container=a&tailLines=5&since=${new Date(time).toISOString().replace("Z", "999999Z")}`);
+      expect(asked[0]).toMatchObject({ since: new Date(Math.min(time, now)), tailLines: 5 });
+    }
+    asked.length = 0;
+    await read("container=a&since=yesterday&tailLines=-3");
+    expect(asked[0]).toEqual({ follow: false, timestamps: false, stdout: true, stderr: true });
+  });
+});
+
 test("a WebSocket needs the page's origin and a session", async () => {
   const { ask, cookie } = world();
   const shell = (headers: Record<string, string>) =>
@@ -249,8 +305,6 @@ test("a manifest may be as long as the API takes it; a longer one is not taken f
   }
   expect(limits).toEqual([4 * 1024 * 1024, undefined]);
 });
-
-const bodyOf = (answer: ServerAnswer | undefined) => (answer as { body: string }).body;
 
 test("the document holds the first state as data, for those who may see it", async () => {
   const { ask, cookie } = world();

@@ -4,7 +4,7 @@ import { connect, createServer as createNetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { acceptWebSocket } from "../../src/server/websocket.ts";
 
-export const OPCODE = { continuation: 0, text: 1, binary: 2, ping: 9 } as const;
+export const OPCODE = { continuation: 0, text: 1, binary: 2, ping: 9, pong: 10 } as const;
 
 /** A frame as a client sends it, with a mask of zeros. */
 export function clientFrame(opcode: number, payload: Uint8Array, { final = true } = {}): Buffer {

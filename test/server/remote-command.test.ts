@@ -34,13 +34,13 @@ const stdout = (text: string) => ({ stream: "stdout" as const, data: Buffer.from
 async function aSession(
   protocol: string,
   containers = new FakeContainers(),
-  { idleTimeoutMs = 0, streams = all } = {},
+  { idleTimeoutMs = 0, pingMs = 0, streams = all } = {},
 ) {
   const socket = await aSocket();
   const clock = new FakeClock();
   const chosen = chooseProtocol(protocol, REMOTE_COMMAND_PROTOCOLS)!;
   const open = () => containers.exec("id", ["ls"], streams);
-  const done = serveRemoteCommand(socket.connection, { protocol: chosen, streams, open, clock, idleTimeoutMs });
+  const done = serveRemoteCommand(socket.connection, { protocol: chosen, streams, open, clock, idleTimeoutMs, pingMs });
   return { ...socket, clock, containers, done };
 }
 
@@ -144,6 +144,36 @@ describe("who leaves", () => {
     await clock.advance(50_000);
     expect(isClosed()).toBe(false);
     await clock.advance(10_000);
+    await done;
+    await until("the end", isClosed);
+    expect(containers.held?.closed).toBeGreaterThan(0);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("a client that answers pings keeps a session in which nothing happens; one that does not loses it", async () => {
+    const { client, connection, clock, hex, containers, isClosed, done } = await aSession(
+      "v4.channel.k8s.io",
+      undefined,
+      {
+        idleTimeoutMs: 60_000,
+        pingMs: 30_000,
+      },
+    );
+    await until("the process", () => containers.held);
+    let activities = 0;
+    const touch = connection.onActivity;
+    connection.onActivity = () => {
+      activities++;
+      touch();
+    };
+    for (let round = 1; round <= 4; round++) {
+      await clock.advance(30_000);
+      await until("a ping", () => hex().endsWith("8900".repeat(round)));
+      client.write(clientFrame(OPCODE.pong, Buffer.alloc(0)));
+      await until("its answer", () => activities === round);
+    }
+    expect(isClosed()).toBe(false);
+    await clock.advance(60_000);
     await done;
     await until("the end", isClosed);
     expect(containers.held?.closed).toBeGreaterThan(0);

@@ -91,8 +91,17 @@ async function applyOne({ api, resource, object, namespace, query }: Submission)
   });
   const answer = await api.applyObject(path, toSubmittable(object, namespace, resource.namespaced), query);
   if (!before) return { outcome: "created", object: answer };
-  const isSame = before.metadata.resourceVersion === answer.metadata.resourceVersion;
+  const isDryRun = query.has("dryRun");
+  const isSame = isDryRun
+    ? Bun.deepEquals(written(before), written(answer))
+    : before.metadata.resourceVersion === answer.metadata.resourceVersion;
   return { outcome: isSame ? "unchanged" : "configured", object: answer };
+}
+
+/** An object without what a dry run does not set. */
+function written({ metadata, ...object }: ApiObject): unknown {
+  const { resourceVersion: _, managedFields: __, ...kept } = metadata as Record<string, unknown>;
+  return { ...object, metadata: kept };
 }
 
 async function createOne({ api, resource, object, namespace, query }: Submission): ReturnType<Submit> {

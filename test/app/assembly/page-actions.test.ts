@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { toFindings, withoutCommand } from "../../../src/app/assembly/page-actions.ts";
+import { joinFindings, shortenDiff, toFindings, withoutCommand } from "../../../src/app/assembly/page-actions.ts";
 
 test("findings of a pasted manifest are reported by line and column", () => {
   const output =
@@ -15,4 +15,21 @@ test.each([
   ["pod/web created\n", "pod/web created"],
 ])("%p", (output, shown) => {
   expect(withoutCommand(output)).toBe(shown);
+});
+
+test("an object that was applied before another failed stays named", () => {
+  const findings = "line 9, column 3: spec.x: there is no such field";
+  expect(joinFindings({ message: 'Pod "b": refused', stdout: "" }, findings)).toBe(findings);
+  expect(joinFindings({ message: "x is immutable", stdout: "" }, "")).toBe("x is immutable");
+  expect(joinFindings({ message: 'pod/a created\nPod "b": refused', stdout: "pod/a created\n" }, findings)).toBe(
+    `pod/a created\nPod "b": refused\n\n${findings}`,
+  );
+});
+
+test("a long difference keeps what restarts", () => {
+  const diff = 'pod "default/web"\n  - a\n  + b\n  => container app restarts';
+  expect(shortenDiff(diff, 100)).toBe(diff);
+  expect(shortenDiff(diff, 20)).toBe(
+    'pod "default/web"\n  => container app restarts\n(57 characters of changed lines are left out: kubelet-ts diff shows them)',
+  );
 });
