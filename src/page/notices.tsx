@@ -36,7 +36,14 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
       )}
       {isLive && node && node.problem !== "" && (
         <p class="banner warn">
-          The kubelet reports since <At at={readySince(node)} />: <Plain text={node.problem} />
+          The kubelet reports
+          {notReadySince(node) > 0 && (
+            <>
+              {" "}
+              since <At at={notReadySince(node)} />
+            </>
+          )}
+          : <Plain text={node.problem} />
         </p>
       )}
       {isLive && node?.cluster?.failure && (
@@ -64,7 +71,9 @@ const AsOf = ({ at }: { at: number }) => {
   );
 };
 
-const readySince = ({ conditions }: NodeState): number => conditions.find(({ type }) => type === "Ready")?.since ?? 0;
+/** 0 while the node is Ready: an engine that hangs is noticed by an open page first. */
+const notReadySince = ({ conditions }: NodeState): number =>
+  conditions.find(({ type, status }) => type === "Ready" && status !== "True")?.since ?? 0;
 
 /** Why and since when the cluster is out of reach, and what works meanwhile. */
 export function ClusterFailure({ cluster: { server, failure } }: { cluster: ClusterState }) {

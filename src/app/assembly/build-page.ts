@@ -40,6 +40,7 @@ import { findLogContainer } from "../../status/log-container.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
+import { EngineCheck } from "./engine-check.ts";
 import { KeptHistory } from "./kept-history.ts";
 import type { NodeContext } from "./node-context.ts";
 import { createPageActions } from "./page-actions.ts";
@@ -63,6 +64,7 @@ export function buildPage(
   history.restore();
   const cadvisor = new CadvisorFactsReader(stats);
   const rates = new MachineRates(clock);
+  const engineCheck = new EngineCheck((asked) => client.ping(asked));
   let findings: readonly Finding[] = [];
   let rejections: Rejection[] = [];
   let desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -99,7 +101,7 @@ export function buildPage(
       name: context.node.name,
       version: versionLine(),
       engine: serverVersion ? `Docker ${serverVersion}` : "no Docker engine",
-      problem: facts.ready.runtimeError ?? "",
+      problem: facts.ready.runtimeError ?? engineCheck.problem(),
       conditions: toNodeConditions(facts, clock.now()).map((condition) => toCondition(condition)),
       cpuCount: context.node.cpuCount,
       memoryBytes: context.node.memoryBytes,
