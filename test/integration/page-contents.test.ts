@@ -130,8 +130,9 @@ describeWithEngine("what the page shows", () => {
     await page.getByRole("rowheader", { name: "default 3" }).waitFor();
     await page.getByLabel("Not ready").check();
     await page.getByText("2 of 3 pods").waitFor();
+    const wanted = "/#/?show=not-ready&group=namespace&sort=-restarts";
+    await node.until("the address", () => page.url().endsWith(wanted));
     const address = page.url();
-    expect(address).toEndWith("/#/?show=not-ready&group=namespace&sort=-restarts");
     await page.goto("about:blank");
     await page.goto(address);
     await page.getByText("2 of 3 pods").waitFor();
