@@ -18,10 +18,14 @@ const OUT = join(import.meta.dir, "..", "docs", "page");
 const PODS = Number(process.argv[2] ?? 110);
 /** Spark lines and charts show something after this time. */
 const HISTORY_MS = 120_000;
+/** A busy machine takes seconds to start a pod. */
+const START_MS = 600_000;
 /** A picture waits for a calmer machine no longer than this. */
-const CALM_MS = 150_000;
+const CALM_MS = 120_000;
 const CALM_LOAD = 6;
-const COLORS = 48;
+const COLORS = 200;
+/** Longest picture, in pixels: a node takes more than 7000 on a phone. */
+const MAX_HEIGHT = 3000;
 
 const pod = (name: string, script: string, more = "", podMore = "") => `apiVersion: v1
 kind: Pod
@@ -134,12 +138,12 @@ function makeUpDay(): Uint8Array {
   return usage.save();
 }
 
-/** @param isWhole the page to its end, on a screen of that height: rows off the screen are not painted */
+/** @param isWhole the page to its end, at most {@link MAX_HEIGHT}, on a screen of that height: rows off the screen are not painted */
 async function shoot(page: Page, name: string, isWhole = false, part?: Locator): Promise<void> {
   const size = page.viewportSize();
   if (isWhole && size) {
     const height = await page.evaluate<number>("document.documentElement.scrollHeight");
-    await page.setViewportSize({ ...size, height: Math.max(height, size.height) });
+    await page.setViewportSize({ ...size, height: Math.min(Math.max(height, size.height), MAX_HEIGHT) });
   }
   await page.mouse.move(0, 0);
   await page.waitForTimeout(700);
@@ -154,13 +158,17 @@ async function shoot(page: Page, name: string, isWhole = false, part?: Locator):
 
 /** Waits until this many pods of the node are ready. */
 const untilReady = (node: TestNode, count: number) =>
-  node.until(`${count} ready pods`, async () => {
-    const pods = await node.pods();
-    const ready = pods.filter(({ status }) =>
-      status.conditions?.some(({ type, status: isTrue }) => type === "Ready" && isTrue === "True"),
-    );
-    return ready.length >= count;
-  });
+  node.until(
+    `${count} ready pods`,
+    async () => {
+      const pods = await node.pods();
+      const ready = pods.filter(({ status }) =>
+        status.conditions?.some(({ type, status: isTrue }) => type === "Ready" && isTrue === "True"),
+      );
+      return ready.length >= count;
+    },
+    START_MS,
+  );
 
 /** The usage of a machine that is busy with something else says nothing: waits for its end, for some minutes. */
 async function untilCalm(): Promise<void> {
