@@ -123,6 +123,8 @@ describeWithEngine("reading the page", () => {
     await tabTo(/^flood-/);
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Restart" }).waitFor();
+    // The new view takes the focus after it is painted.
+    await page.locator("main:focus").waitFor();
     await tabTo(/^Restart$/);
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
