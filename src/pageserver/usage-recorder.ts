@@ -103,7 +103,8 @@ export class UsageRecorder {
   restore(bytes: Uint8Array): void {
     const [, header = "", fineBytes, coarseBytes] = HEADER.exec(Buffer.from(bytes.subarray(0, 100)).toString()) ?? [];
     const [fine, coarse] = [Number(fineBytes), Number(coarseBytes)];
-    if (header === "" || bytes.length !== header.length + fine + coarse) throw new Error("not a history of usage");
+    if (header === "" || bytes.length !== header.length + fine + coarse)
+      throw new Error("the file holds no usage history, or one that was cut off");
     this.#coarse.restore(bytes.subarray(header.length + fine));
     this.#fine.restore(bytes.subarray(header.length, header.length + fine));
     this.#coarseMs = this.#coarse.lastMs;

@@ -1,4 +1,4 @@
-/** More pods than a node has; a history beyond this is not kept. */
+/** More pods than a node has; a history beyond this is not kept, pods that are gone first. */
 const MAX_SUBJECTS = 500;
 const NEWLINE = 10;
 
@@ -40,13 +40,20 @@ export class UsageRing {
       });
     }
     for (const [subject, value] of values) {
-      if (this.#series.has(subject) || this.#series.size >= MAX_SUBJECTS) continue;
+      if (this.#series.has(subject) || !this.#hasRoom(values)) continue;
       const series = new Float32Array(this.slots * KEYS.length).fill(Number.NaN);
       KEYS.forEach((key, index) => {
         series[slot * KEYS.length + index] = value[key];
       });
       this.#series.set(subject, series);
     }
+  }
+
+  /** Whether there is room for one more subject, if need be that of one without a present value. */
+  #hasRoom(values: ReadonlyMap<string, Values>): boolean {
+    if (this.#series.size < MAX_SUBJECTS) return true;
+    const gone = this.#series.keys().find((subject) => !values.has(subject));
+    return gone !== undefined && this.#series.delete(gone);
   }
 
   retain(subjects: ReadonlySet<string>): void {
@@ -114,7 +121,8 @@ export class UsageRing {
     const valuesBytes = this.slots * KEYS.length * Float32Array.BYTES_PER_ELEMENT;
     const expected = end + 1 + this.times.byteLength + subjects.length * valuesBytes;
     const isSame = slots === this.slots && keys === KEYS.length && Number.isInteger(next) && next >= 0 && next < slots;
-    if (!isSame || subjects.length > MAX_SUBJECTS || bytes.length !== expected) throw new Error("not such a ring");
+    if (!isSame || subjects.length > MAX_SUBJECTS || bytes.length !== expected)
+      throw new Error("the usage history is damaged or of another version");
     // Aligned copies.
     const body = Uint8Array.from(bytes.subarray(end + 1));
     this.times.set(new Float64Array(body.buffer, 0, this.slots));

@@ -162,3 +162,15 @@ test("a line ends where nothing was sampled", () => {
     [1, null, 1],
   ]);
 });
+
+test("a full history forgets pods that are gone for those that are new", () => {
+  const usage = new UsageRecorder();
+  const uids = (prefix: string) => Array.from({ length: 499 }, (_, index) => `${prefix}${index}`);
+  usage.add(summary(1, 0, uids("old")), 1000);
+  usage.add(summary(1, 0, ["new", ...uids("old").slice(1)]), 2000);
+  expect(usage.history("new", "10m", 2000).memoryBytes).toEqual([null, 7]);
+  expect(usage.history("old0", "10m", 2000).memoryBytes).toEqual([null, null]);
+  expect(usage.history("old1", "10m", 2000).memoryBytes).toEqual([7, 7]);
+  usage.add(summary(1, 0, ["new", "further", ...uids("old").slice(1)]), 3000);
+  expect(usage.history("further", "10m", 3000).memoryBytes).toEqual([null, null, null]);
+});
