@@ -237,6 +237,7 @@ describeWithEngine("the page", () => {
     await log.waitFor();
     await page.getByRole("link", { name: "Shell" }).click();
     await page.locator(".xterm-rows", { hasText: "23-seen" }).waitFor();
+    await page.locator(".xterm textarea:focus").waitFor({ state: "attached" });
     await page.keyboard.press("Shift+Tab");
     expect(await page.evaluate<string>("document.activeElement.ariaLabel")).toBe("Container");
     await page.locator(".xterm-screen").click();
