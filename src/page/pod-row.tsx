@@ -186,7 +186,7 @@ function showTime(time: HTMLTimeElement, at: number): void {
   if (at > 0) time.dateTime = new Date(at).toISOString();
 }
 
-/** Three lines of it; the whole text is on hover. */
+/** The style shows its first lines; the whole text is on hover. */
 function showReason(element: HTMLElement, text: string): void {
   element.hidden = text === "";
   element.title = text;

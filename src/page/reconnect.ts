@@ -8,7 +8,7 @@ const LATE_MS = 12_500;
 export const SILENCE_MS = 25_000;
 /** A first attempt that was not answered by then is repeated: what was sent while a network came up may be lost. */
 const FIRST_ANSWER_MS = 5000;
-/** Between two looks at the clock, while the tab is shown. */
+/** Time between two checks of the clock while the tab is shown. */
 export const TICK_MS = 1000;
 /** A timer that is later than this was not only late: the machine slept, or its clock was set. */
 const SLEEP_MS = 5000;

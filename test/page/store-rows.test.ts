@@ -1,25 +1,6 @@
 import { expect, test } from "bun:test";
 import { type RowFilter, type Spark, selectRows } from "../../src/page/store.ts";
-import type { PodRow } from "../../src/page/wire.ts";
-
-const row = (name: string, more: Partial<PodRow>): PodRow => ({
-  uid: name,
-  namespace: "default",
-  name,
-  status: "Running",
-  ready: 1,
-  total: 1,
-  isReady: true,
-  restarts: 0,
-  lastRestart: 0,
-  createdAt: 1,
-  owner: "",
-  source: "",
-  why: "",
-  notice: "",
-  ip: "",
-  ...more,
-});
+import { podRow as row } from "../support/pod-row.ts";
 
 const PODS = new Map(
   [

@@ -1,25 +1,7 @@
 import { expect, test } from "bun:test";
 import { applySnapshot, applyUpdate, findPod, mayMissPods, selectRows, shownPod } from "../../src/page/store.ts";
 import type { PodRow, Snapshot } from "../../src/page/wire.ts";
-
-const row = (name: string, more: Partial<PodRow> = {}): PodRow => ({
-  uid: name,
-  namespace: "default",
-  name,
-  status: "Running",
-  ready: 1,
-  total: 1,
-  isReady: true,
-  restarts: 0,
-  lastRestart: 0,
-  createdAt: 1,
-  owner: "",
-  source: "/pods/a.yaml",
-  why: "",
-  notice: "",
-  ip: "",
-  ...more,
-});
+import { podRow as row } from "../support/pod-row.ts";
 
 const node = {
   cpuCores: 1,
