@@ -1,6 +1,6 @@
-import type { ContainerSummary } from "../src/docker/container-schema.ts";
-import type { DockerClient } from "../src/docker/docker-client.ts";
-import { LABEL } from "../src/runtime/labels.ts";
+import type { ContainerSummary } from "../src/docker/engine/container-schema.ts";
+import type { DockerClient } from "../src/docker/engine/docker-client.ts";
+import { LABEL } from "../src/docker/labels.ts";
 
 type Body = Record<string, unknown>;
 

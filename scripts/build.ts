@@ -84,8 +84,8 @@ async function compile(outfile: string, target?: TargetName): Promise<{ ok: bool
         // Given by path, so that the compiler downloads none.
         ...(runtime === undefined ? [] : [`--target=bun-${target}`, `--compile-executable-path=${runtime}`]),
         "src/main.ts",
-        // The threads of src/app/background.
-        "src/app/background/background-worker.ts",
+        // The threads of src/daemon/background.
+        "src/daemon/background/background-worker.ts",
         `--outfile=${made}`,
       ],
       cwd: ROOT,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { askEngine, callEngine, engineMessage } from "./engine-api.mjs";
 
 /**
- * The labels on every container of one kubelet-ts, as src/runtime/labels.ts writes them: node name and root directory.
+ * The labels on every container of one kubelet-ts, as src/docker/labels.ts writes them: node name and root directory.
  * @param {string} nodeName
  * @param {string} rootDir absolute, without a trailing slash
  */

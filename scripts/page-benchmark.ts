@@ -4,16 +4,16 @@
  * for one that changes every cell but the name. Needs Chromium.
  */
 import type { Page } from "playwright-core";
-import type { Pod } from "../src/api/pod.ts";
-import { SystemClock } from "../src/host/system-clock.ts";
-import type { Clock } from "../src/model/clock.ts";
-import type { ContainerAccess } from "../src/model/container-access.ts";
+import type { Pod } from "../src/base/api/pod.ts";
+import { SystemClock } from "../src/base/host/system-clock.ts";
+import type { Clock } from "../src/base/model/clock.ts";
+import type { ContainerAccess } from "../src/base/model/container-access.ts";
 import type { PodRow } from "../src/page/wire.ts";
-import { OPEN_PERIOD_MS, PageFeed } from "../src/pageserver/page-feed.ts";
-import { PageRoutes } from "../src/pageserver/page-routes.ts";
-import { PageSessions } from "../src/pageserver/page-session.ts";
-import { UsageRecorder } from "../src/pageserver/usage-recorder.ts";
 import { Listener } from "../src/server/listener.ts";
+import { OPEN_PERIOD_MS, PageFeed } from "../src/server/page/page-feed.ts";
+import { PageRoutes } from "../src/server/page/page-routes.ts";
+import { PageSessions } from "../src/server/page/page-session.ts";
+import { UsageRecorder } from "../src/server/page/usage-recorder.ts";
 import { launchBrowser } from "../test/support/browser.ts";
 import { traceMainThread } from "../test/support/main-thread.ts";
 

@@ -1,17 +1,17 @@
 import { existsSync } from "node:fs";
 import { CERTIFICATES_ARGUMENT } from "./apiserver/pki/certificate-request.ts";
-import { takePrivateArguments } from "./app/private-arguments.ts";
-import { handleUnexpectedErrors } from "./app/unexpected-errors.ts";
+import { writeStderr } from "./base/host/write-stderr.ts";
+import { RELAY_ARGUMENT } from "./base/model/pod-dialer.ts";
 import { readCommandLine } from "./cli/command-line.ts";
 import { COMMANDS, findCommand, flagErrors, flagTakesValue } from "./cli/command-table.ts";
 import { COMPLETE_ARGUMENT } from "./cli/completion.ts";
-import { writeStderr } from "./host/write-stderr.ts";
-import { RELAY_ARGUMENT } from "./model/pod-dialer.ts";
+import { takePrivateArguments } from "./daemon/private-arguments.ts";
+import { handleUnexpectedErrors } from "./daemon/unexpected-errors.ts";
 
 async function main(argv: readonly string[]): Promise<void> {
   const [first, ...rest] = argv;
   if (first === RELAY_ARGUMENT) {
-    const { relayLoopback } = await import("./host/pod-dialer.ts");
+    const { relayLoopback } = await import("./base/host/pod-dialer.ts");
     process.exit(await relayLoopback(Number(rest[0]), process.stdin, process.stdout));
   }
   if (first === CERTIFICATES_ARGUMENT) {
@@ -44,12 +44,12 @@ async function main(argv: readonly string[]): Promise<void> {
     case "flags-help": {
       const [{ renderFlagsHelp }, { writeAll }] = await Promise.all([
         import("./cli/help.ts"),
-        import("./host/write-all.ts"),
+        import("./base/host/write-all.ts"),
       ]);
       return writeAll(1, renderFlagsHelp());
     }
     case "kubelet": {
-      const { runKubelet } = await import("./app/kubelet-command.ts");
+      const { runKubelet } = await import("./cli/kubelet-command.ts");
       return process.exit(await runKubelet(invocation.argv, COMMANDS));
     }
     default:

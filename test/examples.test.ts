@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeYaml } from "../src/cli/write-yaml.ts";
-import { importCompose } from "../src/import/compose.ts";
+import type { Json } from "../src/base/text/json.ts";
+import { writeYaml } from "../src/base/text/write-yaml.ts";
+import { importCompose } from "../src/cli/import/compose.ts";
 import { readManifest } from "../src/manifest/read-manifest.ts";
-import type { Json } from "../src/text/json.ts";
 
 const EXAMPLES = join(import.meta.dir, "..", "examples");
 const files = readdirSync(EXAMPLES).filter((name) => name.endsWith(".yaml"));

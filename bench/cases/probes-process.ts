@@ -3,10 +3,10 @@
  * the CPU they used as JSON.
  */
 import net from "node:net";
-import { SystemClock } from "../../src/host/system-clock.ts";
-import type { Logger } from "../../src/model/logger.ts";
-import { HostProber } from "../../src/prober/host-prober.ts";
-import { ProbeManager } from "../../src/prober/probe-manager.ts";
+import { SystemClock } from "../../src/base/host/system-clock.ts";
+import type { Logger } from "../../src/base/model/logger.ts";
+import { HostProber } from "../../src/kubelet/prober/host-prober.ts";
+import { ProbeManager } from "../../src/kubelet/prober/probe-manager.ts";
 import { aContainer, aPod, aRunning, aSandbox, aSnapshot } from "../../test/support/builders.ts";
 
 const PODS = 200;

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
-import { HeldDirectory } from "../../src/files/held-directory.ts";
+import { HeldDirectory } from "../../src/base/files/held-directory.ts";
 import { canHang, hangingDisk } from "../../test/support/hanging-disk.ts";
 import type { Attack, AttackTarget, Figure } from "./attack.ts";
 

@@ -1,4 +1,4 @@
-import type { OwnerReference } from "../api/meta.ts";
+import type { OwnerReference } from "../base/api/meta.ts";
 import { checkDnsSubdomain } from "../manifest/validate/names.ts";
 import type { StatusCause } from "./api-error.ts";
 

@@ -1,8 +1,8 @@
-import type { Logger } from "../model/logger.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import type { ListenerAnswer, ListenerRequest } from "../server/answer.ts";
 import type { ShownCertificate } from "../server/client-identity.ts";
 import { BodyTooLongError, TooManyBodiesError } from "../server/request-body.ts";
-import { messageOf } from "../text/error-message.ts";
 import { ApiError, badRequest, internalError, tooLarge, tooManyRequests, unauthorized } from "./api-error.ts";
 import { type ApiAnswer, type ApiRequest, type ApiUser, json } from "./api-request.ts";
 import { MAX_BODY_BYTES } from "./body.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "../model/clock.ts";
-import { messageOf } from "../text/error-message.ts";
-import { isRecord } from "../text/json.ts";
+import type { Clock } from "../base/model/clock.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import { isRecord } from "../base/text/json.ts";
 import {
   ApiError,
   badRequest,

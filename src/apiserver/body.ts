@@ -1,7 +1,7 @@
-import { isRecord } from "../text/json.ts";
-import { parseStream } from "../yaml/parse-stream.ts";
-import { readDocument } from "../yaml/read-document.ts";
-import type { SourceNode } from "../yaml/source-node.ts";
+import { isRecord } from "../base/text/json.ts";
+import { parseStream } from "../manifest/yaml/parse-stream.ts";
+import { readDocument } from "../manifest/yaml/read-document.ts";
+import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import { badRequest, unsupportedMediaType } from "./api-error.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { parseMediaTypes } from "./media-type.ts";

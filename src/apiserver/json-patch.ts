@@ -1,4 +1,4 @@
-import { isRecord } from "../text/json.ts";
+import { isRecord } from "../base/text/json.ts";
 
 /** A patch that cannot be carried out; the message is for the client. */
 export class PatchError extends Error {

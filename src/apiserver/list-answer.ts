@@ -1,4 +1,4 @@
-import { isRecord } from "../text/json.ts";
+import { isRecord } from "../base/text/json.ts";
 import { badRequest, expired } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
 import { jsonText, type PlainAnswer } from "./api-request.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
 import type { PlainAnswer } from "./api-request.ts";
 
 /** Lists that several clients, or one client again and again, ask for are made once. */

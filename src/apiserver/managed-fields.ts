@@ -1,4 +1,4 @@
-import { isRecord } from "../text/json.ts";
+import { isRecord } from "../base/text/json.ts";
 import type { FieldsV1, ManagedFieldsEntry } from "./api-object.ts";
 import { define } from "./json-patch.ts";
 import { isAtomicMap, isScalarSet, listMergeAt } from "./list-keys.ts";

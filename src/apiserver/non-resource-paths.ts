@@ -1,4 +1,4 @@
-import type { HealthCheck } from "../model/health-check.ts";
+import type { HealthCheck } from "../base/model/health-check.ts";
 import { notAcceptable } from "./api-error.ts";
 import { type ApiAnswer, type ApiRequest, json, plainText } from "./api-request.ts";
 import {

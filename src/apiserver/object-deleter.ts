@@ -1,5 +1,5 @@
-import type { Clock } from "../model/clock.ts";
-import { isRecord } from "../text/json.ts";
+import type { Clock } from "../base/model/clock.ts";
+import { isRecord } from "../base/text/json.ts";
 import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
 import { type ApiObject, toApiTime } from "./api-object.ts";
 import type { ObjectStore } from "./object-store.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "../model/clock.ts";
-import { isRecord } from "../text/json.ts";
+import type { Clock } from "../base/model/clock.ts";
+import { isRecord } from "../base/text/json.ts";
 import { ApiError, alreadyExists, badRequest, conflict, forbidden, notFound, STALE } from "./api-error.ts";
 import { type ApiMetadata, type ApiObject, checkObjectName, generateName, toApiTime } from "./api-object.ts";
 import { type Manager, trackUpdate } from "./managed-fields.ts";

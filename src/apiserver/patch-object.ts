@@ -1,4 +1,4 @@
-import { isRecord } from "../text/json.ts";
+import { isRecord } from "../base/text/json.ts";
 import { ApiError, badRequest } from "./api-error.ts";
 import { PATCH_TYPES } from "./body.ts";
 import { applyJsonPatch, define, PatchError } from "./json-patch.ts";

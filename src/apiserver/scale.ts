@@ -1,4 +1,4 @@
-import { isRecord } from "../text/json.ts";
+import { isRecord } from "../base/text/json.ts";
 import { badRequest } from "./api-error.ts";
 import type { ApiObject } from "./api-object.ts";
 

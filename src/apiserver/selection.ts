@@ -1,4 +1,4 @@
-import { parseLabelSelector } from "../api/label-selector.ts";
+import { parseLabelSelector } from "../base/api/label-selector.ts";
 import { badRequest } from "./api-error.ts";
 import type { ApiObject } from "./api-object.ts";
 import { type ObjectFilter, parseFieldSelector } from "./field-selector.ts";

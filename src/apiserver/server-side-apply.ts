@@ -1,4 +1,4 @@
-import { isRecord } from "../text/json.ts";
+import { isRecord } from "../base/text/json.ts";
 import type { StatusCause } from "./api-error.ts";
 import type { ApiObject, FieldsV1, ManagedFieldsEntry } from "./api-object.ts";
 import { define } from "./json-patch.ts";

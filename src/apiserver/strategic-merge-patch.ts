@@ -1,4 +1,4 @@
-import { isRecord } from "../text/json.ts";
+import { isRecord } from "../base/text/json.ts";
 import { define, PatchError } from "./json-patch.ts";
 import { isScalarSet, type ListMerge, listMergeAt } from "./list-keys.ts";
 

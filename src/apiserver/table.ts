@@ -1,5 +1,5 @@
-import { formatSince } from "../printers/age.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
+import { formatSince } from "./printers/age.ts";
 import type { Column, ResourceDefinition } from "./resource-definition.ts";
 
 /** The object that each row carries in addition to its cells. Source: meta/v1 `IncludeObjectPolicy`. */

@@ -1,8 +1,8 @@
-import { SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
-import type { TextFiles } from "../files/text-files.ts";
-import type { Clock } from "../model/clock.ts";
-import type { Logger } from "../model/logger.ts";
-import { messageOf } from "../text/error-message.ts";
+import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import type { TextFiles } from "../base/files/text-files.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import { parseTokenFile, type TokenEntry } from "./authentication.ts";
 
 /** The file is read again after this time. */

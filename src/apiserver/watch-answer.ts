@@ -1,4 +1,4 @@
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
 import type { StreamedAnswer } from "../server/answer.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";

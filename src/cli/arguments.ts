@@ -1,5 +1,5 @@
 import type { ArgDef, ArgsDef } from "citty";
-import { nearestName } from "../text/nearest-name.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
 
 /** A flag as a citty declaration and its names. */
 export interface Flag {

@@ -1,8 +1,8 @@
-import { writeAll } from "../host/write-all.ts";
+import { writeAll } from "../base/host/write-all.ts";
 
 /**
  * Streams and clock of a command. Commands do not use consola: their output is kubectl's, byte for byte, and scripts parse
- * it. consola formats the log (app/logging.ts).
+ * it. consola formats the log (daemon/logging.ts).
  */
 export interface CommandIo {
   /** Writes everything before it returns. @throws BrokenPipeError when the reader has closed the pipe */

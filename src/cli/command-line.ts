@@ -1,5 +1,5 @@
-import { nearestName } from "../text/nearest-name.ts";
-import { isManifestUrl } from "../text/url.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
+import { isManifestUrl } from "../base/text/url.ts";
 
 /** The program part that a command line starts. */
 export type Invocation =

@@ -1,11 +1,11 @@
-import type { Pod } from "../api/pod.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../docker/sysctls.ts";
 import type { FieldPath } from "../manifest/field-path.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { admitPods } from "../plan/admission.ts";
 import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
-import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../runtime/sysctls.ts";
 
 /** The options of a node that decide which pods it runs, without its capacity and its engine. */
 export type NodeRules = { nodeName: string; comparesAllLabels: boolean } & Pick<

@@ -1,6 +1,6 @@
-import { escapeControl } from "../app/logging.ts";
+import type { Finding } from "../base/model/finding.ts";
+import { escapeControl } from "../daemon/logging.ts";
 import type { ObjectResult } from "../manifest/manifest-result.ts";
-import type { Finding } from "../model/finding.ts";
 
 /** One object of `validate -o json`; docs/validate.md documents the fields. */
 export function toJsonResult(result: ObjectResult): object {

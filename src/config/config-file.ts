@@ -1,6 +1,6 @@
-import { nearestName } from "../text/nearest-name.ts";
-import { parseStream } from "../yaml/parse-stream.ts";
-import { isDeeperThan, type MapNode, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
+import { parseStream } from "../manifest/yaml/parse-stream.ts";
+import { isDeeperThan, type MapNode, type SourceNode, toPlainValue } from "../manifest/yaml/source-node.ts";
 import { CONFIG_API_VERSION, CONFIG_KIND } from "./effective-config.ts";
 import type { Setting } from "./flags.ts";
 import { asksForNothing, type OptionRow } from "./option-row.ts";

@@ -1,4 +1,4 @@
-import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { OptionRow, Origins } from "./option-row.ts";
 import { OPTION_TABLE } from "./option-table.ts";
 

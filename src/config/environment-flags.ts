@@ -1,4 +1,4 @@
-import { nearestName } from "../text/nearest-name.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
 import type { FlagRow } from "./option-row.ts";
 import { OPTION_TABLE } from "./option-table.ts";

@@ -1,4 +1,4 @@
-import { nearestName } from "../text/nearest-name.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
 
 /** Gates of features that are always on. */
 const ALWAYS_ON = new Set([

@@ -1,4 +1,4 @@
-import { nearestName } from "../text/nearest-name.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
 import type { FlagRow, InapplicableRow, OptionRow, RefusedRow } from "./option-row.ts";
 import { asksForNothing, takesValue } from "./option-row.ts";
 import { ROW_BY_FLAG } from "./option-table.ts";

@@ -1,4 +1,4 @@
-import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import { LIVE_OPTIONS } from "./option-table.ts";
 
 /** Difference between the options in force and new ones. */

@@ -1,4 +1,4 @@
-import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import { boolean } from "./kinds/scalar-kinds.ts";
 import type { ValueKind } from "./kinds/value-kind.ts";
 

@@ -1,4 +1,4 @@
-import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { CommandRow, FlagRow, OptionRow } from "./option-row.ts";
 import { CLUSTER_ROWS } from "./option-rows/cluster.ts";
 import { ENGINE_ROWS } from "./option-rows/engine.ts";

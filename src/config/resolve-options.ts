@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Configuration, ConfigurationFile } from "../model/configuration.ts";
-import type { EvictionThreshold, KubeletOptions } from "../model/kubelet-options.ts";
-import { isManifestUrl } from "../text/url.ts";
+import type { Configuration, ConfigurationFile } from "../base/model/configuration.ts";
+import type { EvictionThreshold, KubeletOptions } from "../base/model/kubelet-options.ts";
+import { isManifestUrl } from "../base/text/url.ts";
 import { chooseConfigPaths, environmentSettings } from "./environment-flags.ts";
 import { featureGateWarnings } from "./feature-gates.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";

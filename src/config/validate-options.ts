@@ -1,4 +1,4 @@
-import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { Origins } from "./option-row.ts";
 
 export type Purpose = "run" | "show";

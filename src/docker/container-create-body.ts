@@ -1,163 +1,178 @@
+import type { Container, Pod } from "../base/api/pod.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { Mount } from "../base/model/mount.ts";
+import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
+import { computeMounts } from "./container-mounts.ts";
+import type { ContainerCreateBody, DeviceMapping, HostConfig } from "./engine/container-create-body.ts";
+import { type Owner, toContainerLabels } from "./labels.ts";
+import { toContainerLogPath } from "./log-paths.ts";
+import {
+  clampOomScoreAdj,
+  computeContainerLimits,
+  computeDeviceRequests,
+  computeOomScoreAdj,
+  computePidsLimit,
+  type ResourceSettings,
+} from "./resources.ts";
+import {
+  type CgroupSettings,
+  computeCgroupParent,
+  computeRuntime,
+  computeUsernsMode,
+  type LogSettings,
+  toLogConfig,
+} from "./sandbox-create-body.ts";
+import {
+  computeGroupAdd,
+  computeProcPaths,
+  computeSecurityContext,
+  computeSecurityOpt,
+  computeUser,
+} from "./security.ts";
+
+export interface ContainerRequest {
+  pod: Pod;
+  container: Container;
+  /** 0 for the first container of that name. */
+  restartCount: number;
+  sandboxId: string;
+  /** Id of the container whose process namespace it joins, unless the pod shares one. */
+  targetId?: string | undefined;
+  /** {@link computeContainerHash}. */
+  hash: string;
+  /** Kept as a label: crash-loop back-off after its next end. */
+  backOffMs?: number | undefined;
+  image: {
+    /** `sha256:…`: the image that was pulled or found; its tag may have moved since. */
+    id: string;
+    /** `Config.User` of the image, "" for none. */
+    user: string;
+  };
+  /** Complete and expanded, in order. */
+  env: readonly { name: string; value: string }[];
+  /** Expanded; absent or empty: what the image says. */
+  command?: readonly string[];
+  args?: readonly string[];
+  /** In the order of volumeMounts. */
+  mounts: readonly Mount[];
+  /** Handler of the pod's RuntimeClass, as for its sandbox. */
+  runtimeHandler?: string;
+  node: NodeInfo;
+  engine: EngineInfo;
+  owner: Owner;
+  paths: {
+    /** The pod's managed /etc/hosts; absent when there is none. */
+    hostsFile?: string;
+    /** File on the host for the termination message; absent when the manifest has no path for it. */
+    terminationLogFile?: string;
+    /** `<root-dir>/seccomp`. */
+    seccompRoot: string;
+    /** `--pod-logs-dir`; "" when there are no log links. */
+    podLogsDir: string;
+  };
+  settings: ResourceSettings & CgroupSettings & LogSettings & Pick<KubeletOptions, "seccompDefault">;
+  /** Reads a seccomp profile; throws as `readFileSync` does. */
+  readFile(path: string): string;
+}
+
+const HOSTS_PATH = "/etc/hosts";
+
+/** volumeMounts, then /etc/hosts unless a volume is mounted there, then the termination log. Source: kubelet. */
+function computeAllMounts({ container, mounts, paths }: ContainerRequest): Mount[] {
+  const all = [...mounts];
+  if (paths.hostsFile && !mounts.some(({ target }) => target === HOSTS_PATH)) {
+    all.push({ type: "bind", source: paths.hostsFile, target: HOSTS_PATH, readOnly: false, relabel: true });
+  }
+  if (paths.terminationLogFile && container.terminationMessagePath) {
+    const target = container.terminationMessagePath;
+    all.push({ type: "bind", source: paths.terminationLogFile, target, readOnly: false, relabel: true });
+  }
+  return all;
+}
+
+function toHostConfig(request: ContainerRequest): HostConfig {
+  const { pod, container, sandboxId, node, engine, settings } = request;
+  const context = computeSecurityContext(pod, container);
+  const groups = computeGroupAdd(pod);
+  const devices = computeHostDevices(pod, container);
+  const devicePaths = new Set(devices.map(({ PathInContainer }) => PathInContainer));
+  const mounts = computeAllMounts(request).filter(({ target }) => !devicePaths.has(target));
+  const { Binds, Mounts } = computeMounts(mounts, engine);
+  const securityOpt = computeSecurityOpt({ ...request, ...request.paths, ...settings });
+  const deviceRequests = computeDeviceRequests(container, engine);
+  const pidsLimit = computePidsLimit(settings);
+  const cgroupParent = computeCgroupParent(pod, engine, settings);
+  const usernsMode = computeUsernsMode(pod, engine);
+  const runtime = computeRuntime(pod, engine, request.runtimeHandler);
+  const sandbox = `container:${sandboxId}`;
+  const target = request.targetId ? `container:${request.targetId}` : "";
+  const pidMode = pod.spec.hostPID ? "host" : pod.spec.shareProcessNamespace ? sandbox : target;
+  return {
+    NetworkMode: sandbox,
+    IpcMode: sandbox,
+    ...(pidMode && { PidMode: pidMode }),
+    ...(pod.spec.hostNetwork && { UTSMode: "host" }),
+    ...(usernsMode && { UsernsMode: usernsMode }),
+    ...(Binds.length > 0 && { Binds }),
+    ...(Mounts.length > 0 && { Mounts }),
+    ...(context.privileged && { Privileged: true }),
+    ...(context.readOnlyRootFilesystem && { ReadonlyRootfs: true }),
+    ...(context.capabilities?.add?.length && { CapAdd: context.capabilities.add }),
+    ...(context.capabilities?.drop?.length && { CapDrop: context.capabilities.drop }),
+    ...(groups.length > 0 && { GroupAdd: groups }),
+    ...(securityOpt.length > 0 && { SecurityOpt: securityOpt }),
+    ...computeProcPaths(context, engine),
+    ...computeContainerLimits({ pod, container, node, settings }),
+    ...(pidsLimit !== undefined && { PidsLimit: pidsLimit }),
+    Devices: devices,
+    ...(deviceRequests.length > 0 && { DeviceRequests: deviceRequests }),
+    OomScoreAdj: clampOomScoreAdj(computeOomScoreAdj(pod, container, node.memoryBytes), engine),
+    ...(cgroupParent && { CgroupParent: cgroupParent }),
+    ...(runtime && { Runtime: runtime }),
+    LogConfig: toLogConfig(settings),
+    // The kubelet handles restarts and health checks.
+    RestartPolicy: { Name: "no" },
+  };
+}
+
 /**
- * The bodies of `POST /containers/create` and `POST /containers/{id}/update`, as far as we send them. Field names, cases and
- * units are the Engine API's (v1.41 to v1.5x); a comment names the API version where a field is younger than 1.41.
+ * One container of a pod, in the namespaces of its sandbox. Source: kubelet and dockershim 1.20.
+ * @throws MappingError with the reason and message for the container's status; UnsupportedError when this engine cannot
+ * do what the manifest asks.
  */
-
-export interface PortBinding {
-  /** "" for all addresses. */
-  HostIp: string;
-  /** Decimal; a string in the API. */
-  HostPort: string;
-}
-
-export interface HealthConfig {
-  /** `["NONE"]` switches the image's health check off. */
-  Test: string[];
-}
-
-export interface LogConfig {
-  /** e.g. `json-file`. */
-  Type: string;
-  Config: Record<string, string>;
-}
-
-/** GPUs and CDI devices. `Count` -1 means all; `DeviceIDs` and `Count` exclude each other. */
-export interface DeviceRequest {
-  /** "" lets the engine choose by capability; `cdi` since 1.44. */
-  Driver: string;
-  Count?: number;
-  DeviceIDs?: string[];
-  /** An OR of ANDs, e.g. `[["gpu"]]`. */
-  Capabilities?: string[][];
-  Options?: Record<string, string>;
-}
-
-export interface DeviceMapping {
-  PathOnHost: string;
-  PathInContainer: string;
-  /** e.g. `rwm`. */
-  CgroupPermissions: string;
-}
-
-export interface Ulimit {
-  Name: string;
-  Soft: number;
-  Hard: number;
-}
-
-/** The `Mounts` form of a mount; `Binds` is the older, shorter one. */
-export interface MountPoint {
-  Type: "bind" | "volume" | "image" | "tmpfs";
-  Source?: string;
-  Target: string;
-  ReadOnly?: boolean;
-  BindOptions?: {
-    Propagation?: "private" | "rprivate" | "shared" | "rshared" | "slave" | "rslave";
-    NonRecursive?: boolean;
-    /** Since 1.44: read-only for this mount, not for those below it. */
-    ReadOnlyNonRecursive?: boolean;
-    /** Since 1.44: refuse to start unless the mounts below are read-only as well. */
-    ReadOnlyForceRecursive?: boolean;
+export function toContainerCreateBody(request: ContainerRequest): ContainerCreateBody {
+  const { pod, container, command = [], args = [] } = request;
+  const stopSignal = container.lifecycle?.stopSignal;
+  return {
+    Image: request.image.id,
+    User: computeUser(pod, container, request.image.user),
+    ...(command.length > 0 && { Entrypoint: [...command] }),
+    ...(args.length > 0 && { Cmd: [...args] }),
+    Env: request.env.map(({ name, value }) => `${name}=${value}`),
+    ...(container.workingDir && { WorkingDir: container.workingDir }),
+    ...(container.tty && { Tty: true }),
+    ...(container.stdin && { OpenStdin: true }),
+    ...(container.stdinOnce && { StdinOnce: true }),
+    ...(stopSignal && { StopSignal: stopSignal }),
+    Healthcheck: { Test: ["NONE"] },
+    Labels: toContainerLabels({
+      ...request,
+      logPath: toContainerLogPath(request.paths.podLogsDir, pod.metadata, container.name, request.restartCount),
+    }),
+    HostConfig: toHostConfig(request),
   };
-  VolumeOptions?: {
-    NoCopy?: boolean;
-    /** Since 1.45. */
-    Subpath?: string;
-  };
-  /** Since 1.48. */
-  ImageOptions?: { Subpath?: string };
-  TmpfsOptions?: { SizeBytes?: number; Mode?: number };
 }
 
-/** The part of HostConfig that `POST /containers/{id}/update` changes in a running container. */
-export interface ContainerResources {
-  CpuShares?: number;
-  /** Microseconds. */
-  CpuPeriod?: number;
-  /** Microseconds per period; 0 leaves as it is, -1 lifts the limit. */
-  CpuQuota?: number;
-  CpusetCpus?: string;
-  CpusetMems?: string;
-  /** Bytes; 0 leaves as it is. */
-  Memory?: number;
-  /** Bytes of memory plus swap; -1 is unlimited swap. */
-  MemorySwap?: number;
-  /** Bytes. */
-  MemoryReservation?: number;
-  /** 0 and -1 mean unlimited. */
-  PidsLimit?: number;
-}
-
-export interface HostConfig extends ContainerResources {
-  Binds?: string[];
-  Mounts?: MountPoint[];
-  LogConfig?: LogConfig;
-  NetworkMode?: string;
-  IpcMode?: string;
-  PidMode?: string;
-  UTSMode?: string;
-  UsernsMode?: string;
-  CgroupnsMode?: "host" | "private";
-  PortBindings?: Record<string, PortBinding[]>;
-  RestartPolicy?: { Name: "" | "no"; MaximumRetryCount?: number };
-  CapAdd?: string[];
-  CapDrop?: string[];
-  Dns?: string[];
-  DnsOptions?: string[];
-  DnsSearch?: string[];
-  ExtraHosts?: string[];
-  GroupAdd?: string[];
-  OomScoreAdj?: number;
-  Privileged?: boolean;
-  ReadonlyRootfs?: boolean;
-  SecurityOpt?: string[];
-  Sysctls?: Record<string, string>;
-  Tmpfs?: Record<string, string>;
-  /** Bytes of /dev/shm. */
-  ShmSize?: number;
-  Runtime?: string;
-  CgroupParent?: string;
-  Devices?: DeviceMapping[];
-  DeviceRequests?: DeviceRequest[];
-  Ulimits?: Ulimit[];
-  /** Absent: the engine's own list. Empty: nothing is masked. */
-  MaskedPaths?: string[];
-  ReadonlyPaths?: string[];
-  /** The engine's own reaper as PID 1. */
-  Init?: boolean;
-}
-
-export interface EndpointConfig {
-  /** Further names in a network of its own DNS; the default bridge has none and refuses them. */
-  Aliases?: string[];
-  /** A fixed address; only in a network with a subnet of its own. */
-  IPAMConfig?: { IPv4Address?: string; IPv6Address?: string };
-}
-
-/** Body of `POST /containers/create`; the container's name travels in the query. */
-export interface ContainerCreateBody {
-  Hostname?: string;
-  Domainname?: string;
-  /** `uid`, `uid:gid` or a name of the image's /etc/passwd. */
-  User?: string;
-  ExposedPorts?: Record<string, Record<string, never>>;
-  Tty?: boolean;
-  OpenStdin?: boolean;
-  StdinOnce?: boolean;
-  AttachStdin?: boolean;
-  AttachStdout?: boolean;
-  AttachStderr?: boolean;
-  /** `NAME=value`. */
-  Env?: string[];
-  Cmd?: string[];
-  Entrypoint?: string[];
-  /** Reference or id. */
-  Image: string;
-  WorkingDir?: string;
-  Labels?: Record<string, string>;
-  Healthcheck?: HealthConfig;
-  /** e.g. `SIGTERM`. */
-  StopSignal?: string;
-  HostConfig: HostConfig;
-  NetworkingConfig?: { EndpointsConfig: Record<string, EndpointConfig> };
+/**
+ * Devices of a container: its mounts of hostPath volumes of type CharDevice and BlockDevice. A bind mount alone shows the
+ * file, but the device cgroup refuses to open it. Privileged containers may open every device and keep the mount.
+ */
+function computeHostDevices({ spec }: Pod, container: Container): DeviceMapping[] {
+  if (container.securityContext?.privileged) return [];
+  return (container.volumeMounts ?? []).flatMap(({ name, mountPath, readOnly, subPath, subPathExpr }) => {
+    const source = spec.volumes?.find((volume) => volume.name === name)?.hostPath;
+    const isDevice = source?.type === "CharDevice" || source?.type === "BlockDevice";
+    if (!source || !isDevice || subPath || subPathExpr) return [];
+    return [{ PathOnHost: source.path, PathInContainer: mountPath, CgroupPermissions: readOnly ? "r" : "rwm" }];
+  });
 }

@@ -1,7 +1,7 @@
-import type { DesiredPod } from "../model/desired-pod.ts";
-import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
-import { podRefOf } from "../model/pod-ref.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { podRefOf } from "../base/model/pod-ref.ts";
 import type { Admission, Rejection } from "../plan/admission.ts";
 import type { PodEventRecorder } from "./event-recorder.ts";
 import type { PodWorker } from "./pod-worker.ts";

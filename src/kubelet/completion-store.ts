@@ -1,6 +1,6 @@
-import type { PodStatus } from "../api/pod.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { Persisted } from "../model/persisted.ts";
+import type { PodStatus } from "../base/api/pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
 
 /** How a pod ended. */

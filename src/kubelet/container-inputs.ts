@@ -1,5 +1,5 @@
-import type { Container, Pod } from "../api/pod.ts";
-import { seccompProfilePath } from "../runtime/security.ts";
+import type { Container, Pod } from "../base/api/pod.ts";
+import { seccompProfilePath } from "../docker/security.ts";
 import type { PodFileSystem, PodVolumes } from "./pod-effects.ts";
 
 /** Limit of a seccomp profile. */

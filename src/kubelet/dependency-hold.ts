@@ -1,4 +1,4 @@
-import type { Pod } from "../api/pod.ts";
+import type { Pod } from "../base/api/pod.ts";
 import { dependencyTimeoutMs } from "../plan/pod-dependencies.ts";
 import type { WaitingReason } from "../plan/pod-plan.ts";
 import type { PodBackgroundWork } from "./pod-background-work.ts";

@@ -1,6 +1,6 @@
-import type { Pod } from "../api/pod.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
-import type { PodUID } from "../model/identity.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
 import {
   type DependencyState,
   dependenciesOf,

@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
-import { MAX_RESTART_PERIOD_ANNOTATION } from "../api/annotations.ts";
-import { parseDuration } from "../api/duration.ts";
-import type { Pod, QOSClass } from "../api/pod.ts";
-import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { NodeInfo } from "../model/node.ts";
-import { allContainersOf, containersOf } from "../model/pod-containers.ts";
-import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import { MAX_RESTART_PERIOD_ANNOTATION } from "../base/api/annotations.ts";
+import { parseDuration } from "../base/api/duration.ts";
+import type { Pod, QOSClass } from "../base/api/pod.ts";
+import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { NodeInfo } from "../base/model/node.ts";
+import { allContainersOf, containersOf } from "../base/model/pod-containers.ts";
+import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { computeContainerHash, computeInitHash, computeSandboxHash } from "../docker/hashes.ts";
+import { computeContainerLimits } from "../docker/resources.ts";
 import { attemptsOf } from "../plan/container-history.ts";
 import {
   computeSourceRevision,
@@ -18,8 +20,6 @@ import {
 import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
 import type { PendingResize } from "../plan/pod-resize.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
-import { computeContainerHash, computeInitHash, computeSandboxHash } from "../runtime/hashes.ts";
-import { computeContainerLimits } from "../runtime/resources.ts";
 
 /** One revision of one pod, as a pod worker runs it. */
 export interface PodRevision {

@@ -1,7 +1,7 @@
-import type { EphemeralContainer } from "../api/pod.ts";
-import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { Persisted } from "../model/persisted.ts";
+import type { EphemeralContainer } from "../base/api/pod.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
 
 export type StoredEphemeralContainers = [uid: PodUID, containers: readonly EphemeralContainer[]][];
 

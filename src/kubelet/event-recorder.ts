@@ -1,11 +1,11 @@
-import type { CoreEvent } from "../api/event.ts";
-import { Listeners } from "../concurrency/listeners.ts";
-import { type Rate, TokenBucket } from "../concurrency/token-bucket.ts";
-import type { Clock } from "../model/clock.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
-import type { EventRecorder, EventTarget, PodEvent } from "../model/pod-event.ts";
-import { formatTime } from "../status/container-status.ts";
+import type { CoreEvent } from "../base/api/event.ts";
+import { Listeners } from "../base/concurrency/listeners.ts";
+import { type Rate, TokenBucket } from "../base/concurrency/token-bucket.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { EventRecorder, EventTarget, PodEvent } from "../base/model/pod-event.ts";
+import { formatTime } from "../plan/status/container-status.ts";
 
 export interface PodEventRecorderDeps {
   clock: Clock;

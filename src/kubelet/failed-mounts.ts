@@ -1,7 +1,7 @@
-import type { Pod } from "../api/pod.ts";
-import type { Clock } from "../model/clock.ts";
-import { containersOf } from "../model/pod-containers.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { Clock } from "../base/model/clock.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
 
 /** The kubelet's podAttachAndMountTimeout: longer than two attempts of a volume that hangs. Source: recorded kubelet. */
 export const MOUNT_TIMEOUT_MS = 123_000;

@@ -1,4 +1,4 @@
-import type { PodUID } from "../model/identity.ts";
+import type { PodUID } from "../base/model/identity.ts";
 import { findStopsBefore } from "../plan/pod-dependencies.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
 import type { PodWorker } from "./pod-worker.ts";

@@ -1,10 +1,10 @@
-import type { EphemeralContainer, Pod } from "../api/pod.ts";
-import type { ObservedRuntime } from "../model/container-runtime.ts";
-import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
-import type { Persisted } from "../model/persisted.ts";
-import { podRefOf } from "../model/pod-ref.ts";
-import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { EphemeralContainer, Pod } from "../base/api/pod.ts";
+import type { ObservedRuntime } from "../base/model/container-runtime.ts";
+import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import { podRefOf } from "../base/model/pod-ref.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";

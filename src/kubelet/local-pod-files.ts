@@ -1,5 +1,5 @@
 import { rmSync, writeFileSync } from "node:fs";
-import { readBoundedText, readTextIfExists } from "../files/bounded-read.ts";
+import { readBoundedText, readTextIfExists } from "../base/files/bounded-read.ts";
 import type { PodFileSystem } from "./pod-effects.ts";
 import { makeTerminationLog, readTerminationLog } from "./termination-log.ts";
 

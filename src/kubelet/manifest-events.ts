@@ -1,5 +1,5 @@
-import type { DesiredState } from "../model/desired-pod.ts";
-import type { EventRecorder, EventTarget, PodEvent } from "../model/pod-event.ts";
+import type { DesiredState } from "../base/model/desired-pod.ts";
+import type { EventRecorder, EventTarget, PodEvent } from "../base/model/pod-event.ts";
 import { missingClusterDns } from "../plan/dns-config.ts";
 
 /** A manifest that is refused although no pod runs by an older text of it. */

@@ -1,8 +1,8 @@
-import type { Clock } from "../model/clock.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { Persisted } from "../model/persisted.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
 import { type Cordon, isHeldByCordon } from "../plan/cordon.ts";
 
 /** As stored: the time is RFC 3339. undefined: the node takes pods. */

@@ -1,7 +1,7 @@
-import type { Clock } from "../model/clock.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { toCountedOomEvent } from "../stats/oom-kill.ts";
 
 export interface OomNoticesDeps {

@@ -1,6 +1,6 @@
-import type { DesiredState } from "../model/desired-pod.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { PodRef } from "../model/pod-ref.ts";
+import type { DesiredState } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
 
 /** `DesiredPod.source` of pods of the local API server, which are known as soon as anything is. */
 const API_SOURCE = "api";

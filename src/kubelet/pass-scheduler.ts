@@ -1,4 +1,4 @@
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
 
 /** Schedules the passes of one pod worker: calls in one turn of the event loop make one pass, and one timer is set at most. */
 export class PassScheduler {

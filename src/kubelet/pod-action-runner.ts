@@ -1,15 +1,20 @@
-import type { Pod } from "../api/pod.ts";
-import type { Clock } from "../model/clock.ts";
-import type { Logger } from "../model/logger.ts";
-import { findContainer } from "../model/pod-containers.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
-import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { findContainer } from "../base/model/pod-containers.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import {
+  type PodRequest,
+  type PodServices,
+  PodStepError,
+  type StartContainerRequest,
+} from "../base/model/pod-services.ts";
+import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
+import type { ImageNames } from "../plan/status/container-status.ts";
 import { backOffKey } from "../plan/sync-state.ts";
-import type { ImageNames } from "../status/container-status.ts";
-import { messageOf } from "../text/error-message.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodBackgroundWork } from "./pod-background-work.ts";
 import type { PodCache } from "./pod-cache.ts";

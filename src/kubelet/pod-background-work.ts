@@ -1,10 +1,10 @@
-import type { Clock } from "../model/clock.ts";
-import { podFullName } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
-import { containerFieldPath } from "../model/pod-containers.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import type { PodRef } from "../model/pod-ref.ts";
-import { messageOf } from "../text/error-message.ts";
+import type { Clock } from "../base/model/clock.ts";
+import { podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { containerFieldPath } from "../base/model/pod-containers.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import type { PodRevision } from "./edit-rules.ts";
 
 const WARN_DELAY_MS = 1_000;

@@ -1,9 +1,9 @@
-import type { Clock } from "../model/clock.ts";
-import type { Observed, ObservedRuntime, RuntimeEvent } from "../model/container-runtime.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { Persisted } from "../model/persisted.ts";
-import type { PodRef } from "../model/pod-ref.ts";
-import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { Observed, ObservedRuntime, RuntimeEvent } from "../base/model/container-runtime.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
+import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { byNewest, isTerminated } from "../plan/container-history.ts";
 
 /** Events after which inspect has a new result. The others (exec_*, attach, top, kill, …) do not change the state. */

@@ -1,11 +1,11 @@
-import type { Pod, QOSClass } from "../api/pod.ts";
-import type { CgroupPlan } from "../model/cgroup-plan.ts";
-import type { Clock } from "../model/clock.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { Logger } from "../model/logger.ts";
-import type { EngineInfo, NodeInfo } from "../model/node.ts";
-import { containersOf } from "../model/pod-containers.ts";
-import { PodStepError } from "../model/pod-services.ts";
+import type { Pod, QOSClass } from "../base/api/pod.ts";
+import type { CgroupPlan } from "../base/model/cgroup-plan.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
+import { PodStepError } from "../base/model/pod-services.ts";
 import { computeKubepodsBounds } from "../plan/node-allocatable.ts";
 import {
   type CgroupLimits,
@@ -20,7 +20,7 @@ import {
 import { hugePageNamesOf } from "../plan/pod-resources.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 
-/** Cgroups of the host, as src/host/pod-cgroups.ts has them. */
+/** Cgroups of the host, as src/base/host/pod-cgroups.ts has them. */
 export interface CgroupWriter {
   /** @throws Error when a bound cannot be set. */
   ensure(plan: CgroupPlan): Promise<void>;

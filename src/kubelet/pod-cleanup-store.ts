@@ -1,6 +1,6 @@
-import type { PodUID } from "../model/identity.ts";
-import type { Persisted } from "../model/persisted.ts";
-import type { PodRef } from "../model/pod-ref.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
 
 /** A pod with something to clean up. */
 export interface PodToCleanUp extends PodRef {

@@ -1,12 +1,12 @@
 /** Ports of a pod worker and its pod runtime manager: probes, volumes, images, hooks, cgroups and log links. */
-import type { Container, Pod } from "../api/pod.ts";
-import type { Secret } from "../api/secret.ts";
-import type { ObjectIndex } from "../model/desired-pod.ts";
-import type { Mount } from "../model/mount.ts";
-import type { PodRef } from "../model/pod-ref.ts";
-import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { Container, Pod } from "../base/api/pod.ts";
+import type { Secret } from "../base/api/secret.ts";
+import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import type { Mount } from "../base/model/mount.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
+import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
+import type { ImageInfo } from "../docker/image-info.ts";
 import type { ContainerProbeState } from "../plan/pod-plan.ts";
-import type { ImageInfo } from "../runtime/image-info.ts";
 
 /** The probe manager as a worker sees it. */
 export interface PodProbes {
@@ -16,7 +16,7 @@ export interface PodProbes {
   states(uid: string): ReadonlyMap<string, ContainerProbeState>;
 }
 
-/** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */
+/** Volumes of pods on the host. Source of the contract: src/kubelet/volumes/volume-manager.ts. */
 export interface PodVolumes {
   /** @throws an Error with `failures` when a volume cannot be made ready */
   setUp(pod: Pod, facts: { objects: ObjectIndex }, signal: AbortSignal): Promise<void>;
@@ -35,7 +35,7 @@ export interface PodVolumes {
   tearDown(uid: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Images on the engine, as src/runtime/image-manager.ts has them. */
+/** Images on the engine, as src/docker/image-manager.ts has them. */
 export interface PodImages {
   ensureImage(
     pod: Pod,

@@ -1,8 +1,8 @@
-import type { Clock } from "../model/clock.ts";
-import { podFullName } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
-import type { PodRef } from "../model/pod-ref.ts";
-import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import type { Clock } from "../base/model/clock.ts";
+import { podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
+import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { DEADLINE_EXCEEDED } from "../plan/compute-pod-actions.ts";
 import { isRunning } from "../plan/container-history.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";

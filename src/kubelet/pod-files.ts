@@ -1,13 +1,13 @@
 import { join } from "node:path";
-import type { Container, Pod } from "../api/pod.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { Logger } from "../model/logger.ts";
-import type { NodeInfo } from "../model/node.ts";
-import { PodStepError } from "../model/pod-services.ts";
+import type { Container, Pod } from "../base/api/pod.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { NodeInfo } from "../base/model/node.ts";
+import { PodStepError } from "../base/model/pod-services.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
-import { messageOf } from "../text/error-message.ts";
 import type { PodFileSystem } from "./pod-effects.ts";
 
 const MAX_RESOLV_CONF_BYTES = 1024 * 1024;

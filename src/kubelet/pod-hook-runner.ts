@@ -1,10 +1,10 @@
-import type { Container, Pod } from "../api/pod.ts";
-import type { Clock } from "../model/clock.ts";
-import type { NodeInfo } from "../model/node.ts";
-import { containerFieldPath } from "../model/pod-containers.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import { type PodRef, podRefOf, podRefOfLabels } from "../model/pod-ref.ts";
-import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import type { Container, Pod } from "../base/api/pod.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { NodeInfo } from "../base/model/node.ts";
+import { containerFieldPath } from "../base/model/pod-containers.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import { type PodRef, podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
+import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import type { PodHooks } from "./pod-effects.ts";
 
 export interface PodHookRunnerDeps {

@@ -1,7 +1,7 @@
-import type { Pod } from "../api/pod.ts";
-import type { Secret } from "../api/secret.ts";
-import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
-import type { PodUID } from "../model/identity.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { Secret } from "../base/api/secret.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
 
 /** The pods this node should run and the objects they refer to. `Kubelet.setDesired` writes it; other subsystems read it. */

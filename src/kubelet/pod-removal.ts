@@ -1,6 +1,6 @@
-import { podFullName } from "../model/identity.ts";
-import type { PodRef } from "../model/pod-ref.ts";
-import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import { podFullName } from "../base/model/identity.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
+import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { sidecarNames } from "../plan/compute-pod-actions.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";

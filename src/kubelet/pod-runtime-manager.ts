@@ -1,17 +1,27 @@
 import { join } from "node:path";
-import type { Pod } from "../api/pod.ts";
-import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
-import type { Clock } from "../model/clock.ts";
-import type { ContainerLimits } from "../model/container-limits.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { Logger } from "../model/logger.ts";
-import type { EngineInfo, NodeInfo } from "../model/node.ts";
-import { containerFieldPath, findContainer } from "../model/pod-containers.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import type { PodNetworks } from "../model/pod-networks.ts";
-import { podRefOf, podRefOfLabels } from "../model/pod-ref.ts";
-import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
-import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ContainerLimits } from "../base/model/container-limits.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
+import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import type { PodNetworks } from "../base/model/pod-networks.ts";
+import { podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
+import {
+  type PodRequest,
+  type PodServices,
+  PodStepError,
+  type StartContainerRequest,
+} from "../base/model/pod-services.ts";
+import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import type { ContainerRequest } from "../docker/container-create-body.ts";
+import type { DockerPods } from "../docker/docker-pods.ts";
+import type { ImageInfo } from "../docker/image-info.ts";
+import type { Owner } from "../docker/labels.ts";
 import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
@@ -19,11 +29,6 @@ import { pinImage } from "../plan/image-updates.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
 import { computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
-import type { ContainerRequest } from "../runtime/container-create-body.ts";
-import type { DockerPods } from "../runtime/docker-pods.ts";
-import type { ImageInfo } from "../runtime/image-info.ts";
-import type { Owner } from "../runtime/labels.ts";
-import { messageOf } from "../text/error-message.ts";
 import { readContainerInputs } from "./container-inputs.ts";
 import type { ContainerLogLinks, PodCgroups, PodFileSystem, PodHooks, PodImages, PodVolumes } from "./pod-effects.ts";
 import { PodFiles } from "./pod-files.ts";

@@ -1,10 +1,10 @@
-import type { Pod, PodStatus } from "../api/pod.ts";
-import { Listeners } from "../concurrency/listeners.ts";
-import type { Clock } from "../model/clock.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
-import { rejectedStatus } from "../status/compute-pod-status.ts";
-import { formatTime } from "../status/container-status.ts";
+import type { Pod, PodStatus } from "../base/api/pod.ts";
+import { Listeners } from "../base/concurrency/listeners.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
+import { rejectedStatus } from "../plan/status/compute-pod-status.ts";
+import { formatTime } from "../plan/status/container-status.ts";
 import type { BlockedPod } from "./blocked-pods.ts";
 import type { DeletionInfo } from "./pod-removal.ts";
 

@@ -1,4 +1,4 @@
-import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { BackOffEntry } from "../plan/back-off.ts";
 import type { WaitingReason } from "../plan/pod-plan.ts";
 import { type RecoverBackOffInput, recoverBackOff, type SyncState } from "../plan/sync-state.ts";

@@ -1,11 +1,11 @@
-import type { Container, Pod } from "../api/pod.ts";
-import type { Clock } from "../model/clock.ts";
-import type { ObjectIndex } from "../model/desired-pod.ts";
-import type { Logger } from "../model/logger.ts";
-import type { Mount } from "../model/mount.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import { podRefOf } from "../model/pod-ref.ts";
-import { PodStepError } from "../model/pod-services.ts";
+import type { Container, Pod } from "../base/api/pod.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { Mount } from "../base/model/mount.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import { podRefOf } from "../base/model/pod-ref.ts";
+import { PodStepError } from "../base/model/pod-services.ts";
 import { FailedMounts } from "./failed-mounts.ts";
 import type { PodVolumes } from "./pod-effects.ts";
 

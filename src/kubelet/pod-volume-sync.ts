@@ -1,4 +1,4 @@
-import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { isRunning } from "../plan/container-history.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import { type PodActionRunnerDeps, toPodRequest, toStepError } from "./pod-action-runner.ts";

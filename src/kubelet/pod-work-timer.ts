@@ -1,4 +1,4 @@
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
 
 /** The trigger of the work: a pod that is new to this process, an edit, or anything else (an exit, a probe, the engine). */
 export type PodWorkKind = "create" | "update" | "sync";

@@ -1,11 +1,11 @@
-import type { Pod } from "../api/pod.ts";
-import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
-import type { Persisted } from "../model/persisted.ts";
-import { type PodRef, podRefOf } from "../model/pod-ref.ts";
-import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
-import { messageOf } from "../text/error-message.ts";
 import type { CompletionStore } from "./completion-store.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import { findOrphans } from "./orphans.ts";

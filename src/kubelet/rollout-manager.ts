@@ -1,11 +1,11 @@
-import type { Pod, PodStatus } from "../api/pod.ts";
-import type { Clock } from "../model/clock.ts";
-import type { DesiredPod, DesiredState, PodNotice } from "../model/desired-pod.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
-import type { Persisted } from "../model/persisted.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import { type PodRef, podRefOf } from "../model/pod-ref.ts";
+import type { Pod, PodStatus } from "../base/api/pod.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-pod.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
 import type { RolloutProgress } from "../plan/rollout.ts";
 import {
   isRevisionReady,

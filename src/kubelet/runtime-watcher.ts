@@ -1,7 +1,7 @@
-import type { Clock } from "../model/clock.ts";
-import type { ObservedRuntime } from "../model/container-runtime.ts";
-import type { Logger } from "../model/logger.ts";
-import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ObservedRuntime } from "../base/model/container-runtime.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { PodCache } from "./pod-cache.ts";
 
 export interface RuntimeWatcherDeps {

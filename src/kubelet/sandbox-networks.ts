@@ -1,12 +1,12 @@
-import type { Pod } from "../api/pod.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
-import type { PodNetworks } from "../model/pod-networks.ts";
-import { PodStepError } from "../model/pod-services.ts";
-import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { Pod } from "../base/api/pod.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { PodNetworks } from "../base/model/pod-networks.ts";
+import { PodStepError } from "../base/model/pod-services.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import type { DockerPods } from "../docker/docker-pods.ts";
 import { asksForEngineNetwork } from "../plan/pod-network.ts";
-import type { DockerPods } from "../runtime/docker-pods.ts";
-import { messageOf } from "../text/error-message.ts";
 
 /** How often the configuration directory of the network is read while it has no configuration. Source: dockershim. */
 const NETWORK_RETRY_MS = 5_000;

@@ -1,8 +1,8 @@
-import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../api/pod.ts";
-import { addQuantities, formatQuantity, parseQuantity, roundUpQuantity, ZERO_QUANTITY } from "../api/quantity.ts";
-import type { ResourceList } from "../api/scalar.ts";
-import { containersOf } from "../model/pod-containers.ts";
-import { InvalidImageReferenceError, parseImageReference } from "../text/image-reference.ts";
+import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../base/api/pod.ts";
+import { addQuantities, formatQuantity, parseQuantity, roundUpQuantity, ZERO_QUANTITY } from "../base/api/quantity.ts";
+import type { ResourceList } from "../base/api/scalar.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
+import { InvalidImageReferenceError, parseImageReference } from "../base/text/image-reference.ts";
 
 /**
  * Fills in the defaults that depend on other fields; constant defaults are in the schemas and filled in while decoding.

@@ -1,4 +1,4 @@
-import { type ListNode, type MapNode, stringAt } from "../yaml/source-node.ts";
+import { type ListNode, type MapNode, stringAt } from "./yaml/source-node.ts";
 
 /** The first line of a unit of systemd, comments aside. */
 const UNIT = /^(?:\s*[#;].*\n|\s*\n)*\[(?:Unit|Container|Pod|Kube|Volume|Network|Service)\]\s*\n\w+=/;

@@ -1,4 +1,4 @@
-import { type MapNode, type SourceNode, stringAt } from "../yaml/source-node.ts";
+import { type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
 
 /** Expressions of Go templates: `{{ .Values.image }}`, `{{- if …`, `{{ include "x" . }}`. */
 const GO_TEMPLATE =

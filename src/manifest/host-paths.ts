@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import type { Pod } from "../api/pod.ts";
+import type { Pod } from "../base/api/pod.ts";
 import type { FieldPath } from "./field-path.ts";
 import type { ReadManifestOptions } from "./manifest-result.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";

@@ -1,6 +1,6 @@
-import type { Pod, Toleration } from "../api/pod.ts";
-import type { SourceKind } from "../model/manifest-origin.ts";
-import { canonicalJson, hex32 } from "../text/canonical-json.ts";
+import type { Pod, Toleration } from "../base/api/pod.ts";
+import type { SourceKind } from "../base/model/manifest-origin.ts";
+import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
 
 export const CONFIG_HASH_ANNOTATION = "kubernetes.io/config.hash";
 export const CONFIG_SOURCE_ANNOTATION = "kubernetes.io/config.source";

@@ -1,10 +1,10 @@
-import type { ConfigMap } from "../api/config-map.ts";
-import type { Pod } from "../api/pod.ts";
-import type { Secret } from "../api/secret.ts";
-import type { DesiredObject, TypedObject } from "../model/desired-object.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
-import type { Finding } from "../model/finding.ts";
-import type { ManifestLocation, SourceKind } from "../model/manifest-origin.ts";
+import type { ConfigMap } from "../base/api/config-map.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { Secret } from "../base/api/secret.ts";
+import type { DesiredObject, TypedObject } from "../base/model/desired-object.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { Finding } from "../base/model/finding.ts";
+import type { ManifestLocation, SourceKind } from "../base/model/manifest-origin.ts";
 import type { FieldPath } from "./field-path.ts";
 
 /**

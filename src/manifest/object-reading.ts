@@ -1,15 +1,15 @@
-import type { ObjectMeta } from "../api/meta.ts";
-import type { Pod } from "../api/pod.ts";
-import { objectKey, type TypedObject } from "../model/desired-object.ts";
-import type { Finding } from "../model/finding.ts";
-import type { ManifestLocation } from "../model/manifest-origin.ts";
-import type { SourceNode } from "../yaml/source-node.ts";
-import type { LineTable } from "../yaml/source-text.ts";
+import type { ObjectMeta } from "../base/api/meta.ts";
+import type { Pod } from "../base/api/pod.ts";
+import { objectKey, type TypedObject } from "../base/model/desired-object.ts";
+import type { Finding } from "../base/model/finding.ts";
+import type { ManifestLocation } from "../base/model/manifest-origin.ts";
 import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
 import type { FieldPath } from "./field-path.ts";
 import type { ManifestResult, ObjectPlaces, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
 import type { FieldError } from "./validate/field-errors.ts";
+import type { SourceNode } from "./yaml/source-node.ts";
+import type { LineTable } from "./yaml/source-text.ts";
 
 /** Inputs of reading one document, other than its nodes. */
 export interface ReadContext {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import type { ObjectMeta } from "../api/meta.ts";
-import type { Pod } from "../api/pod.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import type { ObjectMeta } from "../base/api/meta.ts";
+import type { Pod } from "../base/api/pod.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
 import type { FieldPath } from "./field-path.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
 import { checkDnsLabel, checkDnsSubdomain, checkPortName } from "./validate/names.ts";

@@ -1,5 +1,5 @@
-import type { Pod } from "../api/pod.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import type { Pod } from "../base/api/pod.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
 import type { FieldPath } from "./field-path.ts";
 import { renameHost, renameParts, renamePorts } from "./podman-names.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";

@@ -1,9 +1,9 @@
-import { type Pod, PodSchema } from "../api/pod.ts";
-import { parseJson } from "../yaml/json-parser.ts";
+import { type Pod, PodSchema } from "../base/api/pod.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "./decode/decode.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import { FieldPath } from "./field-path.ts";
+import { parseJson } from "./yaml/json-parser.ts";
 
 const podShape = objectShapeOf(PodSchema);
 

@@ -1,15 +1,15 @@
 import * as v from "valibot";
-import { type ConfigMap, ConfigMapSchema } from "../api/config-map.ts";
-import type { ObjectMeta } from "../api/meta.ts";
-import { text } from "../api/scalar.ts";
-import { type Secret, SecretSchema } from "../api/secret.ts";
-import type { MapNode } from "../yaml/source-node.ts";
+import { type ConfigMap, ConfigMapSchema } from "../base/api/config-map.ts";
+import type { ObjectMeta } from "../base/api/meta.ts";
+import { text } from "../base/api/scalar.ts";
+import { type Secret, SecretSchema } from "../base/api/secret.ts";
 import { type DecodeIssue, decodeObject } from "./decode/decode.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import type { ObjectReading } from "./object-reading.ts";
 import { isEngineName } from "./podman-names.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import type { FieldError } from "./validate/field-errors.ts";
+import type { MapNode } from "./yaml/source-node.ts";
 
 const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
 const configMapShape = objectShapeOf(v.object({ ...typeFields, ...ConfigMapSchema.entries }));

@@ -1,6 +1,5 @@
-import type { Finding } from "../model/finding.ts";
-import { encryptionOf } from "../text/age-text.ts";
-import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
+import type { Finding } from "../base/model/finding.ts";
+import { encryptionOf } from "../base/text/age-text.ts";
 import { FieldPath } from "./field-path.ts";
 import { describeUnit } from "./foreign-documents.ts";
 import { describeTemplate } from "./foreign-formats.ts";
@@ -8,6 +7,7 @@ import { describeBinary, describeForeignText } from "./foreign-texts.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
+import { type ParsedStream, parseStream } from "./yaml/parse-stream.ts";
 
 /**
  * Reads one manifest: every document of a YAML stream, or one JSON value. Errors become findings; nothing is thrown, and

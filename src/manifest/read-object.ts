@@ -1,8 +1,7 @@
 import * as v from "valibot";
-import { type Pod, PodSchema } from "../api/pod.ts";
-import { raw, text } from "../api/scalar.ts";
-import type { DesiredObject, ObjectKind } from "../model/desired-object.ts";
-import { type MapNode, type SourceNode, stringAt } from "../yaml/source-node.ts";
+import { type Pod, PodSchema } from "../base/api/pod.ts";
+import { raw, text } from "../base/api/scalar.ts";
+import type { DesiredObject, ObjectKind } from "../base/model/desired-object.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "./decode/decode.ts";
 import { decodeAnyCase, decodeExactly, type MiscasedField } from "./decode/field-case.ts";
 import { addFieldHomes } from "./decode/field-home.ts";
@@ -23,6 +22,7 @@ import { CORE_KINDS, listedKind, refuseType } from "./supported-types.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 import { validatePod } from "./validate/pod.ts";
 import { isObjectKind, readWorkload, versionsOf } from "./workloads/read-workload.ts";
+import { type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
 
 const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
 const podShape = objectShapeOf(v.object({ ...typeFields, ...PodSchema.entries }));

@@ -1,5 +1,5 @@
-import type { Pod } from "../api/pod.ts";
-import type { ObjectIndex } from "../model/desired-pod.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import { FieldPath } from "./field-path.ts";
 
 /** A reference of a pod to a ConfigMap or Secret. */

@@ -1,4 +1,4 @@
-import { nearestName } from "../text/nearest-name.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
 import { describeIgnoredKind } from "./ignored-kinds.ts";
 import type { ObjectReading } from "./object-reading.ts";
 import { isObjectKind, OBJECT_KINDS, versionsOf } from "./workloads/read-workload.ts";

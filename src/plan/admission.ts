@@ -1,8 +1,8 @@
-import type { Pod, ResourceList } from "../api/pod.ts";
-import { quantityToWhole } from "../api/quantity.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import type { Pod, ResourceList } from "../base/api/pod.ts";
+import { quantityToWhole } from "../base/api/quantity.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
 import { computeHostPorts, type HostPort, isSameClaim } from "./host-ports.ts";
 import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
 import { allocationOf, type PendingResize, type PodAllocation, withAllocation } from "./pod-resize.ts";

@@ -1,4 +1,4 @@
-import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 
 /** Newest first. The counts decide: times of creation are by a wall clock that may have been set back in between. */
 export function byNewest(a: ContainerSnapshot, b: ContainerSnapshot): number {

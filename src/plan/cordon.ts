@@ -1,7 +1,7 @@
-import type { Toleration } from "../api/pod.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
-import type { PodUID } from "../model/identity.ts";
-import { UNSCHEDULABLE_TAINT } from "../model/node.ts";
+import type { Toleration } from "../base/api/pod.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import { UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
 
 /** A node that takes no further pods. */
 export interface Cordon {

@@ -1,5 +1,5 @@
-import type { PodUID } from "../model/identity.ts";
-import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { isTerminated } from "./container-history.ts";
 import type { SyncState } from "./sync-state.ts";
 

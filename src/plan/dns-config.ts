@@ -1,5 +1,5 @@
-import type { Pod } from "../api/pod.ts";
-import type { PodEvent } from "../model/pod-event.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { PodEvent } from "../base/model/pod-event.ts";
 
 /** Contents of a resolv.conf. */
 export interface DnsConfig {

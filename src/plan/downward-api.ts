@@ -1,7 +1,7 @@
-import type { Container, ObjectFieldSelector, Pod, ResourceFieldSelector } from "../api/pod.ts";
-import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
-import type { NodeInfo } from "../model/node.ts";
-import { quoteGo } from "../text/quote-go.ts";
+import type { Container, ObjectFieldSelector, Pod, ResourceFieldSelector } from "../base/api/pod.ts";
+import { quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
+import type { NodeInfo } from "../base/model/node.ts";
+import { quoteGo } from "../base/text/quote-go.ts";
 
 /** Reported in place of limits that a container does not set: resources of this node that pods may use. */
 export interface NodeAllocatable {

@@ -1,10 +1,10 @@
-import type { ConfigMap } from "../api/config-map.ts";
-import type { Container, EnvVarSource, FileKeySelector, Pod } from "../api/pod.ts";
-import type { Secret } from "../api/secret.ts";
-import type { ObjectIndex } from "../model/desired-pod.ts";
-import type { NodeInfo } from "../model/node.ts";
-import type { PodEvent } from "../model/pod-event.ts";
-import { messageOf } from "../text/error-message.ts";
+import type { ConfigMap } from "../base/api/config-map.ts";
+import type { Container, EnvVarSource, FileKeySelector, Pod } from "../base/api/pod.ts";
+import type { Secret } from "../base/api/secret.ts";
+import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import type { NodeInfo } from "../base/model/node.ts";
+import type { PodEvent } from "../base/model/pod-event.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef, toNodeAllocatable } from "./downward-api.ts";
 import { ENV_FILE_LIMIT_BYTES, parseEnvFile } from "./env-file.ts";
 import { expand } from "./expansion.ts";

@@ -1,4 +1,4 @@
-import type { ContainerPort, Pod } from "../api/pod.ts";
+import type { ContainerPort, Pod } from "../base/api/pod.ts";
 
 /** A port of the node that a pod takes. */
 export interface HostPort {

@@ -1,4 +1,4 @@
-import type { HostAlias } from "../api/pod.ts";
+import type { HostAlias } from "../base/api/pod.ts";
 
 const FIXED_LINES = [
   "127.0.0.1\tlocalhost",

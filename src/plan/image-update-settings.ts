@@ -5,13 +5,13 @@ import {
   IMAGE_UPDATE_SCHEDULE_ANNOTATION,
   IMAGE_UPDATE_WINDOW_ANNOTATION,
   UPDATE_DEADLINE_ANNOTATION,
-} from "../api/annotations.ts";
-import { parseDuration } from "../api/duration.ts";
-import { type ImageUpdatePolicy, parseImageUpdatePolicy } from "../api/image-update.ts";
-import type { Pod } from "../api/pod.ts";
-import { type CronSchedule, parseCronSchedule } from "../text/cron-schedule.ts";
-import { parseImageReference } from "../text/image-reference.ts";
-import { parseTimeWindow, type TimeWindow } from "../text/time-window.ts";
+} from "../base/api/annotations.ts";
+import { parseDuration } from "../base/api/duration.ts";
+import { type ImageUpdatePolicy, parseImageUpdatePolicy } from "../base/api/image-update.ts";
+import type { Pod } from "../base/api/pod.ts";
+import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
+import { parseImageReference } from "../base/text/image-reference.ts";
+import { parseTimeWindow, type TimeWindow } from "../base/text/time-window.ts";
 
 /** Settings for pods without annotations: `--image-update` and its companions. */
 export interface ImageUpdateDefaults {

@@ -1,5 +1,5 @@
 /** Decisions about image updates: what is known of an image in, the next step out. Nothing here acts or waits. */
-import type { Container } from "../api/pod.ts";
+import type { Container } from "../base/api/pod.ts";
 
 /** An image that a container is started from in place of the name in its manifest. */
 export interface ImagePin {

@@ -1,7 +1,7 @@
-import type { Pod } from "../api/pod.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { Persisted } from "../model/persisted.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
 import { type Admission, type AdmissionNode, admitPods } from "./admission.ts";
 import { allocationOf, hasResources, type PodAllocation } from "./pod-resize.ts";
 

@@ -1,5 +1,5 @@
-import { meetsRequirement } from "../api/match-labels.ts";
-import type { NodeSelector, NodeSelectorTerm, Pod } from "../api/pod.ts";
+import { meetsRequirement } from "../base/api/match-labels.ts";
+import type { NodeSelector, NodeSelectorTerm, Pod } from "../base/api/pod.ts";
 
 type Requirement = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
 

@@ -1,6 +1,6 @@
-import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
-import type { EvictionSignal, KubeletOptions } from "../model/kubelet-options.ts";
-import type { NodeInfo } from "../model/node.ts";
+import { quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
+import type { EvictionSignal, KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { NodeInfo } from "../base/model/node.ts";
 
 export type ReservedOptions = Pick<KubeletOptions, "systemReserved" | "kubeReserved" | "evictionHard">;
 

@@ -1,5 +1,5 @@
-import type { Service, ServicePort } from "../api/service.ts";
-import { hex32 } from "../text/canonical-json.ts";
+import type { Service, ServicePort } from "../base/api/service.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
 
 /** Upstream's range of node ports. */
 const FIRST_NODE_PORT = 30000;

@@ -1,7 +1,7 @@
-import type { Pod, PodSpec } from "../api/pod.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { KubeletOptions, ShutdownPeriod } from "../model/kubelet-options.ts";
-import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import type { Pod, PodSpec } from "../base/api/pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { KubeletOptions, ShutdownPeriod } from "../base/model/kubelet-options.ts";
+import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { isTerminated } from "./container-history.ts";
 import type { PodEnd } from "./pod-plan.ts";
 import { endsOnlyOnSuccess } from "./restart-policy.ts";

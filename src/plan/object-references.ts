@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Container, Pod, Volume } from "../api/pod.ts";
-import type { Secret } from "../api/secret.ts";
-import type { ObjectIndex } from "../model/desired-pod.ts";
-import { allContainersOf } from "../model/pod-containers.ts";
+import type { Container, Pod, Volume } from "../base/api/pod.ts";
+import type { Secret } from "../base/api/secret.ts";
+import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import { allContainersOf } from "../base/model/pod-containers.ts";
 
 /** A ConfigMap or Secret in use. */
 export interface ObjectReference {

@@ -1,6 +1,6 @@
-import type { Container } from "../api/pod.ts";
-import { podFullName } from "../model/identity.ts";
-import type { ContainerSnapshot, SandboxSnapshot } from "../model/pod-snapshot.ts";
+import type { Container } from "../base/api/pod.ts";
+import { podFullName } from "../base/model/identity.ts";
+import type { ContainerSnapshot, SandboxSnapshot } from "../base/model/pod-snapshot.ts";
 import { backOffRemainingMs, nextBackOff } from "./back-off.ts";
 import { attemptsOf, isTerminated } from "./container-history.ts";
 import type { KillReason, PodAction, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";

@@ -1,8 +1,8 @@
-import type { Pod, QOSClass } from "../api/pod.ts";
-import { quantityToWhole } from "../api/quantity.ts";
-import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
-import type { EngineInfo } from "../model/node.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import type { Pod, QOSClass } from "../base/api/pod.ts";
+import { quantityToWhole } from "../base/api/quantity.ts";
+import type { CgroupPlan, CgroupWrite } from "../base/model/cgroup-plan.ts";
+import type { EngineInfo } from "../base/model/node.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
 import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares, toCpuWeight } from "./cpu-shares.ts";
 import type { computeKubepodsBounds } from "./node-allocatable.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";

@@ -1,8 +1,8 @@
-import { DEPENDS_ON_ANNOTATION, DEPENDS_ON_TIMEOUT_ANNOTATION } from "../api/annotations.ts";
-import { type PodDependency, parseDependsOn } from "../api/depends-on.ts";
-import { parseDuration } from "../api/duration.ts";
-import type { Pod, PodStatus } from "../api/pod.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
+import { DEPENDS_ON_ANNOTATION, DEPENDS_ON_TIMEOUT_ANNOTATION } from "../base/api/annotations.ts";
+import { type PodDependency, parseDependsOn } from "../base/api/depends-on.ts";
+import { parseDuration } from "../base/api/duration.ts";
+import type { Pod, PodStatus } from "../base/api/pod.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { formatGoSeconds } from "./plan-draft.ts";
 import type { WaitingReason } from "./pod-plan.ts";
 import type { RolloutProgress } from "./rollout.ts";

@@ -1,4 +1,4 @@
-import type { Pod } from "../api/pod.ts";
+import type { Pod } from "../base/api/pod.ts";
 
 export interface PodHostname {
   /** Short name, at most 63 characters: the last column of the pod's line in /etc/hosts. */

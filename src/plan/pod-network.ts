@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../api/annotations.ts";
-import type { Pod } from "../api/pod.ts";
+import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
+import type { Pod } from "../base/api/pod.ts";
 
 /** Predefined networks of every engine; they have no DNS. */
 const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);

@@ -1,6 +1,6 @@
-import type { Pod } from "../api/pod.ts";
-import type { ContainerLimits } from "../model/container-limits.ts";
-import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { ContainerLimits } from "../base/model/container-limits.ts";
+import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
 import type { SyncState } from "./sync-state.ts";
 

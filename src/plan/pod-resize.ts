@@ -1,7 +1,7 @@
-import type { Container, Pod, ResourceList, ResourceRequirements } from "../api/pod.ts";
-import { formatQuantity } from "../api/quantity.ts";
-import { type ContainerLimits, computeLimitsUpdate } from "../model/container-limits.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import type { Container, Pod, ResourceList, ResourceRequirements } from "../base/api/pod.ts";
+import { formatQuantity } from "../base/api/quantity.ts";
+import { type ContainerLimits, computeLimitsUpdate } from "../base/model/container-limits.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
 
 /** Requests and limits that a pod was admitted with, by container name; "" is the pod itself. */
 export type PodAllocation = Readonly<Record<string, ResourceRequirements>>;

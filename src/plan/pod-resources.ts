@@ -1,5 +1,5 @@
-import type { Container, Pod, ResourceList } from "../api/pod.ts";
-import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
+import type { Container, Pod, ResourceList } from "../base/api/pod.ts";
+import { quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
 
 /** Thousandths of a CPU that a list names; 0 when it does not. */
 export const cpuMillisOf = (list: ResourceList | undefined) => quantityToMilli(list?.cpu ?? "0");

@@ -1,5 +1,5 @@
-import type { Probe } from "../api/probe.ts";
-import type { ProbeKind } from "../model/prober.ts";
+import type { Probe } from "../base/api/probe.ts";
+import type { ProbeKind } from "../base/model/prober.ts";
 
 /** All times are monotonic milliseconds. */
 export interface ProbeRhythm {

@@ -1,5 +1,5 @@
-import type { Probe } from "../api/probe.ts";
-import type { ProbeKind, ProbeResult } from "../model/prober.ts";
+import type { Probe } from "../base/api/probe.ts";
+import type { ProbeKind, ProbeResult } from "../base/model/prober.ts";
 
 /** State of one probe of one container. */
 export interface ProbeState {

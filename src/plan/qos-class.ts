@@ -1,5 +1,5 @@
-import type { Pod, QOSClass, ResourceRequirements } from "../api/pod.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import type { Pod, QOSClass, ResourceRequirements } from "../base/api/pod.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
 import { cpuMillisOf, memoryBytesOf } from "./pod-resources.ts";
 
 const COMPUTE_RESOURCES = [cpuMillisOf, memoryBytesOf] as const;

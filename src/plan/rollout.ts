@@ -1,6 +1,10 @@
-import { ROLLBACK_ANNOTATION, ROLLBACK_DEADLINE_ANNOTATION, ROLLBACK_RESTARTS_ANNOTATION } from "../api/annotations.ts";
-import { parseDuration } from "../api/duration.ts";
-import type { Pod, PodStatus } from "../api/pod.ts";
+import {
+  ROLLBACK_ANNOTATION,
+  ROLLBACK_DEADLINE_ANNOTATION,
+  ROLLBACK_RESTARTS_ANNOTATION,
+} from "../base/api/annotations.ts";
+import { parseDuration } from "../base/api/duration.ts";
+import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { attemptsOf } from "./container-history.ts";
 import { formatGoSeconds } from "./plan-draft.ts";
 import type { PodPlanInput } from "./pod-plan.ts";

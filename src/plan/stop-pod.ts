@@ -1,4 +1,4 @@
-import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { isRunning } from "./container-history.ts";
 import type { KillReason, PodAction } from "./pod-plan.ts";
 import type { SyncState } from "./sync-state.ts";

@@ -1,4 +1,4 @@
-import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
 import { attemptsOf } from "./container-history.ts";
 

@@ -1,4 +1,4 @@
-import type { LogDirectory } from "../model/log-directory.ts";
+import type { LogDirectory } from "../base/model/log-directory.ts";
 import {
   cleanPath,
   debugDisabled,

@@ -1,11 +1,11 @@
+import type { TextFiles } from "../base/files/text-files.ts";
+import type { AccessReviewer } from "../base/model/access-review.ts";
+import type { ContainerAccess } from "../base/model/container-access.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { LogDirectory } from "../base/model/log-directory.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { DialPod } from "../base/model/pod-dialer.ts";
 import { toTlsVersions } from "../config/cipher-suites.ts";
-import type { TextFiles } from "../files/text-files.ts";
-import type { AccessReviewer } from "../model/access-review.ts";
-import type { ContainerAccess } from "../model/container-access.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { LogDirectory } from "../model/log-directory.ts";
-import type { Logger } from "../model/logger.ts";
-import type { DialPod } from "../model/pod-dialer.ts";
 import { routeAuthenticated } from "./authenticated-routes.ts";
 import { DelegatedAccess, type DelegatedAccessOptions } from "./delegated-access.ts";
 import { isLocalHost, isLoopback } from "./host-header.ts";

@@ -1,5 +1,5 @@
-import type { AccessAttributes, User } from "../model/access-review.ts";
-import { messageOf } from "../text/error-message.ts";
+import type { AccessAttributes, User } from "../base/model/access-review.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import type { DelegatedAccess } from "./delegated-access.ts";
 
 /** A certificate a client showed, as the TLS layer saw it. */

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
 
 export interface ConnectionLimits {
   /** All clients together. */

@@ -1,11 +1,11 @@
-import type { Pod } from "../api/pod.ts";
-import type { User } from "../model/access-review.ts";
-import type { Clock } from "../model/clock.ts";
-import type { ContainerAccess, ProcessSession } from "../model/container-access.ts";
-import type { Logger } from "../model/logger.ts";
-import { findContainer } from "../model/pod-containers.ts";
-import type { DialPod, PodAddress } from "../model/pod-dialer.ts";
-import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { User } from "../base/model/access-review.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ContainerAccess, ProcessSession } from "../base/model/container-access.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { findContainer } from "../base/model/pod-containers.ts";
+import type { DialPod, PodAddress } from "../base/model/pod-dialer.ts";
+import { findLogContainer, findRunningContainer } from "../plan/status/log-container.ts";
 import {
   type Answer,
   type ListenerAnswer,

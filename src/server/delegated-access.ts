@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { SingleFlight } from "../concurrency/single-flight.ts";
-import type { AccessAttributes, AccessReviewer, User } from "../model/access-review.ts";
-import type { Clock } from "../model/clock.ts";
+import { SingleFlight } from "../base/concurrency/single-flight.ts";
+import type { AccessAttributes, AccessReviewer, User } from "../base/model/access-review.ts";
+import type { Clock } from "../base/model/clock.ts";
 
 export interface DelegatedAccessOptions {
   /** How long an answer about a token counts; 0 = never. */

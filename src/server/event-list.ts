@@ -1,4 +1,4 @@
-import type { CoreEvent, CoreEventList } from "../api/event.ts";
+import type { CoreEvent, CoreEventList } from "../base/api/event.ts";
 import { type Answer, jsonAnswer, matchesEtag, type RouteRequest, textAnswer } from "./answer.ts";
 import type { KubeletView } from "./view.ts";
 

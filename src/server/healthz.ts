@@ -1,4 +1,4 @@
-import type { HealthCheck } from "../model/health-check.ts";
+import type { HealthCheck } from "../base/model/health-check.ts";
 import { type Answer, notFound, type RouteRequest, textAnswer } from "./answer.ts";
 
 const NOSNIFF = { "X-Content-Type-Options": "nosniff" };

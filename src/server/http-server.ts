@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { FairShare } from "../concurrency/fair-share.ts";
-import type { Logger } from "../model/logger.ts";
-import { messageOf } from "../text/error-message.ts";
+import { FairShare } from "../base/concurrency/fair-share.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import {
   type Answer,
   type ConnectionPorts,

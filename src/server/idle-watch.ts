@@ -1,4 +1,4 @@
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
 
 /**
  * Calls `onIdle` once nothing has been `touched` for `idleMs`; 0 = never. One timer, however often it is touched.

@@ -1,5 +1,5 @@
-import type { KubeletMetrics } from "../metrics/kubelet-metrics.ts";
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 
 export interface RequestCounters {
   clock: Clock;

@@ -1,10 +1,10 @@
 import { rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import tls, { type TLSSocket } from "node:tls";
+import type { Clock } from "../base/model/clock.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import type { TlsVersions } from "../config/cipher-suites.ts";
-import type { Clock } from "../model/clock.ts";
-import type { Logger } from "../model/logger.ts";
-import { messageOf } from "../text/error-message.ts";
 import { type ConnectionLimits, ConnectionTable } from "./connection-table.ts";
 import { HttpServer, type HttpServerOptions, IDLE_MS } from "./http-server.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";

@@ -1,4 +1,4 @@
-import type { LogDirectory } from "../model/log-directory.ts";
+import type { LogDirectory } from "../base/model/log-directory.ts";
 import { escapeHtml, methodNotAllowed, notFound, type ServerAnswer, type ServerRequest, textAnswer } from "./answer.ts";
 import { isReading } from "./read-only-routes.ts";
 

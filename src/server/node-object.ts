@@ -1,9 +1,9 @@
-import { formatQuantity } from "../api/quantity.ts";
-import type { NodeObjectMachine } from "../cadvisor/cadvisor-facts.ts";
-import type { Configuration, ConfigurationStatus } from "../model/configuration.ts";
-import type { NodeTaint } from "../model/kubelet-options.ts";
-import { UNSCHEDULABLE_TAINT } from "../model/node.ts";
-import type { PressureState, PressureType } from "../model/node-signals.ts";
+import { formatQuantity } from "../base/api/quantity.ts";
+import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
+import type { NodeTaint } from "../base/model/kubelet-options.ts";
+import { UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
+import type { PressureState, PressureType } from "../base/model/node-signals.ts";
+import type { NodeObjectMachine } from "../stats/cadvisor/cadvisor-facts.ts";
 import { toTime } from "../stats/summary.ts";
 
 /** An image of the engine, as the node shows it. */

@@ -1,4 +1,4 @@
-import type { Pod } from "../api/pod.ts";
+import type { Pod } from "../base/api/pod.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 import { redactPod } from "./redact-pod.ts";
 

@@ -1,5 +1,5 @@
-import { parseLabelSelector } from "../api/label-selector.ts";
-import type { Pod } from "../api/pod.ts";
+import { parseLabelSelector } from "../base/api/label-selector.ts";
+import type { Pod } from "../base/api/pod.ts";
 
 /** Fields that `fieldSelector` may name. Source: core/v1 `Pod`'s selectable fields. */
 const SELECTABLE: Readonly<Record<string, (pod: Pod) => string | undefined>> = {

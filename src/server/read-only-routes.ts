@@ -1,8 +1,13 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { CadvisorApi } from "../cadvisor/cadvisor-api.ts";
-import type { MetricsRegistry } from "../metrics/metrics-registry.ts";
-import { negotiateTextFormat, renderFamilies, TEXT_CONTENT_TYPE, type TextFormat } from "../metrics/prometheus-text.ts";
+import type { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
+import type { MetricsRegistry } from "../stats/metrics/metrics-registry.ts";
+import {
+  negotiateTextFormat,
+  renderFamilies,
+  TEXT_CONTENT_TYPE,
+  type TextFormat,
+} from "../stats/metrics/prometheus-text.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import {
   type Answer,

@@ -1,4 +1,4 @@
-import type { Container, Pod, Probe } from "../api/pod.ts";
+import type { Container, Pod, Probe } from "../base/api/pod.ts";
 
 /** Stands where a value was that the unauthenticated port does not show. */
 const REDACTED = "<redacted>";

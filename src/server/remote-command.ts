@@ -1,5 +1,5 @@
-import type { Clock } from "../model/clock.ts";
-import type { ProcessSession, StreamSelection, TerminalSize } from "../model/container-access.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ProcessSession, StreamSelection, TerminalSize } from "../base/model/container-access.ts";
 import {
   CHANNEL,
   type ChannelProtocol,

@@ -1,8 +1,8 @@
-import { CadvisorApi } from "../cadvisor/cadvisor-api.ts";
-import type { MetricsRegistry } from "../metrics/metrics-registry.ts";
-import { processStartFamily } from "../metrics/process-metrics.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { Logger } from "../model/logger.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
+import type { MetricsRegistry } from "../stats/metrics/metrics-registry.ts";
+import { processStartFamily } from "../stats/metrics/process-metrics.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import {
   type Answer,

@@ -1,10 +1,10 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
-import type { TextFiles } from "../files/text-files.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import { messageOf } from "../text/error-message.ts";
+import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import type { TextFiles } from "../base/files/text-files.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
 
 export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile"> &

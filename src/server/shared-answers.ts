@@ -1,6 +1,6 @@
-import { SingleFlight } from "../concurrency/single-flight.ts";
-import { LaneFullError, WorkLane } from "../concurrency/work-lane.ts";
-import type { Clock } from "../model/clock.ts";
+import { SingleFlight } from "../base/concurrency/single-flight.ts";
+import { LaneFullError, WorkLane } from "../base/concurrency/work-lane.ts";
+import type { Clock } from "../base/model/clock.ts";
 import { type Answer, tooManyRequests } from "./answer.ts";
 
 /** Answers kept or in the making. */

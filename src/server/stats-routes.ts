@@ -1,6 +1,6 @@
-import type { CadvisorApi, StatsQuery } from "../cadvisor/cadvisor-api.ts";
-import type { ContainerInfo } from "../cadvisor/container-info.ts";
-import type { WorkLane } from "../concurrency/work-lane.ts";
+import type { WorkLane } from "../base/concurrency/work-lane.ts";
+import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
+import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
 import { type Answer, indentedJsonAnswer, jsonAnswer, type RouteRequest, textAnswer } from "./answer.ts";
 
 /** Parameters of cAdvisor's version 1 resources. Source: cAdvisor's `ContainerInfoRequest`, kubelet's `StatsRequest`. */

@@ -1,4 +1,4 @@
-import type { LogSelection, StreamSelection } from "../model/container-access.ts";
+import type { LogSelection, StreamSelection } from "../base/model/container-access.ts";
 
 /** A parsed query, or the answer to an invalid one. */
 export type Parsed<T> = { value: T } | { status: 400 | 422; problem: string };

@@ -1,6 +1,6 @@
-import type { CoreEvent } from "../api/event.ts";
-import type { Pod } from "../api/pod.ts";
-import type { HealthCheck } from "../model/health-check.ts";
+import type { CoreEvent } from "../base/api/event.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { HealthCheck } from "../base/model/health-check.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 
 /**

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { readBoundedText } from "../files/bounded-read.ts";
-import type { FileSystemPlace } from "../files/mount-points.ts";
-import { type ReplaceFile, replaceFile } from "../files/replace-file.ts";
-import type { Clock } from "../model/clock.ts";
-import type { Logger } from "../model/logger.ts";
-import { messageOf } from "../text/error-message.ts";
+import { readBoundedText } from "../base/files/bounded-read.ts";
+import type { FileSystemPlace } from "../base/files/mount-points.ts";
+import { type ReplaceFile, replaceFile } from "../base/files/replace-file.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import type { Objects, Source } from "./source-set.ts";
 
 /** Version 1 had no name and no place. */

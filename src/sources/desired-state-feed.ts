@@ -1,8 +1,8 @@
-import { ChangeLogger } from "../logging/change-logger.ts";
-import type { DesiredState } from "../model/desired-pod.ts";
-import type { Finding } from "../model/finding.ts";
-import { type PodFullName, podFullName } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
+import { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { DesiredState } from "../base/model/desired-pod.ts";
+import type { Finding } from "../base/model/finding.ts";
+import { type PodFullName, podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
 import type { CheckpointStore, FeedSource, ObjectsByText } from "./checkpoint-store.ts";
 import {
   type KeptSource,

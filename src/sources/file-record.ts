@@ -1,5 +1,5 @@
-import type { Finding } from "../model/finding.ts";
-import { type PodFullName, podFullName } from "../model/identity.ts";
+import type { Finding } from "../base/model/finding.ts";
+import { type PodFullName, podFullName } from "../base/model/identity.ts";
 import type { FileIdentity } from "./manifest-files.ts";
 import { describeFinding, joinLocations, type Objects, type SourceSet } from "./source-set.ts";
 

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import type { ChangeLogger } from "../logging/change-logger.ts";
-import type { Clock } from "../model/clock.ts";
-import type { Finding } from "../model/finding.ts";
-import { type PodFullName, podFullName } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
+import type { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { Finding } from "../base/model/finding.ts";
+import { type PodFullName, podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
 import { assembleFiles, type FileRecord, remember } from "./file-record.ts";
 import { type FileIdentity, looksLikeManifest, type ManifestSnapshot } from "./manifest-files.ts";
 import { ManifestParser, type ManifestText, wholeFile } from "./manifest-parser.ts";

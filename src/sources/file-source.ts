@@ -1,8 +1,8 @@
-import { type FileSystemPlace, isSameFileSystem } from "../files/mount-points.ts";
-import { ChangeLogger } from "../logging/change-logger.ts";
-import type { Clock } from "../model/clock.ts";
-import type { Logger } from "../model/logger.ts";
-import { messageOf } from "../text/error-message.ts";
+import { type FileSystemPlace, isSameFileSystem } from "../base/files/mount-points.ts";
+import { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import { type Checkpoint, sourceId } from "./checkpoint-store.ts";
 import { FileRecords } from "./file-records.ts";
 import { type FileIdentity, type ManifestSnapshot, readManifests } from "./manifest-files.ts";

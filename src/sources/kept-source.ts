@@ -1,5 +1,5 @@
-import { type ObjectKey, objectKey } from "../model/desired-object.ts";
-import { type PodFullName, podFullName } from "../model/identity.ts";
+import { type ObjectKey, objectKey } from "../base/model/desired-object.ts";
+import { type PodFullName, podFullName } from "../base/model/identity.ts";
 import { type CheckpointStore, type FeedSource, type ObjectsByText, sourceId } from "./checkpoint-store.ts";
 import { joinLocations, type Objects, type SourceSet, type SourceStatus } from "./source-set.ts";
 

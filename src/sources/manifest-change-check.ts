@@ -1,6 +1,6 @@
 import { readdir, realpath, stat } from "node:fs/promises";
-import { toFileSystemPlace } from "../files/mount-points.ts";
-import type { FileSlot } from "../model/file-slot.ts";
+import { toFileSystemPlace } from "../base/files/mount-points.ts";
+import type { FileSlot } from "../base/model/file-slot.ts";
 import {
   type FileContent,
   type FileIdentity,

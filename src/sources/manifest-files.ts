@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { readDescriptor, UnreadableFileError } from "../files/bounded-read.ts";
-import { type FileSystemPlace, findFileSystem } from "../files/mount-points.ts";
-import { MAX_MANIFEST_BYTES } from "../yaml/source-text.ts";
+import { readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
+import { type FileSystemPlace, findFileSystem } from "../base/files/mount-points.ts";
+import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)(\.age)?$/i;
 

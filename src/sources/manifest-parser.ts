@@ -1,6 +1,6 @@
+import type { Finding } from "../base/model/finding.ts";
+import { messageOf } from "../base/text/error-message.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
-import type { Finding } from "../model/finding.ts";
-import { messageOf } from "../text/error-message.ts";
 import type { ReadText } from "./source-set.ts";
 
 /** A text that is parsed in the background. */

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
-import type { ChangeLogger } from "../logging/change-logger.ts";
-import type { Logger } from "../model/logger.ts";
+import type { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { Logger } from "../base/model/logger.ts";
 import type { FileRecord } from "./file-record.ts";
 import { describeFinding } from "./source-set.ts";
 

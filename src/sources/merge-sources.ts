@@ -1,9 +1,9 @@
-import type { ConfigMap } from "../api/config-map.ts";
-import type { Secret } from "../api/secret.ts";
-import { type DesiredObject, type ObjectKey, type ObjectKind, objectKey } from "../model/desired-object.ts";
-import type { DesiredPod, DesiredState, PodNotice } from "../model/desired-pod.ts";
-import type { Finding } from "../model/finding.ts";
-import { compareFullNames, type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
+import type { ConfigMap } from "../base/api/config-map.ts";
+import type { Secret } from "../base/api/secret.ts";
+import { type DesiredObject, type ObjectKey, type ObjectKind, objectKey } from "../base/model/desired-object.ts";
+import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-pod.ts";
+import type { Finding } from "../base/model/finding.ts";
+import { compareFullNames, type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import { joinLocations, type SourceSet } from "./source-set.ts";
 
 /** A text that is ignored, because an earlier one describes the same object. */

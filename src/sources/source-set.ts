@@ -1,11 +1,11 @@
-import type { ConfigMap } from "../api/config-map.ts";
-import type { Secret } from "../api/secret.ts";
+import type { ConfigMap } from "../base/api/config-map.ts";
+import type { Secret } from "../base/api/secret.ts";
+import { type DesiredObject, objectKey } from "../base/model/desired-object.ts";
+import type { DesiredPod, PodDeletion } from "../base/model/desired-pod.ts";
+import type { Finding } from "../base/model/finding.ts";
+import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
+import type { ManifestLocation } from "../base/model/manifest-origin.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
-import { type DesiredObject, objectKey } from "../model/desired-object.ts";
-import type { DesiredPod, PodDeletion } from "../model/desired-pod.ts";
-import type { Finding } from "../model/finding.ts";
-import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
-import type { ManifestLocation } from "../model/manifest-origin.ts";
 
 /** The objects of one text, as far as they are good. */
 export interface Objects {

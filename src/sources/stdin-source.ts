@@ -1,4 +1,4 @@
-import { MAX_MANIFEST_BYTES } from "../yaml/source-text.ts";
+import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
 import { type FeedSource, sourceId } from "./checkpoint-store.ts";
 import { EMPTY_OBJECTS, type ReadText, type SourceSet, type SourceStatus } from "./source-set.ts";
 

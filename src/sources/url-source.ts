@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import { ChangeLogger } from "../logging/change-logger.ts";
+import { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { Finding } from "../base/model/finding.ts";
+import type { PodFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { maskUrl } from "../base/text/url.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
-import type { Clock } from "../model/clock.ts";
-import type { Finding } from "../model/finding.ts";
-import type { PodFullName } from "../model/identity.ts";
-import type { Logger } from "../model/logger.ts";
-import { maskUrl } from "../text/url.ts";
 import { type Checkpoint, sourceId } from "./checkpoint-store.ts";
 import {
   describeFinding,

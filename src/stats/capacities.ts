@@ -1,4 +1,4 @@
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
 import { type FsCapacity, readCapacityNow } from "./disk-usage.ts";
 
 /** A request waits this long for file systems; those that have not answered are shown as they were. */

@@ -1,5 +1,5 @@
-import { type MetricFamily, MetricsRegistry } from "../metrics/metrics-registry.ts";
 import type { DirectoryUsage } from "./disk-usage.ts";
+import { type MetricFamily, MetricsRegistry } from "./metrics/metrics-registry.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { logDirectory } from "./summary.ts";
 

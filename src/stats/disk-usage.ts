@@ -1,7 +1,7 @@
 import { statfsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
-import type { Clock } from "../model/clock.ts";
-import type { FileSlot } from "../model/file-slot.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { FileSlot } from "../base/model/file-slot.ts";
 import { type MeasureDirectories, measureByDu } from "./measure-by-du.ts";
 
 /** Size of a file system. Bytes and counts. */

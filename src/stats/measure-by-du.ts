@@ -1,8 +1,8 @@
 import { realpath, statfs } from "node:fs/promises";
-import { readText } from "../cgroups/read-text.ts";
-import { readBoundedStream } from "../files/bounded-stream.ts";
-import type { FileSlot } from "../model/file-slot.ts";
-import { unescapeMountPath } from "../text/mount-path.ts";
+import { readBoundedStream } from "../base/files/bounded-stream.ts";
+import type { FileSlot } from "../base/model/file-slot.ts";
+import { unescapeMountPath } from "../base/text/mount-path.ts";
+import { readText } from "./cgroups/read-text.ts";
 
 /** Measures the disk usage of many directories: bytes by directory, and inodes where possible. */
 export type MeasureDirectories = (

@@ -1,4 +1,4 @@
-import type { InterfaceCounters } from "../cgroups/proc.ts";
+import type { InterfaceCounters } from "../base/host/proc.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./node-sample.ts";
 
 /** One cgroup of a sample with what it belongs to. */

@@ -1,6 +1,6 @@
-import type { CgroupSpec, CgroupStats } from "../cgroups/cgroup-stats.ts";
-import type { Detail } from "../cgroups/open-cgroup.ts";
-import type { InterfaceCounters, ProcessCounts } from "../cgroups/proc.ts";
+import type { InterfaceCounters, ProcessCounts } from "../base/host/proc.ts";
+import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-stats.ts";
+import type { Detail } from "./cgroups/open-cgroup.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
 /** One cgroup at one instant. */

@@ -1,7 +1,7 @@
-import type { CgroupDirectories } from "../cgroups/cgroup-layout.ts";
-import { keyedValue } from "../cgroups/cgroup-stats.ts";
-import { readText } from "../cgroups/read-text.ts";
-import type { PodEvent } from "../model/pod-event.ts";
+import type { PodEvent } from "../base/model/pod-event.ts";
+import type { CgroupDirectories } from "./cgroups/cgroup-layout.ts";
+import { keyedValue } from "./cgroups/cgroup-stats.ts";
+import { readText } from "./cgroups/read-text.ts";
 import type { PodFacts } from "./pod-facts.ts";
 
 /** A process the kernel killed because memory ran out. */

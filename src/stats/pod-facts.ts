@@ -1,4 +1,4 @@
-import type { PodUID } from "../model/identity.ts";
+import type { PodUID } from "../base/model/identity.ts";
 
 /** Facts of one container that runs or has just ended, for the statistics. */
 export interface ContainerFacts {

@@ -1,5 +1,5 @@
-import { endOfText, familyHeader, labelText, type TextFormat, timestampText } from "../metrics/prometheus-text.ts";
 import { type MeasuredCgroup, measuredCgroups } from "./measured-cgroup.ts";
+import { endOfText, familyHeader, labelText, type TextFormat, timestampText } from "./metrics/prometheus-text.ts";
 import type { NodeSample } from "./node-sample.ts";
 
 /**

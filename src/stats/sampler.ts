@@ -1,8 +1,8 @@
-import { type CgroupDirectories, parentDirectories } from "../cgroups/cgroup-layout.ts";
-import type { CgroupReader } from "../cgroups/cgroup-reader.ts";
-import { NetDevReader } from "../cgroups/net-dev-reader.ts";
-import { type CgroupKind, type Detail, mainDirectory } from "../cgroups/open-cgroup.ts";
-import type { Clock } from "../model/clock.ts";
+import type { Clock } from "../base/model/clock.ts";
+import { type CgroupDirectories, parentDirectories } from "./cgroups/cgroup-layout.ts";
+import type { CgroupReader } from "./cgroups/cgroup-reader.ts";
+import { NetDevReader } from "./cgroups/net-dev-reader.ts";
+import { type CgroupKind, type Detail, mainDirectory } from "./cgroups/open-cgroup.ts";
 import { OLDEST_BASE_MS } from "./cpu-rate.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample, SystemContainerName } from "./node-sample.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";

@@ -12,9 +12,9 @@ import type {
   Summary,
   SwapSummary,
   VolumeSummary,
-} from "../api/stats-summary.ts";
-import type { Pressure } from "../cgroups/cgroup-stats.ts";
-import type { InterfaceCounters } from "../cgroups/proc.ts";
+} from "../base/api/stats-summary.ts";
+import type { InterfaceCounters } from "../base/host/proc.ts";
+import type { Pressure } from "./cgroups/cgroup-stats.ts";
 import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./node-sample.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";

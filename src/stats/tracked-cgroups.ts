@@ -1,8 +1,8 @@
-import type { CgroupDirectories } from "../cgroups/cgroup-layout.ts";
-import type { CgroupReader } from "../cgroups/cgroup-reader.ts";
-import type { CgroupSpec, CgroupStats } from "../cgroups/cgroup-stats.ts";
-import type { CgroupKind, Detail, OpenCgroup } from "../cgroups/open-cgroup.ts";
-import type { ProcessCounts } from "../cgroups/proc.ts";
+import type { ProcessCounts } from "../base/host/proc.ts";
+import type { CgroupDirectories } from "./cgroups/cgroup-layout.ts";
+import type { CgroupReader } from "./cgroups/cgroup-reader.ts";
+import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-stats.ts";
+import type { CgroupKind, Detail, OpenCgroup } from "./cgroups/open-cgroup.ts";
 import { appendReading, type CpuReading, computeUsageNanoCores, decayLoad } from "./cpu-rate.ts";
 import type { CgroupSample } from "./node-sample.ts";
 

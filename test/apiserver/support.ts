@@ -12,7 +12,7 @@ import { RevisionClock, type RevisionMark } from "../../src/apiserver/revision-c
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
-/** A workload with status and scale, as src/workloads registers them. */
+/** A workload with status and scale, as src/controllers registers them. */
 const DEPLOYMENTS: ResourceDefinition = {
   group: "apps",
   version: "v1",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 import type { ApiObject } from "../../src/cli/client/api-client.ts";
 import { podsOfObject } from "../../src/cli/client/pods-of-object.ts";
 import { parseCopyPlace } from "../../src/cli/commands/cp.ts";

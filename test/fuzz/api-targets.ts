@@ -7,10 +7,10 @@ import { decodeProtobufObject, ProtobufError } from "../../src/apiserver/protobu
 import { applyConfiguration } from "../../src/apiserver/server-side-apply.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
 import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
+import { readDocument } from "../../src/manifest/yaml/read-document.ts";
+import { TextError } from "../../src/manifest/yaml/source-node.ts";
 import { isLocalHost } from "../../src/server/host-header.ts";
 import { ContentEncodingError, DecodedBodyTooLongError, decodeBody } from "../../src/sources/decode-body.ts";
-import { readDocument } from "../../src/yaml/read-document.ts";
-import { TextError } from "../../src/yaml/source-node.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 const LIVE = {

@@ -1,20 +1,24 @@
-import { parseImageUpdatePolicy } from "../../src/api/image-update.ts";
-import { parseFilesystems } from "../../src/cadvisor/machine-info.ts";
-import { parseProcCgroup } from "../../src/cgroups/cgroup-layout.ts";
-import { parseDiskstats, parseNetDev } from "../../src/cgroups/proc.ts";
-import { describePluginFailure, parseCniResult, toPodIps } from "../../src/cni/cni-result.ts";
-import { chooseNetworkConfig } from "../../src/cni/network-config.ts";
-import { DockerConfigError, parseDockerConfig, parseLegacyDockerConfig } from "../../src/docker/docker-config.ts";
-import { DockerProtocolError } from "../../src/docker/docker-error.ts";
-import { parseEvent } from "../../src/docker/events.ts";
-import { parseMountPoints } from "../../src/files/mount-points.ts";
-import { parseKernelRecord } from "../../src/host/kmsg.ts";
+import { parseImageUpdatePolicy } from "../../src/base/api/image-update.ts";
+import { parseMountPoints } from "../../src/base/files/mount-points.ts";
+import { parseKernelRecord } from "../../src/base/host/kmsg.ts";
+import { parseDiskstats, parseNetDev } from "../../src/base/host/proc.ts";
+import { parseCronSchedule } from "../../src/base/text/cron-schedule.ts";
+import { InvalidImageReferenceError, parseImageReference } from "../../src/base/text/image-reference.ts";
+import { parseTimeWindow } from "../../src/base/text/time-window.ts";
+import { maskUrl } from "../../src/base/text/url.ts";
+import { parseUpperDir } from "../../src/docker/docker-runtime.ts";
+import {
+  DockerConfigError,
+  parseDockerConfig,
+  parseLegacyDockerConfig,
+} from "../../src/docker/engine/docker-config.ts";
+import { DockerProtocolError } from "../../src/docker/engine/docker-error.ts";
+import { parseEvent } from "../../src/docker/engine/events.ts";
+import { describePluginFailure, parseCniResult, toPodIps } from "../../src/kubelet/cni/cni-result.ts";
+import { chooseNetworkConfig } from "../../src/kubelet/cni/network-config.ts";
 import { formatResolvConf, parseResolvConf } from "../../src/plan/dns-config.ts";
-import { parseUpperDir } from "../../src/runtime/docker-runtime.ts";
-import { parseCronSchedule } from "../../src/text/cron-schedule.ts";
-import { InvalidImageReferenceError, parseImageReference } from "../../src/text/image-reference.ts";
-import { parseTimeWindow } from "../../src/text/time-window.ts";
-import { maskUrl } from "../../src/text/url.ts";
+import { parseFilesystems } from "../../src/stats/cadvisor/machine-info.ts";
+import { parseProcCgroup } from "../../src/stats/cgroups/cgroup-layout.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 /** Answers of CNI plugins, and their configuration. */

@@ -1,4 +1,4 @@
-import { HttpResponseReader, MalformedResponseError } from "../../src/prober/http-response-reader.ts";
+import { HttpResponseReader, MalformedResponseError } from "../../src/kubelet/prober/http-response-reader.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 const BODY_LIMIT_BYTES = 1024;

@@ -1,5 +1,5 @@
-import { demultiplex, jsonLines } from "../../src/docker/stream-frames.ts";
-import { tarArchive } from "../../src/docker/tar.ts";
+import { demultiplex, jsonLines } from "../../src/docker/engine/stream-frames.ts";
+import { tarArchive } from "../../src/docker/engine/tar.ts";
 import {
   chooseProtocol,
   decodeChannel,

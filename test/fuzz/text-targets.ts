@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { formatDuration, parseDuration } from "../../src/api/duration.ts";
-import { parseLabelSelector } from "../../src/api/label-selector.ts";
-import { compareQuantities, formatQuantity, parseQuantity } from "../../src/api/quantity.ts";
+import { formatDuration, parseDuration } from "../../src/base/api/duration.ts";
+import { parseLabelSelector } from "../../src/base/api/label-selector.ts";
+import { compareQuantities, formatQuantity, parseQuantity } from "../../src/base/api/quantity.ts";
 import { parseConfigFile } from "../../src/config/config-file.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
-import { parseJson } from "../../src/yaml/json-parser.ts";
-import { parseStream } from "../../src/yaml/parse-stream.ts";
-import { TextError } from "../../src/yaml/source-node.ts";
+import { parseJson } from "../../src/manifest/yaml/json-parser.ts";
+import { parseStream } from "../../src/manifest/yaml/parse-stream.ts";
+import { TextError } from "../../src/manifest/yaml/source-node.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 const LARGEST = { unscaled: 1n, scale: 21, format: "DecimalSI" } as const;

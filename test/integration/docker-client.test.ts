@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
-import { DockerClient } from "../../src/docker/docker-client.ts";
-import type { DockerEvent } from "../../src/docker/events.ts";
-import { tarArchive } from "../../src/docker/tar.ts";
+import { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import type { DockerEvent } from "../../src/docker/engine/events.ts";
+import { tarArchive } from "../../src/docker/engine/tar.ts";
 import { describeWithEngine, privateEngine } from "../support/engine.ts";
 import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
 import { SLOWNESS, until } from "../support/until.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { tarArchive } from "../../src/docker/tar.ts";
-import { PAUSE_IMAGE } from "../../src/runtime/pause-image.ts";
-import { pauseExecutable } from "../../src/runtime/pause-program.ts";
+import { tarArchive } from "../../src/docker/engine/tar.ts";
+import { PAUSE_IMAGE } from "../../src/docker/pause-image.ts";
+import { pauseExecutable } from "../../src/docker/pause-program.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 import { RUN_ID, type TestNode } from "../support/test-node.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { LABEL } from "../../src/runtime/labels.ts";
+import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";

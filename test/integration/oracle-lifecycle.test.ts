@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ContainerStatus } from "../../src/api/pod.ts";
+import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { callEngine } from "../support/engine-call.ts";
 import { EngineTimeline, recordedManifest } from "../support/engine-timeline.ts";

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { type Pod, PodSchema } from "../../src/api/pod.ts";
-import { LABEL } from "../../src/runtime/labels.ts";
-import { CASES, type Inspected, normalise, ORACLE, type Recorded, withoutNothing } from "../runtime/oracle-cases.ts";
+import { type Pod, PodSchema } from "../../src/base/api/pod.ts";
+import { LABEL } from "../../src/docker/labels.ts";
+import { CASES, type Inspected, normalise, ORACLE, type Recorded, withoutNothing } from "../docker/oracle-cases.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { LABEL } from "../../src/runtime/labels.ts";
+import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { EngineTimeline, recordedManifest } from "../support/engine-timeline.ts";
 import type { TestNode } from "../support/test-node.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { ContainerStatus, PodStatus } from "../../src/api/pod.ts";
-import { isNotFound } from "../../src/docker/docker-error.ts";
+import type { ContainerStatus, PodStatus } from "../../src/base/api/pod.ts";
+import { isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { callEngine } from "../support/engine-call.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type CgroupMount, parseCgroupMounts } from "../../src/cgroups/cgroup-layout.ts";
-import { PodCgroups } from "../../src/host/pod-cgroups.ts";
+import { PodCgroups } from "../../src/base/host/pod-cgroups.ts";
 import { toCgroupPlan, toPodCgroupName } from "../../src/plan/pod-cgroup.ts";
+import { type CgroupMount, parseCgroupMounts } from "../../src/stats/cgroups/cgroup-layout.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 
 const MOUNTS = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { buildPauseImage } from "../../src/runtime/pause-image.ts";
+import { buildPauseImage } from "../../src/docker/pause-image.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
 import type { TestNode } from "../support/test-node.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { ContainerStatus, Pod, PodStatus } from "../../src/api/pod.ts";
+import type { ContainerStatus, Pod, PodStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";
 

@@ -1,12 +1,12 @@
 import { beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import type { LifecycleHandler, Probe } from "../../src/api/probe.ts";
-import { tarArchive } from "../../src/docker/tar.ts";
-import { SystemClock } from "../../src/host/system-clock.ts";
-import type { ContainerExec, ProbeOutcome } from "../../src/model/prober.ts";
-import { HostProber } from "../../src/prober/host-prober.ts";
-import { HookError, runLifecycleHook } from "../../src/prober/lifecycle-hook.ts";
-import { LABEL } from "../../src/runtime/labels.ts";
+import type { LifecycleHandler, Probe } from "../../src/base/api/probe.ts";
+import { SystemClock } from "../../src/base/host/system-clock.ts";
+import type { ContainerExec, ProbeOutcome } from "../../src/base/model/prober.ts";
+import { tarArchive } from "../../src/docker/engine/tar.ts";
+import { LABEL } from "../../src/docker/labels.ts";
+import { HostProber } from "../../src/kubelet/prober/host-prober.ts";
+import { HookError, runLifecycleHook } from "../../src/kubelet/prober/lifecycle-hook.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { until } from "../support/until.ts";
 

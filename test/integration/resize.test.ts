@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseCgroupMounts } from "../../src/cgroups/cgroup-layout.ts";
-import { LABEL } from "../../src/runtime/labels.ts";
+import { LABEL } from "../../src/docker/labels.ts";
+import { parseCgroupMounts } from "../../src/stats/cgroups/cgroup-layout.ts";
 import { toParentPath } from "../support/cgroup-parent.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Summary } from "../../src/api/stats-summary.ts";
-import { CgroupReader } from "../../src/cgroups/cgroup-reader.ts";
+import type { Summary } from "../../src/base/api/stats-summary.ts";
+import { CgroupReader } from "../../src/stats/cgroups/cgroup-reader.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";
 import { SLOWNESS } from "../support/until.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
 import { decideAdmission } from "../../src/kubelet/blocked-pods.ts";
 import type { PodWorker } from "../../src/kubelet/pod-worker.ts";
-import type { DesiredPod } from "../../src/model/desired-pod.ts";
 import { aPod } from "../support/builders.ts";
 
 const desired = (name: string, more: Partial<DesiredPod> = {}): DesiredPod => ({

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import type { PodEvent } from "../../src/base/model/pod-event.ts";
 import { PodEventRecorder } from "../../src/kubelet/event-recorder.ts";
-import type { PodEvent } from "../../src/model/pod-event.ts";
 import { EPOCH } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named, toPodRevision } from "../support/kubelet-world.ts";
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import type { DesiredState } from "../../src/model/desired-pod.ts";
+import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import type { DesiredPod, DesiredState, PodNotice } from "../../src/base/model/desired-pod.ts";
+import type { EventTarget, PodEvent } from "../../src/base/model/pod-event.ts";
 import { ManifestEvents, manifestFacts, type RefusedManifest } from "../../src/kubelet/manifest-events.ts";
-import type { DesiredPod, DesiredState, PodNotice } from "../../src/model/desired-pod.ts";
-import type { EventTarget, PodEvent } from "../../src/model/pod-event.ts";
 import { aPod } from "../support/builders.ts";
 
 const BAD: RefusedManifest = { file: "/m/web.yaml", message: "/m/web.yaml:3:5: spec: is required" };

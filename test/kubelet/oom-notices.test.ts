@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
+import type { PodSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import { OomNotices } from "../../src/kubelet/oom-notices.ts";
-import type { PodSnapshot } from "../../src/model/pod-snapshot.ts";
 import { anExited, aRunning, aSandbox, aSnapshot } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingRecorder } from "../support/recording-logger.ts";

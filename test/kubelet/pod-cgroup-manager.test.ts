@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { CgroupPlan } from "../../src/base/model/cgroup-plan.ts";
+import type { KubeletOptions } from "../../src/base/model/kubelet-options.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { type CgroupWriter, PodCgroupManager } from "../../src/kubelet/pod-cgroup-manager.ts";
-import type { CgroupPlan } from "../../src/model/cgroup-plan.ts";
-import type { KubeletOptions } from "../../src/model/kubelet-options.ts";
-import { aPod, ENGINE, type Json, NODE } from "../runtime/mapping-requests.ts";
+import { aPod, ENGINE, type Json, NODE } from "../docker/mapping-requests.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 

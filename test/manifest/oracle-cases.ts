@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 
 /** One recorded verdict of the kubelet; test/fixtures/oracle/README.md has the meaning of each field. */
 export interface OracleCase {

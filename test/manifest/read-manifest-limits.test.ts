@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS } from "../../src/manifest/object-reading.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
-import { MAX_DOCUMENTS } from "../../src/yaml/parse-stream.ts";
+import { MAX_DOCUMENTS } from "../../src/manifest/yaml/parse-stream.ts";
 
 const read = (text: string) => readManifest(Buffer.from(text), { file: "f.yaml", nodeName: "n", source: "file" });
 const pod = (name: string) =>

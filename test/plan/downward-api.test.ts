@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Container, Pod } from "../../src/api/pod.ts";
+import type { Container, Pod } from "../../src/base/api/pod.ts";
 import { formatMap, resolveFieldRef, resolveResourceFieldRef } from "../../src/plan/downward-api.ts";
 
 const ALLOCATABLE = { cpuMillis: 3500, memoryBytes: 2 ** 31, ephemeralStorageBytes: 2 ** 40 };

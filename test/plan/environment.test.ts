@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { Container, EnvFromSource, EnvVar, Pod } from "../../src/api/pod.ts";
-import type { ObjectIndex } from "../../src/model/desired-pod.ts";
+import type { Container, EnvFromSource, EnvVar, Pod } from "../../src/base/api/pod.ts";
+import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
 import {
   type EnvironmentFacts,
   expandCommand,

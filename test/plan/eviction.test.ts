@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 import {
   computeNodePressure,
   type EvictionSettings,

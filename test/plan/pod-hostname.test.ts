@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 import { computePodHostname } from "../../src/plan/pod-hostname.ts";
 
 const LONG = "a".repeat(60);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Pod, ResourceRequirements } from "../../src/api/pod.ts";
+import type { Pod, ResourceRequirements } from "../../src/base/api/pod.ts";
 import { allocationOf, computeActualResources, withAllocation } from "../../src/plan/pod-resize.ts";
 import { aContainer, aPod, NO_LIMITS } from "../support/builders.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ProbeKind, ProbeResult } from "../../src/model/prober.ts";
+import type { ProbeKind, ProbeResult } from "../../src/base/model/prober.ts";
 import { countAttempt, initialProbeState, isProbeHeldBack } from "../../src/plan/probe-thresholds.ts";
 
 /** Results after each attempt: `+` success, `-` failure; in the outcome `?` is undecided and `!` a failure on hold. */

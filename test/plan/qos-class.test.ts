@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 import { computeQosClass, isCriticalPod } from "../../src/plan/qos-class.ts";
 
 type Resources = { requests?: Record<string, string>; limits?: Record<string, string> };

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { LABEL } from "../../src/runtime/labels.ts";
+import { LABEL } from "../../src/docker/labels.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
 import { freePorts, TestNode } from "../support/test-node.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { LABEL } from "../../src/runtime/labels.ts";
+import { LABEL } from "../../src/docker/labels.ts";
 import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aPodSpec, aWorkload, isReady } from "../support/cluster/cluster-objects.ts";

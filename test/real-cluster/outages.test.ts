@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { LABEL } from "../../src/runtime/labels.ts";
+import { LABEL } from "../../src/docker/labels.ts";
 import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";

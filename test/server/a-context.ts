@@ -1,13 +1,13 @@
-import { CadvisorApi } from "../../src/cadvisor/cadvisor-api.ts";
-import { registerKubeletMetrics, registerProbeMetrics } from "../../src/metrics/kubelet-metrics.ts";
-import { MetricsRegistry } from "../../src/metrics/metrics-registry.ts";
-import { ProcessMetrics } from "../../src/metrics/process-metrics.ts";
 import type { RouteRequest } from "../../src/server/answer.ts";
 import { type NodeObjectFacts, toNodeObject } from "../../src/server/node-object.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
 import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
 import type { ServerDependencies } from "../../src/server/servers.ts";
 import { SharedAnswers } from "../../src/server/shared-answers.ts";
+import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
+import { registerKubeletMetrics, registerProbeMetrics } from "../../src/stats/metrics/kubelet-metrics.ts";
+import { MetricsRegistry } from "../../src/stats/metrics/metrics-registry.ts";
+import { ProcessMetrics } from "../../src/stats/metrics/process-metrics.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
 import { DIRECT_SLOT } from "../support/direct-slot.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { findLog, HostLogDirectory, readLogAsync } from "../../src/host/log-directory.ts";
+import { findLog, HostLogDirectory, readLogAsync } from "../../src/base/host/log-directory.ts";
 import type { Answer } from "../../src/server/answer.ts";
 import { routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import { CADVISOR_RESOURCES, routeCadvisor } from "../../src/server/cadvisor-routes.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 import type { ListenerAnswer, ServerRequest } from "../../src/server/answer.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import type { AccessRules, ShownCertificate } from "../../src/server/client-identity.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { AccessReviewer, User } from "../../src/model/access-review.ts";
+import type { AccessReviewer, User } from "../../src/base/model/access-review.ts";
 import { type AccessRules, authenticate, authorize, type ShownCertificate } from "../../src/server/client-identity.ts";
 import { DelegatedAccess } from "../../src/server/delegated-access.ts";
 import { FakeClock } from "../support/fake-clock.ts";

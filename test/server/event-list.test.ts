@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { CoreEvent, CoreEventList } from "../../src/api/event.ts";
+import type { CoreEvent, CoreEventList } from "../../src/base/api/event.ts";
 import { routeReadOnly } from "../../src/server/read-only-routes.ts";
 import { layTree } from "../stats/lay-tree.ts";
 import { tempDirs } from "../support/temp-dir.ts";

@@ -4,7 +4,7 @@ import type {
   ProcessSession,
   StreamSelection,
   TerminalSize,
-} from "../../src/model/container-access.ts";
+} from "../../src/base/model/container-access.ts";
 
 /** Containers whose log is what was put there and whose commands are echoed; remembers what it was asked. */
 export class FakeContainers implements ContainerAccess {

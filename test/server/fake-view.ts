@@ -1,6 +1,6 @@
-import type { CoreEvent } from "../../src/api/event.ts";
-import type { Pod } from "../../src/api/pod.ts";
-import type { HealthCheck } from "../../src/model/health-check.ts";
+import type { CoreEvent } from "../../src/base/api/event.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { HealthCheck } from "../../src/base/model/health-check.ts";
 import type { KubeletView } from "../../src/server/view.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
-import { dialPod } from "../../src/host/pod-dialer.ts";
+import { dialPod } from "../../src/base/host/pod-dialer.ts";
 import { CHANNEL, chooseProtocol, REMOTE_COMMAND_PROTOCOLS } from "../../src/server/channel-protocol.ts";
 import { servePortForward } from "../../src/server/port-forward.ts";
 import { parseSize, serveRemoteCommand } from "../../src/server/remote-command.ts";

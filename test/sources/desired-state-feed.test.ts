@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
+import { SystemClock } from "../../src/base/host/system-clock.ts";
+import type { DesiredState } from "../../src/base/model/desired-pod.ts";
+import type { KubeletOptions } from "../../src/base/model/kubelet-options.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import { SystemClock } from "../../src/host/system-clock.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
-import type { DesiredState } from "../../src/model/desired-pod.ts";
-import type { KubeletOptions } from "../../src/model/kubelet-options.ts";
 import { buildFeed } from "../../src/sources/build-sources.ts";
 import type { DesiredStateFeed, FeedInfo } from "../../src/sources/desired-state-feed.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
 import { mergeSources } from "../../src/sources/merge-sources.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { WatchedDirectory } from "./source-harness.ts";

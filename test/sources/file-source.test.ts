@@ -15,7 +15,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { findFileSystem } from "../../src/files/mount-points.ts";
+import { findFileSystem } from "../../src/base/files/mount-points.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PoolSlot } from "../../src/concurrency/pool-slot.ts";
+import { PoolSlot } from "../../src/base/concurrency/pool-slot.ts";
 import { ManifestChangeCheck, snapshotIfUnchanged } from "../../src/sources/manifest-change-check.ts";
 import { type FileIdentity, readManifests } from "../../src/sources/manifest-files.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -1,9 +1,9 @@
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { FileSystemPlace } from "../../src/files/mount-points.ts";
-import { SystemClock } from "../../src/host/system-clock.ts";
+import type { FileSystemPlace } from "../../src/base/files/mount-points.ts";
+import { SystemClock } from "../../src/base/host/system-clock.ts";
+import type { Clock } from "../../src/base/model/clock.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
-import type { Clock } from "../../src/model/clock.ts";
 import { FileSource } from "../../src/sources/file-source.ts";
 import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

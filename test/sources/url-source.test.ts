@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
-import { SystemClock } from "../../src/host/system-clock.ts";
+import { SystemClock } from "../../src/base/host/system-clock.ts";
 import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
 import { UrlSource, type UrlSourceDeps } from "../../src/sources/url-source.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

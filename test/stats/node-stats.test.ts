@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CadvisorApi } from "../../src/cadvisor/cadvisor-api.ts";
-import { readMachineInfo } from "../../src/cadvisor/machine-info.ts";
+import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
+import { readMachineInfo } from "../../src/stats/cadvisor/machine-info.ts";
 import { NodeStats, type NodeStatsOptions } from "../../src/stats/node-stats.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
 import recordedCadvisor from "../fixtures/oracle/stats/metrics-cadvisor.json";

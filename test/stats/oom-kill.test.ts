@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CgroupReader } from "../../src/cgroups/cgroup-reader.ts";
+import { CgroupReader } from "../../src/stats/cgroups/cgroup-reader.ts";
 import { OomKillParser, readOomKills, toOomEvent } from "../../src/stats/oom-kill.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { CONTAINER_ID, CONTAINER_PATHS, layTree, podOf } from "./lay-tree.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CgroupReader } from "../../src/cgroups/cgroup-reader.ts";
+import { CgroupReader } from "../../src/stats/cgroups/cgroup-reader.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
 import { Sampler } from "../../src/stats/sampler.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -1,7 +1,7 @@
-import type { Container, Pod } from "../../src/api/pod.ts";
+import type { Container, Pod } from "../../src/base/api/pod.ts";
+import type { ContainerLimits } from "../../src/base/model/container-limits.ts";
+import type { ContainerSnapshot, PodSnapshot, SandboxSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import { PodSyncState } from "../../src/kubelet/pod-sync-state.ts";
-import type { ContainerLimits } from "../../src/model/container-limits.ts";
-import type { ContainerSnapshot, PodSnapshot, SandboxSnapshot } from "../../src/model/pod-snapshot.ts";
 import type { ContainerProbeState, PodPlanInput } from "../../src/plan/pod-plan.ts";
 
 /** Wall time at which everything in the builders' world happens; monotonic 0 is the same instant. */

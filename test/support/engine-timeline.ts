@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { LABEL } from "../../src/runtime/labels.ts";
+import { LABEL } from "../../src/docker/labels.ts";
 import type { TestNode } from "./test-node.ts";
 
 const LIFECYCLE = join(import.meta.dir, "..", "fixtures", "oracle", "lifecycle");

@@ -1,6 +1,6 @@
 /** The real-engine harness: what an integration test imports. */
 import { afterAll, describe, setDefaultTimeout } from "bun:test";
-import { DockerClient } from "../../src/docker/docker-client.ts";
+import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { PrivateEngine } from "./private-engine.ts";
 import { engineSocketPath, TestNode, type TestNodeOptions } from "./test-node.ts";
 import { SLOWNESS } from "./until.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/model/clock.ts";
+import type { Clock } from "../../src/base/model/clock.ts";
 
 interface Timer {
   dueMs: number;

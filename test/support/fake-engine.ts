@@ -1,8 +1,13 @@
-import type { Pod } from "../../src/api/pod.ts";
-import type { Listed, Observed, ObservedRuntime, WatchOptions } from "../../src/model/container-runtime.ts";
-import type { PodRef } from "../../src/model/pod-ref.ts";
-import type { PodRequest, PodServices, PodStepError, StartContainerRequest } from "../../src/model/pod-services.ts";
-import type { ContainerSnapshot } from "../../src/model/pod-snapshot.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { Listed, Observed, ObservedRuntime, WatchOptions } from "../../src/base/model/container-runtime.ts";
+import type { PodRef } from "../../src/base/model/pod-ref.ts";
+import type {
+  PodRequest,
+  PodServices,
+  PodStepError,
+  StartContainerRequest,
+} from "../../src/base/model/pod-services.ts";
+import type { ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import { NO_LIMITS } from "./builders.ts";
 import type { FakeClock } from "./fake-clock.ts";
 

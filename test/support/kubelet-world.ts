@@ -1,4 +1,7 @@
-import type { Pod, PodStatus } from "../../src/api/pod.ts";
+import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
+import type { DesiredPod, DesiredState } from "../../src/base/model/desired-pod.ts";
+import { allContainersOf } from "../../src/base/model/pod-containers.ts";
+import type { PodRef } from "../../src/base/model/pod-ref.ts";
 import { type Completion, CompletionStore } from "../../src/kubelet/completion-store.ts";
 import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
 import type { StoredEphemeralContainers } from "../../src/kubelet/ephemeral-container-store.ts";
@@ -6,9 +9,6 @@ import type { StoredEvictions } from "../../src/kubelet/eviction/eviction-store.
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
 import type { StoredRollouts } from "../../src/kubelet/rollout-manager.ts";
-import type { DesiredPod, DesiredState } from "../../src/model/desired-pod.ts";
-import { allContainersOf } from "../../src/model/pod-containers.ts";
-import type { PodRef } from "../../src/model/pod-ref.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
 import type { PendingResize } from "../../src/plan/pod-resize.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";

@@ -11,8 +11,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
-import { DockerClient } from "../../src/docker/docker-client.ts";
-import { DockerError } from "../../src/docker/docker-error.ts";
+import { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import { DockerError } from "../../src/docker/engine/docker-error.ts";
 import { SlowProxy } from "./slow-proxy.ts";
 import { RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";

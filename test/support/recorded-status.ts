@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Pod, PodStatus } from "../../src/api/pod.ts";
+import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
 import type { KubeletProcess } from "./kubelet-process.ts";
 import type { TestNode } from "./test-node.ts";
 

@@ -1,5 +1,5 @@
-import type { Logger } from "../../src/model/logger.ts";
-import type { EventRecorder, PodEvent } from "../../src/model/pod-event.ts";
+import type { Logger } from "../../src/base/model/logger.ts";
+import type { EventRecorder, PodEvent } from "../../src/base/model/pod-event.ts";
 
 /** Keeps every line as `level message`. */
 export class RecordingLogger implements Logger {

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import http from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import { type TarEntry, tarArchive } from "../../src/docker/tar.ts";
-import { pauseExecutable } from "../../src/runtime/pause-program.ts";
+import { type TarEntry, tarArchive } from "../../src/docker/engine/tar.ts";
+import { pauseExecutable } from "../../src/docker/pause-program.ts";
 import { readEngine } from "./engine-call.ts";
 import { TestCertificates } from "./test-certificates.ts";
 import { freePorts, RUN_ID } from "./test-node.ts";

@@ -2,7 +2,7 @@ import { afterAll } from "bun:test";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { canMount, Mounter } from "../../src/volumes/mounter.ts";
+import { canMount, Mounter } from "../../src/kubelet/volumes/mounter.ts";
 
 const mounter = new Mounter();
 

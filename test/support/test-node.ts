@@ -10,12 +10,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Pod } from "../../src/api/pod.ts";
-import type { PodStatus } from "../../src/api/pod-status.ts";
-import type { ContainerSummary } from "../../src/docker/container-schema.ts";
-import { DockerClient } from "../../src/docker/docker-client.ts";
-import { isConflict, isNotFound } from "../../src/docker/docker-error.ts";
-import { computeRootHash, LABEL } from "../../src/runtime/labels.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { PodStatus } from "../../src/base/api/pod-status.ts";
+import type { ContainerSummary } from "../../src/docker/engine/container-schema.ts";
+import { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
+import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { toParentPath } from "./cgroup-parent.ts";
 import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
 import { PATIENCE_MS, until } from "./until.ts";

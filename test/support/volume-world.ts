@@ -1,7 +1,7 @@
-import type { Container, Pod, Volume } from "../../src/api/pod.ts";
-import type { ObjectIndex } from "../../src/model/desired-pod.ts";
-import { Mounter } from "../../src/volumes/mounter.ts";
-import { VolumeManager } from "../../src/volumes/volume-manager.ts";
+import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
+import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
+import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
+import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
 import { aContainer, aPod } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { FakeVolumeEngine } from "./fake-volume-engine.ts";

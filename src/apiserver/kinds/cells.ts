@@ -1,4 +1,4 @@
-import { isRecord } from "../../text/json.ts";
+import { isRecord } from "../../base/text/json.ts";
 
 /** Labels or a selector of equality as one cell. Source: apimachinery's `FormatLabels`. */
 export function formatLabels(labels: unknown): string {

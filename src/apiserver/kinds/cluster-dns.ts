@@ -1,4 +1,4 @@
-import { isRecord } from "../../text/json.ts";
+import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject, FieldsV1 } from "../api-object.ts";
 
 /** Where the spec of an object's pods may be: a Pod, a workload with a template, a CronJob. */

@@ -1,11 +1,11 @@
-import type { CoreEvent } from "../../api/event.ts";
-import type { Pod } from "../../api/pod.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import { checkDnsLabel } from "../../manifest/validate/names.ts";
-import { toEventRow } from "../../printers/event-row.ts";
-import { type NodeObject, toNodeRow } from "../../printers/node-row.ts";
-import { formatReadinessGates, formatRestarts, summarizePod } from "../../printers/pod-row.ts";
 import type { StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
+import { toEventRow } from "../printers/event-row.ts";
+import { type NodeObject, toNodeRow } from "../printers/node-row.ts";
+import { formatReadinessGates, formatRestarts, summarizePod } from "../printers/pod-row.ts";
 import { ALL_VERBS, type Column, type Decoded, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
 import { decodeByManifest, type ReadSubmitted, refuseImmutable } from "./decode-manifest.ts";
 import { decodeAround, keepEphemeralContainers, refuseEphemeralContainers } from "./ephemeral-containers.ts";

@@ -1,5 +1,5 @@
+import type { Finding } from "../../base/model/finding.ts";
 import type { ManifestResult } from "../../manifest/manifest-result.ts";
-import type { Finding } from "../../model/finding.ts";
 import type { StatusCause } from "../api-error.ts";
 import type { ApiMetadata, ApiObject } from "../api-object.ts";
 import type { Decoded } from "../resource-definition.ts";

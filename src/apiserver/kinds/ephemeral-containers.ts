@@ -1,4 +1,4 @@
-import { isRecord } from "../../text/json.ts";
+import { isRecord } from "../../base/text/json.ts";
 import type { StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
 import type { Decoded } from "../resource-definition.ts";

@@ -1,4 +1,4 @@
-import type { Service } from "../../api/service.ts";
+import type { Service } from "../../base/api/service.ts";
 import { nodePortOf } from "../../plan/node-port.ts";
 import type { ApiObject } from "../api-object.ts";
 import { formatLabels } from "./cells.ts";

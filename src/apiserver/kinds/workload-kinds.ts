@@ -1,5 +1,5 @@
-import { formatSince } from "../../printers/age.ts";
 import type { ApiObject } from "../api-object.ts";
+import { formatSince } from "../printers/age.ts";
 import type { PlainSubresource, ResourceDefinition } from "../resource-definition.ts";
 import { formatLabelSelector, formatLabels } from "./cells.ts";
 import type { ReadSubmitted } from "./decode-manifest.ts";

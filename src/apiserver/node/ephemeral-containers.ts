@@ -1,5 +1,5 @@
-import type { EphemeralContainer, Pod } from "../../api/pod.ts";
-import { isRecord } from "../../text/json.ts";
+import type { EphemeralContainer, Pod } from "../../base/api/pod.ts";
+import { isRecord } from "../../base/text/json.ts";
 import { badRequest, conflict, invalid, methodNotSupported, notFound, STALE, type StatusCause } from "../api-error.ts";
 import { type ApiObject, jsonOf, toApiTime } from "../api-object.ts";
 import { type ApiAnswer, type ApiRequest, json, jsonText } from "../api-request.ts";

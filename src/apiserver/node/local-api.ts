@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import type { TextFiles } from "../../files/text-files.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { HealthCheck } from "../../model/health-check.ts";
-import type { Logger } from "../../model/logger.ts";
+import type { TextFiles } from "../../base/files/text-files.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { HealthCheck } from "../../base/model/health-check.ts";
+import type { Logger } from "../../base/model/logger.ts";
 import { Listener, type ListenerPlace, type ListenerTls } from "../../server/listener.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
 import type { ApiObject } from "../api-object.ts";

@@ -1,9 +1,9 @@
-import type { CoreEvent } from "../../api/event.ts";
-import type { ObjectMeta } from "../../api/meta.ts";
-import type { Pod, PodStatus } from "../../api/pod.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { DesiredState } from "../../model/desired-pod.ts";
-import type { WorkloadObject } from "../../model/workload-object.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { ObjectMeta } from "../../base/api/meta.ts";
+import type { Pod, PodStatus } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { DesiredState } from "../../base/model/desired-pod.ts";
+import type { WorkloadObject } from "../../base/model/workload-object.ts";
 import { type ApiObject, toApiTime } from "../api-object.ts";
 import { ephemeralContainersOf } from "../kinds/ephemeral-containers.ts";
 import type { ObjectStore } from "../object-store.ts";

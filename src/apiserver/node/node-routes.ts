@@ -1,6 +1,6 @@
-import { parseLabelSelector } from "../../api/label-selector.ts";
-import type { Summary } from "../../api/stats-summary.ts";
-import { isRecord } from "../../text/json.ts";
+import { parseLabelSelector } from "../../base/api/label-selector.ts";
+import type { Summary } from "../../base/api/stats-summary.ts";
+import { isRecord } from "../../base/text/json.ts";
 import { badRequest, methodNotSupported, notFound } from "../api-error.ts";
 import { type ApiAnswer, type ApiRequest, json } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";

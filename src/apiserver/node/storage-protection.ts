@@ -1,4 +1,4 @@
-import type { Clock } from "../../model/clock.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import type { ApiObject } from "../api-object.ts";
 import type { ObjectStore } from "../object-store.ts";
 import type { ObjectWriter } from "../object-writer.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "../../text/json.ts";
+import { isRecord } from "../../base/text/json.ts";
 import { badRequest, methodNotSupported } from "../api-error.ts";
 import { json } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
-import type { TextFiles } from "../../files/text-files.ts";
-import type { Clock } from "../../model/clock.ts";
+import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import type { TextFiles } from "../../base/files/text-files.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import type { CertificateDelivery, CertificateOrder } from "./certificate-request.ts";
 import { type LocalCertificates, prepareCertificates, toKubeconfig } from "./local-authority.ts";
 

@@ -1,4 +1,4 @@
-import { runProgram } from "../../host/run-program.ts";
+import { runProgram } from "../../base/host/run-program.ts";
 import {
   CERTIFICATES_ARGUMENT,
   type CertificateDelivery,

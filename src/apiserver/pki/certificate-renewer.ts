@@ -1,6 +1,6 @@
-import type { Clock } from "../../model/clock.ts";
-import type { Logger } from "../../model/logger.ts";
-import { messageOf } from "../../text/error-message.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import { messageOf } from "../../base/text/error-message.ts";
 import type { LocalCertificates } from "./local-authority.ts";
 
 export interface CertificateRenewerDeps {

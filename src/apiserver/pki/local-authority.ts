@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
-import type { TextFiles } from "../../files/text-files.ts";
-import { messageOf } from "../../text/error-message.ts";
+import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import type { TextFiles } from "../../base/files/text-files.ts";
+import { messageOf } from "../../base/text/error-message.ts";
 import type { CertificateDelivery, CertificateOrder, KeyPair, LeafOrder } from "./certificate-request.ts";
 
 export interface LocalAuthorityDeps {

@@ -1,4 +1,4 @@
-import type { Clock } from "../../model/clock.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import { internalError } from "../api-error.ts";
 
 /** A disk that answered this recently is not probed again. */

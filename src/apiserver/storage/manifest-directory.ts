@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { readBoundedBytes } from "../../files/bounded-read.ts";
-import type { Logger } from "../../model/logger.ts";
-import { isRecord } from "../../text/json.ts";
-import { parseStream } from "../../yaml/parse-stream.ts";
-import { toPlainValue } from "../../yaml/source-node.ts";
+import { readBoundedBytes } from "../../base/files/bounded-read.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import { isRecord } from "../../base/text/json.ts";
+import { parseStream } from "../../manifest/yaml/parse-stream.ts";
+import { toPlainValue } from "../../manifest/yaml/source-node.ts";
 import { type ApiMetadata, type ApiObject, toApiTime } from "../api-object.ts";
 import { MAX_BODY_BYTES } from "../body.ts";
 import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";

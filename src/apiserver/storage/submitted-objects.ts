@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { ChangeLogger } from "../../logging/change-logger.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { Logger } from "../../model/logger.ts";
+import { ChangeLogger } from "../../base/logging/change-logger.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import { canonicalJson } from "../../base/text/canonical-json.ts";
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
-import { canonicalJson } from "../../text/canonical-json.ts";
 import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";
 import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";

@@ -1,8 +1,8 @@
-import { REVISION_ANNOTATION } from "../../api/annotations.ts";
-import type { ConfigMap } from "../../api/config-map.ts";
-import type { Secret } from "../../api/secret.ts";
-import type { DesiredObject } from "../../model/desired-object.ts";
-import type { DesiredPod } from "../../model/desired-pod.ts";
+import { REVISION_ANNOTATION } from "../../base/api/annotations.ts";
+import type { ConfigMap } from "../../base/api/config-map.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import type { DesiredObject } from "../../base/model/desired-object.ts";
+import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { SourceSet } from "../../sources/source-set.ts";
 import { type ApiObject, keyOf } from "../api-object.ts";
 import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";

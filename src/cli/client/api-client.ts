@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import { MAX_SOCKET_PATH_BYTES } from "../../docker/endpoint.ts";
-import { readBoundedStream } from "../../files/bounded-stream.ts";
-import { nearestName } from "../../text/nearest-name.ts";
+import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
 import { CommandError, type CommandRequest, findingOptions, removeProxies, UsageError } from "../sub-command.ts";
 import { findKubelet } from "./find-kubelet.ts";
 

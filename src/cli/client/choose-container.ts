@@ -1,6 +1,6 @@
-import type { Pod } from "../../api/pod.ts";
-import { DockerClient } from "../../docker/docker-client.ts";
-import type { InstanceInfo } from "../../host/root-lock.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { InstanceInfo } from "../../base/host/root-lock.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { CommandError, type CommandRequest, engineEndpoint } from "../sub-command.ts";
 import { type ApiObject, apiSocketOf } from "./api-client.ts";
 import { ApiStreams, type ContainerStreams, EngineStreams } from "./container-streams.ts";

@@ -1,11 +1,11 @@
-import type { Pod } from "../../api/pod.ts";
-import type { DockerClient } from "../../docker/docker-client.ts";
-import { openAttachSession, openExecSession } from "../../docker/exec-session.ts";
-import { dialPod } from "../../host/pod-dialer.ts";
-import { SystemClock } from "../../host/system-clock.ts";
-import type { ProcessSession, StreamSelection } from "../../model/container-access.ts";
-import { findContainer } from "../../model/pod-containers.ts";
-import type { PodConnection } from "../../model/pod-dialer.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { dialPod } from "../../base/host/pod-dialer.ts";
+import { SystemClock } from "../../base/host/system-clock.ts";
+import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
+import { findContainer } from "../../base/model/pod-containers.ts";
+import type { PodConnection } from "../../base/model/pod-dialer.ts";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import { openAttachSession, openExecSession } from "../../docker/engine/exec-session.ts";
 import { CHANNEL } from "../../server/channel-protocol.ts";
 import { ApiWebSocket } from "./api-web-socket.ts";
 

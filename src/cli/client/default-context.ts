@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { readTextIfExists } from "../../files/bounded-read.ts";
+import { readTextIfExists } from "../../base/files/bounded-read.ts";
 
 const MAX_BYTES = 4096;
 

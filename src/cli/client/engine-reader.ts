@@ -1,14 +1,14 @@
-import type { CoreEvent } from "../../api/event.ts";
-import type { Pod } from "../../api/pod.ts";
-import type { DockerClient } from "../../docker/docker-client.ts";
-import { DockerUnreachableError } from "../../docker/docker-error.ts";
-import type { ContainerSnapshot } from "../../model/pod-snapshot.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
+import { type EnginePod, listEnginePods } from "../../docker/engine-pods.ts";
+import { ANNOTATION_LABEL_PREFIX, LABEL } from "../../docker/labels.ts";
 import { byNewest, isRunning } from "../../plan/container-history.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
-import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
-import { ANNOTATION_LABEL_PREFIX, LABEL } from "../../runtime/labels.ts";
-import { computePodStatus } from "../../status/compute-pod-status.ts";
+import { computePodStatus } from "../../plan/status/compute-pod-status.ts";
 import { KubeletApiError, type Tagged } from "./kubelet-api.ts";
 
 /** Answers about pods while no kubelet runs: from the labels on the engine and the checkpoints of the root directory. */

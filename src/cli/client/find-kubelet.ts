@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
+import { type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import { type InstanceInfo, listInstances, readInstance } from "../../host/root-lock.ts";
 import { readKeptPods } from "./kept-pods.ts";
 
 /** A kubelet that can be asked. */

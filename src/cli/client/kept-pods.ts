@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { ConfigMap } from "../../api/config-map.ts";
-import type { ObjectMeta } from "../../api/meta.ts";
-import type { Pod } from "../../api/pod.ts";
-import type { Secret } from "../../api/secret.ts";
-import { readBoundedText } from "../../files/bounded-read.ts";
-import { type DesiredObject, objectKey } from "../../model/desired-object.ts";
-import type { DesiredPod } from "../../model/desired-pod.ts";
-import type { ManifestLocation } from "../../model/manifest-origin.ts";
+import type { ConfigMap } from "../../base/api/config-map.ts";
+import type { ObjectMeta } from "../../base/api/meta.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import { readBoundedText } from "../../base/files/bounded-read.ts";
+import { type DesiredObject, objectKey } from "../../base/model/desired-object.ts";
+import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 
 const MAX_CHECKPOINT_BYTES = 256 * 2 ** 20;
 

@@ -1,5 +1,5 @@
-import type { Pod } from "../../api/pod.ts";
-import type { InstanceInfo } from "../../host/root-lock.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { InstanceInfo } from "../../base/host/root-lock.ts";
 import {
   CommandError,
   type CommandRequest,

@@ -1,8 +1,8 @@
-import type { CoreEvent, CoreEventList } from "../../api/event.ts";
-import type { Pod } from "../../api/pod.ts";
-import type { Summary } from "../../api/stats-summary.ts";
-import { readBoundedStream } from "../../files/bounded-stream.ts";
-import type { NodeObject } from "../../printers/node-row.ts";
+import type { NodeObject } from "../../apiserver/printers/node-row.ts";
+import type { CoreEvent, CoreEventList } from "../../base/api/event.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Summary } from "../../base/api/stats-summary.ts";
+import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 
 /** The kubelet did not answer, or not as it should; the message is for users. */
 export class KubeletApiError extends Error {}

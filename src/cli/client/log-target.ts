@@ -1,6 +1,6 @@
-import type { Pod } from "../../api/pod.ts";
-import { findLogContainerId } from "../../status/log-container.ts";
-import { nearestName } from "../../text/nearest-name.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
+import { findLogContainerId } from "../../plan/status/log-container.ts";
 
 /** A container of the engine whose log is meant. */
 export interface LogTarget {

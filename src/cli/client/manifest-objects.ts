@@ -1,10 +1,10 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import { parseStream } from "../../manifest/yaml/parse-stream.ts";
+import { isDeeperThan, toPlainValue } from "../../manifest/yaml/source-node.ts";
 import { compareNames, hasManifestExtension, skipReason } from "../../sources/manifest-files.ts";
 import { describeFinding } from "../../sources/source-set.ts";
-import { parseStream } from "../../yaml/parse-stream.ts";
-import { isDeeperThan, toPlainValue } from "../../yaml/source-node.ts";
 import { CommandError, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";
 import type { ApiObject } from "./api-client.ts";

@@ -1,5 +1,5 @@
-import type { Pod } from "../../api/pod.ts";
-import { nearestName } from "../../text/nearest-name.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 
 /** Which pods are meant. */
 export interface PodScope {

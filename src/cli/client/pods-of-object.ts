@@ -1,6 +1,6 @@
-import { matchesSelector, toLabelSelector } from "../../api/match-labels.ts";
-import type { LabelSelector } from "../../api/meta.ts";
-import type { Pod } from "../../api/pod.ts";
+import { matchesSelector, toLabelSelector } from "../../base/api/match-labels.ts";
+import type { LabelSelector } from "../../base/api/meta.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import { CommandError, type CommandRequest, scopeOf, UsageError } from "../sub-command.ts";
 import { ApiClient, type ApiObject } from "./api-client.ts";
 import { kindOf } from "./object-targets.ts";

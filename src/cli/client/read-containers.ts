@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import { DockerClient } from "../../docker/docker-client.ts";
-import { isNotFound } from "../../docker/docker-error.ts";
-import type { DockerEndpoint } from "../../docker/endpoint.ts";
-import type { DockerContainer } from "../../import/docker.ts";
-import { InspectedContainerSchema, InspectedImageSchema } from "../../import/docker-inspect.ts";
-import { LABEL } from "../../runtime/labels.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { isNotFound } from "../../docker/engine/docker-error.ts";
+import type { DockerEndpoint } from "../../docker/engine/endpoint.ts";
+import { LABEL } from "../../docker/labels.ts";
+import type { DockerContainer } from "../import/docker.ts";
+import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-inspect.ts";
 import { CommandError } from "../sub-command.ts";
 
 const TIMEOUT_MS = 15_000;

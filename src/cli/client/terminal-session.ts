@@ -1,4 +1,4 @@
-import type { ProcessSession, TerminalSize } from "../../model/container-access.ts";
+import type { ProcessSession, TerminalSize } from "../../base/model/container-access.ts";
 
 /** The terminal or pipes of this process. */
 export interface LocalStreams {

@@ -116,5 +116,5 @@ const toSubmittable = (object: ApiObject, namespace: string, isNamespaced: boole
   isNamespaced ? { ...object, metadata: { ...object.metadata, namespace } } : object;
 
 async function toYaml(value: unknown): Promise<string> {
-  return (await import("../write-yaml.ts")).writeYaml(value);
+  return (await import("../../base/text/write-yaml.ts")).writeYaml(value);
 }

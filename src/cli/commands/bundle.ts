@@ -1,10 +1,10 @@
 import { basename, resolve } from "node:path";
-import { buildInfo } from "../../app/version.ts";
-import { BINARY, IMAGES, MANIFESTS } from "../../bundle/bundle-index.ts";
-import { type BundleContent, once, writeBundle } from "../../bundle/write-bundle.ts";
-import { DockerClient } from "../../docker/docker-client.ts";
-import { isNotFound } from "../../docker/docker-error.ts";
+import { buildInfo } from "../../daemon/version.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { isNotFound } from "../../docker/engine/docker-error.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import { BINARY, IMAGES, MANIFESTS } from "../bundle/bundle-index.ts";
+import { type BundleContent, once, writeBundle } from "../bundle/write-bundle.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, engineEndpoint, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";

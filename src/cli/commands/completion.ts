@@ -1,5 +1,5 @@
-import type { Pod } from "../../api/pod.ts";
-import { nearestName } from "../../text/nearest-name.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiList } from "../client/api-client.ts";
 import { listKubelets } from "../client/find-kubelet.ts";
 import { findPod, inScope, namespaceOf } from "../client/pod-lookup.ts";

@@ -1,5 +1,5 @@
-import type { CoreEvent } from "../../api/event.ts";
-import type { Pod } from "../../api/pod.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import { ApiClient, type ApiList, type ApiObject, type ApiResource } from "../client/api-client.ts";
 import { type KeptObjects, placeOfObject, placeOfPod } from "../client/kept-pods.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { Pod } from "../../api/pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";

@@ -1,23 +1,23 @@
 import { resolve } from "node:path";
-import type { ConfigMap } from "../../api/config-map.ts";
-import type { Pod } from "../../api/pod.ts";
-import type { Secret } from "../../api/secret.ts";
+import type { ConfigMap } from "../../base/api/config-map.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { readNodeInfo } from "../../base/host/node-info.ts";
+import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
+import { type PodFullName, podFullName } from "../../base/model/identity.ts";
+import type { SourceKind } from "../../base/model/manifest-origin.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
-import { DockerClient } from "../../docker/docker-client.ts";
-import { readTextIfExists } from "../../files/bounded-read.ts";
-import { readNodeInfo } from "../../host/node-info.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { type EnginePod, listEnginePods } from "../../docker/engine-pods.ts";
+import { computeRootHash } from "../../docker/labels.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import type { ManifestResult } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
-import { type PodFullName, podFullName } from "../../model/identity.ts";
-import type { SourceKind } from "../../model/manifest-origin.ts";
+import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/source-text.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
-import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
-import { computeRootHash } from "../../runtime/labels.ts";
 import { describeFinding } from "../../sources/source-set.ts";
-import { MAX_MANIFEST_BYTES } from "../../yaml/source-text.ts";
 import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts";
 import { findKubelet, localInstances } from "../client/find-kubelet.ts";
 import { type KeptObjects, readKeptObjects, submittedPath } from "../client/kept-pods.ts";
@@ -47,7 +47,7 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
     `--root-dir=${rootDir}`,
     ...(nodeName === undefined ? [] : [`--hostname-override=${nodeName}`]),
   ]);
-  const { writeYaml } = await import("../write-yaml.ts");
+  const { writeYaml } = await import("../../base/text/write-yaml.ts");
   const submitted = readSubmitted(rootDir, nodeName ?? "");
   const wanted = inputs.map((input) => readWanted(input, nodeName ?? "", kept, running));
   const node = readNodeInfo(nodeName ?? "", "");

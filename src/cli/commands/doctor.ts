@@ -1,21 +1,21 @@
 import { existsSync } from "node:fs";
-import { openConfigurationStore } from "../../app/choose-configuration.ts";
-import { buildFacts } from "../../app/version.ts";
+import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
+import { SystemClock } from "../../base/host/system-clock.ts";
+import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
 import { findConfigPaths } from "../../config/environment-flags.ts";
 import { parseCommandLine } from "../../config/flags.ts";
 import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
-import { type CheckResult, isFailure } from "../../doctor/check-result.ts";
-import { runChecks } from "../../doctor/checks.ts";
-import { gatherFacts } from "../../doctor/gather-facts.ts";
-import type { CredentialLookUp } from "../../doctor/gather-images.ts";
-import type { ConfigurationFacts } from "../../doctor/machine-facts.ts";
-import type { ReadEncrypted } from "../../doctor/read-manifest-files.ts";
-import { LOCAL_TEXT_FILES } from "../../files/text-files.ts";
-import { SystemClock } from "../../host/system-clock.ts";
-import { findService, serviceEnvironment } from "../../install/find-service.ts";
-import type { KubeletOptions } from "../../model/kubelet-options.ts";
-import { CredentialProviders } from "../../runtime/credential-provider.ts";
-import { ImageCredentials } from "../../runtime/image-credentials.ts";
+import { openConfigurationStore } from "../../daemon/choose-configuration.ts";
+import { type CheckResult, isFailure } from "../../daemon/doctor/check-result.ts";
+import { runChecks } from "../../daemon/doctor/checks.ts";
+import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
+import type { CredentialLookUp } from "../../daemon/doctor/gather-images.ts";
+import type { ConfigurationFacts } from "../../daemon/doctor/machine-facts.ts";
+import type { ReadEncrypted } from "../../daemon/doctor/read-manifest-files.ts";
+import { findService, serviceEnvironment } from "../../daemon/install/find-service.ts";
+import { buildFacts } from "../../daemon/version.ts";
+import { CredentialProviders } from "../../docker/credential-provider.ts";
+import { ImageCredentials } from "../../docker/image-credentials.ts";
 import type { CommandIo } from "../command-io.ts";
 import { UsageError } from "../sub-command.ts";
 
@@ -74,7 +74,7 @@ function decryptOf({ manifestIdentityFile }: KubeletOptions): ReadEncrypted | un
   if (manifestIdentityFile === "") return undefined;
   return async (bytes, how) => {
     const [{ readEncryptedManifest }, { readManifest }] = await Promise.all([
-      import("../../app/decrypt-manifest.ts"),
+      import("../../daemon/decrypt-manifest.ts"),
       import("../../manifest/read-manifest.ts"),
     ]);
     return readEncryptedManifest(bytes, how, manifestIdentityFile, readManifest);

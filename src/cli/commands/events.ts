@@ -1,7 +1,7 @@
-import type { CoreEvent } from "../../api/event.ts";
-import { SystemClock } from "../../host/system-clock.ts";
-import { EVENT_COLUMNS, toEventRow } from "../../printers/event-row.ts";
-import { nearestName } from "../../text/nearest-name.ts";
+import { EVENT_COLUMNS, toEventRow } from "../../apiserver/printers/event-row.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import { SystemClock } from "../../base/host/system-clock.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { KubeletApi, KubeletApiError } from "../client/kubelet-api.ts";
 import { findPod, namespaceOf } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -88,7 +88,7 @@ async function kindNamed(request: CommandRequest, written: string): Promise<stri
 }
 
 async function toYamlFor(output: string | undefined): Promise<(value: unknown) => string> {
-  return output === "yaml" ? (await import("../write-yaml.ts")).writeYaml : String;
+  return output === "yaml" ? (await import("../../base/text/write-yaml.ts")).writeYaml : String;
 }
 
 /** Prints what is new or has happened again. Waits for a kubelet that restarts. */

@@ -1,4 +1,4 @@
-import type { ProcessSession } from "../../model/container-access.ts";
+import type { ProcessSession } from "../../base/model/container-access.ts";
 import { chooseRunningContainer } from "../client/choose-container.ts";
 import { runSession } from "../client/terminal-session.ts";
 import type { CommandIo } from "../command-io.ts";

@@ -1,4 +1,4 @@
-import { nearestName } from "../../text/nearest-name.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { kindNames, loadServedKinds } from "../client/served-kinds.ts";
 import type { CommandIo } from "../command-io.ts";
 import { type DocumentedType, findField, renderFields, renderTree } from "../print/kind-fields.ts";

@@ -1,8 +1,8 @@
-import type { Pod } from "../../api/pod.ts";
-import { DockerClient } from "../../docker/docker-client.ts";
-import { findPortHolders } from "../../host/port-holder.ts";
-import { hostPortsOf } from "../../model/pod-containers.ts";
-import { explainPod, renderExplanation } from "../../status/explain-pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { findPortHolders } from "../../base/host/port-holder.ts";
+import { hostPortsOf } from "../../base/model/pod-containers.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, type RefusedText } from "../client/kubelet-api.ts";
 import { findLogTarget } from "../client/log-target.ts";

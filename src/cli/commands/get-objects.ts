@@ -1,4 +1,4 @@
-import { nearestName } from "../../text/nearest-name.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, type ApiTable } from "../client/api-client.ts";
 import { kindOf, readWrittenObjects, referenceOf } from "../client/object-targets.ts";
 import type { CommandIo } from "../command-io.ts";

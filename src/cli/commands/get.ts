@@ -1,6 +1,6 @@
-import type { Pod } from "../../api/pod.ts";
-import { SystemClock } from "../../host/system-clock.ts";
-import { nearestName } from "../../text/nearest-name.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { SystemClock } from "../../base/host/system-clock.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { findApiSocket } from "../client/api-client.ts";
 import { KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
 import { findPod } from "../client/pod-lookup.ts";

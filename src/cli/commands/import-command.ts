@@ -1,15 +1,15 @@
 import { statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { readBoundedBytes, readBoundedText } from "../../files/bounded-read.ts";
-import { importCompose, NotComposeError } from "../../import/compose.ts";
-import { InterpolationError, parseEnvFile } from "../../import/compose-text.ts";
-import type { Imported } from "../../import/import-notes.ts";
-import type { Json } from "../../text/json.ts";
-import { parseStream } from "../../yaml/parse-stream.ts";
-import { isDeeperThan, toPlainValue } from "../../yaml/source-node.ts";
+import { readBoundedBytes, readBoundedText } from "../../base/files/bounded-read.ts";
+import type { Json } from "../../base/text/json.ts";
+import { writeYaml } from "../../base/text/write-yaml.ts";
+import { parseStream } from "../../manifest/yaml/parse-stream.ts";
+import { isDeeperThan, toPlainValue } from "../../manifest/yaml/source-node.ts";
 import type { CommandIo } from "../command-io.ts";
+import { importCompose, NotComposeError } from "../import/compose.ts";
+import { InterpolationError, parseEnvFile } from "../import/compose-text.ts";
+import type { Imported } from "../import/import-notes.ts";
 import { CommandError, type CommandRequest, engineEndpoint, findObject, UsageError } from "../sub-command.ts";
-import { writeYaml } from "../write-yaml.ts";
 
 /** Names that `docker compose` looks for. */
 const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
@@ -31,7 +31,7 @@ async function importContainers(request: CommandRequest): Promise<Imported> {
   if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
   if (request.value("project-name") !== undefined) throw new UsageError("--project-name is for import compose");
   const { readContainers } = await import("../client/read-containers.ts");
-  const { importDocker } = await import("../../import/docker.ts");
+  const { importDocker } = await import("../import/docker.ts");
   return importDocker(await readContainers(engineEndpoint(request, undefined), names), deviceType);
 }
 

@@ -1,15 +1,15 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { buildFacts } from "../../app/version.ts";
+import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { COMMAND_SOCKET } from "../../base/host/root-lock.ts";
+import { runProgram } from "../../base/host/run-program.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
-import type { CheckResult } from "../../doctor/check-result.ts";
-import { runChecks } from "../../doctor/checks.ts";
-import { gatherFacts } from "../../doctor/gather-facts.ts";
-import { readBoundedStream } from "../../files/bounded-stream.ts";
-import { COMMAND_SOCKET } from "../../host/root-lock.ts";
-import { runProgram } from "../../host/run-program.ts";
-import { serviceEnvironment } from "../../install/find-service.ts";
-import type { InstallState } from "../../install/plan-install.ts";
+import type { CheckResult } from "../../daemon/doctor/check-result.ts";
+import { runChecks } from "../../daemon/doctor/checks.ts";
+import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
+import { serviceEnvironment } from "../../daemon/install/find-service.ts";
+import type { InstallState } from "../../daemon/install/plan-install.ts";
+import { buildFacts } from "../../daemon/version.ts";
 import { removeProxies } from "../sub-command.ts";
 import { renderLines } from "./doctor.ts";
 

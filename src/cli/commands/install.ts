@@ -2,11 +2,15 @@ import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { resolveOptions } from "../../config/resolve-options.ts";
-import { DockerClient } from "../../docker/docker-client.ts";
-import type { DockerEndpoint } from "../../docker/endpoint.ts";
-import { serviceEnvironment } from "../../install/find-service.ts";
-import { installPaths, type ServiceManager } from "../../install/install-files.ts";
-import { type InstallPlan, isAbsent, planInstall, planRollback, planUninstall } from "../../install/plan-install.ts";
+import { serviceEnvironment } from "../../daemon/install/find-service.ts";
+import { installPaths, type ServiceManager } from "../../daemon/install/install-files.ts";
+import {
+  type InstallPlan,
+  isAbsent,
+  planInstall,
+  planRollback,
+  planUninstall,
+} from "../../daemon/install/plan-install.ts";
 import {
   detectManager,
   InstallError,
@@ -14,8 +18,10 @@ import {
   readInstallState,
   removeScratch,
   runStep,
-} from "../../install/run-install.ts";
-import { MAX_MANIFEST_BYTES } from "../../yaml/source-text.ts";
+} from "../../daemon/install/run-install.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import type { DockerEndpoint } from "../../docker/engine/endpoint.ts";
+import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/source-text.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, engineEndpoint, UsageError } from "../sub-command.ts";
 
@@ -64,8 +70,8 @@ ${exposure === undefined ? "" : `Exposure of the service: ${exposure} (systemd-a
 /** Everything in the bundle is verified before anything is changed. */
 async function openVerified(file: string, ownHash: string) {
   const [{ openBundle, BundleError }, { BINARY, MANIFESTS }] = await Promise.all([
-    import("../../bundle/read-bundle.ts"),
-    import("../../bundle/bundle-index.ts"),
+    import("../bundle/read-bundle.ts"),
+    import("../bundle/bundle-index.ts"),
   ]);
   const fail = (error: unknown): never => {
     throw error instanceof BundleError ? new CommandError(error.message) : error;
@@ -85,7 +91,7 @@ async function openVerified(file: string, ownHash: string) {
   return {
     manifests,
     loadImages: async (endpoint: DockerEndpoint, io: CommandIo) => {
-      const { loadBundleImages } = await import("../../bundle/load-images.ts");
+      const { loadBundleImages } = await import("../bundle/load-images.ts");
       const loaded = await loadBundleImages(new DockerClient(endpoint), bundle).catch(fail);
       for (const image of loaded) io.stdout(`Loaded ${image}\n`);
     },

@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { readBoundedText, readTextIfExists } from "../../files/bounded-read.ts";
-import { readDocument } from "../../yaml/read-document.ts";
+import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
+import { readDocument } from "../../manifest/yaml/read-document.ts";
 import { findApiSocket } from "../client/api-client.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
@@ -35,7 +35,7 @@ export async function runKubeconfig(request: CommandRequest, io: CommandIo): Pro
   const before = readTextIfExists(target, MAX_BYTES);
   const read = (contents: string, file: string) => readDocument(Buffer.from(contents), file) as Kubeconfig | undefined;
   const merged = mergeKubeconfig(read(before ?? "", target) ?? {}, read(text, path) ?? {});
-  const { writeYaml } = await import("../write-yaml.ts");
+  const { writeYaml } = await import("../../base/text/write-yaml.ts");
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   const temporary = `${target}.${process.pid}.tmp`;
   writeFileSync(temporary, writeYaml(merged), { mode: 0o600 });

@@ -1,9 +1,9 @@
-import { parseDuration } from "../../api/duration.ts";
-import type { Pod } from "../../api/pod.ts";
-import type { LogsOptions } from "../../docker/container-calls.ts";
-import { DockerClient } from "../../docker/docker-client.ts";
-import { DockerError, isNotFound } from "../../docker/docker-error.ts";
-import { BrokenPipeError } from "../../host/write-all.ts";
+import { parseDuration } from "../../base/api/duration.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { BrokenPipeError } from "../../base/host/write-all.ts";
+import type { LogsOptions } from "../../docker/engine/container-calls.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { DockerError, isNotFound } from "../../docker/engine/docker-error.ts";
 import { readKnownPods } from "../client/known-pods.ts";
 import { LinePrefixer } from "../client/log-lines.ts";
 import { chooseContainers, findLogTarget, type LogTarget } from "../client/log-target.ts";

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
-import type { Pod } from "../../api/pod.ts";
-import { containersOf } from "../../model/pod-containers.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { containersOf } from "../../base/model/pod-containers.ts";
 import type { ApiObject } from "../client/api-client.ts";
 import { chooseRunningContainer } from "../client/choose-container.ts";
 import type { ContainerStreams } from "../client/container-streams.ts";

@@ -1,5 +1,5 @@
-import { DockerClient } from "../../docker/docker-client.ts";
-import { listEnginePods } from "../../runtime/engine-pods.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { listEnginePods } from "../../docker/engine-pods.ts";
 import { ApiClient, type ApiObject } from "../client/api-client.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { kindOf, referenceOf, selectObjects } from "../client/object-targets.ts";

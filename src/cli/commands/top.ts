@@ -1,4 +1,4 @@
-import type { PodSummary } from "../../api/stats-summary.ts";
+import type { PodSummary } from "../../base/api/stats-summary.ts";
 import type { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, inScope } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";

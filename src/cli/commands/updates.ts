@@ -1,6 +1,6 @@
+import { formatSince } from "../../apiserver/printers/age.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-report.ts";
-import { formatSince } from "../../printers/age.ts";
-import { nearestName } from "../../text/nearest-name.ts";
 import { ApiClient } from "../client/api-client.ts";
 import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";

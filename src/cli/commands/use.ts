@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import { nearestName } from "../../text/nearest-name.ts";
 import { chooseRootDir, writeDefaultContext } from "../client/default-context.ts";
 import { listKubelets } from "../client/find-kubelet.ts";
 import type { CommandIo } from "../command-io.ts";

@@ -1,7 +1,7 @@
+import { readNodeName } from "../../base/host/node-info.ts";
+import { writeAll } from "../../base/host/write-all.ts";
+import { writeStderr } from "../../base/host/write-stderr.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
-import { readNodeName } from "../../host/node-info.ts";
-import { writeAll } from "../../host/write-all.ts";
-import { writeStderr } from "../../host/write-stderr.ts";
 import type { Strictness } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { readArguments } from "../arguments.ts";

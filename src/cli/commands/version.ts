@@ -1,4 +1,4 @@
-import { buildInfo, versionLine } from "../../app/version.ts";
+import { buildInfo, versionLine } from "../../daemon/version.ts";
 import type { TextIo } from "../command-io.ts";
 import { type CommandRequest, UsageError } from "../sub-command.ts";
 

@@ -1,4 +1,4 @@
-import { nearestName } from "../../text/nearest-name.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
 import { type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
 import type { CommandIo } from "../command-io.ts";

@@ -6,7 +6,7 @@ import type {
   EnvVar,
   Probe,
   SeccompProfile,
-} from "../../api/pod.ts";
+} from "../../base/api/pod.ts";
 import type { Description } from "./description.ts";
 
 /**

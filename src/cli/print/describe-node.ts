@@ -1,10 +1,10 @@
-import type { CoreEvent } from "../../api/event.ts";
-import type { Pod, ResourceList } from "../../api/pod.ts";
-import { formatQuantity, quantityToMilli, quantityToWhole } from "../../api/quantity.ts";
+import { formatLongTime, formatSince } from "../../apiserver/printers/age.ts";
+import { type NodeInfoField, type NodeObject, nodeRoles } from "../../apiserver/printers/node-row.ts";
+import { creationTime } from "../../apiserver/printers/pod-row.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod, ResourceList } from "../../base/api/pod.ts";
+import { formatQuantity, quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf } from "../../plan/pod-resources.ts";
-import { formatLongTime, formatSince } from "../../printers/age.ts";
-import { type NodeInfoField, type NodeObject, nodeRoles } from "../../printers/node-row.ts";
-import { creationTime } from "../../printers/pod-row.ts";
 import { type DescribeTimes, describeAnnotations, describeEvents, pairs } from "./describe-pod.ts";
 import { Description } from "./description.ts";
 import { toCell } from "./text-table.ts";

@@ -1,6 +1,6 @@
-import type { Pod } from "../../api/pod.ts";
-import type { Service } from "../../api/service.ts";
-import { containersOf } from "../../model/pod-containers.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Service } from "../../base/api/service.ts";
+import { containersOf } from "../../base/model/pod-containers.ts";
 import { describeAnnotations, describeEvents, pairs } from "./describe-pod.ts";
 import { describeWorkload, isWorkloadKind } from "./describe-workload.ts";
 import type { DescribedObject, ObjectSurroundings } from "./described-object.ts";

@@ -1,7 +1,7 @@
-import type { CoreEvent } from "../../api/event.ts";
-import type { Pod, PodStatus, Toleration } from "../../api/pod.ts";
-import { formatLongTime, formatSince } from "../../printers/age.ts";
-import { eventAge } from "../../printers/event-row.ts";
+import { formatLongTime, formatSince } from "../../apiserver/printers/age.ts";
+import { eventAge } from "../../apiserver/printers/event-row.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod, PodStatus, Toleration } from "../../base/api/pod.ts";
 import { describeContainer, seccompText } from "./describe-container.ts";
 import { describeVolume } from "./describe-volume.ts";
 import { Description } from "./description.ts";

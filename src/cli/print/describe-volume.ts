@@ -1,4 +1,4 @@
-import type { DownwardAPIVolumeFile, Volume, VolumeProjection } from "../../api/pod.ts";
+import type { DownwardAPIVolumeFile, Volume, VolumeProjection } from "../../base/api/pod.ts";
 import type { Description } from "./description.ts";
 
 /** One volume below its heading. Source: kubectl's `describeVolumes`. @param ofTemplate as for containers */

@@ -1,9 +1,9 @@
-import type { CronJob, Job } from "../../api/job.ts";
-import { toLabelSelector } from "../../api/match-labels.ts";
-import type { LabelSelector } from "../../api/meta.ts";
-import type { Pod } from "../../api/pod.ts";
-import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../api/workload.ts";
-import { formatAge, formatLongTime } from "../../printers/age.ts";
+import { formatAge, formatLongTime } from "../../apiserver/printers/age.ts";
+import type { CronJob, Job } from "../../base/api/job.ts";
+import { toLabelSelector } from "../../base/api/match-labels.ts";
+import type { LabelSelector } from "../../base/api/meta.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
 import { describeContainer } from "./describe-container.ts";
 import { describeAnnotations, pairs, tolerationLines } from "./describe-pod.ts";
 import { describeVolume } from "./describe-volume.ts";

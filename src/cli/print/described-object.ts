@@ -1,5 +1,5 @@
-import type { CoreEvent } from "../../api/event.ts";
-import type { Pod } from "../../api/pod.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import type { DescribeTimes } from "./describe-pod.ts";
 
 /** An object of the API, whose fields beyond the metadata depend on its kind. */

@@ -1,7 +1,7 @@
-import type { ConfigMap } from "../../api/config-map.ts";
-import type { Secret } from "../../api/secret.ts";
-import type { DesiredObject } from "../../model/desired-object.ts";
-import { canonicalJson } from "../../text/canonical-json.ts";
+import type { ConfigMap } from "../../base/api/config-map.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import type { DesiredObject } from "../../base/model/desired-object.ts";
+import { canonicalJson } from "../../base/text/canonical-json.ts";
 
 /** An object of any kind but Pod, as it is compared. */
 export interface PlainObject {

@@ -1,8 +1,8 @@
-import type { CoreEvent } from "../../api/event.ts";
-import type { Pod } from "../../api/pod.ts";
-import { EVENT_COLUMNS, EVENT_WIDE_COLUMNS, toEventRow } from "../../printers/event-row.ts";
-import { NODE_COLUMNS, NODE_WIDE_COLUMNS, type NodeObject, toNodeRow } from "../../printers/node-row.ts";
-import { POD_COLUMNS, POD_WIDE_COLUMNS, toPodRow } from "../../printers/pod-row.ts";
+import { EVENT_COLUMNS, EVENT_WIDE_COLUMNS, toEventRow } from "../../apiserver/printers/event-row.ts";
+import { NODE_COLUMNS, NODE_WIDE_COLUMNS, type NodeObject, toNodeRow } from "../../apiserver/printers/node-row.ts";
+import { POD_COLUMNS, POD_WIDE_COLUMNS, toPodRow } from "../../apiserver/printers/pod-row.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod } from "../../base/api/pod.ts";
 
 /** An object as a line of a table. */
 export interface ResourceItem {

@@ -1,4 +1,4 @@
-import { nearestName } from "../../text/nearest-name.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { type JsonPath, readJsonPath, readJsonPathTemplate, toText } from "./json-path.ts";
 import { TextTable } from "./text-table.ts";
 

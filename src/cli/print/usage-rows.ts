@@ -1,6 +1,6 @@
-import { quantityToMilli, quantityToWhole } from "../../api/quantity.ts";
-import type { CpuSummary, MemorySummary, PodSummary, Summary } from "../../api/stats-summary.ts";
-import type { NodeObject } from "../../printers/node-row.ts";
+import type { NodeObject } from "../../apiserver/printers/node-row.ts";
+import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
+import type { CpuSummary, MemorySummary, PodSummary, Summary } from "../../base/api/stats-summary.ts";
 
 export const POD_USAGE_COLUMNS = ["NAME", "CPU(cores)", "MEMORY(bytes)"] as const;
 export const CONTAINER_USAGE_COLUMNS = ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"] as const;

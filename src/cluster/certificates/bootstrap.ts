@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { readTextIfExists } from "../../files/bounded-read.ts";
+import { readTextIfExists } from "../../base/files/bounded-read.ts";
 import { type Kubeconfig, readKubeconfig } from "../client/kubeconfig.ts";
 import { currentPath, readValidity } from "./certificate-files.ts";
 import { isValidAt } from "./certificate-plan.ts";

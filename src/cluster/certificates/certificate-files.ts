@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readTextIfExists } from "../../files/bounded-read.ts";
+import { readTextIfExists } from "../../base/files/bounded-read.ts";
 import type { CertificateUsage, Validity } from "./certificate-plan.ts";
 
 const MAX_PEM_BYTES = 1024 * 1024;

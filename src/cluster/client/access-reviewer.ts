@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { AccessAttributes, AccessReviewer, User } from "../../model/access-review.ts";
+import type { AccessAttributes, AccessReviewer, User } from "../../base/model/access-review.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 
 const REVIEW_LIMIT_MS = 10_000;

@@ -1,4 +1,4 @@
-import { messageOf } from "../../text/error-message.ts";
+import { messageOf } from "../../base/text/error-message.ts";
 
 /** An answer of the API server that is not a success: its Status object. */
 export class ApiStatusError extends Error {

@@ -1,6 +1,6 @@
-import { type Rate, TokenBucket } from "../../concurrency/token-bucket.ts";
-import type { Clock } from "../../model/clock.ts";
-import { messageOf } from "../../text/error-message.ts";
+import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
 import { computeBackOff } from "./back-off.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";

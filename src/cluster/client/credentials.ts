@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
-import { readBoundedText, readTextIfExists } from "../../files/bounded-read.ts";
-import type { Clock } from "../../model/clock.ts";
+import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import { type Kubeconfig, type KubeconfigUser, readKubeconfig } from "./kubeconfig.ts";
 
 const MAX_PEM_BYTES = 1024 * 1024;

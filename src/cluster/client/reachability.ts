@@ -1,5 +1,5 @@
-import type { Clock } from "../../model/clock.ts";
-import type { Outage } from "../../model/cluster-connection.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Outage } from "../../base/model/cluster-connection.ts";
 
 /**
  * Delays that end early are cut to a random part of this time, so that the nodes of a cluster do not all return at once.

@@ -1,4 +1,4 @@
-import type { Clock } from "../../model/clock.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import { ApiStatusError, isAway } from "./api-error.ts";
 import { BackOff } from "./back-off.ts";
 import type { ClusterClient } from "./cluster-client.ts";

@@ -1,8 +1,8 @@
 import http from "node:http";
 import https from "node:https";
 import { StringDecoder } from "node:string_decoder";
-import { readOutput } from "../../files/bounded-stream.ts";
-import { messageOf } from "../../text/error-message.ts";
+import { readOutput } from "../../base/files/bounded-stream.ts";
+import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, toApiError } from "./api-error.ts";
 import type { ConnectionSettings } from "./credentials.ts";
 

@@ -1,5 +1,5 @@
-import type { Clock } from "../../model/clock.ts";
-import type { Logger } from "../../model/logger.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
 import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import { type ClusterClient, MERGE_PATCH, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";

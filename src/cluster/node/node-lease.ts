@@ -1,5 +1,5 @@
-import type { Clock } from "../../model/clock.ts";
-import type { Logger } from "../../model/logger.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";

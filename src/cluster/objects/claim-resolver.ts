@@ -1,10 +1,10 @@
-import type { PersistentVolume } from "../../api/persistent-volume.ts";
-import type { Volume } from "../../api/pod.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { DesiredPod } from "../../model/desired-pod.ts";
+import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
+import type { Volume } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import { canonicalJson, hex32 } from "../../base/text/canonical-json.ts";
+import { replacedClaims, toVolumeSource, withClaimVolumes } from "../../controllers/claims.ts";
 import { matchesNodeSelector } from "../../plan/node-affinity.ts";
-import { canonicalJson, hex32 } from "../../text/canonical-json.ts";
-import { replacedClaims, toVolumeSource, withClaimVolumes } from "../../workloads/claims.ts";
 import { isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";

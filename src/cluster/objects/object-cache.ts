@@ -1,6 +1,6 @@
-import type { ConfigMap } from "../../api/config-map.ts";
-import type { Secret } from "../../api/secret.ts";
-import type { Clock } from "../../model/clock.ts";
+import type { ConfigMap } from "../../base/api/config-map.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import type { ObjectReference } from "../../plan/object-references.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { type ObjectOfApi, Reflector } from "../client/reflector.ts";

@@ -1,6 +1,6 @@
-import type { Pod } from "../../api/pod.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { Persisted } from "../../model/persisted.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Persisted } from "../../base/model/persisted.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { type ObjectOfApi, Reflector } from "../client/reflector.ts";
 

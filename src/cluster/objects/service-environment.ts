@@ -1,7 +1,7 @@
-import type { Pod } from "../../api/pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Persisted } from "../../base/model/persisted.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { Persisted } from "../../model/persisted.ts";
 import { computeServiceEnvironment, type ServiceAddress } from "../../plan/service-environment.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { type ObjectOfApi, Reflector } from "../client/reflector.ts";

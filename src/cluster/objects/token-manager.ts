@@ -1,7 +1,7 @@
-import type { Pod } from "../../api/pod.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { PodUID } from "../../model/identity.ts";
-import type { TokenSpec } from "../../model/token-spec.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { PodUID } from "../../base/model/identity.ts";
+import type { TokenSpec } from "../../base/model/token-spec.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 
 export interface TokenManagerDeps {

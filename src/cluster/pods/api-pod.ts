@@ -1,7 +1,7 @@
-import type { Pod, PodStatus } from "../../api/pod.ts";
+import type { Pod, PodStatus } from "../../base/api/pod.ts";
+import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identity.ts";
 import { readApiPod } from "../../manifest/read-api-pod.ts";
-import type { DesiredPod } from "../../model/desired-pod.ts";
 import { sourceId } from "../../sources/checkpoint-store.ts";
 import type { ObjectOfApi } from "../client/reflector.ts";
 

@@ -1,9 +1,9 @@
-import type { Pod } from "../../api/pod.ts";
-import { TokenBucket } from "../../concurrency/token-bucket.ts";
-import { ChangeLogger } from "../../logging/change-logger.ts";
-import type { Clock } from "../../model/clock.ts";
-import { podFullName } from "../../model/identity.ts";
-import type { Logger } from "../../model/logger.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { TokenBucket } from "../../base/concurrency/token-bucket.ts";
+import { ChangeLogger } from "../../base/logging/change-logger.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import { podFullName } from "../../base/model/identity.ts";
+import type { Logger } from "../../base/model/logger.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";

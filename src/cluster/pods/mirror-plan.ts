@@ -1,4 +1,4 @@
-import type { OwnerReference, Pod } from "../../api/pod.ts";
+import type { OwnerReference, Pod } from "../../base/api/pod.ts";
 import { CONFIG_HASH_ANNOTATION } from "../../manifest/identity.ts";
 import { type ApiPod, isMirrorPod, isTerminating, MIRROR_ANNOTATION } from "./api-pod.ts";
 

@@ -1,5 +1,5 @@
-import type { ContainerStatus, PodCondition, PodStatus } from "../../api/pod.ts";
-import { judgeReadinessGates } from "../../status/pod-conditions.ts";
+import type { ContainerStatus, PodCondition, PodStatus } from "../../base/api/pod.ts";
+import { judgeReadinessGates } from "../../plan/status/pod-conditions.ts";
 
 /** Fields of a status that only this node sets: an absent one is deleted from the API object. */
 const OWN_FIELDS = [

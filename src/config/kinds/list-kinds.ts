@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { maskUrl } from "../../text/url.ts";
+import { maskUrl } from "../../base/text/url.ts";
 import { type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
 
 /** Comma separated and repeatable; in the file a list (or one string). */

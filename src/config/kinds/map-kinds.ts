@@ -1,5 +1,5 @@
-import { formatQuantity, parseQuantity } from "../../api/quantity.ts";
-import { isRecord } from "../../text/json.ts";
+import { formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
+import { isRecord } from "../../base/text/json.ts";
 import { boolean } from "./scalar-kinds.ts";
 import { quantityToNumber } from "./size-kinds.ts";
 import { asText, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";

@@ -1,5 +1,5 @@
-import type { NodeTaint, ShutdownPeriod } from "../../model/kubelet-options.ts";
-import { isRecord } from "../../text/json.ts";
+import type { NodeTaint, ShutdownPeriod } from "../../base/model/kubelet-options.ts";
+import { isRecord } from "../../base/text/json.ts";
 import { asText, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
 
 const TAINT = /^([^=:\s]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/;

@@ -1,8 +1,8 @@
 import { isIP } from "node:net";
-import { formatDuration, parseDuration } from "../../api/duration.ts";
-import { parseImageUpdatePolicy } from "../../api/image-update.ts";
-import { parseCronSchedule } from "../../text/cron-schedule.ts";
-import { parseTimeWindow } from "../../text/time-window.ts";
+import { formatDuration, parseDuration } from "../../base/api/duration.ts";
+import { parseImageUpdatePolicy } from "../../base/api/image-update.ts";
+import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
+import { parseTimeWindow } from "../../base/text/time-window.ts";
 import { type Parsed, quote, scalarKind, type ValueKind } from "./value-kind.ts";
 
 export const text: ValueKind<string> = scalarKind("string", (value) => ({ value }));

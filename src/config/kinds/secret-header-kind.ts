@@ -1,5 +1,5 @@
-import type { SecretHeader } from "../../model/kubelet-options.ts";
-import { isRecord } from "../../text/json.ts";
+import type { SecretHeader } from "../../base/model/kubelet-options.ts";
+import { isRecord } from "../../base/text/json.ts";
 import { quote, type ValueKind } from "./value-kind.ts";
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;

@@ -1,4 +1,4 @@
-import { formatQuantity, isNegativeQuantity, parseQuantity, quantityToWhole } from "../../api/quantity.ts";
+import { formatQuantity, isNegativeQuantity, parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { asText, type Parsed, quote, type ValueKind } from "./value-kind.ts";
 
 /** A quantity rounded up to a whole number; undefined when malformed or negative. */

@@ -1,4 +1,4 @@
-import { nearestName } from "../../text/nearest-name.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import { CIPHER_SUITE_NAMES } from "../cipher-suites.ts";
 import { listOf, metricNames } from "../kinds/list-kinds.ts";
 import { boolean, cgroupPath, directory, duration, file, ipAddress, oneOf, port } from "../kinds/scalar-kinds.ts";

@@ -1,9 +1,9 @@
-import type { Pod } from "../../api/pod.ts";
-import type { Clock } from "../../model/clock.ts";
-import { type PodUID, podFullName } from "../../model/identity.ts";
-import type { Logger } from "../../model/logger.ts";
-import type { NodeSignals, PressureState, PressureType } from "../../model/node-signals.ts";
-import type { EventRecorder } from "../../model/pod-event.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import { type PodUID, podFullName } from "../../base/model/identity.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import type { NodeSignals, PressureState, PressureType } from "../../base/model/node-signals.ts";
+import type { EventRecorder } from "../../base/model/pod-event.ts";
 import type { Rejection } from "../../plan/admission.ts";
 import type { DeadContainerPolicy } from "../../plan/dead-container-limit.ts";
 import {

@@ -1,5 +1,5 @@
-import type { PodUID } from "../../model/identity.ts";
-import type { Persisted } from "../../model/persisted.ts";
+import type { PodUID } from "../../base/model/identity.ts";
+import type { Persisted } from "../../base/model/persisted.ts";
 import type { Rejection } from "../../plan/admission.ts";
 
 /** Why and since when a desired pod is evicted. */

@@ -1,7 +1,8 @@
-import { ChangeLogger } from "../../logging/change-logger.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { Logger } from "../../model/logger.ts";
-import type { Persisted } from "../../model/persisted.ts";
+import { ChangeLogger } from "../../base/logging/change-logger.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import type { Persisted } from "../../base/model/persisted.ts";
+import type { EngineImage } from "../../docker/engine-images.ts";
 import {
   computeImageGc,
   type ImageDisk,
@@ -9,7 +10,6 @@ import {
   type ImageRemoval,
   type UnusedImage,
 } from "../../plan/image-gc.ts";
-import type { EngineImage } from "../../runtime/engine-images.ts";
 
 /** An image that our pods used or that the kubelet loaded, as stored by id. */
 export interface KnownImage {

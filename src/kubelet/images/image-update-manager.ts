@@ -1,8 +1,8 @@
-import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
-import type { PodUID } from "../../model/identity.ts";
-import type { Persisted } from "../../model/persisted.ts";
-import type { EventRecorder, PodEvent } from "../../model/pod-event.ts";
-import { podRefOf } from "../../model/pod-ref.ts";
+import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
+import type { PodUID } from "../../base/model/identity.ts";
+import type { Persisted } from "../../base/model/persisted.ts";
+import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
+import { podRefOf } from "../../base/model/pod-ref.ts";
 import { type ImageUpdateDefaults, updateOwnerOf } from "../../plan/image-update-settings.ts";
 import {
   decideUpdateStep,

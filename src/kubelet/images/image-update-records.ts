@@ -1,5 +1,5 @@
-import type { Clock } from "../../model/clock.ts";
-import type { Persisted } from "../../model/persisted.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Persisted } from "../../base/model/persisted.ts";
 import { type ImageUpdateRecord, noteStarted } from "../../plan/image-updates.ts";
 import { idOf, type Target } from "./image-update-targets.ts";
 

@@ -1,9 +1,9 @@
-import type { Pod, PodStatus } from "../../api/pod.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { DesiredPod } from "../../model/desired-pod.ts";
-import type { PodUID } from "../../model/identity.ts";
-import { containersOf } from "../../model/pod-containers.ts";
-import type { ContainerSnapshot } from "../../model/pod-snapshot.ts";
+import type { Pod, PodStatus } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import type { PodUID } from "../../base/model/identity.ts";
+import { containersOf } from "../../base/model/pod-containers.ts";
+import type { ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
 import type { ImageTrial, UpdatePod } from "../../plan/image-updates.ts";
 import {
   isRevisionReady,

@@ -1,7 +1,8 @@
-import type { Secret } from "../../api/secret.ts";
-import { ConcurrencyLimit } from "../../concurrency/concurrency-limit.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { Logger } from "../../model/logger.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import { messageOf } from "../../base/text/error-message.ts";
 import type { ImageUpdateSettings } from "../../plan/image-update-settings.ts";
 import {
   type ImageCandidate,
@@ -11,7 +12,6 @@ import {
   notePulled,
   noteSame,
 } from "../../plan/image-updates.ts";
-import { messageOf } from "../../text/error-message.ts";
 import type { ImageUpdateRecords } from "./image-update-records.ts";
 import type { Target } from "./image-update-targets.ts";
 import type { ImageUpdateTrials } from "./image-update-trials.ts";

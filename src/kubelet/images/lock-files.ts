@@ -1,5 +1,5 @@
-import type { Pod } from "../../api/pod.ts";
-import type { Clock } from "../../model/clock.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
 
 /** That there is no lock counts for this time: a program makes its lock file long before the update that it blocks. */
 const FRESH_MS = 1_000;

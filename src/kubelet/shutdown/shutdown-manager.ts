@@ -1,8 +1,8 @@
-import type { Pod } from "../../api/pod.ts";
-import type { Clock } from "../../model/clock.ts";
-import type { PodUID } from "../../model/identity.ts";
-import type { ShutdownPeriod } from "../../model/kubelet-options.ts";
-import type { Logger } from "../../model/logger.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { PodUID } from "../../base/model/identity.ts";
+import type { ShutdownPeriod } from "../../base/model/kubelet-options.ts";
+import type { Logger } from "../../base/model/logger.ts";
 import type { Rejection } from "../../plan/admission.ts";
 import {
   computeShutdownGroups,

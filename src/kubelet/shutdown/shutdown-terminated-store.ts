@@ -1,5 +1,5 @@
-import type { Persisted } from "../../model/persisted.ts";
-import type { ContainerId, ContainerSnapshot } from "../../model/pod-snapshot.ts";
+import type { Persisted } from "../../base/model/persisted.ts";
+import type { ContainerId, ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
 import { isRunning } from "../../plan/container-history.ts";
 
 /**

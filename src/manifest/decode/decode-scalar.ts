@@ -1,5 +1,5 @@
-import { formatQuantity, parseQuantity } from "../../api/quantity.ts";
-import { isDeeperThan, type SourceNode, toPlainValue } from "../../yaml/source-node.ts";
+import { formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
+import { isDeeperThan, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
 import type { ScalarShape } from "./shape.ts";
 
 /** The decoded value (undefined: the same as absent), or the expected type. */

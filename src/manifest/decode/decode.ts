@@ -1,7 +1,7 @@
-import { nearestByWords, nearestName } from "../../text/nearest-name.ts";
-import type { MapEntry, MapNode, SourceNode } from "../../yaml/source-node.ts";
+import { nearestByWords, nearestName } from "../../base/text/nearest-name.ts";
 import type { FieldPath } from "../field-path.ts";
 import { describePlaceholder } from "../placeholders.ts";
+import type { MapEntry, MapNode, SourceNode } from "../yaml/source-node.ts";
 import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
 import type { Field, ObjectShape, ScalarShape, Shape } from "./shape.ts";
 

@@ -1,5 +1,5 @@
-import type { MapNode, SourceNode } from "../../yaml/source-node.ts";
 import type { FieldPath } from "../field-path.ts";
+import type { MapNode, SourceNode } from "../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject } from "./decode.ts";
 import type { ObjectShape, Shape } from "./shape.ts";
 

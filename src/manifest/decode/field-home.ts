@@ -1,4 +1,4 @@
-import { nearestByWords } from "../../text/nearest-name.ts";
+import { nearestByWords } from "../../base/text/nearest-name.ts";
 import type { DecodeIssue } from "./decode.ts";
 import type { ObjectShape, Shape } from "./shape.ts";
 

@@ -1,5 +1,5 @@
 import type * as v from "valibot";
-import type { ScalarMetadata } from "../../api/scalar.ts";
+import type { ScalarMetadata } from "../../base/api/scalar.ts";
 
 /** The parts of a schema that decoding needs. */
 export type Shape = ObjectShape | ListShape | MapShape | ScalarShape;
@@ -48,7 +48,7 @@ type AnySchema = v.GenericSchema & {
 
 const shapes = new WeakMap<object, Shape>();
 
-/** Shape of a schema of `src/api`; computed once per schema. */
+/** Shape of a schema of `src/base/api`; computed once per schema. */
 export function shapeOf(schema: v.GenericSchema): Shape {
   const known = shapes.get(schema);
   if (known) return known;

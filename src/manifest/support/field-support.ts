@@ -1,4 +1,4 @@
-import type { Pod } from "../../api/pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
 
 /** Level of support of a field. `partly`: some values or effects; the note says which. */
 export type SupportLevel = "supported" | "partly" | "ignored" | "refused";

@@ -1,4 +1,4 @@
-import type { Pod } from "../../api/pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import { FIELD_SUPPORT, type FieldSupport } from "./field-support.ts";
 

@@ -1,5 +1,5 @@
-import type { Pod, ResourceRequirements } from "../../api/pod.ts";
-import { parseQuantity, quantityToWhole } from "../../api/quantity.ts";
+import type { Pod, ResourceRequirements } from "../../base/api/pod.ts";
+import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "./find-unsupported.ts";
 

@@ -1,6 +1,6 @@
-import { ANNOTATION_PREFIX, POD_ANNOTATIONS } from "../../api/annotations.ts";
-import type { Pod } from "../../api/pod.ts";
-import { nearestName } from "../../text/nearest-name.ts";
+import { ANNOTATION_PREFIX, POD_ANNOTATIONS } from "../../base/api/annotations.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "./find-unsupported.ts";
 

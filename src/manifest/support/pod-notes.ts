@@ -1,4 +1,4 @@
-import type { Pod } from "../../api/pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import { findUnsupported, type SupportNote } from "./find-unsupported.ts";
 import { findFractionalBytes } from "./fractional-bytes.ts";

@@ -1,4 +1,4 @@
-import type { Container, Pod } from "../../api/pod.ts";
+import type { Container, Pod } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "./find-unsupported.ts";
 

@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import { type Pod, type Toleration, TolerationSchema } from "../../api/pod.ts";
-import { parseJson } from "../../yaml/json-parser.ts";
-import { type SourceNode, TextError } from "../../yaml/source-node.ts";
+import { type Pod, type Toleration, TolerationSchema } from "../../base/api/pod.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "../decode/decode.ts";
 import { objectShapeOf } from "../decode/shape.ts";
 import type { FieldPath } from "../field-path.ts";
+import { parseJson } from "../yaml/json-parser.ts";
+import { type SourceNode, TextError } from "../yaml/source-node.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { validateDescendingPath } from "./names.ts";
 import { validateTolerations } from "./scheduling.ts";

@@ -1,8 +1,8 @@
-import { SECRET_FROM_ANNOTATION } from "../../api/annotations.ts";
-import type { ConfigMap } from "../../api/config-map.ts";
-import type { Secret } from "../../api/secret.ts";
-import { parseSecretFrom } from "../../api/secret-from.ts";
-import { isRecord } from "../../text/json.ts";
+import { SECRET_FROM_ANNOTATION } from "../../base/api/annotations.ts";
+import type { ConfigMap } from "../../base/api/config-map.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import { parseSecretFrom } from "../../base/api/secret-from.ts";
+import { isRecord } from "../../base/text/json.ts";
 import type { FieldPath } from "../field-path.ts";
 import { FieldErrors } from "./field-errors.ts";
 import { validateMetadata } from "./metadata.ts";

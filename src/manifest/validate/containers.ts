@@ -1,4 +1,4 @@
-import type { Container, PodSpec } from "../../api/pod.ts";
+import type { Container, PodSpec } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import { validateEnv, validateEnvFrom } from "./environment.ts";
 import type { FieldErrors } from "./field-errors.ts";

@@ -5,7 +5,7 @@ import type {
   KeySelector,
   ObjectFieldSelector,
   ResourceFieldSelector,
-} from "../../api/pod.ts";
+} from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors, Place } from "./field-errors.ts";
 import {

@@ -1,4 +1,4 @@
-import type { ObjectMeta } from "../../api/meta.ts";
+import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import {

@@ -1,4 +1,4 @@
-import type { HostAlias, PodSpec } from "../../api/pod.ts";
+import type { HostAlias, PodSpec } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { byteLength, checkDnsSubdomain, checkIp, checkSearchDomain } from "./names.ts";

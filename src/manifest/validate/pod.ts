@@ -1,4 +1,4 @@
-import type { Pod, PodSpec } from "../../api/pod.ts";
+import type { Pod, PodSpec } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import { validatePodAnnotations, validateProfileAnnotations } from "./annotations.ts";
 import {

@@ -1,4 +1,4 @@
-import type { Lifecycle, LifecycleHandler, PodSpec, Probe } from "../../api/pod.ts";
+import type { Lifecycle, LifecycleHandler, PodSpec, Probe } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { checkHttpHeaderName, checkPortName, checkPortNumber } from "./names.ts";

@@ -1,4 +1,4 @@
-import type { PodSpec, ResourceRequirements } from "../../api/pod.ts";
+import type { PodSpec, ResourceRequirements } from "../../base/api/pod.ts";
 import {
   compareQuantities,
   isNegativeQuantity,
@@ -6,8 +6,8 @@ import {
   parseQuantity,
   type Quantity,
   ZERO_QUANTITY,
-} from "../../api/quantity.ts";
-import type { ResourceList } from "../../api/scalar.ts";
+} from "../../base/api/quantity.ts";
+import type { ResourceList } from "../../base/api/scalar.ts";
 import { sumContainerRequests } from "../defaults.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors, Place } from "./field-errors.ts";

@@ -7,7 +7,7 @@ import type {
   PodAffinityTerm,
   Toleration,
   TopologySpreadConstraint,
-} from "../../api/pod.ts";
+} from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { checkDnsLabel, checkDnsSubdomain, checkLabelValue, checkQualifiedName, validateLabels } from "./names.ts";

@@ -1,4 +1,10 @@
-import type { AppArmorProfile, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext } from "../../api/pod.ts";
+import type {
+  AppArmorProfile,
+  PodSecurityContext,
+  PodSpec,
+  SeccompProfile,
+  SecurityContext,
+} from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { byteLength, checkDnsSubdomain, checkId, hasSpaceAround, validateDescendingPath } from "./names.ts";

@@ -1,5 +1,5 @@
-import type { ObjectMeta, Volume, VolumeSourceName } from "../../api/pod.ts";
-import { compareQuantities, parseQuantity, ZERO_QUANTITY } from "../../api/quantity.ts";
+import type { ObjectMeta, Volume, VolumeSourceName } from "../../base/api/pod.ts";
+import { compareQuantities, parseQuantity, ZERO_QUANTITY } from "../../base/api/quantity.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { validateAnnotations } from "./metadata.ts";

@@ -1,4 +1,4 @@
-import type { DownwardAPIVolumeFile, KeyToPath, ProjectedVolumeSource } from "../../api/pod.ts";
+import type { DownwardAPIVolumeFile, KeyToPath, ProjectedVolumeSource } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import { validateFieldSelector, validateResourceSelector } from "./environment.ts";
 import type { FieldErrors } from "./field-errors.ts";

@@ -1,5 +1,5 @@
-import type { PodSpec, Volume, VolumeSourceName } from "../../api/pod.ts";
-import { isNegativeQuantity, parseQuantity } from "../../api/quantity.ts";
+import type { PodSpec, Volume, VolumeSourceName } from "../../base/api/pod.ts";
+import { isNegativeQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { checkDnsLabel, checkDnsSubdomain, hasBacksteps, validateNoBacksteps } from "./names.ts";

@@ -1,10 +1,10 @@
 import * as v from "valibot";
-import { CronJobSchema, JobSchema } from "../../api/job.ts";
-import type { ObjectMeta } from "../../api/meta.ts";
-import { PersistentVolumeSchema } from "../../api/persistent-volume.ts";
-import type { LabelSelector, Pod } from "../../api/pod.ts";
-import { text } from "../../api/scalar.ts";
-import { ServiceSchema } from "../../api/service.ts";
+import { CronJobSchema, JobSchema } from "../../base/api/job.ts";
+import type { ObjectMeta } from "../../base/api/meta.ts";
+import { PersistentVolumeSchema } from "../../base/api/persistent-volume.ts";
+import type { LabelSelector, Pod } from "../../base/api/pod.ts";
+import { text } from "../../base/api/scalar.ts";
+import { ServiceSchema } from "../../base/api/service.ts";
 import {
   DaemonSetSchema,
   DeploymentSchema,
@@ -12,9 +12,8 @@ import {
   ReplicaSetSchema,
   ReplicationControllerSchema,
   StatefulSetSchema,
-} from "../../api/workload.ts";
-import type { ObjectKind, ObjectOfKind, TypedObject } from "../../model/desired-object.ts";
-import type { SourceNode } from "../../yaml/source-node.ts";
+} from "../../base/api/workload.ts";
+import type { ObjectKind, ObjectOfKind, TypedObject } from "../../base/model/desired-object.ts";
 import type { DecodeIssue } from "../decode/decode.ts";
 import { decodeAnyCase, decodeExactly, type MiscasedField } from "../decode/field-case.ts";
 import { addFieldHomes } from "../decode/field-home.ts";
@@ -25,6 +24,7 @@ import { renameObject } from "../podman-names.ts";
 import { adaptPodmanPod } from "../podman-pod.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
+import type { SourceNode } from "../yaml/source-node.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
 import { validateService } from "./validate-service.ts";
 import { validateClaim, validatePersistentVolume } from "./validate-storage.ts";

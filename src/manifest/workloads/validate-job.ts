@@ -1,6 +1,6 @@
-import type { CronJob, Job, JobSpec } from "../../api/job.ts";
-import type { Pod } from "../../api/pod.ts";
-import { isTimeZone, parseCronSchedule } from "../../text/cron-schedule.ts";
+import type { CronJob, Job, JobSpec } from "../../base/api/job.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import { isTimeZone, parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import type { FieldPath } from "../field-path.ts";
 import { FieldErrors } from "../validate/field-errors.ts";
 import { validateMetadata } from "../validate/metadata.ts";

@@ -1,4 +1,4 @@
-import type { Service, ServicePort } from "../../api/service.ts";
+import type { Service, ServicePort } from "../../base/api/service.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import { FieldErrors } from "../validate/field-errors.ts";

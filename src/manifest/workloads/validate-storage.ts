@@ -1,5 +1,5 @@
-import type { PersistentVolume } from "../../api/persistent-volume.ts";
-import type { PersistentVolumeClaim } from "../../api/workload.ts";
+import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
+import type { PersistentVolumeClaim } from "../../base/api/workload.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import { FieldErrors } from "../validate/field-errors.ts";

@@ -1,6 +1,6 @@
-import { matchesSelector } from "../../api/match-labels.ts";
-import type { LabelSelector, ObjectMeta, Pod } from "../../api/pod.ts";
-import type { PodTemplateSpec, RollingUpdate } from "../../api/workload.ts";
+import { matchesSelector } from "../../base/api/match-labels.ts";
+import type { LabelSelector, ObjectMeta, Pod } from "../../base/api/pod.ts";
+import type { PodTemplateSpec, RollingUpdate } from "../../base/api/workload.ts";
 import type { FieldPath } from "../field-path.ts";
 import { FieldErrors } from "../validate/field-errors.ts";
 import { validateMetadata } from "../validate/metadata.ts";

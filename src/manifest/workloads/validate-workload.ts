@@ -1,4 +1,4 @@
-import type { Pod } from "../../api/pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import type {
   DaemonSet,
   Deployment,
@@ -6,7 +6,7 @@ import type {
   ReplicaSet,
   ReplicationController,
   StatefulSet,
-} from "../../api/workload.ts";
+} from "../../base/api/workload.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "../validate/field-errors.ts";
 import { validateLabels } from "../validate/names.ts";

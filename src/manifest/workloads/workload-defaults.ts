@@ -1,5 +1,5 @@
-import type { CronJob, Job, JobSpec } from "../../api/job.ts";
-import type { Pod } from "../../api/pod.ts";
+import type { CronJob, Job, JobSpec } from "../../base/api/job.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import type {
   DaemonSet,
   Deployment,
@@ -7,7 +7,7 @@ import type {
   ReplicaSet,
   ReplicationController,
   StatefulSet,
-} from "../../api/workload.ts";
+} from "../../base/api/workload.ts";
 import { applyPodDefaults } from "../defaults.ts";
 
 /** As a number that is never reached: "no limit" of the API group `extensions/v1beta1`. */

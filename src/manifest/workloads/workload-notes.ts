@@ -1,7 +1,7 @@
-import { matchesSelector } from "../../api/match-labels.ts";
-import type { Pod } from "../../api/pod.ts";
-import type { PodTemplateSpec } from "../../api/workload.ts";
-import type { TypedObject } from "../../model/desired-object.ts";
+import { matchesSelector } from "../../base/api/match-labels.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { PodTemplateSpec } from "../../base/api/workload.ts";
+import type { TypedObject } from "../../base/model/desired-object.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import { findPodNotes } from "../support/pod-notes.ts";

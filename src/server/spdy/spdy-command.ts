@@ -1,5 +1,5 @@
-import type { Clock } from "../../model/clock.ts";
-import type { ProcessSession, StreamSelection } from "../../model/container-access.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
 import { exitStatus, failureStatus } from "../channel-protocol.ts";
 import { watchIdle } from "../idle-watch.ts";
 import { parseSize } from "../remote-command.ts";

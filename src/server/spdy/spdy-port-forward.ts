@@ -1,5 +1,5 @@
-import type { Clock } from "../../model/clock.ts";
-import type { PodConnection } from "../../model/pod-dialer.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { PodConnection } from "../../base/model/pod-dialer.ts";
 import { watchIdle } from "../idle-watch.ts";
 import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy-connection.ts";
 

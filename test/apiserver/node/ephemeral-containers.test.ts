@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import type { EphemeralContainer } from "../../../src/api/pod.ts";
 import { ephemeralContainersRoute } from "../../../src/apiserver/node/ephemeral-containers.ts";
 import type { ObjectStore } from "../../../src/apiserver/object-store.ts";
+import type { EphemeralContainer } from "../../../src/base/api/pod.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 import { anApiServer, aPod, PODS } from "../support.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { summarizePod } from "../../../src/apiserver/printers/pod-row.ts";
 import { toPod } from "../../../src/cli/client/engine-reader.ts";
-import { summarizePod } from "../../../src/printers/pod-row.ts";
 import { aContainer, anExited, aPod, aRunning, aSandbox, aSnapshot, EPOCH } from "../../support/builders.ts";
 
 const owner = { nodeName: "node1", rootHash: "0" };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import type { InstanceInfo } from "../../../src/base/host/root-lock.ts";
 import { findKubelet, type InstanceFinder, toServerUrl } from "../../../src/cli/client/find-kubelet.ts";
-import type { InstanceInfo } from "../../../src/host/root-lock.ts";
 
 const anInstance = (over: Partial<InstanceInfo> = {}): InstanceInfo => ({
   pid: 42,

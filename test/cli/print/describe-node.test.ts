@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import type { NodeObject } from "../../../src/apiserver/printers/node-row.ts";
 import { describeNode } from "../../../src/cli/print/describe-node.ts";
-import type { NodeObject } from "../../../src/printers/node-row.ts";
 import { aContainer } from "../../support/builders.ts";
 import { ago, ended, has, NOW, shown } from "./pods.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import type { CoreEvent } from "../../../src/api/event.ts";
-import type { Probe } from "../../../src/api/pod.ts";
+import type { CoreEvent } from "../../../src/base/api/event.ts";
+import type { Probe } from "../../../src/base/api/pod.ts";
 import { probeText } from "../../../src/cli/print/describe-container.ts";
 import { describePod } from "../../../src/cli/print/describe-pod.ts";
 import { aContainer } from "../../support/builders.ts";

@@ -1,4 +1,4 @@
-import type { Container, ContainerState, ContainerStatus, Pod, PodStatus } from "../../../src/api/pod.ts";
+import type { Container, ContainerState, ContainerStatus, Pod, PodStatus } from "../../../src/base/api/pod.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 /** The current time of these tests. */

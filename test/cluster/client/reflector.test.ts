@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import type { Clock } from "../../../src/base/model/clock.ts";
 import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
 import { type ObjectChange, type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
-import type { Clock } from "../../../src/model/clock.ts";
 import { until } from "../../support/until.ts";
 
 const closers: (() => unknown)[] = [];

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import type { DesiredPod } from "../../../src/base/model/desired-pod.ts";
 import { ClaimResolver } from "../../../src/cluster/objects/claim-resolver.ts";
-import type { DesiredPod } from "../../../src/model/desired-pod.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";
 import { FakeClock } from "../../support/fake-clock.ts";

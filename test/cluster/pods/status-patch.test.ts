@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ContainerStatus, PodCondition, PodStatus } from "../../../src/api/pod.ts";
+import type { ContainerStatus, PodCondition, PodStatus } from "../../../src/base/api/pod.ts";
 import {
   computeStatusPatch,
   findStepBack,

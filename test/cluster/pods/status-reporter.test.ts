@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Pod } from "../../../src/api/pod.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
 import type { ApiPod } from "../../../src/cluster/pods/api-pod.ts";
 import { StatusReporter } from "../../../src/cluster/pods/status-reporter.ts";
 import { aPod } from "../../support/builders.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import type { Pod } from "../../../src/api/pod.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
 import { EvictionManager } from "../../../src/kubelet/eviction/eviction-manager.ts";
 import type { Rejection } from "../../../src/plan/admission.ts";
 import type { PodDiskUsage, PodUsage } from "../../../src/plan/eviction.ts";

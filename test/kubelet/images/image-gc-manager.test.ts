@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
+import type { EngineImage } from "../../../src/docker/engine-images.ts";
 import { ImageGcManager, type KnownImage } from "../../../src/kubelet/images/image-gc-manager.ts";
-import type { EngineImage } from "../../../src/runtime/engine-images.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import type { Pod } from "../../../src/api/pod.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
+import type { DesiredState } from "../../../src/base/model/desired-pod.ts";
 import { ImageUpdateManager, type ImageUpdateManagerDeps } from "../../../src/kubelet/images/image-update-manager.ts";
-import type { DesiredState } from "../../../src/model/desired-pod.ts";
 import type { ImageUpdateRecord } from "../../../src/plan/image-updates.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";

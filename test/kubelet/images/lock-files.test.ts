@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Pod } from "../../../src/api/pod.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
 import { LockFiles } from "../../../src/kubelet/images/lock-files.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
-import { PodSchema } from "../../../src/api/pod.ts";
-import { DeploymentSchema } from "../../../src/api/workload.ts";
+import { PodSchema } from "../../../src/base/api/pod.ts";
+import { DeploymentSchema } from "../../../src/base/api/workload.ts";
 import { findFieldHome } from "../../../src/manifest/decode/field-home.ts";
 import { objectShapeOf } from "../../../src/manifest/decode/shape.ts";
 

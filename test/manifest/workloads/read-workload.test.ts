@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Deployment } from "../../../src/api/workload.ts";
+import type { Deployment } from "../../../src/base/api/workload.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 const read = (manifest: unknown) => {

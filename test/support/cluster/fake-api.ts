@@ -1,7 +1,7 @@
+import type { Clock } from "../../../src/base/model/clock.ts";
 import { ApiStatusError } from "../../../src/cluster/client/api-error.ts";
 import type { ApiRequest } from "../../../src/cluster/client/cluster-client.ts";
 import { Reachability } from "../../../src/cluster/client/reachability.ts";
-import type { Clock } from "../../../src/model/clock.ts";
 
 /** An API server of objects by path; a request of anything else is a 404, and a function answers as it likes. */
 export class FakeApi {

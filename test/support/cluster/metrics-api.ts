@@ -1,4 +1,4 @@
-import type { Summary } from "../../../src/api/stats-summary.ts";
+import type { Summary } from "../../../src/base/api/stats-summary.ts";
 import type { CertificateFiles } from "../test-certificates.ts";
 import { freePorts } from "../test-node.ts";
 

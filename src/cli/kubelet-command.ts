@@ -1,0 +1,197 @@
+import { resolve } from "node:path";
+import { reExecute } from "../base/host/re-execute.ts";
+import { prepareRootDirectory } from "../base/host/root-directory.ts";
+import { lockRootDir, type RootLock } from "../base/host/root-lock.ts";
+import { SystemClock } from "../base/host/system-clock.ts";
+import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../base/host/write-all.ts";
+import { writeStderr } from "../base/host/write-stderr.ts";
+import type { Configuration } from "../base/model/configuration.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { SettingsError } from "../base/model/settings-error.ts";
+import { findConfigPaths } from "../config/environment-flags.ts";
+import { type ResolvedOptions, resolveOptions } from "../config/resolve-options.ts";
+import { chooseConfiguration, openConfigurationStore } from "../daemon/choose-configuration.ts";
+import { instanceInfo } from "../daemon/instance-info.ts";
+import { openJournal } from "../daemon/journal.ts";
+import { type Environment, EXIT, type KubeletRun } from "../daemon/kubelet-run.ts";
+import { type AppLogger, createLogger, wantsColor } from "../daemon/logging.ts";
+import { writeRemovalSettings } from "../daemon/removal-settings.ts";
+import { runForever } from "../daemon/run-forever.ts";
+import { runOnce } from "../daemon/run-once.ts";
+import { logUnexpectedErrors } from "../daemon/unexpected-errors.ts";
+import { buildFacts, versionLine } from "../daemon/version.ts";
+import { isLoopback } from "../server/host-header.ts";
+import { type CommandSummary, renderHelp } from "./help.ts";
+
+const NO_MANIFESTS = "no manifests: name a file, a directory or a URL, or use --pod-manifest-path or --manifest-url";
+
+/** `kubelet-ts [flags] [manifest…]`: parses the command line and runs the kubelet. @returns the exit code */
+export async function runKubelet(argv: readonly string[], commands: readonly CommandSummary[]): Promise<number> {
+  const cwd = process.cwd();
+  const variables = { ...process.env };
+  const resolve = async (configuration?: Configuration): Promise<ResolvedOptions> => {
+    const found = await resolveOptions(argv, cwd, "run", variables, configuration);
+    return found.request ? found : { ...found, errors: [...findErrors(found)] };
+  };
+  const asFiled = await resolve();
+  if (asFiled.request === "help") {
+    writeAll(1, renderHelp(commands));
+    return EXIT.done;
+  }
+  if (asFiled.request === "version") {
+    writeAll(1, `${versionLine()}\n`);
+    return EXIT.done;
+  }
+  const early: string[] = [];
+  let warn = (message: string): void => void early.push(message);
+  const { resolved, start } = await chooseConfiguration(asFiled, resolve, (directory) =>
+    openConfigurationStore(directory, new SystemClock(), (message) => warn(message)),
+  );
+  if (resolved.errors.length > 0) {
+    for (const message of resolved.errors) writeStderr(`kubelet-ts: ${message}\n`);
+    writeStderr("Try 'kubelet-ts --help'.\n");
+    return EXIT.badInput;
+  }
+  const logger = await buildLogger(resolved.options);
+  logUnexpectedErrors(logger);
+  warn = (message) => logger.warn(message);
+  early.forEach(warn);
+  logStart(resolved, logger);
+  const exitCode = await runLocked(resolved, logger, argv, { resolve, configuration: start, cwd });
+  return exitCode === "restart" ? restart(argv, variables, logger) : exitCode;
+}
+
+/** Replaces the process with a new one, which reads the configuration again. */
+async function restart(argv: readonly string[], variables: Environment, logger: Logger): Promise<number> {
+  try {
+    return await reExecute(argv, variables);
+  } catch (error) {
+    logger.error("kubelet-ts ends so that a service manager starts it again", { error: (error as Error).message });
+    return EXIT.failed;
+  }
+}
+
+/** Without any manifest the desired state would be empty, which removes every pod of the node. */
+function findErrors({ options, origins, positionals, errors }: ResolvedOptions): readonly string[] {
+  const places = [...positionals, ...options.podManifestPaths, ...options.manifestUrls];
+  // A misspelt flag may be the one that names the manifests: its error is enough.
+  // Pods may also be submitted to the local API, where that was asked for.
+  const hasApi = origins.localApiPort !== "default" && options.localApiPort !== 0 && !options.runOnce;
+  const hasSource = hasApi || options.kubeconfig !== "";
+  return places.length > 0 || hasSource || errors.length > 0 ? errors : [NO_MANIFESTS];
+}
+
+const buildLogger = async (options: KubeletOptions): Promise<AppLogger> =>
+  createLogger({
+    verbosity: options.verbosity,
+    format: options.logFormat,
+    journal: options.logFormat === "journald" ? await openJournal() : undefined,
+    logDir: options.logDir,
+    logToStderr: options.logToStderr,
+    writeStderr,
+    color: wantsColor(process.env, process.stderr.isTTY === true),
+    now: () => new Date(),
+  });
+
+function logStart({ options, origins, warnings }: ResolvedOptions, logger: Logger): void {
+  for (const message of warnings) logger.warn(message);
+  if (!options.runOnce && options.port === 0 && origins.port === "default" && options.enableServer) {
+    logger.debug("The authenticated port is closed: it needs --client-ca-file or --anonymous-auth");
+  }
+  if (!options.runOnce && options.port !== 0 && options.anonymousAuth && options.authorizationMode === "AlwaysAllow") {
+    const reach = isLoopback(options.address)
+      ? "Every user of this machine"
+      : `Everyone who reaches ${options.address}:${options.port}`;
+    logger.warn(
+      `${reach} may run commands in every container, as root on this machine: --anonymous-auth is set. Use --client-ca-file instead`,
+    );
+  }
+}
+
+/** Runs while this process holds the lock of the root directory. */
+async function runLocked(
+  { options, positionals }: ResolvedOptions,
+  logger: AppLogger,
+  argv: readonly string[],
+  { cwd, ...given }: Pick<KubeletRun, "resolve" | "configuration"> & { cwd: string },
+): Promise<number | "restart"> {
+  const environment = takeProxiesOutOfEnvironment();
+  let lock: RootLock | undefined;
+  try {
+    prepareRootDirectory(options.rootDir);
+    lock = await lockRootDir(options.rootDir);
+    if (!lock)
+      throw new Error(
+        `Another kubelet-ts uses the root directory "${options.rootDir}"; set another one with --root-dir`,
+      );
+    const { publish } = lock;
+    publish(instanceInfo(options, environment, undefined));
+    writeRemovalSettings(options);
+    const run: KubeletRun = {
+      options,
+      manifests: positionals,
+      environment,
+      logger,
+      ...given,
+      configPaths: configPathsOf(argv, environment).map((path) => resolve(cwd, path)),
+      stop: stopOnSignals(logger),
+      onServers: (servers) => publish(instanceInfo(options, environment, servers)),
+    };
+    if (options.runOnce) return await runOnce(run);
+    return (await runForever(run)) === "restart" ? "restart" : EXIT.done;
+  } catch (error) {
+    if (error instanceof BrokenPipeError) return BROKEN_PIPE_EXIT;
+    if (error instanceof SettingsError) {
+      writeStderr(`kubelet-ts: ${error.message}\nTry 'kubelet-ts --help'.\n`);
+      return EXIT.badInput;
+    }
+    logger.error((error as Error).message);
+    await logFailedCheck(options, environment, logger);
+    return EXIT.failed;
+  } finally {
+    lock?.release();
+  }
+}
+
+function configPathsOf(argv: readonly string[], environment: Environment): string[] {
+  const { configPaths, configDir } = findConfigPaths(argv, environment);
+  return [...configPaths, ...(configDir ? [configDir] : [])];
+}
+
+/** Logs the first failed check of the machine: it often explains why the kubelet cannot run. */
+async function logFailedCheck(options: KubeletOptions, environment: Environment, logger: Logger): Promise<void> {
+  try {
+    const [{ runChecks }, { isReasonNotToStart }, { gatherFacts }] = await Promise.all([
+      import("../daemon/doctor/checks.ts"),
+      import("../daemon/doctor/check-result.ts"),
+      import("../daemon/doctor/gather-facts.ts"),
+    ]);
+    const found = runChecks(await gatherFacts({ options, environment, ...buildFacts() })).find(isReasonNotToStart);
+    if (found) logger.error(`kubelet-ts doctor: ${found.name}: ${found.message}${found.fix ? ` → ${found.fix}` : ""}`);
+  } catch {
+    // The first error has been reported.
+  }
+}
+
+/** SIGTERM and SIGINT end this process, not the pods. */
+function stopOnSignals(logger: Logger): AbortSignal {
+  const stop = new AbortController();
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    process.on(name, () => {
+      logger.debug(`${name}: stopping`);
+      stop.abort(new Error(`stopped by ${name}`));
+    });
+  }
+  return stop.signal;
+}
+
+/** Bun's fetch applies proxy variables to every address, pods included. @returns the environment as it was */
+function takeProxiesOutOfEnvironment(): Environment {
+  const before = { ...process.env };
+  for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
+    delete process.env[name];
+    delete process.env[name.toLowerCase()];
+  }
+  return before;
+}

@@ -1,0 +1,270 @@
+import type { ObjectMeta } from "../base/api/meta.ts";
+import type { PodStatus } from "../base/api/pod-status.ts";
+import type { PodTemplateSpec } from "../base/api/workload.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
+import { inheritedAnnotations, withFormerRevision } from "./revision-annotations.ts";
+import {
+  computeTemplateHash,
+  isSameTemplate,
+  objectUid,
+  type PodRecord,
+  podSuffix,
+  type RevisionRecord,
+  type WorkloadRecord,
+} from "./workload-record.ts";
+
+/** Before this the clock was never set: boards without a battery boot in 1970. Unit: milliseconds since 1970. */
+export const CLOCK_IS_SET_MS = Date.UTC(2020, 0, 1);
+
+/** A controller's view of one of its pods. */
+export interface PodFacts {
+  phase: "Pending" | "Running" | "Succeeded" | "Failed";
+  isReady: boolean;
+  /** How long it has been Ready. Unit: milliseconds; 0 unless it is. */
+  readyForMs: number;
+  /** Nothing of it is left on the engine. */
+  isGone: boolean;
+  /** As the kubelet publishes it. */
+  status?: PodStatus;
+}
+
+/** An event of a workload. */
+export interface WorkloadEvent {
+  type: "Normal" | "Warning";
+  reason: string;
+  message: string;
+  /** The ReplicaSet of a Deployment that the event is about; absent: the workload. */
+  replicaSet?: { name: string; uid: string };
+}
+
+/** The world as a controller sees it. */
+export interface ControllerWorld {
+  nodeName: string;
+  /** Wall clock; for time stamps and schedules. */
+  now: Date;
+  /** Monotonic clock; for durations. */
+  nowMs: number;
+  nodeLabels: Readonly<Record<string, string>>;
+  /** Facts of a pod by uid. A pod that is not known yet is Pending. */
+  pod: (uid: string) => PodFacts;
+}
+
+/** Working copy of a record, with the events to record and the time of the next pass. */
+export class Draft {
+  readonly record: WorkloadRecord;
+  readonly events: WorkloadEvent[] = [];
+  readonly world: ControllerWorld;
+  readonly #meta: ObjectMeta;
+  #wakeInMs: number | undefined;
+
+  constructor(
+    world: ControllerWorld,
+    kind: string,
+    meta: ObjectMeta,
+    objectRevision: string,
+    known: WorkloadRecord | undefined,
+  ) {
+    this.world = world;
+    this.#meta = meta;
+    // An object that was deleted and created again shares only its name with the one before.
+    const isSame = known !== undefined && (meta.uid === undefined || meta.uid === known.uid);
+    this.record = isSame ? copyOf(known) : this.#newRecord(kind);
+    if (this.record.objectRevision !== objectRevision) {
+      this.record.objectRevision = objectRevision;
+      this.record.generation++;
+    }
+    this.record.pods = this.record.pods.filter(({ uid, leaving }) => !(leaving && world.pod(uid).isGone));
+  }
+
+  #newRecord(kind: string): WorkloadRecord {
+    return {
+      uid: this.#meta.uid ?? objectUid(this.world.nodeName, kind, this.namespace, this.name),
+      createdAt: this.nowText,
+      generation: 0,
+      objectRevision: "",
+      revisions: {},
+      pods: [],
+    };
+  }
+
+  get name(): string {
+    return this.#meta.name ?? "";
+  }
+
+  get namespace(): string {
+    return this.#meta.namespace ?? "default";
+  }
+
+  get nowText(): string {
+    return this.world.now.toISOString().replace(/\.\d+Z$/, "Z");
+  }
+
+  get wakeInMs(): number | undefined {
+    return this.#wakeInMs;
+  }
+
+  /** Asks for another pass after this time at the latest. */
+  wakeIn(ms: number): void {
+    this.#wakeInMs = Math.min(this.#wakeInMs ?? Number.POSITIVE_INFINITY, Math.max(0, ms));
+  }
+
+  recordEvent(reason: string, message: string, type: WorkloadEvent["type"] = "Normal"): void {
+    this.events.push({ type, reason, message });
+  }
+
+  #recordOfRevision({ name, uid }: RevisionRecord, reason: string, message: string): void {
+    this.events.push({ type: "Normal", reason, message, replicaSet: { name, uid } });
+  }
+
+  /** Oldest first. */
+  revisions(): RevisionRecord[] {
+    return Object.values(this.record.revisions).sort((a, b) => a.revision - b.revision);
+  }
+
+  /** The revision of a template that is known already. */
+  findRevision(template: PodTemplateSpec): RevisionRecord | undefined {
+    return this.revisions().find((known) => isSameTemplate(known.template, template));
+  }
+
+  /**
+   * Takes a template up as the newest revision, with no replicas.
+   * @param named whether the revision is an object of its own, named after the template's hash
+   */
+  addRevision(template: PodTemplateSpec, named: "by-hash" | "as-owner"): RevisionRecord {
+    let hash = computeTemplateHash(template);
+    for (let collisions = 1; this.record.revisions[hash]; collisions++) {
+      hash = computeTemplateHash(template, collisions);
+    }
+    const name = named === "by-hash" ? `${this.name}-${hash}` : this.name;
+    const revision: RevisionRecord = {
+      hash,
+      name,
+      uid: named === "by-hash" ? objectUid(this.world.nodeName, "ReplicaSet", this.namespace, name) : this.record.uid,
+      revision: (this.revisions().at(-1)?.revision ?? 0) + 1,
+      template,
+      createdAt: this.nowText,
+      replicas: 0,
+      desiredReplicas: 0,
+      maxReplicas: 0,
+      made: 0,
+    };
+    this.inheritAnnotations(revision);
+    this.record.revisions[hash] = revision;
+    return revision;
+  }
+
+  /** The revision of a template, as the newest one, also when it existed before. */
+  takeUpRevision(template: PodTemplateSpec, named: "by-hash" | "as-owner"): RevisionRecord {
+    const found = this.findRevision(template) ?? this.addRevision(template, named);
+    const newest = this.revisions().at(-1);
+    if (newest && newest !== found) {
+      found.former = withFormerRevision(found);
+      found.revision = newest.revision + 1;
+    }
+    return found;
+  }
+
+  /** Copies the present annotations of the workload to a revision; what it has besides stays, as upstream. */
+  inheritAnnotations(revision: RevisionRecord): void {
+    const inherited = inheritedAnnotations(this.#meta.annotations);
+    if (Object.keys(inherited).length > 0) revision.annotations = { ...revision.annotations, ...inherited };
+  }
+
+  /** Forgets the oldest revisions that no pod has, beyond `limit`. */
+  limitHistory(limit: number, keep: readonly string[]): void {
+    const used = new Set([...keep, ...this.record.pods.map(({ revision }) => revision)]);
+    const unused = this.revisions().filter(({ hash }) => !used.has(hash));
+    for (const { hash } of unused.slice(0, Math.max(0, unused.length - limit))) delete this.record.revisions[hash];
+  }
+
+  /** Forgets the templates that no pod has any more. */
+  dropUnusedRevisions(current: RevisionRecord): void {
+    const used = new Set([current.hash, ...this.record.pods.map(({ revision }) => revision)]);
+    for (const hash of Object.keys(this.record.revisions)) if (!used.has(hash)) delete this.record.revisions[hash];
+  }
+
+  /** Pods that are wanted, of one revision or of all. */
+  livePods(revision?: RevisionRecord): PodRecord[] {
+    return this.record.pods.filter((pod) => !pod.leaving && (!revision || pod.revision === revision.hash));
+  }
+
+  /** Makes one more pod, named `<prefix>-<suffix>`. */
+  makePod(revision: RevisionRecord, prefix: string = revision.name): PodRecord {
+    const taken = new Set(this.record.pods.map(({ name }) => name));
+    for (;;) {
+      const name = `${prefix}-${podSuffix(revision.uid, revision.hash, revision.made++)}`;
+      if (!taken.has(name)) return this.addPod(name, revision);
+    }
+  }
+
+  /** @param incarnation distinguishes pods of the same name */
+  addPod(name: string, revision: RevisionRecord, incarnation = ""): PodRecord {
+    const pod: PodRecord = {
+      name,
+      uid: podUid(this.world.nodeName, this.namespace, name, incarnation),
+      revision: revision.hash,
+      createdAt: this.nowText,
+    };
+    this.record.pods.push(pod);
+    return pod;
+  }
+
+  remove(pod: PodRecord): void {
+    pod.leaving = true;
+  }
+
+  /** Whether a pod has been Ready for `minReadySeconds`; asks for another pass when that is yet to come. */
+  isAvailable({ uid }: PodRecord, minReadySeconds = 0): boolean {
+    const { isReady, readyForMs } = this.world.pod(uid);
+    if (!isReady) return false;
+    const missingMs = minReadySeconds * 1000 - readyForMs;
+    if (missingMs > 0) this.wakeIn(missingMs);
+    return missingMs <= 0;
+  }
+
+  countAvailable(pods: readonly PodRecord[], minReadySeconds?: number): number {
+    return pods.filter((pod) => this.isAvailable(pod, minReadySeconds)).length;
+  }
+
+  countReady(pods: readonly PodRecord[]): number {
+    return pods.filter(({ uid }) => this.world.pod(uid).isReady).length;
+  }
+
+  /** Makes or removes pods of one revision until there are as many as it wants. */
+  fitPods(revision: RevisionRecord): void {
+    const live = this.livePods(revision);
+    for (let count = live.length; count < revision.replicas; count++) {
+      const { name } = this.makePod(revision);
+      this.#recordOfRevision(revision, "SuccessfulCreate", `Created pod: ${name}`);
+    }
+    const surplus = Math.max(0, live.length - revision.replicas);
+    for (const pod of this.leastMissed(live).slice(0, surplus)) {
+      this.remove(pod);
+      this.#recordOfRevision(revision, "SuccessfulDelete", `Deleted pod: ${pod.name}`);
+    }
+  }
+
+  /** The pod that is missed least comes first. Source: `controller.ActivePods`: not running, not Ready, the youngest. */
+  leastMissed(pods: readonly PodRecord[]): PodRecord[] {
+    const rank = ({ uid }: PodRecord) => {
+      const { phase, isReady } = this.world.pod(uid);
+      if (phase !== "Running") return 0;
+      return isReady ? 2 : 1;
+    };
+    const readyForMs = ({ uid }: PodRecord) => this.world.pod(uid).readyForMs;
+    const position = new Map(pods.map((pod, index) => [pod, index]));
+    return [...pods].sort(
+      (a, b) => rank(a) - rank(b) || readyForMs(a) - readyForMs(b) || position.get(b)! - position.get(a)!,
+    );
+  }
+}
+
+/** Uid of a pod of a workload. @param incarnation distinguishes pods of the same name */
+export const podUid = (nodeName: string, namespace: string, name: string, incarnation: string): string =>
+  hex32(`${nodeName}\n${namespace}\n${name}\n${incarnation}`);
+
+/** Templates are never changed in place, so they are shared. */
+function copyOf(known: WorkloadRecord): WorkloadRecord {
+  const revisions = Object.entries(known.revisions).map(([hash, revision]) => [hash, { ...revision }]);
+  return { ...known, revisions: Object.fromEntries(revisions), pods: known.pods.map((pod) => ({ ...pod })) };
+}

@@ -1,0 +1,255 @@
+import type { Pod } from "../base/api/pod.ts";
+import type { Deployment, DeploymentSpec, PodTemplateSpec } from "../base/api/workload.ts";
+import { computeHostPorts } from "../plan/host-ports.ts";
+import { type ControllerWorld, Draft } from "./controller.ts";
+import type { RevisionRecord, WorkloadRecord } from "./workload-record.ts";
+
+/** Counts of `status`, as upstream's DeploymentStatus has them. */
+export interface DeploymentCounts {
+  replicas: number;
+  updatedReplicas: number;
+  readyReplicas: number;
+  availableReplicas: number;
+}
+
+export interface DeploymentOutcome {
+  draft: Draft;
+  counts: DeploymentCounts;
+  /** ReplicaSet of the present template; undefined while a paused Deployment has not got one. */
+  current: RevisionRecord | undefined;
+}
+
+/** A rollout settles after a few steps; the limit guards against a programming error. */
+const MAX_STEPS = 100;
+
+/**
+ * The next state of a Deployment: its ReplicaSets and their pods. Pure. Source: `pkg/controller/deployment` of 1.20
+ * (sync.go, rolling.go, recreate.go); steps that upstream takes in several passes are taken at once.
+ */
+export function reconcileDeployment(
+  deployment: Deployment,
+  objectRevision: string,
+  known: WorkloadRecord | undefined,
+  world: ControllerWorld,
+): DeploymentOutcome {
+  const draft = new Draft(world, "Deployment", deployment.metadata, objectRevision, known);
+  for (const revision of draft.revisions()) draft.fitPods(revision);
+  const rollout = new Rollout(draft, deployment.spec);
+  for (let step = 0; step < MAX_STEPS && rollout.step(); step++);
+  const { current } = rollout;
+  if (current) draft.inheritAnnotations(current);
+  return { draft, counts: rollout.counts(), current };
+}
+
+class Rollout {
+  readonly #draft: Draft;
+  readonly #spec: DeploymentSpec;
+  readonly #maxSurge: number;
+  readonly #maxUnavailable: number;
+
+  constructor(draft: Draft, spec: DeploymentSpec) {
+    this.#draft = draft;
+    this.#spec = spec;
+    const { surge, unavailable } = computeFenceposts(spec);
+    this.#maxSurge = surge;
+    this.#maxUnavailable = unavailable;
+  }
+
+  get current(): RevisionRecord | undefined {
+    return this.#draft.findRevision(this.#spec.template);
+  }
+
+  counts(): DeploymentCounts {
+    const { current } = this;
+    const live = this.#draft.livePods();
+    return {
+      replicas: live.length,
+      updatedReplicas: current ? this.#draft.livePods(current).length : 0,
+      readyReplicas: this.#draft.countReady(live),
+      availableReplicas: this.#draft.countAvailable(live, this.#spec.minReadySeconds),
+    };
+  }
+
+  /** @returns whether something changed, so that another step may follow */
+  step(): boolean {
+    const { paused, strategy } = this.#spec;
+    if (paused || this.#isScalingEvent()) {
+      const isScaled = this.#scale();
+      if (paused) this.#cleanUp();
+      return isScaled;
+    }
+    return strategy.type === "Recreate" ? this.#recreate() : this.#rollingUpdate();
+  }
+
+  /** Oldest first. */
+  #old(): RevisionRecord[] {
+    const { current } = this;
+    return this.#draft.revisions().filter((revision) => revision !== current);
+  }
+
+  #active(): RevisionRecord[] {
+    return this.#draft.revisions().filter(({ replicas }) => replicas > 0);
+  }
+
+  #available(revision: RevisionRecord): number {
+    return this.#draft.countAvailable(this.#draft.livePods(revision), this.#spec.minReadySeconds);
+  }
+
+  #takeUp(): RevisionRecord {
+    return this.#draft.takeUpRevision(this.#spec.template, "by-hash");
+  }
+
+  #setReplicas(revision: RevisionRecord, replicas: number): boolean {
+    revision.desiredReplicas = this.#spec.replicas;
+    revision.maxReplicas = this.#spec.replicas + this.#maxSurge;
+    const before = revision.replicas;
+    if (before === replicas) return false;
+    revision.replicas = replicas;
+    this.#draft.fitPods(revision);
+    const direction = before < replicas ? "up" : "down";
+    this.#draft.recordEvent("ScalingReplicaSet", `Scaled ${direction} replica set ${revision.name} to ${replicas}`);
+    return true;
+  }
+
+  #isScalingEvent(): boolean {
+    return this.#active().some(({ desiredReplicas }) => desiredReplicas !== this.#spec.replicas);
+  }
+
+  /** A change of `replicas`: over the ReplicaSets in proportion to their size. Source: sync.go, `scale`. */
+  #scale(): boolean {
+    const { replicas, strategy } = this.#spec;
+    const { current } = this;
+    const active = this.#active();
+    const only = active.length > 1 ? undefined : (active[0] ?? current ?? this.#old().at(-1));
+    if (only) return this.#setReplicas(only, replicas);
+    if (current && current.replicas === replicas && this.#available(current) === replicas) {
+      const old = active.filter((revision) => revision !== current);
+      return old.map((revision) => this.#setReplicas(revision, 0)).includes(true);
+    }
+    if (strategy.type !== "RollingUpdate") {
+      for (const revision of active) revision.desiredReplicas = replicas;
+      return false;
+    }
+    const sizes = this.#scaleInProportion(active);
+    return [...sizes].map(([revision, size]) => this.#setReplicas(revision, size)).includes(true);
+  }
+
+  #scaleInProportion(active: RevisionRecord[]): Map<RevisionRecord, number> {
+    const { replicas } = this.#spec;
+    const allowed = replicas > 0 ? replicas + this.#maxSurge : 0;
+    const toAdd = allowed - sumReplicas(active);
+    const newerFirst = toAdd > 0 ? 1 : -1;
+    active.sort((a, b) => b.replicas - a.replicas || newerFirst * (b.revision - a.revision));
+    const sizes = new Map<RevisionRecord, number>();
+    let added = 0;
+    for (const revision of active) {
+      const share = toAdd === 0 ? 0 : this.#proportion(revision, toAdd, added);
+      sizes.set(revision, revision.replicas + share);
+      added += share;
+    }
+    const [largest] = active;
+    if (largest) sizes.set(largest, Math.max(0, sizes.get(largest)! + toAdd - added));
+    return sizes;
+  }
+
+  #proportion(revision: RevisionRecord, toAdd: number, added: number): number {
+    if (toAdd === added) return 0;
+    const { replicas } = this.#spec;
+    const size = (revision.replicas * (replicas + this.#maxSurge)) / revision.maxReplicas;
+    const fraction = replicas === 0 ? -revision.replicas : Math.round(size) - revision.replicas;
+    return toAdd > 0 ? Math.min(fraction, toAdd - added) : Math.max(fraction, toAdd - added);
+  }
+
+  /** Source: recreate.go. */
+  #recreate(): boolean {
+    const old = this.#old();
+    const scaled = old.map((revision) => this.#setReplicas(revision, 0));
+    if (scaled.includes(true)) return true;
+    const hashes = new Set(old.map(({ hash }) => hash));
+    const isOldLeft = this.#draft.record.pods.some(({ revision }) => hashes.has(revision));
+    if (isOldLeft) return false;
+    const isScaled = this.#setReplicas(this.#takeUp(), this.#spec.replicas);
+    this.#cleanUp();
+    return isScaled;
+  }
+
+  /** Source: rolling.go. */
+  #rollingUpdate(): boolean {
+    const current = this.#takeUp();
+    if (this.#scaleUpCurrent(current) || this.#scaleDownOld(current)) return true;
+    this.#cleanUp();
+    return false;
+  }
+
+  #scaleUpCurrent(current: RevisionRecord): boolean {
+    const { replicas } = this.#spec;
+    if (current.replicas >= replicas) return this.#setReplicas(current, replicas);
+    const room = replicas + this.#maxSurge - sumReplicas(this.#draft.revisions());
+    if (room <= 0) return false;
+    return this.#setReplicas(current, current.replicas + Math.min(room, replicas - current.replicas));
+  }
+
+  #scaleDownOld(current: RevisionRecord): boolean {
+    const old = this.#old().filter(({ replicas }) => replicas > 0);
+    const minAvailable = this.#spec.replicas - this.#maxUnavailable;
+    const currentUnavailable = current.replicas - this.#available(current);
+    const mayGo = sumReplicas(this.#draft.revisions()) - minAvailable - currentUnavailable;
+    if (old.length === 0 || mayGo <= 0) return false;
+    // Pods that are not available are not a loss.
+    const unavailable = (revision: RevisionRecord) => revision.replicas - this.#available(revision);
+    const isCleaned = this.#shrink(old, mayGo, unavailable);
+    const available = this.#draft.revisions().reduce((sum, revision) => sum + this.#available(revision), 0);
+    return this.#shrink(old, available - minAvailable, ({ replicas }) => replicas) || isCleaned;
+  }
+
+  /** Takes up to `budget` pods away, from the oldest ReplicaSet on, and from each at most what `share` says. */
+  #shrink(revisions: readonly RevisionRecord[], budget: number, share: (revision: RevisionRecord) => number): boolean {
+    let left = budget;
+    for (const revision of revisions) {
+      const count = Math.min(left, share(revision));
+      if (count > 0 && this.#setReplicas(revision, revision.replicas - count)) left -= count;
+    }
+    return left < budget;
+  }
+
+  /** Forgets old ReplicaSets without pods beyond revisionHistoryLimit, once the rollout is complete. */
+  #cleanUp(): void {
+    const { record } = this.#draft;
+    const { replicas, availableReplicas, updatedReplicas } = this.counts();
+    const wanted = this.#spec.replicas;
+    const isComplete = replicas === wanted && availableReplicas === wanted && updatedReplicas === wanted;
+    if (!isComplete && !this.#spec.paused) return;
+    const used = new Set(record.pods.map(({ revision }) => revision));
+    const unused = this.#old().filter((revision) => revision.replicas === 0 && !used.has(revision.hash));
+    const surplus = Math.max(0, unused.length - (this.#spec.revisionHistoryLimit ?? 10));
+    for (const { hash } of unused.slice(0, surplus)) delete record.revisions[hash];
+  }
+}
+
+const sumReplicas = (revisions: readonly RevisionRecord[]): number =>
+  revisions.reduce((sum, { replicas }) => sum + replicas, 0);
+
+/**
+ * How many pods more, and how many less, than `replicas` there may be during a rollout. Pods that hold a port of the
+ * node cannot overlap: they are replaced in place. Source: `deploymentutil.ResolveFenceposts`.
+ */
+export function computeFenceposts({ replicas, strategy, template }: DeploymentSpec): {
+  surge: number;
+  unavailable: number;
+} {
+  if (strategy.type !== "RollingUpdate") return { surge: 0, unavailable: 0 };
+  const { maxSurge = 0, maxUnavailable = 0 } = strategy.rollingUpdate ?? {};
+  const surge = hasHostPorts(template) ? 0 : scaledValue(maxSurge, replicas, "up");
+  const unavailable = Math.min(replicas, scaledValue(maxUnavailable, replicas, "down"));
+  return surge === 0 && unavailable === 0 ? { surge, unavailable: 1 } : { surge, unavailable };
+}
+
+/** A number, or a percentage of `total`. Source: `intstr.GetScaledValueFromIntOrPercent`. */
+export function scaledValue(value: number | string, total: number, round: "up" | "down"): number {
+  if (typeof value === "number") return value;
+  const share = (Number.parseInt(value, 10) * total) / 100;
+  return round === "up" ? Math.ceil(share) : Math.floor(share);
+}
+
+/** Whether two pods of the template cannot run on one node together. */
+const hasHostPorts = (template: PodTemplateSpec): boolean => computeHostPorts(template as Pod).length > 0;

@@ -1,0 +1,316 @@
+import type { Job, JobSpec, PodFailurePolicyRule } from "../base/api/job.ts";
+import type { PodStatus } from "../base/api/pod-status.ts";
+import { CLOCK_IS_SET_MS, type ControllerWorld, Draft } from "./controller.ts";
+import type { JobRecord, PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
+
+/** First pause after a failure, and the longest one. Source: 1.20, `DefaultJobBackOff`, `MaxJobBackOff`. */
+const BACK_OFF_MS = 10_000;
+const MAX_BACK_OFF_MS = 360_000;
+
+/** Times by the monotonic clock of this process. */
+export interface JobState {
+  kind: "Job";
+  startedMs?: number;
+  lastFailureMs?: number;
+  finishedMs?: number;
+}
+
+/** The next state of a Job. Pure. Source: `pkg/controller/job/job_controller.go`; fields after 1.20 as of 1.31. */
+export function reconcileJob(
+  { metadata, spec }: Job,
+  objectRevision: string,
+  known: WorkloadRecord | undefined,
+  world: ControllerWorld,
+  state: JobState | undefined,
+): { draft: Draft; state: JobState } {
+  const draft = new Draft(world, "Job", metadata, objectRevision, known);
+  const run = new JobRun(draft, spec, state);
+  run.step();
+  return { draft, state: run.state };
+}
+
+class JobRun {
+  readonly #draft: Draft;
+  readonly #spec: JobSpec;
+  readonly #job: JobRecord;
+  readonly #revision: RevisionRecord;
+  readonly state: JobState;
+
+  constructor(draft: Draft, spec: JobSpec, state: JobState | undefined) {
+    this.#draft = draft;
+    this.#spec = spec;
+    this.state = { ...(state ?? { kind: "Job" }) };
+    const { record } = draft;
+    const shape = JSON.stringify([spec.completions, spec.completionMode]);
+    const found = draft.findRevision(spec.template);
+    // The template of a Job cannot be edited: another one is another run.
+    if (record.job && (!found || record.job.shape !== shape)) this.#startOver();
+    record.job = record.job ? { ...record.job } : { shape };
+    this.#job = record.job;
+    this.#revision = found ?? draft.addRevision(spec.template, "as-owner");
+    draft.dropUnusedRevisions(this.#revision);
+  }
+
+  #startOver(): void {
+    const { record } = this.#draft;
+    for (const pod of record.pods) this.#draft.remove(pod);
+    delete record.job;
+    delete this.state.startedMs;
+    delete this.state.lastFailureMs;
+    delete this.state.finishedMs;
+    this.#draft.recordEvent("Replaced", "the template was edited: the Job runs again from the start");
+  }
+
+  get #isIndexed(): boolean {
+    return this.#spec.completionMode === "Indexed";
+  }
+  /** undefined: a work queue, finished by the first success. */
+  get #completions(): number | undefined {
+    const { completions, parallelism } = this.#spec;
+    return completions ?? (parallelism === undefined ? 1 : undefined);
+  }
+  get #parallelism(): number {
+    return this.#spec.parallelism ?? 1;
+  }
+  get #backoffLimit(): number {
+    return this.#spec.backoffLimit ?? (this.#spec.backoffLimitPerIndex === undefined ? 6 : 2147483647);
+  }
+
+  step(): void {
+    if (this.#job.finished) return this.#expire();
+    this.#noteEnds();
+    if (this.#spec.suspend) return this.#suspend();
+    this.#startClock();
+    const verdict = this.#judge();
+    if (verdict) return this.#finish(verdict.type, verdict.reason, verdict.message);
+    this.#fitPods();
+  }
+
+  #pods(): PodRecord[] {
+    return this.#draft.livePods();
+  }
+  #active(): PodRecord[] {
+    return this.#pods().filter(({ ended }) => !ended);
+  }
+  #succeeded(): PodRecord[] {
+    return this.#pods().filter(({ ended }) => ended?.phase === "Succeeded");
+  }
+  #failed(): PodRecord[] {
+    return this.#pods().filter(({ ended }) => ended?.phase === "Failed" && !ended.isIgnored);
+  }
+
+  /** Records how pods ended: their containers may be gone at the next reconciliation. */
+  #noteEnds(): void {
+    for (const pod of this.#active()) {
+      const { phase, status } = this.#draft.world.pod(pod.uid);
+      if (phase !== "Succeeded" && phase !== "Failed") continue;
+      // Refused, evicted or stopped with the node: the kubelet runs it when the node admits it again.
+      const hasRun = (status?.containerStatuses?.length ?? 0) > 0;
+      const isInterrupted = status?.reason === "Terminated" || status?.reason === "NodeShutdown";
+      if (phase === "Failed" && (!hasRun || isInterrupted)) continue;
+      const action = phase === "Failed" ? judgePodFailure(this.#spec.podFailurePolicy?.rules ?? [], status) : "Count";
+      pod.ended = { phase, at: this.#draft.nowText };
+      if (action === "Ignore") pod.ended.isIgnored = true;
+      if (action === "FailJob") pod.ended.failsJob = true;
+      if (action === "FailIndex") pod.ended.failsIndex = true;
+      if (phase === "Failed") this.state.lastFailureMs = this.#draft.world.nowMs;
+    }
+  }
+
+  #suspend(): void {
+    delete this.#job.startTime;
+    delete this.state.startedMs;
+    for (const pod of this.#active()) this.#draft.remove(pod);
+    if (!this.#job.isSuspended) this.#draft.recordEvent("Suspended", "Job suspended");
+    this.#job.isSuspended = true;
+  }
+
+  #startClock(): void {
+    if (this.#job.isSuspended) this.#draft.recordEvent("Resumed", "Job resumed");
+    delete this.#job.isSuspended;
+    this.#job.startTime ??= this.#draft.nowText;
+    this.state.startedMs ??= this.#draft.world.nowMs - this.#elapsedMs(this.#job.startTime);
+  }
+
+  /** Elapsed time by the wall clock, for events before this process started; 0 when the clock was set since then. */
+  #elapsedMs(since: string): number {
+    const sinceMs = Date.parse(since);
+    const nowMs = this.#draft.world.now.getTime();
+    return sinceMs < CLOCK_IS_SET_MS && nowMs >= CLOCK_IS_SET_MS ? 0 : Math.max(0, nowMs - sinceMs);
+  }
+
+  #judge(): { type: "Complete" | "Failed"; reason?: string; message?: string } | undefined {
+    return this.#judgeFailure() ?? (this.#isComplete() ? { type: "Complete" } : undefined);
+  }
+
+  #judgeFailure(): { type: "Failed"; reason: string; message: string } | undefined {
+    const fail = (reason: string, message: string) => ({ type: "Failed" as const, reason, message });
+    const fatal = this.#pods().find(({ ended }) => ended?.failsJob);
+    if (fatal) return fail("PodFailurePolicy", `Pod ${fatal.name} failed as a FailJob rule of podFailurePolicy says`);
+    const limit = this.#backoffLimit;
+    if (this.#failed().length > limit || this.#hasTooManyRestarts(limit)) {
+      return fail("BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    }
+    if (this.#hasTimedOut()) return fail("DeadlineExceeded", "Job was active longer than specified deadline");
+    const failedIndexes = this.#failedIndexes();
+    const { maxFailedIndexes } = this.#spec;
+    if (maxFailedIndexes !== undefined && failedIndexes.size > maxFailedIndexes) {
+      return fail("MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes");
+    }
+    const done = new Set([...this.#succeeded().map(({ index }) => index), ...failedIndexes]);
+    if (failedIndexes.size > 0 && done.size >= (this.#completions ?? 0)) {
+      return fail("FailedIndexes", "Job has failed indexes");
+    }
+    return undefined;
+  }
+
+  /** Source: `pastBackoffLimitOnFailure`. */
+  #hasTooManyRestarts(limit: number): boolean {
+    if (this.#spec.template.spec.restartPolicy !== "OnFailure") return false;
+    let restarts = 0;
+    for (const { uid } of this.#active()) {
+      const { status } = this.#draft.world.pod(uid);
+      for (const { restartCount } of [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]) {
+        restarts += restartCount;
+      }
+    }
+    return limit === 0 ? restarts > 0 : restarts >= limit;
+  }
+
+  #hasTimedOut(): boolean {
+    const { activeDeadlineSeconds } = this.#spec;
+    if (activeDeadlineSeconds === undefined) return false;
+    const leftMs = this.state.startedMs! + activeDeadlineSeconds * 1000 - this.#draft.world.nowMs;
+    if (leftMs > 0) this.#draft.wakeIn(leftMs);
+    return leftMs <= 0;
+  }
+
+  /** Failed indexes of an indexed Job with a limit for each index. */
+  #failedIndexes(): Set<number> {
+    const limit = this.#spec.backoffLimitPerIndex;
+    if (limit === undefined) return new Set();
+    const failed = this.#failed();
+    const indexes = new Set(failed.map(({ index }) => index!));
+    return new Set(
+      [...indexes].filter((index) => {
+        const ends = failed.filter((pod) => pod.index === index);
+        return ends.length > limit || ends.some(({ ended }) => ended?.failsIndex);
+      }),
+    );
+  }
+
+  #isComplete(): boolean {
+    const completions = this.#completions;
+    if (completions === undefined) return this.#succeeded().length > 0 && this.#active().length === 0;
+    if (this.#isIndexed) return new Set(this.#succeeded().map(({ index }) => index)).size >= completions;
+    return this.#succeeded().length >= completions;
+  }
+
+  #finish(type: "Complete" | "Failed", reason?: string, message?: string): void {
+    const { nowText, world } = this.#draft;
+    const active = this.#active();
+    for (const pod of active) this.#draft.remove(pod);
+    const why = { ...(reason && { reason }), ...(message && { message }) };
+    const stopped = type === "Failed" && active.length > 0 && { stopped: active.length };
+    this.#job.finished = { type, at: nowText, ...why, ...stopped };
+    this.state.finishedMs = world.nowMs;
+    if (type === "Complete") this.#draft.recordEvent("Completed", "Job completed");
+    else this.#draft.recordEvent(reason ?? "Failed", message ?? "Job failed", "Warning");
+    this.#expire();
+  }
+
+  /** `ttlSecondsAfterFinished`: the pods go; what is remembered keeps the manifest from running it again. */
+  #expire(): void {
+    const { ttlSecondsAfterFinished } = this.#spec;
+    const { finished } = this.#job;
+    if (ttlSecondsAfterFinished === undefined || !finished || this.#job.isExpired) return;
+    this.state.finishedMs ??= this.#draft.world.nowMs - this.#elapsedMs(finished.at);
+    const leftMs = this.state.finishedMs + ttlSecondsAfterFinished * 1000 - this.#draft.world.nowMs;
+    if (leftMs > 0) return this.#draft.wakeIn(leftMs);
+    const failed = this.#pods().filter(({ ended }) => ended?.phase === "Failed").length;
+    this.#job.expired = { succeeded: this.#succeeded().length, failed };
+    for (const pod of this.#pods()) this.#draft.remove(pod);
+    this.#job.isExpired = true;
+  }
+
+  #fitPods(): void {
+    const active = this.#active();
+    const completions = this.#completions;
+    const succeeded = this.#succeeded().length;
+    const isDraining = completions === undefined && succeeded > 0;
+    let wanted = Math.min(this.#parallelism, completions === undefined ? this.#parallelism : completions - succeeded);
+    if (isDraining) wanted = Math.min(wanted, active.length);
+    for (const pod of this.#draft.leastMissed(active).slice(0, Math.max(0, active.length - wanted))) {
+      this.#draft.remove(pod);
+      this.#draft.recordEvent("SuccessfulDelete", `Deleted pod: ${pod.name}`);
+    }
+    if (active.length >= wanted) return;
+    if (this.#isIndexed) this.#makeIndexed(active, wanted);
+    else if (!this.#isBackingOff(this.#failuresSinceSuccess())) {
+      for (let count = active.length; count < wanted; count++) this.#make(this.#draft.makePod(this.#revision));
+    }
+  }
+
+  #make(pod: PodRecord): void {
+    this.#draft.recordEvent("SuccessfulCreate", `Created pod: ${pod.name}`);
+  }
+
+  #makeIndexed(active: readonly PodRecord[], wanted: number): void {
+    const taken = new Set([...active, ...this.#succeeded()].map(({ index }) => index));
+    const failedIndexes = this.#failedIndexes();
+    const failed = this.#failed();
+    let count = active.length;
+    for (let index = 0; index < (this.#completions ?? 0) && count < wanted; index++) {
+      if (taken.has(index) || failedIndexes.has(index)) continue;
+      if (this.#isBackingOff(failed.filter((pod) => pod.index === index).length)) continue;
+      const pod = this.#draft.makePod(this.#revision, `${this.#draft.name}-${index}`);
+      pod.index = index;
+      this.#make(pod);
+      count++;
+    }
+  }
+
+  #failuresSinceSuccess(): number {
+    const ends = this.#pods().filter(({ ended }) => ended && !ended.isIgnored);
+    return ends.length - 1 - ends.findLastIndex(({ ended }) => ended!.phase === "Succeeded");
+  }
+
+  /** Pods that fail are replaced after 10 s, 20 s, 40 s and so on, up to six minutes. */
+  #isBackingOff(failures: number): boolean {
+    if (failures === 0) return false;
+    const { world } = this.#draft;
+    this.state.lastFailureMs ??= world.nowMs - this.#elapsedMs(this.#lastFailureAt());
+    const pauseMs = Math.min(MAX_BACK_OFF_MS, BACK_OFF_MS * 2 ** (failures - 1));
+    const leftMs = this.state.lastFailureMs + pauseMs - world.nowMs;
+    if (leftMs > 0) this.#draft.wakeIn(leftMs);
+    return leftMs > 0;
+  }
+
+  #lastFailureAt(): string {
+    const times = this.#failed().map(({ ended }) => ended!.at);
+    return times.sort().at(-1) ?? this.#draft.nowText;
+  }
+}
+
+type FailureAction = "FailJob" | "FailIndex" | "Ignore" | "Count";
+
+/** The effect of a failed pod on its Job: the action of the first matching rule. Source: batch/v1 `PodFailurePolicy`. */
+function judgePodFailure(rules: readonly PodFailurePolicyRule[], status: PodStatus | undefined): FailureAction {
+  const rule = rules.find((candidate) => status && matches(candidate, status));
+  return (rule?.action as FailureAction | undefined) ?? "Count";
+}
+
+function matches({ onExitCodes, onPodConditions = [] }: PodFailurePolicyRule, status: PodStatus): boolean {
+  if (onExitCodes) {
+    const { containerName, operator, values = [] } = onExitCodes;
+    const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+    return statuses.some(({ name, state }) => {
+      const exitCode = state.terminated?.exitCode ?? 0;
+      if (exitCode === 0 || (containerName !== undefined && containerName !== name)) return false;
+      return values.includes(exitCode) === (operator === "In");
+    });
+  }
+  return onPodConditions.some(({ type, status: wanted }) =>
+    status.conditions?.some((condition) => condition.type === type && condition.status === wanted),
+  );
+}

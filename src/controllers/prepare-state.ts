@@ -1,0 +1,89 @@
+import type { PersistentVolume } from "../base/api/persistent-volume.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { Service } from "../base/api/service.ts";
+import type { PersistentVolumeClaim } from "../base/api/workload.ts";
+import { type DesiredObject, type DesiredWorkload, isWorkload } from "../base/model/desired-object.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
+import { podFullName } from "../base/model/identity.ts";
+import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
+import { describeIgnoredLabels, matchesOnlyNode } from "../plan/node-affinity.ts";
+import { publishersOf, publishPorts } from "./service-ports.ts";
+
+/** The objects of a state, by their use. */
+export interface PreparedState {
+  workloads: readonly DesiredWorkload[];
+  /** Pods of the manifests, with the ports that Services publish. */
+  pods: readonly DesiredPod[];
+  services: readonly Service[];
+  claims: readonly PersistentVolumeClaim[];
+  volumes: ReadonlyMap<string, PersistentVolume>;
+  /** Lines for the log. */
+  warnings: readonly string[];
+}
+
+/** The node whose labels templates ask for. */
+export interface OnlyNode {
+  name: string;
+  labels: Readonly<Record<string, string>>;
+}
+
+/**
+ * Sorts the objects, and publishes the ports of Services of type NodePort and LoadBalancer on the pods they select. Pure.
+ * @param node absent: nothing is said about labels
+ */
+export function prepareState({ pods, objects = [] }: DesiredState, node?: OnlyNode): PreparedState {
+  const services = objects.flatMap((desired) => (desired.kind === "Service" ? [desired.object] : []));
+  const claims = objects.flatMap((desired) => (desired.kind === "PersistentVolumeClaim" ? [desired.object] : []));
+  const volumes = objects.flatMap((desired) => (desired.kind === "PersistentVolume" ? [desired.object] : []));
+  const warnings = node ? objects.filter(isWorkload).flatMap((workload) => describeUnusedLabels(workload, node)) : [];
+  return {
+    workloads: objects.filter(isWorkload).map((workload) => publishWorkload(workload, services, warnings)),
+    pods: pods.map((desired) => publishPod(desired, services)),
+    services,
+    claims,
+    volumes: new Map(volumes.map((volume) => [volume.metadata.name ?? "", volume])),
+    warnings,
+  };
+}
+
+/** Labels that the pods of a workload ask for and that are not compared. */
+function describeUnusedLabels({ kind, object, source }: DesiredWorkload, { name, labels }: OnlyNode): string[] {
+  if (kind === "DaemonSet" || source === "http") return [];
+  const { template } = kind === "CronJob" ? object.spec.jobTemplate.spec : object.spec;
+  const { ignored } = matchesOnlyNode(template as Pod, name, labels);
+  return ignored.length === 0 ? [] : [`${kind} "${podFullName(object.metadata)}": ${describeIgnoredLabels(ignored)}`];
+}
+
+function publishPod(desired: DesiredPod, services: readonly Service[]): DesiredPod {
+  const { metadata } = desired.pod;
+  const publishers = publishersOf(services, metadata.namespace ?? "default", metadata.labels);
+  const spec = publishPorts(desired.pod.spec, publishers);
+  if (spec === desired.pod.spec) return desired;
+  const revision = hex32(`${desired.revision}\n${canonicalJson(spec)}`);
+  return { ...desired, pod: { ...desired.pod, spec }, revision };
+}
+
+/** One pod of the node can hold a port: workloads with several are left alone. */
+function publishWorkload(desired: DesiredWorkload, services: readonly Service[], warnings: string[]): DesiredWorkload {
+  if (desired.kind === "Job" || desired.kind === "CronJob") return desired;
+  const { metadata, spec } = desired.object;
+  const { template } = spec;
+  const publishers = publishersOf(services, metadata.namespace ?? "default", template.metadata.labels);
+  if (publishers.length === 0) return desired;
+  const replicas = "replicas" in spec ? spec.replicas : 1;
+  if (replicas > 1) {
+    for (const service of publishers) {
+      warnings.push(
+        `Service "${podFullName(service.metadata)}" is not published on the node: it selects the ${replicas} pods of ${desired.kind} "${podFullName(metadata)}", and one pod can hold a port; set replicas: 1`,
+      );
+    }
+    return desired;
+  }
+  const podSpec = publishPorts(template.spec, publishers);
+  if (podSpec === template.spec) return desired;
+  const object = { ...desired.object, spec: { ...spec, template: { ...template, spec: podSpec } } };
+  const revision = hex32(`${desired.revision}\n${canonicalJson(podSpec)}`);
+  return { ...desired, object, revision } as DesiredWorkload;
+}
+
+export const hasObjects = (objects: readonly DesiredObject[] | undefined): boolean => (objects?.length ?? 0) > 0;

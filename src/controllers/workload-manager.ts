@@ -1,0 +1,331 @@
+import type { Clock } from "../base/model/clock.ts";
+import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
+import type { DesiredState, PodDeletion } from "../base/model/desired-pod.ts";
+import type { PodUID } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import { adoptPods } from "./adoption.ts";
+import { ClaimBinder } from "./claim-binder.ts";
+import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
+import { toChildJob } from "./cron-job.ts";
+import { adoptReplicaSets, sortReplicaSets } from "./orphans.ts";
+import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
+import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts";
+import { reconcileWorkload } from "./reconcile-workload.ts";
+import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
+import { WorkloadPods } from "./workload-pods.ts";
+import { WorkloadReader } from "./workload-reader.ts";
+import { API_VERSIONS, type JobRecord, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
+import { type Entry, WorkloadRecords, type WorkloadState } from "./workload-records.ts";
+
+export interface WorkloadManagerDeps {
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder & { objectGone(uid: string): void };
+  nodeName: string;
+  nodeLabels: Readonly<Record<string, string>>;
+  /** Labels that templates ask for count as in a cluster. */
+  comparesAllLabels?: boolean;
+  file: Persisted<WorkloadState>;
+  kubelet: ObservedPods;
+  services: ServiceHosts;
+  rewriteHosts: RewriteHosts;
+  /** Gets every new state: that of the sources, with the pods of the workloads in it. */
+  publish: (state: DesiredState, isComplete: boolean) => void;
+}
+
+/** Changes of many pods within this time are handled together. */
+const DEBOUNCE_MS = 20;
+
+/**
+ * Turns workloads into pods: keeps the records of all workloads, asks their controllers when an object, a pod or the time
+ * has changed, and hands the outcome on. Without workloads it passes states through and listens to nothing.
+ */
+export class WorkloadManager {
+  /** For the API. */
+  readonly reader: WorkloadReader;
+  readonly #deps: WorkloadManagerDeps;
+  readonly #records: WorkloadRecords;
+  readonly #observer: PodObserver;
+  readonly #pods: WorkloadPods;
+  readonly #claims: ClaimBinder;
+  #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+  #prepared: PreparedState = prepareState(this.#state);
+  #warned = new Set<string>();
+  #isComplete = false;
+  /** Uids of ReplicaSets that a Deployment has adopted again. */
+  readonly #takenOver = new Set<string>();
+  /** The pod of a Job has ended: the node may take one that it refused. */
+  #hasFreedPlace = false;
+  readonly #listeners: (() => void)[] = [];
+  #unsubscribe: (() => void) | undefined;
+  #cancelDebounce: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #isStopped = false;
+
+  constructor(deps: WorkloadManagerDeps) {
+    this.#deps = deps;
+    this.#observer = new PodObserver(deps.kubelet, deps.clock);
+    this.#pods = new WorkloadPods(deps.nodeName);
+    this.#records = new WorkloadRecords(deps.file);
+    this.#claims = new ClaimBinder(this.#records);
+    this.reader = new WorkloadReader({
+      nodeName: deps.nodeName,
+      records: this.#records,
+      observer: this.#observer,
+      claims: this.#claims,
+    });
+    deps.services.onChange(() => this.#requestSync());
+  }
+
+  /**
+   * The newest state of the sources.
+   * @param isComplete a workload that is not in it is deleted, and its pods with it
+   * @param hasAnswered every source was read, though a text that was never right may be unknown
+   */
+  setDesired(state: DesiredState, isComplete: boolean, hasAnswered = isComplete): void {
+    this.#state = state;
+    this.#isComplete = isComplete;
+    this.#observer.hasAnswered = hasAnswered;
+    const { nodeName, nodeLabels, comparesAllLabels = false } = this.#deps;
+    this.#prepared = prepareState(state, comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels });
+    this.#warn(this.#prepared.warnings);
+    const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
+    // The API has released it. If it is stored again, the Deployment is about to be deleted.
+    for (const uid of this.#takenOver) if (!known.has(uid)) this.#takenOver.delete(uid);
+    if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
+    this.#sync(true);
+  }
+
+  /** Calls back after each pass over the workloads. */
+  onSync(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Whether a workload made this pod. */
+  hasPod(uid: PodUID): boolean {
+    return this.#entryOf(uid) !== undefined;
+  }
+
+  /** Whether a workload made this pod, or has taken over this ReplicaSet or pod of a client. */
+  hasTakenOver(uid: string): boolean {
+    return this.#takenOver.has(uid) || this.hasPod(uid);
+  }
+
+  /** Whether `ttlSecondsAfterFinished` of the Job with this uid has passed. */
+  isExpired(uid: string): boolean {
+    return this.#records.entries().some(({ record }) => record.uid === uid && record.job?.isExpired === true);
+  }
+
+  /** Deletes a pod of a workload for a client; the controller decides what takes its place. */
+  deletePod(uid: PodUID, deletion: PodDeletion): void {
+    const entry = this.#entryOf(uid);
+    if (!entry) return;
+    const { record } = entry;
+    const mark = (pod: PodRecord): PodRecord => ({ ...pod, ...(pod.ended ? { isDeleted: true } : { leaving: true }) });
+    entry.record = { ...record, pods: record.pods.map((pod) => (pod.uid === uid ? mark(pod) : pod)) };
+    entry.wakeAtMs = Number.NEGATIVE_INFINITY;
+    this.#pods.delete(uid, deletion);
+    this.#records.save();
+    this.#sync(false);
+  }
+
+  #entryOf(uid: PodUID): Entry | undefined {
+    return this.#records.entries().find(({ record }) => record.pods.some((pod) => pod.uid === uid));
+  }
+
+  /**
+   * Deletes a claim that a StatefulSet made and no pod uses. Its data stays.
+   * @returns false for every other claim
+   */
+  deleteClaim(fullName: string): boolean {
+    if (!this.#claims.delete(fullName)) return false;
+    this.#records.save();
+    this.#sync(true);
+    return true;
+  }
+
+  /** The pod that uses a claim of a StatefulSet, which therefore cannot be deleted. */
+  userOfClaim(fullName: string): string | undefined {
+    return this.#claims.userOf(fullName);
+  }
+
+  /** Publishes the state again: settings that pods depend on have changed. */
+  refresh(): void {
+    this.#sync(true);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#unsubscribe?.();
+    this.#deps.services.stop();
+    this.#cancelDebounce?.();
+    this.#cancelTimer?.();
+  }
+
+  #requestSync(): void {
+    this.#cancelDebounce ??= this.#deps.clock.schedule(DEBOUNCE_MS, () => {
+      this.#cancelDebounce = undefined;
+      this.#sync(false);
+    });
+  }
+
+  #sync(isNewState: boolean): void {
+    if (this.#isStopped) return;
+    const { kubelet, services, rewriteHosts } = this.#deps;
+    const pods = kubelet.pods();
+    const statuses = this.#observer.update(pods);
+    const owned = this.#handOverReplicaSets();
+    let isChanged = this.#dropDeleted();
+    for (const desired of this.#prepared.workloads) {
+      if (owned.has(desired)) continue;
+      if (this.#syncWorkload(desired, statuses)) isChanged = true;
+      if (desired.kind === "CronJob" && this.#syncChildJobs(desired, statuses)) isChanged = true;
+    }
+    this.#handOverReplicaSets();
+    // Jobs that their CronJob no longer has.
+    if (this.#dropDeleted()) isChanged = true;
+    if (this.#claims.update(this.#prepared, this.#isComplete, isNewState)) isChanged = true;
+    if (isChanged) this.#records.save();
+    this.#setTimer();
+    this.#publish(isNewState || this.#hasFreedPlace);
+    this.#hasFreedPlace = false;
+    // Before every source was read, names that are missing may only be unknown.
+    if (kubelet.isSynced && this.#observer.hasAnswered) services.update(this.#prepared.services, pods, rewriteHosts);
+    for (const listener of this.#listeners) listener();
+  }
+
+  #warn(warnings: readonly string[]): void {
+    for (const warning of warnings) if (!this.#warned.has(warning)) this.#deps.logger.warn(warning);
+    this.#warned = new Set(warnings);
+  }
+
+  /** @returns whether its record has changed */
+  #syncWorkload(desired: DesiredWorkload, statuses: Statuses): boolean {
+    const key = objectKey(desired.kind, desired.object.metadata);
+    const entry = this.#records.entry(key);
+    return (!entry || this.#isDue(entry, desired, statuses)) && this.#reconcile(key, desired, entry, statuses);
+  }
+
+  /** The Jobs of a CronJob. What changes with them may let it start, or forget, another one. */
+  #syncChildJobs(cronJob: DesiredObjectOf<"CronJob">, statuses: Statuses): boolean {
+    const key = objectKey("CronJob", cronJob.object.metadata);
+    const before = this.#childrenOf(cronJob);
+    const hasChanged = before.map((job) => this.#syncWorkload(job, statuses)).includes(true);
+    if (!hasChanged) return false;
+    this.#reconcile(key, cronJob, this.#records.entry(key), statuses);
+    for (const job of this.#childrenOf(cronJob)) this.#syncWorkload(job, statuses);
+    return true;
+  }
+
+  #childrenOf(cronJob: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
+    const key = objectKey("CronJob", cronJob.object.metadata);
+    const record = this.#records.get(key);
+    if (!record?.cron) return [];
+    return record.cron.jobs.map((child) => {
+      const object = toChildJob(cronJob.object, record.uid, child);
+      return { ...cronJob, kind: "Job", object, revision: child.name };
+    });
+  }
+
+  /** @returns the ReplicaSets that belong to a Deployment */
+  #handOverReplicaSets(): ReadonlySet<DesiredWorkload> {
+    const { owned, orphaned } = sortReplicaSets(this.#prepared.workloads, this.#records.all());
+    for (const { kind, object } of owned) this.#records.delete(objectKey(kind, object.metadata));
+    for (const [key, record] of orphaned) this.#records.restore(key, record);
+    return owned;
+  }
+
+  /** A restored workload is deleted once every source was read and none of them contains it. */
+  #dropDeleted(): boolean {
+    const objects = this.#prepared.workloads;
+    const children = objects.flatMap((desired) => (desired.kind === "CronJob" ? this.#childrenOf(desired) : []));
+    const wanted = new Set<string>(
+      [...objects, ...children].map(({ kind, object }) => objectKey(kind, object.metadata)),
+    );
+    const { isChanged, deleted } = this.#records.retain(wanted, this.#isComplete);
+    for (const { uid, revisions } of deleted) {
+      for (const gone of new Set([uid, ...Object.values(revisions).map((it) => it.uid)])) {
+        this.#deps.recorder.objectGone(gone);
+      }
+    }
+    return isChanged;
+  }
+
+  #isDue(entry: Entry, desired: DesiredWorkload, statuses: Statuses): boolean {
+    if (entry.desired.revision !== desired.revision) return true;
+    if (entry.desired !== desired) entry.desired = desired;
+    if (entry.wakeAtMs <= this.#deps.clock.monotonicMs()) return true;
+    return entry.record.pods.some(({ uid, leaving }) =>
+      leaving ? this.#observer.isGone(uid) : statuses.get(uid) !== entry.seen.get(uid),
+    );
+  }
+
+  /** @returns whether the record is another one now */
+  #reconcile(key: ObjectKey, desired: DesiredWorkload, entry: Entry | undefined, statuses: Statuses): boolean {
+    const { clock, nodeName, nodeLabels } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const pod = this.#observer.reader(statuses);
+    const world: ControllerWorld = { nodeName, nodeLabels, now: clock.now(), nowMs, pod };
+    const before = this.#records.get(key);
+    const known = before ?? this.#takeOver(desired, world);
+    const outcome = reconcileWorkload(desired, known, world, entry?.state, (name) => this.#jobOf(desired, name));
+    const { record } = outcome;
+    this.#records.set(key, {
+      desired,
+      record,
+      seen: new Map(record.pods.map(({ uid }) => [uid, statuses.get(uid)])),
+      state: outcome.state,
+      wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
+    });
+    for (const event of outcome.events) this.#record(desired, record, event);
+    if (countEnded(record) > countEnded(before)) this.#hasFreedPlace = true;
+    return !before || JSON.stringify(before) !== JSON.stringify(record);
+  }
+
+  /** The record of a new workload that continues what others left behind; undefined where there is nothing. */
+  #takeOver(desired: DesiredWorkload, world: ControllerWorld): WorkloadRecord | undefined {
+    const taken = adoptReplicaSets(desired, this.#prepared.workloads, this.#records.all(), world);
+    for (const uid of taken?.uids ?? []) this.#takenOver.add(uid);
+    return taken?.record ?? adoptPods(desired, this.#prepared.pods, world);
+  }
+
+  #jobOf({ object }: DesiredWorkload, name: string): JobRecord | undefined {
+    const { namespace } = object.metadata;
+    const key = objectKey("Job", { namespace, name });
+    return this.#records.get(key)?.job;
+  }
+
+  #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
+    const { name = "", namespace = "default" } = object.metadata;
+    const { replicaSet, ...rest } = event;
+    const own = { kind, apiVersion: API_VERSIONS[kind] ?? "apps/v1", name, uid };
+    this.#deps.recorder.record({ ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) }, rest);
+  }
+
+  #setTimer(): void {
+    const { clock } = this.#deps;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    const nextMs = Math.min(...this.#records.entries().map(({ wakeAtMs }) => wakeAtMs));
+    if (!Number.isFinite(nextMs)) return;
+    this.#cancelTimer = clock.schedule(nextMs - clock.monotonicMs(), () => this.#sync(false));
+  }
+
+  #publish(isNewState: boolean): void {
+    const input = {
+      state: this.#state,
+      prepared: this.#prepared,
+      bindings: this.#records.bindings,
+      volumes: this.#claims.volumes,
+      workloads: this.#records.entries(),
+      isGone: (uid: PodUID) => this.#observer.isGone(uid),
+    };
+    const state = this.#pods.merge(input, isNewState);
+    if (state) this.#deps.publish(state, this.#isComplete);
+  }
+}
+
+const countEnded = (record: WorkloadRecord | undefined): number =>
+  record?.pods.filter(({ ended }) => ended !== undefined).length ?? 0;

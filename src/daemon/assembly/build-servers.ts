@@ -1,0 +1,178 @@
+import { HostLogDirectory } from "../../base/host/log-directory.ts";
+import { dialPod } from "../../base/host/pod-dialer.ts";
+import { SystemClock } from "../../base/host/system-clock.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { ConfigurationStatus } from "../../base/model/configuration.ts";
+import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import { toServedConfiguration } from "../../config/effective-config.ts";
+import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
+import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
+import { claimUsagePaths } from "../../kubelet/volumes/claim-usage.ts";
+import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
+import type { KubeletView } from "../../server/view.ts";
+import { type MetricFamily, MetricsRegistry } from "../../stats/metrics/metrics-registry.ts";
+import { ProcessMetrics } from "../../stats/metrics/process-metrics.ts";
+import type { SystemContainerName } from "../../stats/node-sample.ts";
+import { NodeStats } from "../../stats/node-stats.ts";
+import { configurationFamilies } from "../configuration-metrics.ts";
+import { toCommandSocketPath } from "../instance-info.ts";
+import type { KubeletRun } from "../kubelet-run.ts";
+import type { MetricsRecorder } from "../metrics-recorder.ts";
+import { imageUpdateFamilies, podFamilies } from "../pod-metrics.ts";
+import { sourceFamilies } from "../source-metrics.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import { buildPage } from "./build-page.ts";
+import { toKubeletView } from "./kubelet-view.ts";
+import type { NodeFactsInput } from "./node-facts.ts";
+
+/** The kubelet as HTTP answers show it. */
+export const buildView = ({
+  context,
+  kubelet,
+  feed,
+  volumes,
+  connectError,
+  engineIfKnown,
+}: AssembledKubelet): KubeletView =>
+  toKubeletView({
+    nodeName: context.node.name,
+    kubelet,
+    recorder: context.recorder,
+    config: () => toServedConfiguration(context.options),
+    sources: () => feed.status(),
+    rejections: () => feed.rejections(),
+    connectError,
+    usagePaths: ({ revision }) =>
+      revision
+        ? [
+            ...volumes.usagePaths(revision.pod),
+            ...claimUsagePaths(revision.pod, revision.claims ?? {}, engineIfKnown()?.dockerRootDir),
+          ]
+        : [],
+  });
+
+/** Measurements of the node and of the pods in the view. */
+export function buildStats(parts: AssembledKubelet, view: KubeletView): NodeStats {
+  const { options, logger, background } = parts.context;
+  const stats = new NodeStats({
+    clock: parts.context.clock,
+    nodeName: parts.context.node.name,
+    podFacts: () => view.podFacts(),
+    rootDir: parts.context.options.rootDir,
+    imagesDir: () => parts.engineIfKnown()?.imagesDir ?? "",
+    systemCgroups: toSystemCgroups(options),
+    engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
+    volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
+    slot: background.slot,
+    disabledMetrics: options.disabledMetrics,
+    readImageBytes: async () => (await parts.imageInventory.list()).bytes,
+  });
+  warnOfMissingCgroups(options, (path) => stats.measureOnce(path) !== undefined, logger);
+  return stats;
+}
+
+/**
+ * Opens every port that is configured, and the socket of the commands. Never throws for a port that is taken.
+ * @param onServers called at once, and again with each port that opens later
+ */
+export function startNodeServers(
+  parts: AssembledKubelet,
+  view: KubeletView,
+  stats: NodeStats,
+  nodeFacts: ServerDependencies["nodeFacts"],
+  { configuration, onServers }: Pick<NodeFactsInput, "configuration"> & Pick<KubeletRun, "onServers">,
+): RunningServers {
+  const { options, clock, logger, recorder, metrics, background } = parts.context;
+  const socketPath = options.enableServer ? toCommandSocketPath(options.rootDir) : undefined;
+  let servers: RunningServers | undefined;
+  servers = startServers(options, view, {
+    ...(socketPath !== undefined && { socketPath }),
+    portHolder: background.findPortHolder.bind(background),
+    onListening: () => servers && onServers(servers),
+    clock,
+    logger,
+    stats,
+    nodeFacts,
+    kubeletMetrics: metrics.kubelet,
+    registry: {
+      collect: () => [
+        ...collectMetrics(metrics, configuration()),
+        ...sourceFamilies(parts.feed.status(), parts.feed.rejections()),
+        ...podFamilies(view.pods()),
+        ...configurationFamilies(configuration()),
+        ...imageUpdateFamilies(parts.imageUpdates.report()),
+        ...eventFamilies(recorder),
+        ...timerFamilies(clock),
+      ],
+    },
+    processMetrics: new ProcessMetrics(),
+    probeRegistry: metrics.probeRegistry,
+    page: buildPage(parts, view, stats, nodeFacts),
+    ...(options.port !== 0 && { authenticated: authenticatedParts(parts) }),
+  });
+  onServers(servers);
+  return servers;
+}
+
+const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => ({
+  reviewer: cluster?.accessReviewer,
+  options: context.options,
+  containers: new DockerContainerAccess(client, (ms, callback) => context.clock.schedule(ms, callback)),
+  dialPod,
+  logDirectory: context.options.enableSystemLogHandler
+    ? new HostLogDirectory("/var/log", context.background)
+    : undefined,
+  names: { nodeName: context.node.name, nodeIp: context.node.ip },
+  files: context.background.textFiles,
+});
+
+function collectMetrics(metrics: MetricsRecorder, status: ConfigurationStatus | undefined): MetricFamily[] {
+  metrics.kubelet.nodeConfigError.set(status?.error === undefined ? 0 : 1);
+  return metrics.collect();
+}
+
+/** Counters of events for `/metrics`. */
+function timerFamilies(clock: Clock): MetricFamily[] {
+  const registry = new MetricsRegistry();
+  if (clock instanceof SystemClock) {
+    registry.gauge("kubelet_ts_timers", "Timers of the process that have not fired yet.").set(clock.pendingTimers);
+  }
+  return registry.collect();
+}
+
+function eventFamilies({ revision, dropped }: Pick<PodEventRecorder, "revision" | "dropped">): MetricFamily[] {
+  const registry = new MetricsRegistry();
+  registry.counter("kubelet_ts_events_total", "Events of pods that were recorded.").inc([], revision);
+  registry
+    .counter("kubelet_ts_events_dropped_total", "Events that came faster than --event-qps and --event-burst allow.")
+    .inc([], dropped);
+  return registry.collect();
+}
+
+const FLAGS: readonly [SystemContainerName, "kubeletCgroups" | "runtimeCgroups" | "systemCgroups", string][] = [
+  ["kubelet", "kubeletCgroups", "--kubelet-cgroups"],
+  ["runtime", "runtimeCgroups", "--runtime-cgroups"],
+  ["misc", "systemCgroups", "--system-cgroups"],
+];
+
+type SystemCgroupOptions = Pick<KubeletOptions, "kubeletCgroups" | "runtimeCgroups" | "systemCgroups">;
+
+/** Cgroups of the system that options name, by their names in the summary. */
+export const toSystemCgroups = (options: SystemCgroupOptions): ReadonlyMap<SystemContainerName, string> =>
+  new Map(FLAGS.map(([name, option]) => [name, options[option]] as const).filter(([, path]) => path !== ""));
+
+/** Names each cgroup of an option that does not exist: the summary has no such system container until it does. */
+export function warnOfMissingCgroups(
+  options: SystemCgroupOptions,
+  exists: (cgroupPath: string) => boolean,
+  logger: Logger,
+): void {
+  for (const [name, option, flag] of FLAGS) {
+    const path = options[option];
+    if (path === "" || exists(path)) continue;
+    logger.warn(
+      `${flag}: there is no cgroup "${path}"; /stats/summary has no systemContainers ${name} until it exists (cat /proc/PID/cgroup shows the cgroup of a process)`,
+    );
+  }
+}

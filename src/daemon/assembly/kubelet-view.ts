@@ -1,0 +1,115 @@
+import type { HealthCheck } from "../../base/model/health-check.ts";
+import type { ContainerSnapshot, SandboxSnapshot } from "../../base/model/pod-snapshot.ts";
+import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
+import type { PodWorker } from "../../kubelet/pod-worker.ts";
+import type { VolumeUsagePath } from "../../kubelet/volumes/volume-manager.ts";
+import type { KubeletView } from "../../server/view.ts";
+import type { ManifestRejection } from "../../sources/desired-state-feed.ts";
+import type { SourceStatus } from "../../sources/source-set.ts";
+import { describeFinding } from "../../sources/source-set.ts";
+import type { ContainerFacts, PodFacts, VolumeFacts } from "../../stats/pod-facts.ts";
+
+export interface KubeletViewDeps {
+  nodeName: string;
+  kubelet: Kubelet;
+  recorder: PodEventRecorder;
+  /** Effective configuration, secrets masked. */
+  config: () => Readonly<Record<string, unknown>>;
+  sources: () => readonly SourceStatus[];
+  /** Manifests that are refused at present. */
+  rejections: () => readonly ManifestRejection[];
+  /** Why the engine was never reached. */
+  connectError: () => string | undefined;
+  usagePaths: (worker: PodWorker) => readonly VolumeUsagePath[];
+}
+
+/** The kubelet as its servers see it: only reading, only from memory. */
+export function toKubeletView({
+  nodeName,
+  kubelet,
+  recorder,
+  config,
+  sources,
+  rejections,
+  connectError,
+  usagePaths,
+}: KubeletViewDeps): KubeletView {
+  return {
+    nodeName: () => nodeName,
+    podsRevision: () => kubelet.podsRevision,
+    pods: () => kubelet.pods(),
+    events: () => ({ revision: recorder.revision, items: recorder.list() }),
+    podFacts: () => [...kubelet.workers()].flatMap((worker) => toPodFacts(worker, usagePaths(worker)) ?? []),
+    healthChecks: () => [
+      ok("ping"),
+      ok("log"),
+      toEngineCheck(connectError() ?? kubelet.runtimeError),
+      ...sources().map(toSourceCheck),
+      ...rejections().map(toRejectionCheck),
+    ],
+    config,
+  };
+}
+
+const toEngineCheck = (error: string | undefined): HealthCheck => ({
+  name: "syncloop",
+  ok: error === undefined,
+  message: error ?? "",
+});
+
+const ok = (name: string): HealthCheck => ({ name, ok: true, message: "" });
+
+/** A refused manifest is shown, and does not make the kubelet unhealthy: its pods keep running as before. */
+const toRejectionCheck = ({ finding }: ManifestRejection): HealthCheck =>
+  ok(`manifest ${finding.file} refused (${describeFinding(finding)})`);
+
+/** A source out of reach is shown, and does not make the kubelet unhealthy: the last set keeps running. */
+function toSourceCheck({ kind, name, state, message }: SourceStatus): HealthCheck {
+  const why = state === "ok" ? "" : ` (${state}${message ? `: ${message}` : ""})`;
+  return { name: `source ${kind} ${name}${why}`, ok: true, message: "" };
+}
+
+/** undefined for a pod without a running sandbox: there is nothing to measure. */
+function toPodFacts(worker: PodWorker, volumes: readonly VolumeUsagePath[]): PodFacts | undefined {
+  const { snapshot, ref } = worker;
+  const sandbox = snapshot.sandboxes[0];
+  if (sandbox?.state !== "ready") return undefined;
+  const startTime = worker.status?.startTime;
+  return {
+    uid: ref.uid,
+    name: ref.name,
+    namespace: ref.namespace,
+    startTime: startTime ? new Date(startTime) : sandbox.createdAt,
+    hostNetwork: sandbox.hostNetwork,
+    cgroupParent: sandbox.cgroupParent,
+    sandbox: toContainerFacts("POD", sandbox),
+    containers: snapshot.containers
+      .filter(({ state }) => state === "running")
+      .map((container) => toContainerFacts(container.name, container)),
+    volumes: volumes.map(toVolumeFacts),
+  };
+}
+
+function toContainerFacts(name: string, it: ContainerSnapshot | SandboxSnapshot): ContainerFacts {
+  return {
+    name,
+    id: it.id,
+    dockerName: it.dockerName,
+    pid: it.pid,
+    image: it.imageId,
+    createdAt: it.createdAt,
+    startedAt: it.startedAt ?? it.createdAt,
+    labels: it.labels,
+    logPath: it.logPath,
+    writableLayerPath: it.writableLayerPath,
+  };
+}
+
+const toVolumeFacts = ({ name, path, method, isEphemeral, claimName }: VolumeUsagePath): VolumeFacts => ({
+  name,
+  path,
+  ephemeral: isEphemeral,
+  isFileSystem: method === "statfs",
+  ...(claimName !== undefined && { pvcName: claimName }),
+});

@@ -1,0 +1,104 @@
+import { statSync } from "node:fs";
+import type { Clock } from "../../base/model/clock.ts";
+import type { ConfigurationStatus } from "../../base/model/configuration.ts";
+import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
+import type { ImageStore } from "../../docker/image-inventory.ts";
+import { usableRuntimes } from "../../docker/sandbox-create-body.ts";
+import { isApiAtLeast } from "../../docker/security.ts";
+import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
+import { computeNodeLabels } from "../../plan/node-affinity.ts";
+import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
+import type { ReadNodeFacts } from "../../server/node-object.ts";
+import { buildInfo, kubeletVersion } from "../version.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
+
+/** An engine that does not answer by then leaves the node without its images. */
+const IMAGES_WITHIN_MS = 1000;
+
+export interface NodeFactsInput {
+  parts: Pick<
+    AssembledKubelet,
+    "context" | "kubelet" | "cordon" | "networks" | "imageInventory" | "connectError" | "engineIfKnown"
+  >;
+  options: KubeletOptions;
+  eviction: Pick<EvictionManager, "states">;
+  /** The machine is about to go down. */
+  isShuttingDown: () => boolean;
+  /** undefined without configuration files. */
+  configuration: () => ConfigurationStatus | undefined;
+  clock: Clock;
+}
+
+/** Facts that `/node` shows in addition to measurements: read at each request, except when the kubelet became ready. */
+export function nodeFacts({
+  parts,
+  options,
+  eviction,
+  isShuttingDown,
+  configuration,
+  clock,
+}: NodeFactsInput): ReadNodeFacts {
+  const { kubelet, networks, imageInventory, connectError, engineIfKnown } = parts;
+  const { node } = parts.context;
+  const findProblem = () => {
+    // Upstream's words.
+    if (isShuttingDown()) return "node is shutting down";
+    return connectError() ?? kubelet.runtimeError ?? toNetworkError(networks.problem());
+  };
+  const ready = { runtimeError: findProblem(), since: clock.now() };
+  const noteReady = () => {
+    const runtimeError = findProblem();
+    if ((runtimeError === undefined) !== (ready.runtimeError === undefined)) ready.since = clock.now();
+    ready.runtimeError = runtimeError;
+  };
+  kubelet.onChange(noteReady);
+  const fixed = {
+    name: node.name,
+    ip: node.ip,
+    labels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
+    taints: options.nodeTaints,
+    maxPods: computeMaxPods(options, node.cpuCount),
+    maxImages: options.nodeStatusMaxImages,
+    kubeletPort: options.port,
+    kubeletVersion: options.kubeconfig === "" ? buildInfo.version : kubeletVersion,
+    allocatable: {
+      ...computeNodeAllocatable(node, options),
+      diskBytes: (capacityBytes: number) => computeAllocatableDisk(capacityBytes, options),
+    },
+    createdAt: createdAt(options.rootDir),
+  };
+  const readImages = () => {
+    const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
+    return Promise.race([imageInventory.list().catch((): ImageStore | undefined => undefined), none]);
+  };
+  return async (withImages = true) => {
+    const [store] = await Promise.all([withImages ? readImages() : undefined, networks.findProblem().catch(() => {})]);
+    noteReady();
+    const engine = engineIfKnown();
+    return {
+      ...fixed,
+      cordonedSince: parts.cordon?.since,
+      pressures: eviction.states(),
+      ready: { ...ready },
+      images: store?.images,
+      configuration: configuration(),
+      runtimes: engine && {
+        names: usableRuntimes(engine),
+        recursiveReadOnlyMounts: isApiAtLeast(engine, "1.44"),
+      },
+    };
+  };
+}
+
+const toNetworkError = (problem: string | undefined) =>
+  problem && `runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:${problem}`;
+
+/** A node is as old as its root directory; undefined where the file system does not keep that. */
+function createdAt(directory: string): Date | undefined {
+  try {
+    const { birthtime } = statSync(directory);
+    return birthtime.getTime() > 0 ? birthtime : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+import type { Pod } from "../../base/api/pod.ts";
+import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import type { PodUID } from "../../base/model/identity.ts";
+import type { EngineConnection } from "../../docker/engine-connection.ts";
+import { findPodRefusal } from "../../docker/pod-refusal.ts";
+import type { Admission, Rejection } from "../../plan/admission.ts";
+import { NodeAdmission } from "../../plan/node-admission.ts";
+import { computeNodeLabels } from "../../plan/node-affinity.ts";
+import { computeMaxPods } from "../../plan/node-allocatable.ts";
+import { type NodeContext, openStateFile } from "./node-context.ts";
+import { AllocationsSchema } from "./state-schemas.ts";
+
+/** Returns why the node takes no such pod at present, or undefined. Asked for pods that do not run yet. */
+export type PodAdmitHandler = (pod: Pod) => Rejection | undefined;
+
+/** Decides which pods the node takes: features of the engine, admit handlers, resources, in this order. */
+export class PodAdmission {
+  readonly #context: NodeContext;
+  readonly #engine: EngineConnection;
+  readonly #node: NodeAdmission;
+  readonly #handlers: PodAdmitHandler[] = [];
+
+  constructor(context: NodeContext, engine: EngineConnection) {
+    const { node, options, allocatable } = context;
+    this.#context = context;
+    this.#engine = engine;
+    const { ephemeralStorageBytes, ...others } = allocatable;
+    const offer = {
+      name: node.name,
+      labels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
+      comparesAllLabels: options.validate === "strict",
+      maxPods: computeMaxPods(options, node.cpuCount),
+      ...others,
+      // 0: the size of the disk is not known.
+      ...(ephemeralStorageBytes > 0 && { ephemeralStorageBytes }),
+      ...(node.hugePageBytes && { hugePageBytes: node.hugePageBytes }),
+    };
+    this.#node = new NodeAdmission(offer, openStateFile(context, "allocations", AllocationsSchema, { durable: true }));
+  }
+
+  /** Eviction and node shutdown refuse new pods this way. */
+  addHandler(handler: PodAdmitHandler): void {
+    this.#handlers.push(handler);
+  }
+
+  /** The Node of the API has these labels. */
+  setNodeLabels(labels: Readonly<Record<string, string>>): void {
+    this.#node.setLabels(labels);
+  }
+
+  readonly admit = (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission => {
+    const refusals = new Map<PodUID, Rejection>();
+    for (const { pod } of pods) {
+      const uid = pod.metadata.uid ?? "";
+      const refusal = this.#findRefusal(pod, !running.has(uid));
+      if (refusal) refusals.set(uid, refusal);
+    }
+    // Refused pods take no resources from others.
+    const others = pods.filter(({ pod }) => !refusals.has(pod.metadata.uid ?? ""));
+    const { rejections, resizes } = this.#node.admit(others, running, isComplete);
+    return { rejections: new Map([...rejections, ...refusals]), resizes };
+  };
+
+  #findRefusal(pod: Pod, isNew: boolean): Rejection | undefined {
+    const unsupported = findPodRefusal({ pod, engine: this.#engine.info(), settings: this.#context.options });
+    if (unsupported || !isNew) return unsupported;
+    for (const handler of this.#handlers) {
+      const refusal = handler(pod);
+      if (refusal) return refusal;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,76 @@
+import { readBoundedText } from "../base/files/bounded-read.ts";
+import { encryptionOf } from "../base/text/age-text.ts";
+import type { ManifestResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
+import { refuseManifest } from "../manifest/read-manifest.ts";
+
+const MAX_IDENTITY_BYTES = 64 * 1024;
+
+/** The encrypted text cannot be read; the message holds nothing of its content. */
+class DecryptionError extends Error {}
+
+/**
+ * Decrypts a manifest with the identities of a file and reads it. Findings name the place of a mistake; those that would
+ * quote the text are shortened, as it may be secret.
+ * @param read reads the decrypted text
+ */
+export async function readEncryptedManifest(
+  bytes: Uint8Array,
+  how: ReadManifestOptions,
+  identityFile: string,
+  read: (bytes: Uint8Array, how: ReadManifestOptions) => ManifestResult | Promise<ManifestResult>,
+): Promise<ManifestResult> {
+  let text: Uint8Array;
+  try {
+    text = await decrypt(bytes, identityFile);
+  } catch (error) {
+    if (error instanceof DecryptionError) return refuseManifest(how, error.message);
+    throw error;
+  }
+  const result = await read(text, how);
+  for (const finding of [...result.findings, ...result.results.flatMap(({ findings }) => findings)]) {
+    if (finding.code === "syntax") finding.message = "the decrypted text is not valid here; decrypt it to see the line";
+  }
+  return result;
+}
+
+async function decrypt(bytes: Uint8Array, identityFile: string): Promise<Uint8Array> {
+  const identities = readIdentities(identityFile);
+  const { armor, Decrypter } = await import("age-encryption");
+  const decrypter = new Decrypter();
+  for (const identity of identities) {
+    try {
+      decrypter.addIdentity(identity);
+    } catch {
+      throw new DecryptionError(`"${identityFile}" holds an identity that cannot be used: it takes AGE-SECRET-KEY-1…`);
+    }
+  }
+  let file: Uint8Array;
+  try {
+    file = encryptionOf(bytes) === "armored" ? armor.decode(new TextDecoder().decode(bytes)) : bytes;
+  } catch {
+    throw new DecryptionError("the armored text is damaged");
+  }
+  try {
+    return await decrypter.decrypt(file);
+  } catch (error) {
+    const isOther = /no identity/i.test((error as Error).message);
+    throw new DecryptionError(
+      isOther
+        ? `no identity of "${identityFile}" decrypts the file: encrypt it to the recipient of that identity (age -R)`
+        : "the encrypted file is damaged",
+    );
+  }
+}
+
+function readIdentities(path: string): string[] {
+  try {
+    const lines = readBoundedText(path, MAX_IDENTITY_BYTES)
+      .split("\n")
+      .map((line) => line.trim());
+    const identities = lines.filter((line) => line !== "" && !line.startsWith("#"));
+    if (identities.length === 0) throw new Error("it holds no identity");
+    return identities;
+  } catch (error) {
+    throw new DecryptionError(`--manifest-identity-file "${path}" cannot be read: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,293 @@
+import { X509Certificate } from "node:crypto";
+import { existsSync, readdirSync, readlinkSync, statfsSync } from "node:fs";
+import { join } from "node:path";
+import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
+import { findPortHolder, hasListener } from "../../base/host/port-holder.ts";
+import { readInstance } from "../../base/host/root-lock.ts";
+import { runProgram } from "../../base/host/run-program.ts";
+import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
+import { examineService, findService } from "../install/find-service.ts";
+import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
+import type { ConfigurationFacts, DiskFacts, EngineFacts, MachineFacts, PortFacts } from "./machine-facts.ts";
+import { readRoutes, readUserlandProxy } from "./network-facts.ts";
+import { type ReadEncrypted, readManifestFiles } from "./read-manifest-files.ts";
+
+export interface GatherInput {
+  options: KubeletOptions;
+  environment: Readonly<Record<string, string | undefined>>;
+  buildMs: number;
+  binaryTarget: string;
+  /** Absent: no configuration files, or they are not checked. */
+  configuration?: ConfigurationFacts | undefined;
+  /** Reads encrypted manifests. */
+  decrypt?: ReadEncrypted | undefined;
+  /** Credentials for pulls; absent: registries are not asked. */
+  credentials?: CredentialLookUp | undefined;
+}
+
+const MAX_PROC_BYTES = 1 << 20;
+/** An engine that does not answer by then is reported. */
+const ENGINE_TIMEOUT_MS = 5000;
+
+/**
+ * Reads everything the checks need. Changes nothing. Beyond this machine, only registries are asked, for images that have
+ * to be pulled.
+ */
+export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
+  const { options, environment } = input;
+  const { engine, client, rootDir } = await readEngine(options, environment);
+  const manifests = await readManifestFiles(options, input.decrypt);
+  const service = findService();
+  return {
+    configuration: input.configuration,
+    isRoot: process.getuid?.() === 0,
+    engine,
+    cgroupControllers: readControllers(),
+    hasPsi: existsSync("/proc/pressure/cpu"),
+    swapBytes: kibOf("SwapTotal"),
+    failSwapOn: options.failSwapOn,
+    inotifyInstances: numberIn("/proc/sys/fs/inotify/max_user_instances"),
+    inotifyWatches: numberIn("/proc/sys/fs/inotify/max_user_watches"),
+    pidMax: numberIn("/proc/sys/kernel/pid_max"),
+    ipForward: numberIn("/proc/sys/net/ipv4/ip_forward") === 1,
+    bridgeNetfilter: existsSync("/proc/sys/net/bridge/bridge-nf-call-iptables")
+      ? numberIn("/proc/sys/net/bridge/bridge-nf-call-iptables") === 1
+      : undefined,
+    mayLowerOomScores: readMayLowerOomScores(),
+    cpuFlags: /^flags\s*:\s*(.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.split(" ") ?? [],
+    binaryTarget: input.binaryTarget,
+    disks: readDisks([
+      ["root directory", options.rootDir],
+      ["images", rootDir],
+    ]),
+    nowMs: Date.now(),
+    buildMs: input.buildMs,
+    clockSynchronized: await readClockSynchronized(),
+    nameservers: Array.from(
+      read(options.resolvConf || "/etc/resolv.conf").matchAll(/^nameserver\s+(\S+)/gm),
+      ([, ip]) => ip!,
+    ),
+    ports: readPorts(options),
+    routes: readRoutes(),
+    maxPods: options.maxPods,
+    timeZone: readTimeZone(environment.TZ),
+    otherOrchestrators: readOrchestrators(),
+    manifests,
+    images: client ? await gatherImages(client, manifests.specs, manifests.secrets, input.credentials) : [],
+    certificates: readCertificates(options),
+    unit: service && (await examineService(service)),
+  };
+}
+
+async function readEngine(options: KubeletOptions, environment: GatherInput["environment"]) {
+  const empty: EngineFacts = {
+    endpoint: options.dockerEndpoint || environment.DOCKER_HOST || "unix:///var/run/docker.sock",
+    problem: undefined,
+    version: "",
+    apiVersion: "",
+    storageDriver: "",
+    logDriver: "",
+    cgroupDriver: "",
+    wantedCgroupDriver: options.cgroupDriver,
+    cgroupVersion: "",
+    liveRestore: false,
+    warnings: [],
+    bridgeSubnets: [],
+    userlandProxy: readUserlandProxy(),
+    foreignContainers: [],
+    rootless: false,
+  };
+  const signal = AbortSignal.timeout(ENGINE_TIMEOUT_MS);
+  const nodeName = readNodeName(options.hostnameOverride);
+  try {
+    const endpoint = DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment);
+    const client = new DockerClient(endpoint, {
+      schedule: (ms, callback) => {
+        const timer = setTimeout(callback, ms);
+        return () => clearTimeout(timer);
+      },
+      timeoutMs: ENGINE_TIMEOUT_MS,
+    });
+    await client.connect({ signal });
+    const [version, info, networks, containers] = await Promise.all([
+      client.version({ signal }),
+      client.info({ signal }),
+      client.listNetworks(undefined, { signal }),
+      client.listContainers({ all: true }, { signal }),
+    ]);
+    const engine: EngineFacts = {
+      ...empty,
+      version: info.ServerVersion,
+      apiVersion: version.ApiVersion,
+      storageDriver: info.Driver,
+      logDriver: info.LoggingDriver,
+      cgroupDriver: info.CgroupDriver,
+      cgroupVersion: info.CgroupVersion || "1",
+      liveRestore: info.LiveRestoreEnabled,
+      warnings: info.Warnings,
+      rootless: info.SecurityOptions.some((option) => option.startsWith("name=rootless")),
+      bridgeSubnets: networks
+        .filter(({ Name }) => Name === "bridge")
+        .flatMap(({ IPAM }) => (IPAM?.Config ?? []).map(({ Subnet }) => Subnet)),
+      foreignContainers: containers.flatMap(({ Names, Labels }) => {
+        const owner = ownerOf(Labels, nodeName);
+        return owner ? { name: Names[0] ?? "", owner } : [];
+      }),
+    };
+    return { engine, client, rootDir: info.DockerRootDir };
+  } catch (error) {
+    const kind = error instanceof DockerUnreachableError ? error.kind : "";
+    const problem = { kind, message: (error as Error).message };
+    return { engine: { ...empty, problem }, client: undefined, rootDir: "" };
+  }
+}
+
+/** The maker of a container that is not ours; undefined for ours and for plain ones. */
+function ownerOf(labels: Readonly<Record<string, string>>, nodeName: string): string | undefined {
+  const node = labels["kubelet-ts.io/node"];
+  if (node !== undefined) return node === nodeName ? undefined : `kubelet-ts of node ${node}`;
+  if ("io.kubernetes.pod.name" in labels) return "a kubelet";
+  if ("com.docker.compose.project" in labels) return "docker compose";
+  if ("com.docker.swarm.service.id" in labels) return "Docker Swarm";
+  return undefined;
+}
+
+const read = (path: string): string => {
+  try {
+    return readTextIfExists(path, MAX_PROC_BYTES) ?? "";
+  } catch {
+    return "";
+  }
+};
+
+const numberIn = (path: string): number => Number(read(path).trim() || Number.NaN);
+
+const kibOf = (name: string): number =>
+  Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(read("/proc/meminfo"))?.[1] ?? 0) * 1024;
+
+/** Controllers of cgroup v2, else the enabled ones of v1. */
+function readControllers(): string[] {
+  const unified = read("/sys/fs/cgroup/cgroup.controllers").trim();
+  if (unified !== "") return unified.split(" ");
+  return read("/proc/cgroups")
+    .split("\n")
+    .filter((line) => /^\w+\t\d+\t\d+\t1$/.test(line))
+    .map((line) => line.split("\t")[0]!);
+}
+
+function readDisks(places: readonly (readonly [string, string])[]): DiskFacts[] {
+  return places
+    .filter(([, path]) => path !== "")
+    .map(([name, path]) => {
+      try {
+        const { blocks, bsize, bavail, files, ffree } = statfsSync(existing(path));
+        return {
+          name,
+          path,
+          capacityBytes: blocks * bsize,
+          freeBytes: bavail * bsize,
+          inodes: files,
+          freeInodes: ffree,
+        };
+      } catch {
+        return { name, path, capacityBytes: undefined, freeBytes: 0, inodes: 0, freeInodes: 0 };
+      }
+    });
+}
+
+/** The directory, or the nearest one above it that exists. */
+function existing(path: string): string {
+  let at = path;
+  while (!existsSync(at) && at !== "/") at = join(at, "..");
+  return at;
+}
+
+/** undefined where timedatectl is not there or does not know. */
+async function readClockSynchronized(): Promise<boolean | undefined> {
+  const argv = ["timedatectl", "show", "-p", "NTPSynchronized", "--value"];
+  const outcome = await runProgram(argv, { timeoutMs: 3000, maxBytes: 4096 }).catch(() => undefined);
+  const text = outcome?.stdout.trim();
+  return text === "yes" ? true : text === "no" ? false : undefined;
+}
+
+/** @param given TZ of the environment */
+function readTimeZone(given: string | undefined): MachineFacts["timeZone"] {
+  const name = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  if (given !== undefined && given !== "" && !isTimeZone(given.replace(/^:/, ""))) {
+    return { name, problem: `TZ is "${given}", which is not a known time zone` };
+  }
+  try {
+    const target = readlinkSync("/etc/localtime");
+    if (!existsSync("/etc/localtime")) return { name, problem: `/etc/localtime names ${target}, which does not exist` };
+  } catch {
+    // A copy of the zone's file, or none, which means UTC.
+  }
+  return { name };
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    Intl.DateTimeFormat(undefined, { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readPorts(options: KubeletOptions): PortFacts[] {
+  const wanted = [
+    ["healthz-port", options.healthzPort],
+    ["read-only-port", options.readOnlyPort],
+    ["cadvisor-port", options.cadvisorPort],
+    ["local-api-port", options.localApiPort],
+    ["port", options.port],
+  ] as const;
+  const instance = readInstance(options.rootDir);
+  return wanted
+    .filter(([, port]) => port !== 0)
+    .map(([flag, port]): PortFacts => {
+      if (!hasListener(port)) return { flag, port, state: "free", holder: "" };
+      const holder = findPortHolder(port);
+      if (holder === undefined) {
+        const mayBeOwn = instance === "unreadable" || (instance !== undefined && process.getuid?.() !== 0);
+        return { flag, port, state: mayBeOwn ? "unknown" : "taken", holder: mayBeOwn ? "" : "another program" };
+      }
+      const isOwn = typeof instance === "object" && holder.endsWith(`(pid ${instance.pid})`);
+      return { flag, port, state: isOwn ? "own" : "taken", holder };
+    });
+}
+
+const processIds = () => readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+const commOf = (pid: string) => read(`/proc/${pid}/comm`).trim();
+
+const ORCHESTRATORS: ReadonlySet<string> = new Set([
+  "kubelet",
+  "k3s",
+  "k3s-server",
+  "k0s",
+  "microk8s",
+  "rke2",
+  "nomad",
+]);
+
+function readOrchestrators(): string[] {
+  return processIds().flatMap((pid) => {
+    const name = commOf(pid);
+    return ORCHESTRATORS.has(name) ? `${name} (pid ${pid})` : [];
+  });
+}
+
+function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions) {
+  const files = [tlsCertFile, clientCaFile, ...(certDir ? [join(certDir, "kubelet.crt")] : [])];
+  return files.flatMap((path) => {
+    if (!path) return [];
+    try {
+      return [{ path, expiresMs: Date.parse(new X509Certificate(read(path)).validTo) }];
+    } catch {
+      return [];
+    }
+  });
+}

@@ -1,0 +1,95 @@
+import { basename } from "node:path";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import { readNodeName } from "../../base/host/node-info.ts";
+import type { TypedObject } from "../../base/model/desired-object.ts";
+import type { Finding } from "../../base/model/finding.ts";
+import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
+import { encryptionOf } from "../../base/text/age-text.ts";
+import type { ManifestResult, ReadManifestOptions } from "../../manifest/manifest-result.ts";
+import { readManifest } from "../../manifest/read-manifest.ts";
+import { looksLikeManifest, readManifests } from "../../sources/manifest-files.ts";
+
+/** Manifests that are configured. */
+export interface ManifestFiles {
+  paths: string[];
+  findings: Finding[];
+  pods: number;
+  /** Those of pods, and the templates of workloads. */
+  specs: Pick<Pod, "metadata" | "spec">[];
+  /** Secrets by full name. */
+  secrets: Map<string, Secret>;
+}
+
+/** Reads an encrypted manifest. */
+export type ReadEncrypted = (bytes: Uint8Array, how: ReadManifestOptions) => Promise<ManifestResult>;
+
+/**
+ * Reads the manifests of `--pod-manifest-path`, as the kubelet does; those of URLs are only named.
+ * @param decrypt absent: an encrypted one is a finding
+ */
+export async function readManifestFiles(options: KubeletOptions, decrypt?: ReadEncrypted): Promise<ManifestFiles> {
+  const result: ManifestFiles = {
+    paths: [...options.podManifestPaths, ...options.manifestUrls],
+    findings: [],
+    pods: 0,
+    specs: [],
+    secrets: new Map(),
+  };
+  const nodeName = readNodeName(options.hostnameOverride);
+  for (const path of options.podManifestPaths) {
+    const { listing, contents } = readManifests(path, new Map());
+    if ("message" in listing) result.findings.push(unreadable(path, listing.message));
+    for (const [file, content] of contents) {
+      if (content.kind === "unreadable") result.findings.push(unreadable(file, content.message));
+      if (content.kind === "dangling") result.findings.push(unreadable(file, "its symbolic link leads nowhere"));
+      if (content.kind !== "content") continue;
+      if (listing.kind === "directory" && !looksLikeManifest(basename(file), content.bytes)) continue;
+      const how: ReadManifestOptions = {
+        file,
+        nodeName,
+        source: "file",
+        strictness: options.validate,
+        allowPrivileged: options.allowPrivileged,
+      };
+      const isEncrypted = encryptionOf(content.bytes) !== undefined;
+      addManifest(
+        result,
+        isEncrypted && decrypt ? await decrypt(content.bytes, how) : readManifest(content.bytes, how),
+      );
+    }
+  }
+  return result;
+}
+
+function addManifest(result: ManifestFiles, { pods, findings, secrets, objects }: ManifestResult): void {
+  result.findings.push(...findings);
+  result.pods += pods.length;
+  result.specs.push(...pods.map(({ pod }) => pod), ...objects.flatMap(templatesOf));
+  for (const secret of secrets) {
+    result.secrets.set(`${secret.metadata.namespace ?? "default"}/${secret.metadata.name}`, secret);
+  }
+}
+
+/** The pod template of a workload; none for other kinds. */
+function templatesOf({ kind, object }: TypedObject): Pick<Pod, "metadata" | "spec">[] {
+  const template =
+    kind === "CronJob"
+      ? object.spec.jobTemplate.spec.template
+      : "spec" in object && "template" in object.spec
+        ? object.spec.template
+        : undefined;
+  const { namespace = "default" } = object.metadata;
+  return template ? [{ metadata: { ...template.metadata, namespace }, spec: template.spec }] : [];
+}
+
+const unreadable = (file: string, message: string): Finding => ({
+  code: "invalid",
+  severity: "error",
+  file,
+  document: 1,
+  line: 1,
+  column: 1,
+  field: "",
+  message,
+});

@@ -1,0 +1,195 @@
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  createReadStream,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { runProgram } from "../../base/host/run-program.ts";
+import { type InstallPaths, installPaths, type ServiceManager } from "./install-files.ts";
+import type { InstallState, InstallStep } from "./plan-install.ts";
+
+/** Where to install. */
+export interface InstallTarget {
+  /** Put in front of every path; "" = this machine. With one, nothing is started. */
+  destdir: string;
+  isRoot: boolean;
+  home: string;
+  /** Name of the user. */
+  user: string;
+}
+
+const MAX_UNIT_BYTES = 1 << 20;
+/** Pods that are stopped get their grace periods. */
+const STEP_LIMIT_MS = 15 * 60_000;
+
+/** Which service manager runs this machine; undefined when it is none that is known. */
+export function detectManager({ destdir, isRoot }: InstallTarget): ServiceManager | undefined {
+  const exists = (path: string) => existsSync(join(destdir || "/", path));
+  if (!isRoot && destdir === "") return exists("/run/systemd/system") ? "systemd-user" : undefined;
+  if (exists("/sbin/openrc-run") && !exists("/run/systemd/system")) return "openrc";
+  return exists("/run/systemd/system") || destdir !== "" ? "systemd" : undefined;
+}
+
+/**
+ * Reads the state of the machine; changes nothing.
+ * @param settings of the service
+ */
+export async function readInstallState(
+  target: InstallTarget,
+  manager: ServiceManager,
+  settings: Pick<InstallState, "rootDir" | "dockerEndpoint">,
+): Promise<InstallState> {
+  const paths = toDestination(installPaths(manager, target.home), target.destdir);
+  return {
+    manager,
+    paths: installPaths(manager, target.home),
+    ownHash: await hashOf(process.execPath),
+    program: process.execPath,
+    ...settings,
+    installedHash: existsSync(paths.binary) ? await hashOf(paths.binary) : undefined,
+    unit: readTextIfExists(paths.unit, MAX_UNIT_BYTES),
+    hasConfig: existsSync(paths.config),
+    hasManifestDir: existsSync(paths.manifestDir),
+    hasPrevious: existsSync(paths.previousBinary),
+    canStart: target.destdir === "",
+    isLingering: existsSync(join("/var/lib/systemd/linger", target.user)),
+  };
+}
+
+const toDestination = (paths: InstallPaths, destdir: string): InstallPaths =>
+  Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, destdir + path])) as unknown as InstallPaths;
+
+/** A step failed; what was done before it stays and is done again by the next try. */
+export class InstallError extends Error {}
+
+/**
+ * Carries out one step. Each may run twice.
+ * @param show called with a program's output when it fails
+ * @throws InstallError
+ */
+export async function runStep(step: InstallStep, destdir: string): Promise<void> {
+  try {
+    switch (step.kind) {
+      case "directory":
+        return void mkdirSync(destdir + step.path, { recursive: true, mode: 0o755 });
+      case "write":
+        return replaceFile(
+          destdir + step.path,
+          (path) => writeFileSync(path, step.text, { mode: step.mode }),
+          step.mode,
+        );
+      case "copy-self":
+        return replaceFile(destdir + step.path, (path) => copyFileSync(process.execPath, path), 0o755);
+      case "move":
+        return moveFile(destdir + step.from, destdir + step.to);
+      case "keep":
+        return replaceFile(destdir + step.to, (path) => linkOrCopy(destdir + step.from, path), 0o755);
+      case "remove":
+        return rmSync(destdir + step.path, { force: true });
+      case "run":
+        return await runStepProgram(step.argv, step.mayFail ?? false);
+      default:
+        step satisfies never;
+    }
+  } catch (error) {
+    if (error instanceof InstallError) throw error;
+    throw new InstallError(explain(error as NodeJS.ErrnoException));
+  }
+}
+
+function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
+  const { code, message } = error;
+  const path = (error.dest ?? error.path ?? "").replace(SCRATCH, "");
+  switch (code) {
+    case "EROFS":
+      return `"${path}" is on a read-only file system: mount it writable while kubelet-ts is installed`;
+    case "EACCES":
+    case "EPERM":
+      return `"${path}" may not be written (permission denied): use sudo`;
+    case "ENOSPC":
+      return `"${path}" cannot be written: the disk is full`;
+    default:
+      return message;
+  }
+}
+
+const SCRATCH = /\.tmp-\d+$/;
+
+/** The file is whole or absent at every moment, also after a power cut; a program that runs from it keeps running. */
+function replaceFile(path: string, write: (scratch: string) => void, mode: number): void {
+  const scratch = `${path}.tmp-${process.pid}`;
+  try {
+    write(scratch);
+    chmodSync(scratch, mode);
+    flush(scratch);
+    renameSync(scratch, path);
+    flush(dirname(path));
+  } finally {
+    rmSync(scratch, { force: true });
+  }
+}
+
+function flush(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** A link takes no space; other file systems get a copy. */
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch {
+    copyFileSync(from, to);
+  }
+}
+
+function moveFile(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    // Another file system.
+    if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+    replaceFile(to, (path) => copyFileSync(from, path), 0o755);
+    rmSync(from);
+  }
+}
+
+/** Removes what an installation that failed has left. */
+export function removeScratch(paths: readonly string[], destdir: string): void {
+  for (const path of paths) rmSync(destdir + path, { force: true });
+}
+
+async function runStepProgram(argv: readonly string[], mayFail: boolean): Promise<void> {
+  let outcome: { exitCode: number; output: string };
+  try {
+    const { exitCode, stdout, stderr } = await runProgram(argv, { timeoutMs: STEP_LIMIT_MS, maxBytes: 1024 * 1024 });
+    outcome = { exitCode, output: (stdout + stderr).trim() };
+  } catch (error) {
+    outcome = { exitCode: 127, output: (error as Error).message };
+  }
+  if (outcome.exitCode === 0 || mayFail) return;
+  throw new InstallError(
+    `${argv.join(" ")} failed with exit code ${outcome.exitCode}: ${outcome.output.slice(0, 2000)}`,
+  );
+}
+
+async function hashOf(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of createReadStream(file)) hash.update(piece as Uint8Array);
+  return hash.digest("hex");
+}

@@ -1,0 +1,69 @@
+import { join } from "node:path";
+import { readDefaultAddress, readNodeName } from "../base/host/node-info.ts";
+import { COMMAND_SOCKET, type InstanceInfo } from "../base/host/root-lock.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import { endpointText, MAX_SOCKET_PATH_BYTES, parseEndpoint } from "../docker/engine/endpoint.ts";
+import { isLoopback } from "../server/host-header.ts";
+import type { RunningServers } from "../server/servers.ts";
+import { buildInfo } from "./version.ts";
+
+type InstanceOptions = Pick<
+  KubeletOptions,
+  | "hostnameOverride"
+  | "rootDir"
+  | "runOnce"
+  | "enableServer"
+  | "readOnlyAddress"
+  | "readOnlyPort"
+  | "cadvisorBindAddress"
+  | "dockerEndpoint"
+  | "nodeIp"
+>;
+
+/** Socket that answers the commands of this root directory; undefined where the path is too long for a socket. */
+export function toCommandSocketPath(rootDir: string): string | undefined {
+  const path = join(rootDir, COMMAND_SOCKET);
+  return Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES ? undefined : path;
+}
+
+/**
+ * Describes this process for `kubelet-ts get` and the other client commands.
+ * @param environment DOCKER_HOST is read
+ * @param servers absent while there are none
+ */
+export function instanceInfo(
+  options: InstanceOptions,
+  environment: Readonly<Record<string, string | undefined>>,
+  servers: Pick<RunningServers, "ports" | "socketPath"> | undefined,
+): InstanceInfo {
+  const pagePort = servers?.ports().cadvisor;
+  const boundPort = servers?.ports().readOnly;
+  const willHaveSocket = options.enableServer && toCommandSocketPath(options.rootDir) !== undefined;
+  const isStarting = willHaveSocket && servers?.socketPath() === undefined;
+  return {
+    pid: process.pid,
+    version: buildInfo.version,
+    nodeName: readNodeName(options.hostnameOverride),
+    rootDir: options.rootDir,
+    mode: options.runOnce ? "run-once" : "supervise",
+    ...(isStarting && { isStarting }),
+    readOnlyUrl: boundPort === undefined ? undefined : toLocalUrl(options.readOnlyAddress, boundPort),
+    readOnlyPort: options.readOnlyPort,
+    pageUrl: pagePort === undefined ? undefined : toPageUrl(options.cadvisorBindAddress, options.nodeIp, pagePort),
+    socketPath: servers?.socketPath(),
+    dockerEndpoint: endpointText(parseEndpoint(options.dockerEndpoint || undefined, environment)),
+  };
+}
+
+/** Address of the page: on a network it needs TLS, and is reached from other machines by the node's address. */
+export function toPageUrl(address: string, nodeIp: string, port: number): string {
+  if (isLoopback(address)) return toLocalUrl(address, port);
+  const host = address === "0.0.0.0" || address === "::" ? nodeIp || readDefaultAddress() : address;
+  return toLocalUrl(host, port).replace("http:", "https:");
+}
+
+/** A server that listens on all addresses is reached on the loopback. */
+function toLocalUrl(address: string, port: number): string {
+  const host = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,151 @@
+import type { Volume } from "../base/api/pod.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ProbeKind, ProbeOutcome } from "../base/model/prober.ts";
+import type { Kubelet } from "../kubelet/kubelet.ts";
+import type { CgroupWriter } from "../kubelet/pod-cgroup-manager.ts";
+import type { PodWorkCounter } from "../kubelet/pod-work-timer.ts";
+import { type KubeletMetrics, registerKubeletMetrics, registerProbeMetrics } from "../stats/metrics/kubelet-metrics.ts";
+import { type MetricFamily, MetricsRegistry } from "../stats/metrics/metrics-registry.ts";
+import { buildInfo } from "./version.ts";
+
+/** Counts the kubelet's operations under upstream's names, for /metrics and /metrics/probes. */
+export class MetricsRecorder {
+  readonly kubelet: KubeletMetrics;
+  readonly probeRegistry = new MetricsRegistry();
+  readonly #registry = new MetricsRegistry();
+  readonly #probes = registerProbeMetrics(this.probeRegistry);
+  readonly #clock: Clock;
+  #watched: Kubelet | undefined;
+  #lastRelistMs: number | undefined;
+
+  constructor(nodeName: string, clock: Clock) {
+    this.#clock = clock;
+    this.kubelet = registerKubeletMetrics(this.#registry, { name: nodeName, build: buildInfo });
+  }
+
+  /** Whose pods are counted as running, at each scrape. */
+  watch(kubelet: Kubelet): void {
+    this.#watched = kubelet;
+  }
+
+  /** All families of /metrics but those of the process. */
+  collect(): MetricFamily[] {
+    const states = new Map([["running", 0]]);
+    let pods = 0;
+    for (const { snapshot } of this.#watched?.workers() ?? []) {
+      if (snapshot.sandboxes[0]?.state === "ready") pods++;
+      for (const { state } of snapshot.containers) states.set(state, (states.get(state) ?? 0) + 1);
+    }
+    this.kubelet.runningPods.set(pods);
+    this.#countVolumes();
+    this.kubelet.runningContainers.clear();
+    for (const [state, count] of states) this.kubelet.runningContainers.set(count, [state]);
+    return this.#registry.collect();
+  }
+
+  #countVolumes(): void {
+    const { volumeTotal } = this.kubelet;
+    volumeTotal.clear();
+    for (const { pod } of this.#watched?.desiredPods ?? []) {
+      const isSetUp = this.#watched?.worker(pod.metadata.uid ?? "")?.snapshot.sandboxes[0]?.state === "ready";
+      for (const volume of pod.spec.volumes ?? []) {
+        const plugin = toVolumePlugin(volume);
+        volumeTotal.add(1, [plugin, "desired_state_of_world"]);
+        if (isSetUp) volumeTotal.add(1, [plugin, "actual_state_of_world"]);
+      }
+    }
+  }
+
+  /** The same cgroups, with every change of them timed. */
+  timeCgroups(cgroups: CgroupWriter): CgroupWriter {
+    const known = new Set<string>();
+    const timed = async <T>(operation: () => string, work: Promise<T>): Promise<T> => {
+      const startedAtMs = this.#clock.monotonicMs();
+      const result = await work;
+      const seconds = (this.#clock.monotonicMs() - startedAtMs) / 1000;
+      this.kubelet.cgroupManagerDuration.observe(seconds, [operation()]);
+      return result;
+    };
+    return {
+      ensure: async (plan) => {
+        await timed(() => (known.has(plan.path) ? "update" : "create"), cgroups.ensure(plan));
+        known.add(plan.path);
+      },
+      remove: async (path) => {
+        // Asked for every place where it might be.
+        if (!known.has(path)) return await cgroups.remove(path);
+        const isGone = await timed(() => "destroy", cgroups.remove(path));
+        if (isGone) known.delete(path);
+        return isGone;
+      },
+    };
+  }
+
+  /** One step at the engine; `operation` is CRI's word for it. */
+  readonly countOperation = (operation: string, durationMs: number, failed: boolean): void => {
+    this.kubelet.runtimeOperations.inc([operation]);
+    this.kubelet.runtimeOperationDuration.observe(durationMs / 1000, [operation]);
+    if (failed) this.kubelet.runtimeOperationErrors.inc([operation]);
+    if (operation === "run_podsandbox") {
+      this.kubelet.runPodSandboxDuration.observe(durationMs / 1000, [""]);
+      if (failed) this.kubelet.runPodSandboxErrors.inc([""]);
+      else this.kubelet.startedPods.inc();
+    }
+    if (operation === "start_container" && !failed) this.kubelet.startedContainers.inc();
+  };
+
+  /** Counters of the pod workers. */
+  readonly pods: PodWorkCounter = {
+    added: (containers, sinceWantedMs) => {
+      this.kubelet.containersPerPod.observe(containers);
+      this.kubelet.podWorkerStartDuration.observe(sinceWantedMs / 1000);
+    },
+    worked: (kind, durationMs) => this.kubelet.podWorkerDuration.observe(durationMs / 1000, [kind]),
+    started: (sinceWantedMs) => this.kubelet.podStartDuration.observe(sinceWantedMs / 1000),
+  };
+
+  readonly countVolume = (volume: Volume, durationMs: number, failed: boolean): void => {
+    const labels = ["volume_mount", toVolumePlugin(volume)];
+    if (failed) this.kubelet.storageOperationErrors.inc(labels);
+    else this.kubelet.storageOperationDuration.observe(durationMs / 1000, labels);
+  };
+
+  /** @param owner `default/web`, `default/Deployment/web` */
+  countImageUpdate(owner: string, result: "kept" | "rolled-back" | "error"): void {
+    const slash = owner.indexOf("/");
+    this.kubelet.imageUpdates.inc([owner.slice(0, slash), owner.slice(slash + 1), result]);
+  }
+
+  readonly countRelist = (durationMs: number): void => {
+    const nowMs = this.#clock.monotonicMs();
+    this.kubelet.plegRelistDuration.observe(durationMs / 1000);
+    if (this.#lastRelistMs !== undefined) this.kubelet.plegRelistInterval.observe((nowMs - this.#lastRelistMs) / 1000);
+    this.#lastRelistMs = nowMs;
+    this.kubelet.plegLastSeen.set(this.#clock.now().getTime() / 1000);
+  };
+
+  countProbe(
+    pod: { uid: string; name: string; namespace: string },
+    container: string,
+    kind: ProbeKind,
+    { result }: ProbeOutcome,
+  ): void {
+    const word = result === "failure" ? "failed" : result === "unknown" ? "unknown" : "successful";
+    const type = `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
+    this.#probes.probes.inc([container, pod.namespace, pod.name, pod.uid, type, word]);
+  }
+}
+
+/** Upstream's name of the plugin that makes a volume. */
+function toVolumePlugin(volume: Volume): string {
+  const { name: _, ...source } = volume;
+  const kind = Object.keys(source)[0] ?? "emptyDir";
+  return `kubernetes.io/${VOLUME_PLUGINS[kind] ?? kind.toLowerCase()}`;
+}
+
+const VOLUME_PLUGINS: Readonly<Record<string, string>> = {
+  emptyDir: "empty-dir",
+  hostPath: "host-path",
+  downwardAPI: "downward-api",
+  persistentVolumeClaim: "local-volume",
+};

@@ -1,0 +1,177 @@
+import { join } from "node:path";
+import { prepareRootDirectory } from "../base/host/root-directory.ts";
+import { lockRootDir } from "../base/host/root-lock.ts";
+import { SystemClock } from "../base/host/system-clock.ts";
+import { type PodFullName, podFullName } from "../base/model/identity.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { PodServices } from "../base/model/pod-services.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import { type EnginePod, listEnginePods } from "../docker/engine-pods.ts";
+import { computeRootHash } from "../docker/labels.ts";
+import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import { PodManager } from "../kubelet/pod-manager.ts";
+import { isRunning } from "../plan/container-history.ts";
+import { SANDBOX_GRACE_SECONDS } from "../plan/stop-pod.ts";
+import { CheckpointStore } from "../sources/checkpoint-store.ts";
+import { buildCgroups } from "./assembly/build-cgroups.ts";
+import { buildImageCredentials, buildImageManager } from "./assembly/build-images.ts";
+import { buildNetworks } from "./assembly/build-networks.ts";
+import { buildLogLinks, buildRuntimeManager } from "./assembly/build-runtime-manager.ts";
+import { buildVolumeEngine, buildVolumes } from "./assembly/build-volumes.ts";
+import { buildEngineConnection, readNodeContext } from "./assembly/node-context.ts";
+import { instanceInfo } from "./instance-info.ts";
+import type { Environment } from "./kubelet-run.ts";
+
+/** Another process works on the root directory: it would start again what is removed here. */
+export class RootDirInUseError extends Error {}
+
+export interface RemovePodsInput {
+  /** Options of a kubelet on that root directory: paths, engine, cgroups. */
+  options: KubeletOptions;
+  environment: Environment;
+  logger: Logger;
+  /** Picks the pods to remove. */
+  choose: (pods: readonly EnginePod[]) => readonly EnginePod[];
+  /** In place of the pods' own grace periods; 0 kills at once. Unit: seconds. */
+  graceSeconds?: number;
+  /** Also removes what earlier runs left below the root directory for pods that have no container any more. */
+  removeLeftovers: boolean;
+  /** Called when the stop of a pod begins and when the pod is removed. */
+  onProgress: (pod: EnginePod, step: "stopping" | "removed") => void;
+  signal: AbortSignal;
+}
+
+/** A pod that could not be removed. */
+export interface RemovalFailure {
+  name: string;
+  why: string;
+}
+
+/**
+ * Removes pods while no kubelet runs on the root directory: preStop hooks and grace periods as in the kubelet, then
+ * containers, sandboxes, volumes, cgroups and log links. Nothing without the labels of this root directory is touched.
+ * @returns failures; every other chosen pod is removed
+ * @throws RootDirInUseError, and errors of the engine when it cannot be asked at all
+ */
+export async function removePods(input: RemovePodsInput): Promise<RemovalFailure[]> {
+  const { options, environment, signal } = input;
+  const rootHash = computeRootHash(options.rootDir);
+  prepareRootDirectory(options.rootDir);
+  const lock = await lockRootDir(options.rootDir);
+  if (!lock) throw new RootDirInUseError(`another kubelet-ts uses the root directory "${options.rootDir}"`);
+  try {
+    lock.publish(instanceInfo({ ...options, runOnce: true }, environment, undefined));
+    const first = await servicesOf(input, options.hostnameOverride);
+    const all = [first];
+    const pods = await listEnginePods(first.client, rootHash, signal);
+    const chosen = input.choose(pods);
+    const failures: RemovalFailure[] = [];
+    for (const nodeName of new Set(chosen.map(({ owner }) => owner.nodeName))) {
+      const own = await servicesOf(input, nodeName);
+      all.push(own);
+      const removed = new Set<PodFullName>();
+      await Promise.all(
+        chosen
+          .filter(({ owner }) => owner.nodeName === nodeName)
+          .map(async (pod) => {
+            try {
+              await removePod(pod, own.services, input);
+              removed.add(podFullName(pod.snapshot));
+            } catch (error) {
+              signal.throwIfAborted();
+              failures.push({ name: pod.snapshot.name, why: messageOf(error) });
+            }
+          }),
+      );
+      await dropFromCheckpoints(input, nodeName, removed);
+    }
+    if (input.removeLeftovers) {
+      const kept = new Set(pods.filter((pod) => !chosen.includes(pod)).map(({ snapshot }) => snapshot.uid));
+      for (const uid of (await first.listPodDirs()).filter((uid) => !kept.has(uid))) {
+        await first.services.tearDown(uid, { name: "", namespace: "" }, signal).catch((error: unknown) => {
+          signal.throwIfAborted();
+          failures.push({ name: uid, why: messageOf(error) });
+        });
+      }
+    }
+    for (const { settled } of all) await settled();
+    return failures;
+  } finally {
+    lock.release();
+  }
+}
+
+/** A kubelet that starts later would run the pods of its checkpoints again. */
+async function dropFromCheckpoints(
+  { options, logger }: RemovePodsInput,
+  nodeName: string,
+  removed: ReadonlySet<PodFullName>,
+): Promise<void> {
+  if (removed.size === 0) return;
+  const dir = join(options.rootDir, "checkpoints");
+  const store = new CheckpointStore({ dir, nodeName, clock: new SystemClock(), logger });
+  for (const { id, name, checkpoint } of store.loadOthers(new Set())) {
+    const texts = [...checkpoint.texts].map(
+      ([text, objects]) =>
+        [
+          text,
+          { ...objects, pods: objects.pods.filter(({ pod }) => !removed.has(podFullName(pod.metadata))) },
+        ] as const,
+    );
+    store.save(id, name, { ...checkpoint, texts: new Map(texts) });
+  }
+  await store.flush();
+}
+
+/** The steps of a pod's life on this node. */
+async function servicesOf({ options, environment, logger, signal }: RemovePodsInput, nodeName: string) {
+  const clock = new SystemClock();
+  const recorder = new PodEventRecorder({ clock, logger, nodeName, rate: { perSecond: 0, burst: 0 } });
+  const context = await readNodeContext({
+    options: { ...options, hostnameOverride: nodeName },
+    environment,
+    clock,
+    logger,
+    recorder,
+  });
+  const engine = buildEngineConnection(context);
+  await engine.connect(signal);
+  const podManager = new PodManager();
+  const images = buildImageManager(context, engine, buildImageCredentials(context), undefined);
+  const volumes = await buildVolumes(context, buildVolumeEngine(context, engine, images, podManager), podManager);
+  const cgroups = buildCgroups(context, engine, podManager);
+  const services: PodServices = buildRuntimeManager(context, engine, {
+    images,
+    volumes,
+    cgroups,
+    logLinks: buildLogLinks(context, engine),
+    networks: buildNetworks(context),
+  });
+  return {
+    services,
+    client: engine.client,
+    listPodDirs: () => volumes.listPodDirs(),
+    settled: () => context.background.settled(),
+  };
+}
+
+/** All containers stop together; without a manifest sidecars cannot be recognized, as for an orphan of the kubelet. */
+async function removePod(pod: EnginePod, services: PodServices, input: RemovePodsInput): Promise<void> {
+  const { signal, onProgress } = input;
+  const { containers, sandboxes, uid, name, namespace } = pod.snapshot;
+  const graceSeconds = input.graceSeconds ?? pod.graceSeconds;
+  onProgress(pod, "stopping");
+  const podIps = sandboxes[0]?.ips ?? [];
+  await Promise.all(
+    containers
+      .filter(isRunning)
+      .map((container) => services.killContainer({ container, podIps, graceSeconds }, signal)),
+  );
+  const upright = sandboxes.filter(({ state }) => state === "ready");
+  await Promise.all(upright.map(({ id }) => services.stopSandbox(id, SANDBOX_GRACE_SECONDS, signal)));
+  await Promise.all(containers.map((container) => services.removeContainer(container, signal)));
+  await Promise.all(sandboxes.map(({ id }) => services.removeSandbox(id, signal)));
+  await services.tearDown(uid, { name, namespace }, signal);
+  onProgress(pod, "removed");
+}

@@ -1,0 +1,266 @@
+import { Logind } from "../base/host/logind.ts";
+import { MemoryReclaimer } from "../base/host/memory-reclaimer.ts";
+import { readNodeName } from "../base/host/node-info.ts";
+import { ServiceNotifier } from "../base/host/service-notifier.ts";
+import { SystemClock } from "../base/host/system-clock.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ConfigurationStatus } from "../base/model/configuration.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import type { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
+import type { Kubelet } from "../kubelet/kubelet.ts";
+import { ShutdownManager } from "../kubelet/shutdown/shutdown-manager.ts";
+import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
+import type { RunningServers } from "../server/servers.ts";
+import type { KubeletView } from "../server/view.ts";
+import { PathWatch } from "../sources/path-watch.ts";
+import type { NodeStats } from "../stats/node-stats.ts";
+import { assembleKubelet } from "./assembly/assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembly/assembled-kubelet.ts";
+import { startCluster } from "./assembly/build-cluster.ts";
+import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
+import { startLocalApi } from "./assembly/build-local-api.ts";
+import { buildStats, buildView, startNodeServers } from "./assembly/build-servers.ts";
+import { type NodeFactsInput, nodeFacts } from "./assembly/node-facts.ts";
+import { type OomWatch, watchOomKills } from "./assembly/watch-oom-kills.ts";
+import type { ConfigurationStart } from "./choose-configuration.ts";
+import { ConfigurationTrial } from "./configuration-trial.ts";
+import { connectWithRetries } from "./connect-with-retries.ts";
+import type { KubeletRun } from "./kubelet-run.ts";
+import { applyProcessSettings } from "./process-settings.ts";
+import { SettingsReloader } from "./settings-reloader.ts";
+import { versionLine } from "./version.ts";
+
+/** A loop that runs concurrently with the kubelet until the signal aborts. */
+interface BackgroundLoop {
+  run(signal: AbortSignal): Promise<unknown>;
+}
+
+/**
+ * Supervises the pods of all sources until SIGTERM or SIGINT; pods keep running after that.
+ * @returns "restart" when another configuration needs a new process
+ */
+export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"> {
+  const { options, manifests, environment, logger, onServers } = run;
+  const ending = new AbortController();
+  run.stop.addEventListener("abort", () => ending.abort(run.stop.reason), { once: true });
+  if (run.stop.aborted) ending.abort(run.stop.reason);
+  const stop = ending.signal;
+  await applyProcessSettings(options, logger);
+  const clock = new SystemClock();
+  const recorder = new PodEventRecorder({
+    clock,
+    logger,
+    nodeName: readNodeName(options.hostnameOverride),
+    rate: { perSecond: options.eventRecordQps, burst: options.eventBurst },
+  });
+  const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder });
+  logger.info(`${versionLine()} on node "${parts.context.node.name}", root directory "${options.rootDir}"`);
+  clock.onTimer = (lagMs) => {
+    parts.context.loopLag.observe(lagMs);
+    parts.context.metrics.kubelet.eventLoopLag.observe(lagMs / 1000);
+  };
+  const view = buildView(parts);
+  const stats = buildStats(parts, view);
+  const shutdown = buildShutdownManager(parts);
+  let configurationStatus = (): ConfigurationStatus | undefined => undefined;
+  const { servers, eviction } = startServing(parts, view, stats, {
+    isShuttingDown: () => shutdown?.refusal() !== undefined,
+    configuration: () => configurationStatus(),
+    onServers,
+  });
+  // Pods are compared with the new settings; none is restarted by them.
+  let isSupervising = false;
+  const settings = buildSettingsReloader(run, clock, () => {
+    logger.setVerbosity(options.verbosity);
+    if (isSupervising) parts.workloads.refresh();
+  });
+  const trial =
+    run.configuration &&
+    buildTrial(run, run.configuration, parts, { servers, eviction, settings, restart: () => ending.abort(RESTART) });
+  if (trial) {
+    configurationStatus = () => trial.status;
+    settings.setTrial(trial);
+    trial.begin();
+  }
+  // Before the engine is asked: it may be the settings that keep it from being found.
+  void settings.run(stop);
+  process.on("SIGHUP", () => {
+    logger.info("SIGHUP: reading the configuration again");
+    void settings.reload();
+  });
+  const service = new ServiceNotifier({ clock, logger, environment });
+  await service.ready();
+  void service.status("waiting for the Docker engine");
+  if (shutdown) parts.admission.addHandler(() => shutdown.refusal());
+  parts.admission.addHandler((pod) => eviction.refusalOf(pod));
+  const oomWatch = startOomWatch(parts, view, stats);
+  if (parts.localApi && options.enableServer) {
+    await startLocalApi(parts.localApi, parts, view, servers);
+  }
+  if (parts.cluster) startCluster(parts.cluster, parts, servers);
+  await connectWithRetries(parts.connect, clock, logger, stop).catch((error) => {
+    trial?.failed();
+    throw error;
+  });
+  if (!stop.aborted) {
+    await parts.preload(stop);
+    const loops: (BackgroundLoop | undefined)[] = [
+      parts.images,
+      parts.imageGc,
+      eviction,
+      new MemoryReclaimer({ clock }),
+      shutdown,
+    ];
+    parts.feed.onChange((state, info) => parts.workloads.setDesired(state, info.isComplete, info.hasAnswered));
+    isSupervising = true;
+    parts.feed.start();
+    parts.kubelet.start();
+    if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
+    for (const loop of loops) void loop?.run(stop);
+    await aborted(stop);
+    await shutdown?.beforeExit();
+  }
+  const isRestart = stop.reason === RESTART;
+  await (isRestart ? service.restarting() : service.stopping());
+  oomWatch.end();
+  parts.workloads.stop();
+  parts.imageUpdates.stop();
+  parts.secretValues.stop();
+  parts.kubelet.stop();
+  await parts.probes.stop();
+  await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop(), parts.cluster?.stop()]);
+  await parts.context.background.settled();
+  trial?.stopped();
+  logger.info(isRestart ? "Restarting; pods keep running" : "Stopped; pods keep running");
+  return isRestart ? "restart" : "stopped";
+}
+
+/** Reason of the end of a process whose configuration was rejected. */
+const RESTART = new Error("another configuration needs a restart");
+
+interface TrialParts {
+  servers: RunningServers;
+  eviction: EvictionManager;
+  settings: SettingsReloader;
+  restart: () => void;
+}
+
+function buildTrial(
+  { manifests }: Pick<KubeletRun, "manifests">,
+  start: ConfigurationStart,
+  parts: AssembledKubelet,
+  { servers, eviction, settings, restart }: TrialParts,
+): ConfigurationTrial {
+  const { options, clock, logger, recorder, node } = parts.context;
+  return new ConfigurationTrial({
+    clock,
+    recorder,
+    nodeName: node.name,
+    start,
+    options,
+    trialMs: options.configTrialPeriodMs,
+    health: () => ({
+      engineError: parts.connectError() ?? parts.kubelet.runtimeError,
+      closedPorts: closedPorts(options, servers),
+      pressures: [...eviction.pressures],
+    }),
+    rollBack: async (configuration) => {
+      try {
+        const needRestart = await settings.rollBackTo(configuration);
+        if (needRestart.length === 0) return;
+        // Standard input cannot be read again.
+        if (manifests.includes("-")) throw new Error(`${needRestart.join(", ")} need a restart of kubelet-ts`);
+        restart();
+      } catch (error) {
+        logger.error("The last known good configuration cannot be used", { error: (error as Error).message });
+      }
+    },
+  });
+}
+
+function closedPorts(options: KubeletOptions, servers: RunningServers): string[] {
+  const open = servers.ports();
+  const wanted = [
+    ["healthz", options.healthzPort, open.healthz],
+    ["read-only", options.readOnlyPort, open.readOnly],
+    ["cAdvisor", options.cadvisorPort, open.cadvisor],
+    ["authenticated", options.port, open.authenticated],
+  ] as const;
+  return wanted.filter(([, port, bound]) => port !== 0 && bound === undefined).map(([name]) => name);
+}
+
+const buildSettingsReloader = (
+  { options, logger, resolve, configPaths }: KubeletRun,
+  clock: Clock,
+  onChanged: () => void,
+): SettingsReloader =>
+  new SettingsReloader({
+    clock,
+    logger,
+    options,
+    resolve,
+    watch: (onEvent) => configPaths.map((path) => new PathWatch(path, onEvent)),
+    onChanged,
+  });
+
+/** For `systemctl status`: `3 pods, 2 ready`. */
+function describePods(kubelet: Pick<Kubelet, "pods" | "runtimeError">): string {
+  if (kubelet.runtimeError !== undefined) return kubelet.runtimeError;
+  const pods = kubelet.pods();
+  const ready = pods.filter(({ status }) =>
+    status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True"),
+  );
+  return `${pods.length} pods, ${ready.length} ready`;
+}
+
+/** The ports answer before the engine does, so that health checks can report it. */
+function startServing(
+  parts: AssembledKubelet,
+  view: KubeletView,
+  stats: NodeStats,
+  {
+    isShuttingDown,
+    configuration,
+    onServers,
+  }: Pick<NodeFactsInput, "isShuttingDown" | "configuration"> & Pick<KubeletRun, "onServers">,
+) {
+  const { options, clock, logger, recorder } = parts.context;
+  const podFacts = () => view.podFacts();
+  const eviction = buildEvictionManager({ parts, options, stats, podFacts, clock, logger, recorder });
+  const facts = nodeFacts({ parts, options, eviction, isShuttingDown, configuration, clock });
+  return { eviction, servers: startNodeServers(parts, view, stats, facts, { configuration, onServers }) };
+}
+
+/** undefined unless a grace period for shutdowns of the machine is configured. */
+function buildShutdownManager({ context, kubelet }: AssembledKubelet): ShutdownManager | undefined {
+  const { options, clock, logger, environment } = context;
+  const periods = computeShutdownPeriods(options);
+  if (periods.length === 0) return undefined;
+  return new ShutdownManager({ clock, logger, kubelet, host: new Logind({ clock, logger, environment }), periods });
+}
+
+function startOomWatch(
+  { context, kubelet, oomEvents, cluster }: AssembledKubelet,
+  view: KubeletView,
+  stats: NodeStats,
+): OomWatch {
+  const { clock, logger, recorder } = context;
+  const watch = watchOomKills({
+    podFacts: () => view.podFacts(),
+    kubelet,
+    reader: stats.reader,
+    recorder,
+    recordNode: cluster && ((event) => cluster.recordNode(event)),
+    clock,
+    logger,
+  });
+  oomEvents.add((id) => watch.note(id));
+  return watch;
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });

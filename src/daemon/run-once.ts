@@ -1,0 +1,99 @@
+import { readNodeName } from "../base/host/node-info.ts";
+import { isOfContainer, sampleProcesses } from "../base/host/process-sample.ts";
+import { SystemClock } from "../base/host/system-clock.ts";
+import { writeAll } from "../base/host/write-all.ts";
+import { writeStderr } from "../base/host/write-stderr.ts";
+import type { DesiredState } from "../base/model/desired-pod.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import type { ReadOnceResult } from "../sources/desired-state-feed.ts";
+import { describeFinding } from "../sources/source-set.ts";
+import { assembleKubelet } from "./assembly/assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembly/assembled-kubelet.ts";
+import { explainFailures } from "./explain-failures.ts";
+import { EXIT, type KubeletRun } from "./kubelet-run.ts";
+import { wantsColor } from "./logging.ts";
+import { RunOnceReport, serializeResults } from "./run-once-report.ts";
+import { type RunOnceResult, waitForPods } from "./wait-for-pods.ts";
+
+/** Starts the pods of all sources, waits for them, reports. @returns the exit code */
+export async function runOnce({ options, manifests, environment, logger, stop }: KubeletRun): Promise<number> {
+  const clock = new SystemClock();
+  const report = buildReport(options);
+  // The report covers the outcome of each pod; events are shown at a higher verbosity.
+  const quiet: Logger = { ...logger, info: logger.debug, warn: logger.debug };
+  const recorder = new PodEventRecorder({
+    clock,
+    logger: quiet,
+    nodeName: readNodeName(options.hostnameOverride),
+    rate: { perSecond: options.eventRecordQps, burst: options.eventBurst },
+  });
+  const onPullProgress = report.pull.bind(report);
+  const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder, onPullProgress });
+  const read = await parts.feed.readOnce(stop);
+  const hasBadInput = logBadInput(read, logger);
+  if (read.state.pods.length === 0 && !read.state.objects) {
+    if (!hasBadInput) logger.error("The manifests contain no pod; nothing was started");
+    return EXIT.badInput;
+  }
+  await parts.connect(stop);
+  await parts.feed.storeRunOnce();
+  await parts.preload(stop);
+  void parts.images.run(stop);
+  const outcomes = await startAndWait(parts, read.state, report, stop);
+  const results = await explainFailures(outcomes, parts.client, recorder, stop);
+  report.finish(options.output === "text" ? results : []);
+  if (options.output !== "text") writeAll(1, await serializeResults(results, options.output));
+  if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;
+  return hasBadInput ? EXIT.badInput : EXIT.done;
+}
+
+function buildReport(options: KubeletOptions): RunOnceReport {
+  const out = process.stderr;
+  return new RunOnceReport({
+    write: writeStderr,
+    isTerminal: out.isTTY === true && options.output === "text" && process.env.TERM !== "dumb",
+    color: wantsColor(process.env, out.isTTY === true),
+    columns: () => out.columns || 80,
+  });
+}
+
+/** @returns whether a source or a manifest could not be read */
+function logBadInput({ failures, findings }: ReadOnceResult, logger: Logger): boolean {
+  for (const failure of failures) logger.error(failure);
+  // Sources of files and URLs log their own findings.
+  for (const finding of findings.filter(({ file }) => file === "-")) {
+    logger[finding.severity === "error" ? "error" : "warn"](describeFinding(finding));
+  }
+  return failures.length > 0 || findings.some(({ severity }) => severity === "error");
+}
+
+async function startAndWait(
+  { context, kubelet, workloads, secretValues, probes }: AssembledKubelet,
+  state: DesiredState,
+  report: RunOnceReport,
+  signal: AbortSignal,
+): Promise<RunOnceResult[]> {
+  const { clock, options } = context;
+  // Not complete: --runonce starts pods and never removes others.
+  workloads.setDesired(state, false);
+  kubelet.start();
+  try {
+    return await waitForPods({
+      kubelet,
+      clock,
+      processes: { sample: sampleProcesses, isOfContainer },
+      wait: options.runOnceWait,
+      timeoutMs: options.runOnceTimeoutMs,
+      ...(report.showsProgress && { onProgress: (results) => report.progress(results) }),
+      signal,
+    });
+  } finally {
+    workloads.stop();
+    secretValues.stop();
+    kubelet.stop();
+    await probes.stop();
+    await context.background.settled();
+  }
+}

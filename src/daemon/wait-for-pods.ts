@@ -1,0 +1,151 @@
+import type { Pod } from "../base/api/pod.ts";
+import type { Clock } from "../base/model/clock.ts";
+import { podFullName } from "../base/model/identity.ts";
+import type { ContainerSnapshot } from "../base/model/pod-snapshot.ts";
+import type { ProcessSample } from "../base/model/process-sample.ts";
+import type { Kubelet } from "../kubelet/kubelet.ts";
+import { hasSettled, SAMPLE_PERIOD_MS, type TimedSample } from "../plan/status/run-once-settling.ts";
+import { judgeRunOnce, type RunOnceVerdict, type RunOnceWait } from "../plan/status/run-once-verdict.ts";
+
+/** Outcome of one pod. */
+export interface RunOnceResult {
+  pod: Pod;
+  name: string;
+  verdict: RunOnceVerdict;
+  /** Last lines of the log of the container that failed. */
+  log?: readonly string[];
+}
+
+export interface RunOnceInput {
+  kubelet: Kubelet;
+  clock: Clock;
+  processes: Processes;
+  wait: RunOnceWait;
+  /** 0 = as long as it takes. */
+  timeoutMs: number;
+  /** Called with every change of any verdict; absent: only the end matters. */
+  onProgress?: ((results: readonly RunOnceResult[]) => void) | undefined;
+  signal: AbortSignal;
+}
+
+/** The processes of this machine, as src/base/host/process-sample.ts sees them. */
+export interface Processes {
+  sample(mainPids: readonly number[]): ProcessSample[];
+  /** Whether a pid the engine gave means a process here. */
+  isOfContainer(pid: number, containerId: string): boolean;
+}
+
+/** How long a started container must stay up where its processes cannot be inspected. */
+const BLIND_SETTLE_MS = 250;
+
+/** Waits until every pod has reached `wait`, or cannot. @throws the signal's reason */
+export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]> {
+  const { kubelet, clock, wait, timeoutMs, onProgress, signal } = input;
+  const startedAtMs = clock.monotonicMs();
+  let wake = () => {};
+  const unsubscribe = kubelet.onChange(() => wake());
+  try {
+    for (let lastShown = "", late: string | undefined; ; ) {
+      signal.throwIfAborted();
+      const changed = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      const leftMs = timeoutMs === 0 ? Number.POSITIVE_INFINITY : startedAtMs + timeoutMs - clock.monotonicMs();
+      // Among many pods most changes leave the same one waiting, so that the others need not be judged.
+      if (onProgress || leftMs <= 0 || late === undefined || !isLate(kubelet, late, wait)) {
+        const results = judge(kubelet, wait);
+        const shown = onProgress ? JSON.stringify(results.map(({ verdict }) => verdict)) : "";
+        if (shown !== lastShown) onProgress?.(results);
+        lastShown = shown;
+        // Pods come up in their order, about.
+        late = results.findLast(({ verdict }) => verdict.state === "waiting")?.pod.metadata.uid;
+        if (isDecided(results)) {
+          const settled = wait === "none" ? results : await settle(input);
+          if (settled) return settled;
+          continue;
+        }
+        if (leftMs <= 0) return results.map((result) => toTimedOut(result, wait, timeoutMs));
+      }
+      await changedOrLate(changed, clock, leftMs, signal);
+    }
+  } finally {
+    unsubscribe();
+  }
+}
+
+/** No pod is waited for any longer. */
+const isDecided = (results: readonly RunOnceResult[]) => results.every(({ verdict }) => verdict.state !== "waiting");
+
+/** Whether this pod is still waited for, by its worker alone; false when that cannot be told. */
+function isLate(kubelet: Kubelet, uid: string, wait: RunOnceWait): boolean {
+  const worker = kubelet.worker(uid);
+  if (!worker?.revision || !worker.status || worker.isRemoving) return false;
+  return judgePod(kubelet, { ...worker.revision.pod, status: worker.status }, wait).state === "waiting";
+}
+
+function judge(kubelet: Kubelet, wait: RunOnceWait): RunOnceResult[] {
+  const desired = new Set(kubelet.desiredPods.map(({ pod }) => pod.metadata.uid));
+  const pods = kubelet.pods().filter(({ metadata }) => desired.has(metadata.uid));
+  return pods.map((pod) => ({ pod, name: podFullName(pod.metadata), verdict: judgePod(kubelet, pod, wait) }));
+}
+
+function judgePod(kubelet: Kubelet, pod: Pod, wait: RunOnceWait): RunOnceVerdict {
+  if (!kubelet.isSynced) return { state: "waiting", message: "inspecting containers" };
+  const worker = kubelet.worker(pod.metadata.uid ?? "");
+  const sandboxError = worker?.startErrors.get("")?.message;
+  return judgeRunOnce(pod, wait, { sandboxError, ...(worker && { rollout: worker.rollout }) });
+}
+
+function toTimedOut(result: RunOnceResult, wait: RunOnceWait, timeoutMs: number): RunOnceResult {
+  const { verdict } = result;
+  if (verdict.state !== "waiting") return result;
+  const goal = wait === "none" ? "started" : wait;
+  const message = `not ${goal} within ${timeoutMs / 1000} s: ${verdict.message}`;
+  return { ...result, verdict: { ...verdict, state: "failed", message } };
+}
+
+/**
+ * Samples the processes of all pods together until none can still fail at once.
+ * @returns undefined when one of them turned out to be undecided
+ */
+async function settle({ kubelet, clock, processes, wait, signal }: RunOnceInput): Promise<RunOnceResult[] | undefined> {
+  const sandboxes = kubelet
+    .pods()
+    .flatMap(({ metadata }) => kubelet.worker(metadata.uid ?? "")?.snapshot.sandboxes[0] ?? []);
+  if (!sandboxes.every(({ pid, id }) => pid === 0 || processes.isOfContainer(pid, id))) {
+    await clock.sleep(BLIND_SETTLE_MS, signal);
+    const results = judge(kubelet, wait);
+    return isDecided(results) ? results : undefined;
+  }
+  for (const samples = new Map<string, TimedSample[]>(); ; await clock.sleep(SAMPLE_PERIOD_MS, signal)) {
+    const results = judge(kubelet, wait);
+    if (!isDecided(results)) return undefined;
+    const running = results.flatMap(runningContainers(kubelet));
+    for (const [index, sample] of processes.sample(running.map(({ pid }) => pid)).entries()) {
+      const { id } = running[index]!;
+      samples.set(id, [...(samples.get(id) ?? []), { ...sample, atMs: clock.monotonicMs() }]);
+    }
+    if (running.every(({ id }) => hasSettled(samples.get(id) ?? []))) return results;
+  }
+}
+
+/** Running containers of a pod that is up. */
+const runningContainers =
+  (kubelet: Kubelet) =>
+  ({ pod, verdict }: RunOnceResult): ContainerSnapshot[] =>
+    verdict.state === "up"
+      ? (kubelet.worker(pod.metadata.uid ?? "")?.snapshot.containers ?? []).filter(({ state }) => state === "running")
+      : [];
+
+async function changedOrLate(changed: Promise<void>, clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const cancel = Number.isFinite(ms) ? clock.schedule(ms, late.resolve) : () => {};
+  const onAbort = () => late.resolve();
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    await Promise.race([changed, late.promise]);
+  } finally {
+    cancel();
+    signal.removeEventListener("abort", onAbort);
+  }
+}

@@ -1,0 +1,133 @@
+import type { Secret } from "../base/api/secret.ts";
+import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import type { TextFiles } from "../base/files/text-files.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import { type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
+import { askCredentialHelper } from "./credential-helper.ts";
+import type { CredentialProviders } from "./credential-provider.ts";
+import {
+  type DockerConfig,
+  DockerConfigError,
+  parseDockerConfig,
+  parseLegacyDockerConfig,
+  type RegistryCredential,
+} from "./engine/docker-config.ts";
+import type { RegistryAuth } from "./engine/image-transfer.ts";
+import { lookUpCredentials, registryKey, registryMatches } from "./image-keyring.ts";
+
+export interface ImageCredentialsOptions {
+  /** First place to look for `config.json` and `.dockercfg`. */
+  rootDir: string;
+  /** `$HOME`; "" = there is none. */
+  homeDir: string;
+  /** kubelet credential-provider plugins. */
+  providers?: CredentialProviders | undefined;
+  files: Pick<TextFiles, "readText">;
+  logger: Logger;
+}
+
+/**
+ * Credentials for registries: a pod's own pull secrets first, then the machine's docker config, then the
+ * credential-provider plugins. Files are read for each pull, so a changed password takes effect at once.
+ */
+export class ImageCredentials {
+  readonly #options: ImageCredentialsOptions;
+
+  constructor(options: ImageCredentialsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Every credential worth a try, best first; empty = pull without.
+   * @throws DockerConfigError a pull secret is malformed
+   */
+  async lookUp(
+    reference: ImageReference,
+    pullSecrets: readonly Secret[],
+    signal: AbortSignal | undefined,
+  ): Promise<RegistryAuth[]> {
+    const repository = repositoryOf(reference);
+    const ofPod = lookUpCredentials(readPullSecrets(pullSecrets), repository);
+    const config = await this.#readConfig();
+    const ofMachine: RegistryCredential[] = [...(config?.entries ?? [])];
+    if (config) ofMachine.push(...(await this.#askHelpers(config, reference, signal)));
+    if (this.#options.providers) ofMachine.push(...(await this.#options.providers.ask(reference, signal)));
+    return dropDuplicates([...ofPod, ...lookUpCredentials(ofMachine, repository)]);
+  }
+
+  /** The first file that is there and readable; `config.json` anywhere before `.dockercfg` anywhere, as upstream. */
+  async #readConfig(): Promise<DockerConfig | undefined> {
+    const { rootDir, homeDir, logger, files } = this.#options;
+    const candidates = [
+      { path: `${rootDir}/config.json`, parse: parseDockerConfig },
+      ...(homeDir === "" ? [] : [{ path: `${homeDir}/.docker/config.json`, parse: parseDockerConfig }]),
+      { path: "/.docker/config.json", parse: parseDockerConfig },
+      { path: `${rootDir}/.dockercfg`, parse: parseLegacyDockerConfig },
+      ...(homeDir === "" ? [] : [{ path: `${homeDir}/.dockercfg`, parse: parseLegacyDockerConfig }]),
+      { path: "/.dockercfg", parse: parseLegacyDockerConfig },
+    ];
+    for (const { path, parse } of candidates) {
+      const text = await files.readText(path, SYSTEM_FILE_BYTES).catch(() => undefined);
+      if (text === undefined) continue;
+      try {
+        return parse(text);
+      } catch (error) {
+        logger.warn(`Registry credentials in ${path} are ignored: ${messageOf(error)}`);
+      }
+    }
+    return undefined;
+  }
+
+  async #askHelpers(
+    config: DockerConfig,
+    reference: ImageReference,
+    signal: AbortSignal | undefined,
+  ): Promise<RegistryCredential[]> {
+    // Docker Hub is known to helpers by its old URL.
+    const server = reference.domain === "docker.io" ? "https://index.docker.io/v1/" : reference.domain;
+    const special = Object.entries(config.credHelpers).find(([registry]) => {
+      const key = registryKey(registry);
+      return key === registryKey(server) || registryMatches(key, repositoryOf(reference));
+    });
+    const [registry, helper] = special ?? [server, config.credsStore];
+    if (helper === "") return [];
+    try {
+      const auth = await askCredentialHelper(helper, registry, signal);
+      return auth ? [{ registry, auth }] : [];
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.#options.logger.warn(messageOf(error), { registry });
+      return [];
+    }
+  }
+}
+
+function dropDuplicates(auths: readonly RegistryAuth[]): RegistryAuth[] {
+  const seen = new Map(auths.map((auth) => [JSON.stringify(auth), auth]));
+  return [...seen.values()];
+}
+
+/**
+ * Credentials out of a pod's imagePullSecrets, in their order. Other types of Secrets hold none.
+ * @throws DockerConfigError naming the Secret
+ */
+function readPullSecrets(secrets: readonly Secret[]): RegistryCredential[] {
+  return secrets.flatMap((secret) => {
+    const [key, parse] =
+      secret.type === "kubernetes.io/dockerconfigjson"
+        ? ([".dockerconfigjson", parseDockerConfig] as const)
+        : secret.type === "kubernetes.io/dockercfg"
+          ? ([".dockercfg", parseLegacyDockerConfig] as const)
+          : [undefined, undefined];
+    const data = key === undefined ? undefined : secret.data?.[key];
+    if (data === undefined || parse === undefined) return [];
+    try {
+      return parse(Buffer.from(data, "base64").toString("utf8")).entries;
+    } catch (cause) {
+      const why = messageOf(cause);
+      const name = `${secret.metadata.namespace ?? "default"}/${secret.metadata.name ?? ""}`;
+      throw new DockerConfigError(`imagePullSecret "${name}", key ${key}: ${why}`, { cause });
+    }
+  });
+}

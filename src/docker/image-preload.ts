@@ -1,0 +1,146 @@
+import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import type { DockerClient } from "./engine/docker-client.ts";
+import { isNotFound } from "./engine/docker-error.ts";
+
+/** Result of loading one archive. */
+export interface PreloadedArchive {
+  file: string;
+  /** Names of the images, or ids of those without a name. */
+  images: string[];
+  /** Its images were loaded by an earlier run. */
+  alreadyThere: boolean;
+  /** Why it could not be loaded. */
+  error?: string;
+}
+
+/** Remembered per file, so that an archive of gigabytes is not sent to the engine at every start. A hint only. */
+interface Remembered {
+  size: number;
+  mtimeMs: number;
+  images: string[];
+}
+
+const ARCHIVE = /\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2|tar\.zst)$/;
+
+/**
+ * Loads every image archive (`docker save`, plain or compressed) of a directory, in the order of their names. One that
+ * cannot be loaded is logged and does not stop the others. A missing directory counts as empty.
+ * @param stateFile keeps which archives were loaded
+ * @throws the signal's reason; DockerUnreachableError when there is no engine
+ */
+export async function preloadImages(
+  client: DockerClient,
+  directory: string,
+  stateFile: string,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<PreloadedArchive[]> {
+  const remembered = readState(stateFile);
+  const loaded: PreloadedArchive[] = [];
+  const next: { [file: string]: Remembered } = {};
+  for (const file of listArchives(directory, logger)) {
+    signal.throwIfAborted();
+    const path = `${directory}/${file}`;
+    try {
+      const { size, mtimeMs } = statArchive(path);
+      const before = remembered[file];
+      const same = before && before.size === size && before.mtimeMs === mtimeMs && before.images.length > 0;
+      if (same && (await areThere(client, before.images, signal))) {
+        next[file] = before;
+        loaded.push({ file, images: before.images, alreadyThere: true });
+        continue;
+      }
+      const images = await loadArchive(client, path, signal);
+      next[file] = { size, mtimeMs, images };
+      loaded.push({ file, images, alreadyThere: false });
+      logger.info(`Loaded ${images.join(", ") || "no image"} from "${path}"`);
+    } catch (error) {
+      signal.throwIfAborted();
+      const why = messageOf(error);
+      loaded.push({ file, images: [], alreadyThere: false, error: why });
+      logger.error(`Cannot load images from "${path}": ${why}`);
+    }
+  }
+  if (loaded.some((archive) => !archive.alreadyThere)) writeState(stateFile, next, logger);
+  return loaded;
+}
+
+function statArchive(path: string): { size: number; mtimeMs: number } {
+  const stats = statSync(path);
+  if (!stats.isFile()) throw new Error("it is not a file");
+  return stats;
+}
+
+/** zstd is decompressed here: engines before 23.0 support gzip, bzip2 and xz only. */
+async function loadArchive(client: DockerClient, path: string, signal: AbortSignal): Promise<string[]> {
+  if (!path.endsWith(".zst")) return client.loadImage(Bun.file(path), { signal });
+  let broken: Error | undefined;
+  const unpack = async function* () {
+    try {
+      yield* Bun.file(path).stream().pipeThrough(new DecompressionStream("zstd"));
+    } catch (error) {
+      broken = new Error(`not zstd, or truncated: ${(error as Error).message}`, { cause: error });
+      throw broken;
+    }
+  };
+  try {
+    return await client.loadImage(new Response(unpack()).body as ReadableStream<Uint8Array>, { signal });
+  } catch (error) {
+    // The engine only sees the end of the stream.
+    throw broken ?? error;
+  }
+}
+
+function listArchives(directory: string, logger: Logger): string[] {
+  try {
+    return readdirSync(directory)
+      .filter((file) => ARCHIVE.test(file))
+      .sort();
+  } catch (error) {
+    const why = messageOf(error);
+    logger.warn(`The images directory ${directory} cannot be read: ${why}`);
+    return [];
+  }
+}
+
+async function areThere(client: DockerClient, images: readonly string[], signal: AbortSignal): Promise<boolean> {
+  for (const image of images) {
+    try {
+      await client.inspectImage(image, { signal });
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
+  }
+  return true;
+}
+
+function readState(path: string): Readonly<Record<string, Remembered | undefined>> {
+  try {
+    const state = JSON.parse(readBoundedText(path, SYSTEM_FILE_BYTES)) as { version?: unknown; archives?: unknown };
+    if (state.version !== 1 || typeof state.archives !== "object" || state.archives === null) return {};
+    return Object.fromEntries(Object.entries(state.archives).filter((entry) => isRemembered(entry[1])));
+  } catch {
+    return {};
+  }
+}
+
+function isRemembered(value: unknown): value is Remembered {
+  const { size, mtimeMs, images } = (value ?? {}) as Partial<Remembered>;
+  return typeof size === "number" && typeof mtimeMs === "number" && Array.isArray(images);
+}
+
+function writeState(path: string, archives: Readonly<Record<string, Remembered>>, logger: Logger): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(`${path}.new`, JSON.stringify({ version: 1, archives }));
+    renameSync(`${path}.new`, path);
+  } catch (error) {
+    const why = messageOf(error);
+    logger.warn(`Cannot save the list of loaded images to ${path}: ${why}`);
+  }
+}

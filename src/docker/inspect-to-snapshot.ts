@@ -1,0 +1,110 @@
+import type { Observed } from "../base/model/container-runtime.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
+import type { ContainerSnapshot, ContainerState, SandboxSnapshot } from "../base/model/pod-snapshot.ts";
+import type { ContainerInspect } from "./engine/container-schema.ts";
+import { LABEL, parseContainerLabels } from "./labels.ts";
+
+/** Docker's "never" for a time. */
+const NEVER = "0001-01-01";
+
+function toDate(text: string): Date | undefined {
+  if (text === "" || text.startsWith(NEVER)) return undefined;
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? undefined : date;
+}
+
+/** A paused container counts as running: the kubelet neither pauses nor resumes containers. */
+function toState(inspect: ContainerInspect): ContainerState {
+  const { Status, Running, Dead } = inspect.State;
+  if (Running && !Dead) return "running";
+  if (Status === "created") return "created";
+  if (Status === "exited" || Status === "dead" || Status === "removing" || Dead) return "exited";
+  return Status === "restarting" ? "running" : "unknown";
+}
+
+/**
+ * Maps an inspect answer to a pod's container or sandbox; undefined for a container that is not part of a pod.
+ * Addresses come from `NetworkSettings.Networks`: API 1.52 has no others.
+ * @param writableLayerPath host directory of its writable layer, "" when unknown
+ * @param pluginIps addresses that network plugins gave the sandbox; undefined: it is not attached
+ */
+export function toObserved(
+  inspect: ContainerInspect,
+  writableLayerPath = "",
+  pluginIps: readonly string[] | undefined = undefined,
+): Observed | undefined {
+  const labels = inspect.Config.Labels;
+  const parsed = parseContainerLabels(labels);
+  if (!parsed) return undefined;
+  const pod: PodRef = { uid: parsed.podUid, name: parsed.podName, namespace: parsed.podNamespace };
+  const createdAt = toDate(inspect.Created) ?? new Date(0);
+  const onDisk = {
+    dockerName: inspect.Name.replace(/^\//, ""),
+    logPath: inspect.LogPath,
+    writableLayerPath,
+  };
+  const startedAt = toDate(inspect.State.StartedAt);
+  const removal = inspect.State.Status === "removing" ? { isBeingRemoved: true } : {};
+  if (parsed.type === "podsandbox") {
+    // A process that ended between the start of a sandbox and its attachment left it without a network.
+    const isDetached = labels[LABEL.networkPlugin] !== undefined && pluginIps === undefined;
+    const isUp = inspect.State.Running && !inspect.State.Dead && !isDetached;
+    const sandbox: SandboxSnapshot = {
+      id: inspect.Id,
+      state: isUp ? "ready" : "notready",
+      attempt: parsed.attempt,
+      hash: parsed.hash,
+      ...(labels[LABEL.initHash] !== undefined && { initHash: labels[LABEL.initHash] }),
+      createdAt,
+      ips: isUp ? [...(pluginIps ?? toIps(inspect))] : [],
+      hostNetwork: inspect.HostConfig.NetworkMode === "host",
+      pid: inspect.State.Pid,
+      ...(startedAt && { startedAt }),
+      imageId: inspect.Image,
+      cgroupParent: inspect.HostConfig.CgroupParent,
+      labels,
+      ...onDisk,
+    };
+    return { kind: "sandbox", pod, sandbox, ...removal };
+  }
+  const state = toState(inspect);
+  const finishedAt = state === "running" ? undefined : toDate(inspect.State.FinishedAt);
+  const container: ContainerSnapshot = {
+    id: inspect.Id,
+    name: parsed.containerName,
+    sandboxId: parsed.sandboxId,
+    state,
+    restartCount: parsed.restartCount,
+    hash: parsed.hash,
+    ...(parsed.backOffMs !== undefined && { backOffMs: parsed.backOffMs }),
+    image: inspect.Config.Image,
+    imageId: inspect.Image,
+    createdAt,
+    ...(startedAt && { startedAt }),
+    ...(finishedAt && { finishedAt }),
+    exitCode: state === "running" ? 0 : inspect.State.ExitCode,
+    oomKilled: inspect.State.OOMKilled,
+    error: inspect.State.Error,
+    pid: inspect.State.Pid,
+    paused: inspect.State.Paused,
+    limits: toLimits(inspect.HostConfig),
+    labels,
+    ...onDisk,
+  };
+  return { kind: "container", pod, container, ...removal };
+}
+
+const toLimits = ({ CpuShares, CpuPeriod, CpuQuota, Memory, MemorySwap }: ContainerInspect["HostConfig"]) => ({
+  CpuShares,
+  CpuPeriod,
+  CpuQuota,
+  Memory,
+  MemorySwap,
+});
+
+function toIps(inspect: ContainerInspect): string[] {
+  const networks = Object.values(inspect.NetworkSettings.Networks).filter((network) => network !== null);
+  const v4 = networks.map(({ IPAddress }) => IPAddress);
+  const v6 = networks.map(({ GlobalIPv6Address }) => GlobalIPv6Address);
+  return [...v4, ...v6].filter((ip) => ip !== "");
+}

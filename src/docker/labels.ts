@@ -1,0 +1,193 @@
+import { createHash } from "node:crypto";
+import type { Container, ContainerPort, Pod } from "../base/api/pod.ts";
+import { SANDBOX_CONTAINER_NAME } from "./names.ts";
+
+/** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix. */
+export const ANNOTATION_LABEL_PREFIX = "annotation.";
+
+/** Keys of the labels on our containers. The `io.kubernetes` ones are dockershim's; log and metrics tools know them. */
+export const LABEL = {
+  podName: "io.kubernetes.pod.name",
+  podNamespace: "io.kubernetes.pod.namespace",
+  podUid: "io.kubernetes.pod.uid",
+  containerName: "io.kubernetes.container.name",
+  /** `podsandbox` or `container`. */
+  type: "io.kubernetes.docker.type",
+  sandboxId: "io.kubernetes.sandbox.id",
+  logPath: "io.kubernetes.container.logpath",
+  containerHash: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.hash`,
+  restartCount: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.restartCount`,
+  terminationMessagePath: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.terminationMessagePath`,
+  terminationMessagePolicy: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.terminationMessagePolicy`,
+  preStopHandler: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.preStopHandler`,
+  ports: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.container.ports`,
+  terminationGracePeriod: `${ANNOTATION_LABEL_PREFIX}io.kubernetes.pod.terminationGracePeriod`,
+  /** The image as the manifest names it: Docker is given an id. */
+  image: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/image`,
+  /** Milliseconds. The restart count is not enough: a container also starts again for edits and new sandboxes. */
+  backOff: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/back-off-ms`,
+  sandboxHash: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/sandbox.hash`,
+  initHash: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/init.hash`,
+  /** `cni`: plugins make the network of this sandbox, not the engine. */
+  networkPlugin: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/network-plugin`,
+  sandboxAttempt: `${ANNOTATION_LABEL_PREFIX}kubelet-ts.io/sandbox.attempt`,
+  /** Ownership: only a container with our value of both is ever stopped or removed. */
+  node: "kubelet-ts.io/node",
+  root: "kubelet-ts.io/root",
+} as const;
+
+/** The owner of a container: two kubelet-ts processes on one engine differ in at least one field. */
+export interface Owner {
+  nodeName: string;
+  /** {@link computeRootHash} of the root directory. */
+  rootHash: string;
+}
+
+/** 16 hex digits. The path counts as it is written, so give it absolute and without a trailing slash. */
+export const computeRootHash = (rootDir: string) => createHash("sha256").update(rootDir).digest("hex").slice(0, 16);
+
+const ownershipLabels = (owner: Owner) => ({ [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash });
+
+/** Values of the `label` filter of `GET /containers/json` and `/events` that match only our containers. */
+export const toOwnershipFilter = (owner: Owner) =>
+  Object.entries(ownershipLabels(owner)).map(([key, value]) => `${key}=${value}`);
+
+/** true only when both ownership labels are ours. */
+export const isOwned = (labels: Readonly<Record<string, string>>, owner: Owner) =>
+  labels[LABEL.node] === owner.nodeName && labels[LABEL.root] === owner.rootHash;
+
+const identityLabels = (pod: Pod, containerName: string) => ({
+  [LABEL.podName]: pod.metadata.name ?? "",
+  [LABEL.podNamespace]: pod.metadata.namespace ?? "default",
+  [LABEL.podUid]: pod.metadata.uid ?? "",
+  [LABEL.containerName]: containerName,
+});
+
+/**
+ * Labels of the sandbox: the pod's own labels and annotations, identity, ownership. Ours win over a pod's label of the
+ * same name, else a manifest could disown its containers or claim another pod's.
+ */
+export function toSandboxLabels(
+  pod: Pod,
+  owner: Owner,
+  {
+    hash,
+    initHash,
+    attempt,
+    usesNetworkPlugin,
+  }: { hash: string; initHash?: string | undefined; attempt: number; usesNetworkPlugin?: boolean },
+): Record<string, string> {
+  const annotations = Object.entries(pod.metadata.annotations ?? {});
+  return {
+    ...pod.metadata.labels,
+    ...Object.fromEntries(annotations.map(([key, value]) => [ANNOTATION_LABEL_PREFIX + key, value])),
+    ...identityLabels(pod, SANDBOX_CONTAINER_NAME),
+    [LABEL.type]: "podsandbox",
+    [LABEL.sandboxHash]: hash,
+    ...(initHash !== undefined && { [LABEL.initHash]: initHash }),
+    [LABEL.sandboxAttempt]: String(attempt),
+    ...(usesNetworkPlugin && { [LABEL.networkPlugin]: "cni" }),
+    ...ownershipLabels(owner),
+  };
+}
+
+// The key order and the absence of zero values are those of Go's JSON, which tools compare as text.
+const toPortJson = ({ name, hostPort, containerPort, protocol, hostIP }: ContainerPort) => ({
+  ...(name && { name }),
+  ...(hostPort && { hostPort }),
+  containerPort,
+  ...(protocol && { protocol }),
+  ...(hostIP && { hostIP }),
+});
+
+export interface ContainerLabelInput {
+  pod: Pod;
+  container: Container;
+  owner: Owner;
+  sandboxId: string;
+  hash: string;
+  restartCount: number;
+  backOffMs?: number | undefined;
+  /** "" when there are no log links. */
+  logPath: string;
+}
+
+/** Labels of a container: what is needed to stop it properly without its manifest, identity, ownership. */
+export function toContainerLabels(input: ContainerLabelInput): Record<string, string> {
+  const { pod, container } = input;
+  const { terminationGracePeriodSeconds } = pod.spec;
+  const { preStop } = container.lifecycle ?? {};
+  return {
+    ...identityLabels(pod, container.name),
+    [LABEL.type]: "container",
+    [LABEL.sandboxId]: input.sandboxId,
+    ...(input.logPath && { [LABEL.logPath]: input.logPath }),
+    [LABEL.containerHash]: input.hash,
+    [LABEL.restartCount]: String(input.restartCount),
+    ...(input.backOffMs !== undefined && { [LABEL.backOff]: String(input.backOffMs) }),
+    ...(container.image && { [LABEL.image]: container.image }),
+    [LABEL.terminationMessagePath]: container.terminationMessagePath,
+    [LABEL.terminationMessagePolicy]: container.terminationMessagePolicy,
+    ...(terminationGracePeriodSeconds !== undefined && {
+      [LABEL.terminationGracePeriod]: String(terminationGracePeriodSeconds),
+    }),
+    ...(preStop && { [LABEL.preStopHandler]: JSON.stringify(preStop) }),
+    ...(container.ports?.length && { [LABEL.ports]: JSON.stringify(container.ports.map(toPortJson)) }),
+    ...ownershipLabels(input.owner),
+  };
+}
+
+interface PodLabels {
+  podName: string;
+  podNamespace: string;
+  podUid: string;
+}
+
+/** Parsed labels of one of our containers, without those that are absent or unreadable. */
+export type ParsedContainerLabels =
+  | ({ type: "podsandbox"; hash: string; attempt: number } & PodLabels)
+  | ({
+      type: "container";
+      containerName: string;
+      sandboxId: string;
+      hash: string;
+      restartCount: number;
+      backOffMs?: number;
+    } & PodLabels);
+
+const parseWhole = (text: string | undefined) =>
+  text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined;
+
+/** The pod, the container and the revision that labels name; undefined for a container without a pod. */
+export function parseContainerLabels(labels: Readonly<Record<string, string>>): ParsedContainerLabels | undefined {
+  const podName = labels[LABEL.podName];
+  const podNamespace = labels[LABEL.podNamespace];
+  const podUid = labels[LABEL.podUid];
+  const containerName = labels[LABEL.containerName];
+  if (!podName || !podNamespace || !podUid || !containerName) return undefined;
+  const identity = { podName, podNamespace, podUid };
+
+  switch (labels[LABEL.type]) {
+    case "podsandbox":
+      return {
+        type: "podsandbox",
+        ...identity,
+        hash: labels[LABEL.sandboxHash] ?? "",
+        attempt: parseWhole(labels[LABEL.sandboxAttempt]) ?? 0,
+      };
+    case "container": {
+      const backOffMs = parseWhole(labels[LABEL.backOff]);
+      return {
+        type: "container",
+        ...identity,
+        containerName,
+        sandboxId: labels[LABEL.sandboxId] ?? "",
+        hash: labels[LABEL.containerHash] ?? "",
+        restartCount: parseWhole(labels[LABEL.restartCount]) ?? 0,
+        ...(backOffMs !== undefined && { backOffMs }),
+      };
+    }
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,90 @@
+import type { Container, Pod } from "../base/api/pod.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { EngineInfo } from "../base/model/node.ts";
+import { containersOf } from "../base/model/pod-containers.ts";
+import { findNetworkMistake } from "../plan/pod-network.ts";
+import { describeMissingRuntime } from "./sandbox-create-body.ts";
+import { computeAppArmorProfile, hasSecurityOption, isApiAtLeast } from "./security.ts";
+import { findForbiddenSysctl } from "./sysctls.ts";
+
+/** Why a pod is not run on this node: its phase is Failed with this reason and message. */
+export interface PodRefusal {
+  /** Upstream's where it has one: `SysctlForbidden`, `AppArmor`, else `Unsupported` or `PrivilegedNotAllowed`. */
+  reason: string;
+  message: string;
+}
+
+export interface RefusalInput {
+  pod: Pod;
+  engine: EngineInfo;
+  settings: Pick<KubeletOptions, "allowPrivileged" | "allowedUnsafeSysctls" | "kubeconfig">;
+}
+
+const unsupported = (field: string, why: string): PodRefusal => ({
+  reason: "Unsupported",
+  message: `${field}: ${why}`,
+});
+
+/**
+ * Finds what this node may not or cannot do, before anything of the pod is created (X5): what Docker has no means
+ * for is refused with the field and the way out, never done by half. Undefined: the pod may run.
+ */
+export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefusal | undefined {
+  const { spec } = pod;
+  const { uid = "" } = pod.metadata;
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(uid)) {
+    return unsupported("metadata.uid", `${JSON.stringify(uid)} cannot name a directory and a container: remove it`);
+  }
+  const sysctl = findForbiddenSysctl(pod, settings.allowedUnsafeSysctls);
+  if (sysctl) return { reason: "SysctlForbidden", message: `Pod ${sysctl}` };
+
+  if (spec.securityContext.supplementalGroupsPolicy === "Strict") {
+    const why = "Strict: Docker always adds the groups of the image's /etc/group; only Merge is possible";
+    return unsupported("spec.securityContext.supplementalGroupsPolicy", why);
+  }
+  if (spec.hostUsers === false && !hasSecurityOption(engine, "userns")) {
+    const why = "false: Docker maps users per engine, not per pod; start dockerd with --userns-remap";
+    return unsupported("spec.hostUsers", why);
+  }
+  if (spec.os?.name === "windows") return unsupported("spec.os.name", "windows: this node runs Linux");
+  // In a cluster a pod waits for its runtime (FailedCreatePodSandBox), as upstream.
+  if (spec.runtimeClassName && settings.kubeconfig === "" && !engine.runtimes.includes(spec.runtimeClassName)) {
+    const why = describeMissingRuntime(spec.runtimeClassName, engine);
+    return unsupported("spec.runtimeClassName", why);
+  }
+  const network = findNetworkMistake(pod);
+  if (network) return unsupported(network.field, network.why);
+  for (const container of containersOf(spec)) {
+    const refusal = findContainerRefusal(container, pod, engine, settings.allowPrivileged);
+    if (refusal) return refusal;
+  }
+  return undefined;
+}
+
+const needsApi = (engine: EngineInfo, version: string) =>
+  `needs an engine with API ${version} or newer, this one has ${engine.apiVersion}`;
+
+function findContainerRefusal(
+  container: Container,
+  pod: Pod,
+  engine: EngineInfo,
+  allowPrivileged: boolean,
+): PodRefusal | undefined {
+  const field = `container "${container.name}"`;
+  if (container.securityContext?.privileged && !allowPrivileged) {
+    const message = `${field}: privileged containers are not allowed on this node; --allow-privileged=true permits them`;
+    return { reason: "PrivilegedNotAllowed", message };
+  }
+  const appArmor = computeAppArmorProfile(pod, container);
+  if (appArmor && appArmor.type !== "Unconfined" && !hasSecurityOption(engine, "apparmor")) {
+    return { reason: "AppArmor", message: "Pod Cannot enforce AppArmor: AppArmor is not enabled on the host" };
+  }
+  if (container.volumeDevices?.length) {
+    return unsupported(`${field}: volumeDevices`, "block volumes need a cluster; use a hostPath of type BlockDevice");
+  }
+  const forced = container.volumeMounts?.find(({ recursiveReadOnly }) => recursiveReadOnly === "Enabled");
+  if (forced && !isApiAtLeast(engine, "1.44")) {
+    return unsupported(`${field}: volumeMounts["${forced.mountPath}"].recursiveReadOnly`, needsApi(engine, "1.44"));
+  }
+  return undefined;
+}

@@ -1,0 +1,312 @@
+import { BlockList, isIP } from "node:net";
+import { join } from "node:path";
+import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import type { TextFiles } from "../base/files/text-files.ts";
+import type { ImageReference } from "../base/text/image-reference.ts";
+import type { RegistryAuth } from "./engine/image-transfer.ts";
+import type { EngineInfoAnswer } from "./engine/system-schema.ts";
+import {
+  explain,
+  isDigest,
+  nextPage,
+  parseChallenge,
+  parseJson,
+  parseTags,
+  type RegistryAnswer,
+  RegistryError,
+} from "./registry-answer.ts";
+
+export interface RegistryClientOptions {
+  /** `GET /info` of the engine: the registries that it trusts without TLS are trusted here. */
+  engineInfo: (signal: AbortSignal) => Promise<Pick<EngineInfoAnswer, "RegistryConfig">>;
+  proxyFor: (url: URL) => string | undefined;
+  files: Pick<TextFiles, "readDirectory">;
+  /** Certificates for each registry, as the engine reads them. */
+  certsDir?: string;
+}
+
+const TIMEOUT_MS = 30_000;
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+const MAX_TAG_PAGES = 100;
+const MAX_TAGS = 100_000;
+const MAX_REDIRECTS = 4;
+const MANIFEST_TYPES = [
+  "application/vnd.oci.image.index.v1+json",
+  "application/vnd.docker.distribution.manifest.list.v2+json",
+  "application/vnd.oci.image.manifest.v1+json",
+  "application/vnd.docker.distribution.manifest.v2+json",
+].join(", ");
+
+/** How one registry is reached. */
+interface Endpoint {
+  /** `https://registry-1.docker.io`. */
+  base: string;
+  tls: { rejectUnauthorized?: boolean; ca?: string[] };
+}
+
+/**
+ * Asks registries for digests and tags. Source: the OCI distribution specification, and Docker's token authentication.
+ * Between calls it keeps only whether an untrusted registry uses http or https.
+ */
+export class RegistryClient {
+  readonly #options: RegistryClientOptions;
+  readonly #plain = new Set<string>();
+
+  constructor(options: RegistryClientOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Digest of what a tag means now: of the index where there is one, as the engine notes it.
+   * @param auths each is tried; empty: without credentials
+   * @throws RegistryError
+   */
+  async digest(
+    { domain, path }: ImageReference,
+    tag: string,
+    auths: readonly RegistryAuth[],
+    signal: AbortSignal,
+  ): Promise<string> {
+    const target = `/v2/${path}/manifests/${tag}`;
+    const ask = (method: "HEAD" | "GET") =>
+      this.#ask(domain, path, target, { method, accept: MANIFEST_TYPES }, auths, signal);
+    const head = await ask("HEAD");
+    const digest = head.headers.get("docker-content-digest");
+    if (digest !== null && isDigest(digest)) return digest;
+    // Registries need not name the digest in the answer to HEAD.
+    const { bytes } = await ask("GET");
+    return `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
+  }
+
+  /** All tags of a repository. @throws RegistryError */
+  async tags({ domain, path }: ImageReference, auths: readonly RegistryAuth[], signal: AbortSignal): Promise<string[]> {
+    const tags: string[] = [];
+    let target: string | undefined = `/v2/${path}/tags/list?n=1000`;
+    for (let page = 0; target !== undefined && page < MAX_TAG_PAGES; page++) {
+      const answer: RegistryAnswer = await this.#ask(
+        domain,
+        path,
+        target,
+        { method: "GET", accept: "application/json" },
+        auths,
+        signal,
+      );
+      for (const tag of parseTags(answer, domain)) tags.push(tag);
+      if (tags.length > MAX_TAGS) throw new RegistryError(0, `${domain} lists more than ${MAX_TAGS} tags of ${path}`);
+      target = nextPage(answer.headers.get("link"), target);
+    }
+    return tags;
+  }
+
+  async #ask(
+    domain: string,
+    path: string,
+    target: string,
+    request: Wanted,
+    auths: readonly RegistryAuth[],
+    signal: AbortSignal,
+  ): Promise<RegistryAnswer> {
+    let last: unknown;
+    for (const auth of auths.length > 0 ? auths : [undefined]) {
+      try {
+        return await this.#askAs(domain, path, target, request, auth, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        last = error;
+        const isRefused = error instanceof RegistryError && [401, 403, 404].includes(error.status);
+        if (!isRefused) break;
+      }
+    }
+    throw last;
+  }
+
+  async #askAs(
+    domain: string,
+    path: string,
+    target: string,
+    request: Wanted,
+    auth: RegistryAuth | undefined,
+    signal: AbortSignal,
+  ): Promise<RegistryAnswer> {
+    const { endpoint, answer: first } = await this.#reach(domain, target, request, signal);
+    let answer = first;
+    if (answer.status === 401) {
+      const authorization = await this.#authorize(answer, endpoint, path, auth, signal);
+      if (authorization !== undefined) {
+        answer = await this.#send(new URL(target, endpoint.base), { ...request, authorization }, endpoint, signal);
+      }
+    }
+    if (answer.status >= 200 && answer.status < 300) return answer;
+    throw new RegistryError(answer.status, `${domain} answered ${answer.status} for ${path}: ${explain(answer)}`);
+  }
+
+  /** Tries https, and http where the engine would. */
+  async #reach(domain: string, target: string, request: Wanted, signal: AbortSignal) {
+    const isInsecure = await this.#isInsecure(domain, signal);
+    const endpoint: Endpoint = {
+      base: `https://${domain === "docker.io" ? "registry-1.docker.io" : domain}`,
+      tls: isInsecure ? { rejectUnauthorized: false } : await this.#trustOf(domain),
+    };
+    const plain: Endpoint = { base: `http://${domain}`, tls: {} };
+    if (isInsecure && this.#plain.has(domain)) {
+      return { endpoint: plain, answer: await this.#send(new URL(target, plain.base), request, plain, signal) };
+    }
+    try {
+      return { endpoint, answer: await this.#send(new URL(target, endpoint.base), request, endpoint, signal) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isInsecure) throw error;
+      const answer = await this.#send(new URL(target, plain.base), request, plain, signal);
+      this.#plain.add(domain);
+      return { endpoint: plain, answer };
+    }
+  }
+
+  async #isInsecure(domain: string, signal: AbortSignal): Promise<boolean> {
+    const { RegistryConfig } = await this.#options.engineInfo(signal);
+    return isInsecureRegistry(domain, {
+      hosts: Object.entries(RegistryConfig?.IndexConfigs ?? {}).flatMap(([host, { Secure }]) => (Secure ? [] : [host])),
+      cidrs: RegistryConfig?.InsecureRegistryCIDRs ?? [],
+    });
+  }
+
+  /** The CAs of `/etc/docker/certs.d/<registry>`, if it has any. */
+  async #trustOf(domain: string): Promise<Endpoint["tls"]> {
+    const directory = join(this.#options.certsDir ?? "/etc/docker/certs.d", domain);
+    const found = await this.#options.files.readDirectory(directory, [".crt"], SYSTEM_FILE_BYTES).catch(() => []);
+    const ca = found.flatMap(({ text }) => text ?? []);
+    return ca.length > 0 ? { ca } : {};
+  }
+
+  /** @returns the value of `Authorization`; undefined when the registry asks for something unknown */
+  async #authorize(
+    { headers }: RegistryAnswer,
+    endpoint: Endpoint,
+    path: string,
+    auth: RegistryAuth | undefined,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    if (auth?.registrytoken) return `Bearer ${auth.registrytoken}`;
+    const challenge = parseChallenge(headers.get("www-authenticate") ?? "");
+    if (challenge?.scheme === "basic") return basicOf(auth);
+    if (challenge?.scheme !== "bearer" || !URL.canParse(challenge.realm)) return undefined;
+    const realm = new URL(challenge.realm);
+    // Credentials for an https registry never go over plain http.
+    if (realm.protocol !== "https:" && endpoint.base.startsWith("https:")) return undefined;
+    const scope = challenge.scope || `repository:${path}:pull`;
+    const basic = basicOf(auth);
+    const body = auth?.identitytoken
+      ? new URLSearchParams({
+          grant_type: "refresh_token",
+          refresh_token: auth.identitytoken,
+          service: challenge.service,
+          scope,
+          client_id: "kubelet-ts",
+        })
+      : undefined;
+    if (!body) {
+      if (challenge.service !== "") realm.searchParams.set("service", challenge.service);
+      realm.searchParams.set("scope", scope);
+    }
+    const answer = await this.#send(
+      realm,
+      {
+        method: body ? "POST" : "GET",
+        accept: "application/json",
+        ...(!body && basic !== undefined && { authorization: basic }),
+        ...(body && { body }),
+      },
+      realm.host === new URL(endpoint.base).host ? endpoint : { base: realm.origin, tls: {} },
+      signal,
+    );
+    if (answer.status !== 200) {
+      throw new RegistryError(answer.status, `${realm.host} answered ${answer.status} to the request for a token`);
+    }
+    const { token, access_token: accessToken } = parseJson(answer, realm.host) as Record<string, unknown>;
+    const found = [token, accessToken].find((value) => typeof value === "string" && value !== "");
+    if (found === undefined) throw new RegistryError(200, `${realm.host} answered without a token`);
+    return `Bearer ${found as string}`;
+  }
+
+  /** One request; redirects are followed, to another host without credentials. */
+  async #send(url: URL, request: Wanted, { tls }: Endpoint, signal: AbortSignal): Promise<RegistryAnswer> {
+    let next = url;
+    for (let count = 0; count <= MAX_REDIRECTS; count++) {
+      const { method, accept, authorization, body } = request;
+      const proxy = this.#options.proxyFor(next);
+      let response: Response;
+      try {
+        response = await fetch(next, {
+          method,
+          headers: {
+            Accept: accept,
+            "User-Agent": "kubelet-ts",
+            ...(authorization !== undefined && next.host === url.host && { Authorization: authorization }),
+          },
+          ...(body && { body }),
+          redirect: "manual",
+          signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+          ...(next.protocol === "https:" && { tls }),
+          ...(proxy !== undefined && { proxy }),
+        });
+        const bytes = await readLimited(response, next.host);
+        const location = response.headers.get("location");
+        if (response.status < 300 || response.status >= 400 || location === null) {
+          return { status: response.status, headers: response.headers, bytes };
+        }
+        next = new URL(location, next);
+      } catch (cause) {
+        signal.throwIfAborted();
+        if (cause instanceof RegistryError) throw cause;
+        const { name, message, code } = cause as Error & { code?: unknown };
+        const why = name === "TimeoutError" ? `no answer within ${TIMEOUT_MS / 1000} s` : String(code ?? message);
+        throw new RegistryError(0, `${next.host} cannot be reached: ${why}`, { cause });
+      }
+      if (next.protocol !== "https:" && url.protocol === "https:") break;
+    }
+    throw new RegistryError(0, `${url.host} redirects to nowhere`);
+  }
+}
+
+interface Wanted {
+  method: "HEAD" | "GET" | "POST";
+  accept: string;
+  authorization?: string;
+  body?: URLSearchParams;
+}
+
+async function readLimited(response: Response, host: string): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length;
+    if (length > MAX_ANSWER_BYTES) throw new RegistryError(0, `${host} answered more than ${MAX_ANSWER_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function basicOf(auth: RegistryAuth | undefined): string | undefined {
+  if (auth?.username !== undefined && auth.password !== undefined) {
+    return `Basic ${Buffer.from(`${auth.username}:${auth.password}`).toString("base64")}`;
+  }
+  return auth?.auth ? `Basic ${auth.auth}` : undefined;
+}
+
+/** Whether the engine would use a registry without TLS. Loopback always is such a registry. Pure. */
+export function isInsecureRegistry(
+  domain: string,
+  { hosts, cidrs }: { hosts: readonly string[]; cidrs: readonly string[] },
+): boolean {
+  const host = domain.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+  if (hosts.includes(domain) || hosts.includes(host) || host === "localhost") return true;
+  const family = isIP(host);
+  if (family === 0) return false;
+  const type = family === 4 ? "ipv4" : "ipv6";
+  const list = new BlockList();
+  for (const cidr of ["127.0.0.0/8", "::1/128", ...cidrs]) {
+    const [address = "", prefix = ""] = cidr.split("/");
+    if (isIP(address) !== 0) list.addSubnet(address, Number(prefix), isIP(address) === 4 ? "ipv4" : "ipv6");
+  }
+  return list.check(host, type);
+}

@@ -1,0 +1,253 @@
+import { join } from "node:path";
+import type { Pod } from "../../base/api/pod.ts";
+import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import { type DirectoryText, readDirectoryTexts, type TextFiles } from "../../base/files/text-files.ts";
+import { type RunProgramOptions, runProgram } from "../../base/host/run-program.ts";
+import { ChangeLogger } from "../../base/logging/change-logger.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { PodUID } from "../../base/model/identity.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import type { PodNetworks, SandboxNetwork } from "../../base/model/pod-networks.ts";
+import type { ContainerId } from "../../base/model/pod-snapshot.ts";
+import { messageOf } from "../../base/text/error-message.ts";
+import { type AttachmentRecord, AttachmentStore, type RecordFiles } from "./attachment-store.ts";
+import { type CniResult, describePluginFailure, isFalseAlarm, parseCniResult, toPodIps } from "./cni-result.ts";
+import {
+  type ChosenConfig,
+  CONFIG_EXTENSIONS,
+  chooseNetworkConfig,
+  knowsPreviousResult,
+  type NetworkConfig,
+  type PluginConfig,
+} from "./network-config.ts";
+import {
+  type Attachment,
+  type CniCommand,
+  toPluginEnvironment,
+  toPluginInput,
+  toRuntimeConfig,
+} from "./plugin-call.ts";
+
+export interface CniOptions {
+  /** `--network-plugin=cni`; without it nothing is attached, but what was attached before is detached. */
+  isEnabled: boolean;
+  confDir: string;
+  binDirs: readonly string[];
+  /** Results are kept there. */
+  cacheDir: string;
+  files: RecordFiles & Pick<TextFiles, "readDirectory">;
+}
+
+/** How often the release of a network is tried again. */
+const RELEASE_RETRY_MS = 60_000;
+
+/** Limit of one plugin: time and output. */
+const PLUGIN_LIMITS = { timeoutMs: 120_000, maxBytes: 1024 * 1024 };
+
+/** The networks of pods by the plugins of the Container Network Interface. Source: dockershim's `network/cni`, libcni. */
+export class CniNetworks implements PodNetworks {
+  readonly #options: CniOptions;
+  readonly #store: AttachmentStore;
+  readonly #problems: ChangeLogger;
+  readonly #clock: Pick<Clock, "schedule">;
+  readonly #run: typeof runProgram;
+  /** There was a usable configuration when the directory was last read. */
+  #isConfigured = false;
+  /** One call at a time for each sandbox. */
+  readonly #turns = new Map<ContainerId, Promise<unknown>>();
+
+  constructor(
+    options: CniOptions,
+    clock: Pick<Clock, "schedule">,
+    logger: Logger,
+    run: typeof runProgram = runProgram,
+  ) {
+    this.#options = options;
+    this.#clock = clock;
+    this.#run = run;
+    this.#problems = new ChangeLogger(logger);
+    this.#store = new AttachmentStore(options.cacheDir, options.files, logger);
+    if (options.isEnabled) this.#take(readDirectoryTexts(options.confDir, CONFIG_EXTENSIONS, SYSTEM_FILE_BYTES));
+  }
+
+  get isEnabled(): boolean {
+    return this.#options.isEnabled;
+  }
+
+  async findProblem(): Promise<string | undefined> {
+    if (!this.isEnabled || (await this.#readConfig()).config) return undefined;
+    return this.problem();
+  }
+
+  problem(): string | undefined {
+    if (!this.isEnabled || this.#isConfigured) return undefined;
+    return `docker: network plugin is not ready: cni config uninitialized: there is no configuration in ${this.#options.confDir}`;
+  }
+
+  holds(id: ContainerId): boolean {
+    return this.#store.get(id) !== undefined;
+  }
+
+  heldBy(uid: PodUID): ContainerId[] {
+    const held = this.#store.list().filter(({ pod }) => pod.uid === uid);
+    return held.map(({ sandboxId }) => sandboxId);
+  }
+
+  ipsOf(id: ContainerId): string[] | undefined {
+    const result = this.#store.get(id)?.result;
+    return result && toPodIps(result);
+  }
+
+  attach(sandbox: SandboxNetwork, pod: Pod, signal: AbortSignal): Promise<void> {
+    return this.#inTurn(sandbox.id, async () => {
+      const { config } = await this.#readConfig();
+      if (!config) throw new Error(this.problem() ?? "there is no network configuration");
+      const record: AttachmentRecord = {
+        sandboxId: sandbox.id,
+        pod: {
+          uid: pod.metadata.uid ?? "",
+          name: pod.metadata.name ?? "",
+          namespace: pod.metadata.namespace ?? "default",
+        },
+        runtimeConfig: toRuntimeConfig(pod),
+        config,
+      };
+      // Kept before the first plugin runs: after a crash, what it did can be undone.
+      await this.#store.save(record);
+      let result: CniResult | undefined;
+      for (const plugin of config.plugins) {
+        const output = await this.#call("ADD", record, plugin, sandbox.netns, result, signal);
+        result = parseWith(plugin, output);
+      }
+      await this.#store.save({ ...record, result });
+    });
+  }
+
+  detach(id: ContainerId, netns: string, signal: AbortSignal): Promise<void> {
+    return this.#inTurn(id, async () => {
+      const record = this.#store.get(id);
+      if (!record) return;
+      const name = `${record.pod.namespace}/${record.pod.name}`;
+      try {
+        await this.#delete(record, netns, signal);
+        this.#problems.resolve(id, `The network of pod "${name}" was released`);
+      } catch (error) {
+        signal.throwIfAborted();
+        this.#problems.log(id, "warn", `Cannot release the network of pod "${name}": ${messageOf(error)}`);
+        // Nothing that was not made has to be released.
+        if (record.result !== undefined) return this.#retryLater(id);
+      }
+      await this.#store.remove(id).catch((error: unknown) => {
+        this.#problems.log(
+          `record ${id}`,
+          "warn",
+          `The record of a network stays until the next start: ${messageOf(error)}`,
+        );
+      });
+    });
+  }
+
+  async check(sandbox: SandboxNetwork, signal: AbortSignal): Promise<string | undefined> {
+    return this.#inTurn(sandbox.id, async () => {
+      const record = this.#store.get(sandbox.id);
+      if (!record?.result || record.config.disableCheck || !knowsPreviousResult(record.config.cniVersion)) return;
+      for (const plugin of record.config.plugins) {
+        try {
+          await this.#call("CHECK", record, plugin, sandbox.netns, record.result, signal);
+        } catch (error) {
+          signal.throwIfAborted();
+          const problem = messageOf(error);
+          if (!isFalseAlarm(problem, record.result)) return problem;
+        }
+      }
+      return;
+    });
+  }
+
+  async detachMissing(existing: ReadonlySet<ContainerId>, signal: AbortSignal): Promise<void> {
+    for (const { sandboxId } of this.#store.list()) {
+      if (!existing.has(sandboxId)) await this.detach(sandboxId, "", signal);
+    }
+  }
+
+  async #delete(record: AttachmentRecord, netns: string, signal: AbortSignal): Promise<void> {
+    const result = knowsPreviousResult(record.config.cniVersion) ? record.result : undefined;
+    for (const plugin of record.config.plugins.toReversed()) {
+      await this.#call("DEL", record, plugin, netns, result, signal);
+    }
+  }
+
+  /** The namespace is gone by then. */
+  #retryLater(id: ContainerId): void {
+    this.#clock.schedule(RELEASE_RETRY_MS, () => void this.detach(id, "", new AbortController().signal));
+  }
+
+  #inTurn<T>(id: ContainerId, work: () => Promise<T>): Promise<T> {
+    const result = (this.#turns.get(id) ?? Promise.resolve()).then(work);
+    const settled = result
+      .catch(() => {})
+      .finally(() => {
+        if (this.#turns.get(id) === settled) this.#turns.delete(id);
+      });
+    this.#turns.set(id, settled);
+    return result;
+  }
+
+  /** Reads the directory each time: it is small, and a file that comes or changes is in use at once. */
+  async #readConfig(): Promise<ChosenConfig> {
+    const { confDir, files } = this.#options;
+    return this.#take(await files.readDirectory(confDir, CONFIG_EXTENSIONS, SYSTEM_FILE_BYTES));
+  }
+
+  #take(found: readonly DirectoryText[]): ChosenConfig {
+    const { confDir } = this.#options;
+    const chosen = chooseNetworkConfig(found.map(({ name, text = "" }) => ({ name, text })));
+    this.#isConfigured = chosen.config !== undefined;
+    const text = chosen.problems.join("; ");
+    if (text === "") this.#problems.resolve(confDir, `The network configuration in ${confDir} can be used`);
+    else this.#problems.log(confDir, "warn", `The network configuration in ${confDir} cannot be used: ${text}`);
+    return chosen;
+  }
+
+  /** @returns what it wrote. @throws Error that names the plugin and says why */
+  async #call(
+    command: CniCommand,
+    { sandboxId, pod, runtimeConfig, config }: AttachmentRecord,
+    plugin: PluginConfig,
+    netns: string,
+    prevResult: CniResult | undefined,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const attachment: Attachment = { sandboxId, netns, pod, runtimeConfig };
+    const { binDirs } = this.#options;
+    const program = findPlugin(plugin, binDirs);
+    const options: RunProgramOptions = {
+      ...PLUGIN_LIMITS,
+      input: toPluginInput(config, plugin, runtimeConfig, prevResult),
+      env: toPluginEnvironment(command, attachment, binDirs),
+      signal,
+    };
+    const outcome = await this.#run([program], options).catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw new Error(`plugin ${describe(plugin, config)} failed (${command}): ${messageOf(error)}`, { cause: error });
+    });
+    if (outcome.exitCode === 0) return outcome.stdout;
+    throw new Error(`plugin ${describe(plugin, config)} failed (${command}): ${describePluginFailure(outcome)}`);
+  }
+}
+
+const describe = ({ type }: PluginConfig, { name }: NetworkConfig) => `"${type}" of network "${name}"`;
+
+/** The first directory that has the program; the last one when none has, for the message of the failed start. */
+function findPlugin({ type }: PluginConfig, binDirs: readonly string[]): string {
+  const paths = binDirs.map((directory) => join(directory, type));
+  return paths.find((path) => Bun.which(path) !== null) ?? paths.at(-1) ?? join("/opt/cni/bin", type);
+}
+
+function parseWith({ type }: PluginConfig, text: string): CniResult {
+  try {
+    return parseCniResult(text);
+  } catch (error) {
+    throw new Error(`plugin "${type}" failed (ADD): ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,164 @@
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { readBoundedBytes } from "../../base/files/bounded-read.ts";
+
+/** One file of a projected volume. */
+export interface ProjectedFile {
+  data: Uint8Array;
+  /** e.g. 0o644. */
+  mode: number;
+}
+
+/** Relative path to file; `./a//b` is `a/b`. A path with `..`, or that begins with it, is refused when it is written. */
+export type Payload = ReadonlyMap<string, ProjectedFile>;
+
+const DATA_LINK = "..data";
+
+export interface AtomicWriteOptions {
+  /** Called with the new directory before it becomes visible (ownership for fsGroup). */
+  own?: ((directory: string) => void) | undefined;
+  /** Names in `target` that are left alone, as long as they are not links: containers have something mounted there. */
+  mountPoints?: ReadonlySet<string>;
+}
+
+/**
+ * Makes a volume show exactly these files, all at once: they go to a new time-stamped directory, then the link `..data`
+ * is renamed over the old one, so that a reader sees all of the old or all of the new. What users see are links through
+ * `..data`, which never change while a name stays. Source: upstream's `AtomicWriter`.
+ * @param now for the directory's name only.
+ * @returns whether anything was different.
+ * @throws Error for a path that cannot be; what was there stays.
+ */
+export function writeAtomically(
+  target: string,
+  files: Payload,
+  now: Date,
+  { own, mountPoints = new Set() }: AtomicWriteOptions = {},
+): boolean {
+  const payload: Payload = new Map([...files].map(([path, file]) => [toPlainPath(path), file]));
+  const previous = readLink(join(target, DATA_LINK));
+  if (previous !== undefined && holdsExactly(join(target, previous), payload)) {
+    // A crash may have come between the swap and the links.
+    const linked = linkVisibleNames(target, payload, mountPoints);
+    return removeStaleNames(target, payload, previous, mountPoints) || linked;
+  }
+  const directory = mkdtempSync(join(target, `..${timeStamp(now)}.`));
+  try {
+    chmodSync(directory, 0o755);
+    writeFiles(directory, payload);
+    own?.(directory);
+    rmSync(join(target, "..data_tmp"), { force: true });
+    symlinkSync(directory.slice(target.length + 1), join(target, "..data_tmp"));
+  } catch (error) {
+    rmSync(directory, { recursive: true, force: true });
+    throw error;
+  }
+  renameSync(join(target, "..data_tmp"), join(target, DATA_LINK));
+  linkVisibleNames(target, payload, mountPoints);
+  removeStaleNames(target, payload, directory.slice(target.length + 1), mountPoints);
+  return true;
+}
+
+function writeFiles(directory: string, payload: Payload): void {
+  for (const [path, { data, mode }] of payload) {
+    const file = join(directory, path);
+    mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
+    writeFileSync(file, data, { mode });
+    chmodSync(file, mode);
+  }
+}
+
+/** Same names, contents and modes. */
+function holdsExactly(directory: string, payload: Payload): boolean {
+  const present = listFiles(directory);
+  if (present?.length !== payload.size) return false;
+  return present.every((path) => {
+    const wanted = payload.get(path);
+    if (wanted === undefined) return false;
+    const file = join(directory, path);
+    const { mode, size } = lstatSync(file);
+    if ((mode & 0o7777) !== wanted.mode || size !== wanted.data.length) return false;
+    return Buffer.from(readBoundedBytes(file, size)).equals(wanted.data);
+  });
+}
+
+/** Relative paths of the regular files; undefined when there is no such directory. */
+function listFiles(directory: string): string[] | undefined {
+  try {
+    return readdirSync(directory, { recursive: true, withFileTypes: true })
+      .filter((entry) => !entry.isDirectory())
+      .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+const visibleNames = (payload: Payload) => new Set([...payload.keys()].map((path) => path.split("/")[0] ?? ""));
+
+function linkVisibleNames(target: string, payload: Payload, mountPoints: ReadonlySet<string>): boolean {
+  let changed = false;
+  for (const name of visibleNames(payload)) {
+    const link = join(target, name);
+    const wanted = join(DATA_LINK, name);
+    if (readLink(link) === wanted || isMountPoint(link, name, mountPoints)) continue;
+    rmSync(link, { recursive: true, force: true });
+    symlinkSync(wanted, link);
+    changed = true;
+  }
+  return changed;
+}
+
+const isMountPoint = (path: string, name: string, mountPoints: ReadonlySet<string>) =>
+  mountPoints.has(name) && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === false;
+
+/** Removes links whose files are gone and every data directory but the current one. */
+function removeStaleNames(
+  target: string,
+  payload: Payload,
+  current: string,
+  mountPoints: ReadonlySet<string>,
+): boolean {
+  const wanted = visibleNames(payload);
+  let changed = false;
+  for (const name of readdirSync(target)) {
+    if (name === DATA_LINK || name === current || wanted.has(name)) continue;
+    if (isMountPoint(join(target, name), name, mountPoints)) continue;
+    rmSync(join(target, name), { recursive: true, force: true });
+    changed = true;
+  }
+  return changed;
+}
+
+/** As `filepath.Clean`; no special name is left; in particular the first one, of which a link is made, is a plain name. */
+function toPlainPath(path: string): string {
+  const names = path.split("/").filter((name) => name !== "" && name !== ".");
+  if (path.startsWith("/") || names.length === 0 || names[0]?.startsWith("..") || names.includes("..")) {
+    throw new Error(`invalid path: must be relative, must not be "" nor contain or start with "..": "${path}"`);
+  }
+  return names.join("/");
+}
+
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "EINVAL") return undefined;
+    throw error;
+  }
+}
+
+/** e.g. `2026_01_31_12_34_56`. */
+const timeStamp = (now: Date) => now.toISOString().slice(0, 19).replace(/[-:T]/g, "_");

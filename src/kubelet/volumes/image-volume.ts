@@ -1,0 +1,105 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ImageVolumeSource, Pod } from "../../base/api/pod.ts";
+import { readBoundedText } from "../../base/files/bounded-read.ts";
+import { readOutput } from "../../base/files/bounded-stream.ts";
+import { makeDirectory } from "./pod-directories.ts";
+import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
+
+export interface ImageVolumePlace {
+  directory: string;
+  /** Keeps `image`: reference and id of what was unpacked or is to be mounted. */
+  stateDirectory: string;
+}
+
+/** Engines from API 1.48 on mount images themselves; for older ones the files are unpacked. */
+export const mountsImages = (engine: VolumeEngine) => apiAtLeast(engine.apiVersion(), "1.48");
+
+/**
+ * Makes the contents of an image available to the pod: pulled by its policy, then mounted by the engine or unpacked into
+ * the volume's directory, once per life of the pod and reference (a newer image behind the same tag is not checked for).
+ * @throws Error with a message for users.
+ */
+export async function setUpImageVolume(
+  { reference, pullPolicy = "IfNotPresent" }: ImageVolumeSource,
+  pod: Pod,
+  place: ImageVolumePlace,
+  engine: VolumeEngine,
+  hostFiles: ImageFiles,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!reference) throw new Error("image volume has no reference");
+  if ((await hostFiles.readImageState(place))?.reference === reference) return;
+  const imageId = await engine.ensureImage(pod, { reference, pullPolicy }, signal);
+  if (!mountsImages(engine)) await unpack(imageId, place.directory, engine, hostFiles, signal);
+  await hostFiles.writeImageState(place, { reference, imageId });
+}
+
+/** The steps of the set-up that touch the disk, as `HostFiles` has them. */
+interface ImageFiles {
+  readImageState(place: ImageVolumePlace): Promise<ImageVolumeState | undefined>;
+  writeImageState(place: ImageVolumePlace, state: ImageVolumeState): Promise<void>;
+  prepareExtraction(directory: string): Promise<string>;
+  commitExtraction(fresh: string, directory: string): Promise<void>;
+}
+
+/** The image a volume was set up with. */
+export interface ImageVolumeState {
+  reference: string;
+  imageId: string;
+}
+
+export function writeImageState({ stateDirectory }: ImageVolumePlace, state: ImageVolumeState): void {
+  mkdirSync(stateDirectory, { recursive: true, mode: 0o750 });
+  writeFileSync(join(stateDirectory, "image.new"), JSON.stringify(state));
+  renameSync(join(stateDirectory, "image.new"), join(stateDirectory, "image"));
+}
+
+/** undefined for a volume that has not been set up. */
+export function readImageState(place: ImageVolumePlace): ImageVolumeState | undefined {
+  try {
+    return JSON.parse(readBoundedText(join(place.stateDirectory, "image"), MAX_STATE_BYTES));
+  } catch {
+    return undefined; // not there, or torn: then it is set up again
+  }
+}
+
+/** State files hold an image id. */
+const MAX_STATE_BYTES = 64 * 1024;
+
+async function unpack(
+  imageId: string,
+  directory: string,
+  engine: VolumeEngine,
+  hostFiles: ImageFiles,
+  signal: AbortSignal,
+): Promise<void> {
+  const fresh = await hostFiles.prepareExtraction(directory);
+  const archive = await engine.exportImage(imageId, signal);
+  const tar = Bun.spawn(["tar", "-x", "-p", "--numeric-owner", "-f", "-", "-C", fresh], {
+    stdin: archive,
+    stdout: "ignore",
+    stderr: "pipe",
+    signal,
+  });
+  const [code, errors] = await Promise.all([tar.exited, readOutput(tar.stderr)]);
+  signal.throwIfAborted();
+  if (code !== 0) throw new Error(`cannot unpack image ${imageId}: tar: ${errors.trim() || `exit code ${code}`}`);
+  await hostFiles.commitExtraction(fresh, directory);
+}
+
+/** @returns an empty directory for the files of an image */
+export function prepareExtraction(directory: string): string {
+  const fresh = `${directory}.new`;
+  rmSync(fresh, { recursive: true, force: true });
+  makeDirectory(fresh, 0o755);
+  return fresh;
+}
+
+/** Puts complete files in the place of earlier ones. */
+export function commitExtraction(fresh: string, directory: string): void {
+  // Docker adds this file to every container; it is not part of the image.
+  rmSync(join(fresh, ".dockerenv"), { force: true });
+  rmSync(directory, { recursive: true, force: true });
+  renameSync(fresh, directory);
+}

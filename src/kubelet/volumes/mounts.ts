@@ -1,0 +1,160 @@
+import { isAbsolute, join } from "node:path";
+import type { Container, VolumeMount } from "../../base/api/pod.ts";
+import type { Mount } from "../../base/model/mount.ts";
+import { messageOf } from "../../base/text/error-message.ts";
+import type { EnvironmentVariable } from "../../plan/environment.ts";
+import { expandStrictly } from "../../plan/expansion.ts";
+import { isPlainDirectory } from "./docker-volume.ts";
+import type { HostFiles } from "./host-files.ts";
+import { type ImageVolumePlace, mountsImages } from "./image-volume.ts";
+import type { Mounter } from "./mounter.ts";
+import { findNestedMounts } from "./nested-mounts.ts";
+import type { PodDirectories } from "./pod-directories.ts";
+import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
+import { MountError } from "./volume-error.ts";
+
+/** The source of a mount: a volume of the pod. */
+export type MountSource =
+  | {
+      kind: "path";
+      path: string;
+      /** Whatever the mount says. */
+      readOnly: boolean;
+      /** Only the kubelet writes to it, so its links are trusted. */
+      isOurs: boolean;
+      /** Made for this pod: gets its SELinux label. Source: `Managed` and `SupportsSELinux` of upstream's plugins. */
+      isManaged: boolean;
+    }
+  | { kind: "volume"; name: string; readOnly: boolean }
+  | { kind: "image"; place: ImageVolumePlace };
+
+export interface MountsRequest {
+  container: Container;
+  /** For `subPathExpr`. */
+  env: readonly EnvironmentVariable[];
+  directories: PodDirectories;
+  /** undefined for a volume the pod does not have. */
+  sourceOf(mount: VolumeMount): MountSource | undefined;
+  engine: VolumeEngine;
+  /** undefined where mounts are impossible. */
+  mounter: Mounter | undefined;
+  hostFiles: Pick<HostFiles, "bindSubPath" | "isDirectory" | "makeMountPoint" | "readImageState" | "resolveOwnSubPath">;
+  /** Receives details about the host, which the pod's owner must not see. */
+  onDetail(message: string): void;
+  signal: AbortSignal;
+}
+
+/** Turns the volumeMounts of a container into mounts for the engine, in their order. @throws MountError */
+export async function toMounts(request: MountsRequest): Promise<Mount[]> {
+  const { container } = request;
+  const device = container.volumeDevices?.[0];
+  if (device) throw new MountError(`cannot find volume "${device.name}" to pass into container "${container.name}"`);
+  const mounts: Mount[] = [];
+  /** Our own directories that are mounted unchanged, by index of the mount; the engine cannot create anything in them. */
+  const ours = new Map<number, string>();
+  for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
+    request.signal.throwIfAborted();
+    const source = request.sourceOf(mount);
+    if (!source) throw new MountError(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
+    const subPath = subPathOf(mount, request.env);
+    const placed = await place(source, subPath, mount, index, request);
+    if (source.kind === "path" && source.isOurs && subPath === "") ours.set(index, source.path);
+    const { mountPropagation, recursiveReadOnly } = mount;
+    mounts.push({
+      ...placed,
+      target: isAbsolute(mount.mountPath) ? mount.mountPath : `/${mount.mountPath}`,
+      readOnly: placed.readOnly || (mount.readOnly ?? false),
+      ...(mountPropagation && mountPropagation !== "None" && { propagation: mountPropagation }),
+      ...(recursiveReadOnly && recursiveReadOnly !== "Disabled" && { recursiveReadOnly }),
+    });
+  }
+  for (const { outer, inner, relative } of findNestedMounts(mounts.map(({ target }) => target))) {
+    const directory = ours.get(outer);
+    const mount = mounts[inner];
+    if (directory === undefined || !mount) continue;
+    await request.hostFiles.makeMountPoint(directory, relative, await showsDirectory(mount, request));
+  }
+  return mounts;
+}
+
+/** Only the engine sees the files of its volumes; a volume is hardly ever a single file. */
+const showsDirectory = async ({ type, source }: Mount, { hostFiles }: MountsRequest) =>
+  type !== "bind" || ((await hostFiles.isDirectory(source)) ?? true);
+
+type Placed = Pick<Mount, "type" | "source" | "readOnly" | "subPath" | "relabel">;
+
+async function place(
+  source: MountSource,
+  subPath: string,
+  mount: VolumeMount,
+  index: number,
+  request: MountsRequest,
+): Promise<Placed> {
+  if (source.kind === "path") {
+    const { readOnly, isOurs, isManaged } = source;
+    const relabel = isManaged ? ({ relabel: true } as const) : {};
+    if (subPath === "") return { type: "bind", source: source.path, readOnly, ...relabel };
+    const path = await bind(source.path, subPath, isOurs, mount, index, request);
+    return { type: "bind", source: path, readOnly, ...relabel };
+  }
+  if (source.kind === "image") {
+    const { place } = source;
+    const subPathOption = subPath === "" ? {} : { subPath };
+    if (mountsImages(request.engine)) {
+      const { imageId = "" } = (await request.hostFiles.readImageState(place)) ?? {};
+      return { type: "image", source: imageId, readOnly: true, ...subPathOption };
+    }
+    const path = subPath === "" ? place.directory : await bind(place.directory, subPath, true, mount, index, request);
+    return { type: "bind", source: path, readOnly: true, relabel: true };
+  }
+  const { name, readOnly } = source;
+  if (subPath === "") return { type: "volume", source: name, readOnly };
+  const volume = await request.engine.inspectVolume(name, request.signal);
+  if (volume && isPlainDirectory(volume) && request.mounter) {
+    const path = await bind(volume.mountpoint, subPath, false, mount, index, request);
+    return { type: "bind", source: path, readOnly };
+  }
+  if (apiAtLeast(request.engine.apiVersion(), "1.45")) return { type: "volume", source: name, readOnly, subPath };
+  throw new MountError(
+    `subPath of volumeMount "${mount.name}" of container "${request.container.name}" needs Docker 26 (API 1.45) or a plain local volume`,
+  );
+}
+
+function subPathOf(mount: VolumeMount, env: readonly EnvironmentVariable[]): string {
+  let subPath = mount.subPath ?? "";
+  if (mount.subPathExpr) {
+    const values = new Map(env.map(({ name, value }) => [name, value]));
+    const expanded = expandStrictly(mount.subPathExpr, (name) => values.get(name));
+    if ("missing" in expanded) throw new MountError(`missing value for ${expanded.missing.join(", ")}`);
+    subPath = expanded.text;
+  }
+  if (isAbsolute(subPath)) throw new MountError(`error SubPath \`${subPath}\` must not be an absolute path`);
+  if (subPath.split("/").includes("..")) {
+    throw new MountError(`unable to provision SubPath \`${subPath}\`: must not contain '..'`);
+  }
+  return subPath;
+}
+
+/** @returns the host path that shows the sub path. */
+async function bind(
+  volumePath: string,
+  subPath: string,
+  isOurs: boolean,
+  mount: VolumeMount,
+  index: number,
+  { container, directories, mounter, hostFiles, onDetail }: MountsRequest,
+): Promise<string> {
+  const failure = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`;
+  if (!mounter && !isOurs) throw new MountError(`${failure}: it takes a kubelet that runs as root and can mount`);
+  try {
+    if (!mounter) return await hostFiles.resolveOwnSubPath(volumePath, subPath);
+    const target = join(directories.subPath(mount.name, container.name, index));
+    await hostFiles.bindSubPath(volumePath, subPath, target);
+    return target;
+  } catch (error) {
+    // Upstream too keeps the details from the pod's owner: they describe the host.
+    const detail = messageOf(error);
+    onDetail(`${failure}: ${detail}`);
+    throw new MountError(failure, detail);
+  }
+}

@@ -1,0 +1,102 @@
+import { chmodSync, mkdirSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { PodUID } from "../../base/model/identity.ts";
+
+/** A volume plugin, as the kubelet calls it. */
+export type PluginName =
+  | "empty-dir"
+  | "configmap"
+  | "secret"
+  | "downward-api"
+  | "projected"
+  | "image"
+  | "nfs"
+  | "local-volume";
+
+const DIRECTORY = { recursive: true, mode: 0o750 };
+
+/** Name of a plugin's directory. */
+export const pluginDirectory = (plugin: PluginName) => `kubernetes.io~${plugin}`;
+
+/** Paths of one pod under `<root-dir>/pods/<uid>`, laid out as the kubelet does it. */
+export class PodDirectories {
+  readonly pod: string;
+
+  /** @throws Error when the uid (a manifest may choose it) is not a plain directory name. */
+  constructor(rootDir: string, uid: PodUID) {
+    if (!isDirectoryName(uid)) throw new Error(`pod uid ${JSON.stringify(uid)} cannot be a directory name`);
+    this.pod = join(rootDir, "pods", uid);
+  }
+
+  get etcHosts(): string {
+    return join(this.pod, "etc-hosts");
+  }
+
+  get volumes(): string {
+    return join(this.pod, "volumes");
+  }
+
+  /** Holds the notes of all plugins. */
+  get plugins(): string {
+    return join(this.pod, "plugins");
+  }
+
+  get subPaths(): string {
+    return join(this.pod, "volume-subpaths");
+  }
+
+  /** Holds the volumes of one plugin. */
+  volumesOf(plugin: PluginName): string {
+    return join(this.volumes, pluginDirectory(plugin));
+  }
+
+  volume(plugin: PluginName, name: string): string {
+    return join(this.volumesOf(plugin), name);
+  }
+
+  /** Holds the notes of one plugin. */
+  statesOf(plugin: PluginName): string {
+    return join(this.plugins, pluginDirectory(plugin));
+  }
+
+  /** Where a plugin keeps its notes on a volume, e.g. the file `ready`. */
+  pluginState(plugin: PluginName, name: string): string {
+    return join(this.statesOf(plugin), name);
+  }
+
+  /** Directories of one volume: its files, and the notes of its plugin. */
+  place(plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
+    return { directory: this.volume(plugin, name), stateDirectory: this.pluginState(plugin, name) };
+  }
+
+  /** Bind mount of the `index`-th volumeMount of a container. */
+  subPath(volume: string, container: string, index: number): string {
+    return join(this.subPaths, volume, container, String(index));
+  }
+
+  /** Makes the pod's directory and its first level; existing ones keep their mode. */
+  create(): void {
+    for (const directory of this.#firstLevel) mkdirSync(directory, DIRECTORY);
+  }
+
+  /** {@link create} by the threads of the runtime. */
+  async createAsync(): Promise<void> {
+    for (const directory of this.#firstLevel) await mkdir(directory, DIRECTORY);
+  }
+
+  get #firstLevel(): string[] {
+    return [this.volumes, this.plugins, join(this.pod, "containers")];
+  }
+}
+
+/** Names that stay inside the directory they are joined to. */
+export const isDirectoryName = (name: string) =>
+  name !== "" && name !== "." && name !== ".." && !name.includes("/") && !name.includes("\0");
+
+/** Makes a directory (and parents of mode 0755) with exactly this mode, regardless of the umask. */
+export function makeDirectory(path: string, mode: number): void {
+  mkdirSync(join(path, ".."), { recursive: true, mode: 0o755 });
+  mkdirSync(path, { recursive: true, mode });
+  chmodSync(path, mode);
+}

@@ -1,0 +1,83 @@
+import { lstatSync, mkdirSync, readlinkSync, rmdirSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { descriptorPath, type Held, openBeneath } from "../../base/files/beneath.ts";
+import type { Mounter } from "./mounter.ts";
+
+/** Tries before an entry that keeps changing during the walk ends the attempt until the next sync. */
+const ATTEMPTS = 5;
+
+/**
+ * Makes the sub path of a volume a mount point of its own, which later changes to names in the volume cannot redirect:
+ * the path is opened without ever leaving the volume, and what is held open is bound to `target`. A missing path becomes
+ * a directory with the mode of the volume (parents 0755). Source: upstream's `subpath` package.
+ * @param volumePath directory of the volume.
+ * @param target `<pod>/volume-subpaths/<volume>/<container>/<index>`.
+ * @throws EscapeError, MountFailedError or a system error: for the log, not for the pod's owner.
+ */
+export async function bindSubPath(
+  volumePath: string,
+  subPath: string,
+  target: string,
+  mounter: Mounter,
+): Promise<void> {
+  const mode = statSync(volumePath).mode & 0o7777;
+  for (let attempt = 1; ; attempt++) {
+    const held = openExistingOr(volumePath, subPath, { mode });
+    try {
+      await bindHeld(held, target, mounter);
+      if (isSame(held, target)) return;
+      await mounter.unmount(target);
+    } finally {
+      held.close();
+    }
+    if (attempt >= ATTEMPTS) throw new Error(`${target} does not show "${subPath}" of ${volumePath} after mounting it`);
+  }
+}
+
+/**
+ * Real path of something in a volume that only we write to. No mount is made, so it works without root.
+ * @throws as {@link bindSubPath}.
+ */
+export function resolveOwnSubPath(volumePath: string, subPath: string): string {
+  const held = openBeneath(volumePath, subPath);
+  try {
+    return readlinkSync(descriptorPath(held.descriptor));
+  } finally {
+    held.close();
+  }
+}
+
+/** Directories are only made when the path is missing, so that an existing one keeps its mode. */
+function openExistingOr(volumePath: string, subPath: string, create: { mode: number }): Held {
+  try {
+    return openBeneath(volumePath, subPath);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return openBeneath(volumePath, subPath, create);
+  }
+}
+
+async function bindHeld(held: Held, target: string, mounter: Mounter): Promise<void> {
+  if (mounter.listBeneath(target).length > 0) {
+    if (isSame(held, target)) return;
+    await mounter.unmount(target);
+  }
+  mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
+  const stale = lstatSync(target, { throwIfNoEntry: false });
+  // An edit of the pod changed the kind of the mount: a directory mounts over a directory only.
+  if (stale && stale.isDirectory() !== held.stats.isDirectory()) removeTarget(target, stale.isDirectory());
+  if (held.stats.isDirectory()) mkdirSync(target, { recursive: true, mode: 0o750 });
+  else if (!lstatSync(target, { throwIfNoEntry: false })) writeFileSync(target, "", { mode: 0o640, flag: "wx" });
+  await mounter.bindDescriptor(held.descriptor, target);
+}
+
+/** Only what is empty: an empty directory or an empty file is all we ever make here. */
+function removeTarget(target: string, isDirectory: boolean): void {
+  if (isDirectory) rmdirSync(target);
+  else unlinkSync(target);
+}
+
+function isSame(held: Held, target: string): boolean {
+  const seen = lstatSync(target, { throwIfNoEntry: false });
+  return seen !== undefined && seen.dev === held.stats.dev && seen.ino === held.stats.ino;
+}

@@ -1,0 +1,152 @@
+import type { Container, ContainerStatus, Pod, PodCondition, PodStatus, QOSClass } from "../../base/api/pod.ts";
+import type { ContainerLimits } from "../../base/model/container-limits.ts";
+import { isEphemeral } from "../../base/model/pod-containers.ts";
+import type { ContainerSnapshot, PodSnapshot } from "../../base/model/pod-snapshot.ts";
+import { attemptsOf, isRunning } from "../container-history.ts";
+import type { ContainerProbeState, PodEnd, WaitingReason } from "../pod-plan.ts";
+import { computeActualResources, hasResources } from "../pod-resize.ts";
+import { decideRestart, isSidecar } from "../restart-policy.ts";
+import { computeContainerStatus, formatTime, type ImageNames } from "./container-status.ts";
+import { computeConditions } from "./pod-conditions.ts";
+import { computePhase } from "./pod-phase.ts";
+
+export interface PodStatusInput {
+  pod: Pod;
+  snapshot: PodSnapshot;
+  qosClass: QOSClass;
+  probes: ReadonlyMap<string, ContainerProbeState>;
+  /** Reasons why containers are not running, by container name. */
+  waiting: ReadonlyMap<string, WaitingReason>;
+  postStartPending: ReadonlySet<string>;
+  terminationMessages: ReadonlyMap<string, string>;
+  /** Names of images, by image id. */
+  imageNames: ReadonlyMap<string, ImageNames>;
+  /** Limits that the resources of the containers lead to, by container name; absent: not known. */
+  limits?: ReadonlyMap<string, ContainerLimits>;
+  /** IPs the pod had last; kept when its sandbox has stopped, as upstream does. */
+  lastPodIps: readonly string[];
+  /** Address of the node, for hostIP and for pods on the host's network. */
+  hostIp: string;
+  startTime: Date;
+  end?: PodEnd;
+  previous?: PodStatus;
+  extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
+  now: Date;
+}
+
+/** Status of a pod that the node refused: the reason only. Source: the kubelet's rejectPod. */
+export function rejectedStatus(reason: string, message: string, startTime: Date): PodStatus {
+  return { phase: "Failed", message, reason, startTime: formatTime(startTime) };
+}
+
+/** The status of a pod as `/pods` shows it, from the snapshot, probe results and the state of its worker. Pure. */
+export function computePodStatus(input: PodStatusInput): PodStatus {
+  const { pod, snapshot, end } = input;
+  const inits = pod.spec.initContainers ?? [];
+  const toStatuses = (containers: readonly Container[], isInit: boolean): ContainerStatus[] =>
+    containers.map((container) => {
+      const waiting = input.waiting.get(container.name);
+      const verdict = input.probes.get(container.name);
+      const sandboxId = snapshot.sandboxes[0]?.id;
+      const attempts = attemptsOf(snapshot, container.name);
+      const restarts =
+        !isEphemeral(pod.spec, container.name) &&
+        decideRestart(pod.spec, container, attempts[0]?.exitCode ?? 0, { isInit }) !== "leave";
+      const status = computeContainerStatus({
+        container,
+        isInit,
+        isSidecar: isInit && isSidecar(container),
+        attempts,
+        restarts,
+        ...(sandboxId ? { sandboxId } : {}),
+        ...(waiting ? { waiting } : {}),
+        ...(verdict ? { verdict } : {}),
+        isPostStartPending: input.postStartPending.has(container.name),
+        terminationMessages: input.terminationMessages,
+        imageNames: input.imageNames,
+        defaultWaitingReason: inits.length > 0 ? "PodInitializing" : "ContainerCreating",
+      });
+      const isResizable = !isEphemeral(pod.spec, container.name) && (!isInit || isSidecar(container));
+      if (isResizable) Object.assign(status, resourcesOf(container, attempts[0], input.limits));
+      return end ? withHistory(status, input.previous) : status;
+    });
+
+  const initStatuses = toStatuses(inits, true);
+  const statuses = toStatuses(pod.spec.containers, false);
+  const ephemeralStatuses = toStatuses(pod.spec.ephemeralContainers ?? [], false).map(toEphemeralStatus);
+  const computed = computePhase(pod.spec, initStatuses, statuses);
+  const before = input.previous?.phase;
+  const phase =
+    end?.phase ?? (before === "Running" && computed === "Pending" && hasHistory(statuses) ? "Running" : computed);
+  const sandbox = snapshot.sandboxes[0];
+  const conditions: PodCondition[] = computeConditions({
+    spec: pod.spec,
+    phase,
+    initStatuses,
+    statuses,
+    hasSandbox: sandbox?.state === "ready",
+    gates: new Map(),
+    previous: input.previous?.conditions ?? [],
+    now: formatTime(input.now),
+    extra: input.extraConditions ?? [],
+  });
+  const ips = podIps(input);
+  return {
+    phase,
+    conditions,
+    ...(end?.message ? { message: end.message } : {}),
+    ...(end?.reason ? { reason: end.reason } : {}),
+    ...(input.hostIp ? { hostIP: input.hostIp, hostIPs: [{ ip: input.hostIp }] } : {}),
+    ...(ips.length > 0 ? { podIP: ips[0]!, podIPs: ips.map((ip) => ({ ip })) } : {}),
+    startTime: formatTime(input.startTime),
+    ...(initStatuses.length > 0 ? { initContainerStatuses: initStatuses } : {}),
+    // Sorted by name, not in the order of the spec. Source: recorded kubelet.
+    containerStatuses: statuses.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    qosClass: input.qosClass,
+    ...(ephemeralStatuses.length > 0 ? { ephemeralContainerStatuses: ephemeralStatuses } : {}),
+  };
+}
+
+/** `resources` and `allocatedResources` of a container that has any. Source: KEP-1287. */
+function resourcesOf(
+  { name, resources }: Container,
+  newest: ContainerSnapshot | undefined,
+  limits: PodStatusInput["limits"],
+): Pick<ContainerStatus, "resources" | "allocatedResources"> {
+  if (!hasResources({ [name]: resources })) return {};
+  const inForce = newest && isRunning(newest) ? newest.limits : undefined;
+  return {
+    ...(resources.requests && { allocatedResources: resources.requests }),
+    resources: computeActualResources(resources, inForce, limits?.get(name)),
+  };
+}
+
+/** Ephemeral containers are neither ready nor started. Source: the kubelet's UpdatePodStatus. */
+const toEphemeralStatus = ({ started: _, ...status }: ContainerStatus): ContainerStatus => ({
+  ...status,
+  ready: false,
+});
+
+/**
+ * Attempts before the last one are removed when a pod has ended; what was known of them stays. Source: the kubelet writes
+ * the status of a pod that has ended no more.
+ */
+function withHistory(status: ContainerStatus, previous: PodStatus | undefined): ContainerStatus {
+  const all = [...(previous?.initContainerStatuses ?? []), ...(previous?.containerStatuses ?? [])];
+  const before = all.find(({ name }) => name === status.name);
+  const isSame = status.containerID !== undefined && before?.containerID === status.containerID;
+  return isSame && before?.lastState.terminated && !status.lastState.terminated
+    ? { ...status, lastState: before.lastState }
+    : status;
+}
+
+/** Whether every waiting container has run before, so that "Pending" would be a wrong step back. */
+function hasHistory(statuses: readonly ContainerStatus[]): boolean {
+  return statuses.every(({ state, lastState }) => !state.waiting || lastState.terminated !== undefined);
+}
+
+function podIps({ pod, snapshot, hostIp, lastPodIps }: PodStatusInput): readonly string[] {
+  if (pod.spec.hostNetwork) return hostIp ? [hostIp] : [];
+  const ips = snapshot.sandboxes[0]?.ips ?? [];
+  return ips.length > 0 ? ips : lastPodIps;
+}

@@ -1,0 +1,325 @@
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Container, ContainerStateTerminated, ContainerStatus, Pod, Probe } from "../../base/api/pod.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
+import { describeStart, findBlockingInit, isToBeStarted } from "./explain-waiting.ts";
+
+/** One reason why a pod is not ready. */
+export interface Cause {
+  /** `container app` or `pod`. */
+  subject: string;
+  /** The problem in one sentence. */
+  problem: string;
+  /** Facts behind it, one line each. */
+  facts: string[];
+  /** The suggested fix. */
+  wayOut: string;
+}
+
+export interface ExplainContainerInput {
+  pod: Pod;
+  spec: Container;
+  status: ContainerStatus;
+  /** Events of this container, oldest first. */
+  events: readonly CoreEvent[];
+  /** The end of its log. */
+  log: readonly string[];
+  isInit: boolean;
+  /** Images that this machine has, as other pods name them. */
+  images: readonly string[];
+  now: Date;
+}
+
+/** Problem and way out of one of the mistakes users make most. */
+interface Finding {
+  problem: string;
+  facts?: string[];
+  wayOut: string;
+}
+
+const LOG_LINES = 5;
+/** Characters shown of a line. */
+const LOG_LINE_CHARS = 500;
+
+/** Why a container that is not ready is not. */
+export function explainContainer(input: ExplainContainerInput): Cause {
+  const { spec, isInit, log } = input;
+  const subject = `${isInit ? "init container" : "container"} ${spec.name}`;
+  const {
+    problem,
+    facts = [],
+    wayOut,
+  } = explainImage(input) ?? explainConfig(input) ?? explainEnd(input) ?? explainProbe(input) ?? explainWaiting(input);
+  const tail = log.slice(-LOG_LINES);
+  return {
+    subject,
+    problem,
+    facts: [...facts, ...(tail.length > 0 ? ["end of its log:", ...tail.map((line) => `  ${shorten(line)}`)] : [])],
+    wayOut,
+  };
+}
+
+const shorten = (line: string) => (line.length > LOG_LINE_CHARS ? `${line.slice(0, LOG_LINE_CHARS)}…` : line);
+
+function explainImage({ spec, status, events, images }: ExplainContainerInput): Finding | undefined {
+  const { reason = "" } = status.state.waiting ?? {};
+  // While it backs off, the status has lost what the registry said.
+  const failed = events.findLast((event) => event.reason === "Failed" && /pull image/i.test(event.message));
+  const message = failed?.message ?? status.state.waiting?.message ?? "";
+  const image = spec.image ?? "";
+  const facts = message ? [message] : [];
+  switch (reason) {
+    case "ErrImagePull":
+    case "ImagePullBackOff":
+    case "RegistryUnavailable": {
+      const isDenied = /denied|unauthorized|authentication/i.test(message);
+      const isUnreachable =
+        /no such host|i\/o timeout|deadline exceeded|connection refused|network is unreachable|lookup /i.test(message);
+      const near = nearestName(image, images);
+      return {
+        problem: `the image "${image}" cannot be pulled`,
+        facts: near === undefined ? facts : [...facts, `this machine has an image "${near}": is that the one?`],
+        wayOut: isDenied
+          ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
+          : isUnreachable
+            ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
+            : "check name and tag of the image; docker pull shows the same answer",
+      };
+    }
+    case "ErrImageNeverPull":
+      return {
+        problem: `the image "${image}" is not on this machine, and imagePullPolicy is Never`,
+        wayOut: "load it with docker load or --images-dir, or set imagePullPolicy: IfNotPresent",
+      };
+    case "InvalidImageName":
+      return { problem: `"${image}" is not an image name`, facts, wayOut: "correct spec.containers[].image" };
+    default:
+      return undefined;
+  }
+}
+
+function explainConfig({ status }: ExplainContainerInput): Finding | undefined {
+  const { reason = "", message = "" } = status.state.waiting ?? {};
+  if (!["CreateContainerConfigError", "CreateContainerError"].includes(reason)) return undefined;
+  const missing = /(configmap|secret) "([^"]+)" not found/i.exec(message);
+  if (missing) {
+    const kind = missing[1]?.toLowerCase() === "secret" ? "Secret" : "ConfigMap";
+    return {
+      problem: `the ${kind} "${missing[2]}" is missing`,
+      facts: [message],
+      wayOut: `add the ${kind} to the manifest, or mark the reference optional`,
+    };
+  }
+  const key = /couldn't find key (\S+) in (ConfigMap|Secret) (\S+)/i.exec(message);
+  if (key) {
+    return {
+      problem: `the key "${key[1]}" is missing in ${key[2]} "${key[3]?.replace(/[",]/g, "")}"`,
+      facts: [message],
+      wayOut: "add the key, or correct its name in the reference",
+    };
+  }
+  if (/runAsNonRoot/.test(message)) {
+    return {
+      problem: "the image runs as root, and runAsNonRoot forbids it",
+      facts: [message],
+      wayOut: "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
+    };
+  }
+  return {
+    problem: "the container cannot be created",
+    facts: [message],
+    wayOut: "correct the field the message names",
+  };
+}
+
+/** The container ended, now or before its last restart. */
+function explainEnd(input: ExplainContainerInput): Finding | undefined {
+  const { status, spec, isInit, events } = input;
+  const isWaitingToRestart = status.state.waiting?.reason === "CrashLoopBackOff";
+  const end =
+    status.state.terminated ??
+    (isWaitingToRestart || status.restartCount > 0 ? status.lastState.terminated : undefined);
+  if (!end) {
+    const { reason, message } = status.state.waiting ?? {};
+    return reason === "RunContainerError" ? cannotRun(spec, message ?? "") : undefined;
+  }
+  // A container that runs again now is held back by its probe, if it has one.
+  if (status.state.running && !status.ready && spec.readinessProbe) return undefined;
+  const facts = [describeEnd(end), ...nextRestart(input)];
+  if (end.reason === "ContainerCannotRun" || end.reason === "StartError") {
+    const finding = cannotRun(spec, end.message ?? "");
+    return { ...finding, facts: [...(finding.facts ?? []), ...nextRestart(input)] };
+  }
+  if (end.reason === "OOMKilled") {
+    const limit = spec.resources?.limits?.memory;
+    return {
+      problem: `it used more memory than ${limit === undefined ? "the machine has" : `its limit of ${limit}`} (OOMKilled)`,
+      facts,
+      wayOut:
+        limit === undefined
+          ? "give it a memory limit that fits, or free memory"
+          : "raise resources.limits.memory, or make it use less",
+    };
+  }
+  const killing = events.findLast(({ reason, message }) => reason === "Killing" && /probe/i.test(message));
+  const unhealthy = lastProbe(events, /^(Liveness|Startup)/);
+  if (killing && (end.exitCode === 137 || end.exitCode === 143)) {
+    return {
+      problem: "a liveness or startup probe failed, so it was restarted",
+      facts: [...(unhealthy ? [unhealthy] : []), ...facts],
+      wayOut: `correct the probe's ${whatIsProbed(spec.livenessProbe ?? spec.startupProbe)}; if the start takes long, add a startupProbe or raise initialDelaySeconds`,
+    };
+  }
+  const hook = events.findLast(({ reason }) => reason === "FailedPostStartHook");
+  if (hook && events.some(({ reason, message }) => reason === "Killing" && message.includes(hook.reason))) {
+    return {
+      problem: "its postStart hook failed, so it was restarted",
+      facts: [hook.message.trim(), ...facts],
+      wayOut: "correct lifecycle.postStart: the program may not be up yet when the hook runs",
+    };
+  }
+  if (end.exitCode === 0) {
+    return {
+      problem: "its program ended with success, and is started again because restartPolicy is Always",
+      facts,
+      wayOut: "keep the program in the foreground, or set restartPolicy: OnFailure or Never for a pod that ends",
+    };
+  }
+  const what = isInit ? "it failed, and the containers of the pod wait for it" : "its program ends with an error";
+  return { problem: `${what} (exit code ${end.exitCode})`, facts, wayOut: wayOutOfExit(end.exitCode, input) };
+}
+
+function wayOutOfExit(code: number, { log, pod, spec, status }: ExplainContainerInput): string {
+  const text = log.join("\n");
+  if (/address already in use|EADDRINUSE/i.test(text)) {
+    return pod.spec.hostNetwork
+      ? "another program of this machine has the port: choose another one"
+      : "two containers of a pod share their ports: give each its own";
+  }
+  if (/read-only file system|EROFS/i.test(text))
+    return "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false";
+  if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
+  if (UNKNOWN_NAME.test(text)) return wayOutOfName(pod);
+  if (/connection refused|ECONNREFUSED|could not connect/i.test(text)) {
+    return "nothing listens where it connects: check that the other program is ready, its address and its port (without a cluster, the port of a Service is its targetPort)";
+  }
+  switch (code) {
+    case 126:
+      return "its command is not an executable file: check its mode and the #! line";
+    case 127:
+      return "its command is not in the image: check command, args and PATH";
+    case 137:
+      return spec.livenessProbe
+        ? "it was killed (SIGKILL): by its liveness probe (see kubelet-ts events), docker kill or the kernel"
+        : "it was killed (SIGKILL): by docker kill, the kernel, or because it ignored SIGTERM";
+    case 139:
+      return "it crashed (SIGSEGV): is the image made for this processor?";
+    case 143:
+      return "it was ended from outside (SIGTERM)";
+    default:
+      return `its log ${log.length > 0 ? "above " : ""}says why; kubelet-ts logs${status.state.terminated ? "" : " --previous"} shows all of it`;
+  }
+}
+
+/** Messages of libc, Go, Node.js, Python and psql about a name that does not resolve. */
+const UNKNOWN_NAME =
+  /no such host|could not (?:translate|resolve)|bad address|name or service not known|name does not resolve|name resolution|ENOTFOUND|EAI_AGAIN/i;
+
+/** Source: the DNS policies with which a pod resolves the names of Services. */
+function wayOutOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }: Pod): string {
+  if (dnsPolicy === "ClusterFirstWithHostNet" || (dnsPolicy === "ClusterFirst" && !hostNetwork)) {
+    return "a name does not resolve: a pod is found by the name of a Service, while a pod of it is Ready; other hosts by DNS or hostAliases";
+  }
+  const policy = hostNetwork ? "ClusterFirstWithHostNet" : "ClusterFirst";
+  return `a name does not resolve: with dnsPolicy ${dnsPolicy} a pod does not resolve the names of Services: set dnsPolicy: ${policy}, or use DNS or hostAliases`;
+}
+
+function cannotRun({ command = [], args = [] }: Container, message: string): Finding {
+  const words = [...command, ...args];
+  const shellWord = command.length === 1 && / |&&|\|/.test(command[0] ?? "");
+  return {
+    problem: "its program cannot be started",
+    facts: [message],
+    wayOut: shellWord
+      ? `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`
+      : `check that ${JSON.stringify(words[0] ?? "the image's entrypoint")} exists in the image and is executable`,
+  };
+}
+
+function explainProbe({ status, spec, events }: ExplainContainerInput): Finding | undefined {
+  if (!status.state.running || status.ready) return undefined;
+  const isStarting = spec.startupProbe !== undefined && status.started === false;
+  const kind = isStarting ? "Startup" : "Readiness";
+  const answer = lastProbe(events, new RegExp(`^${kind}`));
+  if (!spec.readinessProbe && !isStarting) return undefined;
+  const isRefused = /connection refused/i.test(answer ?? "");
+  const status4xx = /statuscode: (\d+)/.exec(answer ?? "")?.[1];
+  return {
+    problem: answer ? `its ${kind.toLowerCase()} probe fails` : `its ${kind.toLowerCase()} probe has not succeeded yet`,
+    ...(answer && { facts: [answer] }),
+    wayOut: isRefused
+      ? "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1"
+      : status4xx
+        ? `the program answers ${status4xx}: check the probe's path, or what the program waits for`
+        : `check the probe's ${whatIsProbed(isStarting ? spec.startupProbe : spec.readinessProbe)} and timeoutSeconds`,
+  };
+}
+
+/** Fields of a probe that may be wrong. */
+function whatIsProbed(probe: Probe | undefined): string {
+  if (probe?.exec) return "command";
+  return probe?.httpGet ? "path and port" : "port";
+}
+
+/** A container that waits for the others has no way out of its own. */
+function explainWaiting({ pod, spec, status, events, isInit }: ExplainContainerInput): Finding {
+  const { running, waiting } = status.state;
+  const { reason, message } = waiting ?? {};
+  if (running && isInit) return { problem: "it still runs; the next container waits for its end", wayOut: "" };
+  if (running && status.started === false) return explainPostStart();
+  // Our own messages say in a sentence what the pod waits for.
+  if (message && /Dependency/.test(reason ?? "")) return { problem: message, wayOut: wayOutOfWait(reason, message) };
+  if (isToBeStarted(status) && !message) {
+    const init = findBlockingInit(pod, spec.name);
+    if (init !== undefined) return { problem: `it waits for init container ${init}`, wayOut: "" };
+    return { ...describeStart(spec, events), wayOut: "" };
+  }
+  return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), wayOut: "" };
+}
+
+const explainPostStart = (): Finding => ({
+  problem: "its postStart hook has not ended",
+  wayOut: "if that takes long, the hook waits for something: correct lifecycle.postStart",
+});
+
+/** `once`, `3 times`. */
+export const countTimes = (count: number): string => (count === 1 ? "once" : `${count} times`);
+
+/** The newest answer of a failed probe, with its time. */
+function lastProbe(events: readonly CoreEvent[], kind: RegExp): string | undefined {
+  const event = events.findLast(({ reason, message }) => reason === "Unhealthy" && kind.test(message));
+  return event && `${event.message.trim()} (${event.lastTimestamp}, ${countTimes(event.count)})`;
+}
+
+function wayOutOfWait(reason: string | undefined, message: string): string {
+  if (reason === "DependencyNotFound") return "add that pod, or correct its name in the annotation";
+  if (reason === "DependencyCycle") return "take one of these pods out of the annotation of another";
+  const name = /pod "[^"]*\/([^"/]+)"/.exec(message)?.[1];
+  return name === undefined ? "" : `kubelet-ts explain ${name} says what keeps that pod`;
+}
+
+function describeEnd({ exitCode, reason, signal, finishedAt, message }: ContainerStateTerminated): string {
+  const how = signal ? `signal ${signal}` : `exit code ${exitCode}`;
+  return `ended at ${finishedAt} with ${how}${reason ? ` (${reason})` : ""}${message ? `: ${message.trim()}` : ""}`;
+}
+
+/** `CrashLoopBackOff` says how long it waits after the last end. */
+function nextRestart({ status, now }: ExplainContainerInput): string[] {
+  const { reason, message = "" } = status.state.waiting ?? {};
+  if (reason !== "CrashLoopBackOff") return [];
+  const end = Date.parse(status.lastState.terminated?.finishedAt ?? "");
+  const delay = /back-off (?:(\d+)m)?(?:(\d+)s)?/.exec(message);
+  if (!delay || Number.isNaN(end)) return [`restarted ${countTimes(status.restartCount)}`];
+  const at = end + (Number(delay[1] ?? 0) * 60 + Number(delay[2] ?? 0)) * 1000;
+  const seconds = Math.max(0, Math.round((at - now.getTime()) / 1000));
+  return [`restarted ${countTimes(status.restartCount)}; next start in ${seconds} s`];
+}

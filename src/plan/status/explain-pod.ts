@@ -1,0 +1,311 @@
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
+import { containersOf, hostPortsOf } from "../../base/model/pod-containers.ts";
+import { toPlainText } from "../../base/text/plain-text.ts";
+import { type Cause, countTimes, explainContainer } from "./explain-container.ts";
+import { findBlockingInit, isBeingSetUp, isToBeStarted } from "./explain-waiting.ts";
+
+/** Everything that is known about a pod. */
+export interface ExplainInput {
+  pod: Pod;
+  /** Events of this pod, oldest first. */
+  events: readonly CoreEvent[];
+  /** Last lines of each container's log, by container name. */
+  logs: ReadonlyMap<string, readonly string[]>;
+  /** All pods of the node: one of them may hold a host port, or have the image whose name was meant. */
+  pods: readonly Pod[];
+  /** Processes that listen on host ports of this pod, as `nginx (pid 812)`. Default: none is known. */
+  portHolders?: ReadonlyMap<number, string>;
+  now: Date;
+}
+
+/** Why a pod is not ready; the same for the terminal, JSON and the page. */
+export interface PodExplanation {
+  namespace: string;
+  name: string;
+  phase: string;
+  isReady: boolean;
+  /** The condition that holds it back: `Ready is False: containers with unready status: [app]`. */
+  condition: string | undefined;
+  causes: Cause[];
+  /** Why containers of a pod that is ready were restarted a short time ago. */
+  recent: Cause[];
+  /** Why the newest manifest is not the one that runs; undefined when it is. */
+  notInForce: string | undefined;
+}
+
+/** A restart that long ago is worth a word. */
+const RECENT_MS = 10 * 60_000;
+
+/** Explains a pod's status, events and logs. Pure: the same input gives the same text. */
+export function explainPod(input: ExplainInput): PodExplanation {
+  const { pod, now } = input;
+  const { metadata, status = {} } = pod;
+  const removal = explainRemoval(pod);
+  const isReady = (isTrue(pod, "Ready") || status.phase === "Succeeded") && !removal;
+  const statuses = allStatuses(pod);
+  const causes = [...podCauses(input)];
+  const recent: Cause[] = [];
+  for (const container of statuses) {
+    const spec = containersOf(pod.spec).find(({ name }) => name === container.name);
+    if (!spec) continue;
+    const isUnwell = !isFine(pod, container);
+    if (!isUnwell && !(isReady && wasRestarted(container, now))) continue;
+    if (causes.length > 0 && waitsForOthers(pod, container)) continue;
+    const cause = explainContainer({
+      pod,
+      spec,
+      status: container,
+      events: input.events.filter(({ involvedObject }) => involvedObject.fieldPath?.includes(`{${spec.name}}`)),
+      log: isUnwell ? (input.logs.get(spec.name) ?? []) : [],
+      isInit: status.initContainerStatuses?.includes(container) ?? false,
+      images: imagesOf(input),
+      now,
+    });
+    (isUnwell ? causes : recent).push(cause);
+  }
+  return {
+    namespace: metadata.namespace ?? "default",
+    name: metadata.name ?? "",
+    phase: removal ? "Terminating" : (status.phase ?? "Unknown"),
+    isReady,
+    condition: isReady || removal ? undefined : heldBackBy(pod),
+    causes: removal ? [removal] : isReady ? [] : mostUseful(causes).map(withPlainText),
+    recent: recent.map(withPlainText),
+    notInForce: status.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False")?.message,
+  };
+}
+
+/** Messages and logs come from programs: they must not control the reader's terminal. */
+const withPlainText = (cause: Cause): Cause => ({
+  ...cause,
+  problem: toPlainText(cause.problem),
+  facts: cause.facts.map(toPlainText),
+});
+
+/** Images that containers of other pods have, as their manifests name them. */
+const imagesOf = ({ pod, pods }: ExplainInput): string[] =>
+  pods
+    .filter(({ metadata }) => metadata.uid !== pod.metadata.uid)
+    .flatMap(({ spec, status }) => {
+      const present = (status?.containerStatuses ?? []).filter(({ imageID }) => imageID !== "");
+      return spec.containers.filter(({ name }) => present.some((container) => container.name === name));
+    })
+    .flatMap(({ image }) => image ?? []);
+
+function wasRestarted({ restartCount, lastState, state }: ContainerStatus, now: Date): boolean {
+  const endedAt = Date.parse(lastState.terminated?.finishedAt ?? "");
+  return restartCount > 0 && state.running !== undefined && now.getTime() - endedAt < RECENT_MS;
+}
+
+/** Whether a container waits for its pod or for init containers, which have causes of their own. */
+const waitsForOthers = (pod: Pod, container: ContainerStatus): boolean =>
+  waitsForVolume(container) ||
+  (isToBeStarted(container) && (isBeingSetUp(pod) || findBlockingInit(pod, container.name) !== undefined));
+
+/** An edit gave a volume to a pod that runs already. */
+const waitsForVolume = ({ state }: ContainerStatus): boolean => state.waiting?.reason === "FailedMount";
+
+const allStatuses = ({ status }: Pod): ContainerStatus[] => [
+  ...(status?.initContainerStatuses ?? []),
+  ...(status?.containerStatuses ?? []),
+];
+
+const isTrue = ({ status }: Pod, type: string): boolean =>
+  status?.conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
+
+/** A container that does what it should: it is ready, or it ended well where that is wanted. */
+function isFine({ spec, status: { initContainerStatuses = [] } = {} }: Pod, status: ContainerStatus): boolean {
+  const { terminated } = status.state;
+  const isInit = initContainerStatuses.includes(status);
+  if (terminated?.exitCode === 0) return isInit || spec.restartPolicy !== "Always";
+  return status.ready && status.state.running !== undefined;
+}
+
+/** The first condition in the order in which a pod becomes ready. */
+function heldBackBy({ status }: Pod): string | undefined {
+  const conditions = status?.conditions ?? [];
+  const order = ["PodScheduled", "DependenciesMet", "Initialized", "ContainersReady", "Ready"];
+  const found = order.flatMap((type) => conditions.find((it) => it.type === type && it.status !== "True") ?? [])[0];
+  if (!found) return status?.reason ? `${status.reason}: ${status.message ?? ""}` : undefined;
+  return `${found.type} is ${found.status}${found.message ? `: ${found.message}` : ""}`;
+}
+
+/** A container that only waits for another one explains nothing. */
+function mostUseful(causes: readonly Cause[]): Cause[] {
+  const own = causes.filter(({ wayOut }) => wayOut !== "");
+  return own.length > 0 ? own : [...causes];
+}
+
+/** Causes that no single container has. */
+function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator<Cause> {
+  const { status = {}, spec } = pod;
+  if (status.phase === "Failed" && status.reason) yield refusal(pod);
+  const notBegun = explainNotBegun(pod);
+  if (notBegun) yield notBegun;
+  const isPending = status.phase === "Pending" && !isTrue(pod, "PodReadyToStartContainers");
+  const last = (reason: string) => events.findLast((event) => event.reason === reason);
+  const mount = last("FailedMount");
+  const stuck = allStatuses(pod).find(waitsForVolume);
+  const mountMessage = isPending || stuck ? (mount?.message ?? stuck?.state.waiting?.message) : undefined;
+  if (mountMessage !== undefined) {
+    const missing = /(configmap|secret|persistentvolumeclaim) "?([^"\s]+)"? not found/i.exec(mountMessage);
+    yield {
+      subject: "pod",
+      problem: "a volume cannot be made ready",
+      facts: [mountMessage, ...(mount ? [seen(mount)] : [])],
+      wayOut: missing
+        ? `add the ${kindOf(missing[1])} "${missing[2]}" to the manifest, or mark the reference optional`
+        : wayOutOfMount(mountMessage),
+    };
+  }
+  const sandbox = last("FailedCreatePodSandBox");
+  if (sandbox && isPending) {
+    const port = /:(\d+)(?::| ).*(?:port is already allocated|address already in use)/.exec(sandbox.message)?.[1];
+    const process = portHolders?.get(Number(port));
+    const holders = port ? holdersOf(Number(port), pod, pods) : [];
+    if (process && holders.length === 0) holders.push(`port ${port} is held by ${process}`);
+    yield {
+      subject: "pod",
+      problem: port ? `host port ${port} is in use` : "the sandbox of the pod cannot be started",
+      facts: [sandbox.message, seen(sandbox), ...holders],
+      wayOut: port
+        ? `stop what listens on port ${port}${process ? "" : ` (ss -ltnp 'sport = :${port}')`}, or choose another hostPort`
+        : "the engine's message names the cause; the kubelet retries automatically",
+    };
+  }
+  if (!mount && !sandbox && isPending) yield* explainSetUp(pod);
+  const gates = (spec.readinessGates ?? []).filter(({ conditionType }) => !isTrue(pod, conditionType));
+  if (gates.length > 0 && isTrue(pod, "ContainersReady")) {
+    yield {
+      subject: "pod",
+      problem: `the readiness gate ${gates.map(({ conditionType }) => conditionType).join(", ")} is not True`,
+      facts: [],
+      wayOut: "nothing sets readiness gates without a cluster: remove spec.readinessGates",
+    };
+  }
+}
+
+/** The pod waits for another one, is not assigned to the node, or it is not its turn yet. */
+function explainNotBegun({ status = {} }: Pod): Cause | undefined {
+  if (status.phase !== "Pending" || status.containerStatuses) return undefined;
+  const cause = { subject: "pod", facts: [], wayOut: "" };
+  const unscheduled = status.conditions?.find(({ type, status: is }) => type === "PodScheduled" && is === "False");
+  if (unscheduled) {
+    const facts = unscheduled.message ? [unscheduled.message] : [];
+    return { ...cause, problem: "it is not assigned to the node", facts };
+  }
+  return { ...cause, problem: status.message ? `it ${status.message}` : "the kubelet has not started it yet" };
+}
+
+/** Its containers wait for nothing but the volumes and the network of the pod. */
+function* explainSetUp(pod: Pod): Generator<Cause> {
+  const statuses = allStatuses(pod);
+  if (!isBeingSetUp(pod) || statuses.length === 0 || !statuses.every(isToBeStarted)) return;
+  const message = statuses.map(({ state }) => state.waiting?.message).find((text) => text !== undefined);
+  yield {
+    subject: "pod",
+    problem: `its volumes and its network ${message === undefined ? "are being" : "cannot be"} set up`,
+    facts: message === undefined ? [] : [message],
+    wayOut: message === undefined ? "" : "the message names the cause; the kubelet retries automatically",
+  };
+}
+
+/** Source: the kubelet's messages of hostPath types. */
+function wayOutOfMount(message: string): string {
+  const [, path, kind] = /hostPath type check failed: (.+) is not a (directory|file)/.exec(message) ?? [];
+  if (path === undefined) return "correct the volume in the manifest; the kubelet retries automatically";
+  const type = kind === "file" ? "FileOrCreate" : "DirectoryOrCreate";
+  return `make that ${kind}, correct hostPath.path, or set hostPath.type: ${type}`;
+}
+
+/** Nothing else counts for a pod that is being removed. */
+function explainRemoval(pod: Pod): Cause | undefined {
+  const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
+  if (!deletionTimestamp) return undefined;
+  const left = allStatuses(pod)
+    .filter(({ state }) => state.running)
+    .map(({ name }) => name);
+  const end = `its grace period of ${deletionGracePeriodSeconds} s ends at ${deletionTimestamp}`;
+  return {
+    subject: "pod",
+    problem:
+      left.length > 0 ? `it is being removed, and waits for the end of ${left.join(", ")}` : "it is being removed",
+    facts: left.length > 0 && deletionGracePeriodSeconds !== undefined ? [end] : [],
+    wayOut: "",
+  };
+}
+
+/** Reasons of pods that the node refused or ended, in words. */
+const REFUSALS: readonly [RegExp, string][] = [
+  [/^NodePorts$/, "another pod has its host port"],
+  [/^OutOfpods$/, "the node has as many pods as it may have"],
+  [/^OutOf/, "it requests more than the node has left"],
+  [/^Evicted$/, "the node ran short of memory or disk and evicted it"],
+  [/^Preempting$/, "it was ended to make room for a critical pod"],
+  [/^DeadlineExceeded$/, "it ran for longer than spec.activeDeadlineSeconds"],
+  [/^Terminated$/, "it was ended because the machine was shut down"],
+  [/^NodeShutdown$/, "it was not started because the machine is being shut down"],
+  [/^NodeAffinity$/, "the labels of the node are not those it asks for"],
+];
+
+/** The node refused, evicted or ended the pod. */
+function refusal(pod: Pod): Cause {
+  const { reason = "", message = "" } = pod.status ?? {};
+  const ways: [RegExp, string][] = [
+    [/^NodePorts$/, "choose another hostPort, or remove the pod that holds it"],
+    [/^OutOf/, wayOutOfResources(message)],
+    [
+      /^Evicted$/,
+      "free memory or disk on this machine, or give the pod limits it keeps; edit the manifest to run it again",
+    ],
+    [/^DeadlineExceeded$/, "raise or remove spec.activeDeadlineSeconds"],
+    [/^NodeAffinity$/, "correct spec.nodeSelector or the affinity, or label the node with --node-labels"],
+    [/^Unsupported|^PodOS|^Sysctl|^AppArmor/i, "remove the field: this node cannot do it"],
+  ];
+  return {
+    subject: "pod",
+    problem: `${REFUSALS.find(([pattern]) => pattern.test(reason))?.[1] ?? "the node ended or refused the pod"} (${reason})`,
+    facts: message ? [message] : [],
+    wayOut: ways.find(([pattern]) => pattern.test(reason))?.[1] ?? "correct the manifest; an edit runs the pod again",
+  };
+}
+
+/** Source: the kubelet's `InsufficientResourceError`. */
+function wayOutOfResources(message: string): string {
+  const [, requested, capacity] = /requested: (\d+), used: \d+, capacity: (\d+)/.exec(message) ?? [];
+  return requested !== undefined && Number(requested) > Number(capacity)
+    ? "lower the pod's requests: they are more than the whole node has"
+    : "lower the pod's requests, or remove another pod";
+}
+
+function holdersOf(port: number, { metadata }: Pod, pods: readonly Pod[]): string[] {
+  return pods
+    .filter((other) => other.metadata.uid !== metadata.uid && hostPortsOf(other.spec).includes(port))
+    .map((other) => `port ${port} is held by pod "${other.metadata.namespace}/${other.metadata.name}"`);
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  configmap: "ConfigMap",
+  secret: "Secret",
+  persistentvolumeclaim: "PersistentVolumeClaim",
+};
+const kindOf = (word = ""): string => KINDS[word.toLowerCase()] ?? word;
+
+const seen = ({ lastTimestamp, count }: CoreEvent): string => `last seen ${lastTimestamp}, ${countTimes(count)}`;
+
+/** For users, without a line break at the end. */
+export function renderExplanation(explanation: PodExplanation): string {
+  const { namespace, name, phase, isReady, condition, causes, recent, notInForce } = explanation;
+  const pod = `pod "${namespace}/${name}"`;
+  const head = isReady
+    ? `${pod} is ${phase === "Succeeded" ? "Succeeded" : "Ready"}${recent.length > 0 ? "; it was restarted a short time ago:" : ""}`
+    : `${pod} is ${phase}, not Ready${condition ? `: ${condition}` : ""}`;
+  const blocks = [...causes, ...recent].map(({ subject, problem, facts, wayOut }) =>
+    [`${subject}: ${problem}`, ...facts.map((fact) => `  ${fact}`), ...(wayOut ? [`  Way out: ${wayOut}`] : [])].join(
+      "\n",
+    ),
+  );
+  if (notInForce !== undefined) blocks.push(`manifest: its newest revision does not run\n  ${notInForce}`);
+  return [head, ...blocks].join("\n\n");
+}

@@ -1,0 +1,119 @@
+import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
+import type { RolloutProgress } from "../rollout.ts";
+
+/**
+ * The goal of `--runonce` (`--wait`): containers that run, the Ready condition, the end of the pod, or only that each
+ * container was started. A pod that has succeeded satisfies all of them.
+ */
+export type RunOnceWait = "ready" | "running" | "completed" | "none";
+
+/** State of a pod of a `--runonce`. */
+export interface RunOnceVerdict {
+  state: "waiting" | "up" | "succeeded" | "failed";
+  /** The goal that is not reached yet, or the reason of the failure. */
+  message: string;
+  /** The container that the message is about. */
+  container?: string;
+}
+
+const EDIT_IN_PROGRESS: RunOnceVerdict = { state: "waiting", message: "an edit is in progress" };
+
+/** Waiting reasons that will not go away by waiting. */
+const HOPELESS = new Set([
+  "ErrImagePull",
+  "ImagePullBackOff",
+  "ErrImageNeverPull",
+  "InvalidImageName",
+  "ImageInspectError",
+  "RegistryUnavailable",
+  "CreateContainerConfigError",
+  "CreateContainerError",
+  "RunContainerError",
+  "CrashLoopBackOff",
+]);
+
+/**
+ * Whether a pod has reached what `--runonce` waits for. A pod that cannot reach it with this manifest has failed without
+ * further waiting. A pod whose edit is in progress has not: what runs is about to be replaced.
+ * @param sandboxError what keeps the pod from having a sandbox, e.g. a volume
+ */
+export function judgeRunOnce(
+  pod: Pod,
+  wait: RunOnceWait,
+  { sandboxError, rollout = "live" }: { sandboxError?: string | undefined; rollout?: RolloutProgress } = {},
+): RunOnceVerdict {
+  const { status } = pod;
+  if (rollout === "pending") return EDIT_IN_PROGRESS;
+  const containers = status?.containerStatuses ?? [];
+  const all = [...(status?.initContainerStatuses ?? []), ...containers];
+  if (status?.phase === "Succeeded" && rollout === "live") return { state: "succeeded", message: "Succeeded" };
+  if (status?.phase === "Failed") return describeFailure(status, all);
+  if (wait === "completed" && pod.spec.restartPolicy === "Always") {
+    return { state: "failed", message: "never completes: its restartPolicy is Always" };
+  }
+  const hopeless = all.find(({ state }) => HOPELESS.has(state.waiting?.reason ?? ""));
+  if (hopeless) return { state: "failed", message: describeWaiting(hopeless), container: hopeless.name };
+  if (sandboxError) return { state: "failed", message: sandboxError };
+  const isEnough = (status: ContainerStatus) => isStarted(pod, status, wait);
+  const late = status?.phase === "Running" ? containers.find((it) => !isEnough(it)) : all.find((it) => !isEnough(it));
+  if (late) return waitingFor(late, describeState(late));
+  if (status?.phase !== "Running") return { state: "waiting", message: "waiting" };
+  if (rollout !== "live") return EDIT_IN_PROGRESS;
+  if (wait === "completed") return { state: "waiting", message: "Running" };
+  if (wait !== "ready" || status.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True")) {
+    return { state: "up", message: "Running" };
+  }
+  const unready = containers.find(({ ready, state }) => !ready && state.running);
+  return unready ? waitingFor(unready, "not ready") : { state: "waiting", message: "not ready" };
+}
+
+const waitingFor = ({ name }: ContainerStatus, what: string): RunOnceVerdict => ({
+  state: "waiting",
+  message: `container ${name}: ${what}`,
+  container: name,
+});
+
+const isStarted = (pod: Pod, { state, started, lastState }: ContainerStatus, wait: RunOnceWait): boolean => {
+  if (wait === "none") return [state.running, state.terminated, lastState.terminated].some(Boolean);
+  return state.running ? started === true : isDone(pod, state);
+};
+
+/** A container that succeeded and is not restarted. */
+const isDone = (pod: Pod, { terminated }: ContainerStatus["state"]) =>
+  terminated?.exitCode === 0 && pod.spec.restartPolicy !== "Always";
+
+function describeFailure(status: NonNullable<Pod["status"]>, all: readonly ContainerStatus[]): RunOnceVerdict {
+  const culprit = all.find(({ state }) => state.terminated && state.terminated.exitCode !== 0);
+  const container = culprit && { container: culprit.name };
+  if (status.message) {
+    const message = status.reason ? `${status.reason}: ${status.message}` : status.message;
+    return { state: "failed", message, ...container };
+  }
+  return {
+    state: "failed",
+    message: culprit ? describeEnd(culprit, culprit.state.terminated) : "Failed",
+    ...container,
+  };
+}
+
+function describeWaiting(container: ContainerStatus): string {
+  const { reason, message } = container.state.waiting ?? {};
+  const { terminated } = container.lastState;
+  if (terminated && (reason === "CrashLoopBackOff" || reason === "RunContainerError")) {
+    return describeEnd(container, terminated);
+  }
+  return `container ${container.name}: ${reason}${message ? `: ${message}` : ""}`;
+}
+
+function describeEnd({ name }: ContainerStatus, end: ContainerStatus["state"]["terminated"]): string {
+  const words = end?.message?.trim();
+  const what = end?.reason === "ContainerCannotRun" ? "could not be started" : `exited with code ${end?.exitCode}`;
+  const why = end?.reason === "OOMKilled" ? " (OOMKilled)" : "";
+  return `container ${name} ${what}${why}${words ? `: ${words}` : ""}`;
+}
+
+function describeState({ state }: ContainerStatus): string {
+  if (state.running) return "not started yet (startup probe or postStart hook)";
+  if (state.terminated) return `exited with code ${state.terminated.exitCode}`;
+  return state.waiting?.reason ?? "waiting";
+}

@@ -1,0 +1,351 @@
+import type { Pod } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { ContainerAccess, LogSelection } from "../../base/model/container-access.ts";
+import { messageOf } from "../../base/text/error-message.ts";
+import type {
+  Access,
+  ActionResult,
+  History,
+  HistoryRange,
+  NodeDetail,
+  PodDetail,
+  ProcessRow,
+  SessionState,
+} from "../../page/wire.ts";
+import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
+import { type ServerAnswer, type ServerRequest, textAnswer, tooManyRequests } from "../answer.ts";
+import { chooseProtocol } from "../channel-protocol.ts";
+import { serveRemoteCommand } from "../remote-command.ts";
+import { type Asset, Assets } from "./assets.ts";
+import { EventStream } from "./event-stream.ts";
+import { mergeLogs } from "./merged-logs.ts";
+import type { PageFeed } from "./page-feed.ts";
+import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
+import { logWhile, shellWhile } from "./session-streams.ts";
+
+/** Dependencies of the page's routes. */
+export interface PageRoutesDeps {
+  clock: Clock;
+  feed: PageFeed;
+  sessions: PageSessions;
+  /** false: the port is on a network, where the page needs TLS and, for all but its files, a session. */
+  isLocal: boolean;
+  pods: () => readonly Pod[];
+  podDetail: (uid: string, privileged: boolean) => Promise<PodDetail | undefined>;
+  nodeDetail: () => Promise<NodeDetail>;
+  processes: (uid: string) => Promise<readonly ProcessRow[]>;
+  /** @param uid "" = the node */
+  history: (uid: string, range: HistoryRange) => History;
+  containers: ContainerAccess;
+  /** User of the process that sent a request; undefined where that is not known, as on another machine. */
+  clientUserId: (request: ServerRequest) => number | undefined;
+  /** Absent on a node of a cluster: its pods are changed at the API server. */
+  actions: PageActions | undefined;
+}
+
+/** Changes that a session may make. */
+export interface PageActions {
+  restart(uid: string): Promise<ActionResult>;
+  remove(uid: string): Promise<ActionResult>;
+  apply(manifest: string, dryRun: boolean): Promise<ActionResult>;
+  /** Lists the changes and restarts that this manifest would cause; changes nothing. */
+  compare(manifest: string): Promise<ActionResult>;
+}
+
+const SECURITY_HEADERS = {
+  "Content-Security-Policy":
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Resource-Policy": "same-origin",
+} as const;
+
+const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
+/** Streams of pages with a session, and as many of pages without one. */
+const MAX_STREAMS = 32;
+/** A manifest as the API takes it, 3 MiB, in JSON. */
+const MAX_MANIFEST_BODY_BYTES = 4 * 1024 * 1024;
+const MAX_SHELLS = 16;
+/** A browser that is gone without a word, on a machine that sleeps, must not keep its shell. */
+const SHELL_PING_MS = 30_000;
+const SHELL_SILENCE_MS = 5 * 60_000;
+const MAX_MERGED_LOGS = 64;
+/** The first of these that the image has. */
+const SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"];
+const SHELL_PROTOCOL = "v5.channel.k8s.io";
+
+const NEEDS_TLS = "On this address the page is served over TLS only: use https://\n";
+const NO_ACTIONS = "This node belongs to a cluster: its pods are changed with kubectl\n";
+const UNAUTHORIZED = "A session is required: run kubelet-ts page on the machine and open the link\n";
+const TOO_MANY_SHELLS = `There are ${MAX_SHELLS} shells open: end one first\n`;
+const CANNOT_READ = "The log cannot be read";
+const NO_POD = "No such pod on this node\n";
+
+/** Routes of the page: below `/page/`, and `/` itself. */
+export class PageRoutes {
+  readonly #deps: PageRoutesDeps;
+  readonly #assets = new Assets();
+  /** Open streams of pages without a session, and of those with one: the former keep no session out. */
+  readonly #streams = new Set<AbortSignal>();
+  readonly #sessionStreams = new Set<AbortSignal>();
+  #shells = 0;
+
+  constructor(deps: PageRoutesDeps) {
+    this.#deps = deps;
+  }
+
+  /** @returns undefined for a path that is not the page's */
+  route(request: ServerRequest): ServerAnswer | Promise<ServerAnswer> | undefined {
+    const { path, method } = request;
+    if (path !== "/" && path !== "/page" && !path.startsWith("/page/")) return undefined;
+    const { isLocal } = this.#deps;
+    // Without TLS only cAdvisor's API is served on a network.
+    if (!isLocal && !request.isSecure) return path === "/" ? undefined : text(403, NEEDS_TLS);
+    const isWrite = method === "POST";
+    if (!isWrite && method !== "GET" && method !== "HEAD") return text(405, "405 Method Not Allowed\n");
+    const asset = this.#assets.find(path);
+    if (asset ?? path === "/") {
+      if (isWrite) return text(405, "405 Method Not Allowed\n");
+      return asset ? assetAnswer(request, asset) : this.#document(request);
+    }
+    if (!isSameOrigin(request)) return text(403, "Foreign origin\n");
+    if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
+    const privileged = this.#sessionOf(request)();
+    if ((isWrite || request.upgrade !== "" || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
+    if (path === "/page/stream") {
+      return method === "GET" ? this.#stream(request) : text(405, "405 Method Not Allowed\n");
+    }
+    if (path === "/page/api/session" && !isWrite) {
+      const open = privileged ? this.#sessionStreams : this.#streams;
+      return json({ privileged, openPages: open.size, mostPages: MAX_STREAMS } satisfies SessionState);
+    }
+    if (path === "/page/api/apply" && isWrite) return this.#apply(request, false);
+    if (path === "/page/api/compare" && isWrite) return this.#apply(request, true);
+    if (path === "/page/api/node" && !isWrite) return this.#deps.nodeDetail().then(json);
+    if (path === "/page/api/node/history" && !isWrite) return json(this.#deps.history("", rangeOf(request)));
+    const [, uid = "", part = ""] = /^\/page\/api\/pods\/([^/]+)(?:\/([a-z]+))?$/.exec(path) ?? [];
+    if (uid === "") return text(404, "404 page not found\n");
+    const pod = this.#deps.pods().find(({ metadata }) => metadata.uid === uid);
+    return pod ? this.#routePod(request, pod, uid, part, privileged) : text(404, NO_POD);
+  }
+
+  async #routePod(
+    request: ServerRequest,
+    pod: Pod,
+    uid: string,
+    part: string,
+    privileged: boolean,
+  ): Promise<ServerAnswer> {
+    const { actions, history, podDetail } = this.#deps;
+    switch (`${request.method === "POST" ? "POST" : "GET"} ${part}`) {
+      case "GET ": {
+        const detail = await podDetail(uid, privileged);
+        return detail ? json(detail) : text(404, NO_POD);
+      }
+      case "GET history":
+        return json(history(uid, rangeOf(request)));
+      case "GET processes":
+        return privileged ? json(await this.#deps.processes(uid)) : text(401, UNAUTHORIZED);
+      case "GET logs":
+        if (!privileged) return text(401, UNAUTHORIZED);
+        return request.method === "GET" ? this.#logs(request, pod) : text(405, "405 Method Not Allowed\n");
+      case "GET shell":
+        return privileged ? this.#shell(request, pod) : text(401, UNAUTHORIZED);
+      case "POST restart":
+        return actions ? json(await actions.restart(uid)) : text(404, NO_ACTIONS);
+      case "POST delete":
+        return actions ? json(await actions.remove(uid)) : text(404, NO_ACTIONS);
+      default:
+        return text(404, "404 page not found\n");
+    }
+  }
+
+  /** The document with the state that the stream will send too, so that the pods are painted without waiting for it. */
+  async #document(request: ServerRequest): Promise<ServerAnswer> {
+    const access = this.#access(request);
+    const isShown = access.privileged || this.#deps.isLocal;
+    const state = isShown ? await this.#deps.feed.firstState(access).catch(() => undefined) : undefined;
+    const body = this.#assets.document(state);
+    const isGzip = takesGzip(request);
+    return {
+      status: 200,
+      headers: {
+        ...SECURITY_HEADERS,
+        "Content-Type": "text/html; charset=utf-8",
+        "Cache-Control": "no-store",
+        ...(isGzip && { "Content-Encoding": "gzip" }),
+      },
+      body: isGzip ? Bun.gzipSync(body, { level: 1 }) : body,
+    };
+  }
+
+  /** Whether the session of a request is valid, at the time of each call. */
+  #sessionOf({ header }: ServerRequest): () => boolean {
+    const cookie = header("Cookie") ?? undefined;
+    return () => this.#deps.sessions.isValid(cookie);
+  }
+
+  #access(request: ServerRequest): Access {
+    const privileged = this.#sessionOf(request)();
+    return { privileged, canAct: privileged && this.#deps.actions !== undefined };
+  }
+
+  async #logIn(request: ServerRequest): Promise<ServerAnswer> {
+    const { token } = await readJson(request);
+    const session =
+      typeof token === "string" ? this.#deps.sessions.logIn(token, () => this.#deps.clientUserId(request)) : undefined;
+    if (session === undefined)
+      return text(401, "This link has expired or was used before: run kubelet-ts page again\n");
+    const secure = request.isSecure ? "; Secure" : "";
+    const cookie = `${this.#deps.sessions.cookieName}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_LIFETIME_MS / 1000}${secure}`;
+    return json({ ok: true, message: "" } satisfies ActionResult, { "Set-Cookie": cookie });
+  }
+
+  async #apply(request: ServerRequest, onlyCompare: boolean): Promise<ServerAnswer> {
+    const { actions } = this.#deps;
+    if (!actions) return text(404, NO_ACTIONS);
+    const { manifest, dryRun } = await readJson(request, MAX_MANIFEST_BODY_BYTES);
+    if (typeof manifest !== "string") return text(400, "The body has no manifest\n");
+    return json(await (onlyCompare ? actions.compare(manifest) : actions.apply(manifest, dryRun === true)));
+  }
+
+  #stream(request: ServerRequest): ServerAnswer {
+    const { signal } = request;
+    const access = this.#access(request);
+    const open = access.privileged ? this.#sessionStreams : this.#streams;
+    if (open.size >= MAX_STREAMS) return tooManyRequests();
+    open.add(signal);
+    signal.addEventListener("abort", () => open.delete(signal), { once: true });
+    const headers = { ...SECURITY_HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" };
+    const isValid = this.#sessionOf(request);
+    const isAllowed = () => !access.privileged || isValid();
+    const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal, isAllowed, this.#assets.build);
+    return { status: 200, headers, chunks: stream.chunks() };
+  }
+
+  /** The log of one container, or with `containers` those of several, as {@link mergeLogs} sends them. */
+  async #logs(request: ServerRequest, pod: Pod): Promise<ServerAnswer> {
+    const { query, signal } = request;
+    const isAllowed = this.#sessionOf(request);
+    const isPrevious = query.get("previous") === "true";
+    const selection = toLogSelection(query, this.#deps.clock.now());
+    const headers = { ...SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };
+    const open = (id: string) => this.#deps.containers.logs(id, selection, signal);
+    const names = query.get("containers")?.split(",").slice(0, MAX_MERGED_LOGS);
+    if (names) {
+      const logs = await Promise.all(
+        names.map(async (name) => {
+          const found = findLogContainer(pod, name, isPrevious);
+          // A container that has not run yet has none.
+          if ("problem" in found) return [];
+          // A log that cannot be read keeps no other back.
+          const chunks = await open(found.id).catch((error: unknown) => lineOf(`${CANNOT_READ}: ${messageOf(error)}`));
+          return [{ name, chunks }];
+        }),
+      );
+      return { status: 200, headers, chunks: logWhile(mergeLogs(logs.flat()), isAllowed) };
+    }
+    const found = findLogContainer(pod, query.get("container") ?? "", isPrevious);
+    if ("problem" in found) return text(404, `${found.problem}\n`);
+    try {
+      return { status: 200, headers, chunks: logWhile(await open(found.id), isAllowed) };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return text(502, `${CANNOT_READ}: ${messageOf(error)}\n`);
+    }
+  }
+
+  /** A shell over the channels of `kubectl exec`. Without a WebSocket it is 400 where a shell can be opened: browsers hide the reason of another answer to a handshake. */
+  #shell(request: ServerRequest, pod: Pod): ServerAnswer {
+    const { query, upgrade, header } = request;
+    const container = findRunningContainer(pod, query.get("container") ?? "");
+    if (!container) return text(404, "This container does not run\n");
+    if (this.#shells >= MAX_SHELLS) return text(503, TOO_MANY_SHELLS);
+    const protocol = chooseProtocol(header("Sec-WebSocket-Protocol"), [SHELL_PROTOCOL]);
+    if (upgrade !== "websocket" || !protocol) return text(400, `A WebSocket with ${SHELL_PROTOCOL} is needed\n`);
+    const streams = { stdin: true, stdout: true, stderr: false, tty: true };
+    const isAllowed = this.#sessionOf(request);
+    return {
+      protocol: protocol.name,
+      run: async (socket) => {
+        this.#shells++;
+        const open = async () => shellWhile(await this.#deps.containers.exec(container.id, SHELL, streams), isAllowed);
+        await serveRemoteCommand(socket, {
+          protocol,
+          streams,
+          open,
+          clock: this.#deps.clock,
+          idleTimeoutMs: SHELL_SILENCE_MS,
+          pingMs: SHELL_PING_MS,
+        }).finally(() => this.#shells--);
+      },
+    };
+  }
+}
+
+async function* lineOf(line: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(`${line}\n`);
+}
+
+function toLogSelection(query: URLSearchParams, now: Date): LogSelection {
+  const tailLines = query.get("tailLines") ?? "";
+  const since = Date.parse(query.get("since") ?? "");
+  return {
+    follow: query.get("follow") === "true",
+    ...(/^\d{1,6}$/.test(tailLines) && { tailLines: Number(tailLines) }),
+    // After a clock was set back, the time of the last line may be in the future.
+    ...(since >= 0 && { since: new Date(Math.min(since, now.getTime())) }),
+    timestamps: query.get("timestamps") === "true",
+    stdout: true,
+    stderr: true,
+  };
+}
+
+const rangeOf = ({ query }: ServerRequest): HistoryRange =>
+  RANGES.find((known) => known === query.get("range")) ?? "10m";
+
+/** Values of `Sec-Fetch-Site` in requests of the page itself and of an address that the user typed. */
+const OWN_SITES: readonly (string | null)[] = [null, "same-origin", "none"];
+
+/**
+ * Browsers send `Origin` with every POST and WebSocket, and today's `Sec-Fetch-Site` with every request; other clients hold
+ * no session that a site could misuse.
+ */
+function isSameOrigin({ header, isSecure }: ServerRequest): boolean {
+  const origin = header("Origin");
+  if (origin !== null) return origin === `${isSecure ? "https" : "http"}://${header("Host")}`;
+  return OWN_SITES.includes(header("Sec-Fetch-Site"));
+}
+
+const takesGzip = ({ header }: ServerRequest): boolean => /\bgzip\b/.test(header("Accept-Encoding") ?? "");
+
+function assetAnswer(request: ServerRequest, { type, etag, isImmutable, gzipped }: Asset): ServerAnswer {
+  const caching = isImmutable ? "public, max-age=31536000, immutable" : "no-cache";
+  const headers = { ...SECURITY_HEADERS, ETag: etag, "Cache-Control": caching, Vary: "Accept-Encoding" };
+  if (request.header("If-None-Match") === etag) return { status: 304, headers, body: "" };
+  const isGzip = takesGzip(request);
+  return {
+    status: 200,
+    headers: { ...headers, "Content-Type": type, ...(isGzip && { "Content-Encoding": "gzip" }) },
+    body: isGzip ? gzipped() : Bun.gunzipSync(gzipped()),
+  };
+}
+
+const text = (status: number, body: string) => textAnswer(status, body, SECURITY_HEADERS);
+
+const json = (value: unknown, more: Record<string, string> = {}): ServerAnswer => ({
+  status: 200,
+  headers: { ...SECURITY_HEADERS, "Content-Type": "application/json", "Cache-Control": "no-store", ...more },
+  body: JSON.stringify(value),
+});
+
+/** An object; an empty one for anything else. @throws as `text` of a request */
+async function readJson(request: ServerRequest, maxBytes?: number): Promise<Record<string, unknown>> {
+  const body = await request.text(maxBytes);
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,240 @@
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Container, ContainerPort, ContainerStatus, Pod, Probe, Volume } from "../../base/api/pod.ts";
+import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
+import type { ContainerSummary, PodSummary } from "../../base/api/stats-summary.ts";
+import type { ProbeKind } from "../../base/model/prober.ts";
+import type {
+  Condition,
+  ContainerDetail,
+  EventRow,
+  ImageUpdateRow,
+  ManifestView,
+  PodDetail,
+  PodRow,
+  ProbeAnswer,
+  ProbeHistory,
+} from "../../page/wire.ts";
+import type { PodExplanation } from "../../plan/status/explain-pod.ts";
+import type { CgroupStats } from "../../stats/cgroups/cgroup-stats.ts";
+
+/** Input of {@link toPodDetail}. */
+export interface PodDetailFacts {
+  row: PodRow;
+  /** As the reader may see it. */
+  pod: Pod;
+  usage: PodSummary | undefined;
+  events: readonly CoreEvent[];
+  explanation: PodExplanation;
+  probeAnswers: (container: string, kind: ProbeKind) => readonly ProbeAnswer[];
+  manifest: ManifestView;
+  imageUpdates: ImageUpdateRow[];
+  /** Counters of a running container. */
+  counters: (container: string) => CgroupStats | undefined;
+}
+
+/** Everything the page shows of one pod. Pure. */
+export function toPodDetail({
+  row,
+  pod,
+  usage,
+  events,
+  explanation,
+  probeAnswers,
+  manifest,
+  imageUpdates,
+  counters,
+}: PodDetailFacts): PodDetail {
+  const { metadata, spec, status } = pod;
+  const containers = [
+    ...(spec.initContainers ?? []).map((container) => ({
+      container,
+      kind: container.restartPolicy === "Always" ? ("sidecar" as const) : ("init" as const),
+    })),
+    ...spec.containers.map((container) => ({ container, kind: "main" as const })),
+    ...(spec.ephemeralContainers ?? []).map((container) => ({ container, kind: "ephemeral" as const })),
+  ];
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
+  const statuses = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
+  return {
+    row,
+    labels: metadata.labels ?? {},
+    annotations: metadata.annotations ?? {},
+    qosClass: status?.qosClass ?? "",
+    startedAt: toMs(status?.startTime),
+    conditions: (status?.conditions ?? []).map(toCondition),
+    containers: containers.map(({ container, kind }) => ({
+      kind,
+      ...toContainerDetail(
+        container,
+        kind,
+        statuses.find(({ name }) => name === container.name),
+        usage?.containers?.find(({ name }) => name === container.name),
+        probeAnswers,
+        counters(container.name),
+      ),
+    })),
+    volumes: (spec.volumes ?? []).map(({ name, ...source }) => {
+      const measured = usage?.volume?.find((volume) => volume.name === name);
+      return {
+        name,
+        type: describeVolume(source),
+        usedBytes: measured?.usedBytes ?? 0,
+        capacityBytes: volumeLimit(source) ?? measured?.capacityBytes ?? 0,
+      };
+    }),
+    events: events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid).map(toEventRow),
+    explanation: [...explanation.causes, ...explanation.recent].map(({ subject, problem, facts, wayOut }) => ({
+      problem: `${subject}: ${problem}`,
+      facts,
+      wayOut,
+    })),
+    imageUpdates,
+    manifest,
+  };
+}
+
+/** The type of a volume with the object or the path that it shows. */
+function describeVolume(source: Omit<Volume, "name">): string {
+  const type = Object.keys(source).find((key) => source[key as keyof typeof source] !== undefined) ?? "";
+  const { emptyDir, configMap, secret, hostPath, persistentVolumeClaim } = source;
+  if (emptyDir?.medium === "Memory") return `${type} in memory`;
+  const what = configMap?.name ?? secret?.secretName ?? hostPath?.path ?? persistentVolumeClaim?.claimName ?? "";
+  return what === "" ? type : `${type} ${what}`;
+}
+
+/** Size limit of an emptyDir; undefined without one. */
+function volumeLimit({ emptyDir }: Omit<Volume, "name">): number | undefined {
+  return emptyDir?.sizeLimit === undefined ? undefined : quantityToWhole(emptyDir.sizeLimit);
+}
+
+function toContainerDetail(
+  container: Container,
+  kind: ContainerDetail["kind"],
+  status: ContainerStatus | undefined,
+  usage: ContainerSummary | undefined,
+  probeAnswers: PodDetailFacts["probeAnswers"],
+  counters: CgroupStats | undefined,
+): Omit<ContainerDetail, "kind"> {
+  const { limits } = container.resources ?? {};
+  const { running, terminated } = status?.state ?? {};
+  const last = status?.lastState?.terminated;
+  return {
+    name: container.name,
+    state: describeState(status, kind),
+    isRunning: running !== undefined,
+    hasPrevious: last?.containerID !== undefined,
+    ready: status?.ready ?? false,
+    restarts: status?.restartCount ?? 0,
+    image: container.image ?? "",
+    imageId: (status?.imageID ?? "").replace(/^docker(-pullable)?:\/\//, ""),
+    startedAt: toMs(running?.startedAt ?? terminated?.startedAt),
+    endedAt: toMs(terminated?.finishedAt),
+    lastEnd: last
+      ? { text: `${last.reason ?? "ended"} (exit code ${last.exitCode})`, at: toMs(last.finishedAt) }
+      : null,
+    cpuLimitCores: limits?.cpu ? quantityToMilli(limits.cpu) / 1000 : 0,
+    memoryLimitBytes: limits?.memory ? quantityToWhole(limits.memory) : 0,
+    cpuCores: (usage?.cpu?.usageNanoCores ?? 0) / 1e9,
+    memoryBytes: usage?.memory?.workingSetBytes ?? 0,
+    throttling: toThrottling(counters),
+    oomKills: counters?.memory.oomKills ?? null,
+    ports: (container.ports ?? []).map(describePort),
+    probes: PROBES.flatMap(([kind, key]) => {
+      const probe = container[key];
+      if (!probe) return [];
+      return {
+        kind,
+        target: describeTarget(probe),
+        timing: describeTiming(probe),
+        answers: [...probeAnswers(container.name, kind)],
+      } satisfies ProbeHistory;
+    }),
+  };
+}
+
+function toThrottling(counters: CgroupStats | undefined): ContainerDetail["throttling"] {
+  const { periods, throttledPeriods } = counters?.cpu ?? {};
+  return periods ? { periods, throttled: throttledPeriods ?? 0 } : null;
+}
+
+const PROBES = [
+  ["startup", "startupProbe"],
+  ["readiness", "readinessProbe"],
+  ["liveness", "livenessProbe"],
+] as const satisfies readonly (readonly [ProbeKind, keyof Container])[];
+
+/** Init and ephemeral containers are never ready while they run. */
+function describeState(status: ContainerStatus | undefined, kind: ContainerDetail["kind"]): string {
+  const { running, waiting, terminated } = status?.state ?? {};
+  if (running) return status?.ready || kind === "init" || kind === "ephemeral" ? "running" : "running, not ready";
+  if (terminated) return `${terminated.reason ?? "terminated"} (exit code ${terminated.exitCode})`;
+  return waiting?.reason ?? "waiting";
+}
+
+/** `8080 → 80/TCP (http)`, with the address of the host where there is one. */
+function describePort({ name, hostIP = "", hostPort, containerPort, protocol = "TCP" }: ContainerPort): string {
+  const host = hostPort ? `${hostIP === "" ? "" : `${hostIP}:`}${hostPort} → ` : "";
+  return `${host}${containerPort}/${protocol}${name ? ` (${name})` : ""}`;
+}
+
+const MAX_COMMAND_CHARS = 200;
+
+/** As `kubectl describe` writes it; without a host it is the pod's address. */
+function describeTarget({ httpGet, tcpSocket, exec, grpc }: Probe): string {
+  if (httpGet) {
+    const { scheme = "HTTP", host = "", port, path = "/" } = httpGet;
+    const origin = scheme === "HTTPS" || host !== "" ? `${scheme.toLowerCase()}://${host}` : "";
+    return `http-get ${origin}:${port}${path.startsWith("/") ? "" : "/"}${path}`;
+  }
+  if (tcpSocket) return `tcp-socket ${tcpSocket.host ?? ""}:${tcpSocket.port}`;
+  if (grpc) return `grpc :${grpc.port}${grpc.service ? ` ${grpc.service}` : ""}`;
+  const command = (exec?.command ?? []).join(" ");
+  return `exec ${command.length > MAX_COMMAND_CHARS ? `${command.slice(0, MAX_COMMAND_CHARS - 1)}…` : command}`;
+}
+
+function describeTiming(probe: Probe): string {
+  const { periodSeconds = 10, timeoutSeconds = 1, failureThreshold = 3, initialDelaySeconds = 0 } = probe;
+  const delay = initialDelaySeconds > 0 ? `after ${initialDelaySeconds} s, ` : "";
+  return `${delay}every ${periodSeconds} s, timeout ${timeoutSeconds} s, fails after ${failureThreshold}`;
+}
+
+/** Milliseconds since 1970 of an RFC 3339 time; 0 when there is none. */
+export const toMs = (time: string | undefined | null): number => (time ? Date.parse(time) || 0 : 0);
+
+export const toCondition = (condition: {
+  type: string;
+  status: string;
+  reason?: string | undefined;
+  message?: string | undefined;
+  lastTransitionTime?: string | null | undefined;
+}): Condition => ({
+  type: condition.type,
+  status: condition.status,
+  reason: condition.reason ?? "",
+  message: condition.message ?? "",
+  since: toMs(condition.lastTransitionTime),
+});
+
+export const toEventRow = ({
+  type,
+  reason,
+  message,
+  count,
+  firstTimestamp,
+  lastTimestamp,
+  involvedObject,
+}: CoreEvent): EventRow => ({
+  type,
+  reason,
+  message,
+  count,
+  firstTime: toMs(firstTimestamp),
+  lastTime: toMs(lastTimestamp),
+  object: describeObject(involvedObject),
+});
+
+/** `default/web` for a pod, `Node edge`, `Deployment default/shop`. */
+function describeObject({ kind, namespace, name }: CoreEvent["involvedObject"]): string {
+  if (kind === "Node") return `Node ${name}`;
+  return kind === "Pod" ? `${namespace}/${name}` : `${kind} ${namespace}/${name}`;
+}

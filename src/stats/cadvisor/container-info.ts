@@ -1,0 +1,312 @@
+import type { InterfaceCounters } from "../../base/host/proc.ts";
+import type { CgroupSpec } from "../cgroups/cgroup-stats.ts";
+import type { MeasuredCgroup } from "../measured-cgroup.ts";
+import { logDirectory, withoutUndefined } from "../summary.ts";
+import type { CadvisorFacts } from "./cadvisor-facts.ts";
+
+/** Answer about one cgroup, as cAdvisor's API 1.x and the kubelet's `/stats/` give it. */
+export interface ContainerInfo {
+  /** Docker's id; absent for a cgroup that is not a container. */
+  id?: string;
+  /** Path of the cgroup. */
+  name: string;
+  aliases?: string[];
+  namespace?: string;
+  /** Directly below; absent when there are none. */
+  subcontainers?: { name: string }[];
+  spec: object;
+  /** Oldest first. */
+  stats: object[];
+}
+
+/** @param measured the same cgroup at one or more instants, oldest first. */
+export function toContainerInfo(
+  measured: readonly MeasuredCgroup[],
+  subcontainers: readonly string[],
+  facts: CadvisorFacts,
+): ContainerInfo {
+  const latest = measured.at(-1)!;
+  const { container } = latest;
+  return {
+    ...(container && { id: container.facts.id }),
+    name: latest.cgroup.path,
+    ...(container && { aliases: [container.facts.dockerName, container.facts.id], namespace: "docker" }),
+    ...(subcontainers.length > 0 && { subcontainers: subcontainers.map((name) => ({ name })) }),
+    spec: containerSpec(latest, facts),
+    stats: measured.map((at) => containerStats(at, facts)),
+  };
+}
+
+/** Greatest whole number of pages: what v1 calls "no limit". */
+const UNLIMITED_BYTES = 2 ** 63 - 4096;
+
+function containerSpec(measured: MeasuredCgroup, facts: CadvisorFacts): object {
+  const { container, cgroup, isRoot } = measured;
+  const { spec } = cgroup;
+  return {
+    creation_time: (container?.facts.createdAt ?? cgroup.createdAt).toISOString(),
+    ...(container && { labels: shownLabels(container.facts.labels) }),
+    has_cpu: true,
+    cpu: cpuSpec(spec),
+    has_memory: true,
+    memory: memorySpec(measured, facts),
+    has_hugetlb: cgroup.stats.hugetlb.length > 0,
+    has_network: measured.interfaces.length > 0,
+    has_processes: !isRoot,
+    processes: withoutUndefined({ limit: spec.pidsMax }),
+    has_filesystem: isRoot || container !== undefined,
+    has_diskio: true,
+    has_custom_metrics: false,
+    ...(container && { image: container.facts.image }),
+  };
+}
+
+function cpuSpec(spec: CgroupSpec): object {
+  return withoutUndefined({
+    limit: spec.cpuShares,
+    max_limit: 0,
+    mask: spec.cpuMask,
+    quota: spec.cpuQuotaMicroseconds,
+    period: spec.cpuPeriodMicroseconds,
+  });
+}
+
+function memorySpec({ cgroup, isRoot }: MeasuredCgroup, { machine }: CadvisorFacts): object {
+  const { memoryLimitBytes, memoryReservationBytes, swapLimitBytes } = cgroup.spec;
+  return withoutUndefined({
+    limit: memoryLimitBytes ?? (isRoot ? machine.memory_capacity : UNLIMITED_BYTES),
+    reservation: memoryReservationBytes ?? UNLIMITED_BYTES,
+    swap_limit: swapLimitBytes,
+  });
+}
+
+/** Labels hold annotations, and one annotation a copy of the manifest with its environment values. */
+function shownLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
+  const shown = Object.entries(labels).filter(([name]) => !name.endsWith("last-applied-configuration"));
+  return Object.fromEntries(shown.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function containerStats(measured: MeasuredCgroup, facts: CadvisorFacts): object {
+  return {
+    timestamp: measured.at.toISOString(),
+    cpu: cpuStats(measured),
+    diskio: diskIo(measured, facts),
+    memory: memoryStats(measured),
+    ...(measured.cgroup.stats.hugetlb.length > 0 && { hugetlb: hugetlb(measured) }),
+    network: { ...networkStats(measured.interfaces), ...NO_TCP_STATS },
+    ...filesystems(measured, facts),
+    task_stats: taskStats(measured),
+    processes: processes(measured),
+    resctrl: {},
+  };
+}
+
+function cpuStats({ cgroup }: MeasuredCgroup) {
+  const { cpu } = cgroup.stats;
+  return {
+    usage: { total: cpu.usageNanoseconds, user: cpu.userNanoseconds ?? 0, system: cpu.systemNanoseconds ?? 0 },
+    cfs: {
+      periods: cpu.periods ?? 0,
+      throttled_periods: cpu.throttledPeriods ?? 0,
+      throttled_time: cpu.throttledNanoseconds ?? 0,
+    },
+    schedstat: { run_time: 0, runqueue_time: 0, run_periods: 0 },
+    load_average: Math.round(cgroup.loadAverage * 1000),
+  };
+}
+
+function diskIo({ cgroup }: MeasuredCgroup, { machine }: CadvisorFacts): object {
+  const { blockIo } = cgroup.stats;
+  if (blockIo.length === 0) return {};
+  const devices = (stats: (io: (typeof blockIo)[number]) => Record<string, number>) =>
+    blockIo.map((io) => {
+      const name = machine.disk_map[`${io.major}:${io.minor}`]?.name;
+      return { device: name ? `/dev/${name}` : "", major: io.major, minor: io.minor, stats: stats(io) };
+    });
+  return {
+    io_service_bytes: devices((io) => operations(io.readBytes, io.writeBytes)),
+    io_serviced: devices((io) => operations(io.reads, io.writes)),
+  };
+}
+
+const operations = (read: number, write: number) => ({ Read: read, Total: read + write, Write: write });
+
+/** Always whole, as clients expect: 0 for what is not known. */
+function memoryStats({ cgroup }: MeasuredCgroup): object {
+  const { memory } = cgroup.stats;
+  return {
+    usage: memory.usageBytes ?? 0,
+    max_usage: memory.maxUsageBytes ?? 0,
+    cache: memory.cacheBytes ?? 0,
+    rss: memory.rssBytes ?? 0,
+    swap: memory.swapBytes ?? 0,
+    mapped_file: memory.mappedFileBytes ?? 0,
+    working_set: memory.workingSetBytes ?? 0,
+    failcnt: memory.failCount ?? 0,
+    container_data: { pgfault: memory.pageFaults ?? 0, pgmajfault: memory.majorPageFaults ?? 0, numa_stats: {} },
+    hierarchical_data: {
+      pgfault: memory.hierarchicalPageFaults ?? 0,
+      pgmajfault: memory.hierarchicalMajorPageFaults ?? 0,
+      numa_stats: {},
+    },
+  };
+}
+
+function hugetlb({ cgroup }: MeasuredCgroup): object {
+  return Object.fromEntries(
+    cgroup.stats.hugetlb.map(({ pageSizeBytes, usageBytes, maxUsageBytes, failCount }) => [
+      `${pageSizeBytes / 1024}KB`,
+      { usage: usageBytes, max_usage: maxUsageBytes ?? 0, failcnt: failCount },
+    ]),
+  );
+}
+
+/** The first interface represents the whole; a cgroup without a network of its own shows zeros. */
+function networkStats(interfaces: readonly InterfaceCounters[]): object {
+  const all = interfaces.map(interfaceStats);
+  return { ...(all[0] ?? NO_INTERFACE), ...(all.length > 0 && { interfaces: all }) };
+}
+
+function interfaceStats(counters: InterfaceCounters) {
+  return {
+    name: counters.name,
+    rx_bytes: counters.rxBytes,
+    rx_packets: counters.rxPackets,
+    rx_errors: counters.rxErrors,
+    rx_dropped: counters.rxDropped,
+    tx_bytes: counters.txBytes,
+    tx_packets: counters.txPackets,
+    tx_errors: counters.txErrors,
+    tx_dropped: counters.txDropped,
+  };
+}
+
+const NO_INTERFACE = interfaceStats({
+  name: "",
+  rxBytes: 0,
+  rxPackets: 0,
+  rxErrors: 0,
+  rxDropped: 0,
+  txBytes: 0,
+  txPackets: 0,
+  txErrors: 0,
+  txDropped: 0,
+});
+
+/** Disk usage of a container's writable layer and log; undefined before the first scan. */
+function containerDisk({ container }: MeasuredCgroup, { disk }: CadvisorFacts) {
+  if (!container) return undefined;
+  const layer = disk.get(container.facts.writableLayerPath);
+  const log = disk.get(logDirectory(container.facts));
+  if (!layer && !log) return undefined;
+  const baseBytes = layer?.usedBytes ?? 0;
+  return { baseBytes, totalBytes: baseBytes + (log?.usedBytes ?? 0), inodes: layer?.inodesUsed ?? 0 };
+}
+
+function filesystems(measured: MeasuredCgroup, facts: CadvisorFacts): { filesystem?: object[] } {
+  if (measured.isRoot) {
+    const filesystem = facts.filesystems.map(({ device, capacity, counters }) => ({
+      device,
+      type: "vfs",
+      capacity: capacity.capacityBytes,
+      usage: capacity.usedBytes,
+      base_usage: 0,
+      available: capacity.availableBytes,
+      has_inodes: capacity.inodes > 0,
+      inodes: capacity.inodes,
+      inodes_free: capacity.inodesFree,
+      ...diskCounters(counters),
+    }));
+    return { filesystem };
+  }
+  const used = containerDisk(measured, facts);
+  if (!used || !facts.engineFs) return {};
+  const entry = {
+    device: facts.engineFs.device,
+    type: "vfs",
+    capacity: facts.engineFs.capacity.capacityBytes,
+    usage: used.totalBytes,
+    base_usage: used.baseBytes,
+    available: 0,
+    has_inodes: false,
+    inodes: used.inodes,
+    inodes_free: 0,
+    ...diskCounters(undefined),
+  };
+  return { filesystem: [entry] };
+}
+
+function diskCounters(counters: CadvisorFacts["filesystems"][number]["counters"]): object {
+  return {
+    reads_completed: counters?.reads ?? 0,
+    reads_merged: counters?.readsMerged ?? 0,
+    sectors_read: counters?.sectorsRead ?? 0,
+    read_time: counters?.readMilliseconds ?? 0,
+    writes_completed: counters?.writes ?? 0,
+    writes_merged: counters?.writesMerged ?? 0,
+    sectors_written: counters?.sectorsWritten ?? 0,
+    write_time: counters?.writeMilliseconds ?? 0,
+    io_in_progress: counters?.inProgress ?? 0,
+    io_time: counters?.ioMilliseconds ?? 0,
+    weighted_io_time: counters?.weightedIoMilliseconds ?? 0,
+  };
+}
+
+function taskStats({ cgroup }: MeasuredCgroup): object {
+  const counts = cgroup.processes;
+  return {
+    nr_sleeping: counts?.sleeping ?? 0,
+    nr_running: counts?.running ?? 0,
+    nr_stopped: counts?.stopped ?? 0,
+    nr_uninterruptible: counts?.uninterruptible ?? 0,
+    nr_io_wait: 0,
+  };
+}
+
+function processes({ cgroup }: MeasuredCgroup): object {
+  const { stats, openFilesLimit, spec } = cgroup;
+  return withoutUndefined({
+    process_count: stats.processIds.length,
+    fd_count: cgroup.processes?.fds ?? 0,
+    socket_count: cgroup.processes?.sockets ?? 0,
+    threads_current: stats.pids?.current,
+    threads_max: spec.pidsMax,
+    ulimits: openFilesLimit && [
+      { name: "max_open_files", soft_limit: openFilesLimit.soft, hard_limit: openFilesLimit.hard },
+    ],
+  });
+}
+
+const zeros = (names: string): Readonly<Record<string, 0>> =>
+  Object.fromEntries(names.split(/\s+/).map((name) => [name, 0 as const]));
+
+const TCP = zeros("Established SynSent SynRecv FinWait1 FinWait2 TimeWait Close CloseWait LastAck Listen Closing");
+const UDP = zeros("Listen Dropped RxQueued TxQueued");
+
+/**
+ * The connection counters in cAdvisor's network statistics. The kubelet switches them off, so they are always 0, but
+ * clients expect them.
+ */
+const NO_TCP_STATS = {
+  tcp: TCP,
+  tcp6: TCP,
+  udp: UDP,
+  udp6: UDP,
+  tcp_advanced: zeros(
+    `RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs
+    RetransSegs InErrs OutRsts InCsumErrors EmbryonicRsts SyncookiesSent SyncookiesRecv SyncookiesFailed PruneCalled
+    RcvPruned OfoPruned OutOfWindowIcmps LockDroppedIcmps TW TWRecycled TWKilled TCPTimeWaitOverflow TCPTimeouts
+    TCPSpuriousRTOs TCPLossProbes TCPLossProbeRecovery TCPRenoRecoveryFail TCPSackRecoveryFail TCPRenoFailures
+    TCPSackFailures TCPLossFailures DelayedACKs DelayedACKLocked DelayedACKLost ListenOverflows ListenDrops
+    TCPHPHits TCPPureAcks TCPHPAcks TCPRenoRecovery TCPSackRecovery TCPSACKReneging TCPFACKReorder TCPSACKReorder
+    TCPRenoReorder TCPTSReorder TCPFullUndo TCPPartialUndo TCPDSACKUndo TCPLossUndo TCPFastRetrans
+    TCPSlowStartRetrans TCPLostRetransmit TCPRetransFail TCPRcvCollapsed TCPDSACKOldSent TCPDSACKOfoSent
+    TCPDSACKRecv TCPDSACKOfoRecv TCPAbortOnData TCPAbortOnClose TCPAbortOnMemory TCPAbortOnTimeout TCPAbortOnLinger
+    TCPAbortFailed TCPMemoryPressures TCPMemoryPressuresChrono TCPSACKDiscard TCPDSACKIgnoredOld
+    TCPDSACKIgnoredNoUndo TCPMD5NotFound TCPMD5Unexpected TCPMD5Failure TCPSackShifted TCPSackMerged
+    TCPSackShiftFallback TCPBacklogDrop PFMemallocDrop TCPMinTTLDrop TCPDeferAcceptDrop IPReversePathFilter
+    TCPReqQFullDoCookies TCPReqQFullDrop TCPFastOpenActive TCPFastOpenActiveFail TCPFastOpenPassive
+    TCPFastOpenPassiveFail TCPFastOpenListenOverflow TCPFastOpenCookieReqd TCPSynRetrans TCPOrigDataSent PAWSActive
+    PAWSEstab`,
+  ),
+};

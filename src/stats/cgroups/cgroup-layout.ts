@@ -1,0 +1,149 @@
+import { unescapeMountPath } from "../../base/text/mount-path.ts";
+
+/** The controllers we read. On cgroup v2 `cpuacct` is part of `cpu`, and `blkio` is `io`. */
+export type CgroupController = "cpu" | "cpuacct" | "cpuset" | "memory" | "pids" | "blkio" | "hugetlb";
+
+const CGROUP_CONTROLLERS: readonly CgroupController[] = [
+  "cpu",
+  "cpuacct",
+  "cpuset",
+  "memory",
+  "pids",
+  "blkio",
+  "hugetlb",
+];
+
+/** One mounted cgroup hierarchy. */
+export interface CgroupMount {
+  version: 1 | 2;
+  mountPoint: string;
+  /** Cgroup at the mount point: `/`, or another one inside a container. */
+  root: string;
+  /** v1: controllers (and `name=…`) of this hierarchy. v2: none here, see `cgroup.controllers`. */
+  controllers: readonly string[];
+}
+
+/** Where each controller of this machine is found. */
+export interface CgroupLayout {
+  mode: "v1" | "v2" | "hybrid";
+  /** A controller that the kernel lacks, or that is not mounted, is absent. */
+  controllers: ReadonlyMap<CgroupController, CgroupMount>;
+  /** The v2 hierarchy; in hybrid mode it holds pressure information and no controllers. */
+  unified?: CgroupMount;
+}
+
+/** Cgroup directories of one process or one pod, by controller; `unified` for what only cgroup v2 has. */
+export type CgroupDirectories = Readonly<Partial<Record<CgroupController | "unified", CgroupDirectory>>>;
+
+export interface CgroupDirectory {
+  version: 1 | 2;
+  path: string;
+}
+
+/**
+ * The cgroup mounts of `/proc/self/mountinfo`, in its order. Nothing is assumed about `/sys/fs/cgroup` or systemd.
+ */
+export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
+  const mounts: CgroupMount[] = [];
+  for (const line of mountinfo.split("\n")) {
+    const separator = line.indexOf(" - ");
+    if (separator < 0) continue;
+    const [type, , superOptions = ""] = line.slice(separator + 3).split(" ");
+    if (type !== "cgroup" && type !== "cgroup2") continue;
+    const [, , , root = "/", mountPoint = ""] = line.slice(0, separator).split(" ");
+    mounts.push({
+      version: type === "cgroup" ? 1 : 2,
+      mountPoint: unescapeMountPath(mountPoint),
+      root: unescapeMountPath(root),
+      controllers: type === "cgroup" ? superOptions.split(",").filter((option) => option !== "rw") : [],
+    });
+  }
+  return mounts;
+}
+
+/**
+ * Which hierarchy serves which controller.
+ * @param unifiedControllers text of `cgroup.controllers` at the v2 mount point, "" when there is none.
+ */
+export function toCgroupLayout(mounts: readonly CgroupMount[], unifiedControllers: string): CgroupLayout {
+  const unified = preferRootMount(mounts.filter(({ version }) => version === 2));
+  const controllers = new Map<CgroupController, CgroupMount>();
+  const inUnified = new Set(unifiedControllers.trim().split(/\s+/));
+  let inV1 = 0;
+  for (const controller of CGROUP_CONTROLLERS) {
+    const v1 = preferRootMount(mounts.filter((mount) => mount.version === 1 && mount.controllers.includes(controller)));
+    const mount = v1 ?? (unified && inUnified.has(V2_NAMES[controller]) ? unified : undefined);
+    if (v1) inV1++;
+    if (mount) controllers.set(controller, mount);
+  }
+  const mode = inV1 === 0 && unified ? "v2" : unified ? "hybrid" : "v1";
+  return { mode, controllers, ...(unified && { unified }) };
+}
+
+const V2_NAMES: Readonly<Record<CgroupController, string>> = {
+  cpu: "cpu",
+  cpuacct: "cpu",
+  cpuset: "cpuset",
+  memory: "memory",
+  pids: "pids",
+  blkio: "io",
+  hugetlb: "hugetlb",
+};
+
+// A hierarchy may be mounted several times; inside containers often with only a part of it.
+function preferRootMount(mounts: readonly CgroupMount[]): CgroupMount | undefined {
+  return mounts.find(({ root }) => root === "/") ?? mounts[0];
+}
+
+/** `/proc/<pid>/cgroup`: the cgroup path in each hierarchy, by controller; `""` is the v2 hierarchy. */
+export function parseProcCgroup(text: string): Map<string, string> {
+  const paths = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const first = line.indexOf(":");
+    const second = line.indexOf(":", first + 1);
+    if (second < 0) continue;
+    for (const controller of line.slice(first + 1, second).split(",")) paths.set(controller, line.slice(second + 1));
+  }
+  return paths;
+}
+
+/** Directories of the process whose `/proc/<pid>/cgroup` was parsed. */
+export function toProcessDirectories(layout: CgroupLayout, paths: ReadonlyMap<string, string>): CgroupDirectories {
+  return directories(layout, (mount, controller) => paths.get(mount.version === 2 ? "" : controller));
+}
+
+/** Directories of a cgroup that has the same path in every hierarchy, e.g. `/` or `/kubepods`. */
+export function toCgroupDirectories(layout: CgroupLayout, cgroupPath: string): CgroupDirectories {
+  return directories(layout, () => cgroupPath);
+}
+
+/** Directories one level up: from a container to its pod. */
+export function parentDirectories(child: CgroupDirectories): CgroupDirectories {
+  const parent: { -readonly [K in keyof CgroupDirectories]: CgroupDirectories[K] } = {};
+  for (const [controller, directory] of Object.entries(child) as [keyof CgroupDirectories, CgroupDirectory][]) {
+    parent[controller] = { version: directory.version, path: directory.path.slice(0, directory.path.lastIndexOf("/")) };
+  }
+  return parent;
+}
+
+function directories(
+  layout: CgroupLayout,
+  pathOf: (mount: CgroupMount, controller: string) => string | undefined,
+): CgroupDirectories {
+  const found: { -readonly [K in keyof CgroupDirectories]: CgroupDirectories[K] } = {};
+  for (const [controller, mount] of layout.controllers) {
+    const path = pathOf(mount, controller);
+    if (path !== undefined) found[controller] = { version: mount.version, path: joinMount(mount, path) };
+  }
+  if (layout.unified) {
+    const path = pathOf(layout.unified, "");
+    if (path !== undefined) found.unified = { version: 2, path: joinMount(layout.unified, path) };
+  }
+  return found;
+}
+
+function joinMount({ mountPoint, root }: CgroupMount, cgroupPath: string): string {
+  let path = cgroupPath;
+  if (root !== "/" && (path === root || path.startsWith(`${root}/`))) path = path.slice(root.length);
+  return path === "/" || path === "" ? mountPoint : `${mountPoint}${path}`;
+}

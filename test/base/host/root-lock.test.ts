@@ -1,0 +1,113 @@
+import { describe, expect, test } from "bun:test";
+import { chmodSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type InstanceInfo,
+  isTrusted,
+  listInstances,
+  lockRootDir,
+  readInstance,
+} from "../../../src/base/host/root-lock.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+
+const anInstance = (rootDir: string): InstanceInfo => ({
+  pid: process.pid,
+  version: "0.1.0",
+  nodeName: "node1",
+  rootDir,
+  mode: "supervise",
+  readOnlyUrl: "http://127.0.0.1:10255",
+  readOnlyPort: 10255,
+  socketPath: join(rootDir, "kubelet-ts.sock"),
+  dockerEndpoint: "unix:///var/run/docker.sock",
+});
+
+test("one process locks a root directory, the next is refused until it is released", async () => {
+  const rootDir = tempDir();
+  const lock = await lockRootDir(rootDir);
+  expect(lock).toBeDefined();
+  expect(await lockRootDir(rootDir)).toBeUndefined();
+  lock?.release();
+  const again = await lockRootDir(rootDir);
+  expect(again).toBeDefined();
+  again?.release();
+});
+
+test("the lock holds against flock(1), and flock(1) holds it where bun:ffi does not work", async () => {
+  const rootDir = tempDir();
+  const flock = () => Bun.spawnSync(["flock", "-n", join(rootDir, "kubelet-ts.lock"), "true"]).exitCode;
+  const lock = await lockRootDir(rootDir);
+  expect(flock()).toBe(1);
+  lock?.release();
+  expect(flock()).toBe(0);
+  const program = `
+    const { lockRootDir } = await import(${JSON.stringify(join(import.meta.dir, "../../../src/base/host/root-lock.ts"))});
+    const lock = await lockRootDir(${JSON.stringify(rootDir)});
+    console.log(lock !== undefined, Bun.spawnSync(["flock", "-n", ${JSON.stringify(join(rootDir, "kubelet-ts.lock"))}, "true"]).exitCode);
+  `;
+  const env = { ...process.env, BUN_JSC_useJIT: "0" };
+  const { stdout } = Bun.spawnSync([process.execPath, "-e", program], { env });
+  expect(stdout.toString()).toBe("true 1\n");
+});
+
+test("other processes read what the holder published", async () => {
+  const rootDir = tempDir();
+  const lock = await lockRootDir(rootDir);
+  expect(readInstance(rootDir)).toBeUndefined();
+  lock?.publish(anInstance(rootDir));
+  expect(readInstance(rootDir)).toEqual(anInstance(rootDir));
+  lock?.publish({ ...anInstance(rootDir), readOnlyUrl: undefined });
+  expect((readInstance(rootDir) as InstanceInfo).readOnlyUrl).toBeUndefined();
+  expect(lstatSync(join(rootDir, "kubelet-ts.lock")).mode & 0o777).toBe(0o600);
+  lock?.release();
+  expect(readInstance(rootDir)).toBeUndefined();
+});
+
+test.each(["", "{", "[]", '{"pid":1}', "null", "x".repeat(20_000)])("a lock file with %p names no process", (text) => {
+  const rootDir = tempDir();
+  writeFileSync(join(rootDir, "kubelet-ts.lock"), text);
+  expect(readInstance(rootDir)).toBeUndefined();
+});
+
+test("the file of a process that was killed names none, also when another one has its pid", () => {
+  const rootDir = tempDir();
+  writeFileSync(join(rootDir, "kubelet-ts.lock"), JSON.stringify({ ...anInstance(rootDir), startTime: 1 }));
+  expect(readInstance(rootDir)).toBeUndefined();
+});
+
+test("a link in place of the lock file is not followed", async () => {
+  const rootDir = tempDir();
+  const elsewhere = join(tempDir(), "file");
+  writeFileSync(elsewhere, "kept");
+  symlinkSync(elsewhere, join(rootDir, "kubelet-ts.lock"));
+  await expect(lockRootDir(rootDir)).rejects.toThrow("ELOOP");
+});
+
+describe("kubelets that are listed by their sockets", () => {
+  const table = (...paths: string[]) =>
+    ["Num       RefCount Protocol Flags    Type St Inode Path"]
+      .concat(paths.map((path) => `0000000000000000: 00000002 00000000 00010000 0001 01 12345 ${path}`))
+      .join("\n");
+
+  test("those in directories that only this user and root can replace", () => {
+    const good = join(tempDir(), "my root");
+    const shared = join(tempDir(), "shared");
+    const linked = join(tempDir(), "linked");
+    mkdirSync(good, { mode: 0o700 });
+    mkdirSync(shared);
+    chmodSync(shared, 0o777);
+    symlinkSync(good, linked);
+    const sockets = [good, shared, linked, "/nowhere"].map((path) => join(path, "kubelet-ts.sock"));
+    expect(listInstances(table(...sockets, "@kubelet-ts-0123456789abcdef", "/run/docker.sock"))).toEqual([good]);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("a directory of another user is not trusted", async () => {
+    const directory = join(tempDir(), "theirs");
+    mkdirSync(directory, { mode: 0o700 });
+    expect(isTrusted(directory)).toBe(true);
+    Bun.spawnSync(["chown", "65534", directory]);
+    expect(isTrusted(directory)).toBe(false);
+  });
+});

@@ -1,0 +1,240 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of Compose files
+import { describe, expect, test } from "bun:test";
+import type { Json } from "../../../src/base/text/json.ts";
+import { importCompose, NotComposeError } from "../../../src/cli/import/compose.ts";
+import { InterpolationError } from "../../../src/cli/import/compose-text.ts";
+import { readManifest } from "../../../src/manifest/read-manifest.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the shape of a manifest is checked by readManifest
+type Manifest = Record<string, any>;
+
+const FILES: Readonly<Record<string, string>> = {
+  "/srv/shop/web.env": "A=1\nexport B='two words' \n# c\nTOKEN=t0p\n",
+  "/srv/shop/app.conf": "listen 80\n",
+};
+
+function convert(file: Json, environment: Readonly<Record<string, string>> = {}) {
+  const { manifests, notes } = importCompose({
+    file,
+    project: "shop",
+    directory: "/srv/shop",
+    environment: new Map(Object.entries(environment)),
+    readFile: (path) => FILES[path],
+    deviceType: (path) => (path.startsWith("/dev/loop") ? "BlockDevice" : "CharDevice"),
+  });
+  const text = manifests.map((object) => JSON.stringify(object)).join("\n---\n");
+  // The text begins with a comment because a stream that begins with { is one JSON value.
+  const read = readManifest(Buffer.from(`# compose\n${text}`), { file: "f", nodeName: "n", source: "file" });
+  return { manifests: manifests as Manifest[], notes, read };
+}
+
+const podOf = (manifests: Manifest[], name = "web") =>
+  manifests.find(({ kind, metadata }) => kind === "Pod" && metadata.name === name);
+
+const service = (fields: { readonly [key: string]: Json }): Json => ({
+  services: { web: { image: "nginx:1.22", ...fields } },
+});
+
+describe("what is written passes validation", () => {
+  const FULL: Json = {
+    services: {
+      web: {
+        image: "nginx:1.22",
+        command: "nginx -g 'daemon off;'",
+        ports: ["8080:80", "127.0.0.1:8443:443/tcp", "53:53/udp", "3000-3001:3000-3001"],
+        volumes: ["html:/usr/share/nginx/html:ro", "./conf:/etc/nginx/conf.d", "/cache"],
+        environment: { LEVEL: "info", DB_PASSWORD: "hunter2" },
+        env_file: "web.env",
+        restart: "unless-stopped",
+        healthcheck: { test: ["CMD", "nginx", "-t"], interval: "5s", retries: 2 },
+        depends_on: { db: { condition: "service_healthy" } },
+        deploy: { resources: { limits: { cpus: "0.5", memory: "256M" }, reservations: { memory: "64m" } } },
+        user: "101:101",
+        cap_drop: ["ALL"],
+        read_only: true,
+        tmpfs: ["/run:size=16m"],
+        configs: [{ source: "app", target: "/etc/app.conf" }],
+        secrets: ["key"],
+        stop_grace_period: "1m30s",
+        stop_signal: "SIGQUIT",
+      },
+      db: {
+        image: "postgres:15",
+        expose: ["5432"],
+        volumes: [{ type: "volume", source: "data", target: "/var/lib/postgresql/data" }],
+      },
+    },
+    volumes: { html: null, data: { external: true } },
+    configs: { app: { file: "./app.conf" } },
+    secrets: { key: { environment: "KEY" } },
+  };
+
+  test("without findings", () => {
+    const { read } = convert(FULL, { KEY: "k3y" });
+    expect(read.findings).toEqual([]);
+    expect(read.pods.map(({ pod }) => pod.metadata.name)).toEqual(["web-n", "db-n"]);
+  });
+
+  test("the pod of a service", () => {
+    const { manifests, notes } = convert(FULL, { KEY: "k3y" });
+    expect(podOf(manifests)).toMatchObject({
+      metadata: { annotations: { "kubelet-ts.io/network": "shop" } },
+      spec: {
+        restartPolicy: "Always",
+        terminationGracePeriodSeconds: 90,
+        os: { name: "linux" },
+        initContainers: [
+          { name: "wait-for-db", command: ["/bin/sh", "-c", "until nc -w 1 db 5432 -e /bin/true; do sleep 1; done"] },
+        ],
+        containers: [
+          {
+            args: ["nginx", "-g", "daemon off;"],
+            imagePullPolicy: "IfNotPresent",
+            lifecycle: { stopSignal: "SIGQUIT" },
+            resources: { limits: { cpu: "0.5", memory: "256Mi" }, requests: { memory: "64Mi" } },
+            readinessProbe: { exec: { command: ["nginx", "-t"] }, periodSeconds: 5, failureThreshold: 2 },
+            securityContext: {
+              runAsUser: 101,
+              runAsGroup: 101,
+              capabilities: { drop: ["ALL"] },
+              readOnlyRootFilesystem: true,
+            },
+            ports: [
+              { containerPort: 80, hostPort: 8080 },
+              { containerPort: 443, hostPort: 8443, hostIP: "127.0.0.1" },
+              { containerPort: 53, hostPort: 53, protocol: "UDP" },
+              { containerPort: 3000, hostPort: 3000 },
+              { containerPort: 3001, hostPort: 3001 },
+            ],
+          },
+        ],
+      },
+    });
+    expect(podOf(manifests)!.spec.volumes).toEqual([
+      { name: "usr-share-nginx-html", persistentVolumeClaim: { claimName: "shop_html" } },
+      { name: "etc-nginx-conf-d", hostPath: { path: "/srv/shop/conf" } },
+      { name: "cache", emptyDir: {} },
+      { name: "run", emptyDir: { medium: "Memory", sizeLimit: "16Mi" } },
+      { name: "etc-app-conf", configMap: { name: "web-app" } },
+      { name: "run-secrets-key", secret: { secretName: "web-key" } },
+    ]);
+    expect(podOf(manifests, "db")!.spec.volumes[0].persistentVolumeClaim.claimName).toBe("data");
+    expect(notes[0]).toBe("create the network of the pods first: docker network create shop");
+  });
+
+  test("values that look secret are in a Secret, in no pod and in no note", () => {
+    const { manifests, notes } = convert(FULL, { KEY: "k3y" });
+    const secret = manifests.find(({ metadata }) => metadata.name === "web-env");
+    expect(secret).toMatchObject({ kind: "Secret", stringData: { DB_PASSWORD: "hunter2", TOKEN: "t0p" } });
+    expect(JSON.stringify([podOf(manifests), notes])).not.toMatch(/hunter2|t0p|k3y/);
+    expect(podOf(manifests)!.spec.containers[0].env).toContainEqual({ name: "B", value: "two words" });
+  });
+});
+
+describe("keys", () => {
+  test.each<[{ readonly [key: string]: Json }, object]>([
+    [{ network_mode: "host", ports: ["80:80"] }, { hostNetwork: true }],
+    [{ pid: "host" }, { hostPID: true }],
+    [{ extra_hosts: ["a:10.0.0.1"] }, { hostAliases: [{ ip: "10.0.0.1", hostnames: ["a"] }] }],
+    [{ dns: "9.9.9.9" }, { dnsPolicy: "None", dnsConfig: { nameservers: ["9.9.9.9"] } }],
+    [{ restart: "on-failure:3" }, { restartPolicy: "OnFailure" }],
+    [{}, { restartPolicy: "Never" }],
+    [
+      { sysctls: { "net.core.somaxconn": 1024 } },
+      { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1024" }] } },
+    ],
+    [{ group_add: ["44", "video"] }, { securityContext: { supplementalGroups: [44] } }],
+    [
+      { devices: ["/dev/loop0"] },
+      { volumes: [{ name: "dev-loop0", hostPath: { path: "/dev/loop0", type: "BlockDevice" } }] },
+    ],
+    [
+      { devices: ["/dev/ttyUSB0:/dev/modem"] },
+      { volumes: [{ name: "dev-modem", hostPath: { path: "/dev/ttyUSB0", type: "CharDevice" } }] },
+    ],
+    [
+      { entrypoint: ["sh", "-c"], command: ["echo $(HOME)"] },
+      { containers: [{ command: ["sh", "-c"], args: ["echo $$(HOME)"] }] },
+    ],
+  ])("%j", (fields, spec) => {
+    const { manifests, read } = convert(service(fields));
+    expect(podOf(manifests)!.spec).toMatchObject(spec);
+    expect(read.findings.filter(({ severity }) => severity === "error")).toEqual([]);
+  });
+
+  test.each<[{ readonly [key: string]: Json }, string]>([
+    [{ logging: { driver: "syslog" } }, "services.web.logging: is not carried over"],
+    [{ build: "." }, "services.web.build: images are not built"],
+    [{ user: "nginx" }, "services.web.user: nginx is not a number"],
+    [{ ports: ["80"] }, "services.web.ports[0]: has no published port"],
+    [{ depends_on: ["db"] }, "services.web.depends_on.db: pods have no order"],
+    [{ environment: ["A"] }, "services.web.environment.A: has no value"],
+    [{ network_mode: "service:x" }, "services.web.network_mode: service:x is not carried over"],
+    [{ network_mode: "none" }, "services.web.network_mode: none is not carried over: every pod has a network"],
+    [{ deploy: { replicas: 3 } }, "services.web.deploy.replicas: one pod is written"],
+    [
+      { deploy: { resources: { limits: { pids: 5 } } } },
+      "services.web.deploy.resources.limits.pids: is not carried over: --pod-max-pids",
+    ],
+    [{ extends: "base" }, "services.web.extends: is not carried over: give the output of `docker compose config`"],
+    [{ profiles: ["debug"] }, "services.web.profiles: compose runs it only with the profile debug"],
+    [{ privileged: true }, "services.web.privileged: start kubelet-ts with --allow-privileged"],
+    [{ sysctls: { "net.core.somaxconn": 9 } }, "services.web.sysctls.net.core.somaxconn: start kubelet-ts with"],
+    [{ tmpfs: "/run:size=1m,mode=1777" }, "services.web.tmpfs: mode=1777 is not carried over"],
+    [{ hostname: "My.Host" }, "services.web.hostname: My.Host is not a DNS label: the host name is my-host"],
+    [{ labels: ["a b=c"] }, "services.web.labels.a b: is not a label"],
+    [{ ulimits: { nofile: 9 } }, "services.web.ulimits: is not carried over: set default-ulimits"],
+    [{ environment: { A: "${NONE}" } }, "${NONE}: has no value"],
+  ])("%j is named in a note", (fields, note) => {
+    const { notes } = convert(service(fields));
+    expect(notes.filter((line) => line.startsWith(note))).toHaveLength(1);
+  });
+});
+
+test("labels and annotations are those of the pod", () => {
+  const labels = { team: "x", note: "two words" };
+  const { manifests } = convert(service({ labels, annotations: ["example.com/a=b"] }));
+  expect(podOf(manifests)!.metadata).toEqual({
+    name: "web",
+    labels: { team: "x" },
+    annotations: { note: "two words", "example.com/a": "b" },
+  });
+});
+
+test("the Docker volumes that the pods use are named, because a new one is empty", () => {
+  const volumes = ["db:/data", "./conf:/conf", "shared:/s"];
+  const declared = { volumes: { db: null, shared: { external: true } } };
+  const file = { ...(service({ volumes }) as object), ...declared } as Json;
+  expect(convert(file).notes.filter((note) => note.includes("Docker volumes"))).toEqual([
+    "the pods use the Docker volumes shop_db, shared: data that docker compose left there stays; one that is missing is made empty",
+  ]);
+  expect(convert(service({ volumes: ["./conf:/conf"] })).notes).toEqual([]);
+});
+
+describe("interpolation", () => {
+  test.each([
+    ["$TAG", "1"],
+    ["${TAG}-x", "1-x"],
+    ["${NONE:-d}", "d"],
+    ["${NONE-${TAG}}", "1"],
+    ["${EMPTY:-d}", "d"],
+    ["${EMPTY-d}", ""],
+    ["${TAG:+yes}", "yes"],
+    ["$$TAG", "$TAG"],
+  ])("%s is %s", (text, want) => {
+    const { manifests } = convert(service({ environment: { X: text } }), { TAG: "1", EMPTY: "" });
+    expect(podOf(manifests)!.spec.containers[0].env).toEqual([{ name: "X", value: want }]);
+  });
+
+  test("a required variable without a value is an error", () => {
+    expect(() => convert(service({ image: "a:${TAG:?set it}" }))).toThrow(InterpolationError);
+  });
+});
+
+test.each<{ file: Json }>([
+  { file: null },
+  { file: [] },
+  { file: { kind: "Pod" } },
+  { file: { services: [] } },
+  { file: { services: { web: "x" } } },
+])("$file is not a Compose file", ({ file }) => expect(() => convert(file)).toThrow(NotComposeError));

@@ -1,0 +1,158 @@
+import { describe, expect, test } from "bun:test";
+import { toDesiredPod } from "../../src/controllers/to-desired-pod.ts";
+import { podTemplate, readWorkloads, WorkloadWorld } from "./workload-world.ts";
+
+const statefulSet = (spec: object = {}) => ({
+  apiVersion: "apps/v1",
+  kind: "StatefulSet",
+  metadata: { name: "db" },
+  spec: { serviceName: "db", selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
+});
+
+const started = (spec: object = {}) => {
+  const world = new WorkloadWorld(statefulSet(spec));
+  world.reconcile();
+  world.settle();
+  world.events = [];
+  return world;
+};
+
+const names = (world: WorkloadWorld) => world.live.map(({ name }) => name);
+
+describe("in order", () => {
+  test("pods start one after the other, each when the one before is Ready", () => {
+    const world = new WorkloadWorld(statefulSet({ replicas: 3 }));
+    world.reconcile();
+    expect(names(world)).toEqual(["db-0"]);
+    world.set(world.live[0]!, { phase: "Running" });
+    expect(names(world)).toEqual(["db-0"]);
+    world.set(world.live[0]!, { isReady: true });
+    expect(names(world)).toEqual(["db-0", "db-1"]);
+    world.settle();
+    expect(names(world)).toEqual(["db-0", "db-1", "db-2"]);
+  });
+
+  test("pods are stopped from the last one on, each when the one before is gone", () => {
+    const world = started({ replicas: 3 });
+    world.apply(statefulSet({ replicas: 1 }));
+    expect(names(world)).toEqual(["db-0", "db-1"]);
+    world.reconcile();
+    expect(names(world)).toEqual(["db-0", "db-1"]);
+    world.set(world.leaving[0]!, { isGone: true });
+    expect(names(world)).toEqual(["db-0"]);
+  });
+
+  test("an update goes from the last pod to the first, and keeps the names", () => {
+    const world = started({ replicas: 2 });
+    const [first, second] = world.live.map(({ uid }) => uid);
+    world.apply(statefulSet({ replicas: 2, template: podTemplate("busybox:2") }));
+    expect(names(world)).toEqual(["db-0"]);
+    world.reconcile();
+    expect(names(world)).toEqual(["db-0"]);
+    world.set(world.leaving[0]!, { isGone: true, isReady: false });
+    expect(world.images).toEqual(["busybox:1", "busybox:2"]);
+    const fresh = world.live.find(({ name }) => name === "db-1")!;
+    expect(fresh.uid).not.toBe(second!);
+    world.set(fresh, { phase: "Running" });
+    expect(world.live.map(({ uid }) => uid)).toContain(first!);
+    world.set(fresh, { isReady: true });
+    expect(names(world)).toEqual(["db-1"]);
+    world.settle();
+    expect(world.images).toEqual(["busybox:2", "busybox:2"]);
+  });
+
+  test("the correction of a bad template takes effect", () => {
+    const world = started({ replicas: 2 });
+    world.apply(statefulSet({ replicas: 2, template: podTemplate("busybox:bad") }));
+    world.set(world.leaving[0]!, { isGone: true, isReady: false });
+    expect(world.images).toEqual(["busybox:1", "busybox:bad"]);
+    world.apply(statefulSet({ replicas: 2, template: podTemplate("busybox:3") }));
+    world.settle();
+    expect(world.images).toEqual(["busybox:3", "busybox:3"]);
+  });
+});
+
+test("Parallel starts and stops all at once", () => {
+  const world = new WorkloadWorld(statefulSet({ replicas: 3, podManagementPolicy: "Parallel" }));
+  world.reconcile();
+  expect(names(world)).toHaveLength(3);
+  world.settle();
+  world.apply(statefulSet({ replicas: 0, podManagementPolicy: "Parallel" }));
+  expect(names(world)).toEqual([]);
+});
+
+test("ordinals below the partition keep the old template, also when they are made again", () => {
+  const updateStrategy = { rollingUpdate: { partition: 1 } };
+  const world = started({ replicas: 2, updateStrategy });
+  world.apply(statefulSet({ replicas: 2, updateStrategy, template: podTemplate("busybox:2") }));
+  world.settle();
+  expect(world.live.map((pod) => [pod.name, world.imageOf(pod)]).sort()).toEqual([
+    ["db-0", "busybox:1"],
+    ["db-1", "busybox:2"],
+  ]);
+});
+
+test("OnDelete updates a pod only when it is made again", () => {
+  const updateStrategy = { type: "OnDelete" };
+  const world = started({ replicas: 2, updateStrategy });
+  world.apply(statefulSet({ replicas: 2, updateStrategy, template: podTemplate("busybox:2") }));
+  world.settle();
+  expect(world.images).toEqual(["busybox:1", "busybox:1"]);
+});
+
+test("a pod has its own host name, labels and claims", () => {
+  const volumeClaimTemplates = [{ metadata: { name: "data" }, spec: { resources: { requests: { storage: "1Gi" } } } }];
+  const template = podTemplate("busybox:1", {
+    containers: [{ name: "app", image: "busybox:1", volumeMounts: [{ name: "data", mountPath: "/data" }] }],
+  });
+  const manifest = statefulSet({ volumeClaimTemplates, template });
+  const world = new WorkloadWorld(manifest);
+  world.reconcile();
+  const { pod } = toDesiredPod(readWorkloads(manifest)[0]!, world.record!, world.live[0]!, "node1");
+  expect(pod.spec).toMatchObject({
+    hostname: "db-0",
+    subdomain: "db",
+    nodeName: "node1",
+    volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data-db-0" } }],
+  });
+  expect(pod.metadata.labels).toMatchObject({ app: "web", "statefulset.kubernetes.io/pod-name": "db-0" });
+});
+
+describe("a DaemonSet", () => {
+  const daemonSet = (spec: object = {}) => ({
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    metadata: { name: "agent" },
+    spec: { selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
+  });
+
+  test("has one pod, replaced in place", () => {
+    const world = new WorkloadWorld(daemonSet());
+    world.reconcile();
+    expect(world.live.map(({ name }) => name)).toEqual([expect.stringMatching(/^agent-\w{5}$/)]);
+    world.settle();
+    world.apply(daemonSet({ template: podTemplate("busybox:2") }));
+    expect(world.live).toEqual([]);
+    world.settle();
+    expect(world.images).toEqual(["busybox:2"]);
+  });
+
+  test("with maxSurge starts the new pod before it stops the old one", () => {
+    const updateStrategy = { rollingUpdate: { maxSurge: 1 } };
+    const world = new WorkloadWorld(daemonSet({ updateStrategy }));
+    world.reconcile();
+    world.settle();
+    world.apply(daemonSet({ updateStrategy, template: podTemplate("busybox:2") }));
+    expect(world.images).toEqual(["busybox:1", "busybox:2"]);
+    world.settle();
+    expect(world.images).toEqual(["busybox:2"]);
+  });
+
+  test("for other nodes has none here", () => {
+    const world = new WorkloadWorld(
+      daemonSet({ template: podTemplate("busybox:1", { nodeSelector: { gpu: "yes" } }) }),
+    );
+    world.reconcile();
+    expect(world.live).toEqual([]);
+  });
+});

@@ -1,0 +1,147 @@
+import type { Pod } from "../../src/base/api/pod.ts";
+import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/base/model/desired-object.ts";
+import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/controllers/controller.ts";
+import { ExternalNames } from "../../src/controllers/external-names.ts";
+import { type ControllerState, reconcileWorkload } from "../../src/controllers/reconcile-workload.ts";
+import { ServiceHosts } from "../../src/controllers/service-hosts.ts";
+import type { JobRecord, PodRecord, WorkloadRecord } from "../../src/controllers/workload-record.ts";
+import type { WorkloadState } from "../../src/controllers/workload-records.ts";
+import { readManifest } from "../../src/manifest/read-manifest.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+
+export const readObjects = (...manifests: object[]): DesiredObject[] =>
+  manifests.flatMap((manifest) => {
+    const bytes = Buffer.from(JSON.stringify(manifest));
+    const { objects, findings } = readManifest(bytes, { file: "f.yaml", nodeName: "node1", source: "file" });
+    const error = findings.find(({ severity }) => severity === "error");
+    if (error) throw new Error(`${error.field}: ${error.message}`);
+    return objects;
+  });
+
+export const readWorkloads = (...manifests: object[]): DesiredWorkload[] =>
+  readObjects(...manifests).filter(isWorkload);
+
+export const podTemplate = (image = "busybox:1", spec: object = {}) => ({
+  metadata: { labels: { app: "web" } },
+  spec: { containers: [{ name: "app", image }], ...spec },
+});
+
+/** The state of a WorkloadManager, which outlives it as its file does. */
+export interface KeptState {
+  state: WorkloadState | undefined;
+}
+
+/** Dependencies of a WorkloadManager of node1, without the kubelet and `publish`. */
+export function managerDeps(clock: FakeClock, kept: KeptState) {
+  const logger = new RecordingLogger();
+  return {
+    clock,
+    logger,
+    recorder: { record() {}, objectGone() {} },
+    nodeName: "node1",
+    nodeLabels: {},
+    file: {
+      read: () => kept.state,
+      write: (state: WorkloadState) => {
+        kept.state = JSON.parse(JSON.stringify(state)) as WorkloadState;
+      },
+    },
+    services: new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] })),
+    rewriteHosts() {},
+  };
+}
+
+/** One workload, its controller and pods that do what the test says. */
+export class WorkloadWorld {
+  readonly clock = new FakeClock();
+  readonly #facts = new Map<string, { facts: PodFacts; readySinceMs: number }>();
+  #object: DesiredWorkload;
+  record: WorkloadRecord | undefined;
+  controllerState: ControllerState | undefined;
+  /** States of the Jobs of a CronJob, by name. */
+  readonly jobs = new Map<string, JobRecord>();
+  events: WorkloadEvent[] = [];
+  wakeInMs: number | undefined;
+
+  constructor(manifest: object) {
+    this.#object = readWorkloads(manifest)[0]!;
+  }
+
+  /** A new text of the same workload. */
+  apply(manifest: object): void {
+    this.#object = readWorkloads(manifest)[0]!;
+    this.reconcile();
+  }
+
+  reconcile(): void {
+    const world: ControllerWorld = {
+      nodeName: "node1",
+      nodeLabels: { "kubernetes.io/os": "linux" },
+      now: this.clock.now(),
+      nowMs: this.clock.monotonicMs(),
+      pod: (uid) => {
+        const known = this.#facts.get(uid);
+        if (!known) return { phase: "Pending", isReady: false, readyForMs: 0, isGone: false };
+        const readyForMs = known.facts.isReady ? this.clock.monotonicMs() - known.readySinceMs : 0;
+        return { ...known.facts, readyForMs };
+      },
+    };
+    const outcome = reconcileWorkload(this.#object, this.record, world, this.controllerState, (name) =>
+      this.jobs.get(name),
+    );
+    this.record = outcome.record;
+    this.controllerState = outcome.state;
+    this.wakeInMs = outcome.wakeInMs;
+    this.events.push(...outcome.events);
+  }
+
+  /** Sets the state of a pod, and reconciles. */
+  set(pod: PodRecord, facts: Partial<PodFacts>): void {
+    this.setFacts(pod, facts);
+    this.reconcile();
+  }
+
+  setFacts(pod: PodRecord, facts: Partial<PodFacts>): void {
+    const before = this.#facts.get(pod.uid)?.facts ?? {
+      phase: "Pending",
+      isReady: false,
+      readyForMs: 0,
+      isGone: false,
+    };
+    const now = { ...before, ...facts };
+    const readySinceMs =
+      now.isReady && before.isReady ? this.#facts.get(pod.uid)!.readySinceMs : this.clock.monotonicMs();
+    this.#facts.set(pod.uid, { facts: now, readySinceMs });
+  }
+
+  /** All wanted pods run and are Ready; all others are gone. Until nothing changes. */
+  settle(): void {
+    for (let pass = 0; pass < 50; pass++) {
+      const before = JSON.stringify(this.record);
+      for (const pod of this.record?.pods ?? []) {
+        if (pod.leaving) this.setFacts(pod, { isGone: true, isReady: false });
+        else this.setFacts(pod, { phase: "Running", isReady: true });
+      }
+      this.reconcile();
+      if (JSON.stringify(this.record) === before) return;
+    }
+    throw new Error("it does not settle");
+  }
+
+  get live(): PodRecord[] {
+    return this.record!.pods.filter(({ leaving }) => !leaving);
+  }
+  get leaving(): PodRecord[] {
+    return this.record!.pods.filter(({ leaving }) => leaving);
+  }
+
+  /** Image of each wanted pod, sorted. */
+  get images(): string[] {
+    return this.live.map((pod) => this.imageOf(pod)).sort();
+  }
+
+  imageOf({ revision }: PodRecord): string {
+    return (this.record!.revisions[revision]!.template as Pod).spec.containers[0]!.image!;
+  }
+}

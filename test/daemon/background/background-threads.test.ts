@@ -1,0 +1,60 @@
+import { expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { SystemClock } from "../../../src/base/host/system-clock.ts";
+import { BackgroundThreads } from "../../../src/daemon/background/background-threads.ts";
+import { readManifest } from "../../../src/manifest/read-manifest.ts";
+import { readManifests } from "../../../src/sources/manifest-files.ts";
+import { aPod } from "../../support/builders.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+const threads = new BackgroundThreads(new SystemClock());
+
+test("results and errors arrive as if the work was done here", async () => {
+  const base = tempDir();
+  mkdirSync(join(base, "tree/a"), { recursive: true });
+  expect(await threads.isDirectory(base)).toBe(true);
+  expect(await threads.isDirectory(join(base, "missing"))).toBeUndefined();
+  expect(await threads.prepareHostPath({ path: join(base, "tree"), type: "File" })).toContain("is not a file");
+  await threads.removeTree(join(base, "tree"));
+  expect(readdirSync(base)).toEqual([]);
+  // Not `rejects`, which waits without taking messages of other threads.
+  const error = await threads.applyFsGroup(join(base, "missing"), { fsGroup: 1, readOnly: false }).catch((why) => why);
+  expect(error).toMatchObject({ code: "ENOENT" });
+});
+
+test("manifests are read and parsed as in this thread", async () => {
+  const base = tempDir();
+  const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}, {}]}\n";
+  writeFileSync(join(base, "web.yaml"), text);
+  expect(await threads.readManifests(base, new Map())).toEqual(readManifests(base, new Map()));
+  for (const each of [text, text.replace(", {}", "")]) {
+    const how = { file: "web.yaml", nodeName: "node1", source: "file" } as const;
+    expect(await threads.readManifest(Buffer.from(each), how)).toEqual(readManifest(Buffer.from(each), how));
+  }
+});
+
+test("files of a pod are written and read without this thread", async () => {
+  const base = tempDir();
+  await threads.makePodDirectories(base, "uid1");
+  expect(await threads.listAll([join(base, "pods/uid1"), join(base, "missing")])).toEqual([
+    expect.arrayContaining(["containers", "plugins", "volumes"]),
+    [],
+  ]);
+  expect(statSync(join(base, "pods/uid1/volumes")).mode & 0o777).toBe(0o750);
+  const log = join(base, "containers/app/0");
+  await threads.makeTerminationLog(log);
+  expect(statSync(log).mode & 0o777).toBe(0o666);
+  writeFileSync(log, "x".repeat(5_000));
+  expect(await threads.readTerminationLog(log)).toHaveLength(4096);
+  await threads.removeFile(log);
+  expect(await threads.readTerminationLog(log)).toBeUndefined();
+  const request = { pod: aPod(), podIps: ["10.0.0.1"], names: { hostname: "web", domain: "" } };
+  for (let time = 0; time < 2; time++) await threads.writeHostsFile(join(base, "etc-hosts"), request);
+  expect(readFileSync(join(base, "etc-hosts"), "utf8")).toContain("10.0.0.1\tweb");
+  await threads.replaceFile(join(base, "state/a.json"), "{}", { durable: true });
+  expect(statSync(join(base, "state/a.json")).mode & 0o777).toBe(0o600);
+  expect(readdirSync(join(base, "state"))).toEqual(["a.json"]);
+  await threads.settled();
+});

@@ -1,0 +1,283 @@
+import { describe, expect, test } from "bun:test";
+import type { Mount } from "../../src/base/model/mount.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
+import { type ContainerRequest, toContainerCreateBody } from "../../src/docker/container-create-body.ts";
+import { aContainerRequest, aPod, ENGINE, type Json } from "./mapping-requests.ts";
+
+const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<ContainerRequest> = {}) =>
+  toContainerCreateBody(aContainerRequest(aPod(pod), over)) as unknown as Json & { HostConfig: Json };
+
+test("a container that says nothing", () => {
+  expect(bodyOf({})).toEqual({
+    Image: "sha256:image",
+    User: "0",
+    Env: [],
+    Healthcheck: { Test: ["NONE"] },
+    Labels: expect.any(Object),
+    HostConfig: {
+      NetworkMode: "container:sandbox",
+      IpcMode: "container:sandbox",
+      // As dockershim: an empty list here, and no SecurityOpt at all.
+      Devices: [],
+      MaskedPaths: expect.any(Array),
+      ReadonlyPaths: expect.any(Array),
+      CpuShares: 2,
+      CpuPeriod: 100_000,
+      CpuQuota: 0,
+      Memory: 0,
+      MemorySwap: 0,
+      OomScoreAdj: 1000,
+      CgroupParent: "/kubepods/besteffort/podu1",
+      LogConfig: { Type: "json-file", Config: { "max-size": "10485760", "max-file": "5" } },
+      RestartPolicy: { Name: "no" },
+    },
+  });
+});
+
+describe("field of the container", () => {
+  test.each<[string, Json, Json]>([
+    ["workingDir", { workingDir: "/w" }, { WorkingDir: "/w" }],
+    ["tty", { tty: true }, { Tty: true }],
+    ["stdin", { stdin: true }, { OpenStdin: true }],
+    ["stdin and stdinOnce", { stdin: true, stdinOnce: true }, { OpenStdin: true, StdinOnce: true }],
+    ["lifecycle.stopSignal", { lifecycle: { stopSignal: "SIGUSR1" } }, { StopSignal: "SIGUSR1" }],
+    ["securityContext.runAsUser", { securityContext: { runAsUser: 7 } }, { User: "7" }],
+    ["securityContext.runAsGroup", { securityContext: { runAsGroup: 8 } }, { User: "0:8" }],
+  ])("%s", (_, container, want) => {
+    expect(bodyOf({ container })).toMatchObject(want);
+  });
+});
+
+describe("field of the container → HostConfig", () => {
+  test.each<[string, Json, Json]>([
+    ["privileged", { securityContext: { privileged: true } }, { Privileged: true }],
+    ["readOnlyRootFilesystem", { securityContext: { readOnlyRootFilesystem: true } }, { ReadonlyRootfs: true }],
+    [
+      "capabilities",
+      { securityContext: { capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } } },
+      { CapAdd: ["NET_ADMIN"], CapDrop: ["ALL"] },
+    ],
+    [
+      "allowPrivilegeEscalation: false",
+      { securityContext: { allowPrivilegeEscalation: false } },
+      { SecurityOpt: ["no-new-privileges"] },
+    ],
+    ["procMount: Unmasked", { securityContext: { procMount: "Unmasked" } }, { MaskedPaths: [], ReadonlyPaths: [] }],
+    [
+      "resources",
+      { resources: { requests: { cpu: "250m", memory: "64Mi" }, limits: { cpu: "1", memory: "128Mi" } } },
+      { CpuShares: 256, CpuQuota: 100_000, Memory: 134_217_728, MemorySwap: 134_217_728, OomScoreAdj: 998 },
+    ],
+    [
+      "resources: nvidia.com/gpu",
+      { resources: { limits: { "nvidia.com/gpu": "2" } } },
+      { DeviceRequests: [{ Driver: "", Count: 2, Capabilities: [["gpu"]] }] },
+    ],
+  ])("%s", (_, container, want) => {
+    expect(bodyOf({ container }).HostConfig).toMatchObject(want);
+  });
+});
+
+describe("field of the pod → HostConfig of its containers", () => {
+  test.each<[string, Json, Json]>([
+    ["hostNetwork", { hostNetwork: true }, { NetworkMode: "container:sandbox", UTSMode: "host" }],
+    ["hostPID", { hostPID: true }, { PidMode: "host" }],
+    ["hostIPC: the sandbox has it", { hostIPC: true }, { IpcMode: "container:sandbox" }],
+    ["shareProcessNamespace", { shareProcessNamespace: true }, { PidMode: "container:sandbox" }],
+    [
+      "fsGroup and supplementalGroups",
+      { securityContext: { fsGroup: 3, supplementalGroups: [4, 5] } },
+      { GroupAdd: ["3", "4", "5"] },
+    ],
+    ["priorityClassName system-node-critical", { priorityClassName: "system-node-critical" }, { OomScoreAdj: -997 }],
+  ])("%s", (_, spec, want) => {
+    expect(bodyOf({ spec }).HostConfig).toMatchObject(want);
+  });
+});
+
+describe("setting → HostConfig", () => {
+  test.each<[string, Partial<ContainerRequest["settings"]>, Json]>([
+    ["seccompDefault: false", { seccompDefault: false }, { SecurityOpt: ["seccomp=unconfined"] }],
+    ["podPidsLimit", { podPidsLimit: 100 }, { PidsLimit: 100 }],
+    ["cpuCfsQuota: false", { cpuCfsQuota: false }, { CpuPeriod: 0, CpuQuota: 0 }],
+    ["cpuCfsQuotaPeriodMs", { cpuCfsQuotaPeriodMs: 10 }, { CpuPeriod: 10_000, CpuQuota: 5000 }],
+    ["cgroupRoot", { cgroupRoot: "/mine" }, { CgroupParent: "/mine/kubepods/burstable/podu1" }],
+    ["cgroupsPerQos: false", { cgroupsPerQos: false, cgroupRoot: "/mine" }, { CgroupParent: "/mine" }],
+    [
+      "log rotation",
+      { containerLogMaxSizeBytes: 1000, containerLogMaxFiles: 2 },
+      { LogConfig: { Type: "json-file", Config: { "max-size": "1000", "max-file": "2" } } },
+    ],
+  ])("%s", (_, over, want) => {
+    const settings = { ...DEFAULT_KUBELET_OPTIONS, ...over };
+    const body = bodyOf({ container: { resources: { limits: { cpu: "500m" } } } }, { settings });
+    expect(body.HostConfig).toMatchObject(want);
+  });
+
+  test("cgroupsPerQos: false without a root leaves the engine's parent", () => {
+    const body = bodyOf({}, { settings: { ...DEFAULT_KUBELET_OPTIONS, cgroupsPerQos: false } });
+    expect(body.HostConfig).not.toHaveProperty("CgroupParent");
+  });
+});
+
+test("env, command and args are passed on as expanded", () => {
+  const body = bodyOf({}, { env: [{ name: "A", value: "1=2" }], command: ["run"], args: ["-x", ""] });
+  expect(body).toMatchObject({ Env: ["A=1=2"], Entrypoint: ["run"], Cmd: ["-x", ""] });
+});
+
+test("empty command and args leave the image's", () => {
+  const body = bodyOf({}, { command: [], args: [] });
+  expect(body).not.toContainAnyKeys(["Entrypoint", "Cmd"]);
+});
+
+const bind = (over: Partial<Mount> = {}): Mount => ({
+  type: "bind",
+  source: "/s",
+  target: "/t",
+  readOnly: false,
+  ...over,
+});
+
+describe("mounts", () => {
+  test.each<[string, Mount, Json]>([
+    ["a host path", bind(), { Binds: ["/s:/t"] }],
+    ["read-only", bind({ readOnly: true }), { Binds: ["/s:/t:ro"] }],
+    ["HostToContainer", bind({ propagation: "HostToContainer" }), { Binds: ["/s:/t:rslave"] }],
+    ["Bidirectional", bind({ propagation: "Bidirectional" }), { Binds: ["/s:/t:rshared"] }],
+    [
+      "read-only and HostToContainer",
+      bind({ readOnly: true, propagation: "HostToContainer" }),
+      { Binds: ["/s:/t:ro,rslave"] },
+    ],
+    ["files of the pod's own, without SELinux", bind({ relabel: true }), { Binds: ["/s:/t"] }],
+    ["a relative mountPath", bind({ target: "data" }), { Binds: ["/s:/data"] }],
+    ["a named volume", bind({ type: "volume", source: "claim" }), { Binds: ["claim:/t:nocopy"] }],
+    [
+      "a named volume, read-only",
+      bind({ type: "volume", source: "claim", readOnly: true }),
+      { Binds: ["claim:/t:ro,nocopy"] },
+    ],
+    [
+      "a path with a colon",
+      bind({ source: "/a:b", propagation: "HostToContainer" }),
+      {
+        Mounts: [
+          { Type: "bind", Source: "/a:b", Target: "/t", ReadOnly: false, BindOptions: { Propagation: "rslave" } },
+        ],
+      },
+    ],
+    [
+      "recursiveReadOnly IfPossible is what the engine does anyway",
+      bind({ readOnly: true, recursiveReadOnly: "IfPossible" }),
+      { Binds: ["/s:/t:ro"] },
+    ],
+  ])("%s", (_, mount, want) => {
+    expect(bodyOf({}, { mounts: [mount] }).HostConfig).toMatchObject(want);
+  });
+
+  const SELINUX = { ...ENGINE, securityOptions: [...ENGINE.securityOptions, "name=selinux"] };
+
+  test.each<[string, Mount, string]>([
+    ["a hostPath keeps its label", bind(), "/s:/t"],
+    ["files of the pod's own get the pod's", bind({ relabel: true }), "/s:/t:Z"],
+    [
+      "dockershim's order of options",
+      bind({ relabel: true, readOnly: true, propagation: "HostToContainer" }),
+      "/s:/t:ro,Z,rslave",
+    ],
+  ])("with SELinux: %s", (_, mount, want) => {
+    const paths = { hostsFile: "/p/etc-hosts", terminationLogFile: "/p/log", seccompRoot: "", podLogsDir: "" };
+    expect(bodyOf({}, { mounts: [mount], engine: SELINUX, paths }).HostConfig.Binds).toEqual([
+      want,
+      "/p/etc-hosts:/etc/hosts:Z",
+      "/p/log:/dev/termination-log:Z",
+    ]);
+  });
+
+  const NEW = { ...ENGINE, apiVersion: "1.48" };
+
+  test.each<[string, Mount, Json]>([
+    [
+      "recursiveReadOnly Enabled (1.44)",
+      bind({ readOnly: true, recursiveReadOnly: "Enabled" }),
+      {
+        Type: "bind",
+        Source: "/s",
+        Target: "/t",
+        ReadOnly: true,
+        BindOptions: { Propagation: "rprivate", ReadOnlyForceRecursive: true },
+      },
+    ],
+    [
+      "subPath of a named volume (1.45)",
+      bind({ type: "volume", source: "claim", subPath: "a/b" }),
+      {
+        Type: "volume",
+        Source: "claim",
+        Target: "/t",
+        ReadOnly: false,
+        VolumeOptions: { NoCopy: true, Subpath: "a/b" },
+      },
+    ],
+    [
+      "an image (1.48)",
+      bind({ type: "image", source: "img:1" }),
+      { Type: "image", Source: "img:1", Target: "/t", ReadOnly: true },
+    ],
+    [
+      "subPath of an image (1.48)",
+      bind({ type: "image", source: "img:1", subPath: "etc" }),
+      { Type: "image", Source: "img:1", Target: "/t", ReadOnly: true, ImageOptions: { Subpath: "etc" } },
+    ],
+  ])("%s, refused by an older engine", (_, mount, want) => {
+    expect(bodyOf({}, { mounts: [mount], engine: NEW }).HostConfig.Mounts).toEqual([want]);
+    expect(() => bodyOf({}, { mounts: [mount] })).toThrow(
+      /needs an engine with API 1\.\d+ or newer, this one has 1\.41/,
+    );
+  });
+
+  test("read-only leaves what is mounted below writable, also where engines make whole trees read-only (1.44)", () => {
+    const readOnly = { Type: "bind", Source: "/s", Target: "/t", ReadOnly: true };
+    expect(bodyOf({}, { mounts: [bind({ readOnly: true })], engine: NEW }).HostConfig).toMatchObject({
+      Mounts: [{ ...readOnly, BindOptions: { ReadOnlyNonRecursive: true } }],
+    });
+    const ifPossible = bind({ readOnly: true, recursiveReadOnly: "IfPossible" });
+    expect(bodyOf({}, { mounts: [ifPossible], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
+    const ofThePod = bind({ readOnly: true, relabel: true });
+    expect(bodyOf({}, { mounts: [ofThePod], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
+  });
+
+  test("volumeMounts, then /etc/hosts, then the termination log", () => {
+    const paths = { hostsFile: "/p/etc-hosts", terminationLogFile: "/p/log", seccompRoot: "", podLogsDir: "" };
+    expect(bodyOf({}, { mounts: [bind()], paths }).HostConfig.Binds).toEqual([
+      "/s:/t",
+      "/p/etc-hosts:/etc/hosts",
+      "/p/log:/dev/termination-log",
+    ]);
+  });
+
+  test("a volume at /etc/hosts takes the place of the managed file", () => {
+    const paths = { hostsFile: "/p/etc-hosts", seccompRoot: "", podLogsDir: "" };
+    const mounts = [bind({ target: "/etc/hosts" })];
+    expect(bodyOf({}, { mounts, paths }).HostConfig.Binds).toEqual(["/s:/etc/hosts"]);
+  });
+});
+
+test("the log path label is there only with a log directory", () => {
+  const labelsOf = (podLogsDir: string) =>
+    bodyOf({}, { restartCount: 2, paths: { seccompRoot: "", podLogsDir } }).Labels as Json;
+  expect(labelsOf("/logs")["io.kubernetes.container.logpath"]).toBe("/logs/default_web-node1_u1/c/2.log");
+  expect(labelsOf("")).not.toHaveProperty(["io.kubernetes.container.logpath"]);
+});
+
+test("on a kernel that forbids negative OOM scores they become 0, others stay", () => {
+  const engine = { ...ENGINE, negativeOomScores: false };
+  expect(bodyOf({ spec: { priorityClassName: "system-node-critical" } }, { engine }).HostConfig.OomScoreAdj).toBe(0);
+  expect(bodyOf({}, { engine }).HostConfig.OomScoreAdj).toBe(1000);
+});
+
+test("runtimeClassName is a runtime of the engine, or the pod is refused", () => {
+  const spec = { runtimeClassName: "runsc" };
+  expect(bodyOf({ spec }, { engine: { ...ENGINE, runtimes: ["runc", "runsc"] } }).HostConfig.Runtime).toBe("runsc");
+  expect(() => bodyOf({ spec })).toThrow('spec.runtimeClassName: the engine has no runtime "runsc", only runc');
+});

@@ -1,0 +1,93 @@
+import { expect, test } from "bun:test";
+import { type PullLimits, PullQueue } from "../../src/docker/image-manager.ts";
+import { FakeClock, settle } from "../support/fake-clock.ts";
+
+const never = new AbortController().signal;
+
+/** Pulls that last until they are ended. */
+function pulls(limits: Partial<PullLimits>) {
+  const clock = new FakeClock();
+  const queue = new PullQueue({ maxParallel: 0, perSecond: 0, burst: 0, ...limits }, clock);
+  const begun: string[] = [];
+  const ends = new Map<string, () => void>();
+  const begin = (name: string, signal = never) =>
+    queue.run(() => {
+      begun.push(name);
+      return new Promise<void>((resolve) => ends.set(name, resolve));
+    }, signal);
+  return { clock, begun, begin, end: (name: string) => ends.get(name)?.() };
+}
+
+test("one at a time, in the order they came", async () => {
+  const { begun, begin, end } = pulls({ maxParallel: 1 });
+  for (const name of ["a", "b", "c"]) void begin(name);
+  await settle();
+  expect(begun).toEqual(["a"]);
+  end("a");
+  await settle();
+  expect(begun).toEqual(["a", "b"]);
+  end("b");
+  await settle();
+  expect(begun).toEqual(["a", "b", "c"]);
+});
+
+// Between the end of one pull and the beginning of the next there are a few turns of the loop.
+test.each([0, 1, 2, 3, 4, 5, 6, 7])("who comes %d turns after the end of another does not overtake", async (turns) => {
+  const { begun, begin, end } = pulls({ maxParallel: 1 });
+  void begin("a");
+  void begin("b");
+  await settle();
+  end("a");
+  for (let turn = 0; turn < turns; turn++) await null;
+  void begin("c");
+  await settle();
+  expect(begun).toEqual(["a", "b"]);
+});
+
+test("two at a time", async () => {
+  const { begun, begin, end } = pulls({ maxParallel: 2 });
+  for (const name of ["a", "b", "c"]) void begin(name);
+  await settle();
+  expect(begun).toEqual(["a", "b"]);
+  end("b");
+  await settle();
+  expect(begun).toEqual(["a", "b", "c"]);
+});
+
+test("no limit", async () => {
+  const { begun, begin } = pulls({});
+  for (const name of ["a", "b", "c"]) void begin(name);
+  await settle();
+  expect(begun).toEqual(["a", "b", "c"]);
+});
+
+test("who stops waiting does not hold the others up", async () => {
+  const { begun, begin, end } = pulls({ maxParallel: 1 });
+  const stop = new AbortController();
+  void begin("a");
+  const waiting = begin("b", stop.signal);
+  void begin("c");
+  stop.abort(new Error("gone"));
+  await expect(waiting).rejects.toThrow("gone");
+  end("a");
+  await settle();
+  expect(begun).toEqual(["a", "c"]);
+});
+
+test("a failed pull makes room", async () => {
+  const clock = new FakeClock();
+  const queue = new PullQueue({ maxParallel: 1, perSecond: 0, burst: 0 }, clock);
+  await expect(queue.run(() => Promise.reject(new Error("no")), never)).rejects.toThrow("no");
+  expect(await queue.run(() => Promise.resolve("yes"), never)).toBe("yes");
+});
+
+test("a burst, then so many per second", async () => {
+  const { clock, begun, begin } = pulls({ perSecond: 2, burst: 3 });
+  for (const name of ["a", "b", "c", "d", "e"]) void begin(name);
+  await settle();
+  expect(begun).toEqual(["a", "b", "c"]);
+  await clock.advance(500);
+  expect(begun).toEqual(["a", "b", "c", "d"]);
+  await clock.advance(500);
+  expect(begun).toEqual(["a", "b", "c", "d", "e"]);
+});

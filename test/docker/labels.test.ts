@@ -1,0 +1,139 @@
+import { expect, test } from "bun:test";
+import {
+  computeRootHash,
+  isOwned,
+  parseContainerLabels,
+  toContainerLabels,
+  toOwnershipFilter,
+  toSandboxLabels,
+} from "../../src/docker/labels.ts";
+import { aPod, OWNER } from "./mapping-requests.ts";
+
+const POD = aPod({
+  metadata: { labels: { app: "x" }, annotations: { "a.b/c": "d" } },
+  spec: { terminationGracePeriodSeconds: 7 },
+  container: {
+    ports: [
+      { containerPort: 80, hostPort: 18180, name: "http" },
+      { containerPort: 53, protocol: "UDP", hostIP: "127.0.0.1", hostPort: 53 },
+      { containerPort: 443 },
+    ],
+    lifecycle: { preStop: { exec: { command: ["sh", "-c", "echo bye"] } } },
+  },
+});
+
+const CONTAINER_LABELS = toContainerLabels({
+  pod: POD,
+  container: POD.spec.containers[0]!,
+  owner: OWNER,
+  sandboxId: "s1",
+  hash: "h1",
+  restartCount: 3,
+  backOffMs: 40_000,
+  logPath: "/var/log/pods/x/3.log",
+});
+
+test("labels of a sandbox: the pod's own, its annotations with a prefix, identity, ownership", () => {
+  expect(toSandboxLabels(POD, OWNER, { hash: "h", attempt: 2 })).toEqual({
+    app: "x",
+    "annotation.a.b/c": "d",
+    "io.kubernetes.pod.name": "web-node1",
+    "io.kubernetes.pod.namespace": "default",
+    "io.kubernetes.pod.uid": "u1",
+    "io.kubernetes.container.name": "POD",
+    "io.kubernetes.docker.type": "podsandbox",
+    "annotation.kubelet-ts.io/sandbox.hash": "h",
+    "annotation.kubelet-ts.io/sandbox.attempt": "2",
+    "kubelet-ts.io/node": "node1",
+    "kubelet-ts.io/root": "0123456789abcdef",
+  });
+});
+
+test("labels of a container: what stops it without its manifest, byte for byte as upstream writes it", () => {
+  expect(CONTAINER_LABELS).toEqual({
+    "io.kubernetes.pod.name": "web-node1",
+    "io.kubernetes.pod.namespace": "default",
+    "io.kubernetes.pod.uid": "u1",
+    "io.kubernetes.container.name": "c",
+    "io.kubernetes.docker.type": "container",
+    "io.kubernetes.sandbox.id": "s1",
+    "io.kubernetes.container.logpath": "/var/log/pods/x/3.log",
+    "annotation.io.kubernetes.container.hash": "h1",
+    "annotation.io.kubernetes.container.restartCount": "3",
+    "annotation.kubelet-ts.io/back-off-ms": "40000",
+    "annotation.io.kubernetes.container.terminationMessagePath": "/dev/termination-log",
+    "annotation.io.kubernetes.container.terminationMessagePolicy": "File",
+    "annotation.io.kubernetes.pod.terminationGracePeriod": "7",
+    "annotation.io.kubernetes.container.preStopHandler": '{"exec":{"command":["sh","-c","echo bye"]}}',
+    "annotation.io.kubernetes.container.ports":
+      '[{"name":"http","hostPort":18180,"containerPort":80,"protocol":"TCP"},' +
+      '{"hostPort":53,"containerPort":53,"protocol":"UDP","hostIP":"127.0.0.1"},' +
+      '{"containerPort":443,"protocol":"TCP"}]',
+    "annotation.kubelet-ts.io/image": "busybox:test",
+    "kubelet-ts.io/node": "node1",
+    "kubelet-ts.io/root": "0123456789abcdef",
+  });
+});
+
+test("a pod cannot disown its sandbox or claim another pod's by a label", () => {
+  const pod = aPod({
+    metadata: {
+      labels: { "kubelet-ts.io/node": "evil", "io.kubernetes.pod.uid": "evil" },
+      annotations: { "kubelet-ts.io/sandbox.hash": "evil" },
+    },
+  });
+  const labels = toSandboxLabels(pod, OWNER, { hash: "h", attempt: 0 });
+  expect(Object.values(labels)).not.toContain("evil");
+  expect(isOwned(labels, OWNER)).toBe(true);
+});
+
+test("containers are ours only with both ownership labels", () => {
+  expect(isOwned(CONTAINER_LABELS, OWNER)).toBe(true);
+  expect(isOwned(CONTAINER_LABELS, { ...OWNER, nodeName: "node2" })).toBe(false);
+  expect(isOwned(CONTAINER_LABELS, { ...OWNER, rootHash: "f" })).toBe(false);
+  expect(isOwned({}, OWNER)).toBe(false);
+  expect(toOwnershipFilter(OWNER)).toEqual(["kubelet-ts.io/node=node1", "kubelet-ts.io/root=0123456789abcdef"]);
+});
+
+test("the root hash names the directory as it is written", () => {
+  expect(computeRootHash("/var/lib/kubelet")).toMatch(/^[0-9a-f]{16}$/);
+  expect(computeRootHash("/a")).not.toBe(computeRootHash("/b"));
+});
+
+test("labels are read back", () => {
+  expect(parseContainerLabels(CONTAINER_LABELS)).toEqual({
+    type: "container",
+    podName: "web-node1",
+    podNamespace: "default",
+    podUid: "u1",
+    containerName: "c",
+    sandboxId: "s1",
+    hash: "h1",
+    restartCount: 3,
+    backOffMs: 40_000,
+  });
+  expect(parseContainerLabels(toSandboxLabels(POD, OWNER, { hash: "h", attempt: 2 }))).toEqual({
+    type: "podsandbox",
+    podName: "web-node1",
+    podNamespace: "default",
+    podUid: "u1",
+    hash: "h",
+    attempt: 2,
+  });
+});
+
+test.each<[string, Record<string, string>]>([
+  ["a hand-made container", {}],
+  ["one without a type", { ...CONTAINER_LABELS, "io.kubernetes.docker.type": "" }],
+  ["one without a pod", { ...CONTAINER_LABELS, "io.kubernetes.pod.uid": "" }],
+])("%s is not a container of a pod", (_, labels) => {
+  expect(parseContainerLabels(labels)).toBeUndefined();
+});
+
+test("labels that cannot be read are as if they were not there", () => {
+  const parsed = parseContainerLabels({
+    ...CONTAINER_LABELS,
+    "annotation.io.kubernetes.container.restartCount": "many",
+  });
+  expect(parsed).toMatchObject({ restartCount: 0 });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, test } from "bun:test";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
+import { type SandboxRequest, toSandboxCreateBody } from "../../src/docker/sandbox-create-body.ts";
+import { aPod, aSandboxRequest, ENGINE, type Json } from "./mapping-requests.ts";
+
+const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<SandboxRequest> = {}) =>
+  toSandboxCreateBody(aSandboxRequest(aPod(pod), over)) as unknown as Json & { HostConfig: Json };
+
+test("a pod that says nothing", () => {
+  expect(bodyOf({})).toEqual({
+    Image: "pause:1",
+    Hostname: "web-node1",
+    ExposedPorts: {},
+    Labels: expect.any(Object),
+    HostConfig: {
+      NetworkMode: "default",
+      IpcMode: "shareable",
+      PortBindings: {},
+      SecurityOpt: ["no-new-privileges"],
+      CgroupParent: "/kubepods/besteffort/podu1",
+      CpuShares: 2,
+      OomScoreAdj: -998,
+      LogConfig: { Type: "json-file", Config: { "max-size": "10485760", "max-file": "5" } },
+    },
+  });
+});
+
+describe("field of the pod → HostConfig of its sandbox", () => {
+  test.each<[string, Json, Json]>([
+    ["hostNetwork", { hostNetwork: true }, { NetworkMode: "host" }],
+    ["hostPID", { hostPID: true }, { PidMode: "host" }],
+    ["hostIPC", { hostIPC: true }, { IpcMode: "host" }],
+    [
+      "sysctls",
+      { securityContext: { sysctls: [{ name: "net.ipv4.tcp_syncookies", value: "0" }] } },
+      { Sysctls: { "net.ipv4.tcp_syncookies": "0" } },
+    ],
+    [
+      "sysctls with slashes",
+      { securityContext: { sysctls: [{ name: "net/ipv4/conf/eth0.1/arp_filter", value: "1" }] } },
+      { Sysctls: { "net.ipv4.conf.eth0/1.arp_filter": "1" } },
+    ],
+    [
+      "fsGroup and supplementalGroups",
+      { securityContext: { fsGroup: 3, supplementalGroups: [4] } },
+      { GroupAdd: ["3", "4"] },
+    ],
+    [
+      "seLinuxOptions",
+      { securityContext: { seLinuxOptions: { user: "u", role: "r", type: "t", level: "s0:c1" } } },
+      { SecurityOpt: ["label=user:u", "label=role:r", "label=type:t", "label=level:s0:c1", "no-new-privileges"] },
+    ],
+  ])("%s", (_, spec, want) => {
+    expect(bodyOf({ spec }).HostConfig).toMatchObject(want);
+  });
+
+  test("runAsUser and runAsGroup are the sandbox's too", () => {
+    expect(bodyOf({ spec: { securityContext: { runAsUser: 1, runAsGroup: 2 } } }).User).toBe("1:2");
+    expect(bodyOf({ spec: { securityContext: { runAsUser: 1 } } }).User).toBe("1");
+    expect(bodyOf({ spec: { securityContext: { runAsGroup: 2 } } })).not.toHaveProperty("User");
+  });
+});
+
+describe("host name", () => {
+  test.each<[string, Json, string | undefined]>([
+    ["hostname", { hostname: "hh" }, "hh"],
+    ["subdomain leaves the short name", { hostname: "hh", subdomain: "ss" }, "hh"],
+    [
+      "setHostnameAsFQDN",
+      { hostname: "hh", subdomain: "ss", setHostnameAsFQDN: true },
+      "hh.ss.default.svc.cluster.local",
+    ],
+    ["hostNetwork: the node's own", { hostNetwork: true, hostname: "hh" }, undefined],
+  ])("%s", (_, spec, want) => {
+    const settings = { ...DEFAULT_KUBELET_OPTIONS, clusterDomain: "cluster.local" };
+    expect(bodyOf({ spec }, { settings }).Hostname).toBe(want);
+  });
+
+  test("one that the kernel cannot take is refused", () => {
+    const spec = { hostname: "h".repeat(60), subdomain: "ss", setHostnameAsFQDN: true };
+    expect(() => bodyOf({ spec })).toThrow(/is too long \(64 characters is the max/);
+  });
+});
+
+describe("DNS", () => {
+  test("resolv.conf is given to the engine", () => {
+    const dns = { nameservers: ["10.0.0.10"], searches: ["a.example"], options: ["ndots:5"] };
+    expect(bodyOf({}, { dns }).HostConfig).toMatchObject({
+      Dns: ["10.0.0.10"],
+      DnsSearch: ["a.example"],
+      DnsOptions: ["ndots:5"],
+    });
+  });
+
+  test("no search domain is said by a dot, or the engine takes the node's", () => {
+    const dns = { nameservers: ["10.0.0.10"], searches: [], options: [] };
+    expect(bodyOf({}, { dns }).HostConfig.DnsSearch).toEqual(["."]);
+  });
+});
+
+describe("ports", () => {
+  const ports = [
+    { containerPort: 80, hostPort: 18080, name: "web" },
+    { containerPort: 443 },
+    { containerPort: 53, hostPort: 53, protocol: "UDP", hostIP: "127.0.0.1" },
+    { containerPort: 80, hostPort: 18081 },
+    { containerPort: 80, hostPort: 18080, name: "again" },
+  ];
+
+  test("only those with a hostPort, each once", () => {
+    const body = bodyOf({ container: { ports } });
+    expect(body.ExposedPorts).toEqual({ "80/tcp": {}, "53/udp": {} });
+    expect(body.HostConfig.PortBindings).toEqual({
+      "80/tcp": [
+        { HostIp: "", HostPort: "18080" },
+        { HostIp: "", HostPort: "18081" },
+      ],
+      "53/udp": [{ HostIp: "127.0.0.1", HostPort: "53" }],
+    });
+  });
+
+  test("those of sidecars, not those of init containers", () => {
+    const initContainers = [
+      { name: "side", image: "i", restartPolicy: "Always", ports: [{ containerPort: 1, hostPort: 1001 }] },
+      { name: "init", image: "i", ports: [{ containerPort: 2, hostPort: 1002 }] },
+    ];
+    expect(bodyOf({ spec: { initContainers } }).ExposedPorts).toEqual({ "1/tcp": {} });
+  });
+});
+
+describe("Docker network by annotation", () => {
+  const networkOf = (annotations: Json, spec: Json = {}) => {
+    const body = bodyOf({ metadata: { annotations }, spec });
+    return { mode: body.HostConfig.NetworkMode, config: body.NetworkingConfig };
+  };
+
+  test("a network of the user's, where other pods reach it by name", () => {
+    expect(networkOf({ "kubelet-ts.io/network": "lan" }, { hostname: "hh" })).toEqual({
+      mode: "lan",
+      config: { EndpointsConfig: { lan: { Aliases: ["web-node1", "web", "hh"] } } },
+    });
+  });
+
+  test("with a fixed address", () => {
+    expect(networkOf({ "kubelet-ts.io/network": "lan", "kubelet-ts.io/ip": "10.1.2.3" }).config).toMatchObject({
+      EndpointsConfig: { lan: { IPAMConfig: { IPv4Address: "10.1.2.3" } } },
+    });
+  });
+
+  test.each(["bridge", "none"])("%s has no names of its own", (mode) => {
+    expect(networkOf({ "kubelet-ts.io/network": mode })).toEqual({ mode, config: undefined });
+  });
+
+  test("hostNetwork wins", () => {
+    expect(networkOf({ "kubelet-ts.io/network": "lan" }, { hostNetwork: true })).toEqual({
+      mode: "host",
+      config: undefined,
+    });
+  });
+});
+
+describe("user namespaces", () => {
+  const remapping = { ...ENGINE, securityOptions: ["name=userns"] };
+
+  test.each<[string, Json, SandboxRequest["engine"], string | undefined]>([
+    ["an engine that does not remap has nothing to choose", { hostUsers: true }, ENGINE, undefined],
+    ["a remapping engine remaps", {}, remapping, undefined],
+    ["hostUsers: true takes the pod out", { hostUsers: true }, remapping, "host"],
+    ["hostUsers: false leaves it in", { hostUsers: false }, remapping, undefined],
+    ["host namespaces can only be shared outside", { hostNetwork: true }, remapping, "host"],
+  ])("%s", (_, spec, engine, want) => {
+    expect(bodyOf({ spec }, { engine }).HostConfig.UsernsMode).toBe(want);
+  });
+});
+
+test("under systemd the cgroup parent is the bare name of a slice", () => {
+  const body = bodyOf({ metadata: { uid: "a-b" } }, { engine: { ...ENGINE, cgroupDriver: "systemd" } });
+  expect(body.HostConfig.CgroupParent).toBe("kubepods-besteffort-poda_b.slice");
+});
+
+test("on a kernel that forbids negative OOM scores pause gets 0", () => {
+  const body = bodyOf({}, { engine: { ...ENGINE, negativeOomScores: false } });
+  expect(body.HostConfig.OomScoreAdj).toBe(0);
+});

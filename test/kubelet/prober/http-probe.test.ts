@@ -1,0 +1,304 @@
+import { describe, expect, test } from "bun:test";
+import type { HTTPGetAction } from "../../../src/base/api/probe.ts";
+import type { ProbeOutcome } from "../../../src/base/model/prober.ts";
+import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+import { TestCertificates } from "../../support/test-certificates.ts";
+import { atTestEnd, closedPort, rawServer } from "./probe-server.ts";
+
+const tempDir = tempDirs();
+const clock = new FakeClock();
+const noExec = { exec: () => Promise.reject(new Error("no exec here")) };
+const prober = new HostProber({ exec: noExec, clock, version: "1.20" });
+
+function probe(
+  httpGet: Partial<HTTPGetAction> & { port: number | string },
+  options: { signal?: AbortSignal; podIp?: string } = {},
+): Promise<ProbeOutcome> {
+  return prober.attempt(
+    {
+      httpGet: { path: "/", scheme: "HTTP", ...httpGet },
+      timeoutSeconds: 1,
+      periodSeconds: 10,
+      successThreshold: 1,
+      failureThreshold: 3,
+    },
+    {
+      containerId: "c1",
+      podIp: options.podIp ?? "127.0.0.1",
+      ports: [{ name: "web", containerPort: 1, protocol: "TCP" }],
+    },
+    options.signal ?? new AbortController().signal,
+  );
+}
+
+function serve(fetch: (request: Request) => Response, tls?: { cert: string; key: string }): number {
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch, ...(tls ? { tls } : {}) });
+  atTestEnd(() => server.stop(true));
+  return server.port!;
+}
+
+describe("what counts", () => {
+  test.each([
+    { status: 200, want: { result: "success", output: "body" } },
+    { status: 299, want: { result: "success", output: "body" } },
+    { status: 304, want: { result: "warning", output: "Probe terminated redirects, Response body: " } },
+    { status: 399, want: { result: "warning", output: "Probe terminated redirects, Response body: body" } },
+    { status: 400, want: { result: "failure", output: "HTTP probe failed with statuscode: 400" } },
+    { status: 404, want: { result: "failure", output: "HTTP probe failed with statuscode: 404" } },
+    { status: 500, want: { result: "failure", output: "HTTP probe failed with statuscode: 500" } },
+  ] as const)("status $status", async ({ status, want }) => {
+    const port = serve(() => new Response(status === 304 ? null : "body", { status }));
+    expect(await probe({ port })).toEqual(want);
+  });
+
+  test("of a long or endless body 10 KiB are read", async () => {
+    const endless = await rawServer((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      const more = (): void => {
+        while (!socket.destroyed && socket.write("x".repeat(4096)));
+      };
+      socket.on("drain", more);
+      more();
+    });
+    const outcome = await probe({ port: endless.port });
+    expect(outcome.result).toBe("success");
+    expect(outcome.output.length).toBe(10_240);
+  });
+});
+
+describe("the request", () => {
+  test("says who we are and closes the connection", async () => {
+    const server = await rawServer((socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    await probe({ port: server.port, path: "/healthz?full=1" });
+    expect(await server.request).toBe(
+      `GET /healthz?full=1 HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\nUser-Agent: kube-probe/1.20\r\n` +
+        "Accept: */*\r\nConnection: close\r\n\r\n",
+    );
+  });
+
+  test("carries the manifest's headers; Host, User-Agent and Accept give way, empty ones are not sent", async () => {
+    const server = await rawServer((socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+    const httpHeaders = [
+      { name: "X-A", value: "b" },
+      { name: "X-A", value: "grün" },
+      { name: "Host", value: "shop.example" },
+      { name: "user-agent", value: "" },
+      { name: "Accept", value: "text/plain" },
+      { name: "Content-Length", value: "100" },
+    ];
+    await probe({ port: server.port, httpHeaders });
+    expect((await server.request).split("\r\n")).toEqual([
+      "GET / HTTP/1.1",
+      "Host: shop.example",
+      "X-A: b",
+      "X-A: grün",
+      "Accept: text/plain",
+      "Connection: close",
+      "",
+      "",
+    ]);
+  });
+
+  test("a header that would smuggle another is refused", async () => {
+    const port = await closedPort();
+    const evil = await probe({ port, httpHeaders: [{ name: "X", value: "a\r\nY: b" }] });
+    expect(evil).toEqual({
+      result: "failure",
+      output: `Get "http://127.0.0.1:${port}/": net/http: invalid header field value for "X"`,
+    });
+  });
+
+  test("goes to the host, scheme and named port of the manifest", async () => {
+    // Probes do not verify certificates.
+    const { cert, key } = new TestCertificates(tempDir()).serverNamed("probe.test");
+    const port = serve((request) => new Response(new URL(request.url).protocol), { cert, key });
+    expect(await probe({ port, scheme: "HTTPS", host: "localhost" }, { podIp: "192.0.2.1" })).toEqual({
+      result: "success",
+      output: "https:",
+    });
+    expect((await probe({ port: "web" })).output).toStartWith('Get "http://127.0.0.1:1/": dial tcp 127.0.0.1:1: ');
+  });
+
+  test("ignores proxy variables", async () => {
+    const port = serve(() => new Response("direct"));
+    const before = process.env.http_proxy;
+    process.env.http_proxy = "http://127.0.0.1:1";
+    try {
+      expect((await probe({ port })).output).toBe("direct");
+    } finally {
+      if (before === undefined) delete process.env.http_proxy;
+      else process.env.http_proxy = before;
+    }
+  });
+});
+
+describe("redirects", () => {
+  test("on the same host are followed, also to another port", async () => {
+    const end = serve((request) => new Response(`end ${new URL(request.url).pathname}`));
+    const start = serve(() => Response.redirect(`http://127.0.0.1:${end}/final`));
+    expect(await probe({ port: start })).toEqual({ result: "success", output: "end /final" });
+  });
+
+  test("keep the virtual host while they are relative", async () => {
+    const port = serve((request) => {
+      if (new URL(request.url).pathname === "/")
+        return new Response(null, { status: 307, headers: { location: "/in" } });
+      return new Response(request.headers.get("host"));
+    });
+    const outcome = await probe({ port, httpHeaders: [{ name: "Host", value: "shop.example" }] });
+    expect(outcome).toEqual({ result: "success", output: "shop.example" });
+  });
+
+  test("to another host end the probe with a warning", async () => {
+    const port = serve(
+      () => new Response("gone away", { status: 302, headers: { location: "http://elsewhere.invalid/" } }),
+    );
+    expect(await probe({ port })).toEqual({
+      result: "warning",
+      output: "Probe terminated redirects, Response body: gone away",
+    });
+  });
+
+  test("without a Location are the answer", async () => {
+    const port = serve(() => new Response("where?", { status: 301 }));
+    expect((await probe({ port })).result).toBe("warning");
+  });
+
+  test("stop after ten", async () => {
+    let requests = 0;
+    const port = serve(() => {
+      requests++;
+      return new Response(null, { status: 302, headers: { location: `/${requests}` } });
+    });
+    expect(await probe({ port })).toEqual({
+      result: "failure",
+      output: `Get "http://127.0.0.1:${port}/10": stopped after 10 redirects`,
+    });
+    expect(requests).toBe(10);
+  });
+});
+
+describe("no answer", () => {
+  test("connection refused", async () => {
+    const port = await closedPort();
+    expect(await probe({ port, path: "/x" })).toEqual({
+      result: "failure",
+      output: `Get "http://127.0.0.1:${port}/x": dial tcp 127.0.0.1:${port}: connect: connection refused`,
+    });
+  });
+
+  test("unknown host", async () => {
+    const { result, output } = await probe({ port: 80, host: "nowhere.invalid" });
+    expect(result).toBe("failure");
+    expect(output).toStartWith('Get "http://nowhere.invalid:80/": dial tcp: lookup nowhere.invalid: ');
+  });
+
+  test("closed without a word", async () => {
+    const server = await rawServer((socket) => socket.end());
+    expect(await probe({ port: server.port })).toEqual({
+      result: "failure",
+      output: `Get "http://127.0.0.1:${server.port}/": EOF`,
+    });
+  });
+
+  test("reset", async () => {
+    const server = await rawServer((socket) => socket.resetAndDestroy());
+    const { result, output } = await probe({ port: server.port });
+    expect(result).toBe("failure");
+    expect(output).toMatch(/connection reset by peer$|EOF$/);
+  });
+
+  test("not HTTP", async () => {
+    const server = await rawServer((socket) => socket.write("SSH-2.0-OpenSSH_9.6\r\n"));
+    const { result, output } = await probe({ port: server.port });
+    expect(result).toBe("failure");
+    expect(output).toContain('transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH_9.6');
+  });
+
+  test("interim responses without end", async () => {
+    const server = await rawServer((socket) => {
+      const flood = () => void (!socket.destroyed && socket.write("HTTP/1.1 100 C\r\n\r\n".repeat(1000), flood));
+      flood();
+    });
+    expect(await probe({ port: server.port })).toEqual({
+      result: "failure",
+      output: `Get "http://127.0.0.1:${server.port}/": net/http: too many 1xx informational responses`,
+    });
+  });
+
+  test("plain HTTP where HTTPS was asked for", async () => {
+    const port = serve(() => new Response("plain"));
+    expect(await probe({ port, scheme: "HTTPS" })).toEqual({
+      result: "failure",
+      output: `Get "https://127.0.0.1:${port}/": http: server gave HTTP response to HTTPS client`,
+    });
+  });
+
+  test("no such named port says nothing about the container", async () => {
+    expect(await probe({ port: "nope" })).toEqual({ result: "unknown", output: 'port "nope" not found' });
+  });
+
+  test("no pod IP says nothing about the container", async () => {
+    expect(await probe({ port: 80 }, { podIp: "" })).toEqual({
+      result: "unknown",
+      output: "the pod has no IP address",
+    });
+  });
+});
+
+describe("too slow", () => {
+  test("no answer within the timeout", async () => {
+    const server = await rawServer(() => {});
+    const outcome = probe({ port: server.port });
+    await server.request;
+    await clock.advance(1000);
+    expect(await outcome).toEqual({
+      result: "failure",
+      output:
+        `Get "http://127.0.0.1:${server.port}/": context deadline exceeded` +
+        " (Client.Timeout exceeded while awaiting headers)",
+    });
+  });
+
+  test("headers that trickle", async () => {
+    const { promise: sent, resolve } = Promise.withResolvers<void>();
+    const server = await rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nX-Slow", () => resolve()));
+    const outcome = probe({ port: server.port });
+    await sent;
+    await clock.advance(1000);
+    expect((await outcome).output).toEndWith("(Client.Timeout exceeded while awaiting headers)");
+  });
+
+  test("a body that never ends says nothing, as upstream has it", async () => {
+    const server = await rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"));
+    const outcome = probe({ port: server.port });
+    await server.request;
+    // Bytes written on loopback are read within a turn or two of the event loop.
+    for (let turn = 0; turn < 10; turn++) await settle();
+    await clock.advance(1000);
+    expect(await outcome).toEqual({
+      result: "unknown",
+      output: "context deadline exceeded (Client.Timeout exceeded while reading body)",
+    });
+  });
+
+  test("a TLS handshake without an answer", async () => {
+    const server = await rawServer(() => {});
+    const outcome = probe({ port: server.port, scheme: "HTTPS" });
+    await server.request;
+    await clock.advance(1000);
+    expect((await outcome).result).toBe("failure");
+  });
+
+  test("a stopped probe ends at once and leaves no timer", async () => {
+    const server = await rawServer(() => {});
+    const stop = new AbortController();
+    const outcome = probe({ port: server.port }, { signal: stop.signal });
+    await server.request;
+    stop.abort(new Error("stopped"));
+    expect(await outcome).toEqual({ result: "unknown", output: "stopped" });
+    expect(clock.pendingTimers).toBe(0);
+  });
+});

@@ -1,0 +1,152 @@
+import { describe, expect, test } from "bun:test";
+import type { LifecycleHandler } from "../../../src/base/api/probe.ts";
+import type { ContainerExec } from "../../../src/base/model/prober.ts";
+import { HookError, type HookTarget, runLifecycleHook } from "../../../src/kubelet/prober/lifecycle-hook.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { closedPort, rawServer } from "./probe-server.ts";
+
+const TARGET: HookTarget = {
+  containerId: "c1",
+  containerName: "c",
+  podName: "web-node1",
+  namespace: "default",
+  podUid: "u1",
+  podIp: "127.0.0.1",
+  ports: [{ name: "web", containerPort: 1, protocol: "TCP" }],
+};
+const never = new AbortController().signal;
+
+function run(
+  handler: LifecycleHandler,
+  options: { exec?: ContainerExec["exec"]; signal?: AbortSignal; clock?: FakeClock } = {},
+) {
+  const exec = options.exec ?? (() => Promise.reject(new Error("no exec here")));
+  const deps = { exec: { exec }, clock: options.clock ?? new FakeClock(), version: "1.20" };
+  return runLifecycleHook(handler, TARGET, deps, options.signal ?? never);
+}
+
+/** The error it must end with. */
+async function failureOf(...args: Parameters<typeof run>): Promise<HookError> {
+  const error = await run(...args).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(HookError);
+  return error as HookError;
+}
+
+describe("exec", () => {
+  test("exit 0 is success", async () => {
+    await run({ exec: { command: ["true"] } }, { exec: async () => ({ exitCode: 0, output: "x", timedOut: false }) });
+  });
+
+  // Texts from the recorded case 42-poststart-hooks.
+  test("another exit is reported as by the kubelet, standard error first", async () => {
+    const error = await failureOf(
+      { exec: { command: ["sh", "-c", "echo out; echo err >&2; exit 4"] } },
+      { exec: async () => ({ exitCode: 4, output: "out\nerr\n", stderr: "err\n", timedOut: false }) },
+    );
+    expect(error.detail).toBe("command 'sh -c echo out; echo err >&2; exit 4' exited with 4: err\n");
+    expect(error.message).toBe(
+      'Exec lifecycle hook ([sh -c echo out; echo err >&2; exit 4]) for Container "c" in Pod ' +
+        "\"web-node1_default(u1)\" failed - error: command 'sh -c echo out; echo err >&2; exit 4' exited with 4: err\n" +
+        ', message: "out\\nerr\\n"',
+    );
+  });
+
+  test("without output", async () => {
+    const error = await failureOf(
+      { exec: { command: ["false"] } },
+      { exec: async () => ({ exitCode: 1, output: "", timedOut: false }) },
+    );
+    expect(error.message).toBe(
+      'Exec lifecycle hook ([false]) for Container "c" in Pod "web-node1_default(u1)" failed' +
+        " - error: command 'false' exited with 1: , message: \"\"",
+    );
+  });
+
+  test("an engine that refuses", async () => {
+    const error = await failureOf({ exec: { command: ["x"] } });
+    expect(error.detail).toBe("no exec here");
+    expect(error.cause).toBeInstanceOf(Error);
+  });
+
+  test("an abort ends it with the abort's reason", async () => {
+    const stop = new AbortController();
+    const exec: ContainerExec["exec"] = (_id, _argv, { signal }) =>
+      new Promise((_resolve, reject) => signal!.addEventListener("abort", () => reject(new Error("cut"))));
+    const ended = run({ exec: { command: ["sleep", "20"] } }, { exec, signal: stop.signal }).catch((e: unknown) => e);
+    stop.abort("grace is over");
+    expect(await ended).toBe("grace is over");
+  });
+});
+
+describe("httpGet", () => {
+  test("any answer is success, asked for as the manifest says", async () => {
+    const server = await rawServer((socket) => socket.end("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"));
+    const httpHeaders = [{ name: "X-A", value: "b" }];
+    await run({ httpGet: { path: "/stop", port: server.port, scheme: "HTTP", httpHeaders } });
+    expect(await server.request).toBe(
+      `GET /stop HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\nUser-Agent: kube-lifecycle/1.20\r\nAccept: */*\r\n` +
+        "X-A: b\r\nConnection: close\r\n\r\n",
+    );
+  });
+
+  test("a closed port", async () => {
+    const port = await closedPort();
+    const error = await failureOf({ httpGet: { path: "/", port, scheme: "HTTP" } });
+    expect(error.detail).toBe(
+      `Get "http://127.0.0.1:${port}/": dial tcp 127.0.0.1:${port}: connect: connection refused`,
+    );
+    expect(error.message).toBe(
+      'Http lifecycle hook (/) for Container "c" in Pod "web-node1_default(u1)" failed' +
+        ` - error: ${error.detail}, message: ""`,
+    );
+  });
+
+  test("HTTPS before a plain server falls back to HTTP", async () => {
+    const requests: string[] = [];
+    const server = await rawServer((socket, text) => {
+      requests.push(text);
+      socket.end("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    });
+    await run({ httpGet: { path: "/x", port: server.port, scheme: "HTTPS" } });
+    expect(requests[1]).toStartWith("GET /x HTTP/1.1\r\n");
+  });
+
+  test("an unknown port name", async () => {
+    const error = await failureOf({ httpGet: { path: "/", port: "nope", scheme: "HTTP" } });
+    expect(error.detail).toBe('port "nope" not found');
+  });
+});
+
+test("sleep waits its seconds and no longer; an abort ends it", async () => {
+  const clock = new FakeClock();
+  let isOver = false;
+  void run({ sleep: { seconds: 5 } }, { clock }).then(() => {
+    isOver = true;
+  });
+  await clock.advance(4999);
+  expect(isOver).toBe(false);
+  await clock.advance(1);
+  expect(isOver).toBe(true);
+
+  await run({ sleep: { seconds: 0 } }, { clock: new RunsAtOnce() });
+  const stopped = run({ sleep: { seconds: 5 } }, { clock, signal: AbortSignal.abort("over") });
+  expect(await stopped.catch((error: unknown) => error)).toBe("over");
+});
+
+class RunsAtOnce extends FakeClock {
+  override async sleep(ms: number): Promise<void> {
+    expect(ms).toBe(0);
+  }
+}
+
+test.each([
+  { handler: { tcpSocket: { port: 80 } }, detail: "invalid handler: tcpSocket is not supported in lifecycle hooks" },
+  { handler: {}, detail: "invalid handler: no handler given" },
+])("refuses $detail", async ({ handler, detail }) => {
+  const error = await failureOf(handler);
+  expect(error.detail).toBe(detail);
+  expect(error.message).toBe(`Cannot run handler: ${detail}`);
+});

@@ -1,0 +1,152 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import type { Pod } from "../../../src/base/api/pod.ts";
+import {
+  ensureHostsFileAsync,
+  type HostsFileRequest,
+  writeHostsFile,
+} from "../../../src/kubelet/volumes/network-files.ts";
+import { PodDirectories } from "../../../src/kubelet/volumes/pod-directories.ts";
+import { aPod } from "../../support/builders.ts";
+import { mounting, tempDirs } from "../../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+
+function directories() {
+  const made = new PodDirectories(tempDir(), "uid1");
+  made.create();
+  return made;
+}
+
+function write({ etcHosts }: PodDirectories, pod: Pod, request: Omit<HostsFileRequest, "pod">): string {
+  writeHostsFile(etcHosts, { pod, ...request });
+  return etcHosts;
+}
+
+const NAMES = { hostname: "web-node1", domain: "" };
+
+test("etc-hosts is 0644 and is rewritten in place, since containers hold the file", () => {
+  const place = directories();
+  const pod = aPod({ hostAliases: [{ ip: "192.0.2.9", hostnames: ["nine"] }] });
+  const path = write(place, pod, { podIps: ["10.0.0.1"], names: NAMES });
+  expect(path).toBe(place.etcHosts);
+  expect(readFileSync(path, "utf8")).toEndWith(
+    "10.0.0.1\tweb-node1\n\n# Entries added by HostAliases.\n192.0.2.9\tnine\n",
+  );
+  const { ino, mode } = statSync(path);
+  expect(mode & 0o777).toBe(0o644);
+  write(place, pod, { podIps: ["10.0.0.2"], names: NAMES });
+  expect(readFileSync(path, "utf8")).toContain("10.0.0.2\tweb-node1\n");
+  expect(statSync(path).ino).toBe(ino);
+});
+
+test("what an application wrote into it stays while nothing else changes", () => {
+  const place = directories();
+  const rewrite = () => write(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
+  const { mtimeMs } = statSync(rewrite());
+  rewrite();
+  expect(statSync(place.etcHosts).mtimeMs).toBe(mtimeMs);
+});
+
+test("with host networking the node's file is copied", () => {
+  const place = directories();
+  const nodeHostsPath = join(tempDir(), "hosts");
+  writeFileSync(nodeHostsPath, "127.0.0.1 localhost node1\n");
+  write(place, aPod({ hostNetwork: true }), { podIps: ["192.0.2.1"], names: NAMES, nodeHostsPath });
+  expect(readFileSync(place.etcHosts, "utf8")).toBe(
+    "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost node1\n",
+  );
+});
+
+test("whatever a container makes of it: a file of 8 GB is not read, a link not followed", () => {
+  const place = directories();
+  const rewrite = () => write(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
+  const text = readFileSync(rewrite(), "utf8");
+  const { ino } = statSync(place.etcHosts);
+  truncateSync(place.etcHosts, 8 * 1024 ** 3);
+  expect(readFileSync(rewrite(), "utf8")).toBe(text);
+  expect(statSync(place.etcHosts).ino).toBe(ino);
+
+  const outside = join(tempDir(), "outside");
+  writeFileSync(outside, "kept");
+  for (const exchange of [
+    () => symlinkSync(outside, place.etcHosts),
+    () => Bun.spawnSync(["mkfifo", place.etcHosts]),
+    () => symlinkSync("/dev/zero", place.etcHosts),
+  ]) {
+    rmSync(place.etcHosts);
+    exchange();
+    expect(readFileSync(rewrite(), "utf8")).toBe(text);
+  }
+  expect(readFileSync(outside, "utf8")).toBe("kept");
+});
+
+test("a hosts file that cannot be written is named in the error", () => {
+  const place = directories();
+  rmSync(dirname(place.etcHosts), { recursive: true });
+  expect(() => write(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES })).toThrow(
+    `Cannot write the pod's hosts file "${place.etcHosts}": ENOENT`,
+  );
+});
+
+describe.skipIf(!mounting.ok)("on a full disk", () => {
+  const disk = tempDir();
+  beforeAll(() => {
+    const { exitCode, stderr } = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk]);
+    if (exitCode !== 0) throw new Error(stderr.toString());
+  });
+
+  test("the error names the hosts file, new or rewritten", () => {
+    const writer = (pod: string, podIp: string) => {
+      const place = new PodDirectories(disk, pod);
+      place.create();
+      return () => write(place, aPod(), { podIps: [podIp], names: NAMES });
+    };
+    const existing = writer("uid1", "10.0.0.1");
+    existing();
+    const rewrite = writer("uid1", "10.0.0.2");
+    const fresh = writer("uid2", "10.0.0.1");
+    // The existing file gives its page back when it is rewritten, unless it was emptied.
+    truncateSync(new PodDirectories(disk, "uid1").etcHosts, 0);
+    expect(() => writeFileSync(join(disk, "filler"), Buffer.alloc(1024 * 1024))).toThrow("ENOSPC");
+    for (const [pod, attempt] of [
+      ["uid1", rewrite],
+      ["uid2", fresh],
+    ] as const) {
+      const file = new PodDirectories(disk, pod).etcHosts;
+      expect(attempt).toThrow(`Cannot write the pod's hosts file "${file}": ENOSPC`);
+    }
+  });
+});
+
+test("a missing file is made, one that is right is recognized without a write; a link and a longer file are not right", async () => {
+  const place = directories();
+  const request = { pod: aPod(), podIps: ["10.0.0.1"], names: NAMES };
+  expect(await ensureHostsFileAsync(place.etcHosts, { ...request, pod: aPod({ hostNetwork: true }) })).toBe(false);
+  expect(existsSync(place.etcHosts)).toBe(false);
+  writeFileSync(`${place.etcHosts}.new`, "left by a process that was killed");
+  expect(await ensureHostsFileAsync(place.etcHosts, request)).toBe(true);
+  const made = readFileSync(place.etcHosts, "utf8");
+  expect(statSync(place.etcHosts).mode & 0o777).toBe(0o644);
+  expect(readdirSync(dirname(place.etcHosts))).not.toContain("etc-hosts.new");
+  rmSync(place.etcHosts);
+  writeHostsFile(place.etcHosts, request);
+  expect(readFileSync(place.etcHosts, "utf8")).toBe(made);
+  expect(await ensureHostsFileAsync(place.etcHosts, request)).toBe(true);
+  expect(await ensureHostsFileAsync(place.etcHosts, { ...request, podIps: ["10.0.0.2"] })).toBe(false);
+  truncateSync(place.etcHosts, 8 * 1024 ** 3);
+  expect(await ensureHostsFileAsync(place.etcHosts, request)).toBe(false);
+  rmSync(place.etcHosts);
+  symlinkSync("/etc/hosts", place.etcHosts);
+  expect(await ensureHostsFileAsync(place.etcHosts, request)).toBe(false);
+});

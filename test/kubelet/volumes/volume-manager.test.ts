@@ -1,0 +1,348 @@
+import { describe, expect, test } from "bun:test";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statfsSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { Volume } from "../../../src/base/api/pod.ts";
+import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
+import { usedVolumes } from "../../../src/kubelet/volumes/pod-volumes.ts";
+import { VolumeError } from "../../../src/kubelet/volumes/volume-error.ts";
+import type { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
+import { aContainer, aPod } from "../../support/builders.ts";
+import { isRoot, mounting, tempDirs } from "../../support/temp-dir.ts";
+import { aManager, firstContainer, NO_OBJECTS, objects, podWith, SIGNAL } from "../../support/volume-world.ts";
+
+const tempDir = tempDirs();
+const withMounts = test.if(mounting.ok);
+const forRoot = test.if(isRoot);
+const modeOf = (path: string) => (statSync(path).mode & 0o7777).toString(8);
+
+describe("emptyDir (oracle 22)", () => {
+  forRoot("0777 in the kubelet's place, contents stay over another setUp", async () => {
+    const { manager } = aManager(tempDir());
+    const pod = podWith([{ name: "e", emptyDir: {} }]);
+    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const { pod: podDir } = manager.directories("uid1");
+    const path = join(podDir, "volumes/kubernetes.io~empty-dir/e");
+    expect([modeOf(path), modeOf(join(path, "..")), modeOf(podDir)]).toEqual(["777", "755", "750"]);
+    expect(existsSync(join(podDir, "plugins/kubernetes.io~empty-dir/e/ready"))).toBe(true);
+    writeFileSync(join(path, "file"), "x");
+    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    expect(readdirSync(path)).toEqual(["file"]);
+    expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toEqual([
+      { type: "bind", source: path, target: "/e", readOnly: false, relabel: true },
+    ]);
+  });
+
+  forRoot("fsGroup: 2777 and the group (oracle 14)", async () => {
+    const { manager } = aManager(tempDir());
+    await manager.setUp(
+      podWith([{ name: "e", emptyDir: {} }], { securityContext: { fsGroup: 3333 } }),
+      { objects: NO_OBJECTS },
+      SIGNAL,
+    );
+    const path = manager.directories("uid1").volume("empty-dir", "e");
+    expect(`${modeOf(path)} ${statSync(path).gid}`).toBe("2777 3333");
+  });
+
+  withMounts("Memory is a tmpfs of sizeLimit, 1777; without a limit of half the memory", async () => {
+    const { manager } = aManager(tempDir());
+    const pod = podWith([
+      { name: "m", emptyDir: { medium: "Memory", sizeLimit: "10Mi" } },
+      { name: "all", emptyDir: { medium: "Memory" } },
+    ]);
+    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const [limited, whole] = ["m", "all"].map((name) => manager.directories("uid1").volume("empty-dir", name));
+    const size = ({ blocks, bsize }: { blocks: number; bsize: number }) => blocks * bsize;
+    expect(size(statfsSync(limited ?? ""))).toBe(10 * 2 ** 20);
+    expect(size(statfsSync(whole ?? ""))).toBeGreaterThan(64 * 2 ** 20);
+    expect(modeOf(limited ?? "")).toBe("1777");
+    writeFileSync(join(limited ?? "", "file"), "x");
+    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    expect(readdirSync(limited ?? "")).toEqual(["file"]);
+    expect(new Mounter().listBeneath(limited ?? "")).toHaveLength(1);
+  });
+
+  withMounts("a tmpfs that a reboot took away is mounted again", async () => {
+    const { manager } = aManager(tempDir());
+    const pod = podWith([{ name: "m", emptyDir: { medium: "Memory" } }], { securityContext: { fsGroup: 3333 } });
+    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const path = manager.directories("uid1").volume("empty-dir", "m");
+    await new Mounter().unmount(path);
+    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    expect(new Mounter().listBeneath(path)).toHaveLength(1);
+    expect(`${modeOf(path)} ${statSync(path).gid}`).toBe("3777 3333");
+  });
+
+  test("Memory is refused where nothing can be mounted", async () => {
+    const { manager } = aManager(tempDir(), { mounts: false });
+    await expect(
+      manager.setUp(podWith([{ name: "m", emptyDir: { medium: "Memory" } }]), { objects: NO_OBJECTS }, SIGNAL),
+    ).rejects.toThrow(
+      'MountVolume.SetUp failed for volume "m" : emptyDir with medium Memory needs a kubelet that runs as root and can mount',
+    );
+  });
+});
+
+describe("which volumes", () => {
+  test("only those a container mounts, init containers included, or reads its environment from", () => {
+    const volumes = ["init", "main", "file", "unused"].map((name) => ({ name, emptyDir: {} }));
+    const fileKeyRef = { volumeName: "file", path: "env", key: "A", optional: false };
+    const pod = aPod({
+      volumes,
+      initContainers: [aContainer({ volumeMounts: [{ name: "init", mountPath: "/i" }] })],
+      containers: [
+        aContainer({
+          volumeMounts: [{ name: "main", mountPath: "/m" }],
+          env: [{ name: "A", valueFrom: { fileKeyRef } }],
+        }),
+      ],
+    });
+    expect(usedVolumes(pod).map(({ name }) => name)).toEqual(["init", "main", "file"]);
+  });
+
+  test("every failure is reported, the other volumes are ready", async () => {
+    const { manager } = aManager(tempDir());
+    const pod = podWith([
+      { name: "a", hostPath: { path: "/dev/null", type: "BlockDevice" } },
+      { name: "b", configMap: { name: "no", defaultMode: 420 } },
+      { name: "c", emptyDir: {} },
+      { name: "d", csi: { driver: "d.example" } } as Volume,
+    ]);
+    const error = await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL).catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(VolumeError);
+    expect(error.reason).toBe("FailedMount");
+    expect(error.volume).toBe("a");
+    expect(error.failures.map(({ message }: { message: string }) => message)).toEqual([
+      'MountVolume.SetUp failed for volume "a" : hostPath type check failed: /dev/null is not a block device',
+      'MountVolume.SetUp failed for volume "b" : configmap "no" not found',
+      'MountVolume.SetUp failed for volume "d" : volumes of type csi are not supported without a cluster',
+    ]);
+    expect(existsSync(manager.directories("uid1").volume("empty-dir", "c"))).toBe(true);
+  });
+
+  test("an abort is an abort, no failed mount", async () => {
+    const { manager } = aManager(tempDir());
+    const stopped = AbortSignal.abort(new Error("stop"));
+    await expect(
+      manager.setUp(podWith([{ name: "e", emptyDir: {} }]), { objects: NO_OBJECTS }, stopped),
+    ).rejects.toThrow("stop");
+  });
+
+  test.each(["../../etc", "a/b", "..", ".", ""])("uid %p cannot name a directory", (uid) => {
+    expect(() => aManager(tempDir()).manager.directories(uid)).toThrow("cannot be a directory name");
+  });
+});
+
+describe("files from objects", () => {
+  const VOLUMES: Volume[] = [
+    { name: "c", configMap: { name: "cfg", defaultMode: 0o644 } },
+    { name: "s", secret: { secretName: "sec", defaultMode: 0o400 } },
+    {
+      name: "d",
+      downwardAPI: {
+        defaultMode: 0o644,
+        items: [{ path: "l", fieldRef: { apiVersion: "v1", fieldPath: "metadata.labels" } }],
+      },
+    },
+    {
+      name: "p",
+      projected: { defaultMode: 0o644, sources: [{ configMap: { name: "cfg" } }, { secret: { name: "sec" } }] },
+    },
+  ];
+  const directory = (
+    manager: VolumeManager,
+    plugin: "configmap" | "secret" | "downward-api" | "projected",
+    name: string,
+  ) => manager.directories("uid1").volume(plugin, name);
+
+  test("are written, mounted read-only, and follow the objects", async () => {
+    const { manager } = aManager(tempDir());
+    const pod = podWith(VOLUMES);
+    await manager.setUp(pod, { objects: objects("1") }, SIGNAL);
+    const read = (plugin: Parameters<typeof directory>[1], path: string) =>
+      readFileSync(join(directory(manager, plugin, ""), path), "utf8");
+    const all = () => [
+      read("configmap", "c/k"),
+      read("secret", "s/pw"),
+      read("downward-api", "d/l"),
+      read("projected", "p/k"),
+      read("projected", "p/pw"),
+    ];
+    expect(all()).toEqual(["1", "secret 1", 'app="web"', "1", "secret 1"]);
+    expect((await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).map(({ readOnly }) => readOnly)).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ]);
+
+    expect(await manager.refresh(pod, objects("1"))).toEqual({ changed: [], failures: [] });
+    expect(await manager.refresh(pod, objects("2"))).toEqual({ changed: ["c", "s", "p"], failures: [] });
+    const relabelled = { ...pod, metadata: { ...pod.metadata, labels: { app: "db" } } };
+    expect(await manager.refresh(relabelled, objects("2"))).toEqual({ changed: ["d"], failures: [] });
+    expect(all()).toEqual(["2", "secret 2", 'app="db"', "2", "secret 2"]);
+  });
+
+  test("keep what they had when an object vanishes", async () => {
+    const { manager } = aManager(tempDir());
+    const pod = podWith(VOLUMES.slice(0, 2));
+    await manager.setUp(pod, { objects: objects("1") }, SIGNAL);
+    expect((await manager.refresh(pod, NO_OBJECTS)).failures).toEqual([
+      { volume: "c", message: 'MountVolume.SetUp failed for volume "c" : configmap "cfg" not found' },
+      { volume: "s", message: 'MountVolume.SetUp failed for volume "s" : secret "sec" not found' },
+    ]);
+    expect(readFileSync(join(directory(manager, "configmap", "c"), "k"), "utf8")).toBe("1");
+  });
+
+  test("a volume that was never set up is left to setUp", async () => {
+    const { manager } = aManager(tempDir());
+    expect(await manager.refresh(podWith(VOLUMES), objects("1"))).toEqual({ changed: [], failures: [] });
+    expect(await manager.listPodDirs()).toEqual([]);
+  });
+
+  withMounts("secrets, projections and downward API files never touch a disk", async () => {
+    const { manager } = aManager(tempDir());
+    await manager.setUp(podWith(VOLUMES), { objects: objects("1") }, SIGNAL);
+    const mounted = new Mounter().listBeneath(manager.directories("uid1").pod);
+    expect(mounted.sort()).toEqual([
+      directory(manager, "downward-api", "d"),
+      directory(manager, "projected", "p"),
+      directory(manager, "secret", "s"),
+    ]);
+    const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+    for (const target of mounted) {
+      const line = lines.find((each) => each.includes(` ${target} `)) ?? "";
+      for (const option of ["nosuid", "nodev", "noexec"]) expect(line.split(" ")[5]!.split(",")).toContain(option);
+    }
+  });
+
+  forRoot("fsGroup may read them, and a refresh does not rewrite what is the same", async () => {
+    const { manager } = aManager(tempDir());
+    const pod = podWith(VOLUMES, { securityContext: { fsGroup: 3333 } });
+    await manager.setUp(pod, { objects: objects("1") }, SIGNAL);
+    const file = statSync(join(directory(manager, "secret", "s"), "pw"));
+    expect(`${(file.mode & 0o7777).toString(8)} ${file.gid}`).toBe("440 3333");
+    expect(await manager.refresh(pod, objects("1"))).toEqual({ changed: [], failures: [] });
+    await manager.refresh(pod, objects("2"));
+    expect(statSync(join(directory(manager, "configmap", "c"), "k")).gid).toBe(3333);
+  });
+});
+
+describe("fileKeyRef's file", () => {
+  const E: Volume = { name: "e", emptyDir: {} };
+
+  test("is read from the emptyDir, never from outside of it", async () => {
+    const { manager } = aManager(tempDir());
+    const pod = podWith([E]);
+    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const directory = manager.directories("uid1").volume("empty-dir", "e");
+    writeFileSync(join(directory, "env"), "A='1'");
+    writeFileSync(join(directory, "big"), "x".repeat(65_537));
+    mkdirSync(join(directory, "dir"));
+    symlinkSync("env", join(directory, "inside"));
+    symlinkSync("/etc/passwd", join(directory, "outside"));
+    const read = (path: string) => manager.readEnvFile(pod, "e", path);
+    expect(await read("env")).toBe("A='1'");
+    expect(await read("inside")).toBe("A='1'");
+    expect(await read("none")).toBeUndefined();
+    expect(read("outside")).rejects.toThrow("leads out");
+    expect(read("dir")).rejects.toThrow("not a regular file");
+    expect(read("big")).rejects.toThrow("larger than 65536 bytes");
+  });
+});
+
+describe("tearDown", () => {
+  withMounts("unmounts and removes everything of the pod, and only that", async () => {
+    const { manager } = aManager(tempDir());
+    const outside = tempDir();
+    writeFileSync(join(outside, "keep"), "");
+    const pod = podWith(
+      [
+        { name: "e", emptyDir: {} },
+        { name: "m", emptyDir: { medium: "Memory" } },
+        { name: "s", secret: { secretName: "sec", defaultMode: 420 } },
+        { name: "h", hostPath: { path: outside, type: "Directory" } },
+      ],
+      {},
+      [
+        { name: "h", mountPath: "/sub", subPath: "dir" },
+        { name: "h", mountPath: "/file", subPath: "keep" },
+      ],
+    );
+    await manager.setUp(pod, { objects: objects("1") }, SIGNAL);
+    await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL);
+    const { pod: podDir } = manager.directories("uid1");
+    symlinkSync(outside, join(manager.directories("uid1").volume("empty-dir", "e"), "link"));
+    writeFileSync(join(outside, "dir/also"), "");
+    expect(new Mounter().listBeneath(podDir)).toHaveLength(4);
+    expect(await manager.listPodDirs()).toEqual(["uid1"]);
+    await manager.tearDown("uid1", SIGNAL);
+    expect(new Mounter().listBeneath(podDir)).toEqual([]);
+    expect(await manager.listPodDirs()).toEqual([]);
+    expect(readdirSync(outside).sort()).toEqual(["dir", "keep"]);
+    expect(readdirSync(join(outside, "dir"))).toEqual(["also"]);
+    await manager.tearDown("uid1", SIGNAL);
+  });
+
+  withMounts("does not remove a foreign mount that is in use", async () => {
+    const { manager } = aManager(tempDir());
+    const outside = tempDir();
+    writeFileSync(join(outside, "keep"), "");
+    const pod = podWith([{ name: "e", emptyDir: {} }]);
+    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const inside = join(manager.directories("uid1").volume("empty-dir", "e"), "mnt");
+    mkdirSync(inside);
+    expect(Bun.spawnSync(["mount", "--bind", outside, inside]).exitCode).toBe(0);
+    const busy = Bun.spawn(["sleep", "60"], { cwd: inside });
+    try {
+      expect(await manager.tearDown("uid1", SIGNAL).catch((error) => error.message)).toContain("umount");
+      expect(readdirSync(outside)).toEqual(["keep"]);
+    } finally {
+      busy.kill("SIGKILL");
+      await busy.exited;
+    }
+    await manager.tearDown("uid1", SIGNAL);
+    expect(readdirSync(outside)).toEqual(["keep"]);
+    expect(await manager.listPodDirs()).toEqual([]);
+  });
+
+  test("a link in the place of the pod's directory is removed itself", async () => {
+    const { manager } = aManager(tempDir());
+    const outside = tempDir();
+    writeFileSync(join(outside, "keep"), "");
+    const { pod: podDir } = manager.directories("uid2");
+    mkdirSync(join(podDir, ".."), { recursive: true });
+    symlinkSync(outside, podDir);
+    await manager.tearDown("uid2", SIGNAL);
+    expect(lstatSync(podDir, { throwIfNoEntry: false })).toBeUndefined();
+    expect(readdirSync(outside)).toEqual(["keep"]);
+  });
+});
+
+test("usage paths, without reading the disk: file systems apart from directories", () => {
+  const { manager } = aManager(tempDir());
+  const pod = podWith([
+    { name: "e", emptyDir: { sizeLimit: "1Gi" } },
+    { name: "c", configMap: { name: "cfg", defaultMode: 420 } },
+    { name: "s", secret: { secretName: "sec", defaultMode: 420 } },
+    { name: "h", hostPath: { path: "/tmp", type: "" } },
+  ]);
+  const directories = manager.directories("uid1");
+  const secretOn = mounting.ok
+    ? ({ method: "statfs", isEphemeral: false } as const)
+    : ({ method: "du", isEphemeral: true } as const);
+  expect(manager.usagePaths(pod)).toEqual([
+    { name: "e", path: directories.volume("empty-dir", "e"), method: "du", isEphemeral: true, sizeLimit: "1Gi" },
+    { name: "c", path: directories.volume("configmap", "c"), method: "du", isEphemeral: true },
+    { name: "s", path: directories.volume("secret", "s"), ...secretOn },
+  ]);
+});

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "bun:test";
+import type { ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
+import { judgeRunOnce } from "../../../src/plan/status/run-once-verdict.ts";
+import { aPod } from "../../support/builders.ts";
+
+const one = (status: Partial<ContainerStatus>): ContainerStatus => ({
+  name: "app",
+  state: {},
+  lastState: {},
+  ready: false,
+  restartCount: 0,
+  image: "",
+  imageID: "",
+  ...status,
+});
+
+const pod = (phase: string, containers: ContainerStatus[], more: object = {}): Pod =>
+  ({ ...aPod(), status: { phase, containerStatuses: containers, ...more } }) as Pod;
+
+test.each([
+  { when: "runs and has started", pod: pod("Running", [one({ state: { running: {} }, started: true })]), want: "up" },
+  {
+    when: "runs, its startup probe has not passed",
+    pod: pod("Running", [one({ state: { running: {} }, started: false })]),
+    want: "waiting",
+  },
+  { when: "succeeded", pod: pod("Succeeded", []), want: "succeeded" },
+  { when: "has no status yet", pod: aPod(), want: "waiting" },
+])("a pod that $when: $want", ({ pod: given, want }) => {
+  expect(judgeRunOnce(given, "running").state).toBe(want as never);
+});
+
+test.each([
+  {
+    when: "an image that is not to be had",
+    pod: pod("Pending", [one({ state: { waiting: { reason: "ErrImagePull", message: "manifest unknown" } } })]),
+    message: "container app: ErrImagePull: manifest unknown",
+  },
+  {
+    when: "a command that does not exist",
+    pod: pod("Running", [
+      one({
+        state: { waiting: { reason: "CrashLoopBackOff" } },
+        lastState: { terminated: { exitCode: 127, reason: "ContainerCannotRun", message: "exec: no such file" } },
+      }),
+    ]),
+    message: "container app could not be started: exec: no such file",
+  },
+  {
+    when: "a crash, with its last words",
+    pod: pod("Running", [
+      one({
+        state: { waiting: { reason: "CrashLoopBackOff" } },
+        lastState: { terminated: { exitCode: 2, reason: "Error", message: "no config\n" } },
+      }),
+    ]),
+    message: "container app exited with code 2: no config",
+  },
+  {
+    when: "a failed job",
+    pod: pod("Failed", [one({ state: { terminated: { exitCode: 137, reason: "OOMKilled" } } })]),
+    message: "container app exited with code 137 (OOMKilled)",
+  },
+  {
+    when: "a refusal",
+    pod: pod("Failed", [], { reason: "NodePorts", message: "Pod Predicate NodePorts failed" }),
+    message: "NodePorts: Pod Predicate NodePorts failed",
+  },
+])("$when is a failure, said at once", ({ pod: given, message }) => {
+  expect(judgeRunOnce(given, "running")).toMatchObject({ state: "failed", message });
+});
+
+test("what keeps the sandbox away is a failure", () => {
+  const waiting = pod("Pending", [one({ state: { waiting: { reason: "ContainerCreating" } } })]);
+  expect(judgeRunOnce(waiting, "running", { sandboxError: "hostPath type check failed" })).toEqual({
+    state: "failed",
+    message: "hostPath type check failed",
+  });
+});
+
+test("a pod whose edit is in progress is not up, however well the old revision runs", () => {
+  const running = pod("Running", [one({ state: { running: { startedAt: "" } }, started: true, ready: true })]);
+  expect(judgeRunOnce(running, "running").state).toBe("up");
+  for (const rollout of ["pending", "progressing"] as const) {
+    expect(judgeRunOnce(running, "running", { rollout })).toEqual({
+      state: "waiting",
+      message: "an edit is in progress",
+    });
+  }
+  expect(judgeRunOnce(pod("Succeeded", []), "running", { rollout: "progressing" }).state).toBe("waiting");
+});
+
+test("a failure of the old revision does not count before the edit was planned", () => {
+  const looping = pod("Running", [one({ state: { waiting: { reason: "CrashLoopBackOff" } } })]);
+  expect(judgeRunOnce(looping, "running", { rollout: "pending" }).state).toBe("waiting");
+  expect(judgeRunOnce(looping, "running", { rollout: "progressing" }).state).toBe("failed");
+});
+
+describe("what is waited for", () => {
+  const ready = { conditions: [{ type: "Ready", status: "True" }] };
+  const running = one({ state: { running: {} }, started: true });
+  const unstarted = one({ state: { running: {} }, started: false });
+  const unready = pod("Running", [running]);
+  const crashed = pod("Pending", [one({ state: { terminated: { exitCode: 1 } } })]);
+
+  test.each([
+    ["ready", pod("Running", [{ ...running, ready: true }], ready), "up", "Running"],
+    ["ready", unready, "waiting", "container app: not ready"],
+    ["running", unready, "up", "Running"],
+    ["none", pod("Running", [unstarted]), "up", "Running"],
+    ["running", pod("Running", [unstarted]), "waiting", /startup probe/],
+    ["none", crashed, "waiting", "waiting"],
+    ["completed", pod("Running", [running]), "failed", "never completes: its restartPolicy is Always"],
+    ["completed", { ...unready, spec: { ...unready.spec, restartPolicy: "Never" } }, "waiting", "Running"],
+    ["completed", pod("Succeeded", []), "succeeded", "Succeeded"],
+    ["ready", pod("Succeeded", []), "succeeded", "Succeeded"],
+    ["none", pod("Failed", []), "failed", "Failed"],
+  ] as const)("--wait=%s: %#", (wait, given, state, message) => {
+    const verdict = judgeRunOnce(given as Pod, wait);
+    expect(verdict.state).toBe(state);
+    expect(verdict.message).toMatch(message);
+  });
+});

@@ -1,0 +1,208 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../../src/base/api/pod.ts";
+import type { Rejection, Snapshot, Update, WorkloadRow } from "../../../src/page/wire.ts";
+import { explainPod } from "../../../src/plan/status/explain-pod.ts";
+import {
+  FIRST_SAMPLE_MS,
+  IDLE_PERIOD_MS,
+  OPEN_PERIOD_MS,
+  PageFeed,
+  type PageSubscriber,
+} from "../../../src/server/page/page-feed.ts";
+import { toPodRow } from "../../../src/server/page/pod-row.ts";
+import { UsageRecorder } from "../../../src/server/page/usage-recorder.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+
+const pod = (uid: string): Pod =>
+  ({ metadata: { uid, name: uid, namespace: "default" }, spec: { containers: [] } }) as unknown as Pod;
+const nodeUsage = {
+  cpuCores: 0,
+  memoryBytes: 0,
+  diskUsedBytes: 0,
+  diskBytes: 0,
+  imageUsedBytes: 0,
+  imageDiskUsedBytes: 0,
+  imageDiskBytes: 0,
+  load: [0, 0, 0] as [number, number, number],
+};
+
+function world() {
+  const clock = new FakeClock();
+  const usage = new UsageRecorder();
+  const state = {
+    pods: [pod("a")],
+    measured: 0,
+    listeners: new Set<() => void>(),
+    isComplete: true,
+    rejections: [] as Rejection[],
+    workloads: [] as WorkloadRow[],
+    problem: "",
+  };
+  const feed = new PageFeed({
+    clock,
+    usage,
+    isComplete: () => state.isComplete,
+    pods: () => state.pods,
+    onPodsChanged: (callback) => {
+      state.listeners.add(callback);
+      return () => state.listeners.delete(callback);
+    },
+    toRow: (it) =>
+      toPodRow(
+        it,
+        { status: "Running", ready: 1, total: 1, restarts: 0, lastRestart: undefined, createdAt: undefined },
+        "",
+        explainPod({ pod: it, events: [], logs: new Map(), pods: [], now: new Date(0) }),
+      ),
+    node: async () => ({
+      name: "n",
+      version: "",
+      engine: "",
+      problem: state.problem,
+      conditions: [],
+      cpuCount: 1,
+      memoryBytes: 1,
+      bootTime: 0,
+      cluster: null,
+    }),
+    rejections: () => state.rejections,
+    workloads: () => state.workloads,
+    measure: async () => {
+      state.measured++;
+      return { summary: { node: { nodeName: "n", startTime: "" }, pods: [] }, node: nodeUsage };
+    },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const change = (pods: Pod[]) => {
+    state.pods = pods;
+    for (const listener of state.listeners) listener();
+  };
+  return { clock, state, feed, change, usage };
+}
+
+function subscriber() {
+  const events: [string, Snapshot & Update][] = [];
+  let isFast = true;
+  const it: PageSubscriber = {
+    access: { privileged: false, canAct: false },
+    send: (event, data) => {
+      events.push([event, JSON.parse(data)]);
+      return isFast;
+    },
+  };
+  return { it, events, slow: () => (isFast = false), fast: () => (isFast = true) };
+}
+
+test("a page gets a snapshot, then only what changed", async () => {
+  const { clock, feed, change, state } = world();
+  const { it, events } = subscriber();
+  const end = await feed.subscribe(it);
+  expect(events.map(([event, { pods }]) => [event, pods.map(({ uid }) => uid)])).toEqual([["snapshot", ["a"]]]);
+  change([...state.pods, pod("b")]);
+  await clock.advance(100);
+  const last = events.at(-1)!;
+  expect([last[0], last[1].changedPods?.map(({ uid }) => uid), last[1].removedPods]).toEqual([
+    "update",
+    ["b"],
+    undefined,
+  ]);
+  change(state.pods.slice(1));
+  await clock.advance(100);
+  expect(events.at(-1)![1].removedPods).toEqual(["a"]);
+  end();
+  expect(state.listeners.size).toBe(0);
+});
+
+test("a slow page is sent nothing until it has caught up, and then the whole state", async () => {
+  const { clock, feed, change, state } = world();
+  const { it, events, slow, fast } = subscriber();
+  await feed.subscribe(it);
+  slow();
+  change([...state.pods, pod("b")]);
+  await clock.advance(100);
+  const count = events.length;
+  change([...state.pods, pod("c")]);
+  await clock.advance(100);
+  expect(events.length).toBe(count);
+  fast();
+  feed.resume(it);
+  expect([events.at(-1)![0], events.at(-1)![1].pods.map(({ uid }) => uid)]).toEqual(["snapshot", ["a", "b", "c"]]);
+});
+
+test("usage is sampled every ten seconds for an open page, every two minutes without one, first 45 s after the start", async () => {
+  const { clock, feed, state } = world();
+  feed.start();
+  await clock.advance(FIRST_SAMPLE_MS);
+  expect(state.measured).toBe(1);
+  await clock.advance(IDLE_PERIOD_MS * 3);
+  expect(state.measured).toBe(4);
+  const end = await feed.subscribe(subscriber().it);
+  state.measured = 0;
+  await clock.advance(OPEN_PERIOD_MS * 3);
+  expect(state.measured).toBe(4);
+  end();
+  state.measured = 0;
+  await clock.advance(IDLE_PERIOD_MS);
+  expect(state.measured).toBe(1);
+  feed.stop();
+  await clock.advance(IDLE_PERIOD_MS * 5);
+  expect(state.measured).toBe(1);
+});
+
+test("refused manifests, workloads, sources that were read and the state of the node are sent when they change", async () => {
+  const { clock, feed, change, state } = world();
+  state.isComplete = false;
+  const { it, events } = subscriber();
+  await feed.subscribe(it);
+  await clock.advance(100);
+  const changed = async () => {
+    change([...state.pods]);
+    await clock.advance(100);
+    return events.splice(0).map(([, update]) => update);
+  };
+  await changed();
+  expect(await changed()).toEqual([]);
+  state.isComplete = true;
+  expect(await changed()).toEqual([{ isComplete: true } as never]);
+  state.rejections = [{ source: "/m/a.yaml", line: 1, column: 2, message: "bad" }];
+  expect(await changed()).toEqual([{ rejections: state.rejections } as never]);
+  state.workloads = [{ kind: "Job", name: "backup" } as WorkloadRow];
+  expect(await changed()).toEqual([{ workloads: state.workloads } as never]);
+  state.problem = "no engine";
+  await clock.advance(OPEN_PERIOD_MS);
+  expect(events.at(-1)?.[1].node?.problem).toBe("no engine");
+});
+
+test("the history of pods is kept while a source has not been read", async () => {
+  const { clock, feed, state, usage } = world();
+  const time = new Date(0).toISOString();
+  const podRef = { name: "late", namespace: "default", uid: "late" };
+  usage.add({ node: { nodeName: "n", startTime: time }, pods: [{ podRef, startTime: time, containers: [] }] }, 1);
+  const isKept = () => [...Object.keys(usage.newest(undefined).pods)].includes("late");
+  state.isComplete = false;
+  feed.start();
+  await clock.advance(IDLE_PERIOD_MS);
+  expect(isKept()).toBe(true);
+  state.isComplete = true;
+  await clock.advance(IDLE_PERIOD_MS);
+  expect(isKept()).toBe(false);
+});
+
+test("a pod that changed in nothing that a row shows is not sent again", async () => {
+  const { clock, feed, change } = world();
+  const { it, events } = subscriber();
+  await feed.subscribe(it);
+  await clock.advance(100);
+  const count = events.length;
+  change([pod("a")]);
+  await clock.advance(100);
+  expect(events.length).toBe(count);
+});
+
+test("the first state is reported without a sample and leaves no page open", async () => {
+  const { feed, state } = world();
+  const { pods, usage } = await feed.firstState({ privileged: false, canAct: false });
+  expect([pods.map(({ uid }) => uid), usage.times, state.measured, feed.isOpen]).toEqual([["a"], [], 0, false]);
+});

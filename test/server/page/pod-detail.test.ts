@@ -1,0 +1,221 @@
+import { expect, test } from "bun:test";
+import type { CoreEvent } from "../../../src/base/api/event.ts";
+import type { Container, ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
+import type { PodRow, ProbeAnswer } from "../../../src/page/wire.ts";
+import { type PodDetailFacts, toPodDetail } from "../../../src/server/page/pod-detail.ts";
+import type { CgroupStats } from "../../../src/stats/cgroups/cgroup-stats.ts";
+import { aContainer, aPod } from "../../support/builders.ts";
+
+const UID = "u".repeat(32);
+const AT = "2026-11-22T12:00:00Z";
+const AT_MS = Date.parse(AT);
+
+function detailOf(pod: Pod, more: Partial<PodDetailFacts> = {}) {
+  return toPodDetail({
+    row: {} as PodRow,
+    pod,
+    usage: undefined,
+    events: [],
+    explanation: {
+      namespace: "default",
+      name: "web",
+      phase: "",
+      isReady: true,
+      condition: undefined,
+      causes: [],
+      recent: [],
+      notInForce: undefined,
+    },
+    probeAnswers: () => [],
+    manifest: { text: "", isSource: true, firstLine: 1, findings: [] },
+    imageUpdates: [],
+    counters: () => undefined,
+    ...more,
+  });
+}
+
+const podWith = (
+  container: Partial<Container>,
+  status: Partial<ContainerStatus> = {},
+  spec: Partial<Pod["spec"]> = {},
+) =>
+  ({
+    ...aPod({ containers: [aContainer(container)], ...spec }),
+    status: { containerStatuses: [{ name: "app", ready: false, restartCount: 0, ...status }] },
+  }) as unknown as Pod;
+
+const containerOf = (pod: Pod, more: Partial<PodDetailFacts> = {}) => detailOf(pod, more).containers[0]!;
+
+test.each<[string, Partial<ContainerStatus>]>([
+  ["running", { ready: true, state: { running: { startedAt: AT } } }],
+  ["running, not ready", { state: { running: { startedAt: AT } } }],
+  ["CrashLoopBackOff", { state: { waiting: { reason: "CrashLoopBackOff" } } }],
+  ["waiting", {}],
+  ["OOMKilled (exit code 137)", { state: { terminated: { reason: "OOMKilled", exitCode: 137 } } } as never],
+  ["terminated (exit code 1)", { state: { terminated: { exitCode: 1 } } } as never],
+])("a container in the state %p", (state, status) => {
+  expect(containerOf(podWith({}, status)).state).toBe(state);
+});
+
+test("a container with image, restarts, start and how the one before it ended", () => {
+  const pod = podWith({ image: "nginx:1.22" }, {
+    ready: true,
+    restartCount: 3,
+    imageID: "docker-pullable://nginx@sha256:abc",
+    state: { running: { startedAt: AT } },
+    lastState: { terminated: { reason: "Error", exitCode: 2, finishedAt: AT, containerID: "docker://1" } },
+  } as never);
+  expect(containerOf(pod)).toMatchObject({
+    name: "app",
+    kind: "main",
+    isRunning: true,
+    ready: true,
+    restarts: 3,
+    image: "nginx:1.22",
+    imageId: "nginx@sha256:abc",
+    startedAt: AT_MS,
+    hasPrevious: true,
+    lastEnd: { text: "Error (exit code 2)", at: AT_MS },
+  });
+  expect(containerOf(podWith({}))).toMatchObject({ hasPrevious: false, lastEnd: null, startedAt: 0, imageId: "" });
+});
+
+test("limits with the use, throttling and OOM kills", () => {
+  const pod = podWith({ resources: { limits: { cpu: "250m", memory: "64Mi" } } });
+  const usage = {
+    podRef: { name: "", namespace: "", uid: UID },
+    startTime: "",
+    containers: [
+      {
+        name: "app",
+        startTime: "",
+        cpu: { time: "", usageNanoCores: 1e8 },
+        memory: { time: "", workingSetBytes: 5000, usageBytes: 9000 },
+      },
+    ],
+  };
+  const counters = (name: string) =>
+    (name === "app" ? { cpu: { periods: 40, throttledPeriods: 10 }, memory: { oomKills: 2 } } : undefined) as
+      | CgroupStats
+      | undefined;
+  expect(containerOf(pod, { usage, counters })).toMatchObject({
+    cpuLimitCores: 0.25,
+    memoryLimitBytes: 64 * 2 ** 20,
+    cpuCores: 0.1,
+    memoryBytes: 5000,
+    throttling: { periods: 40, throttled: 10 },
+    oomKills: 2,
+  });
+  expect(containerOf(podWith({}))).toMatchObject({
+    cpuLimitCores: 0,
+    memoryLimitBytes: 0,
+    throttling: null,
+    oomKills: null,
+  });
+});
+
+test("ports and probes, each probe with its answers", () => {
+  const answer: ProbeAnswer = { time: 1, result: "failure", output: "503", durationMs: 2 };
+  const pod = podWith({
+    ports: [
+      { containerPort: 80, hostPort: 8080, protocol: "TCP" },
+      { containerPort: 53, protocol: "UDP" },
+    ] as never,
+    readinessProbe: { httpGet: { port: 80, path: "/ready" } } as never,
+    livenessProbe: { tcpSocket: { port: 80 } } as never,
+    startupProbe: { exec: { command: ["test", "-e", "/x"] } } as never,
+  });
+  const probeAnswers = (container: string, kind: string) =>
+    container === "app" && kind === "readiness" ? [answer] : [];
+  const { ports, probes } = containerOf(pod, { probeAnswers });
+  expect(ports).toEqual(["8080 → 80/TCP", "53/UDP"]);
+  expect(probes).toMatchObject([
+    { kind: "startup", target: "exec test -e /x", timing: "every 10 s, timeout 1 s, fails after 3", answers: [] },
+    { kind: "readiness", target: "http-get :80/ready", answers: [answer] },
+    { kind: "liveness", target: "tcp-socket :80", answers: [] },
+  ]);
+});
+
+test("containers in the order init, sidecar, main, ephemeral, each with its own status", () => {
+  const pod = {
+    ...aPod({
+      initContainers: [aContainer({ name: "init" }), aContainer({ name: "proxy", restartPolicy: "Always" })],
+      containers: [aContainer({ name: "app" })],
+      ephemeralContainers: [aContainer({ name: "debugger" })] as never,
+    }),
+    status: {
+      initContainerStatuses: [{ name: "proxy", ready: true, state: { running: { startedAt: AT } } }],
+      ephemeralContainerStatuses: [{ name: "debugger", state: { terminated: { exitCode: 0, reason: "Completed" } } }],
+    },
+  } as unknown as Pod;
+  expect(detailOf(pod).containers.map(({ name, kind, state }) => [name, kind, state])).toEqual([
+    ["init", "init", "waiting"],
+    ["proxy", "sidecar", "running"],
+    ["app", "main", "waiting"],
+    ["debugger", "ephemeral", "Completed (exit code 0)"],
+  ]);
+});
+
+test("volumes with their type and fill: the limit of an emptyDir counts, else the size of its disk", () => {
+  const pod = podWith({}, {}, {
+    volumes: [
+      { name: "cache", emptyDir: { sizeLimit: "1Mi" } },
+      { name: "data", emptyDir: {} },
+      { name: "config", configMap: { name: "x" } },
+    ],
+  } as never);
+  const volume = (name: string) => ({ name, usedBytes: 100, capacityBytes: 5e9, availableBytes: 1, time: "" });
+  const usage = {
+    podRef: { name: "", namespace: "", uid: UID },
+    startTime: "",
+    containers: [],
+    volume: [volume("cache"), volume("data")],
+  } as unknown as NonNullable<PodDetailFacts["usage"]>;
+  expect(detailOf(pod, { usage }).volumes).toEqual([
+    { name: "cache", type: "emptyDir", usedBytes: 100, capacityBytes: 2 ** 20 },
+    { name: "data", type: "emptyDir", usedBytes: 100, capacityBytes: 5e9 },
+    { name: "config", type: "configMap x", usedBytes: 0, capacityBytes: 0 },
+  ]);
+});
+
+test("conditions with their time, events of this pod only, and why it is not ready with what to do", () => {
+  const event = (uid: string) =>
+    ({
+      type: "Warning",
+      reason: "BackOff",
+      message: "restarting",
+      count: 3,
+      firstTimestamp: AT,
+      lastTimestamp: AT,
+      involvedObject: { kind: "Pod", namespace: "default", name: "web", uid },
+    }) as unknown as CoreEvent;
+  const pod = {
+    ...aPod(),
+    status: { conditions: [{ type: "Ready", status: "False", reason: "X", lastTransitionTime: AT }] },
+  } as unknown as Pod;
+  const cause = {
+    subject: "container app",
+    problem: "its program failed",
+    facts: ["exit code 3"],
+    wayOut: "see its log",
+  };
+  const detail = detailOf(pod, {
+    events: [event("other"), event(pod.metadata.uid!)],
+    explanation: { causes: [cause], recent: [] } as never,
+  });
+  expect(detail.conditions).toEqual([{ type: "Ready", status: "False", reason: "X", message: "", since: AT_MS }]);
+  expect(detail.events).toEqual([
+    {
+      type: "Warning",
+      reason: "BackOff",
+      message: "restarting",
+      count: 3,
+      firstTime: AT_MS,
+      lastTime: AT_MS,
+      object: "default/web",
+    },
+  ]);
+  expect(detail.explanation).toEqual([
+    { problem: "container app: its program failed", facts: ["exit code 3"], wayOut: "see its log" },
+  ]);
+});

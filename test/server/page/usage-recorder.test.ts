@@ -1,0 +1,176 @@
+import { expect, test } from "bun:test";
+import type { Summary } from "../../../src/base/api/stats-summary.ts";
+import { UsageRecorder } from "../../../src/server/page/usage-recorder.ts";
+
+const time = "";
+const summary = (cores: number, rxBytes: number, pods: readonly string[]): Summary => ({
+  node: {
+    nodeName: "n",
+    startTime: time,
+    cpu: { time, usageNanoCores: cores * 1e9 },
+    memory: { time, workingSetBytes: 100 },
+  },
+  pods: pods.map((uid) => ({
+    podRef: { name: uid, namespace: "default", uid },
+    startTime: time,
+    containers: [],
+    cpu: { time, usageNanoCores: cores * 1e9 },
+    memory: { time, workingSetBytes: 7 },
+    network: { time, name: "eth0", rxBytes, txBytes: 0, interfaces: [] },
+    "ephemeral-storage": { time, usedBytes: 5 },
+  })),
+});
+
+test("rates come from counters; a counter that goes back starts again", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(0.25, 1000, ["a"]), 10_000);
+  usage.add(summary(0.5, 3000, ["a"]), 20_000);
+  usage.add(summary(0.5, 100, ["a"]), 30_000);
+  expect(usage.history("a", "10m", 30_000)).toEqual({
+    times: [10_000, 20_000, 30_000],
+    cpuCores: [0.25, 0.5, 0.5],
+    memoryBytes: [7, 7, 7],
+    receivedBytes: [null, 200, null],
+    sentBytes: [null, 0, 0],
+    diskBytes: [5, 5, 5],
+  });
+  expect(usage.history("", "10m", 30_000).memoryBytes).toEqual([100, 100, 100]);
+});
+
+test("a pod has no values for the time before it, nor after it is gone", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(1, 0, ["a"]), 1000);
+  usage.add(summary(1, 0, ["a", "b"]), 2000);
+  expect(usage.recent(undefined, 2000).pods).toEqual({
+    a: { cpuCores: [1, 1], memoryBytes: [7, 7] },
+    b: { cpuCores: [null, 1], memoryBytes: [7, 7].map((value, index) => (index === 0 ? null : value)) },
+  });
+  usage.retain(["b"]);
+  expect(Object.keys(usage.recent(undefined, 2000).pods)).toEqual(["b"]);
+  usage.add(summary(1, 100, ["a", "b"]), 3000);
+  expect(usage.history("a", "10m", 3000).receivedBytes).toEqual([null, null, null]);
+  usage.retain(["b"]);
+  expect(new Set(usage.history("a", "10m", 3000).cpuCores)).toEqual(new Set([null]));
+});
+
+test("a day is kept at two minutes, whatever the pace", () => {
+  const usage = new UsageRecorder();
+  const day = 86_400_000;
+  for (let now = 10_000; now <= 2 * day; now += 10_000) usage.add(summary(1, 0, ["a"]), now);
+  const { times } = usage.history("a", "24h", 2 * day);
+  expect(times.length).toBe(720);
+  expect(times.every((value, index) => index === 0 || value - times[index - 1]! === 120_000)).toBe(true);
+  expect(usage.history("a", "1h", 2 * day).times.length).toBe(360);
+});
+
+test("a later process continues the history", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(0.25, 0, ["a"]), 1_000_000);
+  usage.add(summary(0.5, 0, ["a", "b"]), 1_010_000);
+  const later = new UsageRecorder();
+  later.restore(usage.save());
+  later.add(summary(0.5, 0, ["a"]), 1_060_000);
+  expect(later.history("a", "24h", 1_060_000).cpuCores).toEqual([0.25]);
+  later.restore(usage.save());
+  later.add(summary(0.75, 0, ["a"]), 1_200_000);
+  expect(later.history("a", "1h", 1_200_000).cpuCores).toEqual([0.25, 0.5, 0.75]);
+  expect(later.history("b", "1h", 1_200_000).cpuCores).toEqual([null, 0.5, null]);
+  expect(later.history("a", "24h", 1_200_000).cpuCores).toEqual([0.25, 0.75]);
+});
+
+test.each([
+  ["nothing", (_: Uint8Array) => new Uint8Array()],
+  ["half of it", (bytes: Uint8Array) => bytes.subarray(0, bytes.length / 2)],
+  ["another file", (_: Uint8Array) => Buffer.from("{}\n")],
+  [
+    "other sizes",
+    (bytes: Uint8Array) => Buffer.from(Buffer.from(bytes).toString("latin1").replace("360", "361"), "latin1"),
+  ],
+])("%s is not taken over", (_, damage) => {
+  const usage = new UsageRecorder();
+  usage.add(summary(0.25, 0, ["a"]), 1000);
+  const saved = usage.save();
+  expect(() => usage.restore(damage(saved))).toThrow();
+  expect(usage.history("a", "1h", 1000).cpuCores).toEqual([0.25]);
+});
+
+test("after the clock was set back the charts show the new time only, and the day continues", () => {
+  const usage = new UsageRecorder();
+  const day = 86_400_000;
+  for (let ms = day; ms < day + 600_000; ms += 60_000) usage.add(summary(1, 0, ["a"]), ms);
+  for (let ms = 60_000; ms <= 600_000; ms += 60_000) usage.add(summary(2, 0, ["a"]), ms);
+  const hour = usage.history("a", "1h", 600_000);
+  expect(hour.times).toEqual(hour.times.toSorted((a, b) => a - b));
+  expect(new Set(hour.cpuCores)).toEqual(new Set([2]));
+  expect(usage.history("a", "24h", 600_000).cpuCores.length).toBe(5);
+});
+
+test("after a jump of the clock by a day, forward and back, the charts have the time before and after it", () => {
+  const usage = new UsageRecorder();
+  const [hour, day] = [3_600_000, 86_400_000];
+  const start = 10 * day;
+  for (let ms = 0; ms < hour; ms += 60_000) usage.add(summary(1, 0, ["a"]), start + ms);
+  for (let ms = 0; ms < 600_000; ms += 60_000) usage.add(summary(2, 0, ["a"]), start + day + ms);
+  expect(new Set(usage.history("a", "1h", start + day + 600_000).cpuCores)).toEqual(new Set([2]));
+  for (let ms = hour; ms < 2 * hour; ms += 60_000) usage.add(summary(3, 0, ["a"]), start + ms);
+  const { times, cpuCores } = usage.history("a", "24h", start + 2 * hour);
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+  expect(new Set(cpuCores)).toEqual(new Set([1, 3]));
+  expect(times.at(-1)).toBeGreaterThan(start + 2 * hour - 240_000);
+});
+
+const KB = 1000;
+/** The file holds the same as the memory: times, values and the names of pods. */
+const bytesOf = (usage: UsageRecorder) => usage.save().length;
+const names = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `uid-${from + index}`);
+
+test("the memory is fixed: 22 KB for a pod, 2.4 MB for 110, at most 11 MB", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(1, 0, []), 1_000_000);
+  const node = bytesOf(usage);
+  usage.add(summary(1, 0, names(1)), 2_000_000);
+  expect(Math.ceil((bytesOf(usage) - node) / KB)).toBe(22);
+  usage.add(summary(1, 0, names(110)), 3_000_000);
+  expect(bytesOf(usage) / 1e6).toBeCloseTo(2.4, 1);
+  const full = bytesOf(usage);
+  for (let ms = 0; ms < 2 * 86_400_000; ms += 120_000) usage.add(summary(1, 0, names(110)), 4_000_000 + ms);
+  expect(bytesOf(usage)).toBeLessThan(full + KB);
+  usage.add(summary(1, 0, names(2000)), 3 * 86_400_000);
+  expect(bytesOf(usage)).toBeLessThan(11e6);
+});
+
+test("thousands of pods that come and go leave nothing", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(1, 0, names(20)), 1000);
+  const before = bytesOf(usage);
+  for (let round = 1; round <= 300; round++) {
+    const present = names(20, 20 * round);
+    usage.add(summary(1, 0, present), 1000 + round * 10_000);
+    usage.retain(present);
+  }
+  expect(bytesOf(usage)).toBeLessThan(before + KB);
+  expect(Object.keys(usage.recent(undefined, 4_000_000).pods)).toEqual(names(20, 6000));
+});
+
+test("a line ends where nothing was sampled", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(1, 0, ["a"]), 1_000_000);
+  usage.add(summary(1, 0, ["a"]), 2_000_000);
+  const { times, cpuCores } = usage.history("a", "1h", 2_000_000);
+  expect([times, cpuCores]).toEqual([
+    [1_000_000, 1_000_001, 2_000_000],
+    [1, null, 1],
+  ]);
+});
+
+test("a full history forgets pods that are gone for those that are new", () => {
+  const usage = new UsageRecorder();
+  const uids = (prefix: string) => Array.from({ length: 499 }, (_, index) => `${prefix}${index}`);
+  usage.add(summary(1, 0, uids("old")), 1000);
+  usage.add(summary(1, 0, ["new", ...uids("old").slice(1)]), 2000);
+  expect(usage.history("new", "10m", 2000).memoryBytes).toEqual([null, 7]);
+  expect(usage.history("old0", "10m", 2000).memoryBytes).toEqual([null, null]);
+  expect(usage.history("old1", "10m", 2000).memoryBytes).toEqual([7, 7]);
+  usage.add(summary(1, 0, ["new", "further", ...uids("old").slice(1)]), 3000);
+  expect(usage.history("further", "10m", 3000).memoryBytes).toEqual([null, null, null]);
+});

@@ -1,0 +1,56 @@
+import { expect, test } from "bun:test";
+import { toWorkloadRow } from "../../../src/server/page/workload-row.ts";
+
+const AT = "2026-11-22T03:00:00Z";
+const condition = (type: string, status: string, more: object = {}) => ({ conditions: [{ type, status, ...more }] });
+
+test.each<[string, object, object | undefined, string, boolean, string]>([
+  ["Deployment", { replicas: 3 }, undefined, "Pending", false, ""],
+  ["Deployment", { replicas: 3 }, { replicas: 3, readyReplicas: 3, updatedReplicas: 3 }, "3/3 ready", true, ""],
+  [
+    "Deployment",
+    { replicas: 3 },
+    { replicas: 4, readyReplicas: 3, updatedReplicas: 1 },
+    "3/3 ready, 1 updated",
+    true,
+    "",
+  ],
+  [
+    "Deployment",
+    { replicas: 1 },
+    { replicas: 1, updatedReplicas: 1, ...condition("Progressing", "False", { reason: "ProgressDeadlineExceeded" }) },
+    "0/1 ready",
+    false,
+    "ProgressDeadlineExceeded",
+  ],
+  ["Deployment", { replicas: 0 }, {}, "0/0 ready", true, ""],
+  ["StatefulSet", { replicas: 2 }, { replicas: 1, readyReplicas: 1, updatedReplicas: 1 }, "1/2 ready", false, ""],
+  ["ReplicaSet", {}, { replicas: 1, readyReplicas: 1 }, "1/1 ready", true, ""],
+  ["DaemonSet", {}, { numberReady: 0, desiredNumberScheduled: 1 }, "0/1 ready", false, ""],
+  ["Job", {}, { active: 1, ready: 1 }, "Running", true, ""],
+  ["Job", {}, { active: 1, failed: 2 }, "Running", false, "2 pods have failed"],
+  ["Job", {}, condition("Complete", "True"), "Complete", true, ""],
+  [
+    "Job",
+    {},
+    condition("Failed", "True", { reason: "BackoffLimitExceeded", message: "too often" }),
+    "Failed",
+    false,
+    "BackoffLimitExceeded: too often",
+  ],
+  ["CronJob", { schedule: "0 3 * * *" }, {}, "0 3 * * *", true, ""],
+  ["CronJob", { schedule: "0 3 * * *", suspend: true }, {}, "Suspended", true, ""],
+])("%s %p with status %p", (kind, spec, status, text, isGood, detail) => {
+  const row = toWorkloadRow({ kind, namespace: "a", name: "b", source: "", spec, status, nextRun: undefined });
+  expect([row.status, row.isGood, row.detail]).toEqual([text, isGood, detail]);
+});
+
+test("a CronJob shows its last and its next run; a suspended one has no next", () => {
+  const runs = (suspend: boolean) => {
+    const facts = { kind: "CronJob", namespace: "a", name: "b", source: "", spec: { schedule: "@daily", suspend } };
+    const row = toWorkloadRow({ ...facts, status: { lastScheduleTime: AT }, nextRun: new Date(AT) });
+    return [row.lastRun, row.nextRun];
+  };
+  expect(runs(false)).toEqual([Date.parse(AT), Date.parse(AT)]);
+  expect(runs(true)).toEqual([Date.parse(AT), 0]);
+});
