@@ -135,7 +135,7 @@ async function startNode(node: TestNode, pods: number) {
 }
 
 /** Answers with 110 pods, and the memory they cost. */
-async function measureAnswers(): Promise<Measurement[]> {
+async function measureResponses(): Promise<Measurement[]> {
   await using node = new TestNode();
   const { pid, api } = await startNode(node, PODS);
   await Bun.sleep(SETTLE_MS);
@@ -222,7 +222,7 @@ export const localApiCases: readonly BenchCase[] = [
   {
     name: "local-api-110",
     about: `answers of the local Kubernetes API with ${PODS} running pods, and the memory they cost`,
-    run: measureAnswers,
+    run: measureResponses,
   },
   {
     name: "local-api-create",

@@ -1,4 +1,4 @@
-import type { Answer, ListenerAnswer } from "../server/answer.ts";
+import type { HttpResponse, ListenerResponse } from "../server/http-response.ts";
 
 /** Permissions of a user: everything, or reading everything except Secrets' data and the inside of containers. */
 export type Role = "admin" | "view";
@@ -27,19 +27,19 @@ export interface ApiRequest {
   upgrade: string;
 }
 
-export type PlainAnswer = Answer;
-export type ApiAnswer = ListenerAnswer;
+export type PlainResponse = HttpResponse;
+export type ApiResponse = ListenerResponse;
 
-export const jsonText = (status: number, body: string, headers: Record<string, string> = {}): PlainAnswer => ({
+export const jsonText = (status: number, body: string, headers: Record<string, string> = {}): PlainResponse => ({
   status,
   headers: { "Content-Type": "application/json", ...headers },
   body,
 });
 
-export const json = (status: number, value: unknown, headers: Record<string, string> = {}): PlainAnswer =>
+export const json = (status: number, value: unknown, headers: Record<string, string> = {}): PlainResponse =>
   jsonText(status, JSON.stringify(value), headers);
 
-export const plainText = (status: number, body: string): PlainAnswer => ({
+export const plainText = (status: number, body: string): PlainResponse => ({
   status,
   headers: { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" },
   body,

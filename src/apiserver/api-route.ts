@@ -1,10 +1,10 @@
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import type { ListenerAnswer, ListenerRequest } from "../server/answer.ts";
 import type { ShownCertificate } from "../server/client-identity.ts";
+import type { ListenerRequest, ListenerResponse } from "../server/http-response.ts";
 import { BodyTooLongError, TooManyBodiesError } from "../server/request-body.ts";
 import { ApiError, badRequest, internalError, tooLarge, tooManyRequests, unauthorized } from "./api-error.ts";
-import { type ApiAnswer, type ApiRequest, type ApiUser, json } from "./api-request.ts";
+import { type ApiRequest, type ApiResponse, type ApiUser, json } from "./api-request.ts";
 import { MAX_BODY_BYTES } from "./body.ts";
 
 /** Sessions of exec, attach and port-forward at a time: each holds two connections and a process in a container. */
@@ -12,7 +12,7 @@ const MAX_SESSIONS = 256;
 
 export interface ApiRouteDeps {
   logger: Logger;
-  answer: (request: ApiRequest) => Promise<ApiAnswer>;
+  answer: (request: ApiRequest) => Promise<ApiResponse>;
   /** @returns undefined: 401 */
   authenticate: (
     shown: ShownCertificate | undefined,
@@ -21,7 +21,7 @@ export interface ApiRouteDeps {
 }
 
 /** The route of a listener of the API: authentication, the answer, and errors in Kubernetes' form. */
-export function toApiRoute(deps: ApiRouteDeps): (request: ListenerRequest) => Promise<ListenerAnswer> {
+export function toApiRoute(deps: ApiRouteDeps): (request: ListenerRequest) => Promise<ListenerResponse> {
   return async (request) => {
     const answer = await answerOrError(request, deps);
     if ("takeOver" in answer || "run" in answer) {
@@ -31,7 +31,7 @@ export function toApiRoute(deps: ApiRouteDeps): (request: ListenerRequest) => Pr
   };
 }
 
-async function answerOrError(request: ListenerRequest, deps: ApiRouteDeps): Promise<ApiAnswer> {
+async function answerOrError(request: ListenerRequest, deps: ApiRouteDeps): Promise<ApiResponse> {
   const { method, path, query, header, signal, upgrade } = request;
   try {
     const user = await deps.authenticate(request.shown, header("Authorization"));

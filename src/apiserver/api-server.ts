@@ -12,7 +12,7 @@ import {
   unknownPath,
 } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
-import { type ApiAnswer, type ApiRequest, json, jsonText, type PlainAnswer } from "./api-request.ts";
+import { type ApiRequest, type ApiResponse, json, jsonText, type PlainResponse } from "./api-request.ts";
 import { authorize, authorizePath, VERBS, verbOf } from "./authorization.ts";
 import {
   type OnRepeatedField,
@@ -23,8 +23,8 @@ import {
   readPatchBody,
 } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
-import { listAnswer, parseIncludeObject, type ShowObject } from "./list-answer.ts";
 import { ListCache } from "./list-cache.ts";
+import { listResponse, parseIncludeObject, type ShowObject } from "./list-response.ts";
 import { negotiateForm, type WantedForm } from "./media-type.ts";
 import { type DeleteOptions, type ObjectDeleter, parseDeleteOptions } from "./object-deleter.ts";
 import type { ObjectStore } from "./object-store.ts";
@@ -43,14 +43,14 @@ import { fromScale, toScale } from "./scale.ts";
 import { parseSelection, type Selection } from "./selection.ts";
 import { showFor } from "./shown-object.ts";
 import { metadataText, tableText } from "./table.ts";
-import { watchAnswer } from "./watch-answer.ts";
+import { watchResponse } from "./watch-response.ts";
 import { parseWriteRequest, reportBadFields, type WriteRequest } from "./write-request.ts";
 
 /** A path below a resource that is answered by code of its own: `pods/log`, or a review. */
 export interface ExtraRoute extends ExtraResource {
   /** Which verb a request is, for authorization; default: by method. */
   verbOf?: (request: ApiRequest) => string;
-  handle: (request: ApiRequest, info: RequestInfo) => ApiAnswer | Promise<ApiAnswer>;
+  handle: (request: ApiRequest, info: RequestInfo) => ApiResponse | Promise<ApiResponse>;
 }
 
 export interface ApiServerDeps {
@@ -62,7 +62,10 @@ export interface ApiServerDeps {
   random: () => number;
   extras: readonly ExtraRoute[];
   /** Paths outside `/api` and `/apis`, and discovery; undefined: not one of them. */
-  otherPaths: (request: ApiRequest, served: ServedResources) => ApiAnswer | undefined | Promise<ApiAnswer | undefined>;
+  otherPaths: (
+    request: ApiRequest,
+    served: ServedResources,
+  ) => ApiResponse | undefined | Promise<ApiResponse | undefined>;
   /** Brings objects up to date that are made when they are asked for (the node). */
   refresh?: (definition: ResourceDefinition) => Promise<void>;
   /** Called before a change: loads what writing needs. */
@@ -83,7 +86,7 @@ export class ApiServer {
     this.#served = { definitions: deps.registry.all().flatMap(servedVersions), extras: deps.extras };
   }
 
-  async answer(request: ApiRequest): Promise<ApiAnswer> {
+  async answer(request: ApiRequest): Promise<ApiResponse> {
     const warnings: string[] = [];
     try {
       const answer = await this.#route(request, warnings);
@@ -94,7 +97,7 @@ export class ApiServer {
     }
   }
 
-  #failure(error: unknown, path: string): PlainAnswer {
+  #failure(error: unknown, path: string): PlainResponse {
     if (error instanceof ApiError) return json(error.code, error.status);
     const message = messageOf(error);
     this.#deps.onError(message, path);
@@ -102,7 +105,7 @@ export class ApiServer {
     return json(500, status);
   }
 
-  async #route(request: ApiRequest, warnings: string[]): Promise<ApiAnswer> {
+  async #route(request: ApiRequest, warnings: string[]): Promise<ApiResponse> {
     const info = parseRequestInfo(request.path);
     if (!info) {
       authorizePath(request);
@@ -145,7 +148,7 @@ export class ApiServer {
     return this.#serve({ request, info, definition, asked, verb, form, show, warn, repeated, onRepeated });
   }
 
-  async #serve(call: Call): Promise<ApiAnswer> {
+  async #serve(call: Call): Promise<ApiResponse> {
     const { request, info, definition, asked, verb, form, show } = call;
     const { store, clock, random } = this.#deps;
     switch (verb) {
@@ -154,7 +157,7 @@ export class ApiServer {
         const selection = parseSelection(definition, info.namespace, info.name, request.query);
         return verb === "list"
           ? this.#list(call, selection)
-          : watchAnswer({ store, clock, random }, asked, selection, request.query, form, show, request.signal);
+          : watchResponse({ store, clock, random }, asked, selection, request.query, form, show, request.signal);
       }
       case "get":
         return this.#object(call, 200, this.#find(definition, info));
@@ -173,11 +176,11 @@ export class ApiServer {
     }
   }
 
-  #list({ request, asked, form, show }: Call, selection: Selection): PlainAnswer {
+  #list({ request, asked, form, show }: Call, selection: Selection): PlainResponse {
     const { store } = this.#deps;
     const { shape, metaVersion } = form;
     const key = [request.path, request.query, shape, metaVersion, asked.isSecret ? request.user.role : ""].join(" ");
-    const make = (now: Date) => listAnswer(store, asked, selection, request.query, form, show, now);
+    const make = (now: Date) => listResponse(store, asked, selection, request.query, form, show, now);
     return this.#lists.answer(key, store.revision, make);
   }
 
@@ -194,7 +197,7 @@ export class ApiServer {
     return write;
   }
 
-  #update(call: Call, body: unknown): PlainAnswer {
+  #update(call: Call, body: unknown): PlainResponse {
     const { info, definition } = call;
     const write = this.#write(call);
     const { writer } = this.#deps;
@@ -209,7 +212,7 @@ export class ApiServer {
     return this.#object(call, 200, writer.patch(definition, info.namespace, info.name, change, write));
   }
 
-  #patch(call: Call, { type, patch }: PatchBody): PlainAnswer {
+  #patch(call: Call, { type, patch }: PatchBody): PlainResponse {
     const { info, definition, request } = call;
     const write = this.#write(call);
     const { writer } = this.#deps;
@@ -239,7 +242,7 @@ export class ApiServer {
     return this.#object(call, 200, writer.patch(definition, namespace, name, change, write, from));
   }
 
-  #delete(call: Call, body: unknown): PlainAnswer {
+  #delete(call: Call, body: unknown): PlainResponse {
     const { info, definition, request } = call;
     const options = parseDeleteOptions(body, request.query, this.#write(call));
     const live = this.#deps.store.get(resourceId(definition), info.namespace, info.name);
@@ -249,7 +252,7 @@ export class ApiServer {
     return isStatus(result) ? json(200, result) : this.#object(call, 200, result);
   }
 
-  #deleteCollection(call: Call, body: unknown): PlainAnswer {
+  #deleteCollection(call: Call, body: unknown): PlainResponse {
     const { info, definition, request, show } = call;
     const options: DeleteOptions = parseDeleteOptions(body, request.query, this.#write(call));
     const { namespace, matches } = parseSelection(definition, info.namespace, "", request.query);
@@ -269,7 +272,7 @@ export class ApiServer {
     });
   }
 
-  #object({ definition, form, show, info, request }: Call, status: number, object: ApiObject): PlainAnswer {
+  #object({ definition, form, show, info, request }: Call, status: number, object: ApiObject): PlainResponse {
     if (info.subresource === "scale") return json(status, toScale(object));
     const shown = show(object);
     if (form.shape === "table") {

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/model/clock.ts";
-import type { PlainAnswer } from "./api-request.ts";
+import type { PlainResponse } from "./api-request.ts";
 
 /** Lists that several clients, or one client again and again, ask for are made once. */
 const MAX_LISTS = 4;
@@ -12,7 +12,7 @@ interface KnownList {
   revision: number;
   /** Whole seconds since 1970. */
   second: number;
-  answer: PlainAnswer;
+  answer: PlainResponse;
 }
 
 /**
@@ -29,7 +29,7 @@ export class ListCache {
   }
 
   /** @param key everything the answer depends on, apart from the revision and the time */
-  answer(key: string, revision: number, make: (now: Date) => PlainAnswer): PlainAnswer {
+  answer(key: string, revision: number, make: (now: Date) => PlainResponse): PlainResponse {
     const now = this.#clock.now();
     const second = Math.floor(now.getTime() / 1000);
     const known = this.#known.get(key);

@@ -1,6 +1,6 @@
 import type { HealthCheck } from "../base/model/health-check.ts";
 import { notAcceptable } from "./api-error.ts";
-import { type ApiAnswer, type ApiRequest, json, plainText } from "./api-request.ts";
+import { type ApiRequest, type ApiResponse, json, plainText } from "./api-request.ts";
 import {
   aggregatedDiscovery,
   apiGroup,
@@ -30,7 +30,10 @@ export interface NonResourceDeps {
   serverAddress: () => string;
   healthChecks: () => readonly HealthCheck[];
   /** `/openapi/…`; undefined: not one of its paths. */
-  openApi?: (request: ApiRequest, served: ServedResources) => ApiAnswer | undefined | Promise<ApiAnswer | undefined>;
+  openApi?: (
+    request: ApiRequest,
+    served: ServedResources,
+  ) => ApiResponse | undefined | Promise<ApiResponse | undefined>;
 }
 
 const HEALTH_ROOTS = ["/healthz", "/livez", "/readyz"];
@@ -40,13 +43,13 @@ export function answerNonResource(
   request: ApiRequest,
   served: ServedResources,
   deps: NonResourceDeps,
-): ApiAnswer | undefined | Promise<ApiAnswer | undefined> {
+): ApiResponse | undefined | Promise<ApiResponse | undefined> {
   if (request.method !== "GET" && request.method !== "HEAD") return undefined;
   const path = request.path.length > 1 ? request.path.replace(/\/$/, "") : request.path;
   if (path === "/version") return json(200, deps.version);
   const root = HEALTH_ROOTS.find((it) => path === it || path.startsWith(`${it}/`));
   if (root !== undefined)
-    return healthAnswer(path.slice(root.length + 1), request.query, deps.healthChecks(), root.slice(1));
+    return healthResponse(path.slice(root.length + 1), request.query, deps.healthChecks(), root.slice(1));
   if (path === "/") return json(200, { paths: rootPaths(served) });
   if (path.startsWith("/openapi/")) return deps.openApi?.(request, served);
   return discovery(path, request, served, deps);
@@ -57,7 +60,7 @@ function discovery(
   request: ApiRequest,
   served: ServedResources,
   deps: NonResourceDeps,
-): ApiAnswer | undefined {
+): ApiResponse | undefined {
   const found = (object: object | undefined) => object && json(200, object);
   if (path === "/api" || path === "/apis") {
     const aggregated = wantsAggregated(request.header("Accept"));
@@ -108,12 +111,12 @@ function rootPaths(served: ServedResources): string[] {
 }
 
 /** Source: apiserver's `healthz` package. */
-function healthAnswer(
+function healthResponse(
   name: string,
   query: URLSearchParams,
   all: readonly HealthCheck[],
   root: string,
-): ApiAnswer | undefined {
+): ApiResponse | undefined {
   const excluded = query.getAll("exclude");
   const checks =
     name === "" ? all.filter((check) => !excluded.includes(check.name)) : all.filter((check) => check.name === name);

@@ -1,6 +1,6 @@
 import type { ApiObject } from "./api-object.ts";
 import type { ApiRequest } from "./api-request.ts";
-import type { ShowObject } from "./list-answer.ts";
+import type { ShowObject } from "./list-response.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 
 /**

@@ -135,7 +135,7 @@ const KUSTOMIZE = "kustomize is not built in: kubectl kustomize DIR | kubelet-ts
 const ONE_NODE = "choose a kubelet of this machine with --root-dir, or with kubelet-ts use";
 
 /** Flags of kubectl that have no meaning here, and what does the job. */
-const WAYS_OUT: Readonly<Record<string, string>> = {
+const FIXES: Readonly<Record<string, string>> = {
   "-k": KUSTOMIZE,
   "--kustomize": KUSTOMIZE,
   "--context": ONE_NODE,
@@ -145,8 +145,8 @@ const WAYS_OUT: Readonly<Record<string, string>> = {
 };
 
 function unknownFlag(written: string, name: string, flags: readonly Flag[]): string {
-  const wayOut = WAYS_OUT[written];
-  if (wayOut !== undefined) return `${written}: no such flag of ${name}; ${wayOut}`;
+  const fix = FIXES[written];
+  if (fix !== undefined) return `${written}: no such flag of ${name}; ${fix}`;
   const near = nearestName(written.replace(/^-+/, ""), flags.map(writtenName));
   return `${written}: no such flag of ${name}${near && written.startsWith("--") ? `; did you mean --${near}?` : ""}`;
 }

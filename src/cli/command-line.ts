@@ -26,7 +26,7 @@ const byKubectl = (verb: string): string =>
   `edit the manifest and write: kubelet-ts apply -f <manifest>; or use kubectl ${verb} after: kubelet-ts kubeconfig --merge`;
 
 /** Words of kubectl, docker and podman that are not commands here, and what does the job. */
-const WAYS_OUT: Readonly<Record<string, string>> = {
+const FIXES: Readonly<Record<string, string>> = {
   ps: "write: kubelet-ts get pods",
   status: "write: kubelet-ts get pods",
   list: "write: kubelet-ts get pods",
@@ -120,6 +120,6 @@ const isMissing = (name: string, exists: (path: string) => boolean): boolean =>
 function unknownWord(word: string, commands: readonly string[]): string {
   const nearest = nearestName(word, [...commands, "help"]);
   const hint =
-    WAYS_OUT[word] ?? (nearest === undefined ? `commands are ${commands.join(", ")}` : `did you mean ${nearest}?`);
+    FIXES[word] ?? (nearest === undefined ? `commands are ${commands.join(", ")}` : `did you mean ${nearest}?`);
   return `there is no command "${word}", and no file or directory of that name; ${hint} (write ./${word} for a directory that comes later)`;
 }

@@ -16,13 +16,13 @@ export interface ConfigFile {
 }
 
 /** Kind of a file given by --config. */
-export type FileNature = "configuration" | "manifest" | "unknown";
+export type FileKind = "configuration" | "manifest" | "unknown";
 
 /** Fields have at most five levels; values are processed recursively. */
 const MAX_DEPTH = 100;
 
 /** Distinguishes a KubeletConfiguration from a manifest, also when the text has syntax errors. */
-export function detectKind(text: string): FileNature {
+export function detectKind(text: string): FileKind {
   if (/^\s*"?kind"?\s*:\s*["']?KubeletConfiguration\b/m.test(text)) return "configuration";
   if (/"kind"\s*:\s*"KubeletConfiguration"/.test(text)) return "configuration";
   if (/^\s*"?apiVersion"?\s*:\s*["']?kubelet\.config\.k8s\.io\//m.test(text)) return "configuration";

@@ -29,14 +29,14 @@ export async function askCredentialHelper(
     if (/credentials not found/i.test(outcome.stdout)) return undefined;
     throw new Error(`${program} get ended with ${outcome.exitCode}`);
   }
-  const answer = parseAnswer(outcome.stdout);
+  const answer = parseResponse(outcome.stdout);
   if (!answer) throw new Error(`${program} get answered something else than Username and Secret`);
   return answer.user === TOKEN_USER
     ? { identitytoken: answer.secret }
     : { username: answer.user, password: answer.secret };
 }
 
-function parseAnswer(text: string): { user: string; secret: string } | undefined {
+function parseResponse(text: string): { user: string; secret: string } | undefined {
   try {
     const { Username, Secret } = JSON.parse(text) as { Username?: unknown; Secret?: unknown };
     return typeof Username === "string" && typeof Secret === "string" ? { user: Username, secret: Secret } : undefined;

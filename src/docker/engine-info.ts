@@ -1,6 +1,6 @@
 import type { EngineInfo } from "../base/model/node.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import type { EngineInfoAnswer } from "./engine/system-schema.ts";
+import type { EngineInfoResponse } from "./engine/system-schema.ts";
 
 /** The machine's own containerd, where it is, and its default state directory. */
 const CONTAINERD_ADDRESS = "/run/containerd/containerd.sock";
@@ -14,7 +14,7 @@ export function toImagesDir({
   DockerRootDir,
   DriverStatus,
   Containerd,
-}: Pick<EngineInfoAnswer, "DockerRootDir" | "DriverStatus" | "Containerd">): string {
+}: Pick<EngineInfoResponse, "DockerRootDir" | "DriverStatus" | "Containerd">): string {
   const isInContainerd = DriverStatus.flat().includes("io.containerd.snapshotter.v1");
   return isInContainerd && Containerd?.Address === CONTAINERD_ADDRESS ? CONTAINERD_ROOT : DockerRootDir;
 }

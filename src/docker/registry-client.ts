@@ -4,7 +4,7 @@ import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";
 import type { RegistryAuth } from "./engine/image-transfer.ts";
-import type { EngineInfoAnswer } from "./engine/system-schema.ts";
+import type { EngineInfoResponse } from "./engine/system-schema.ts";
 import {
   explain,
   isDigest,
@@ -12,13 +12,13 @@ import {
   parseChallenge,
   parseJson,
   parseTags,
-  type RegistryAnswer,
   RegistryError,
-} from "./registry-answer.ts";
+  type RegistryResponse,
+} from "./registry-response.ts";
 
 export interface RegistryClientOptions {
   /** `GET /info` of the engine: the registries that it trusts without TLS are trusted here. */
-  engineInfo: (signal: AbortSignal) => Promise<Pick<EngineInfoAnswer, "RegistryConfig">>;
+  engineInfo: (signal: AbortSignal) => Promise<Pick<EngineInfoResponse, "RegistryConfig">>;
   proxyFor: (url: URL) => string | undefined;
   files: Pick<TextFiles, "readDirectory">;
   /** Certificates for each registry, as the engine reads them. */
@@ -83,7 +83,7 @@ export class RegistryClient {
     const tags: string[] = [];
     let target: string | undefined = `/v2/${path}/tags/list?n=1000`;
     for (let page = 0; target !== undefined && page < MAX_TAG_PAGES; page++) {
-      const answer: RegistryAnswer = await this.#ask(
+      const answer: RegistryResponse = await this.#ask(
         domain,
         path,
         target,
@@ -105,7 +105,7 @@ export class RegistryClient {
     request: Wanted,
     auths: readonly RegistryAuth[],
     signal: AbortSignal,
-  ): Promise<RegistryAnswer> {
+  ): Promise<RegistryResponse> {
     let last: unknown;
     for (const auth of auths.length > 0 ? auths : [undefined]) {
       try {
@@ -127,7 +127,7 @@ export class RegistryClient {
     request: Wanted,
     auth: RegistryAuth | undefined,
     signal: AbortSignal,
-  ): Promise<RegistryAnswer> {
+  ): Promise<RegistryResponse> {
     const { endpoint, answer: first } = await this.#reach(domain, target, request, signal);
     let answer = first;
     if (answer.status === 401) {
@@ -180,7 +180,7 @@ export class RegistryClient {
 
   /** @returns the value of `Authorization`; undefined when the registry asks for something unknown */
   async #authorize(
-    { headers }: RegistryAnswer,
+    { headers }: RegistryResponse,
     endpoint: Endpoint,
     path: string,
     auth: RegistryAuth | undefined,
@@ -229,7 +229,7 @@ export class RegistryClient {
   }
 
   /** One request; redirects are followed, to another host without credentials. */
-  async #send(url: URL, request: Wanted, { tls }: Endpoint, signal: AbortSignal): Promise<RegistryAnswer> {
+  async #send(url: URL, request: Wanted, { tls }: Endpoint, signal: AbortSignal): Promise<RegistryResponse> {
     let next = url;
     for (let count = 0; count <= MAX_REDIRECTS; count++) {
       const { method, accept, authorization, body } = request;

@@ -20,7 +20,7 @@ const SIGKILLED = 137;
  * A container that is asked to end may be started again right away (`docker restart`): then it was never gone.
  * A SIGKILL leaves nothing to wait for. Containers the kubelet stops are inspected when that call returns.
  */
-const RESTART_BY_HAND_MS = 500;
+const MANUAL_RESTART_MS = 500;
 const SIGKILL = "9";
 
 /** A removal that takes longer has failed: what is left of the container counts then. */
@@ -117,7 +117,7 @@ export class PodCache {
     if (event.action === "kill" && event.signal !== SIGKILL) this.#signalled.add(event.id);
     if (event.action === "die" && this.#signalled.delete(event.id)) {
       const { clock } = this.#deps;
-      clock.schedule(RESTART_BY_HAND_MS, () => void this.observe(event.id).catch(() => {}));
+      clock.schedule(MANUAL_RESTART_MS, () => void this.observe(event.id).catch(() => {}));
       return;
     }
     if (!OBSERVED_ACTIONS.has(event.action)) return;

@@ -10,7 +10,7 @@ let draft = "";
 /** Checks and submits a manifest. */
 export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluster: boolean }) {
   const [text, setText] = useState(draft);
-  const [answer, setAnswer] = useState<ActionResult>();
+  const [answer, setResponse] = useState<ActionResult>();
   const [plan, setPlan] = useState<string>();
   const [isBusy, setBusy] = useState(false);
   if (isOfCluster) return <p class="empty">This node belongs to a cluster: apply the manifest with kubectl.</p>;
@@ -18,16 +18,16 @@ export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluste
   const send = (dryRun: boolean) => act("/page/api/apply", { manifest: text, dryRun });
   const run = async (work: () => Promise<void>) => {
     setBusy(true);
-    setAnswer(undefined);
+    setResponse(undefined);
     await work();
     setBusy(false);
   };
-  const check = () => run(async () => setAnswer(await send(true)));
+  const check = () => run(async () => setResponse(await send(true)));
   /** A manifest that cannot be applied as a whole is not begun. */
   const ask = () =>
     run(async () => {
       const checked = await send(true);
-      if (!checked.ok) setAnswer(checked);
+      if (!checked.ok) setResponse(checked);
       else setPlan(describePlan(checked.message, await act("/page/api/compare", { manifest: text })));
     });
   const isUnusable = isBusy || text.trim() === "";
@@ -60,9 +60,9 @@ export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluste
           action="Apply"
           text="Apply this manifest to the node?"
           details={plan}
-          onAnswer={(yes) => {
+          onResponse={(yes) => {
             setPlan(undefined);
-            if (yes) void run(async () => setAnswer(await send(false)));
+            if (yes) void run(async () => setResponse(await send(false)));
           }}
         />
       )}

@@ -81,7 +81,7 @@ function EditBox({
   onEnd: () => void;
   source: string;
 }) {
-  const [answer, setAnswer] = useState<ActionResult>();
+  const [answer, setResponse] = useState<ActionResult>();
   return (
     <>
       <textarea
@@ -92,7 +92,7 @@ function EditBox({
         onInput={(event) => onText(event.currentTarget.value)}
       />
       <div class="buttons">
-        <button type="button" onClick={async () => setAnswer(await act("/page/api/compare", { manifest: text }))}>
+        <button type="button" onClick={async () => setResponse(await act("/page/api/compare", { manifest: text }))}>
           What would restart?
         </button>
         <button type="button" onClick={onEnd}>

@@ -75,21 +75,21 @@ export function Question({
   text,
   details = "",
   action,
-  onAnswer,
+  onResponse,
 }: {
   text: string;
   /** Text of several lines below the question. */
   details?: string;
   /** undefined: there is nothing to decide, the text says why. */
   action: string | undefined;
-  onAnswer: (yes: boolean) => void;
+  onResponse: (yes: boolean) => void;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   const answer = (yes: boolean) => {
     // Closed before it is removed: the focus returns to the button that opened it.
     dialog.current?.close();
-    onAnswer(yes);
+    onResponse(yes);
   };
   /** Not every browser has `closedby`. */
   const onClick = ({ target, currentTarget, clientX, clientY }: TargetedMouseEvent<HTMLDialogElement>) => {

@@ -21,7 +21,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
       {detail.explanation.length > 0 && (
         <section class="card warn" aria-label={detail.row.isReady ? "Restarts" : "Why this pod is not ready"}>
           <h2>{detail.row.isReady ? "Restarted a short time ago" : "Why it is not ready"}</h2>
-          {detail.explanation.map(({ problem, facts, wayOut }) => (
+          {detail.explanation.map(({ problem, facts, fix }) => (
             <div key={problem} class="explanation">
               <Plain text={problem} />
               {facts.map((fact, index) => (
@@ -29,9 +29,9 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
                   <FactText text={fact} />
                 </div>
               ))}
-              {wayOut !== "" && (
+              {fix !== "" && (
                 <div>
-                  → <Plain text={wayOut} />
+                  → <Plain text={fix} />
                 </div>
               )}
             </div>

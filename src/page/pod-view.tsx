@@ -89,14 +89,14 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
   );
   const [question, setQuestion] = useState<PodAction>();
   const [busy, setBusy] = useState<PodAction>();
-  const [answer, setAnswer] = useState<ActionResult>();
-  const onAnswer = async (yes: boolean) => {
+  const [answer, setResponse] = useState<ActionResult>();
+  const onResponse = async (yes: boolean) => {
     const action = question;
     setQuestion(undefined);
     if (!yes || !action) return;
     setBusy(action);
-    setAnswer(undefined);
-    setAnswer(await act(`${path}/${action}`));
+    setResponse(undefined);
+    setResponse(await act(`${path}/${action}`));
     setBusy(undefined);
   };
   // Its shell continues while another part of the pod is shown.
@@ -127,7 +127,7 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
         {answer && <p class={answer.ok ? "banner" : "banner bad"}>{answer.message}</p>}
         {error && <p class="banner warn">{error}</p>}
       </div>
-      {question && <Question {...describeAction(question, row)} onAnswer={onAnswer} />}
+      {question && <Question {...describeAction(question, row)} onResponse={onResponse} />}
       <nav class="tabs" aria-label="Parts of the pod">
         {tabs.map((known) => (
           <a key={known} href={podAddress(row, known)} aria-current={known === tab ? "page" : undefined}>

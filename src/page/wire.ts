@@ -185,7 +185,7 @@ export interface PodDetail {
   volumes: VolumeDetail[];
   events: EventRow[];
   /** Reasons why the pod is not Ready, each with what to do. */
-  explanation: { problem: string; facts: string[]; wayOut: string }[];
+  explanation: { problem: string; facts: string[]; fix: string }[];
   /** Images of this pod that the kubelet keeps up to date. */
   imageUpdates: ImageUpdateRow[];
   manifest: ManifestView;
@@ -254,10 +254,10 @@ export interface ProbeHistory {
   /** `every 10 s, timeout 1 s, fails after 3`. */
   timing: string;
   /** Oldest first. */
-  answers: ProbeAnswer[];
+  answers: ProbeResponse[];
 }
 
-export interface ProbeAnswer {
+export interface ProbeResponse {
   time: number;
   result: string;
   output: string;
@@ -378,7 +378,7 @@ export interface ProcessRow {
   command: string;
 }
 
-/** Answer of an action. */
+/** Response of an action. */
 export interface ActionResult {
   ok: boolean;
   message: string;

@@ -1,15 +1,15 @@
 import type { LogDirectory } from "../base/model/log-directory.ts";
+import { type AccessRules, authenticate, authorize } from "./client-identity.ts";
+import { type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
 import {
   cleanPath,
   debugDisabled,
-  type ListenerAnswer,
+  type ListenerResponse,
   notFound,
   resourceNotFound,
   type ServerRequest,
-  textAnswer,
-} from "./answer.ts";
-import { type AccessRules, authenticate, authorize } from "./client-identity.ts";
-import { type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
+  textResponse,
+} from "./http-response.ts";
 import { routeLogDirectory } from "./log-directory-routes.ts";
 import { isKnownPath, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 
@@ -35,15 +35,15 @@ const CONTAINER_ROOTS = new Set(["containerLogs", "run", "exec", "attach", "port
 export async function routeAuthenticated(
   request: ServerRequest,
   context: AuthenticatedContext,
-): Promise<ListenerAnswer> {
+): Promise<ListenerResponse> {
   const path = cleanPath(request.path);
   if (!isKnownPath(path)) return notFound();
   const onError = (error: string) =>
     context.logger.warn("The API server cannot review a client of the kubelet", { error });
   const user = await authenticate(request, context.rules, context.clock.now(), onError);
-  if (!user) return textAnswer(401, "Unauthorized");
+  if (!user) return textResponse(401, "Unauthorized");
   const refusal = await authorize(user, request, context.rules, onError);
-  if (refusal) return textAnswer(refusal.status, refusal.message);
+  if (refusal) return textResponse(refusal.status, refusal.message);
   // Redirects paths with doubled slashes and dots.
   if (path !== request.path) return routeReadOnly(request, context.readOnly);
   const root = path.split("/", 2)[1]!;
@@ -53,12 +53,12 @@ export async function routeAuthenticated(
   }
   if (CONTAINER_ROOTS.has(root) && path !== `/${root}`) {
     // A page must not use the certificate of the browser that shows it.
-    if (isOfAnotherSite(request)) return textAnswer(403, "Requests of other web sites are refused.\n");
+    if (isOfAnotherSite(request)) return textResponse(403, "Requests of other web sites are refused.\n");
     return routeContainers(request, user, context);
   }
   if (root === "debug") return path.startsWith("/debug/pprof/") ? resourceNotFound() : notFound();
   if (root === "logs" && path !== "/logs") {
-    if (request.query.has("query")) return textAnswer(400, NO_LOG_QUERY);
+    if (request.query.has("query")) return textResponse(400, NO_LOG_QUERY);
     return context.logDirectory ? routeLogDirectory(request, context.logDirectory) : notFound();
   }
   return routeReadOnly(request, context.readOnly);

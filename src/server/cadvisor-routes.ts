@@ -2,21 +2,21 @@ import type { WorkLane } from "../base/concurrency/work-lane.ts";
 import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
 import {
-  type Answer,
   cleanPath,
-  jsonAnswer,
+  type HttpResponse,
+  jsonResponse,
   methodNotAllowed,
   movedPermanently,
   notFound,
   type RouteRequest,
-  textAnswer,
-} from "./answer.ts";
+  textResponse,
+} from "./http-response.ts";
 import { indexPage } from "./index-page.ts";
-import { cadvisorMetrics, isReading, metricsAnswer, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
+import { cadvisorMetrics, isReading, metricsResponse, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
 import { parseQuery, questionOf } from "./stats-routes.ts";
 
 /** The cAdvisor port, 4194: an index page, cAdvisor's JSON API 1.x, its metrics. */
-export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
+export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): HttpResponse | Promise<HttpResponse> {
   const path = cleanPath(request.path);
   if (path !== request.path) return movedPermanently(path, request.query);
   if (path === "/api" || path.startsWith("/api/")) return routeApi(path, request, context);
@@ -24,11 +24,11 @@ export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): 
   if (!isReading(request)) return methodNotAllowed();
   switch (path) {
     case "/healthz":
-      return textAnswer(200, "ok");
+      return textResponse(200, "ok");
     case "/metrics":
-      return metricsAnswer(request, cadvisorMetrics(context), context.shared);
+      return metricsResponse(request, cadvisorMetrics(context), context.shared);
     default:
-      return htmlAnswer(
+      return htmlResponse(
         indexPage(
           context.view,
           originAt(request, "http", context.readOnlyPort),
@@ -55,47 +55,51 @@ export const CADVISOR_RESOURCES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** `/api/<version>/<resource>/<name>`. A posted body is a query, as cAdvisor's own client sends it; it modifies nothing. */
-async function routeApi(path: string, request: RouteRequest, { cadvisor, shared }: ReadOnlyContext): Promise<Answer> {
+async function routeApi(
+  path: string,
+  request: RouteRequest,
+  { cadvisor, shared }: ReadOnlyContext,
+): Promise<HttpResponse> {
   const [version = "", resource = "", ...rest] = path.slice("/api/".length).split("/");
   const resources = Object.hasOwn(CADVISOR_RESOURCES, version) ? CADVISOR_RESOURCES[version] : undefined;
   if (!resources) {
     const versions = Object.keys(CADVISOR_RESOURCES).join(",");
-    return textAnswer(version === "" ? 200 : 404, `Supported API versions: ${versions}\n`);
+    return textResponse(version === "" ? 200 : 404, `Supported API versions: ${versions}\n`);
   }
   if (!resources.includes(resource)) {
-    return textAnswer(resource === "" ? 200 : 404, `Supported request types: "${resources.join(",")}"\n`);
+    return textResponse(resource === "" ? 200 : 404, `Supported request types: "${resources.join(",")}"\n`);
   }
   if (!isReading(request) && request.method !== "POST") return methodNotAllowed();
   const name = `/${rest.join("/")}`.replace(/(?<=.)\/$/, "");
   const query = { ...parseQuery(request.query), ...(await postedQuery(request)), containerName: name };
   return shared.get(questionOf(`${version}/${resource}`, query), SHARED_MS, request.signal, (stop) =>
-    resourceAnswer(resource, name, query, cadvisor, shared.lane, stop),
+    resourceResponse(resource, name, query, cadvisor, shared.lane, stop),
   );
 }
 
-async function resourceAnswer(
+async function resourceResponse(
   resource: string,
   name: string,
   query: StatsQuery,
   cadvisor: CadvisorApi,
   lane: WorkLane,
   stop: AbortSignal,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   switch (resource) {
     case "machine":
-      return lane.run(() => jsonAnswer(JSON.stringify(cadvisor.facts.machineInfo())));
+      return lane.run(() => jsonResponse(JSON.stringify(cadvisor.facts.machineInfo())));
     case "subcontainers": {
       const infos = await lane.collect(jsonTexts(cadvisor.containers(name, query)), stop);
-      return infos.length > 0 ? jsonAnswer(`[${infos.join(",")}]`) : unknownContainer(name);
+      return infos.length > 0 ? jsonResponse(`[${infos.join(",")}]`) : unknownContainer(name);
     }
     case "docker": {
       const entries = await lane.collect(jsonEntries(cadvisor.dockerContainers(name.slice(1), query)), stop);
-      return name !== "/" && entries.length === 0 ? unknownContainer(name) : jsonAnswer(`{${entries.join(",")}}`);
+      return name !== "/" && entries.length === 0 ? unknownContainer(name) : jsonResponse(`{${entries.join(",")}}`);
     }
     default:
       return lane.run(() => {
         const info = cadvisor.container(name, query);
-        return info ? jsonAnswer(JSON.stringify(info)) : unknownContainer(name);
+        return info ? jsonResponse(JSON.stringify(info)) : unknownContainer(name);
       });
   }
 }
@@ -120,9 +124,9 @@ async function postedQuery(request: RouteRequest): Promise<{ numStats?: number }
   }
 }
 
-const unknownContainer = (name: string) => textAnswer(404, `unknown container ${JSON.stringify(name)}\n`);
+const unknownContainer = (name: string) => textResponse(404, `unknown container ${JSON.stringify(name)}\n`);
 
-function htmlAnswer(body: string): Answer {
+function htmlResponse(body: string): HttpResponse {
   const headers = {
     "Content-Type": "text/html; charset=utf-8",
     "X-Content-Type-Options": "nosniff",

@@ -7,16 +7,16 @@ import { findContainer } from "../base/model/pod-containers.ts";
 import type { DialPod, PodAddress } from "../base/model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../plan/status/log-container.ts";
 import {
-  type Answer,
-  type ListenerAnswer,
+  type HttpResponse,
+  type ListenerResponse,
   methodNotAllowed,
+  type RouteResponse,
   resourceNotFound,
-  type ServerAnswer,
   type ServerRequest,
-  textAnswer,
-} from "./answer.ts";
-import { answerCommand, answerPortForward, type StreamRefusal } from "./stream-answers.ts";
+  textResponse,
+} from "./http-response.ts";
 import { parseLogQuery, parseStreamQuery } from "./stream-query.ts";
+import { answerCommand, answerPortForward, type StreamRefusal } from "./stream-responses.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Everything that the routes to containers use. */
@@ -55,7 +55,7 @@ export function routeContainers(
   request: ServerRequest,
   user: User,
   context: ContainerRoutesContext,
-): ListenerAnswer | Promise<ListenerAnswer> {
+): ListenerResponse | Promise<ListenerResponse> {
   const [, root, ...parts] = request.path.split("/");
   if (parts.includes("")) return resourceNotFound();
   const [namespace = "", name = "", ...rest] = parts;
@@ -79,7 +79,7 @@ export function routeContainers(
     default: {
       if (method !== "GET" && method !== "POST") return methodNotAllowed();
       const uid = rest[0];
-      if (pod && uid !== undefined && uid !== pod.metadata.uid) return textAnswer(404, "pod not found");
+      if (pod && uid !== undefined && uid !== pod.metadata.uid) return textResponse(404, "pod not found");
       return portForward(request, found, user, context);
     }
   }
@@ -103,22 +103,22 @@ async function containerLogs(
   { pod, container }: PodTarget,
   name: string,
   { containers, clock }: ContainerRoutesContext,
-): Promise<ServerAnswer> {
+): Promise<RouteResponse> {
   const parsed = parseLogQuery(request.query);
-  if (!("value" in parsed)) return textAnswer(parsed.status, parsed.problem);
-  if (!pod) return textAnswer(404, `pod ${JSON.stringify(name)} does not exist`);
+  if (!("value" in parsed)) return textResponse(parsed.status, parsed.problem);
+  if (!pod) return textResponse(404, `pod ${JSON.stringify(name)} does not exist`);
   if (!findContainer(pod.spec, container)) {
-    return textAnswer(404, `container ${JSON.stringify(container)} not found in pod ${JSON.stringify(name)}`);
+    return textResponse(404, `container ${JSON.stringify(container)} not found in pod ${JSON.stringify(name)}`);
   }
   const { previous, sinceSeconds, sinceTime, ...selection } = parsed.value;
   const target = findLogContainer(pod, container, previous);
-  if ("problem" in target) return textAnswer(400, target.problem);
+  if ("problem" in target) return textResponse(400, target.problem);
   const since = sinceSeconds === undefined ? sinceTime : new Date(clock.now().getTime() - sinceSeconds * 1000);
   try {
     const chunks = await containers.logs(target.id, { ...selection, ...(since && { since }) }, request.signal);
     return { status: 200, headers: { "Content-Type": "text/plain; charset=utf-8" }, chunks };
   } catch (error) {
-    return textAnswer(400, (error as Error).message);
+    return textResponse(400, (error as Error).message);
   }
 }
 
@@ -127,11 +127,11 @@ async function run(
   found: PodTarget,
   user: User,
   { containers, logger }: ContainerRoutesContext,
-): Promise<ServerAnswer> {
+): Promise<RouteResponse> {
   const { pod, container } = found;
-  if (!pod) return textAnswer(404, NO_SUCH_POD);
+  if (!pod) return textResponse(404, NO_SUCH_POD);
   const target = findRunningContainer(pod, container);
-  if (!target) return textAnswer(500, `container not found (${JSON.stringify(container)})`);
+  if (!target) return textResponse(500, `container not found (${JSON.stringify(container)})`);
   const command = request.query.get("cmd") ?? "";
   logAccess("run", found, user, logger);
   try {
@@ -140,9 +140,9 @@ async function run(
     if (outcome.exitCode === 0) {
       return { status: 200, headers: { "Content-Type": "application/json" }, body: outcome.output };
     }
-    return textAnswer(500, `command '${command}' exited with ${outcome.exitCode}: ${outcome.stderr}`);
+    return textResponse(500, `command '${command}' exited with ${outcome.exitCode}: ${outcome.stderr}`);
   } catch (error) {
-    return textAnswer(500, (error as Error).message);
+    return textResponse(500, (error as Error).message);
   }
 }
 
@@ -152,13 +152,13 @@ function remoteCommand(
   found: PodTarget,
   user: User,
   { containers, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
-): ListenerAnswer {
+): ListenerResponse {
   const parsed = parseStreamQuery(request.query);
-  if (!("value" in parsed)) return textAnswer(parsed.status, parsed.problem);
+  if (!("value" in parsed)) return textResponse(parsed.status, parsed.problem);
   const { pod, container } = found;
-  if (!pod) return textAnswer(404, NO_SUCH_POD);
+  if (!pod) return textResponse(404, NO_SUCH_POD);
   const target = findRunningContainer(pod, container);
-  if (!target) return textAnswer(500, `container not found (${JSON.stringify(container)})`);
+  if (!target) return textResponse(500, `container not found (${JSON.stringify(container)})`);
   const argv = request.query.getAll("command");
   let streams = parsed.value;
   let open: () => Promise<ProcessSession>;
@@ -180,9 +180,9 @@ function portForward(
   found: PodTarget,
   user: User,
   { view, dialPod, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
-): ListenerAnswer {
+): ListenerResponse {
   const { pod, podName } = found;
-  if (!pod) return textAnswer(404, NO_SUCH_POD);
+  if (!pod) return textResponse(404, NO_SUCH_POD);
   const problem = `pod "${podName}" has no address: its sandbox does not run`;
   const address = addressOf(pod, view);
   const answer = answerPortForward(request, {
@@ -192,7 +192,7 @@ function portForward(
     idleTimeoutMs: streamingIdleTimeoutMs,
   });
   if ("problem" in answer) return refuse(answer);
-  if (!address) return textAnswer(500, `${problem}\n`);
+  if (!address) return textResponse(500, `${problem}\n`);
   logAccess("portForward", found, user, logger);
   return answer;
 }
@@ -216,5 +216,5 @@ function logAccess(what: string, { podName, container }: PodTarget, user: User, 
   });
 }
 
-const refuse = ({ problem, needsUpgrade }: StreamRefusal): Answer =>
-  textAnswer(400, `${problem}\n`, needsUpgrade ? { "X-Content-Type-Options": "nosniff" } : {});
+const refuse = ({ problem, needsUpgrade }: StreamRefusal): HttpResponse =>
+  textResponse(400, `${problem}\n`, needsUpgrade ? { "X-Content-Type-Options": "nosniff" } : {});

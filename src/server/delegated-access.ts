@@ -20,14 +20,14 @@ const MAX_ANSWERS = 4096;
 export class DelegatedAccess {
   readonly #reviewer: AccessReviewer;
   readonly #options: DelegatedAccessOptions;
-  readonly #tokens: AnswerCache<User | undefined>;
-  readonly #accesses: AnswerCache<boolean>;
+  readonly #tokens: ResponseCache<User | undefined>;
+  readonly #accesses: ResponseCache<boolean>;
 
   constructor(reviewer: AccessReviewer, options: DelegatedAccessOptions, clock: Clock) {
     this.#reviewer = reviewer;
     this.#options = options;
-    this.#tokens = new AnswerCache(clock);
-    this.#accesses = new AnswerCache(clock);
+    this.#tokens = new ResponseCache(clock);
+    this.#accesses = new ResponseCache(clock);
   }
 
   /** @returns undefined: the token is not valid. @throws Error when the API server cannot be asked */
@@ -48,7 +48,7 @@ export class DelegatedAccess {
 }
 
 /** Answers with the time until which they count. */
-class AnswerCache<T> {
+class ResponseCache<T> {
   readonly #clock: Clock;
   readonly #flights = new SingleFlight<T>();
   readonly #answers = new Map<string, { value: T; untilMs: number }>();

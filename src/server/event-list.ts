@@ -1,5 +1,5 @@
 import type { CoreEvent, CoreEventList } from "../base/api/event.ts";
-import { type Answer, jsonAnswer, matchesEtag, type RouteRequest, textAnswer } from "./answer.ts";
+import { type HttpResponse, jsonResponse, matchesEtag, type RouteRequest, textResponse } from "./http-response.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Fields that `fieldSelector` may name. Source: core/v1 `Event`'s selectable fields. */
@@ -41,9 +41,13 @@ function parseEventSelector(selector: string): EventFilter | { problem: string }
  * ETag.
  * @param namespace undefined: of all
  */
-export function eventListAnswer(request: RouteRequest, view: KubeletView, namespace: string | undefined): Answer {
+export function eventListResponse(
+  request: RouteRequest,
+  view: KubeletView,
+  namespace: string | undefined,
+): HttpResponse {
   const filter = parseEventSelector(request.query.get("fieldSelector") ?? "");
-  if ("problem" in filter) return textAnswer(400, `${filter.problem}\n`);
+  if ("problem" in filter) return textResponse(400, `${filter.problem}\n`);
   const { revision, items } = view.events();
   const list: CoreEventList = {
     kind: "EventList",
@@ -56,5 +60,5 @@ export function eventListAnswer(request: RouteRequest, view: KubeletView, namesp
   const body = JSON.stringify(list);
   const etag = `"${Bun.hash(body).toString(16)}"`;
   if (matchesEtag(request.header("If-None-Match"), etag)) return { status: 304, headers: { ETag: etag }, body: "" };
-  return jsonAnswer(body, { ETag: etag });
+  return jsonResponse(body, { ETag: etag });
 }

@@ -5,25 +5,25 @@ import type { TLSSocket } from "node:tls";
 import { FairShare } from "../base/concurrency/fair-share.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import {
-  type Answer,
-  type ConnectionPorts,
-  type ListenerAnswer,
-  type ListenerRequest,
-  parseTarget,
-  textAnswer,
-  tooManyRequests,
-} from "./answer.ts";
 import type { ShownCertificate } from "./client-identity.ts";
 import type { ConnectionTable } from "./connection-table.ts";
+import {
+  type ConnectionPorts,
+  type HttpResponse,
+  type ListenerRequest,
+  type ListenerResponse,
+  parseTarget,
+  textResponse,
+  tooManyRequests,
+} from "./http-response.ts";
 import { BodyBudget, BodyTooLongError, RequestBody, TooManyBodiesError } from "./request-body.ts";
-import { bytesOf, rawAnswer, sendAnswer, streamAnswer } from "./send-answer.ts";
+import { bytesOf, rawResponse, sendResponse, streamResponse } from "./send-response.ts";
 import { acceptWebSocket } from "./websocket.ts";
 
 export interface HttpServerOptions {
   /** For the log. */
   name: string;
-  route: (request: ListenerRequest) => ListenerAnswer | Promise<ListenerAnswer>;
+  route: (request: ListenerRequest) => ListenerResponse | Promise<ListenerResponse>;
   /** Whether a request for this host is answered; others get 421. */
   acceptsHost: (host: string | null) => boolean;
 }
@@ -133,7 +133,7 @@ export class HttpServer {
       if ("run" in answer || "takeOver" in answer) throw new Error("an upgrade for a request that asked for none");
       if ("chunks" in answer) {
         leave?.();
-        await streamAnswer(response, answer, gone.signal);
+        await streamResponse(response, answer, gone.signal);
       } else await this.#send(response, answer, message);
       // The unread rest of a body must not be parsed as the next request.
       if (body.isCut) socket.destroy();
@@ -152,7 +152,7 @@ export class HttpServer {
     }
   }
 
-  async #send(response: ServerResponse, wanted: Answer, message: IncomingMessage): Promise<void> {
+  async #send(response: ServerResponse, wanted: HttpResponse, message: IncomingMessage): Promise<void> {
     const { length } = bytesOf(wanted);
     const hasRoom = () => this.#unsentBytes === 0 || this.#unsentBytes + length <= MAX_UNSENT_BYTES;
     // Clients that read nothing must not keep others from their answers; what is closed gives its bytes back a turn later.
@@ -163,7 +163,7 @@ export class HttpServer {
     this.#table.mark(message.socket, "sending", SEND_MS);
     this.#unsentBytes += bytes;
     try {
-      await sendAnswer(response, answer, message.method === "HEAD");
+      await sendResponse(response, answer, message.method === "HEAD");
     } finally {
       this.#unsentBytes -= bytes;
     }
@@ -184,11 +184,11 @@ export class HttpServer {
     socket.off("close", onClose);
     if (gone.signal.aborted) return;
     if (!("run" in answer || "takeOver" in answer)) {
-      const refusal = "chunks" in answer ? textAnswer(400, "This cannot be upgraded.\n") : answer;
+      const refusal = "chunks" in answer ? textResponse(400, "This cannot be upgraded.\n") : answer;
       // Ends a stream that was opened for the request.
       gone.abort(new DOMException("the stream is not wanted", "AbortError"));
       this.#table.mark(message.socket, "sending", SEND_MS);
-      socket.end(rawAnswer(refusal));
+      socket.end(rawResponse(refusal));
       return;
     }
     const connection = "run" in answer ? await acceptWebSocket(message, socket, head, answer.protocol) : undefined;
@@ -210,9 +210,9 @@ export class HttpServer {
     body: RequestBody,
     upgrade: string,
     signal: AbortSignal,
-  ): Promise<ListenerAnswer> {
+  ): Promise<ListenerResponse> {
     const target = parseTarget((message.url ?? "/").replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, "") || "/");
-    if (!target?.path.startsWith("/")) return textAnswer(400, "400 Bad Request");
+    if (!target?.path.startsWith("/")) return textResponse(400, "400 Bad Request");
     if (!this.#options.acceptsHost(message.headers.host ?? null)) {
       return refusal(421, "421: this server answers for localhost, its node and addresses only\n");
     }
@@ -256,8 +256,8 @@ export class HttpServer {
   }
 }
 
-const refusal = (status: number, body: string): Answer =>
-  textAnswer(status, body, { "X-Content-Type-Options": "nosniff" });
+const refusal = (status: number, body: string): HttpResponse =>
+  textResponse(status, body, { "X-Content-Type-Options": "nosniff" });
 
 function portsOf({ remotePort, localPort }: Socket): ConnectionPorts | undefined {
   return remotePort && localPort ? { client: remotePort, server: localPort } : undefined;

@@ -1,4 +1,4 @@
-import { escapeHtml } from "./answer.ts";
+import { escapeHtml } from "./http-response.ts";
 import type { KubeletView } from "./view.ts";
 
 const LINKS = [

@@ -1,5 +1,12 @@
 import type { LogDirectory } from "../base/model/log-directory.ts";
-import { escapeHtml, methodNotAllowed, notFound, type ServerAnswer, type ServerRequest, textAnswer } from "./answer.ts";
+import {
+  escapeHtml,
+  methodNotAllowed,
+  notFound,
+  type RouteResponse,
+  type ServerRequest,
+  textResponse,
+} from "./http-response.ts";
 import { isReading } from "./read-only-routes.ts";
 
 const PREFIX = "/logs/";
@@ -8,7 +15,7 @@ const PREFIX = "/logs/";
  * `/logs/…`: the machine's log directory, files as text and directories as lists. What leads out of it is
  * not there. Source: Go's `http.FileServer`; parts of a file cannot be asked for.
  */
-export async function routeLogDirectory(request: ServerRequest, directory: LogDirectory): Promise<ServerAnswer> {
+export async function routeLogDirectory(request: ServerRequest, directory: LogDirectory): Promise<RouteResponse> {
   if (!isReading(request)) return methodNotAllowed();
   const relative = request.path.slice(PREFIX.length);
   const entry = await directory.open(relative.replace(/\/$/, ""));
@@ -23,7 +30,7 @@ export async function routeLogDirectory(request: ServerRequest, directory: LogDi
       return `<a href="${escapeHtml(encodeURI(link).replace(/[?#]/g, encodeURIComponent))}">${escapeHtml(shown)}</a>\n`;
     });
     const headers = { "Content-Type": "text/html; charset=utf-8", ...modified };
-    return textAnswer(200, `<pre>\n${lines.join("")}</pre>\n`, headers);
+    return textResponse(200, `<pre>\n${lines.join("")}</pre>\n`, headers);
   }
   if (relative.endsWith("/")) {
     entry.close();
@@ -47,4 +54,4 @@ async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 const lastPart = (path: string) => encodeURIComponent(path.slice(path.lastIndexOf("/") + 1));
 
-const redirect = (location: string) => textAnswer(301, "", { Location: location });
+const redirect = (location: string) => textResponse(301, "", { Location: location });

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import { type Answer, escapeHtml, type RouteRequest } from "./answer.ts";
 import { isLoopback } from "./host-header.ts";
+import { escapeHtml, type HttpResponse, type RouteRequest } from "./http-response.ts";
 
 /** Where the page is served. */
 export interface PagePlace {
@@ -23,7 +23,7 @@ export function pageAddress(host: string | null, { address, port }: Omit<PagePla
 }
 
 /** The answer to a browser that opens the root of a port without a page; undefined for other clients and paths. */
-export function pageHint({ method, path, header }: RouteRequest, place: PagePlace): Answer | undefined {
+export function pageHint({ method, path, header }: RouteRequest, place: PagePlace): HttpResponse | undefined {
   if (path !== "/" || method !== "GET" || !/\btext\/html\b/.test(header("Accept") ?? "")) return undefined;
   const link = pageAddress(header("Host"), place);
   if (link === undefined) return undefined;

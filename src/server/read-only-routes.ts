@@ -9,13 +9,15 @@ import {
   type TextFormat,
 } from "../stats/metrics/prometheus-text.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
+import { eventListResponse } from "./event-list.ts";
+import { healthzResponse } from "./healthz.ts";
 import {
-  type Answer,
   acceptsJson,
   cleanPath,
   debugDisabled,
-  indentedJsonAnswer,
-  jsonAnswer,
+  type HttpResponse,
+  indentedJsonResponse,
+  jsonResponse,
   matchesEtag,
   methodNotAllowed,
   movedPermanently,
@@ -23,14 +25,12 @@ import {
   notFound,
   type RouteRequest,
   resourceNotFound,
-  textAnswer,
-} from "./answer.ts";
-import { eventListAnswer } from "./event-list.ts";
-import { healthzAnswer } from "./healthz.ts";
+  textResponse,
+} from "./http-response.ts";
 import { type PodListRenderer, type PreparedList, runningPodListText } from "./pod-list.ts";
 import { parsePodSelectors } from "./pod-selectors.ts";
-import type { SharedAnswers } from "./shared-answers.ts";
-import { isStatsResource, parseQuery, questionOf, statsAnswer } from "./stats-routes.ts";
+import type { SharedResponses } from "./shared-responses.ts";
+import { isStatsResource, parseQuery, questionOf, statsResponse } from "./stats-routes.ts";
 import type { KubeletView } from "./view.ts";
 
 /** How long measured answers are shared by all clients. */
@@ -42,7 +42,7 @@ export interface ReadOnlyContext {
   podList: PodListRenderer;
   stats: NodeStats;
   /** Makes each answer once for concurrent requests. */
-  shared: SharedAnswers;
+  shared: SharedResponses;
   /** Port of the read-only server, for links to it; 0 = off. */
   readOnlyPort: number;
   /** Port that serves the page over TLS, for the link to it; 0 = none. */
@@ -91,7 +91,7 @@ const SLASH_FORM = new Set(["/spec", "/stats", "/runningpods"]);
  * codes, texts and content types are those of kubelet 1.20, but HEAD is answered and `/runningpods/`
  * and `/configz` are there too.
  */
-export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
+export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): HttpResponse | Promise<HttpResponse> {
   const path = cleanPath(request.path);
   if (path !== request.path) return movedPermanently(path, request.query);
   const root = path.split("/", 2)[1]!;
@@ -131,16 +131,16 @@ const isEvents = (path: string) => path === "/api/v1/events" || NAMESPACED_EVENT
 
 const KNOWN_RESOURCES = new Set(["/pods", "/node", "/spec", "/stats/summary", "/configz", "/runningpods"]);
 
-function resource(path: string, request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
+function resource(path: string, request: RouteRequest, context: ReadOnlyContext): HttpResponse | Promise<HttpResponse> {
   const { view, stats, cadvisor, shared } = context;
   const { signal } = request;
   switch (path.split("/").slice(1, 3).join("/").replace(/\/$/, "")) {
     case "pods": {
       const matches = parsePodSelectors(request.query);
-      if (matches && "problem" in matches) return textAnswer(400, `${matches.problem}\n`);
+      if (matches && "problem" in matches) return textResponse(400, `${matches.problem}\n`);
       const { podList } = context;
       if (!matches)
-        return podListAnswer(
+        return podListResponse(
           request,
           podList.render(view.podsRevision(), () => view.pods()),
         );
@@ -151,51 +151,53 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
         request.header("If-None-Match"),
       ]);
       return shared.get(question, 0, signal, () =>
-        shared.lane.run(() => podListAnswer(request, podList.renderOnly(view.pods().filter(matches)))),
+        shared.lane.run(() => podListResponse(request, podList.renderOnly(view.pods().filter(matches)))),
       );
     }
     case "api/v1":
       return shared.get(`${path} ${request.query} ${request.header("If-None-Match")}`, 0, signal, () =>
-        shared.lane.run(() => eventListAnswer(request, view, NAMESPACED_EVENTS.exec(path)?.[1])),
+        shared.lane.run(() => eventListResponse(request, view, NAMESPACED_EVENTS.exec(path)?.[1])),
       );
     case "runningpods":
-      return shared.get(path, 0, signal, () => shared.lane.run(() => jsonAnswer(runningPodListText(view.podFacts()))));
+      return shared.get(path, 0, signal, () =>
+        shared.lane.run(() => jsonResponse(runningPodListText(view.podFacts()))),
+      );
     case "configz":
-      return jsonAnswer(JSON.stringify({ kubeletconfig: view.config() }), { "X-Content-Type-Options": "nosniff" });
+      return jsonResponse(JSON.stringify({ kubeletconfig: view.config() }), { "X-Content-Type-Options": "nosniff" });
     case "node":
-      return shared.get(path, 0, signal, async () => jsonAnswer(JSON.stringify(await context.node())));
+      return shared.get(path, 0, signal, async () => jsonResponse(JSON.stringify(await context.node())));
     case "spec":
       return shared.get(path, SHARED_MS, signal, () =>
-        shared.lane.run(() => indentedJsonAnswer(cadvisor.facts.machineInfo())),
+        shared.lane.run(() => indentedJsonResponse(cadvisor.facts.machineInfo())),
       );
     case "stats/summary": {
       const onlyCpuAndMemory = isTrue(request.query.get("only_cpu_and_memory"));
       return shared.get(`summary ${onlyCpuAndMemory}`, SHARED_MS, signal, async () =>
-        indentedJsonAnswer(await stats.summary(onlyCpuAndMemory)),
+        indentedJsonResponse(await stats.summary(onlyCpuAndMemory)),
       );
     }
     default:
       return shared.get(questionOf(path, parseQuery(request.query)), SHARED_MS, signal, (stop) =>
-        statsAnswer(path, request, cadvisor, shared.lane, stop),
+        statsResponse(path, request, cadvisor, shared.lane, stop),
       );
   }
 }
 
-function podListAnswer(request: RouteRequest, { body, etag }: PreparedList): Answer {
+function podListResponse(request: RouteRequest, { body, etag }: PreparedList): HttpResponse {
   if (matchesEtag(request.header("If-None-Match"), etag)) return { status: 304, headers: { ETag: etag }, body: "" };
-  return jsonAnswer(body, { ETag: etag });
+  return jsonResponse(body, { ETag: etag });
 }
 
-function routeHealthz(request: RouteRequest, { view }: ReadOnlyContext): Answer {
-  const answer = healthzAnswer(request, view.healthChecks());
+function routeHealthz(request: RouteRequest, { view }: ReadOnlyContext): HttpResponse {
+  const answer = healthzResponse(request, view.healthChecks());
   return answer.status === 404 || isReading(request) ? answer : methodNotAllowed();
 }
 
-function routeMetrics(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
+function routeMetrics(request: RouteRequest, context: ReadOnlyContext): HttpResponse | Promise<HttpResponse> {
   const parts = metricsParts(request.path, context);
   if (!parts) return notFound();
   if (!isReading(request)) return methodNotAllowed();
-  return metricsAnswer(request, parts, context.shared);
+  return metricsResponse(request, parts, context.shared);
 }
 
 /** Parts of a metrics text, and how long it is good for. */
@@ -247,7 +249,11 @@ const compress = promisify(gzip);
 const COMPRESSION = { level: 1, chunkSize: 256 * 1024 };
 
 /** Metrics in the format and encoding that the scraper accepts. */
-export function metricsAnswer(request: RouteRequest, source: MetricsSource, shared: SharedAnswers): Promise<Answer> {
+export function metricsResponse(
+  request: RouteRequest,
+  source: MetricsSource,
+  shared: SharedResponses,
+): Promise<HttpResponse> {
   const { name, ageMs } = source;
   const format = negotiateTextFormat(request.header("Accept"));
   const headers: Record<string, string> = {

@@ -76,9 +76,9 @@ async function converse(
   sendError: (text: string) => Promise<void>,
   { protocol }: RemoteCommandOptions,
 ): Promise<void> {
-  const letGo = () => void held.close();
+  const release = () => void held.close();
   if (socket.gone.aborted) return;
-  socket.gone.addEventListener("abort", letGo, { once: true });
+  socket.gone.addEventListener("abort", release, { once: true });
   void feed(socket, held, protocol);
   try {
     for await (const { stream, data } of held.output) {
@@ -93,7 +93,7 @@ async function converse(
     const problem = `error executing command in container: ${(error as Error).message}`;
     await sendError(protocol.endsWithStatus ? failureStatus(problem) : problem);
   } finally {
-    socket.gone.removeEventListener("abort", letGo);
+    socket.gone.removeEventListener("abort", release);
   }
 }
 

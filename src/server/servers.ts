@@ -4,25 +4,25 @@ import { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
 import type { MetricsRegistry } from "../stats/metrics/metrics-registry.ts";
 import { processStartFamily } from "../stats/metrics/process-metrics.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
+import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authenticated-server.ts";
+import { routeCadvisor } from "./cadvisor-routes.ts";
+import { healthzResponse } from "./healthz.ts";
+import { isLocalHost, isLoopback } from "./host-header.ts";
 import {
-  type Answer,
+  type HttpResponse,
   methodNotAllowed,
   notFound,
   type RouteRequest,
-  type ServerAnswer,
+  type RouteResponse,
   type ServerRequest,
-} from "./answer.ts";
-import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authenticated-server.ts";
-import { routeCadvisor } from "./cadvisor-routes.ts";
-import { healthzAnswer } from "./healthz.ts";
-import { isLocalHost, isLoopback } from "./host-header.ts";
+} from "./http-response.ts";
 import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
 import { Listener, type ListenerOptions, type ListenerPlace, type ListenerTls } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
 import { pageHint } from "./page-hint.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
-import { SharedAnswers } from "./shared-answers.ts";
+import { SharedResponses } from "./shared-responses.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Which ports, and where. A port of 0 is off. */
@@ -63,7 +63,7 @@ export interface ServerDependencies extends RequestCounters {
 /** Routes in front of those of the cAdvisor port. */
 export interface Page {
   /** @returns undefined for a path that is not the page's */
-  route(request: ServerRequest): ServerAnswer | Promise<ServerAnswer> | undefined;
+  route(request: ServerRequest): RouteResponse | Promise<RouteResponse> | undefined;
   /** The port serves TLS too, which the page needs on a network; absent on a loopback address. */
   tls: ListenerTls | undefined;
   stop(): void;
@@ -78,7 +78,7 @@ export interface RunningServers {
   /** The node as the API shows it; measured now. */
   node(): Promise<object>;
   /** Answers for users with all permissions; the local API passes requests on to them. */
-  answer(request: RouteRequest): Answer | Promise<Answer>;
+  answer(request: RouteRequest): HttpResponse | Promise<HttpResponse>;
   /** Closes all; open connections are cut. */
   stop(): Promise<void>;
 }
@@ -99,7 +99,7 @@ export function startServers(
     stats,
     readOnlyPort: options.readOnlyPort,
     securePagePort: page?.tls ? options.cadvisorPort : 0,
-    shared: new SharedAnswers(clock),
+    shared: new SharedResponses(clock),
     cadvisor,
     podList,
     node: async () => toNodeObject(await nodeFacts(), cadvisor.facts.forNodeObject(), clock.now()),
@@ -177,7 +177,7 @@ export function startServers(
 }
 
 /** 10248: `/healthz` and nothing else. */
-export function routeHealthzPort(request: RouteRequest, view: KubeletView): Answer {
-  const answer = request.path.startsWith("/healthz") ? healthzAnswer(request, view.healthChecks()) : notFound();
+export function routeHealthzPort(request: RouteRequest, view: KubeletView): HttpResponse {
+  const answer = request.path.startsWith("/healthz") ? healthzResponse(request, view.healthChecks()) : notFound();
   return answer.status === 404 || isReading(request) ? answer : methodNotAllowed();
 }

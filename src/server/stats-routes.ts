@@ -1,7 +1,13 @@
 import type { WorkLane } from "../base/concurrency/work-lane.ts";
 import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
-import { type Answer, indentedJsonAnswer, jsonAnswer, type RouteRequest, textAnswer } from "./answer.ts";
+import {
+  type HttpResponse,
+  indentedJsonResponse,
+  jsonResponse,
+  type RouteRequest,
+  textResponse,
+} from "./http-response.ts";
 
 /** Parameters of cAdvisor's version 1 resources. Source: cAdvisor's `ContainerInfoRequest`, kubelet's `StatsRequest`. */
 export interface ContainerQuery extends StatsQuery {
@@ -18,13 +24,13 @@ export function isStatsResource(path: string): boolean {
 }
 
 /** `/stats/`, `/stats/container`, `/stats/<pod>/<container>` and `/stats/<namespace>/<pod>/<uid>/<container>`. */
-export async function statsAnswer(
+export async function statsResponse(
   path: string,
   request: RouteRequest,
   cadvisor: CadvisorApi,
   lane: WorkLane,
   stop: AbortSignal,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const parts = statsParts(path) ?? [];
   const query = parseQuery(request.query);
   if (parts.length === 0) return lane.run(() => found(cadvisor.container("/", query)));
@@ -32,7 +38,7 @@ export async function statsAnswer(
     const { containerName, subcontainers } = query;
     if (subcontainers) {
       const entries = await lane.collect(jsonEntries(cadvisor.containers(containerName, query)), stop);
-      return entries.length === 0 ? found(undefined) : jsonAnswer(`{\n${entries.join(",\n")}\n}`);
+      return entries.length === 0 ? found(undefined) : jsonResponse(`{\n${entries.join(",\n")}\n}`);
     }
     return lane.run(() => {
       const info = cadvisor.container(containerName, query);
@@ -69,7 +75,7 @@ function statsParts(path: string): string[] | undefined {
 }
 
 const found = (info: object | undefined) =>
-  info ? indentedJsonAnswer(info) : textAnswer(404, "no matching container");
+  info ? indentedJsonResponse(info) : textResponse(404, "no matching container");
 
 /** The parameters that make a difference to the answer, for sharing it. */
 export function questionOf(path: string, query: ContainerQuery): string {

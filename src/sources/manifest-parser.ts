@@ -73,11 +73,11 @@ const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 0
 
 /** An empty file is what a crash or a full disk leaves. */
 function blankFile({ path, isGiven }: ManifestText): ManifestResult {
-  const wayOut = isGiven ? "write a List without items" : "remove the file";
+  const fix = isGiven ? "write a List without items" : "remove the file";
   return failedFile(
     wholeFile(
       path,
-      `is empty: a manifest is an object with apiVersion, kind, metadata and spec; to remove its pods, ${wayOut}`,
+      `is empty: a manifest is an object with apiVersion, kind, metadata and spec; to remove its pods, ${fix}`,
     ),
   );
 }

@@ -32,7 +32,7 @@ export interface Validators {
   lastModified?: string;
 }
 
-export type UrlAnswer = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
+export type UrlResponse = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
 
 /** The manifests could not be had; the message says why and holds no secret. */
 class UrlFetchError extends Error {
@@ -68,7 +68,7 @@ export async function fetchManifest(
   options: UrlFetchOptions,
   validators: Validators,
   signal: AbortSignal,
-): Promise<UrlAnswer> {
+): Promise<UrlResponse> {
   const deadline = AbortSignal.timeout(options.timeoutMs);
   const both = AbortSignal.any([signal, deadline]);
   try {
@@ -86,13 +86,13 @@ async function follow(
   options: UrlFetchOptions,
   validators: Validators,
   signal: AbortSignal,
-): Promise<UrlAnswer> {
+): Promise<UrlResponse> {
   let url = first.url;
   let isTrusted = true;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     const response = await request(url, first.socket, options, validators, isTrusted, signal);
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
-    if (location === null) return readAnswer(response, signal);
+    if (location === null) return readResponse(response, signal);
     await response.body?.cancel();
     const next = URL.canParse(location, url.href) ? new URL(location, url.href) : undefined;
     if (!next || !/^https?:$/.test(next.protocol)) throw new UrlFetchError("is redirected to something that is no URL");
@@ -198,7 +198,7 @@ async function systemAuthorities(files: ReadsText): Promise<string | undefined> 
   return undefined;
 }
 
-async function readAnswer(response: Response, signal: AbortSignal): Promise<UrlAnswer> {
+async function readResponse(response: Response, signal: AbortSignal): Promise<UrlResponse> {
   if (response.status === 304) {
     await response.body?.cancel();
     return { kind: "unchanged" };

@@ -1,6 +1,6 @@
 import type { ApiObject } from "../../src/apiserver/api-object.ts";
 import { keyOf } from "../../src/apiserver/api-object.ts";
-import type { ApiAnswer, ApiRequest, Role } from "../../src/apiserver/api-request.ts";
+import type { ApiRequest, ApiResponse, Role } from "../../src/apiserver/api-request.ts";
 import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { answerNonResource } from "../../src/apiserver/non-resource-paths.ts";
@@ -143,7 +143,7 @@ export function anApiServer(
       upgrade: "",
     };
   };
-  const send = (sent: Sent): Promise<ApiAnswer> => server.answer(toRequest(sent));
+  const send = (sent: Sent): Promise<ApiResponse> => server.answer(toRequest(sent));
   const call = async (sent: Sent) => {
     const answer = await send(sent);
     if (!("body" in answer)) throw new Error("the answer is streamed");
@@ -194,7 +194,7 @@ export const aConfigMap = (name: string, data: Record<string, string> = { a: "1"
 });
 
 /** Lines of a stream. */
-export function linesOf(answer: ApiAnswer) {
+export function linesOf(answer: ApiResponse) {
   if (!("chunks" in answer)) throw new Error("the answer is not streamed");
   const iterator = answer.chunks[Symbol.asyncIterator]();
   return {

@@ -43,8 +43,8 @@ describeWithEngine("disks that do not answer", () => {
       // Connected before: the socket lies on the disk, too.
       const api = connect(join(node.rootDir, "api.sock"));
       await once(api, "connect");
-      let apiAnswer = "";
-      api.on("data", (data) => (apiAnswer += data));
+      let apiResponse = "";
+      api.on("data", (data) => (apiResponse += data));
       const ends = places.map(hangingDisk);
       try {
         expect(await healthz()).toBe("ok");
@@ -58,7 +58,7 @@ describeWithEngine("disks that do not answer", () => {
         api.write(postConfigMap("late"));
         // The start that waits for the disk delays no answer.
         for (let time = 0; time < 20; time++) expect((await node.pods()).length).toBe(1);
-        expect(apiAnswer === "" || apiAnswer.startsWith("HTTP/1.1 500")).toBe(true);
+        expect(apiResponse === "" || apiResponse.startsWith("HTTP/1.1 500")).toBe(true);
         const stats = await fetch(`https://127.0.0.1:${node.kubeletPort}/healthz`, {
           tls: { rejectUnauthorized: false },
         });
@@ -66,7 +66,7 @@ describeWithEngine("disks that do not answer", () => {
       } finally {
         for (const end of ends) end();
       }
-      await node.until("the answer of the API", () => /^HTTP\/1\.1 (201|500)/.test(apiAnswer));
+      await node.until("the answer of the API", () => /^HTTP\/1\.1 (201|500)/.test(apiResponse));
       api.destroy();
       await node.until("its successor", async () => {
         const [pod] = await node.pods();

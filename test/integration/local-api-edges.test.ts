@@ -31,7 +31,7 @@ const servedNames = ({ name }: TestNode) => [
 ];
 
 /** Asks over TLS as a client with this certificate that trusts these authorities alone. */
-function whoAnswers(port: number, ca: string, { cert, key }: KeyPair): Promise<{ status: number; serial: string }> {
+function whoResponses(port: number, ca: string, { cert, key }: KeyPair): Promise<{ status: number; serial: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; serial: string }>();
   const asked = get({ host: "127.0.0.1", port, path: CONFIG_MAPS, ca, cert, key, agent: false }, (response) => {
     const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate();
@@ -187,7 +187,7 @@ describeWithEngine("the local API in difficult hours", () => {
     const { port } = await startWithApi(node, ["--node-ip=127.0.0.1"]);
     const own = () => readFileSync(join(directory, "ca.crt"), "utf8");
     await until("the authority is another one", () => own() !== authority.cert);
-    const served = (ca: string, client: KeyPair) => whoAnswers(port, ca, client);
+    const served = (ca: string, client: KeyPair) => whoResponses(port, ca, client);
     let certificate = "";
     await until("the new certificate is served", async () => {
       const answer = await served(authority.cert, admin!);

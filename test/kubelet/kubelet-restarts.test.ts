@@ -141,7 +141,7 @@ describe("a container", () => {
   });
 
   test("a liveness probe that always fails: the third restart waits", async () => {
-    world.engine.stopAnswersAfterMs = 50;
+    world.engine.stopResponsesAfterMs = 50;
     await world.started(named("web"));
     const delays: number[] = [];
     for (let kill = 0; kill < 6; kill++) {

@@ -1,9 +1,9 @@
-import type { RouteRequest } from "../../src/server/answer.ts";
+import type { RouteRequest } from "../../src/server/http-response.ts";
 import { type NodeObjectFacts, toNodeObject } from "../../src/server/node-object.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
 import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
 import type { ServerDependencies } from "../../src/server/servers.ts";
-import { SharedAnswers } from "../../src/server/shared-answers.ts";
+import { SharedResponses } from "../../src/server/shared-responses.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
 import { registerKubeletMetrics, registerProbeMetrics } from "../../src/stats/metrics/kubelet-metrics.ts";
 import { MetricsRegistry } from "../../src/stats/metrics/metrics-registry.ts";
@@ -63,7 +63,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     stats,
     securePagePort: 0,
     readOnlyPort: 10255,
-    shared: new SharedAnswers(clock),
+    shared: new SharedResponses(clock),
     cadvisor,
     node: async () => toNodeObject(aNode, cadvisor.facts.forNodeObject(), clock.now()),
     podList: new PodListRenderer(full),

@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { findLog, HostLogDirectory, readLogAsync } from "../../src/base/host/log-directory.ts";
-import type { Answer } from "../../src/server/answer.ts";
 import { routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import { CADVISOR_RESOURCES, routeCadvisor } from "../../src/server/cadvisor-routes.ts";
 import { CONTAINER_PATHS } from "../../src/server/container-routes.ts";
+import type { HttpResponse } from "../../src/server/http-response.ts";
 import { READ_ONLY_PATHS, routeReadOnly } from "../../src/server/read-only-routes.ts";
 import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
@@ -100,7 +100,7 @@ function fill(path: string, { parameters = [] }: Operation): string {
   });
 }
 
-async function ask(path: string, item: PathItem, options: Parameters<typeof aRequest>[1] = {}): Promise<Answer> {
+async function ask(path: string, item: PathItem, options: Parameters<typeof aRequest>[1] = {}): Promise<HttpResponse> {
   const world = aServerWorld(tree);
   world.view.show(aPod());
   const route = isCadvisors(item) ? routeCadvisor : routeReadOnly;
@@ -109,7 +109,7 @@ async function ask(path: string, item: PathItem, options: Parameters<typeof aReq
   return await answer;
 }
 
-const bodyOf = ({ body }: Answer) => new globalThis.Response(body).text();
+const bodyOf = ({ body }: HttpResponse) => new globalThis.Response(body).text();
 
 const entries = Object.entries(document.paths);
 

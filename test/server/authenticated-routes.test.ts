@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { ListenerAnswer, ServerRequest } from "../../src/server/answer.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import type { AccessRules, ShownCertificate } from "../../src/server/client-identity.ts";
+import type { ListenerResponse, ServerRequest } from "../../src/server/http-response.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
 import recordedContainers from "../fixtures/oracle/http/authenticated-containers.json";
 import recordedRequests from "../fixtures/oracle/http/authenticated-get.json";
@@ -13,7 +13,7 @@ import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest, aServerWorld } from "./a-context.ts";
 import { FakeContainers } from "./fake-containers.ts";
-import { expectRecorded, type RecordedAnswer } from "./recorded-answer.ts";
+import { expectRecorded, type RecordedResponse } from "./recorded-response.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
 
@@ -102,7 +102,7 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
   return { ask, containers, logger, clock };
 }
 
-async function textOf(answer: ListenerAnswer): Promise<string> {
+async function textOf(answer: ListenerResponse): Promise<string> {
   if ("run" in answer || "takeOver" in answer) throw new Error("an upgrade");
   if (!("chunks" in answer)) return Buffer.from(answer.body as string).toString();
   const chunks: Uint8Array[] = [];
@@ -110,27 +110,27 @@ async function textOf(answer: ListenerAnswer): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-const statusOf = (answer: ListenerAnswer) => ("run" in answer || "takeOver" in answer ? 101 : answer.status);
+const statusOf = (answer: ListenerResponse) => ("run" in answer || "takeOver" in answer ? 101 : answer.status);
 
-async function compare(answer: ListenerAnswer, want: RecordedAnswer) {
+async function compare(answer: ListenerResponse, want: RecordedResponse) {
   if ("run" in answer || "takeOver" in answer) throw new Error("an upgrade");
   await expectRecorded(answer, () => textOf(answer), want);
 }
 
 describe("as recorded from kubelet 1.20", () => {
   /** A request that lacks the upgrade is the client's mistake: 400, where the kubelet answers 500. */
-  const withoutUpgrade = (want: RecordedAnswer): RecordedAnswer =>
+  const withoutUpgrade = (want: RecordedResponse): RecordedResponse =>
     want.body === "Upgrade request required\n" ? { ...want, status: 400 } : want;
   // The machine's log directory and the profiler's flags are not served here.
   const OTHERWISE = /^\/(logs\/|debug\/flags)/;
-  test.each((recordedRequests as RecordedAnswer[]).filter(({ path }) => !OTHERWISE.test(path)))(
+  test.each((recordedRequests as RecordedResponse[]).filter(({ path }) => !OTHERWISE.test(path)))(
     "GET $path is $status",
     async (want) => {
       await compare(await aWorld().ask(want.path), withoutUpgrade(want));
     },
   );
 
-  test.each((recordedContainers as RecordedAnswer[]).filter(({ path }) => !OTHERWISE.test(path)))(
+  test.each((recordedContainers as RecordedResponse[]).filter(({ path }) => !OTHERWISE.test(path)))(
     "$method $path is $status",
     async (want) => {
       const path = want.path.replace("<pod-uid:web-node1>", "u".repeat(32));
@@ -139,14 +139,14 @@ describe("as recorded from kubelet 1.20", () => {
   );
 
   // The last two were asked of other ports.
-  test.each((recordedVariants["anonymous-auth=false"].requests as RecordedAnswer[]).slice(0, 5))(
+  test.each((recordedVariants["anonymous-auth=false"].requests as RecordedResponse[]).slice(0, 5))(
     "GET $path without a certificate is $status",
     async (want) => {
       await compare(await aWorld({ rules: knownOnly }).ask(want.path), want);
     },
   );
 
-  test.each(recordedVariants["enable-debugging-handlers=false"].requests as RecordedAnswer[])(
+  test.each(recordedVariants["enable-debugging-handlers=false"].requests as RecordedResponse[])(
     "$method $path without debugging handlers is $status",
     async (want) => {
       await compare(await aWorld({ debuggingHandlers: false }).ask(want.path, { method: want.method }), want);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { Answer } from "../../src/server/answer.ts";
 import { routeCadvisor } from "../../src/server/cadvisor-routes.ts";
+import type { HttpResponse } from "../../src/server/http-response.ts";
 import { CONTAINER_ID, CONTAINER_PATHS, layTree, podOf } from "../stats/lay-tree.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest, aServerWorld } from "./a-context.ts";
@@ -66,8 +66,8 @@ test("version 2 is not served", async () => {
 test("what there is to ask for is reported", async () => {
   const versions = "Supported API versions: v1.0,v1.1,v1.2,v1.3\n";
   expect((await ask("/api/")).body).toBe(versions);
-  expect((await ask("/api/v9/machine")) as Answer).toMatchObject({ status: 404, body: versions });
-  expect((await ask("/api/constructor/machine")) as Answer).toMatchObject({ status: 404, body: versions });
+  expect((await ask("/api/v9/machine")) as HttpResponse).toMatchObject({ status: 404, body: versions });
+  expect((await ask("/api/constructor/machine")) as HttpResponse).toMatchObject({ status: 404, body: versions });
   expect((await ask("/api/v1.3/")).body).toContain("subcontainers");
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { type ListenerAnswer, type ListenerRequest, textAnswer } from "../../src/server/answer.ts";
+import { type ListenerRequest, type ListenerResponse, textResponse } from "../../src/server/http-response.ts";
 import { Listener } from "../../src/server/listener.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-type Route = (request: ListenerRequest) => ListenerAnswer | Promise<ListenerAnswer>;
+type Route = (request: ListenerRequest) => ListenerResponse | Promise<ListenerResponse>;
 
 async function started(route: Route) {
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
@@ -42,7 +42,7 @@ function client(port: number) {
 const readsUpTo =
   (maxBytes: number): Route =>
   async ({ body }) =>
-    textAnswer(200, `${(await body(maxBytes)).length} bytes`);
+    textResponse(200, `${(await body(maxBytes)).length} bytes`);
 
 const post = (length: number) => `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`;
 
@@ -93,7 +93,7 @@ describe("bodies", () => {
     const { port } = await started(async ({ body }) => {
       lengths.push((await body(3 * MIB)).length);
       await answered.promise;
-      return textAnswer(200, "done");
+      return textResponse(200, "done");
     });
     const full = Buffer.concat([Buffer.from(post(3 * MIB)), Buffer.alloc(3 * MIB)]);
     const clients = Array.from({ length: 21 }, () => client(port));
@@ -114,7 +114,7 @@ describe("bodies", () => {
 test("more streams than requests may be answered at a time leave room for requests", async () => {
   let streams = 0;
   const { port } = await started(({ path, signal }) => {
-    if (path !== "/watch") return textAnswer(200, "here");
+    if (path !== "/watch") return textResponse(200, "here");
     return {
       status: 200,
       headers: {},
@@ -141,7 +141,7 @@ test("requests that wait behind others of their connection keep no other client 
       begun++;
       await release.promise;
     }
-    return textAnswer(200, "here");
+    return textResponse(200, "here");
   });
   const clients = Array.from({ length: 40 }, () => client(port));
   for (const { socket } of clients) socket.write("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n".repeat(16));

@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net";
 import tls from "node:tls";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { toTlsVersions } from "../../src/config/cipher-suites.ts";
-import { type ServerAnswer, type ServerRequest, textAnswer } from "../../src/server/answer.ts";
+import { type RouteResponse, type ServerRequest, textResponse } from "../../src/server/http-response.ts";
 import { Listener } from "../../src/server/listener.ts";
 import { readTlsMaterial } from "../../src/server/serving-certificate.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -29,11 +29,11 @@ afterEach(async () => {
 });
 
 /** Tells who asked. */
-const tellWho = ({ shown }: ServerRequest): ServerAnswer =>
-  textAnswer(200, shown ? `${shown.isVerified} ${shown.commonName} ${shown.organizations}` : "no one");
+const tellWho = ({ shown }: ServerRequest): RouteResponse =>
+  textResponse(200, shown ? `${shown.isVerified} ${shown.commonName} ${shown.organizations}` : "no one");
 
 interface WorldOptions {
-  route?: (request: ServerRequest) => ServerAnswer | Promise<ServerAnswer>;
+  route?: (request: ServerRequest) => RouteResponse | Promise<RouteResponse>;
   minVersion?: "VersionTLS12" | "VersionTLS13";
   suites?: readonly string[];
   port?: number;
@@ -275,7 +275,7 @@ describe("versions and suites", () => {
 });
 
 describe("TLS that is optional", () => {
-  const route = ({ isSecure }: ServerRequest): ServerAnswer => textAnswer(200, isSecure ? "over TLS" : "plain");
+  const route = ({ isSecure }: ServerRequest): RouteResponse => textResponse(200, isSecure ? "over TLS" : "plain");
   const plainly = async (port: number) => (await fetch(`http://${HOST}:${port}/`)).text();
 
   test("one port answers with and without it", async () => {
@@ -314,7 +314,7 @@ describe("answers", () => {
       route: ({ path, query, header }) => {
         if (path === "/bytes") return { status: 200, headers: { "X-Of": "bytes" }, body: Buffer.from("bytes!") };
         if (path === "/same") return { status: 304, headers: { ETag: '"x"' }, body: "" };
-        return textAnswer(200, `${path} ${query.get("q")} ${header("X-My")}`);
+        return textResponse(200, `${path} ${query.get("q")} ${header("X-My")}`);
       },
     });
     expect(await ask(port, undefined, { path: "/a%20b?q=1%2B1", headers: { "X-My": "own" } })).toMatchObject({

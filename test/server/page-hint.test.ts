@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { RouteRequest } from "../../src/server/answer.ts";
+import type { RouteRequest } from "../../src/server/http-response.ts";
 import { pageAddress, pageHint } from "../../src/server/page-hint.ts";
 
 const BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8";

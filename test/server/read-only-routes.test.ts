@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
-import type { Answer } from "../../src/server/answer.ts";
-import { cleanPath } from "../../src/server/answer.ts";
+import type { HttpResponse } from "../../src/server/http-response.ts";
+import { cleanPath } from "../../src/server/http-response.ts";
 import { acceptsGzip, routeReadOnly } from "../../src/server/read-only-routes.ts";
 import { routeHealthzPort } from "../../src/server/servers.ts";
 import recordedRequests from "../fixtures/oracle/http/get.json";
@@ -11,7 +11,7 @@ import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest, aServerWorld } from "./a-context.ts";
-import { expectRecorded, type RecordedAnswer } from "./recorded-answer.ts";
+import { expectRecorded, type RecordedResponse } from "./recorded-response.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
 
@@ -22,7 +22,7 @@ async function ask(target: string, options: Parameters<typeof aRequest>[1] = {},
   return await answer;
 }
 
-const textOf = async ({ body }: Answer) => (typeof body === "string" ? body : Buffer.from(body).toString());
+const textOf = async ({ body }: HttpResponse) => (typeof body === "string" ? body : Buffer.from(body).toString());
 
 /** Paths of the recorded pods, which the laid tree has not, and what differs on purpose. */
 const OURS: Readonly<Record<string, string>> = {
@@ -32,7 +32,7 @@ const OURS: Readonly<Record<string, string>> = {
 const DIFFERS = new Set(["/configz", "/runningpods/"]);
 
 describe("as recorded from kubelet 1.20", () => {
-  test.each((recordedRequests as RecordedAnswer[]).filter(({ path }) => !DIFFERS.has(path)))(
+  test.each((recordedRequests as RecordedResponse[]).filter(({ path }) => !DIFFERS.has(path)))(
     "GET $path is $status",
     async (want) => {
       const answer = await ask(OURS[want.path] ?? want.path);
@@ -41,7 +41,7 @@ describe("as recorded from kubelet 1.20", () => {
   );
 
   test.each(
-    (recordedMethods as RecordedAnswer[]).filter(
+    (recordedMethods as RecordedResponse[]).filter(
       ({ method, path }) => method !== "HEAD" && !/^\/(metrics|healthz|stats)/.test(path),
     ),
   )("$method $path is $status", async ({ method, path, status, body }) => {
@@ -51,7 +51,7 @@ describe("as recorded from kubelet 1.20", () => {
   });
 
   test.each(
-    (recordedHeaders as RecordedAnswer[]).filter(({ headers }) => !headers["Content-Type"]!.includes("protobuf")),
+    (recordedHeaders as RecordedResponse[]).filter(({ headers }) => !headers["Content-Type"]!.includes("protobuf")),
   )("$path with $requestHeaders is $status", async ({ path, requestHeaders = "", status, headers }) => {
     const [name = "", value = ""] = requestHeaders.split(": ");
     const answer = await ask(path, { headers: { [name]: value } });

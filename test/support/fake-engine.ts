@@ -30,7 +30,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
   readonly failures = new Map<string, { error: PodStepError | Error; times: number }>();
   stopTakesMs = 10;
   /** How long after the end of a container the call that asked for it returns. */
-  stopAnswersAfterMs = 0;
+  stopResponsesAfterMs = 0;
   /** How containers end that are stopped: 137 = they had to be killed. */
   stopExitCode = 137;
   isDown = false;
@@ -249,7 +249,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     await this.#work("kill");
     await this.#clock.sleep(Math.min(this.stopTakesMs, graceSeconds * 1000));
     this.exit(container.id, this.stopExitCode);
-    await this.#clock.sleep(this.stopAnswersAfterMs);
+    await this.#clock.sleep(this.stopResponsesAfterMs);
   }
 
   async resizeContainer({ container, update }: Parameters<PodServices["resizeContainer"]>[0]): Promise<void> {

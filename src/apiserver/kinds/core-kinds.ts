@@ -187,10 +187,10 @@ export const isUnschedulable = (node: ApiObject): boolean => asNode(node).spec.u
 
 /** Only `spec.unschedulable` can be written: flags and the machine decide everything else. */
 function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCause[] {
-  const forbidden = (field: string, wayOut: string): StatusCause => ({
+  const forbidden = (field: string, fix: string): StatusCause => ({
     reason: "FieldValueForbidden",
     field,
-    message: `Forbidden: ${wayOut}`,
+    message: `Forbidden: ${fix}`,
   });
   const { unschedulable: _next, taints, ...spec } = asNode(next).spec as NodeSpec;
   const { unschedulable: _previous, taints: taintsBefore, ...specBefore } = asNode(previous).spec as NodeSpec;

@@ -2,7 +2,7 @@ import type { EphemeralContainer, Pod } from "../../base/api/pod.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { badRequest, conflict, invalid, methodNotSupported, notFound, STALE, type StatusCause } from "../api-error.ts";
 import { type ApiObject, jsonOf, toApiTime } from "../api-object.ts";
-import { type ApiAnswer, type ApiRequest, json, jsonText } from "../api-request.ts";
+import { type ApiRequest, type ApiResponse, json, jsonText } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { PATCH_TYPES, readObjectBody, readPatchBody } from "../body.ts";
 import { decodeByManifest, type ReadSubmitted } from "../kinds/decode-manifest.ts";
@@ -37,7 +37,7 @@ export const ephemeralContainersRoute = (deps: EphemeralContainersDeps): ExtraRo
   handle: (request, info) => handle(request, info, deps),
 });
 
-async function handle(request: ApiRequest, info: RequestInfo, deps: EphemeralContainersDeps): Promise<ApiAnswer> {
+async function handle(request: ApiRequest, info: RequestInfo, deps: EphemeralContainersDeps): Promise<ApiResponse> {
   await deps.refresh();
   const live = find(deps.store, info);
   switch (request.method) {

@@ -20,7 +20,7 @@ import { ObjectStore } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
 import { prepareAdminConfig } from "../pki/admin-config.ts";
 import { CertificateRenewer } from "../pki/certificate-renewer.ts";
-import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-request.ts";
+import type { CertificateRequest, CertificateResult } from "../pki/certificate-request.ts";
 import type { LocalCertificates } from "../pki/local-authority.ts";
 import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
 import { RevisionClock, type RevisionMark } from "../revision-clock.ts";
@@ -53,7 +53,7 @@ export interface LocalApiDeps {
   logger: Logger;
   version: VersionInfo;
   mark: RevisionMark;
-  makeCertificates: (order: CertificateOrder) => Promise<CertificateDelivery>;
+  makeCertificates: (order: CertificateRequest) => Promise<CertificateResult>;
   /** Names the process that listens on a port. */
   portHolder: (port: number) => Promise<string | undefined>;
   files: TextFiles;
@@ -174,7 +174,7 @@ export class LocalApi {
       logger,
       onFileRemoved: (definition, object) => {
         const { namespace, name } = object.metadata;
-        this.deleter.delete(definition, namespace, name, BY_HAND);
+        this.deleter.delete(definition, namespace, name, DELETE_OPTIONS);
       },
     });
   }
@@ -216,7 +216,7 @@ export class LocalApi {
     for (const job of this.store.list(resourceId(definition))) {
       const { namespace, name, uid = "" } = job.metadata;
       if (this.submitted.isOwn(definition, job) && isExpired(uid)) {
-        this.deleter.delete(definition, namespace, name, BY_HAND);
+        this.deleter.delete(definition, namespace, name, DELETE_OPTIONS);
       }
     }
   }
@@ -259,8 +259,8 @@ export class LocalApi {
           serverAddress: () => `${address}:${this.port ?? port}`,
           healthChecks,
           openApi: async (openApiRequest, all) => {
-            const { openApiAnswer } = await import("../openapi/openapi-answer.ts");
-            return openApiAnswer(openApiRequest, all);
+            const { openApiResponse } = await import("../openapi/openapi-response.ts");
+            return openApiResponse(openApiRequest, all);
           },
         }),
       refresh: (definition) => mirror.refresh(definition),
@@ -349,4 +349,9 @@ export class LocalApi {
 }
 
 /** Someone removed the file. */
-const BY_HAND = { gracePeriodSeconds: undefined, propagation: "Background", preconditions: {}, dryRun: false } as const;
+const DELETE_OPTIONS = {
+  gracePeriodSeconds: undefined,
+  propagation: "Background",
+  preconditions: {},
+  dryRun: false,
+} as const;

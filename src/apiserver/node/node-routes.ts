@@ -2,7 +2,7 @@ import { parseLabelSelector } from "../../base/api/label-selector.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { badRequest, methodNotSupported, notFound } from "../api-error.ts";
-import { type ApiAnswer, type ApiRequest, json } from "../api-request.ts";
+import { type ApiRequest, type ApiResponse, json } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { mayDo } from "../authorization.ts";
 import { readObjectBody, readOptionalBody } from "../body.ts";
@@ -107,7 +107,7 @@ const usageOf = ({ cpu, memory }: Usage) => ({
 const metricsApiVersion = `${METRICS.group}/${METRICS.version}`;
 const WINDOW = "10s";
 
-async function nodeMetrics(request: ApiRequest, { name }: RequestInfo, deps: NodeRoutesDeps): Promise<ApiAnswer> {
+async function nodeMetrics(request: ApiRequest, { name }: RequestInfo, deps: NodeRoutesDeps): Promise<ApiResponse> {
   const { node } = await summaryOf(request, deps);
   const item = {
     kind: "NodeMetrics",
@@ -127,7 +127,7 @@ async function podMetrics(
   request: ApiRequest,
   { name, namespace }: RequestInfo,
   deps: NodeRoutesDeps,
-): Promise<ApiAnswer> {
+): Promise<ApiResponse> {
   await deps.refresh();
   const selects = parseLabelSelector(request.query.get("labelSelector") ?? "");
   if ("problem" in selects) throw badRequest(selects.problem);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { CertificateDelivery, CertificateOrder } from "./certificate-request.ts";
+import type { CertificateRequest, CertificateResult } from "./certificate-request.ts";
 import { type LocalCertificates, prepareCertificates, toKubeconfig } from "./local-authority.ts";
 
 export interface AdminConfigDeps {
@@ -14,7 +14,7 @@ export interface AdminConfigDeps {
   port: number;
   /** The certificate is valid for these too. */
   otherAddresses: readonly string[];
-  makeCertificates: (order: CertificateOrder) => Promise<CertificateDelivery>;
+  makeCertificates: (order: CertificateRequest) => Promise<CertificateResult>;
   clock: Clock;
   files: TextFiles;
 }

@@ -1,8 +1,8 @@
 import { runProgram } from "../../base/host/run-program.ts";
 import {
   CERTIFICATES_ARGUMENT,
-  type CertificateDelivery,
-  type CertificateOrder,
+  type CertificateRequest,
+  type CertificateResult,
   type SigningDelivery,
   type SigningOrder,
 } from "./certificate-request.ts";
@@ -16,14 +16,14 @@ const MAX_OUTPUT_BYTES = 1024 * 1024;
  * @param argv how this program is started, e.g. its own path
  * @throws Error
  */
-export const makeInChild = (argv: readonly string[], order: CertificateOrder): Promise<CertificateDelivery> =>
-  deliver<CertificateDelivery>(argv, order);
+export const makeInChild = (argv: readonly string[], order: CertificateRequest): Promise<CertificateResult> =>
+  deliver<CertificateResult>(argv, order);
 
 /** A new key, and a request for a certificate of it, in the same way. @throws Error */
 export const makeSigningRequest = (argv: readonly string[], order: SigningOrder): Promise<SigningDelivery> =>
   deliver<SigningDelivery>(argv, order);
 
-async function deliver<T>(argv: readonly string[], order: CertificateOrder | SigningOrder): Promise<T> {
+async function deliver<T>(argv: readonly string[], order: CertificateRequest | SigningOrder): Promise<T> {
   const { exitCode, stdout, stderr } = await runProgram([...argv, CERTIFICATES_ARGUMENT], {
     input: JSON.stringify(order),
     timeoutMs: TIMEOUT_MS,

@@ -2,7 +2,7 @@
 export const CERTIFICATES_ARGUMENT = "__make-certificates";
 
 /** Standard input of that process, as JSON. Times are milliseconds since 1970. */
-export interface CertificateOrder {
+export interface CertificateRequest {
   /** Absent: a new authority is made. */
   authority?: KeyPair;
   /** Common name of a new authority. */
@@ -31,7 +31,7 @@ export interface KeyPair {
 }
 
 /** Standard output of that process, as JSON. */
-export interface CertificateDelivery {
+export interface CertificateResult {
   authority: KeyPair;
   /** PEM of a certificate for the key of `authority`, signed by the previous authority. Source: RFC 4210, 4.4 (NewWithOld). */
   link?: string;

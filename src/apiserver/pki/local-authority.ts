@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import type { CertificateDelivery, CertificateOrder, KeyPair, LeafOrder } from "./certificate-request.ts";
+import type { CertificateRequest, CertificateResult, KeyPair, LeafOrder } from "./certificate-request.ts";
 
 export interface LocalAuthorityDeps {
   rootDir: string;
@@ -12,7 +12,7 @@ export interface LocalAuthorityDeps {
   /** Names and addresses clients may use, in addition to the usual ones. */
   addresses: readonly string[];
   /** Makes certificates in a process of its own. */
-  make: (order: CertificateOrder) => Promise<CertificateDelivery>;
+  make: (order: CertificateRequest) => Promise<CertificateResult>;
   now: () => Date;
   files: TextFiles;
 }

@@ -1,8 +1,8 @@
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 import type {
-  CertificateDelivery,
-  CertificateOrder,
+  CertificateRequest,
+  CertificateResult,
   KeyPair,
   LeafOrder,
   SigningDelivery,
@@ -19,7 +19,7 @@ interface Issuer {
 }
 
 /** Makes an authority unless it is given, and certificates it signs. Loads a large library: for a process of its own. */
-export async function makeCertificates(order: CertificateOrder): Promise<CertificateDelivery> {
+export async function makeCertificates(order: CertificateRequest): Promise<CertificateResult> {
   const { notBefore, formerAuthority } = order;
   const authority = order.authority ?? (await makeAuthority(order));
   const issuer = await toIssuer(authority);
@@ -33,7 +33,7 @@ const toIssuer = async ({ cert, key }: KeyPair): Promise<Issuer> => ({
   signingKey: await importKey(key),
 });
 
-async function makeAuthority({ authorityName, notBefore, authorityNotAfter }: CertificateOrder): Promise<KeyPair> {
+async function makeAuthority({ authorityName, notBefore, authorityNotAfter }: CertificateRequest): Promise<KeyPair> {
   const keys = await generateKeys();
   const cert = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
@@ -144,7 +144,7 @@ async function makeSigningRequest({ signingRequest }: SigningOrder): Promise<Sig
 
 /** The process behind {@link CERTIFICATES_ARGUMENT}: reads its order, writes its delivery. */
 export async function runCertificateProcess(): Promise<void> {
-  const order = (await Bun.stdin.json()) as CertificateOrder | SigningOrder;
+  const order = (await Bun.stdin.json()) as CertificateRequest | SigningOrder;
   const made = "signingRequest" in order ? await makeSigningRequest(order) : await makeCertificates(order);
   await Bun.write(Bun.stdout, JSON.stringify(made));
 }

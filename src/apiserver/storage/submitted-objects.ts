@@ -190,10 +190,10 @@ export class SubmittedObjects implements FeedSource {
     const { directory } = this.#deps;
     const isDirectory = [...uncertain].some((path) => path === directory.path || !/\.(ya?ml|json)$/.test(path));
     // Its name is no longer known once it could not be read: any bad file of the namespace may be it.
-    const isDoubtful = [...uncertain].some((path) =>
+    const isUncertain = [...uncertain].some((path) =>
       path.startsWith(join(directory.path, object.metadata.namespace ?? "")),
     );
-    return !isDirectory && !isDoubtful && definition.plural !== "namespaces";
+    return !isDirectory && !isUncertain && definition.plural !== "namespaces";
   }
 
   #take({ definition, object: found }: StoredFile): void {

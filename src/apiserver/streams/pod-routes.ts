@@ -5,10 +5,10 @@ import type { Logger } from "../../base/model/logger.ts";
 import { findContainer } from "../../base/model/pod-containers.ts";
 import type { DialPod, PodAddress } from "../../base/model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
-import { answerCommand, answerPortForward } from "../../server/stream-answers.ts";
 import { parseLogQuery, parseStreamQuery } from "../../server/stream-query.ts";
+import { answerCommand, answerPortForward } from "../../server/stream-responses.ts";
 import { badRequest, internalError, notFound } from "../api-error.ts";
-import type { ApiAnswer, ApiRequest } from "../api-request.ts";
+import type { ApiRequest, ApiResponse } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import type { ObjectStore } from "../object-store.ts";
 import type { RequestInfo } from "../request-info.ts";
@@ -35,7 +35,7 @@ export function podRoutes(deps: PodRoutesDeps): ExtraRoute[] {
   const route = (
     subresource: string,
     verbs: readonly string[],
-    handle: (request: ApiRequest, pod: Pod) => ApiAnswer | Promise<ApiAnswer>,
+    handle: (request: ApiRequest, pod: Pod) => ApiResponse | Promise<ApiResponse>,
   ): ExtraRoute => ({
     group: "",
     version: "v1",
@@ -78,7 +78,7 @@ function containerOf({ metadata, spec }: Pod, query: URLSearchParams): string {
   throw badRequest(`container ${name} is not valid for pod ${metadata.name}`);
 }
 
-async function log(request: ApiRequest, pod: Pod, { containers, clock }: PodRoutesDeps): Promise<ApiAnswer> {
+async function log(request: ApiRequest, pod: Pod, { containers, clock }: PodRoutesDeps): Promise<ApiResponse> {
   const parsed = parseLogQuery(request.query);
   if (!("value" in parsed)) throw badRequest("the query of the log is not valid");
   const { previous, sinceSeconds, sinceTime, ...selection } = parsed.value;
@@ -93,7 +93,7 @@ async function log(request: ApiRequest, pod: Pod, { containers, clock }: PodRout
   }
 }
 
-function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiAnswer {
+function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiResponse {
   const { containers, clock, idleTimeoutMs } = deps;
   const parsed = parseStreamQuery(request.query);
   if (!("value" in parsed)) throw badRequest(parsed.problem);
@@ -117,7 +117,7 @@ function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: P
   return answer;
 }
 
-function portForward(request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiAnswer {
+function portForward(request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiResponse {
   const { clock, idleTimeoutMs, dialPod, addressOf } = deps;
   const address = addressOf(pod);
   const podName = `${pod.metadata.namespace}/${pod.metadata.name}`;

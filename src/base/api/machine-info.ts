@@ -1,4 +1,4 @@
-/** Answer of `/spec/`. Source: cAdvisor's `info/v1.MachineInfo` as kubelet 1.20 prints it (oracle 94). */
+/** Response of `/spec/`. Source: cAdvisor's `info/v1.MachineInfo` as kubelet 1.20 prints it (oracle 94). */
 export interface MachineInfo {
   /** Always Go's zero time there. */
   timestamp: string;

@@ -1,4 +1,4 @@
-/** Answer of `/stats/summary`. Source: kubelet's `stats/v1alpha1`. Times are RFC 3339; absent members are not known. */
+/** Response of `/stats/summary`. Source: kubelet's `stats/v1alpha1`. Times are RFC 3339; absent members are not known. */
 export interface Summary {
   node: NodeSummary;
   pods: PodSummary[];

@@ -4,7 +4,7 @@ import type { Clock } from "../model/clock.ts";
 export interface PoolThread {
   postMessage(message: TaskRequest): void;
   /** Set once, before the first message. */
-  onAnswer(listener: (answer: TaskAnswer) => void): void;
+  onResponse(listener: (answer: TaskResponse) => void): void;
   /** It ended, or cannot be started. */
   onError(listener: (message: string) => void): void;
   terminate(): void;
@@ -16,7 +16,7 @@ export interface TaskRequest {
   args: readonly unknown[];
 }
 
-export type TaskAnswer =
+export type TaskResponse =
   | { id: number; ok: true; value: unknown }
   | { id: number; ok: false; error: { message: string; code?: string; name?: string } };
 
@@ -167,7 +167,7 @@ export class WorkerPool {
       current = { task, release, cancel, isHung: false };
       thread.postMessage(task.request);
     };
-    thread.onAnswer((answer) => {
+    thread.onResponse((answer) => {
       if (answer.id !== current?.task.request.id) return;
       if (answer.ok) end(({ resolve }) => resolve(answer.value as never), true);
       else end(({ reject }) => reject(toError(answer.error)), true);

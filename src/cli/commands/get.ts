@@ -279,7 +279,7 @@ async function watch(
   const clock = new SystemClock();
   let before = seen;
   let latest = seen;
-  let emptyAnswers = 0;
+  let emptyResponses = 0;
   for (let isLost = false; !signal?.aborted; ) {
     await clock.sleep(reader.periodMs, signal).catch(() => {});
     try {
@@ -292,8 +292,8 @@ async function watch(
       isLost = true;
       continue;
     }
-    emptyAnswers = latest.length === 0 ? emptyAnswers + 1 : 0;
-    if (emptyAnswers > 0 && emptyAnswers < EMPTY_ANSWERS_TO_BELIEVE) continue;
+    emptyResponses = latest.length === 0 ? emptyResponses + 1 : 0;
+    if (emptyResponses > 0 && emptyResponses < EMPTY_ANSWERS_TO_BELIEVE) continue;
     const { changed, gone } = changesBetween(before, latest, printer.format);
     before = latest;
     io.stdout(printer.lines(changed, io.now()) + printer.lines(gone, io.now(), true));

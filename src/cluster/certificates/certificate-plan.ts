@@ -36,7 +36,7 @@ export const computeRotation = ({ fromMs, toMs }: Validity, random: number): num
 /** Whether a certificate can be used now. */
 export const isValidAt = ({ fromMs, toMs }: Validity, nowMs: number): boolean => fromMs <= nowMs && nowMs < toMs;
 
-/** Answer of the signer so far. */
+/** Response of the signer so far. */
 export type SigningState = { is: "waiting" } | { is: "issued"; certificate: string } | { is: "refused"; why: string };
 
 interface RequestStatus {

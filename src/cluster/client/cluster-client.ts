@@ -33,7 +33,7 @@ export interface ClusterClientDeps {
   /** Shared by the clients of one API server. Default: one of its own. */
   reachability?: Reachability;
   /** Called after each answer, and with 0 when there was none. */
-  onAnswer?: (method: string, code: number, durationMs: number) => void;
+  onResponse?: (method: string, code: number, durationMs: number) => void;
 }
 
 export const STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json";
@@ -108,7 +108,7 @@ export class ClusterClient {
         headers: this.#headers(settings),
         onEvent,
         onOpen: () => {
-          this.reachability.noteAnswer();
+          this.reachability.noteResponse();
           onOpen?.();
         },
         signal: both,
@@ -139,7 +139,7 @@ export class ClusterClient {
     timeoutMs,
     signal,
   }: ApiRequest): Promise<T> {
-    const { clock, onAnswer } = this.#deps;
+    const { clock, onResponse } = this.#deps;
     const what = `${method} ${path}`;
     await this.#wait(signal);
     const settings = await this.#settings();
@@ -161,13 +161,13 @@ export class ClusterClient {
       } as RequestInit);
       const text = await readText(response);
       this.#mayReuse = true;
-      onAnswer?.(method, response.status, clock.monotonicMs() - startedAtMs);
+      onResponse?.(method, response.status, clock.monotonicMs() - startedAtMs);
       if (response.status === 401) this.#deps.credentials.invalidate();
       const refusal = response.ok
         ? undefined
         : toApiError(what, response.status, text, response.headers.get("Retry-After"));
       if (isAway(refusal)) this.reachability.noteFailure(messageOf(refusal));
-      else this.reachability.noteAnswer();
+      else this.reachability.noteResponse();
       if (refusal) throw refusal;
       return (text === "" ? undefined : JSON.parse(text)) as T;
     } catch (error) {
@@ -176,7 +176,7 @@ export class ClusterClient {
       this.#mayReuse = false;
       const reason = describeFailure(error, settings.server);
       this.reachability.noteFailure(reason);
-      onAnswer?.(method, 0, clock.monotonicMs() - startedAtMs);
+      onResponse?.(method, 0, clock.monotonicMs() - startedAtMs);
       throw new ApiUnreachableError(`${what}: ${reason}`, { cause: error });
     }
   }

@@ -37,13 +37,13 @@ export class Reachability {
   }
 
   /** The server has answered, if only with a refusal. */
-  noteAnswer(): void {
+  noteResponse(): void {
     if (!this.#outage) return;
     this.#outage = undefined;
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#returnedAtMs < MIN_DISTANCE_MS) return;
     this.#returnedAtMs = nowMs;
-    for (const hasten of [...this.#waits]) hasten();
+    for (const wake of [...this.#waits]) wake();
   }
 
   /**
@@ -55,20 +55,20 @@ export class Reachability {
     const clock = this.#clock;
     const dueMs = clock.monotonicMs() + ms;
     const end = (isEarly: boolean) => {
-      this.#waits.delete(hasten);
+      this.#waits.delete(wake);
       callback(isEarly);
     };
     let cancelTimer = clock.schedule(ms, () => end(false));
-    const hasten = () => {
-      this.#waits.delete(hasten);
+    const wake = () => {
+      this.#waits.delete(wake);
       const spreadMs = this.#random() * SPREAD_MS;
       if (dueMs - clock.monotonicMs() <= spreadMs) return;
       cancelTimer();
       cancelTimer = clock.schedule(spreadMs, () => end(true));
     };
-    this.#waits.add(hasten);
+    this.#waits.add(wake);
     return () => {
-      this.#waits.delete(hasten);
+      this.#waits.delete(wake);
       cancelTimer();
     };
   }

@@ -37,7 +37,7 @@ interface NodeEvent {
   first: Date;
   last: Date;
   name: string;
-  isTold: boolean;
+  isSent: boolean;
 }
 
 /**
@@ -74,11 +74,11 @@ export class EventSink {
     const now = clock.now();
     const key = `${type} ${reason} ${message}`;
     const known = this.#nodeEvents.get(key);
-    if (known) Object.assign(known, { count: known.count + 1, last: now, isTold: false });
+    if (known) Object.assign(known, { count: known.count + 1, last: now, isSent: false });
     else {
       const timestampNs = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#count++ % 1_000_000);
       const name = `${nodeName}.${timestampNs.toString(16)}`;
-      this.#nodeEvents.set(key, { type, reason, message, count: 1, first: now, last: now, name, isTold: false });
+      this.#nodeEvents.set(key, { type, reason, message, count: 1, first: now, last: now, name, isSent: false });
       const [oldest] = this.#nodeEvents.keys();
       if (this.#nodeEvents.size > MAX_NODE_EVENTS && oldest !== undefined) this.#nodeEvents.delete(oldest);
     }
@@ -105,10 +105,10 @@ export class EventSink {
         this.#version = Number(event.metadata.resourceVersion);
       }
       for (const event of this.#nodeEvents.values()) {
-        if (event.isTold) continue;
-        event.isTold = true;
+        if (event.isSent) continue;
+        event.isSent = true;
         await this.#send(toNodeEvent(event, this.#deps.nodeName)).catch((error: unknown) => {
-          event.isTold = false;
+          event.isSent = false;
           throw error;
         });
       }

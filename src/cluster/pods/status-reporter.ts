@@ -209,8 +209,8 @@ export class StatusReporter {
     // A static pod has no generation of the API, even if its mirror pod has one.
     const observed = withObservedGeneration(pod.status, isMirrorPod(api) ? undefined : pod.metadata.generation);
     const wanted = mergePodStatus(observed, newestStatus(report), api.spec.readinessGates ?? [], this.#now());
-    const isTold = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);
-    if (isTold && !(this.#wasChanged(report) && this.#mayCorrect(report))) return;
+    const isSent = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);
+    if (isSent && !(this.#wasChanged(report) && this.#mayCorrect(report))) return;
     const stepBack = findStepBack(newestStatus(report), wanted, api.spec.restartPolicy);
     if (stepBack !== undefined) {
       logger.debug(`Pod "${nameOf(api)}": its status is not reported: ${stepBack}`);

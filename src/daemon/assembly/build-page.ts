@@ -152,7 +152,7 @@ export function buildPage(
           portHolders: await background.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
         }),
       }),
-      probeAnswers: (container, kind) => {
+      probeResponses: (container, kind) => {
         const answers = probeLog.answers(uid, container, kind);
         return privileged ? answers : hideProbeOutput(answers);
       },

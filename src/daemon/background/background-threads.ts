@@ -274,7 +274,7 @@ function startWorker(): PoolThread {
   worker.unref();
   return {
     postMessage: (request: TaskRequest) => worker.postMessage(request),
-    onAnswer: (listener) => worker.addEventListener("message", ({ data }) => listener(data)),
+    onResponse: (listener) => worker.addEventListener("message", ({ data }) => listener(data)),
     onError: (listener) => {
       worker.addEventListener("error", ({ message }) => listener(`a background thread failed: ${message}`));
       worker.addEventListener("close", () => listener("a background thread ended"));

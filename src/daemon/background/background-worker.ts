@@ -1,8 +1,8 @@
 /** Entry point of the threads of `BackgroundThreads`; scripts/build.ts compiles it into the executable. */
-import type { TaskAnswer, TaskRequest } from "../../base/concurrency/worker-pool.ts";
+import type { TaskRequest, TaskResponse } from "../../base/concurrency/worker-pool.ts";
 import { BACKGROUND_TASKS } from "./background-tasks.ts";
 
-declare const self: { onmessage: (event: { data: TaskRequest }) => void; postMessage(answer: TaskAnswer): void };
+declare const self: { onmessage: (event: { data: TaskRequest }) => void; postMessage(answer: TaskResponse): void };
 
 self.onmessage = async ({ data: { id, task, args } }) => {
   try {

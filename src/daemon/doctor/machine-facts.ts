@@ -117,7 +117,7 @@ export interface MachineFacts {
   unit: ServiceFacts | undefined;
 }
 
-/** Answer of the registry about an image. */
+/** Response of the registry about an image. */
 export type RemoteImage =
   /** Why it cannot be pulled. */
   | { problem: string }

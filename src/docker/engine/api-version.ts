@@ -32,7 +32,7 @@ export function compareApiVersions(a: string, b: string): number {
 }
 
 /** The answer is `OK`. Unversioned, so it works with any engine. */
-export const PING = { method: "GET", path: "/_ping", maxAnswerBytes: 4096 } as const;
+export const PING = { method: "GET", path: "/_ping", maxResponseBytes: 4096 } as const;
 const MAX_VERSION_BYTES = 1024 * 1024;
 
 /**
@@ -66,7 +66,7 @@ export async function negotiate(transport: DockerTransport, options: CallOptions
     ...options,
     method: "GET",
     path: "/version",
-    maxAnswerBytes: MAX_VERSION_BYTES,
+    maxResponseBytes: MAX_VERSION_BYTES,
   });
   const version = v.safeParse(VersionSchema, parseJson(answer.text));
   const engineApiVersion = apiHeader ?? (version.success ? version.output.ApiVersion : "");

@@ -24,7 +24,7 @@ import {
   DiskUsageSchema,
   type DockerNetwork,
   type DockerVolume,
-  type EngineInfoAnswer,
+  type EngineInfoResponse,
   type EngineVersion,
   InfoSchema,
   NetworkSchema,
@@ -75,7 +75,7 @@ export class DockerClient extends ContainerCalls {
     return this.get("/version", VersionSchema, undefined, options);
   }
 
-  info(options: CallOptions = {}): Promise<EngineInfoAnswer> {
+  info(options: CallOptions = {}): Promise<EngineInfoResponse> {
     return this.get("/info", InfoSchema, undefined, options);
   }
 

@@ -12,7 +12,7 @@ export type QueryValue = string | number | boolean | undefined;
 
 export interface DockerRequest extends CallOptions {
   /** Largest answer that is read whole; default: the transport's. */
-  maxAnswerBytes?: number;
+  maxResponseBytes?: number;
   method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
   /** With its version, as sent: `/v1.41/containers/json`. Segments are already encoded. */
   path: string;
@@ -25,7 +25,7 @@ export interface DockerRequest extends CallOptions {
   body?: Bun.BodyInit | undefined;
 }
 
-export interface DockerAnswer {
+export interface DockerResponse {
   status: number;
   /** Lower-case names. */
   header(name: string): string | undefined;

@@ -60,7 +60,7 @@ export const InfoSchema = v.object({
     null,
   ),
 });
-export type EngineInfoAnswer = v.InferOutput<typeof InfoSchema>;
+export type EngineInfoResponse = v.InferOutput<typeof InfoSchema>;
 
 const UsageSchema = v.nullish(v.object({ TotalSize: whole }), null);
 

@@ -6,8 +6,8 @@ import { Deadline, realSchedule, type Schedule } from "./deadline.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError, daemonError } from "./docker-error.ts";
 import {
   type CallOptions,
-  type DockerAnswer,
   type DockerRequest,
+  type DockerResponse,
   type DockerStream,
   headerText,
   operationOf,
@@ -34,19 +34,19 @@ export class DockerTransport {
   readonly endpoint: DockerEndpoint;
   readonly #schedule: Schedule;
   readonly #timeoutMs: number;
-  readonly #maxAnswerBytes: number;
+  readonly #maxResponseBytes: number;
   #tls: { ca: string; cert: string; key: string; rejectUnauthorized: boolean } | undefined;
 
   constructor(
     endpoint: DockerEndpoint,
     schedule: Schedule = realSchedule,
     timeoutMs = DEFAULT_TIMEOUT_MS,
-    maxAnswerBytes = MAX_ANSWER_BYTES,
+    maxResponseBytes = MAX_ANSWER_BYTES,
   ) {
     this.endpoint = endpoint;
     this.#schedule = schedule;
     this.#timeoutMs = timeoutMs;
-    this.#maxAnswerBytes = maxAnswerBytes;
+    this.#maxResponseBytes = maxResponseBytes;
   }
 
   /**
@@ -54,7 +54,7 @@ export class DockerTransport {
    * @throws DockerError for any status from 400; DockerProtocolError for an answer that is too large;
    *   DockerUnreachableError; the signal's reason.
    */
-  async send(request: DockerRequest): Promise<DockerAnswer> {
+  async send(request: DockerRequest): Promise<DockerResponse> {
     const operation = operationOf(request);
     const deadline = this.#deadline(request);
     try {
@@ -69,7 +69,7 @@ export class DockerTransport {
         ...(request.body !== undefined ? { body: request.body } : {}),
         ...(this.endpoint.kind === "unix" ? { unix: this.endpoint.path } : { tls: this.#tlsOptions() }),
       } as BunFetchRequestInit);
-      const limit = response.status >= 400 ? MAX_ERROR_BYTES : (request.maxAnswerBytes ?? this.#maxAnswerBytes);
+      const limit = response.status >= 400 ? MAX_ERROR_BYTES : (request.maxResponseBytes ?? this.#maxResponseBytes);
       const text = await collectText(response.body ?? [], limit, operation);
       const header = (name: string) => response.headers.get(name) ?? undefined;
       if (response.status >= 400) throw daemonError(response.status, operation, text);
@@ -104,14 +104,14 @@ export class DockerTransport {
   }
 
   /** Like `send`, on a connection of its own: for calls that may be pending for long in great number (wait, stop). */
-  async sendUnpooled(request: DockerRequest): Promise<DockerAnswer> {
+  async sendUnpooled(request: DockerRequest): Promise<DockerResponse> {
     const operation = operationOf(request);
     const deadline = this.#deadline(request);
     try {
       const inner: DockerRequest = { ...request, signal: deadline.signal, timeoutMs: 0 };
       const response = await this.#request(inner, deadline.signal);
       const stream = this.#stream(response, operation, inner);
-      const text = await collectText(stream.chunks, this.#maxAnswerBytes, operation);
+      const text = await collectText(stream.chunks, this.#maxResponseBytes, operation);
       if (stream.status >= 400) throw daemonError(stream.status, operation, text);
       return { status: stream.status, header: stream.header, text };
     } catch (error) {
@@ -177,13 +177,13 @@ export class DockerTransport {
         request.destroy();
         reject(signal.reason);
       };
-      const letGo = () => signal.removeEventListener("abort", stop);
+      const release = () => signal.removeEventListener("abort", stop);
       signal.addEventListener("abort", stop, { once: true });
-      request.once("close", letGo);
-      request.once("response", letGo);
+      request.once("close", release);
+      request.once("response", release);
       if (mayUpgrade) {
         request.once("upgrade", (_response, socket, head) => {
-          letGo();
+          release();
           resolve(new HijackedConnection(socket, head));
         });
       }

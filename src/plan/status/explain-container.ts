@@ -12,7 +12,7 @@ export interface Cause {
   /** Facts behind it, one line each. */
   facts: string[];
   /** The suggested fix. */
-  wayOut: string;
+  fix: string;
 }
 
 export interface ExplainContainerInput {
@@ -33,7 +33,7 @@ export interface ExplainContainerInput {
 interface Finding {
   problem: string;
   facts?: string[];
-  wayOut: string;
+  fix: string;
 }
 
 const LOG_LINES = 5;
@@ -47,14 +47,14 @@ export function explainContainer(input: ExplainContainerInput): Cause {
   const {
     problem,
     facts = [],
-    wayOut,
+    fix,
   } = explainImage(input) ?? explainConfig(input) ?? explainEnd(input) ?? explainProbe(input) ?? explainWaiting(input);
   const tail = log.slice(-LOG_LINES);
   return {
     subject,
     problem,
     facts: [...facts, ...(tail.length > 0 ? ["end of its log:", ...tail.map((line) => `  ${shorten(line)}`)] : [])],
-    wayOut,
+    fix,
   };
 }
 
@@ -78,7 +78,7 @@ function explainImage({ spec, status, events, images }: ExplainContainerInput): 
       return {
         problem: `the image "${image}" cannot be pulled`,
         facts: near === undefined ? facts : [...facts, `this machine has an image "${near}": is that the one?`],
-        wayOut: isDenied
+        fix: isDenied
           ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
           : isUnreachable
             ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
@@ -88,10 +88,10 @@ function explainImage({ spec, status, events, images }: ExplainContainerInput): 
     case "ErrImageNeverPull":
       return {
         problem: `the image "${image}" is not on this machine, and imagePullPolicy is Never`,
-        wayOut: "load it with docker load or --images-dir, or set imagePullPolicy: IfNotPresent",
+        fix: "load it with docker load or --images-dir, or set imagePullPolicy: IfNotPresent",
       };
     case "InvalidImageName":
-      return { problem: `"${image}" is not an image name`, facts, wayOut: "correct spec.containers[].image" };
+      return { problem: `"${image}" is not an image name`, facts, fix: "correct spec.containers[].image" };
     default:
       return undefined;
   }
@@ -106,7 +106,7 @@ function explainConfig({ status }: ExplainContainerInput): Finding | undefined {
     return {
       problem: `the ${kind} "${missing[2]}" is missing`,
       facts: [message],
-      wayOut: `add the ${kind} to the manifest, or mark the reference optional`,
+      fix: `add the ${kind} to the manifest, or mark the reference optional`,
     };
   }
   const key = /couldn't find key (\S+) in (ConfigMap|Secret) (\S+)/i.exec(message);
@@ -114,20 +114,20 @@ function explainConfig({ status }: ExplainContainerInput): Finding | undefined {
     return {
       problem: `the key "${key[1]}" is missing in ${key[2]} "${key[3]?.replace(/[",]/g, "")}"`,
       facts: [message],
-      wayOut: "add the key, or correct its name in the reference",
+      fix: "add the key, or correct its name in the reference",
     };
   }
   if (/runAsNonRoot/.test(message)) {
     return {
       problem: "the image runs as root, and runAsNonRoot forbids it",
       facts: [message],
-      wayOut: "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
+      fix: "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
     };
   }
   return {
     problem: "the container cannot be created",
     facts: [message],
-    wayOut: "correct the field the message names",
+    fix: "correct the field the message names",
   };
 }
 
@@ -154,7 +154,7 @@ function explainEnd(input: ExplainContainerInput): Finding | undefined {
     return {
       problem: `it used more memory than ${limit === undefined ? "the machine has" : `its limit of ${limit}`} (OOMKilled)`,
       facts,
-      wayOut:
+      fix:
         limit === undefined
           ? "give it a memory limit that fits, or free memory"
           : "raise resources.limits.memory, or make it use less",
@@ -166,7 +166,7 @@ function explainEnd(input: ExplainContainerInput): Finding | undefined {
     return {
       problem: "a liveness or startup probe failed, so it was restarted",
       facts: [...(unhealthy ? [unhealthy] : []), ...facts],
-      wayOut: `correct the probe's ${whatIsProbed(spec.livenessProbe ?? spec.startupProbe)}; if the start takes long, add a startupProbe or raise initialDelaySeconds`,
+      fix: `correct the probe's ${whatIsProbed(spec.livenessProbe ?? spec.startupProbe)}; if the start takes long, add a startupProbe or raise initialDelaySeconds`,
     };
   }
   const hook = events.findLast(({ reason }) => reason === "FailedPostStartHook");
@@ -174,21 +174,21 @@ function explainEnd(input: ExplainContainerInput): Finding | undefined {
     return {
       problem: "its postStart hook failed, so it was restarted",
       facts: [hook.message.trim(), ...facts],
-      wayOut: "correct lifecycle.postStart: the program may not be up yet when the hook runs",
+      fix: "correct lifecycle.postStart: the program may not be up yet when the hook runs",
     };
   }
   if (end.exitCode === 0) {
     return {
       problem: "its program ended with success, and is started again because restartPolicy is Always",
       facts,
-      wayOut: "keep the program in the foreground, or set restartPolicy: OnFailure or Never for a pod that ends",
+      fix: "keep the program in the foreground, or set restartPolicy: OnFailure or Never for a pod that ends",
     };
   }
   const what = isInit ? "it failed, and the containers of the pod wait for it" : "its program ends with an error";
-  return { problem: `${what} (exit code ${end.exitCode})`, facts, wayOut: wayOutOfExit(end.exitCode, input) };
+  return { problem: `${what} (exit code ${end.exitCode})`, facts, fix: fixOfExit(end.exitCode, input) };
 }
 
-function wayOutOfExit(code: number, { log, pod, spec, status }: ExplainContainerInput): string {
+function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInput): string {
   const text = log.join("\n");
   if (/address already in use|EADDRINUSE/i.test(text)) {
     return pod.spec.hostNetwork
@@ -198,7 +198,7 @@ function wayOutOfExit(code: number, { log, pod, spec, status }: ExplainContainer
   if (/read-only file system|EROFS/i.test(text))
     return "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false";
   if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
-  if (UNKNOWN_NAME.test(text)) return wayOutOfName(pod);
+  if (UNKNOWN_NAME.test(text)) return fixOfName(pod);
   if (/connection refused|ECONNREFUSED|could not connect/i.test(text)) {
     return "nothing listens where it connects: check that the other program is ready, its address and its port (without a cluster, the port of a Service is its targetPort)";
   }
@@ -225,7 +225,7 @@ const UNKNOWN_NAME =
   /no such host|could not (?:translate|resolve)|bad address|name or service not known|name does not resolve|name resolution|ENOTFOUND|EAI_AGAIN/i;
 
 /** Source: the DNS policies with which a pod resolves the names of Services. */
-function wayOutOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }: Pod): string {
+function fixOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }: Pod): string {
   if (dnsPolicy === "ClusterFirstWithHostNet" || (dnsPolicy === "ClusterFirst" && !hostNetwork)) {
     return "a name does not resolve: a pod is found by the name of a Service, while a pod of it is Ready; other hosts by DNS or hostAliases";
   }
@@ -239,7 +239,7 @@ function cannotRun({ command = [], args = [] }: Container, message: string): Fin
   return {
     problem: "its program cannot be started",
     facts: [message],
-    wayOut: shellWord
+    fix: shellWord
       ? `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`
       : `check that ${JSON.stringify(words[0] ?? "the image's entrypoint")} exists in the image and is executable`,
   };
@@ -256,7 +256,7 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Finding 
   return {
     problem: answer ? `its ${kind.toLowerCase()} probe fails` : `its ${kind.toLowerCase()} probe has not succeeded yet`,
     ...(answer && { facts: [answer] }),
-    wayOut: isRefused
+    fix: isRefused
       ? "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1"
       : status4xx
         ? `the program answers ${status4xx}: check the probe's path, or what the program waits for`
@@ -274,21 +274,21 @@ function whatIsProbed(probe: Probe | undefined): string {
 function explainWaiting({ pod, spec, status, events, isInit }: ExplainContainerInput): Finding {
   const { running, waiting } = status.state;
   const { reason, message } = waiting ?? {};
-  if (running && isInit) return { problem: "it still runs; the next container waits for its end", wayOut: "" };
+  if (running && isInit) return { problem: "it still runs; the next container waits for its end", fix: "" };
   if (running && status.started === false) return explainPostStart();
   // Our own messages say in a sentence what the pod waits for.
-  if (message && /Dependency/.test(reason ?? "")) return { problem: message, wayOut: wayOutOfWait(reason, message) };
+  if (message && /Dependency/.test(reason ?? "")) return { problem: message, fix: fixOfWait(reason, message) };
   if (isToBeStarted(status) && !message) {
     const init = findBlockingInit(pod, spec.name);
-    if (init !== undefined) return { problem: `it waits for init container ${init}`, wayOut: "" };
-    return { ...describeStart(spec, events), wayOut: "" };
+    if (init !== undefined) return { problem: `it waits for init container ${init}`, fix: "" };
+    return { ...describeStart(spec, events), fix: "" };
   }
-  return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), wayOut: "" };
+  return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), fix: "" };
 }
 
 const explainPostStart = (): Finding => ({
   problem: "its postStart hook has not ended",
-  wayOut: "if that takes long, the hook waits for something: correct lifecycle.postStart",
+  fix: "if that takes long, the hook waits for something: correct lifecycle.postStart",
 });
 
 /** `once`, `3 times`. */
@@ -300,7 +300,7 @@ function lastProbe(events: readonly CoreEvent[], kind: RegExp): string | undefin
   return event && `${event.message.trim()} (${event.lastTimestamp}, ${countTimes(event.count)})`;
 }
 
-function wayOutOfWait(reason: string | undefined, message: string): string {
+function fixOfWait(reason: string | undefined, message: string): string {
   if (reason === "DependencyNotFound") return "add that pod, or correct its name in the annotation";
   if (reason === "DependencyCycle") return "take one of these pods out of the annotation of another";
   const name = /pod "[^"]*\/([^"/]+)"/.exec(message)?.[1];

@@ -133,7 +133,7 @@ function heldBackBy({ status }: Pod): string | undefined {
 
 /** A container that only waits for another one explains nothing. */
 function mostUseful(causes: readonly Cause[]): Cause[] {
-  const own = causes.filter(({ wayOut }) => wayOut !== "");
+  const own = causes.filter(({ fix }) => fix !== "");
   return own.length > 0 ? own : [...causes];
 }
 
@@ -154,9 +154,9 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
       subject: "pod",
       problem: "a volume cannot be made ready",
       facts: [mountMessage, ...(mount ? [seen(mount)] : [])],
-      wayOut: missing
+      fix: missing
         ? `add the ${kindOf(missing[1])} "${missing[2]}" to the manifest, or mark the reference optional`
-        : wayOutOfMount(mountMessage),
+        : fixOfMount(mountMessage),
     };
   }
   const sandbox = last("FailedCreatePodSandBox");
@@ -169,7 +169,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
       subject: "pod",
       problem: port ? `host port ${port} is in use` : "the sandbox of the pod cannot be started",
       facts: [sandbox.message, seen(sandbox), ...holders],
-      wayOut: port
+      fix: port
         ? `stop what listens on port ${port}${process ? "" : ` (ss -ltnp 'sport = :${port}')`}, or choose another hostPort`
         : "the engine's message names the cause; the kubelet retries automatically",
     };
@@ -181,7 +181,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
       subject: "pod",
       problem: `the readiness gate ${gates.map(({ conditionType }) => conditionType).join(", ")} is not True`,
       facts: [],
-      wayOut: "nothing sets readiness gates without a cluster: remove spec.readinessGates",
+      fix: "nothing sets readiness gates without a cluster: remove spec.readinessGates",
     };
   }
 }
@@ -189,7 +189,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
 /** The pod waits for another one, is not assigned to the node, or it is not its turn yet. */
 function explainNotBegun({ status = {} }: Pod): Cause | undefined {
   if (status.phase !== "Pending" || status.containerStatuses) return undefined;
-  const cause = { subject: "pod", facts: [], wayOut: "" };
+  const cause = { subject: "pod", facts: [], fix: "" };
   const unscheduled = status.conditions?.find(({ type, status: is }) => type === "PodScheduled" && is === "False");
   if (unscheduled) {
     const facts = unscheduled.message ? [unscheduled.message] : [];
@@ -207,12 +207,12 @@ function* explainSetUp(pod: Pod): Generator<Cause> {
     subject: "pod",
     problem: `its volumes and its network ${message === undefined ? "are being" : "cannot be"} set up`,
     facts: message === undefined ? [] : [message],
-    wayOut: message === undefined ? "" : "the message names the cause; the kubelet retries automatically",
+    fix: message === undefined ? "" : "the message names the cause; the kubelet retries automatically",
   };
 }
 
 /** Source: the kubelet's messages of hostPath types. */
-function wayOutOfMount(message: string): string {
+function fixOfMount(message: string): string {
   const [, path, kind] = /hostPath type check failed: (.+) is not a (directory|file)/.exec(message) ?? [];
   if (path === undefined) return "correct the volume in the manifest; the kubelet retries automatically";
   const type = kind === "file" ? "FileOrCreate" : "DirectoryOrCreate";
@@ -232,7 +232,7 @@ function explainRemoval(pod: Pod): Cause | undefined {
     problem:
       left.length > 0 ? `it is being removed, and waits for the end of ${left.join(", ")}` : "it is being removed",
     facts: left.length > 0 && deletionGracePeriodSeconds !== undefined ? [end] : [],
-    wayOut: "",
+    fix: "",
   };
 }
 
@@ -254,7 +254,7 @@ function refusal(pod: Pod): Cause {
   const { reason = "", message = "" } = pod.status ?? {};
   const ways: [RegExp, string][] = [
     [/^NodePorts$/, "choose another hostPort, or remove the pod that holds it"],
-    [/^OutOf/, wayOutOfResources(message)],
+    [/^OutOf/, fixOfResources(message)],
     [
       /^Evicted$/,
       "free memory or disk on this machine, or give the pod limits it keeps; edit the manifest to run it again",
@@ -267,12 +267,12 @@ function refusal(pod: Pod): Cause {
     subject: "pod",
     problem: `${REFUSALS.find(([pattern]) => pattern.test(reason))?.[1] ?? "the node ended or refused the pod"} (${reason})`,
     facts: message ? [message] : [],
-    wayOut: ways.find(([pattern]) => pattern.test(reason))?.[1] ?? "correct the manifest; an edit runs the pod again",
+    fix: ways.find(([pattern]) => pattern.test(reason))?.[1] ?? "correct the manifest; an edit runs the pod again",
   };
 }
 
 /** Source: the kubelet's `InsufficientResourceError`. */
-function wayOutOfResources(message: string): string {
+function fixOfResources(message: string): string {
   const [, requested, capacity] = /requested: (\d+), used: \d+, capacity: (\d+)/.exec(message) ?? [];
   return requested !== undefined && Number(requested) > Number(capacity)
     ? "lower the pod's requests: they are more than the whole node has"
@@ -301,10 +301,8 @@ export function renderExplanation(explanation: PodExplanation): string {
   const head = isReady
     ? `${pod} is ${phase === "Succeeded" ? "Succeeded" : "Ready"}${recent.length > 0 ? "; it was restarted a short time ago:" : ""}`
     : `${pod} is ${phase}, not Ready${condition ? `: ${condition}` : ""}`;
-  const blocks = [...causes, ...recent].map(({ subject, problem, facts, wayOut }) =>
-    [`${subject}: ${problem}`, ...facts.map((fact) => `  ${fact}`), ...(wayOut ? [`  Way out: ${wayOut}`] : [])].join(
-      "\n",
-    ),
+  const blocks = [...causes, ...recent].map(({ subject, problem, facts, fix }) =>
+    [`${subject}: ${problem}`, ...facts.map((fact) => `  ${fact}`), ...(fix ? [`  Fix: ${fix}`] : [])].join("\n"),
   );
   if (notInForce !== undefined) blocks.push(`manifest: its newest revision does not run\n  ${notInForce}`);
   return [head, ...blocks].join("\n\n");

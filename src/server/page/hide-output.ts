@@ -1,6 +1,6 @@
 import type { Container, ContainerStatus, Pod } from "../../base/api/pod.ts";
 import type { ContainerState } from "../../base/api/pod-status.ts";
-import type { ProbeAnswer } from "../../page/wire.ts";
+import type { ProbeResponse } from "../../page/wire.ts";
 
 /**
  * The pod without termination messages that may be the end of a log (`FallbackToLogsOnError`): logs need a session. Pure.
@@ -36,5 +36,5 @@ function withoutMessage(state: ContainerState): ContainerState {
 }
 
 /** Answers without what commands wrote and servers sent when a probe succeeded: events show the answers of failures only. Pure. */
-export const hideProbeOutput = (answers: readonly ProbeAnswer[]): ProbeAnswer[] =>
+export const hideProbeOutput = (answers: readonly ProbeResponse[]): ProbeResponse[] =>
   answers.map((answer) => (answer.result === "success" ? { ...answer, output: "" } : answer));

@@ -13,8 +13,8 @@ import type {
   SessionState,
 } from "../../page/wire.ts";
 import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
-import { type ServerAnswer, type ServerRequest, textAnswer, tooManyRequests } from "../answer.ts";
 import { chooseProtocol } from "../channel-protocol.ts";
+import { type RouteResponse, type ServerRequest, textResponse, tooManyRequests } from "../http-response.ts";
 import { serveRemoteCommand } from "../remote-command.ts";
 import { type Asset, Assets } from "./assets.ts";
 import { EventStream } from "./event-stream.ts";
@@ -95,7 +95,7 @@ export class PageRoutes {
   }
 
   /** @returns undefined for a path that is not the page's */
-  route(request: ServerRequest): ServerAnswer | Promise<ServerAnswer> | undefined {
+  route(request: ServerRequest): RouteResponse | Promise<RouteResponse> | undefined {
     const { path, method } = request;
     if (path !== "/" && path !== "/page" && !path.startsWith("/page/")) return undefined;
     const { isLocal } = this.#deps;
@@ -106,7 +106,7 @@ export class PageRoutes {
     const asset = this.#assets.find(path);
     if (asset ?? path === "/") {
       if (isWrite) return text(405, "405 Method Not Allowed\n");
-      return asset ? assetAnswer(request, asset) : this.#document(request);
+      return asset ? assetResponse(request, asset) : this.#document(request);
     }
     if (!isSameOrigin(request)) return text(403, "Foreign origin\n");
     if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
@@ -135,7 +135,7 @@ export class PageRoutes {
     uid: string,
     part: string,
     privileged: boolean,
-  ): Promise<ServerAnswer> {
+  ): Promise<RouteResponse> {
     const { actions, history, podDetail } = this.#deps;
     switch (`${request.method === "POST" ? "POST" : "GET"} ${part}`) {
       case "GET ": {
@@ -161,7 +161,7 @@ export class PageRoutes {
   }
 
   /** The document with the state that the stream will send too, so that the pods are painted without waiting for it. */
-  async #document(request: ServerRequest): Promise<ServerAnswer> {
+  async #document(request: ServerRequest): Promise<RouteResponse> {
     const access = this.#access(request);
     const isShown = access.privileged || this.#deps.isLocal;
     const state = isShown ? await this.#deps.feed.firstState(access).catch(() => undefined) : undefined;
@@ -190,7 +190,7 @@ export class PageRoutes {
     return { privileged, canAct: privileged && this.#deps.actions !== undefined };
   }
 
-  async #logIn(request: ServerRequest): Promise<ServerAnswer> {
+  async #logIn(request: ServerRequest): Promise<RouteResponse> {
     const { token } = await readJson(request);
     const session =
       typeof token === "string" ? this.#deps.sessions.logIn(token, () => this.#deps.clientUserId(request)) : undefined;
@@ -201,7 +201,7 @@ export class PageRoutes {
     return json({ ok: true, message: "" } satisfies ActionResult, { "Set-Cookie": cookie });
   }
 
-  async #apply(request: ServerRequest, onlyCompare: boolean): Promise<ServerAnswer> {
+  async #apply(request: ServerRequest, onlyCompare: boolean): Promise<RouteResponse> {
     const { actions } = this.#deps;
     if (!actions) return text(404, NO_ACTIONS);
     const { manifest, dryRun } = await readJson(request, MAX_MANIFEST_BODY_BYTES);
@@ -209,7 +209,7 @@ export class PageRoutes {
     return json(await (onlyCompare ? actions.compare(manifest) : actions.apply(manifest, dryRun === true)));
   }
 
-  #stream(request: ServerRequest): ServerAnswer {
+  #stream(request: ServerRequest): RouteResponse {
     const { signal } = request;
     const access = this.#access(request);
     const open = access.privileged ? this.#sessionStreams : this.#streams;
@@ -224,7 +224,7 @@ export class PageRoutes {
   }
 
   /** The log of one container, or with `containers` those of several, as {@link mergeLogs} sends them. */
-  async #logs(request: ServerRequest, pod: Pod): Promise<ServerAnswer> {
+  async #logs(request: ServerRequest, pod: Pod): Promise<RouteResponse> {
     const { query, signal } = request;
     const isAllowed = this.#sessionOf(request);
     const isPrevious = query.get("previous") === "true";
@@ -256,7 +256,7 @@ export class PageRoutes {
   }
 
   /** A shell over the channels of `kubectl exec`. Without a WebSocket it is 400 where a shell can be opened: browsers hide the reason of another answer to a handshake. */
-  #shell(request: ServerRequest, pod: Pod): ServerAnswer {
+  #shell(request: ServerRequest, pod: Pod): RouteResponse {
     const { query, upgrade, header } = request;
     const container = findRunningContainer(pod, query.get("container") ?? "");
     if (!container) return text(404, "This container does not run\n");
@@ -319,7 +319,7 @@ function isSameOrigin({ header, isSecure }: ServerRequest): boolean {
 
 const takesGzip = ({ header }: ServerRequest): boolean => /\bgzip\b/.test(header("Accept-Encoding") ?? "");
 
-function assetAnswer(request: ServerRequest, { type, etag, isImmutable, gzipped }: Asset): ServerAnswer {
+function assetResponse(request: ServerRequest, { type, etag, isImmutable, gzipped }: Asset): RouteResponse {
   const caching = isImmutable ? "public, max-age=31536000, immutable" : "no-cache";
   const headers = { ...SECURITY_HEADERS, ETag: etag, "Cache-Control": caching, Vary: "Accept-Encoding" };
   if (request.header("If-None-Match") === etag) return { status: 304, headers, body: "" };
@@ -331,9 +331,9 @@ function assetAnswer(request: ServerRequest, { type, etag, isImmutable, gzipped 
   };
 }
 
-const text = (status: number, body: string) => textAnswer(status, body, SECURITY_HEADERS);
+const text = (status: number, body: string) => textResponse(status, body, SECURITY_HEADERS);
 
-const json = (value: unknown, more: Record<string, string> = {}): ServerAnswer => ({
+const json = (value: unknown, more: Record<string, string> = {}): RouteResponse => ({
   status: 200,
   headers: { ...SECURITY_HEADERS, "Content-Type": "application/json", "Cache-Control": "no-store", ...more },
   body: JSON.stringify(value),

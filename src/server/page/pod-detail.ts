@@ -11,8 +11,8 @@ import type {
   ManifestView,
   PodDetail,
   PodRow,
-  ProbeAnswer,
   ProbeHistory,
+  ProbeResponse,
 } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
 import type { CgroupStats } from "../../stats/cgroups/cgroup-stats.ts";
@@ -25,7 +25,7 @@ export interface PodDetailFacts {
   usage: PodSummary | undefined;
   events: readonly CoreEvent[];
   explanation: PodExplanation;
-  probeAnswers: (container: string, kind: ProbeKind) => readonly ProbeAnswer[];
+  probeResponses: (container: string, kind: ProbeKind) => readonly ProbeResponse[];
   manifest: ManifestView;
   imageUpdates: ImageUpdateRow[];
   /** Counters of a running container. */
@@ -39,7 +39,7 @@ export function toPodDetail({
   usage,
   events,
   explanation,
-  probeAnswers,
+  probeResponses,
   manifest,
   imageUpdates,
   counters,
@@ -69,7 +69,7 @@ export function toPodDetail({
         kind,
         statuses.find(({ name }) => name === container.name),
         usage?.containers?.find(({ name }) => name === container.name),
-        probeAnswers,
+        probeResponses,
         counters(container.name),
       ),
     })),
@@ -83,10 +83,10 @@ export function toPodDetail({
       };
     }),
     events: events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid).map(toEventRow),
-    explanation: [...explanation.causes, ...explanation.recent].map(({ subject, problem, facts, wayOut }) => ({
+    explanation: [...explanation.causes, ...explanation.recent].map(({ subject, problem, facts, fix }) => ({
       problem: `${subject}: ${problem}`,
       facts,
-      wayOut,
+      fix,
     })),
     imageUpdates,
     manifest,
@@ -112,7 +112,7 @@ function toContainerDetail(
   kind: ContainerDetail["kind"],
   status: ContainerStatus | undefined,
   usage: ContainerSummary | undefined,
-  probeAnswers: PodDetailFacts["probeAnswers"],
+  probeResponses: PodDetailFacts["probeResponses"],
   counters: CgroupStats | undefined,
 ): Omit<ContainerDetail, "kind"> {
   const { limits } = container.resources ?? {};
@@ -146,7 +146,7 @@ function toContainerDetail(
         kind,
         target: describeTarget(probe),
         timing: describeTiming(probe),
-        answers: [...probeAnswers(container.name, kind)],
+        answers: [...probeResponses(container.name, kind)],
       } satisfies ProbeHistory;
     }),
   };

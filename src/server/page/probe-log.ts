@@ -1,6 +1,6 @@
 import type { PodUID } from "../../base/model/identity.ts";
 import type { ProbeKind, ProbeOutcome } from "../../base/model/prober.ts";
-import type { ProbeAnswer } from "../../page/wire.ts";
+import type { ProbeResponse } from "../../page/wire.ts";
 
 const MAX_ANSWERS = 20;
 /** Unit: UTF-16 code units. */
@@ -11,7 +11,7 @@ const MAX_PODS = 500;
 /** The last answers of each probe, for the page. Beyond 500 pods those whose last answer is the oldest are dropped. */
 export class ProbeLog {
   /** The pod with the newest answer is the last. */
-  readonly #answers = new Map<PodUID, Map<string, ProbeAnswer[]>>();
+  readonly #answers = new Map<PodUID, Map<string, ProbeResponse[]>>();
 
   add(
     uid: PodUID,
@@ -21,7 +21,7 @@ export class ProbeLog {
     durationMs: number,
     timeMs: number,
   ): void {
-    const pod = this.#answers.get(uid) ?? new Map<string, ProbeAnswer[]>();
+    const pod = this.#answers.get(uid) ?? new Map<string, ProbeResponse[]>();
     this.#answers.delete(uid);
     this.#answers.set(uid, pod);
     if (this.#answers.size > MAX_PODS) this.#answers.delete(this.#answers.keys().next().value!);
@@ -33,7 +33,7 @@ export class ProbeLog {
   }
 
   /** Oldest first. */
-  answers(uid: PodUID, container: string, kind: ProbeKind): readonly ProbeAnswer[] {
+  answers(uid: PodUID, container: string, kind: ProbeKind): readonly ProbeResponse[] {
     return this.#answers.get(uid)?.get(`${container} ${kind}`) ?? [];
   }
 }

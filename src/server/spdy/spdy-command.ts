@@ -74,9 +74,9 @@ async function converse(
   } catch (error) {
     return tellFailure(error);
   }
-  const letGo = () => void session.close();
-  connection.gone.addEventListener("abort", letGo, { once: true });
-  if (connection.gone.aborted) letGo();
+  const release = () => void session.close();
+  connection.gone.addEventListener("abort", release, { once: true });
+  if (connection.gone.aborted) release();
   void feedInput(streams.get("stdin"), session);
   void sizes.then((stream) => feedSizes(stream, session));
   try {
@@ -93,7 +93,7 @@ async function converse(
   } catch (error) {
     await tellFailure(error);
   } finally {
-    connection.gone.removeEventListener("abort", letGo);
+    connection.gone.removeEventListener("abort", release);
     await session.close();
   }
 }

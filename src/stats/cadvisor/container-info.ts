@@ -4,7 +4,7 @@ import type { MeasuredCgroup } from "../measured-cgroup.ts";
 import { logDirectory, withoutUndefined } from "../summary.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 
-/** Answer about one cgroup, as cAdvisor's API 1.x and the kubelet's `/stats/` give it. */
+/** Response about one cgroup, as cAdvisor's API 1.x and the kubelet's `/stats/` give it. */
 export interface ContainerInfo {
   /** Docker's id; absent for a cgroup that is not a container. */
   id?: string;

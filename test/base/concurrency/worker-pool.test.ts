@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import {
   type PoolThread,
-  type TaskAnswer,
   type TaskRequest,
+  type TaskResponse,
   WorkerPool,
 } from "../../../src/base/concurrency/worker-pool.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
@@ -11,13 +11,13 @@ import { FakeClock } from "../../support/fake-clock.ts";
 class FakeThread implements PoolThread {
   readonly requests: TaskRequest[] = [];
   isTerminated = false;
-  #answer: (answer: TaskAnswer) => void = () => {};
+  #answer: (answer: TaskResponse) => void = () => {};
   #error: (message: string) => void = () => {};
 
   postMessage(message: TaskRequest): void {
     this.requests.push(message);
   }
-  onAnswer(listener: (answer: TaskAnswer) => void): void {
+  onResponse(listener: (answer: TaskResponse) => void): void {
     this.#answer = listener;
   }
   onError(listener: (message: string) => void): void {

@@ -23,17 +23,17 @@ describe("a wait for the API server", () => {
     const { clock, reachability, ends } = aWait(30_000);
     reachability.noteFailure("connection refused");
     await clock.advance(4_000);
-    reachability.noteAnswer();
+    reachability.noteResponse();
     await clock.advance(60_000);
     expect(ends).toEqual([[4_500, true]]);
   });
 
   test("is not touched by answers of a server that was not away, nor when it is about to end", async () => {
     const { clock, reachability, ends } = aWait(5_000);
-    reachability.noteAnswer();
+    reachability.noteResponse();
     await clock.advance(4_900);
     reachability.noteFailure("connection refused");
-    reachability.noteAnswer();
+    reachability.noteResponse();
     await clock.advance(60_000);
     expect(ends).toEqual([[5_000, false]]);
   });
@@ -49,7 +49,7 @@ describe("a wait for the API server", () => {
     again();
     for (let count = 0; count < 30; count++) {
       reachability.noteFailure("connection refused");
-      reachability.noteAnswer();
+      reachability.noteResponse();
       await clock.advance(1_000);
     }
     expect(early).toHaveLength(3);
@@ -58,7 +58,7 @@ describe("a wait for the API server", () => {
   test("can be cancelled, also when it is about to end early", async () => {
     const { clock, reachability, ends, cancel } = aWait(30_000);
     reachability.noteFailure("connection refused");
-    reachability.noteAnswer();
+    reachability.noteResponse();
     cancel();
     await clock.advance(60_000);
     expect(ends).toEqual([]);
@@ -85,6 +85,6 @@ test("an outage begins with its first failure, has the last reason, and ends wit
   await clock.advance(60_000);
   reachability.noteFailure("no answer in time");
   expect(reachability.outage).toEqual({ reason: "no answer in time", since });
-  reachability.noteAnswer();
+  reachability.noteResponse();
   expect(reachability.outage).toBeUndefined();
 });

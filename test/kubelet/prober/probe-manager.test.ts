@@ -23,7 +23,7 @@ const exec = (fields: Partial<Probe> = {}): Probe => probe({ exec: { command: ["
 const http = (fields: Partial<Probe> = {}): Probe =>
   probe({ httpGet: { path: "/", port: 80, scheme: "HTTP" }, ...fields });
 
-type Answer = (
+type HttpResponse = (
   atMs: number,
   probe: Probe,
   target: ProbeTarget,
@@ -49,7 +49,7 @@ class World {
   saveError: Error | undefined;
   readonly manager: ProbeManager;
 
-  constructor(answer: Answer, options: WorldOptions = {}) {
+  constructor(answer: HttpResponse, options: WorldOptions = {}) {
     this.clock = options.clock ?? new FakeClock(EPOCH);
     const prober: Prober = {
       attempt: async (asked, target, signal) => {

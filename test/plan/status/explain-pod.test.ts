@@ -125,12 +125,12 @@ describe("the commonest mistakes have a way out", () => {
       "pod",
       "",
     ],
-  ])("%s", (_, given, problem, wayOut) => {
+  ])("%s", (_, given, problem, fix) => {
     const explanation = explain(given);
     expect(explanation.isReady).toBe(false);
     const text = renderExplanation(explanation);
     expect(text).toContain(problem);
-    expect(text).toContain(wayOut);
+    expect(text).toContain(fix);
   });
 });
 
@@ -143,8 +143,8 @@ test.each([
   [crashed(3), ["boom"], "its log above says why; kubelet-ts logs --previous shows"],
   [has("app", ended("Error", 3)), ["boom"], "its log above says why; kubelet-ts logs shows"],
   [crashed(3), [], "its log says why"],
-])("the log of a container that ended is found", (status, log, wayOut) => {
-  expect(renderExplanation(explain({ status, log }))).toContain(wayOut);
+])("the log of a container that ended is found", (status, log, fix) => {
+  expect(renderExplanation(explain({ status, log }))).toContain(fix);
 });
 
 test("a pod that is ready needs no explanation", () => {
@@ -157,16 +157,14 @@ test("a missing volume and a refused host port belong to the pod", () => {
   const pending = shown({ mains: [waitingFor("ContainerCreating")], status: { phase: "Pending" } });
   const mount = event("FailedMount", 'MountVolume.SetUp failed for volume "v" : secret "tls" not found');
   const first = explainPod({ pod: pending, events: [mount], logs: new Map(), pods: [], now: NOW });
-  expect(first.causes).toMatchObject([{ subject: "pod", wayOut: expect.stringContaining('Secret "tls"') }]);
+  expect(first.causes).toMatchObject([{ subject: "pod", fix: expect.stringContaining('Secret "tls"') }]);
 
   const refused = shown({
     mains: [],
     status: { phase: "Failed", reason: "NodePorts", message: "host port 80 is held" },
   });
   const second = explainPod({ pod: refused, events: [], logs: new Map(), pods: [], now: NOW });
-  expect(second.causes).toMatchObject([
-    { facts: ["host port 80 is held"], wayOut: expect.stringContaining("hostPort") },
-  ]);
+  expect(second.causes).toMatchObject([{ facts: ["host port 80 is held"], fix: expect.stringContaining("hostPort") }]);
 });
 
 test("a container that only waits is left out where another one has a cause", () => {
@@ -243,14 +241,14 @@ test.each([
   const pod = { ...pending, status: { ...pending.status, phase: "Pending" } } as Pod;
   const mount = event("FailedMount", `MountVolume.SetUp failed for volume "d" : hostPath type check failed: ${text}`);
   const { causes } = explainPod({ pod, events: [mount], logs: new Map(), pods: [], now: NOW });
-  expect(causes[0]?.wayOut).toContain(type);
+  expect(causes[0]?.fix).toContain(type);
 });
 
 test("requests beyond the node are reported from requests beyond what is left", () => {
   const refused = (requested: number) => {
     const message = `Pod Node didn't have enough resource: cpu, requested: ${requested}, used: 1500, capacity: 2000`;
     const pod = { ...shown({}), status: { phase: "Failed", reason: "OutOfcpu", message } } as Pod;
-    return explainPod({ pod, events: [], logs: new Map(), pods: [], now: NOW }).causes[0]?.wayOut;
+    return explainPod({ pod, events: [], logs: new Map(), pods: [], now: NOW }).causes[0]?.fix;
   };
   expect(refused(64_000)).toContain("more than the whole node has");
   expect(refused(1_000)).toContain("remove another pod");
@@ -285,6 +283,6 @@ test.each([
   ["WaitingForDependency", 'waits for pod "default/db" to be Ready', "kubelet-ts explain db"],
   ["DependencyNotFound", 'there is no pod "default/db"', "add that pod"],
   ["DependencyCycle", "the dependencies form a cycle: default/a -> default/a", "take one of these pods out"],
-])("%s has a way out", (reason, message, wayOut) => {
-  expect(renderExplanation(explain({ status: waitingFor(reason, message) }))).toContain(`Way out: ${wayOut}`);
+])("%s has a way out", (reason, message, fix) => {
+  expect(renderExplanation(explain({ status: waitingFor(reason, message) }))).toContain(`Fix: ${fix}`);
 });

@@ -29,14 +29,14 @@ test.each([
   const pod = creating();
   pod.spec.containers[0]!.image = "busybox:test";
   const { causes } = explain(pod, [event("Pulled", "other"), event(reason)]);
-  expect(causes).toEqual([{ subject: "container app", problem, facts, wayOut: "" }]);
+  expect(causes).toEqual([{ subject: "container app", problem, facts, fix: "" }]);
 });
 
 test("the volumes and the network of a pod are one cause, however many containers wait for them", () => {
   const status = { phase: "Pending" as const, conditions: conditions("PodReadyToStartContainers", "False") };
   const pod = creating({ mains: ["a", "b"].map((name) => has(name, waiting("ContainerCreating"))), status });
   expect(explain(pod).causes).toEqual([
-    { subject: "pod", problem: "its volumes and its network are being set up", facts: [], wayOut: "" },
+    { subject: "pod", problem: "its volumes and its network are being set up", facts: [], fix: "" },
   ]);
 });
 
@@ -57,7 +57,7 @@ test("a volume that an edit gave to a pod that runs is the cause, for all its co
   ]);
   // Events are lost when the kubelet is restarted.
   expect(explain(pod).causes).toMatchObject([
-    { facts: ['secret "tls" not found'], wayOut: expect.stringContaining('Secret "tls"') },
+    { facts: ['secret "tls" not found'], fix: expect.stringContaining('Secret "tls"') },
   ]);
 });
 
@@ -93,7 +93,7 @@ test.each<[string, PodStatus, string, string[]]>([
   ["is new", { phase: "Pending" }, "the kubelet has not started it yet", []],
 ])("a pod without containers %s", (_, status, problem, facts) => {
   const pod = { ...shown({ mains: [] }), status };
-  expect(explain(pod).causes).toEqual([{ subject: "pod", problem, facts, wayOut: "" }]);
+  expect(explain(pod).causes).toEqual([{ subject: "pod", problem, facts, fix: "" }]);
 });
 
 test("a pod that is being removed says what it waits for, and nothing else", () => {
@@ -126,10 +126,10 @@ test.each([
   ["getaddrinfo ENOTFOUND db", { dnsPolicy: "Default" as const }, "set dnsPolicy: ClusterFirst,"],
   ["no such host", { hostNetwork: true }, "set dnsPolicy: ClusterFirstWithHostNet,"],
   ["dial tcp 172.17.0.3:5432: connect: connection refused", {}, "targetPort"],
-])("a program that ends because of %j", (line, spec, wayOut) => {
+])("a program that ends because of %j", (line, spec, fix) => {
   const crashed = has("app", waiting("CrashLoopBackOff"), { restartCount: 1, lastState: ended("Error", 1) });
   const pod = shown({ mains: [crashed], spec });
-  expect(explain({ ...pod, spec: { ...pod.spec, ...spec } }, [], [line]).causes[0]?.wayOut).toContain(wayOut);
+  expect(explain({ ...pod, spec: { ...pod.spec, ...spec } }, [], [line]).causes[0]?.fix).toContain(fix);
 });
 
 test("what a program writes does not control the reader's terminal", () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { ContainerAccess, LogSelection } from "../../../src/base/model/container-access.ts";
 import type { Access, NodeDetail, PodDetail } from "../../../src/page/wire.ts";
-import type { ServerAnswer, ServerRequest } from "../../../src/server/answer.ts";
+import type { RouteResponse, ServerRequest } from "../../../src/server/http-response.ts";
 import type { PageFeed } from "../../../src/server/page/page-feed.ts";
 import { PageRoutes, type PageRoutesDeps } from "../../../src/server/page/page-routes.ts";
 import { createLoginToken, PageSessions } from "../../../src/server/page/page-session.ts";
@@ -57,7 +57,7 @@ function world(over: Partial<PageRoutesDeps> = {}) {
       upgrade?: string;
       isSecure?: boolean;
     } = {},
-  ): Promise<ServerAnswer | undefined> => {
+  ): Promise<RouteResponse | undefined> => {
     const [method = "", path = ""] = line.split(" ");
     const all = new Headers({ Host: HOST, ...headers });
     return routes.route({
@@ -80,10 +80,10 @@ function world(over: Partial<PageRoutesDeps> = {}) {
   };
 }
 
-const statusOf = (answer: ServerAnswer | undefined) =>
+const statusOf = (answer: RouteResponse | undefined) =>
   answer === undefined ? undefined : "run" in answer ? 101 : answer.status;
 
-const bodyOf = (answer: ServerAnswer | undefined) => (answer as { body: string }).body;
+const bodyOf = (answer: RouteResponse | undefined) => (answer as { body: string }).body;
 
 describe("status of a route: without session, with session, with session from a foreign origin", () => {
   test.each<[string, number | undefined, number | undefined, number | undefined]>([

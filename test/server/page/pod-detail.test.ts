@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { Container, ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
-import type { PodRow, ProbeAnswer } from "../../../src/page/wire.ts";
+import type { PodRow, ProbeResponse } from "../../../src/page/wire.ts";
 import { type PodDetailFacts, toPodDetail } from "../../../src/server/page/pod-detail.ts";
 import type { CgroupStats } from "../../../src/stats/cgroups/cgroup-stats.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
@@ -26,7 +26,7 @@ function detailOf(pod: Pod, more: Partial<PodDetailFacts> = {}) {
       recent: [],
       notInForce: undefined,
     },
-    probeAnswers: () => [],
+    probeResponses: () => [],
     manifest: { text: "", isSource: true, firstLine: 1, findings: [] },
     imageUpdates: [],
     counters: () => undefined,
@@ -115,7 +115,7 @@ test("limits with the use, throttling and OOM kills", () => {
 });
 
 test("ports and probes, each probe with its answers", () => {
-  const answer: ProbeAnswer = { time: 1, result: "failure", output: "503", durationMs: 2 };
+  const answer: ProbeResponse = { time: 1, result: "failure", output: "503", durationMs: 2 };
   const pod = podWith({
     ports: [
       { containerPort: 80, hostPort: 8080, protocol: "TCP" },
@@ -125,9 +125,9 @@ test("ports and probes, each probe with its answers", () => {
     livenessProbe: { tcpSocket: { port: 80 } } as never,
     startupProbe: { exec: { command: ["test", "-e", "/x"] } } as never,
   });
-  const probeAnswers = (container: string, kind: string) =>
+  const probeResponses = (container: string, kind: string) =>
     container === "app" && kind === "readiness" ? [answer] : [];
-  const { ports, probes } = containerOf(pod, { probeAnswers });
+  const { ports, probes } = containerOf(pod, { probeResponses });
   expect(ports).toEqual(["8080 → 80/TCP", "53/UDP"]);
   expect(probes).toMatchObject([
     { kind: "startup", target: "exec test -e /x", timing: "every 10 s, timeout 1 s, fails after 3", answers: [] },
@@ -197,7 +197,7 @@ test("conditions with their time, events of this pod only, and why it is not rea
     subject: "container app",
     problem: "its program failed",
     facts: ["exit code 3"],
-    wayOut: "see its log",
+    fix: "see its log",
   };
   const detail = detailOf(pod, {
     events: [event("other"), event(pod.metadata.uid!)],
@@ -216,6 +216,6 @@ test("conditions with their time, events of this pod only, and why it is not rea
     },
   ]);
   expect(detail.explanation).toEqual([
-    { problem: "container app: its program failed", facts: ["exit code 3"], wayOut: "see its log" },
+    { problem: "container app: its program failed", facts: ["exit code 3"], fix: "see its log" },
   ]);
 });

@@ -4,14 +4,14 @@ import type { ShownCertificate } from "./client-identity.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
 /** The answer of a route. The same for GET and HEAD. It may be sent to several clients and is not changed. */
-export interface Answer {
+export interface HttpResponse {
   status: number;
   headers: Record<string, string>;
   body: string | Uint8Array;
 }
 
 /** An answer that is sent while it is made. */
-export interface StreamedAnswer {
+export interface StreamedResponse {
   status: number;
   headers: Record<string, string>;
   /** Leaving its loop must end what makes it. */
@@ -19,7 +19,7 @@ export interface StreamedAnswer {
 }
 
 /** The connection becomes a WebSocket. Only for requests whose `upgrade` is `websocket`. */
-export interface WebSocketAnswer {
+export interface WebSocketResponse {
   /** Subprotocol that was chosen; undefined: the client named none. */
   protocol: string | undefined;
   /** Ends the connection itself. */
@@ -27,12 +27,12 @@ export interface WebSocketAnswer {
 }
 
 /** The connection becomes something else than a WebSocket. Only for requests that have an `upgrade`. */
-export interface UpgradeAnswer {
+export interface UpgradeResponse {
   /** Takes the connection before anything was written to it, and ends it. `head`: what the client sent after its request. */
   takeOver(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void>;
 }
 
-export type ServerAnswer = Answer | StreamedAnswer | WebSocketAnswer;
+export type RouteResponse = HttpResponse | StreamedResponse | WebSocketResponse;
 
 /** The part of a request that most routes need. */
 export interface RouteRequest {
@@ -81,43 +81,43 @@ export interface ListenerRequest extends ServerRequest {
   body(maxBytes: number): Promise<Uint8Array>;
 }
 
-export type ListenerAnswer = ServerAnswer | UpgradeAnswer;
+export type ListenerResponse = RouteResponse | UpgradeResponse;
 
 export const tooManyRequests = () =>
-  textAnswer(503, "503: too many requests at a time, try again later\n", { "Retry-After": "1" });
+  textResponse(503, "503: too many requests at a time, try again later\n", { "Retry-After": "1" });
 
 const PLAIN = "text/plain; charset=utf-8";
 
-export function textAnswer(status: number, body: string, headers: Record<string, string> = {}): Answer {
+export function textResponse(status: number, body: string, headers: Record<string, string> = {}): HttpResponse {
   return { status, headers: { "Content-Type": PLAIN, ...headers }, body };
 }
 
-export function jsonAnswer(body: string | Uint8Array, headers: Record<string, string> = {}): Answer {
+export function jsonResponse(body: string | Uint8Array, headers: Record<string, string> = {}): HttpResponse {
   return { status: 200, headers: { "Content-Type": "application/json", ...headers }, body };
 }
 
 /** 200 with `value` indented by one space, as cAdvisor's handlers print it. */
-export const indentedJsonAnswer = (value: unknown) => jsonAnswer(JSON.stringify(value, null, 1));
+export const indentedJsonResponse = (value: unknown) => jsonResponse(JSON.stringify(value, null, 1));
 
 /** Unknown path. Source: Go's `http.NotFound`. */
-export const notFound = () => textAnswer(404, "404 page not found\n", { "X-Content-Type-Options": "nosniff" });
+export const notFound = () => textResponse(404, "404 page not found\n", { "X-Content-Type-Options": "nosniff" });
 
 /** Unknown path below a known root. Source: go-restful. */
-export const resourceNotFound = () => textAnswer(404, "404: Page Not Found");
+export const resourceNotFound = () => textResponse(404, "404: Page Not Found");
 
-export const methodNotAllowed = () => textAnswer(405, "405: Method Not Allowed", { Allow: "GET, HEAD" });
+export const methodNotAllowed = () => textResponse(405, "405: Method Not Allowed", { Allow: "GET, HEAD" });
 
-export const notAcceptable = () => textAnswer(406, "406: Not Acceptable");
+export const notAcceptable = () => textResponse(406, "406: Not Acceptable");
 
 /** The answer of the unauthenticated port for exec, run, logs, …. */
 export const debugDisabled = () =>
-  textAnswer(405, "Debug endpoints are disabled.\n", { "X-Content-Type-Options": "nosniff", Allow: "" });
+  textResponse(405, "Debug endpoints are disabled.\n", { "X-Content-Type-Options": "nosniff", Allow: "" });
 
 /**
  * Redirects to another path of this server, with the same query.
  * @param path percent-decoded, so it may hold what no header can. Source: Go's `http.Redirect`, text included.
  */
-export function movedPermanently(path: string, query: URLSearchParams): Answer {
+export function movedPermanently(path: string, query: URLSearchParams): HttpResponse {
   const encoded = encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23");
   const location = query.size > 0 ? `${encoded}?${query}` : encoded;
   const headers = { "Content-Type": "text/html; charset=utf-8", Location: location };

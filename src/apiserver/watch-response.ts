@@ -1,8 +1,8 @@
 import type { Clock } from "../base/model/clock.ts";
-import type { StreamedAnswer } from "../server/answer.ts";
+import type { StreamedResponse } from "../server/http-response.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
-import { parseIncludeObject, type ShowObject } from "./list-answer.ts";
+import { parseIncludeObject, type ShowObject } from "./list-response.ts";
 import type { WantedForm } from "./media-type.ts";
 import type { ObjectStore, StoreEvent } from "./object-store.ts";
 import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-definition.ts";
@@ -26,7 +26,7 @@ export interface WatchDeps {
  * `0`, everything there is comes first as ADDED. A reader that is slower than the store forgets is sent back to list.
  * @throws ApiError 400
  */
-export function watchAnswer(
+export function watchResponse(
   { store, clock, random }: WatchDeps,
   definition: ResourceDefinition,
   selection: Selection,
@@ -34,7 +34,7 @@ export function watchAnswer(
   form: WantedForm,
   show: ShowObject,
   signal: AbortSignal,
-): StreamedAnswer {
+): StreamedResponse {
   const since = parseRevision(query.get("resourceVersion"));
   const timeoutMs = parseTimeout(query.get("timeoutSeconds")) ?? MIN_TIMEOUT_MS * (1 + random());
   const sendsBookmarks = query.get("allowWatchBookmarks") === "true";

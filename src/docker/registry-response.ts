@@ -11,7 +11,7 @@ export class RegistryError extends Error {
 }
 
 /** The answer of a registry, read to its end. */
-export interface RegistryAnswer {
+export interface RegistryResponse {
   status: number;
   headers: Headers;
   bytes: Uint8Array;
@@ -47,7 +47,7 @@ export function parseChallenge(header: string): Challenge | undefined {
 }
 
 /** @throws RegistryError */
-export function parseJson({ bytes }: RegistryAnswer, host: string): object {
+export function parseJson({ bytes }: RegistryResponse, host: string): object {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
     if (typeof value === "object" && value !== null) return value;
@@ -56,7 +56,7 @@ export function parseJson({ bytes }: RegistryAnswer, host: string): object {
 }
 
 /** Tags of a page of a list; invalid ones are left out. @throws RegistryError */
-export function parseTags(answer: RegistryAnswer, host: string): string[] {
+export function parseTags(answer: RegistryResponse, host: string): string[] {
   const { tags } = parseJson(answer, host) as { tags?: unknown };
   return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string" && TAG.test(tag)) : [];
 }
@@ -72,7 +72,7 @@ export function nextPage(link: string | null, current: string): string | undefin
 }
 
 /** The first message of a registry's errors. */
-export function explain({ bytes, status }: RegistryAnswer): string {
+export function explain({ bytes, status }: RegistryResponse): string {
   try {
     const { errors } = JSON.parse(new TextDecoder().decode(bytes)) as { errors?: { message?: unknown }[] };
     const message = errors?.[0]?.message;

@@ -1,7 +1,7 @@
 import { isRecord } from "../base/text/json.ts";
 import { badRequest, expired } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
-import { jsonText, type PlainAnswer } from "./api-request.ts";
+import { jsonText, type PlainResponse } from "./api-request.ts";
 import type { WantedForm } from "./media-type.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-definition.ts";
@@ -25,7 +25,7 @@ interface ContinueToken {
  * is that of the first page, so that a watch from there misses nothing.
  * @throws ApiError 400, 410
  */
-export function listAnswer(
+export function listResponse(
   store: ObjectStore,
   definition: ResourceDefinition,
   { namespace, matches }: Selection,
@@ -33,7 +33,7 @@ export function listAnswer(
   form: WantedForm,
   show: ShowObject,
   now: Date,
-): PlainAnswer {
+): PlainResponse {
   const limit = parseLimit(query.get("limit"));
   const token = parseToken(query.get("continue"), store.revision);
   let objects = store.list(resourceId(definition), namespace).filter(matches);

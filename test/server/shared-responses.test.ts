@@ -1,15 +1,15 @@
 import { expect, test } from "bun:test";
-import { jsonAnswer } from "../../src/server/answer.ts";
-import { SharedAnswers } from "../../src/server/shared-answers.ts";
+import { jsonResponse } from "../../src/server/http-response.ts";
+import { SharedResponses } from "../../src/server/shared-responses.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const STAYS = new AbortController().signal;
 
 test("one answer serves all who ask at the same time, and later ones for as long as it is good", async () => {
   const clock = new FakeClock();
-  const shared = new SharedAnswers(clock);
+  const shared = new SharedResponses(clock);
   let made = 0;
-  const make = async () => jsonAnswer(String(++made));
+  const make = async () => jsonResponse(String(++made));
   const answers = await Promise.all(Array.from({ length: 100 }, () => shared.get("q", 1_000, STAYS, make)));
   expect(new Set(answers).size).toBe(1);
   await clock.advance(999);
@@ -21,9 +21,9 @@ test("one answer serves all who ask at the same time, and later ones for as long
 });
 
 test("an answer without an age is shared only while it is made, and a failure is not kept", async () => {
-  const shared = new SharedAnswers(new FakeClock());
+  const shared = new SharedResponses(new FakeClock());
   let made = 0;
-  const make = async () => jsonAnswer(String(++made));
+  const make = async () => jsonResponse(String(++made));
   await shared.get("q", 0, STAYS, make);
   expect((await shared.get("q", 0, STAYS, make)).body).toBe("2");
   const failing = async () => {
@@ -34,11 +34,11 @@ test("an answer without an age is shared only while it is made, and a failure is
 });
 
 test("too many different questions at a time are answered with 503", async () => {
-  const shared = new SharedAnswers(new FakeClock());
+  const shared = new SharedResponses(new FakeClock());
   const { promise, resolve } = Promise.withResolvers<void>();
   const make = async () => {
     await promise;
-    return jsonAnswer("1");
+    return jsonResponse("1");
   };
   const answers = Array.from({ length: 65 }, (_, index) => shared.get(`q${index}`, 0, STAYS, make));
   expect(await answers[64]).toMatchObject({ status: 503, headers: { "Retry-After": "1" } });
@@ -47,7 +47,7 @@ test("too many different questions at a time are answered with 503", async () =>
 });
 
 test("work ends when every client that waited for it is gone", async () => {
-  const shared = new SharedAnswers(new FakeClock());
+  const shared = new SharedResponses(new FakeClock());
   const clients = [new AbortController(), new AbortController()];
   let stop: AbortSignal | undefined;
   const make = (signal: AbortSignal) => {

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 
 /** An answer of a real kubelet, as test/fixtures/oracle/http holds them. */
-export interface RecordedAnswer {
+export interface RecordedResponse {
   method: string;
   path: string;
   status: number;
@@ -17,7 +17,7 @@ export interface RecordedAnswer {
 export async function expectRecorded(
   answer: { status: number; headers: Record<string, string> },
   text: () => Promise<string>,
-  want: RecordedAnswer,
+  want: RecordedResponse,
 ): Promise<void> {
   expect(answer.status).toBe(want.status);
   for (const name of ["Content-Type", "X-Content-Type-Options", "Location"]) {

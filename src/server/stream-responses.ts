@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { UpgradeAnswer, WebSocketAnswer } from "./answer.ts";
 import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "./channel-protocol.ts";
+import type { UpgradeResponse, WebSocketResponse } from "./http-response.ts";
 import { type PortForwardOptions, servePortForward } from "./port-forward.ts";
 import { type RemoteCommandOptions, serveRemoteCommand } from "./remote-command.ts";
 import { COMMAND_PROTOCOLS, serveSpdyCommand } from "./spdy/spdy-command.ts";
@@ -25,13 +25,13 @@ export interface StreamRefusal {
   needsUpgrade: boolean;
 }
 
-export type StreamAnswer = WebSocketAnswer | UpgradeAnswer;
+export type StreamResponse = WebSocketResponse | UpgradeResponse;
 
 /** exec or attach, over SPDY or a WebSocket as the client asks. */
 export function answerCommand(
   request: StreamRequest,
   options: Omit<RemoteCommandOptions, "protocol">,
-): StreamAnswer | StreamRefusal {
+): StreamResponse | StreamRefusal {
   if (request.upgrade === "websocket") {
     const protocol = chooseProtocol(request.header("Sec-WebSocket-Protocol"), REMOTE_COMMAND_PROTOCOLS);
     if (!protocol) return unknownProtocol(REMOTE_COMMAND_PROTOCOLS);
@@ -46,7 +46,7 @@ export function answerCommand(
 export function answerPortForward(
   request: StreamRequest,
   options: Omit<PortForwardOptions, "protocol" | "ports">,
-): StreamAnswer | StreamRefusal {
+): StreamResponse | StreamRefusal {
   const serveSpdy = async (channel: ByteChannel) =>
     serveSpdyPortForward(channel, { ...options, dictionary: await loadDictionary() });
   if (request.upgrade !== "websocket") return overSpdy(request, [PORT_FORWARD_PROTOCOL], serveSpdy);
@@ -73,7 +73,7 @@ function overSpdy(
   request: StreamRequest,
   known: readonly string[],
   run: (channel: ByteChannel, protocol: string) => Promise<void>,
-): UpgradeAnswer | StreamRefusal {
+): UpgradeResponse | StreamRefusal {
   if (!request.upgrade.startsWith("spdy/3.1")) return { problem: "Upgrade request required", needsUpgrade: true };
   const protocol = chooseStreamProtocol(request.header("X-Stream-Protocol-Version"), known);
   if (protocol === undefined) return unknownProtocol(known);

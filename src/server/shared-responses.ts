@@ -1,7 +1,7 @@
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
 import { LaneFullError, WorkLane } from "../base/concurrency/work-lane.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { type Answer, tooManyRequests } from "./answer.ts";
+import { type HttpResponse, tooManyRequests } from "./http-response.ts";
 
 /** Answers kept or in the making. */
 const MAX_ANSWERS = 64;
@@ -12,12 +12,12 @@ const MAX_WAITING = 256;
  * Makes each answer once for all clients that ask the same question at the same time, and for a while after that. Work on
  * different questions shares one lane. It ends when no client waits for it any more.
  */
-export class SharedAnswers {
+export class SharedResponses {
   /** Where computing answers belongs. */
   readonly lane: WorkLane;
   readonly #clock: Clock;
-  readonly #inProgress = new SingleFlight<Answer>();
-  readonly #kept = new Map<string, Answer>();
+  readonly #inProgress = new SingleFlight<HttpResponse>();
+  readonly #kept = new Map<string, HttpResponse>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -34,8 +34,8 @@ export class SharedAnswers {
     question: string,
     ageMs: number,
     signal: AbortSignal,
-    make: (stop: AbortSignal) => Promise<Answer>,
-  ): Promise<Answer> {
+    make: (stop: AbortSignal) => Promise<HttpResponse>,
+  ): Promise<HttpResponse> {
     const kept = this.#kept.get(question);
     if (kept) return kept;
     if (this.#inProgress.size >= MAX_ANSWERS) return tooManyRequests();
@@ -50,9 +50,9 @@ export class SharedAnswers {
   async #make(
     question: string,
     ageMs: number,
-    make: (stop: AbortSignal) => Promise<Answer>,
+    make: (stop: AbortSignal) => Promise<HttpResponse>,
     stop: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     const answer = await make(stop);
     if (ageMs > 0 && answer.status === 200 && this.#kept.size < MAX_ANSWERS) {
       this.#kept.set(question, answer);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type ApiAnswer, type ApiRequest, json } from "../api-request.ts";
+import { type ApiRequest, type ApiResponse, json } from "../api-request.ts";
 import type { ServedResources } from "../discovery.ts";
 import descriptions from "./descriptions.json" with { type: "json" };
 import { openApiV2, openApiV2Json, openApiV3, openApiV3Index } from "./documents.ts";
@@ -9,7 +9,7 @@ import { encodeOpenApiV2 } from "./protobuf-document.ts";
 const PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /** `/openapi/v2` and `/openapi/v3`. @returns undefined for other paths */
-export function openApiAnswer(request: ApiRequest, { definitions }: ServedResources): ApiAnswer | undefined {
+export function openApiResponse(request: ApiRequest, { definitions }: ServedResources): ApiResponse | undefined {
   const path = request.path.replace(/\/$/, "");
   if (path === "/openapi/v2") {
     const document = openApiV2(definitions, descriptions);

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { type ServerResponse, STATUS_CODES } from "node:http";
-import type { Answer, StreamedAnswer } from "./answer.ts";
+import type { HttpResponse, StreamedResponse } from "./http-response.ts";
 
 /** Bytes of answers whose body is text: an answer that many clients share is encoded once. */
-const encoded = new WeakMap<Answer, Uint8Array>();
+const encoded = new WeakMap<HttpResponse, Uint8Array>();
 
-export function bytesOf(answer: Answer): Uint8Array {
+export function bytesOf(answer: HttpResponse): Uint8Array {
   if (typeof answer.body !== "string") return answer.body;
   let bytes = encoded.get(answer);
   if (!bytes) {
@@ -16,7 +16,7 @@ export function bytesOf(answer: Answer): Uint8Array {
 }
 
 /** Resolves when the client has taken the answer, or is gone. */
-export async function sendAnswer(response: ServerResponse, answer: Answer, isHead: boolean): Promise<void> {
+export async function sendResponse(response: ServerResponse, answer: HttpResponse, isHead: boolean): Promise<void> {
   const hasBody = answer.status !== 304;
   const body = bytesOf(answer);
   response.writeHead(answer.status, {
@@ -31,7 +31,11 @@ export async function sendAnswer(response: ServerResponse, answer: Answer, isHea
 }
 
 /** Sends chunks as they come and as the client takes them. */
-export async function streamAnswer(response: ServerResponse, answer: StreamedAnswer, gone: AbortSignal): Promise<void> {
+export async function streamResponse(
+  response: ServerResponse,
+  answer: StreamedResponse,
+  gone: AbortSignal,
+): Promise<void> {
   response.writeHead(answer.status, answer.headers);
   response.flushHeaders();
   for await (const chunk of answer.chunks) {
@@ -42,7 +46,7 @@ export async function streamAnswer(response: ServerResponse, answer: StreamedAns
 }
 
 /** A whole answer as it is sent, for connections that were upgraded. */
-export function rawAnswer(answer: Answer): Buffer {
+export function rawResponse(answer: HttpResponse): Buffer {
   const bytes = bytesOf(answer);
   const headers = { ...answer.headers, "Content-Length": String(bytes.length), Connection: "close" };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
