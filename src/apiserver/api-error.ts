@@ -25,7 +25,7 @@ export interface Status {
 }
 
 /** A resource as messages name it. */
-export interface ResourceName {
+interface ResourceName {
   group: string;
   plural: string;
 }

@@ -53,7 +53,7 @@ export interface ExtraRoute extends ExtraResource {
   handle: (request: ApiRequest, info: RequestInfo) => ApiResponse | Promise<ApiResponse>;
 }
 
-export interface ApiServerDeps {
+interface ApiServerDeps {
   registry: ResourceRegistry;
   store: ObjectStore;
   writer: ObjectWriter;

@@ -4,7 +4,7 @@ import type { RequestInfo } from "./request-info.ts";
 import type { Verb } from "./resource-definition.ts";
 
 /** The requested access to a resource. */
-export interface Access {
+interface Access {
   verb: string;
   group: string;
   resource: string;

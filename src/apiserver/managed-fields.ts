@@ -4,7 +4,7 @@ import { define } from "./json-patch.ts";
 import { isAtomicMap, isScalarSet, listMergeAt } from "./list-keys.ts";
 
 /** Places of an object, as steps joined by a newline, with the value at each. */
-export type FieldValues = ReadonlyMap<string, unknown>;
+type FieldValues = ReadonlyMap<string, unknown>;
 
 const SEPARATOR = "\n";
 /** Never owned: they name the object, or the server alone writes them. */

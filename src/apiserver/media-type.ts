@@ -1,5 +1,5 @@
 /** In which form an answer is wanted. */
-export type Shape = "object" | "table" | "metadata";
+type Shape = "object" | "table" | "metadata";
 
 export interface WantedForm {
   shape: Shape;
@@ -8,7 +8,7 @@ export interface WantedForm {
 }
 
 /** A media type of an `Accept` or `Content-Type` header, lower case, with its parameters. */
-export interface MediaType {
+interface MediaType {
   type: string;
   parameters: Readonly<Record<string, string>>;
 }

@@ -24,7 +24,7 @@ export interface VersionInfo {
   platform: string;
 }
 
-export interface NonResourceDeps {
+interface NonResourceDeps {
   version: VersionInfo;
   /** `host:port` that clients reach. */
   serverAddress: () => string;

@@ -7,7 +7,7 @@ import type { ObjectWriter } from "./object-writer.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
 import { internalWrite, store as keep, type ObjectStorage, type WriteRequest } from "./write-request.ts";
 
-export type Propagation = "Orphan" | "Background" | "Foreground";
+type Propagation = "Orphan" | "Background" | "Foreground";
 
 /** Source: meta/v1 `DeleteOptions`. */
 export interface DeleteOptions {
@@ -18,7 +18,7 @@ export interface DeleteOptions {
   dryRun: boolean;
 }
 
-export interface ObjectDeleterDeps {
+interface ObjectDeleterDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   writer: ObjectWriter;

@@ -14,7 +14,7 @@ export interface StoreEvent {
   revision: number;
 }
 
-export type StoreListener = (event: StoreEvent) => void;
+type StoreListener = (event: StoreEvent) => void;
 
 /** Events kept for each resource, for watches that begin at an older revision and for readers that are slow. */
 const DEFAULT_WINDOW = { events: 1_000, bytes: 8 * 1024 * 1024 };

@@ -15,7 +15,7 @@ import {
   type WriteRequest,
 } from "./write-request.ts";
 
-export interface ObjectWriterDeps {
+interface ObjectWriterDeps {
   store: ObjectStore;
   storage: ObjectStorage;
   clock: Pick<Clock, "now">;

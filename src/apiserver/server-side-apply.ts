@@ -5,7 +5,7 @@ import { define } from "./json-patch.ts";
 import { isAtomicMap, isScalarSet, type ListMerge, listMergeAt } from "./list-keys.ts";
 import { describePlace, fieldsOf, fromFieldsV1, type Manager, toFieldsV1, withManager } from "./managed-fields.ts";
 
-export type ApplyResult =
+type ApplyResult =
   | { object: ApiObject; managedFields: ManagedFieldsEntry[] }
   /** Fields that other managers own with other values. */
   | { conflicts: StatusCause[] };

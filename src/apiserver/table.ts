@@ -5,7 +5,7 @@ import type { Column, ResourceDefinition } from "./resource-definition.ts";
 /** The object that each row carries in addition to its cells. Source: meta/v1 `IncludeObjectPolicy`. */
 export type IncludeObject = "None" | "Metadata" | "Object";
 
-export interface TableOptions {
+interface TableOptions {
   metaVersion: "v1" | "v1beta1";
   includeObject: IncludeObject;
   now: Date;

@@ -8,7 +8,7 @@ import { parseTokenFile, type TokenEntry } from "./authentication.ts";
 /** The file is read again after this time. */
 const MAX_AGE_MS = 1_000;
 
-export interface TokenFileDeps {
+interface TokenFileDeps {
   /** "" = none. */
   path: string;
   files: TextFiles;

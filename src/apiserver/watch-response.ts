@@ -14,7 +14,7 @@ const BOOKMARK_MS = 60_000;
 /** A watch without `timeoutSeconds` ends after 30 to 60 minutes. Source: `--min-request-timeout`. */
 const MIN_TIMEOUT_MS = 1_800_000;
 
-export interface WatchDeps {
+interface WatchDeps {
   store: ObjectStore;
   clock: Clock;
   /** In [0, 1). */

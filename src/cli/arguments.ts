@@ -12,7 +12,7 @@ export interface Flag {
 }
 
 /** Arguments of a command line. */
-export type ReadArguments =
+type ReadArguments =
   | { problem: string }
   | { help: true }
   | {

@@ -2,7 +2,7 @@ import { nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 
 /** The program part that a command line starts. */
-export type Invocation =
+type Invocation =
   | { kind: "command"; name: string; argv: string[] }
   /** The kubelet itself: flags and manifests. */
   | { kind: "kubelet"; argv: readonly string[] }

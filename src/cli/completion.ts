@@ -12,7 +12,7 @@ export type Shell = (typeof SHELLS)[number];
  * Names only a running kubelet or the engine knows. `name`: of an object of the kind in front of it; `place`: a pod with
  * the colon that a path follows.
  */
-export type NameKind = "pod" | "container" | "namespace" | "kind" | "name" | "place" | "kubelet";
+type NameKind = "pod" | "container" | "namespace" | "kind" | "name" | "place" | "kubelet";
 
 export interface Candidate {
   word: string;

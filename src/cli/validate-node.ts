@@ -30,7 +30,7 @@ export interface NodeCandidate {
 }
 
 /** A pod that the node refuses; `path` is the field that causes it. */
-export interface NodeRefusal {
+interface NodeRefusal {
   path: FieldPath;
   message: string;
   /** The pods of the workload run, or some of them. */

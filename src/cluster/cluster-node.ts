@@ -34,7 +34,7 @@ import { ApiPodSource } from "./pods/api-pod-source.ts";
 import { MirrorManager, type StaticPods } from "./pods/mirror-manager.ts";
 import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
 
-export interface ClusterNodeDeps {
+interface ClusterNodeDeps {
   /** The Services that an earlier process knew. */
   storedServices: Persisted<readonly ServiceAddress[]>;
   /** The RuntimeClasses that an earlier process knew. */
@@ -58,7 +58,7 @@ const DEFAULT_EVENT_QPS = 50;
 const LONGEST_UNREACHABLE_MS = 5_000;
 
 /** The running kubelet, as the cluster sees it. */
-export interface ClusterKubelet extends ReportedPods, StaticPods {
+interface ClusterKubelet extends ReportedPods, StaticPods {
   /** The node as it is now, as `v1.Node`. */
   readNode: () => Promise<object>;
   /** The engine and the network can run pods: a change is reported at once. */

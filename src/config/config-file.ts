@@ -7,7 +7,7 @@ import { asksForNothing, type OptionRow } from "./option-row.ts";
 import { DEFAULT_KUBELET_OPTIONS, OPTION_TABLE, ROW_BY_FIELD } from "./option-table.ts";
 
 /** Settings of one configuration file. Messages start with `file:line:column:`. */
-export interface ConfigFile {
+interface ConfigFile {
   settings: Setting[];
   warnings: string[];
   errors: string[];
@@ -16,7 +16,7 @@ export interface ConfigFile {
 }
 
 /** Kind of a file given by --config. */
-export type FileKind = "configuration" | "manifest" | "unknown";
+type FileKind = "configuration" | "manifest" | "unknown";
 
 /** Fields have at most five levels; values are processed recursively. */
 const MAX_DEPTH = 100;

@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 
 /** Directories that options default to. */
-export interface DefaultDirectories {
+interface DefaultDirectories {
   rootDir: string;
   podLogsDir: string;
   containersLogsDir: string;

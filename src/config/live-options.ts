@@ -2,7 +2,7 @@ import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import { LIVE_OPTIONS } from "./option-table.ts";
 
 /** Difference between the options in force and new ones. */
-export interface OptionChanges {
+interface OptionChanges {
   /** Taken over now. */
   live: (keyof KubeletOptions)[];
   /** Take effect at the next start. */

@@ -21,7 +21,7 @@ export const SUBJECTS = [
   "Disk and memory pressure",
   "Logging",
 ] as const;
-export type Subject = (typeof SUBJECTS)[number];
+type Subject = (typeof SUBJECTS)[number];
 
 interface RowBase {
   /** Long name without dashes; absent for options that only the file has. */

@@ -60,13 +60,13 @@ export const toClaims = (records: ClaimRecords): (PersistentVolumeClaim & Worklo
   });
 
 /** The volume behind a claim. It is shown as part of the spec, and is not part of the text of the claim. */
-export interface BoundVolume {
+interface BoundVolume {
   name: string;
   isDockerVolume: boolean;
 }
 
 /** Source: core/v1 `PersistentVolumeClaimStatus`. */
-export interface ClaimStatus {
+interface ClaimStatus {
   phase: "Bound";
   accessModes?: string[];
   capacity?: Record<string, string>;
@@ -97,7 +97,7 @@ export function computeClaimStatus(
 }
 
 /** Source: core/v1 `PersistentVolumeStatus`; the claim is shown as part of the spec. */
-export interface VolumeStatus {
+interface VolumeStatus {
   phase: "Available" | "Bound";
   claim?: { namespace: string; name: string };
 }

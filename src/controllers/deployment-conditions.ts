@@ -3,7 +3,7 @@ import { computeFenceposts, type DeploymentCounts } from "./deployment.ts";
 import { isRolloutComplete, NO_DEADLINE, type ProgressVerdict } from "./deployment-progress.ts";
 import type { ConditionRecord } from "./workload-record.ts";
 
-export interface ConditionInput {
+interface ConditionInput {
   spec: DeploymentSpec;
   counts: DeploymentCounts;
   /** Name of the ReplicaSet of the present template, once there is one. */

@@ -12,7 +12,7 @@ export interface DeploymentCounts {
   availableReplicas: number;
 }
 
-export interface DeploymentOutcome {
+interface DeploymentOutcome {
   draft: Draft;
   counts: DeploymentCounts;
   /** ReplicaSet of the present template; undefined while a paused Deployment has not got one. */

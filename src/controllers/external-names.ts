@@ -3,9 +3,9 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 
 /** Addresses of a name for this machine. Throws when there are none. */
-export type LookUpName = (name: string) => Promise<string[]>;
+type LookUpName = (name: string) => Promise<string[]>;
 
-export interface ExternalNamesDeps {
+interface ExternalNamesDeps {
   clock: Clock;
   logger: Logger;
   lookUp: LookUpName;

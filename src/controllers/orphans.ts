@@ -6,7 +6,7 @@ import type { RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
 type DesiredReplicaSet = DesiredWorkload & { kind: "ReplicaSet" };
 
-export interface SortedReplicaSets {
+interface SortedReplicaSets {
   /** They belong to a Deployment: the API stores a ReplicaSet before it deletes its Deployment. */
   owned: ReadonlySet<DesiredWorkload>;
   /** Records of ReplicaSets whose Deployment was deleted with `--cascade=orphan`, by key: they keep its pods. */
@@ -38,7 +38,7 @@ export function sortReplicaSets(
 }
 
 /** The record of a new Deployment that adopts ReplicaSets again, and their uids. */
-export interface AdoptedReplicaSets {
+interface AdoptedReplicaSets {
   record: WorkloadRecord;
   uids: string[];
 }

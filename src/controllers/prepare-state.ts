@@ -22,7 +22,7 @@ export interface PreparedState {
 }
 
 /** The node whose labels templates ask for. */
-export interface OnlyNode {
+interface OnlyNode {
   name: string;
   labels: Readonly<Record<string, string>>;
 }

@@ -13,7 +13,7 @@ import type { WorkloadRecord } from "./workload-record.ts";
 /** State that a controller keeps between reconciliations, in this process. */
 export type ControllerState = ProgressState | JobState;
 
-export interface Outcome {
+interface Outcome {
   record: WorkloadRecord;
   events: readonly WorkloadEvent[];
   state?: ControllerState;

@@ -19,7 +19,7 @@ import { WorkloadReader } from "./workload-reader.ts";
 import { API_VERSIONS, type JobRecord, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
 import { type Entry, WorkloadRecords, type WorkloadState } from "./workload-records.ts";
 
-export interface WorkloadManagerDeps {
+interface WorkloadManagerDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder & { objectGone(uid: string): void };

@@ -7,7 +7,7 @@ import type { PreparedState } from "./prepare-state.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
 
-export interface WorkloadPodsInput {
+interface WorkloadPodsInput {
   /** The state of the sources. */
   state: DesiredState;
   prepared: PreparedState;

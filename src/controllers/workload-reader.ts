@@ -9,7 +9,7 @@ import type { WorkloadRecords } from "./workload-records.ts";
 import { computeWorkloadStatus, type JobReference } from "./workload-status.ts";
 import { toDerivedObjects } from "./workload-view.ts";
 
-export interface WorkloadReaderDeps {
+interface WorkloadReaderDeps {
   nodeName: string;
   records: WorkloadRecords;
   observer: PodObserver;

@@ -24,7 +24,7 @@ export interface PodRecord {
 }
 
 /** How a pod of a Job ended. */
-export interface PodEnd {
+interface PodEnd {
   phase: "Succeeded" | "Failed";
   at: string;
   /** Effect of a rule of podFailurePolicy on this pod. */

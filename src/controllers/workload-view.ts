@@ -6,7 +6,7 @@ import { replicaSetAnnotations } from "./revision-annotations.ts";
 import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** Inputs of a status. */
-export interface WorkloadState {
+interface WorkloadState {
   desired: DesiredObject;
   record: WorkloadRecord;
   pod: (uid: string) => PodFacts;

@@ -26,7 +26,7 @@ export interface ConfigurationStart {
   goodOptions: KubeletOptions | undefined;
 }
 
-export interface ChosenConfiguration {
+interface ChosenConfiguration {
   /** To be used; with `errors`, which end the start. */
   resolved: ResolvedOptions;
   /** Absent without configuration files, without trials, and when the start fails. */

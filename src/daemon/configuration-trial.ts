@@ -5,7 +5,7 @@ import type { EventRecorder } from "../base/model/pod-event.ts";
 import { findSymptoms, judgeTrial, type TrialHealth, type TrialProgress } from "../plan/config-trial.ts";
 import { type ConfigurationStart, changedOptions } from "./choose-configuration.ts";
 
-export interface ConfigurationTrialDeps {
+interface ConfigurationTrialDeps {
   clock: Clock;
   recorder: EventRecorder;
   nodeName: string;

@@ -4,7 +4,7 @@ import { runProgram } from "../base/host/run-program.ts";
 import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { Logger } from "../base/model/logger.ts";
 
-export interface ProcessSettingsHost {
+interface ProcessSettingsHost {
   /** `/proc` of the machine. */
   proc: string;
   /** Runs a command to its end; resolves to its exit code and what it said on stderr. */

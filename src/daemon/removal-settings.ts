@@ -19,7 +19,7 @@ const RemovalSettingsSchema = v.partial(
   }),
 );
 /** Settings of the last run, as options. */
-export type RemovalSettings = Partial<Pick<KubeletOptions, keyof v.InferOutput<typeof RemovalSettingsSchema>>>;
+type RemovalSettings = Partial<Pick<KubeletOptions, keyof v.InferOutput<typeof RemovalSettingsSchema>>>;
 
 const MAX_BYTES = 64 * 1024;
 

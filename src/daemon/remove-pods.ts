@@ -26,7 +26,7 @@ import type { Environment } from "./kubelet-run.ts";
 /** Another process works on the root directory: it would start again what is removed here. */
 export class RootDirInUseError extends Error {}
 
-export interface RemovePodsInput {
+interface RemovePodsInput {
   /** Options of a kubelet on that root directory: paths, engine, cgroups. */
   options: KubeletOptions;
   environment: Environment;
@@ -43,7 +43,7 @@ export interface RemovePodsInput {
 }
 
 /** A pod that could not be removed. */
-export interface RemovalFailure {
+interface RemovalFailure {
   name: string;
   why: string;
 }

@@ -2,7 +2,7 @@ import type { ImageProgress } from "../docker/pull-progress.ts";
 import { escapeControl } from "./logging.ts";
 import type { RunOnceResult } from "./wait-for-pods.ts";
 
-export interface ReportOutput {
+interface ReportOutput {
   write: (text: string) => void;
   isTerminal: boolean;
   color: boolean;

@@ -11,7 +11,7 @@ import { PathWatch } from "../sources/path-watch.ts";
 /** Source: the API server's limit of a Secret. */
 const MAX_VALUE_BYTES = 1024 * 1024;
 
-export interface SecretValuesDeps {
+interface SecretValuesDeps {
   logger: Logger;
   /** `$CREDENTIALS_DIRECTORY` of systemd; undefined when the service has no credentials. */
   credentialsDir: string | undefined;

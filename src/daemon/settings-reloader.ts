@@ -7,12 +7,12 @@ import type { ResolvedOptions } from "../config/resolve-options.ts";
 import type { ConfigurationTrial } from "./configuration-trial.ts";
 
 /** A watch on a path: see `PathWatch`. */
-export interface WatchedPath {
+interface WatchedPath {
   arm(): boolean;
   stop(): void;
 }
 
-export interface SettingsReloaderDeps {
+interface SettingsReloaderDeps {
   clock: Clock;
   logger: Logger;
   /** In force. Live options are assigned to it: what reads them at each use follows. */

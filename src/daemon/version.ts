@@ -6,7 +6,7 @@ declare const KUBELET_TS_BUILD_DATE: string;
 declare const KUBELET_TS_TARGET: string;
 
 /** Facts of the running program. `scripts/build.ts` embeds the git facts; a plain `bun build` omits them. */
-export interface BuildInfo {
+interface BuildInfo {
   /** Semantic version, without a leading `v`. Source: package.json. */
   version: string;
   /** 40 hex digits, or `unknown`. */

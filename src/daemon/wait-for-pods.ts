@@ -16,7 +16,7 @@ export interface RunOnceResult {
   log?: readonly string[];
 }
 
-export interface RunOnceInput {
+interface RunOnceInput {
   kubelet: Kubelet;
   clock: Clock;
   processes: Processes;
@@ -29,7 +29,7 @@ export interface RunOnceInput {
 }
 
 /** The processes of this machine, as src/base/host/process-sample.ts sees them. */
-export interface Processes {
+interface Processes {
   sample(mainPids: readonly number[]): ProcessSample[];
   /** Whether a pid the engine gave means a process here. */
   isOfContainer(pid: number, containerId: string): boolean;

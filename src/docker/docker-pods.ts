@@ -14,7 +14,7 @@ import { MappingError } from "./mapping-error.ts";
 import { toConflictFreeName, toContainerName, toSandboxName } from "./names.ts";
 import { type SandboxRequest, toSandboxCreateBody } from "./sandbox-create-body.ts";
 
-export interface DockerPodsDeps {
+interface DockerPodsDeps {
   client: DockerClient;
   owner: Owner;
   clock: Pick<Clock, "monotonicMs">;
@@ -26,7 +26,7 @@ export interface DockerPodsDeps {
 }
 
 /** A sandbox that runs, and where the engine keeps what was made for it. */
-export interface StartedSandbox {
+interface StartedSandbox {
   id: ContainerId;
   /** Host pid of its process. */
   pid: number;

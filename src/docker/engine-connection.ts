@@ -7,7 +7,7 @@ export class MisconfigurationError extends Error {
   override readonly name = "MisconfigurationError";
 }
 
-export interface EngineConnectionOptions {
+interface EngineConnectionOptions {
   client: DockerClient;
   /** `--cgroup-driver`; "" accepts the engine's. */
   cgroupDriver: string;

@@ -16,7 +16,7 @@ import {
 import type { RegistryAuth } from "./engine/image-transfer.ts";
 import { lookUpCredentials, registryKey, registryMatches } from "./image-keyring.ts";
 
-export interface ImageCredentialsOptions {
+interface ImageCredentialsOptions {
   /** First place to look for `config.json` and `.dockercfg`. */
   rootDir: string;
   /** `$HOME`; "" = there is none. */

@@ -3,7 +3,7 @@ import { messageOf } from "../base/text/error-message.ts";
 import { DockerError, DockerUnreachableError } from "./engine/docker-error.ts";
 
 /** Upstream's words, as they are in a waiting container's state. */
-export type ImageErrorReason =
+type ImageErrorReason =
   | "ErrImagePull"
   | "ImagePullBackOff"
   | "ErrImageNeverPull"
@@ -15,7 +15,7 @@ export type ImageErrorReason =
  * The kind of a registry failure, for hints and for `--runonce`: `unknown` no such image, `denied` wrong or no
  * credentials, `unreachable` no answer, `tls` no trust, `stalled` no progress, `other` the rest.
  */
-export type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "stalled" | "other";
+type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "stalled" | "other";
 
 /** An image is not available now. `reason` and `message` are for the container's status. */
 export class ImageError extends PodStepError {
@@ -78,7 +78,7 @@ const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
 export const engineText = (error: DockerError) =>
   `${RUNTIME_ERROR_PREFIX}Error response from daemon: ${error.daemonMessage}`;
 
-export interface PullFailure {
+interface PullFailure {
   reason: "ErrImagePull" | "RegistryUnavailable";
   /** For the container's status. */
   message: string;

@@ -7,7 +7,7 @@ import type { DockerClient } from "./engine/docker-client.ts";
 import { isNotFound } from "./engine/docker-error.ts";
 
 /** Result of loading one archive. */
-export interface PreloadedArchive {
+interface PreloadedArchive {
   file: string;
   /** Names of the images, or ids of those without a name. */
   images: string[];

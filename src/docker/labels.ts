@@ -100,7 +100,7 @@ const toPortJson = ({ name, hostPort, containerPort, protocol, hostIP }: Contain
   ...(hostIP && { hostIP }),
 });
 
-export interface ContainerLabelInput {
+interface ContainerLabelInput {
   pod: Pod;
   container: Container;
   owner: Owner;
@@ -144,7 +144,7 @@ interface PodLabels {
 }
 
 /** Parsed labels of one of our containers, without those that are absent or unreadable. */
-export type ParsedContainerLabels =
+type ParsedContainerLabels =
   | ({ type: "podsandbox"; hash: string; attempt: number } & PodLabels)
   | ({
       type: "container";

@@ -4,7 +4,7 @@ import { messageOf } from "../base/text/error-message.ts";
 import { type LoggedContainer, type LogLinkTask, type LogPlaces, performLogLinkTask } from "./log-link-files.ts";
 import type { LoggedPod } from "./log-paths.ts";
 
-export interface LogLinksOptions extends LogPlaces {
+interface LogLinksOptions extends LogPlaces {
   /** Where the engine keeps the log of a container; "" when it keeps no file. */
   engineLogPath(containerId: string): string;
   log: Logger;

@@ -1,5 +1,5 @@
 /** Upstream's reason of a container that waits because it could not be created. */
-export type CreateErrorReason = "CreateContainerConfigError" | "CreateContainerError" | "CreatePodSandboxError";
+type CreateErrorReason = "CreateContainerConfigError" | "CreateContainerError" | "CreatePodSandboxError";
 
 /** A pod that cannot be turned into a Docker container as it is. The message is the status message. */
 export class MappingError extends Error {

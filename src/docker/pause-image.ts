@@ -10,7 +10,7 @@ export const PAUSE_IMAGE = "kubelet-ts/pause:1";
 /** Label of the image, and so of each sandbox made from it, even if the image is renamed. */
 const PAUSE_IMAGE_LABEL = "kubelet-ts.io/pause";
 
-export interface PauseImageOptions {
+interface PauseImageOptions {
   /** `--pod-infra-container-image`: used instead of the embedded one, and pulled when it is not there. */
   override?: string | undefined;
   /** How `override` is pulled, with credentials; without any when absent. */
@@ -60,7 +60,7 @@ export async function ensurePauseImage(
 }
 
 /** An image as `docker save` would write it, and its identity. */
-export interface BuiltPauseImage {
+interface BuiltPauseImage {
   /** Its id in the classic image store: sha256 of its config. */
   id: string;
   /** Digest of its only layer: the same in every image store. */

@@ -8,7 +8,7 @@ import { computeAppArmorProfile, hasSecurityOption, isApiAtLeast } from "./secur
 import { findForbiddenSysctl } from "./sysctls.ts";
 
 /** Why a pod is not run on this node: its phase is Failed with this reason and message. */
-export interface PodRefusal {
+interface PodRefusal {
   /** Upstream's where it has one: `SysctlForbidden`, `AppArmor`, else `Unsupported` or `PrivilegedNotAllowed`. */
   reason: string;
   message: string;

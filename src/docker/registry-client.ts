@@ -16,7 +16,7 @@ import {
   type RegistryResponse,
 } from "./registry-response.ts";
 
-export interface RegistryClientOptions {
+interface RegistryClientOptions {
   /** `GET /info` of the engine: the registries that it trusts without TLS are trusted here. */
   engineInfo: (signal: AbortSignal) => Promise<Pick<EngineInfoResponse, "RegistryConfig">>;
   proxyFor: (url: URL) => string | undefined;

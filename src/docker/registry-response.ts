@@ -21,7 +21,7 @@ const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
 export const isDigest = (text: string) => /^sha256:[a-f0-9]{64}$|^sha(384|512):[a-f0-9]+$/.test(text);
 
-export interface Challenge {
+interface Challenge {
   /** Lower case: `basic`, `bearer`. */
   scheme: string;
   realm: string;

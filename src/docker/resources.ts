@@ -14,7 +14,7 @@ export type ResourceSettings = Pick<
   "cpuCfsQuota" | "cpuCfsQuotaPeriodMs" | "podPidsLimit" | "memorySwap"
 >;
 
-export interface ResourceInput {
+interface ResourceInput {
   pod: Pod;
   container: Container;
   node: NodeInfo;

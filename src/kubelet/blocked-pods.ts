@@ -12,7 +12,7 @@ export type BlockedPod =
   | { waitsFor: PodFullName }
   | { unschedulable: string; since: Date };
 
-export interface BlockedPodsDeps {
+interface BlockedPodsDeps {
   now: () => Date;
   logger: Logger;
   recorder: Pick<PodEventRecorder, "record">;

@@ -6,7 +6,7 @@ import type { PodFileSystem, PodVolumes } from "./pod-effects.ts";
 const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
 
 /** Files that were read for the mappings of one container, which are synchronous. A getter throws what its read threw. */
-export interface ContainerInputs {
+interface ContainerInputs {
   readEnvFile(volumeName: string, path: string): string | undefined;
   readProfile(path: string): string;
 }

@@ -7,7 +7,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { EventRecorder, EventTarget, PodEvent } from "../base/model/pod-event.ts";
 import { formatTime } from "../plan/status/container-status.ts";
 
-export interface PodEventRecorderDeps {
+interface PodEventRecorderDeps {
   clock: Clock;
   logger: Logger;
   nodeName: string;

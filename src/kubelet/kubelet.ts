@@ -23,7 +23,7 @@ import { RevisionSelector, type RevisionSelectorDeps } from "./revision-selector
 import { RuntimeWatcher } from "./runtime-watcher.ts";
 import { ShutdownTerminatedStore } from "./shutdown/shutdown-terminated-store.ts";
 
-export interface KubeletDeps extends SharedWorkerDeps, RevisionSelectorDeps {
+interface KubeletDeps extends SharedWorkerDeps, RevisionSelectorDeps {
   runtime: ObservedRuntime;
   podManager: PodManager;
   /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */

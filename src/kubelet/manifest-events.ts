@@ -10,7 +10,7 @@ export interface RefusedManifest {
   message: string;
 }
 
-export interface ManifestFact {
+interface ManifestFact {
   target: EventTarget;
   event: PodEvent;
 }
@@ -46,7 +46,7 @@ export function manifestFacts(
 
 const invalidManifest = (message: string): PodEvent => ({ type: "Warning", reason: "InvalidManifest", message });
 
-export interface ManifestEventsDeps {
+interface ManifestEventsDeps {
   recorder: EventRecorder;
   nodeName: string;
   clusterDns: () => readonly string[];

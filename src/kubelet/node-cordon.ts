@@ -10,7 +10,7 @@ export interface StoredCordon {
   cordon?: { since: string; assigned: readonly PodUID[] } | undefined;
 }
 
-export interface NodeCordonDeps {
+interface NodeCordonDeps {
   clock: Pick<Clock, "now">;
   file: Persisted<StoredCordon>;
   recorder: EventRecorder;

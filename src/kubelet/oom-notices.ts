@@ -4,7 +4,7 @@ import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { toCountedOomEvent } from "../stats/oom-kill.ts";
 
-export interface OomNoticesDeps {
+interface OomNoticesDeps {
   clock: Clock;
   recorder: EventRecorder;
   /** Snapshots of all pods. */

@@ -16,7 +16,7 @@ export interface OrphanInput {
   sourceOf: (uid: PodUID) => string | undefined;
 }
 
-export interface Orphans {
+interface Orphans {
   remove: { ref: PodRef; why: string }[];
   /** Their manifest and their source are not known: nothing shows that they were deleted. */
   unclaimed: PodRef[];

@@ -39,7 +39,7 @@ export interface PodActionRunnerDeps {
 }
 
 /** The worker, as its actions see it. */
-export interface PodActionRunnerHost {
+interface PodActionRunnerHost {
   /** The desired revision; it may have changed since an action began. */
   revision: () => PodRevision | undefined;
   /** false once the pod has ended or is being removed. */

@@ -9,14 +9,14 @@ import type { PodRevision } from "./edit-rules.ts";
 
 const WARN_DELAY_MS = 1_000;
 
-export interface PodBackgroundWorkDeps {
+interface PodBackgroundWorkDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
 }
 
 /** The worker, as its background work sees it. */
-export interface PodBackgroundWorkHost {
+interface PodBackgroundWorkHost {
   /** The desired revision; it may have changed since an action began. */
   revision: () => PodRevision | undefined;
   /** A piece of work ended: plan again. */

@@ -26,7 +26,7 @@ const SIGKILL = "9";
 /** A removal that takes longer has failed: what is left of the container counts then. */
 const REMOVAL_MS = 5_000;
 
-export interface PodCacheDeps {
+interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
   /** Dead containers found OOM-killed by the kubelet although the engine does not report it. */

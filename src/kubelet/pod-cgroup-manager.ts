@@ -28,7 +28,7 @@ export interface CgroupWriter {
   remove(path: string): Promise<boolean>;
 }
 
-export interface PodCgroupManagerDeps {
+interface PodCgroupManagerDeps {
   clock: Clock;
   cgroups: CgroupWriter;
   engine: () => EngineInfo;

@@ -9,7 +9,7 @@ import type { PodEnd } from "../plan/pod-plan.ts";
 import type { PodBackgroundWork } from "./pod-background-work.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
 
-export interface PodEndingDeps {
+interface PodEndingDeps {
   clock: Pick<Clock, "monotonicMs">;
   logger: Pick<Logger, "info">;
   /** Probes end with the pod. */

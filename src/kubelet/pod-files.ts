@@ -12,7 +12,7 @@ import type { PodFileSystem } from "./pod-effects.ts";
 
 const MAX_RESOLV_CONF_BYTES = 1024 * 1024;
 
-export interface PodFilesDeps {
+interface PodFilesDeps {
   logger: Logger;
   options: KubeletOptions;
   node: () => NodeInfo;

@@ -7,7 +7,7 @@ import { type PodRef, podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts"
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import type { PodHooks } from "./pod-effects.ts";
 
-export interface PodHookRunnerDeps {
+interface PodHookRunnerDeps {
   clock: Clock;
   recorder: EventRecorder;
   node: () => NodeInfo;

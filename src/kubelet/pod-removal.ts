@@ -15,7 +15,7 @@ export interface DeletionInfo {
   gracePeriodSeconds: number;
 }
 
-export interface PodRemovalHost {
+interface PodRemovalHost {
   ref: PodRef;
   /** Aborts when the worker is detached. */
   signal: AbortSignal;

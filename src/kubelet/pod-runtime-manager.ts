@@ -36,7 +36,7 @@ import { PodHookRunner } from "./pod-hook-runner.ts";
 import { PodVolumeQueue } from "./pod-volume-queue.ts";
 import { SandboxNetworks } from "./sandbox-networks.ts";
 
-export interface PodRuntimeManagerDeps {
+interface PodRuntimeManagerDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;

@@ -13,14 +13,14 @@ import type { Completion } from "./completion-store.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
 
-export interface PodStatusTrackerDeps {
+interface PodStatusTrackerDeps {
   clock: Clock;
   imageNames: ReadonlyMap<string, ImageNames>;
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
 }
 
-export interface StatusUpdate {
+interface StatusUpdate {
   revision: PodRevision;
   snapshot: PodSnapshot;
   plan: Pick<PodPlan, "waiting">;

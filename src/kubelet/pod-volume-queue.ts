@@ -9,7 +9,7 @@ import { PodStepError } from "../base/model/pod-services.ts";
 import { FailedMounts } from "./failed-mounts.ts";
 import type { PodVolumes } from "./pod-effects.ts";
 
-export interface PodVolumeQueueDeps {
+interface PodVolumeQueueDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/model/clock.ts";
 
 /** The trigger of the work: a pod that is new to this process, an edit, or anything else (an exit, a probe, the engine). */
-export type PodWorkKind = "create" | "update" | "sync";
+type PodWorkKind = "create" | "update" | "sync";
 
 /** Counts the work of pod workers, for the metrics. Times in milliseconds. */
 export interface PodWorkCounter {

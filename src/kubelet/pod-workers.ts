@@ -25,7 +25,7 @@ export interface SharedWorkerDeps
   conflict: (a: Pod, b: Pod) => boolean;
 }
 
-export interface PodWorkersDeps extends SharedWorkerDeps {
+interface PodWorkersDeps extends SharedWorkerDeps {
   cache: PodCache;
   shutdownTerminated: ReadonlySet<ContainerId>;
   desiredSinceMs: (uid: PodUID) => number;

@@ -17,14 +17,14 @@ import {
 } from "../plan/rollout.ts";
 
 /** State of one pod that survives restarts: its last revision that was Ready, and the one that was rolled back. */
-export interface StoredRollout {
+interface StoredRollout {
   ready: DesiredPod;
   rejected?: { revision: string; message: string };
 }
 
 export type StoredRollouts = readonly (readonly [PodUID, StoredRollout])[];
 
-export interface RolloutManagerDeps {
+interface RolloutManagerDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
@@ -38,7 +38,7 @@ export interface RolloutManagerDeps {
 }
 
 /** Progress of a pod's desired revision, as its worker reports it. */
-export interface RolloutObservation {
+interface RolloutObservation {
   pod: Pod;
   status: PodStatus | undefined;
   rollout: RolloutProgress;

@@ -4,7 +4,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { PodCache } from "./pod-cache.ts";
 
-export interface RuntimeWatcherDeps {
+interface RuntimeWatcherDeps {
   clock: Clock;
   logger: Logger;
   runtime: ObservedRuntime;

@@ -13,7 +13,7 @@ const NETWORK_RETRY_MS = 5_000;
 
 const netnsOf = (pid: number) => `/proc/${pid}/ns/net`;
 
-export interface SandboxNetworksDeps {
+interface SandboxNetworksDeps {
   logger: Logger;
   pods: DockerPods;
   networks: PodNetworks;

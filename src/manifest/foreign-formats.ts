@@ -102,7 +102,7 @@ const KUSTOMIZE =
 const DECLARATION_KEYS = new Set(["spec", "metadata"]);
 
 /** A pod made of another format, and what was assumed. */
-export interface ConvertedPod {
+interface ConvertedPod {
   node: MapNode;
   notes: string[];
 }

@@ -3,7 +3,7 @@ import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import { FieldPath } from "./field-path.ts";
 
 /** A reference of a pod to a ConfigMap or Secret. */
-export interface PodReference {
+interface PodReference {
   kind: "ConfigMap" | "Secret";
   /** In the pod's namespace. */
   name: string;
@@ -62,7 +62,7 @@ function listReferences(pod: Pod, path: FieldPath = FieldPath.root): PodReferenc
 const keysOf = (items: readonly { key: string }[] | undefined) => (items ?? []).map(({ key }) => key);
 
 /** A reference to an object that is not in the index: the pod waits for it unless it is optional. */
-export interface DanglingReference extends PodReference {
+interface DanglingReference extends PodReference {
   /** e.g. `there is no ConfigMap "default/web"`. */
   message: string;
 }

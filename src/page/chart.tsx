@@ -3,7 +3,7 @@ import type uPlot from "uplot";
 import { formatTime } from "./format.ts";
 import { sleep } from "./reconnect.ts";
 
-export interface ChartLine {
+interface ChartLine {
   label: string;
   values: (number | null)[];
   /** Class of its colour: 0 or 1. */

@@ -3,7 +3,7 @@ import type { ShownLine } from "./line-buffer.ts";
 import { plainText, splitMatches, toLocalTime, toSpans } from "./log-text.ts";
 
 /** How lines are shown. */
-export interface LineStyle {
+interface LineStyle {
   withContainer: boolean;
   withTime: boolean;
   /** Marks what it finds. */

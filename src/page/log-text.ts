@@ -1,5 +1,5 @@
 /** A piece of a log line with its colour: 0 = default, 1 to 8 = the ANSI colours, plus 8 when bright. */
-export interface Span {
+interface Span {
   text: string;
   color: number;
   bold: boolean;
@@ -71,7 +71,7 @@ export const toPattern = (text: string): RegExp | undefined =>
   text === "" ? undefined : new RegExp(text.replace(/[\^$\\.*+?()[\]{}|/]/g, "\\$&"), "giu");
 
 /** Part of a span: a match of the search, or what is between two. */
-export interface Piece {
+interface Piece {
   text: string;
   isMatch: boolean;
 }

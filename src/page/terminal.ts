@@ -14,7 +14,7 @@ function loadStyle(): void {
   document.head.append(link);
 }
 
-export interface TerminalOptions {
+interface TerminalOptions {
   uid: string;
   container: string;
   onEnd: (end: ShellEnd) => void;

@@ -147,7 +147,7 @@ export interface NodeUsage {
   pressure?: { cpu: number; memory: number; io: number };
 }
 
-export interface PodUsage {
+interface PodUsage {
   cpuCores: number;
   /** Working set. */
   memoryBytes: number;

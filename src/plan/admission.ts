@@ -33,7 +33,7 @@ export interface Rejection {
   message: string;
 }
 
-export interface AdmissionInput {
+interface AdmissionInput {
   /** In the order in which they get what is left. */
   pods: readonly DesiredPod[];
   /** Have their place already: they keep it before new ones. */

@@ -79,7 +79,7 @@ const PRESSURE_OPTIONS = /^eviction|Reserved/;
 /** How long a symptom must last. Pressure evicts pods at once. */
 const LASTING_MS = 60_000;
 
-export interface Symptom {
+interface Symptom {
   text: string;
   /** 0 = immediately. */
   lastingMs: number;
@@ -112,14 +112,14 @@ export interface TrialProgress {
   unwellSinceMs: number | undefined;
 }
 
-export type TrialVerdict =
+type TrialVerdict =
   | { is: "on-trial"; progress: TrialProgress }
   | { is: "good" }
   /** Its live settings are; the others decide after a restart. */
   | { is: "good-until-restart" }
   | { is: "rejected"; why: string };
 
-export interface TrialObservation {
+interface TrialObservation {
   nowMs: number;
   trialMs: number;
   symptoms: readonly Symptom[];

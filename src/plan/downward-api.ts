@@ -16,13 +16,13 @@ export function toNodeAllocatable(node: NodeInfo, ephemeralStorageBytes = 0): No
 }
 
 /** Facts that only exist once the pod has a sandbox; absent in volumes, where no such field may be asked for. */
-export interface PodAddresses {
+interface PodAddresses {
   podIps: readonly string[];
   hostIps: readonly string[];
 }
 
 /** A value, or why there is none. */
-export type DownwardValue = { value: string } | { problem: string };
+type DownwardValue = { value: string } | { problem: string };
 
 /**
  * The text of a field of the pod, as `fieldRef` gives it to env variables and downwardAPI files. A label or annotation

@@ -2,7 +2,7 @@
 export const ENV_FILE_LIMIT_BYTES = 65_536;
 
 /** The outcome of {@link parseEnvFile}; `problem` names the line, never a value. */
-export type ParsedEnvFile = { values: Map<string, string> } | { problem: string };
+type ParsedEnvFile = { values: Map<string, string> } | { problem: string };
 
 /**
  * Reads the strict subset of shell syntax that `fileKeyRef` takes: `NAME='value'`, single quotes only, nothing inside

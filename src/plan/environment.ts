@@ -34,12 +34,12 @@ export interface EnvironmentFacts {
 }
 
 /** Why a container cannot be created now. Waiting reason and message of its status; retried with the next sync. */
-export interface EnvironmentProblem {
+interface EnvironmentProblem {
   reason: "CreateContainerConfigError";
   message: string;
 }
 
-export type ResolvedEnvironment =
+type ResolvedEnvironment =
   | {
       /** Each name once, in the order the names first appeared. */
       env: EnvironmentVariable[];

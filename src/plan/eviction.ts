@@ -17,7 +17,7 @@ export interface EvictionSettings {
 }
 
 /** Earlier observations; each evaluation returns the next history. Times are monotonic. */
-export interface PressureHistory {
+interface PressureHistory {
   /** First time in a row that each threshold was met, by `hard memory.available`. */
   metSinceMs: ReadonlyMap<string, number>;
   lastPressureMs: ReadonlyMap<PressureType, number>;
@@ -49,7 +49,7 @@ const PRESSURE_OF: Readonly<Record<EvictionSignal, PressureType>> = {
 };
 
 /** Resource that a pod uses up. */
-export type EvictionResource = "memory" | "ephemeral-storage" | "inodes" | "pids";
+type EvictionResource = "memory" | "ephemeral-storage" | "inodes" | "pids";
 
 const RESOURCE_OF: Readonly<Record<EvictionSignal, EvictionResource>> = {
   "memory.available": "memory",
@@ -187,7 +187,7 @@ export function toEvictionMessage(resource: EvictionResource, { pod, usage }: Ev
 }
 
 /** A limit of its own that a pod is evicted for. */
-export interface ExceededLimit {
+interface ExceededLimit {
   /** As upstream's metrics call it. */
   signal: "emptydirfs.limit" | "ephemeralpodfs.limit" | "ephemeralcontainerfs.limit";
   /** Message of the pod's status. */

@@ -28,7 +28,7 @@ export interface ImageRemoval {
   why: "age" | "disk";
 }
 
-export interface ImageGcPlan {
+interface ImageGcPlan {
   /** In this order: those that are too old, then the longest unused first. */
   removals: ImageRemoval[];
   /** Per cent, rounded as upstream does; undefined when the disk cannot be asked. */

@@ -2,7 +2,7 @@
 import type { Container } from "../base/api/pod.ts";
 
 /** An image that a container is started from in place of the name in its manifest. */
-export interface ImagePin {
+interface ImagePin {
   /** Name for the engine: `nginx@sha256:…`, or an image id. */
   ref: string;
   /** The tag that had this digest. */
@@ -71,7 +71,7 @@ export interface UpdateFacts {
   isCheckAsked: boolean;
 }
 
-export type UpdateStep =
+type UpdateStep =
   | { do: "nothing" }
   | { do: "look-up" }
   | { do: "pull"; candidate: ImageCandidate }

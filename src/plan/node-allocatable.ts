@@ -2,7 +2,7 @@ import { quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
 import type { EvictionSignal, KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 
-export type ReservedOptions = Pick<KubeletOptions, "systemReserved" | "kubeReserved" | "evictionHard">;
+type ReservedOptions = Pick<KubeletOptions, "systemReserved" | "kubeReserved" | "evictionHard">;
 
 /**
  * Resources of the node for pods: capacity without what is reserved for the system and for the kubelet, memory also without what the

@@ -20,7 +20,7 @@ export const REFUSED_BY_SHUTDOWN = {
 };
 
 /** Pods that stop at the same time, and how long the next group waits for them. */
-export interface ShutdownGroup {
+interface ShutdownGroup {
   waitSeconds: number;
   pods: { uid: PodUID; graceSeconds: number }[];
 }

@@ -214,7 +214,7 @@ export function toSliceProperties(limits: CgroupLimits, cgroupVersion: 1 | 2): s
   ];
 }
 
-export interface CgroupTarget {
+interface CgroupTarget {
   driver: CgroupDriver;
   cgroupVersion: 1 | 2;
   /** `--cgroup-root`; "" for the top. */

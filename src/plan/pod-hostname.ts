@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 
-export interface PodHostname {
+interface PodHostname {
   /** Short name, at most 63 characters: the last column of the pod's line in /etc/hosts. */
   hostname: string;
   /** `<subdomain>.<namespace>.svc.<cluster domain>`; "" without a subdomain. */

@@ -2,7 +2,7 @@ import type { Container, PodSpec } from "../base/api/pod.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 
 /** Consequence of a container's exit: `restart-pod` = every container of the pod starts again in place (KEP-5532). */
-export type RestartDecision = "restart" | "restart-pod" | "leave";
+type RestartDecision = "restart" | "restart-pod" | "leave";
 
 type Policy = "Always" | "OnFailure" | "Never";
 

@@ -10,7 +10,7 @@ import { formatGoSeconds } from "./plan-draft.ts";
 import type { PodPlanInput } from "./pod-plan.ts";
 
 /** When an edit has failed. */
-export interface RolloutLimits {
+interface RolloutLimits {
   /** Time to become Ready. */
   deadlineMs: number;
   /** Restarts of one container. */
@@ -35,14 +35,14 @@ export function rolloutLimitsOf({ metadata }: Pod): RolloutLimits {
 }
 
 /** An edit that has yet to become Ready. */
-export interface RolloutTrial {
+interface RolloutTrial {
   /** Restart counts when its containers were first seen, by container name. */
   restarts?: ReadonlyMap<string, number>;
   elapsedMs: number;
   limits: RolloutLimits;
 }
 
-export type TrialVerdict = { state: "pending" | "ready" } | { state: "failed"; message: string };
+type TrialVerdict = { state: "pending" | "ready" } | { state: "failed"; message: string };
 
 /** Whether an edit has become Ready or has failed. Time that a pod waits for its dependencies does not count. */
 export function judgeTrial(trial: RolloutTrial, status: PodStatus | undefined, rollout: RolloutProgress): TrialVerdict {

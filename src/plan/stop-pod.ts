@@ -22,7 +22,7 @@ export function orphanGraceSeconds({ containers }: PodSnapshot): number {
   return promised.length > 0 ? Math.max(...promised) : 30;
 }
 
-export interface StopPodInput {
+interface StopPodInput {
   snapshot: PodSnapshot;
   state: SyncState;
   nowMs: number;

@@ -15,7 +15,7 @@ import type { ReadOnlyContext } from "./read-only-routes.ts";
 import { readTlsMaterial, type ServedNames } from "./serving-certificate.ts";
 
 /** How the authenticated port is served; `port` is never 0. */
-export type AuthenticatedOptions = Pick<
+type AuthenticatedOptions = Pick<
   KubeletOptions,
   | "address"
   | "port"

@@ -26,7 +26,7 @@ export interface AccessRules {
 }
 
 /** The part of a request by which its sender is known. */
-export interface Credentials {
+interface Credentials {
   shown: ShownCertificate | undefined;
   header(name: string): string | null;
   signal: AbortSignal;
@@ -74,7 +74,7 @@ function bearerTokenOf(authorization: string | null): string | undefined {
   return scheme.toLowerCase() === "bearer" && token !== "" ? token : undefined;
 }
 
-export interface Refusal {
+interface Refusal {
   status: 403 | 500;
   message: string;
 }

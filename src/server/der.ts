@@ -6,7 +6,7 @@
  */
 
 /** One element: its tag, the length of what it holds, what it holds. */
-export function der(tag: number, ...contents: readonly Uint8Array[]): Buffer {
+function der(tag: number, ...contents: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(contents);
   return Buffer.concat([Buffer.from([tag, ...lengthOctets(content.length)]), content]);
 }

@@ -7,7 +7,7 @@ import type { NodeObjectMachine } from "../stats/cadvisor/cadvisor-facts.ts";
 import { toTime } from "../stats/summary.ts";
 
 /** An image of the engine, as the node shows it. */
-export interface NodeImage {
+interface NodeImage {
   /** Digests, then tags. */
   names: readonly string[];
   sizeBytes: number;
@@ -45,7 +45,7 @@ export interface NodeObjectFacts {
 }
 
 /** Runtimes of this node that a RuntimeClass may name. */
-export interface NodeRuntimes {
+interface NodeRuntimes {
   names: readonly string[];
   /** The engine mounts volumes read-only with all that is mounted below them. */
   recursiveReadOnlyMounts: boolean;

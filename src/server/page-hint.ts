@@ -3,7 +3,7 @@ import { isLoopback } from "./host-header.ts";
 import { escapeHtml, type HttpResponse, type RouteRequest } from "./http-response.ts";
 
 /** Where the page is served. */
-export interface PagePlace {
+interface PagePlace {
   address: string;
   /** 0 = off. */
   port: number;

@@ -201,7 +201,7 @@ function routeMetrics(request: RouteRequest, context: ReadOnlyContext): HttpResp
 }
 
 /** Parts of a metrics text, and how long it is good for. */
-export interface MetricsSource {
+interface MetricsSource {
   /** Identifies the text among all that are shared. */
   name: string;
   ageMs: number;

@@ -13,7 +13,7 @@ import {
   utf8String,
 } from "./der.ts";
 
-export interface CertificateRequest {
+interface CertificateRequest {
   commonName: string;
   /** DNS names and IP addresses it is good for, distinguished by their form. */
   names: readonly string[];

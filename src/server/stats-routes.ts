@@ -10,7 +10,7 @@ import {
 } from "./http-response.ts";
 
 /** Parameters of cAdvisor's version 1 resources. Source: cAdvisor's `ContainerInfoRequest`, kubelet's `StatsRequest`. */
-export interface ContainerQuery extends StatsQuery {
+interface ContainerQuery extends StatsQuery {
   /** Cgroup path. */
   containerName: string;
   /** Includes all cgroups below it. */

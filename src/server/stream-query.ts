@@ -1,9 +1,9 @@
 import type { LogSelection, StreamSelection } from "../base/model/container-access.ts";
 
 /** A parsed query, or the answer to an invalid one. */
-export type Parsed<T> = { value: T } | { status: 400 | 422; problem: string };
+type Parsed<T> = { value: T } | { status: 400 | 422; problem: string };
 
-export interface LogQuery extends Omit<LogSelection, "since"> {
+interface LogQuery extends Omit<LogSelection, "since"> {
   previous: boolean;
   sinceSeconds?: number;
   sinceTime?: Date;

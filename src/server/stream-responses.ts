@@ -12,7 +12,7 @@ import { parsePortQuery } from "./stream-query.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
 /** The part of a request that decides how its streams are carried. */
-export interface StreamRequest {
+interface StreamRequest {
   /** Lower-case value of `Upgrade`; "" without one. */
   upgrade: string;
   header(name: string): string | null;
@@ -25,7 +25,7 @@ export interface StreamRefusal {
   needsUpgrade: boolean;
 }
 
-export type StreamResponse = WebSocketResponse | UpgradeResponse;
+type StreamResponse = WebSocketResponse | UpgradeResponse;
 
 /** exec or attach, over SPDY or a WebSocket as the client asks. */
 export function answerCommand(

@@ -16,7 +16,7 @@ import { type ReadText, withSource } from "./source-set.ts";
 import { StdinSource } from "./stdin-source.ts";
 import { UrlSource } from "./url-source.ts";
 
-export type SourceOptions = Pick<
+type SourceOptions = Pick<
   KubeletOptions,
   | "podManifestPaths"
   | "manifestUrls"
@@ -31,7 +31,7 @@ export type SourceOptions = Pick<
   | "rootDir"
 >;
 
-export interface BuildFeedDeps {
+interface BuildFeedDeps {
   options: SourceOptions;
   /** Arguments of the command line: absolute paths, URLs, `-`. They win against the options. */
   manifests: readonly string[];

@@ -18,7 +18,7 @@ const WRITE_DELAY_MS = 500;
 /** Larger than the pods of a thousand manifests. Unit: bytes. */
 const MAX_CHECKPOINT_BYTES = 1024 ** 3;
 
-export interface CheckpointStoreDeps {
+interface CheckpointStoreDeps {
   /** `<root-dir>/checkpoints`. */
   dir: string;
   /** Pods carry it in their names, so a checkpoint of another node is not used. */
@@ -40,7 +40,7 @@ export interface Checkpoint {
 }
 
 /** A checkpoint whose source is not among the configured ones. */
-export interface KeptCheckpoint {
+interface KeptCheckpoint {
   /** {@link sourceId} of its source. */
   id: string;
   /** Path or masked URL; undefined in checkpoints of version 1. */

@@ -41,7 +41,7 @@ export interface ManifestRejection {
   stalePods: readonly PodFullName[];
 }
 
-export interface DesiredStateFeedDeps {
+interface DesiredStateFeedDeps {
   /** In the order in which they win against each other. */
   sources: readonly FeedSource[];
   /** Sources that exist as checkpoints only; they lose against all others. */

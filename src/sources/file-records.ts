@@ -23,7 +23,7 @@ import {
 /** Longest time until a text that is parsed in the background is read again, should its end be missed. */
 const PARSE_LIMIT_MS = 120_000;
 
-export interface FileRecordsDeps {
+interface FileRecordsDeps {
   read: ReadText;
   clock: Clock;
   logger: Logger;

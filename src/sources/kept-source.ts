@@ -22,7 +22,7 @@ const without = (objects: Objects, keys: ReadonlySet<RunnableKey>): Objects => (
   objects: (objects.objects ?? []).filter(({ kind, object }) => !keys.has(objectKey(kind, object.metadata))),
 });
 
-export interface KeptSourceDeps {
+interface KeptSourceDeps {
   id: string;
   /** Path or masked URL of the previous source. */
   name: string;

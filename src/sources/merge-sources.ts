@@ -15,7 +15,7 @@ export interface Duplicate {
   message: string;
 }
 
-export interface MergeResult {
+interface MergeResult {
   state: DesiredState;
   /** Findings of all sources, in their order. */
   findings: readonly Finding[];

@@ -12,7 +12,7 @@ const ERROR_SETTLE_MS = 300;
 const YOUNG_MS = 10_000;
 
 /** A text that differs from the one in force. */
-export interface NewText {
+interface NewText {
   identity: FileIdentity;
   /** Since its last write. Unit: milliseconds; below zero when the clock was set back. */
   ageMs: number;

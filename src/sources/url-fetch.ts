@@ -32,7 +32,7 @@ export interface Validators {
   lastModified?: string;
 }
 
-export type UrlResponse = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
+type UrlResponse = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
 
 /** The manifests could not be had; the message says why and holds no secret. */
 class UrlFetchError extends Error {

@@ -5,7 +5,7 @@ import { readText } from "./cgroups/read-text.ts";
 import type { PodFacts } from "./pod-facts.ts";
 
 /** A process the kernel killed because memory ran out. */
-export interface OomKill {
+interface OomKill {
   pid: number;
   /** At most 15 characters, as the kernel keeps it. */
   processName: string;
@@ -69,7 +69,7 @@ function parseContext(message: string): Context | undefined {
 }
 
 /** An OOM kill and the container that it hit. */
-export interface OomEvent {
+interface OomEvent {
   /** The container; undefined for the node, or a process of another program. */
   pod: Pick<PodFacts, "uid" | "name" | "namespace"> | undefined;
   /** Name in the pod's spec. */

@@ -10,7 +10,7 @@ import type { ObjectStore } from "../object-store.ts";
 import { patchObject } from "../patch-object.ts";
 import type { RequestInfo } from "../request-info.ts";
 
-export interface EphemeralContainersDeps {
+interface EphemeralContainersDeps {
   store: ObjectStore;
   /** Brings the pods of the store up to date. */
   refresh: () => Promise<void>;

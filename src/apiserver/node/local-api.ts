@@ -33,7 +33,7 @@ import { NodeMirror, type NodeView } from "./mirror.ts";
 import { refusalOf } from "./refusal.ts";
 import { StorageProtection } from "./storage-protection.ts";
 
-export interface LocalApiDeps {
+interface LocalApiDeps {
   rootDir: string;
   nodeName: string;
   nodeIp: string;
@@ -62,7 +62,7 @@ export interface LocalApiDeps {
 }
 
 /** Dependencies that exist only once the kubelet is built. */
-export interface LocalApiNode {
+interface LocalApiNode {
   view: NodeView;
   healthChecks: () => readonly HealthCheck[];
   extras: readonly ExtraRoute[];

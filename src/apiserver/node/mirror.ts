@@ -52,7 +52,7 @@ export interface NodeView {
   setUnschedulable(isUnschedulable: boolean): void;
 }
 
-export interface MirrorDeps {
+interface MirrorDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   view: NodeView;

@@ -11,7 +11,7 @@ import type { ObjectStore } from "../object-store.ts";
 import type { RequestInfo } from "../request-info.ts";
 import type { ResourceRegistry } from "../resource-definition.ts";
 
-export interface NodeRoutesDeps {
+interface NodeRoutesDeps {
   nodeName: string;
   store: ObjectStore;
   registry: ResourceRegistry;

@@ -2,7 +2,7 @@ import type { ApiObject } from "../api-object.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
 
-export interface RefusalDeps {
+interface RefusalDeps {
   store: Pick<ObjectStore, "list">;
   registry: { all(): readonly ResourceDefinition[] };
   /** Whether an object was submitted to this API. */

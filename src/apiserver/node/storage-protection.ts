@@ -6,7 +6,7 @@ import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../r
 import type { DiskCheck } from "../storage/disk-check.ts";
 import { internalWrite } from "../write-request.ts";
 
-export interface StorageProtectionDeps {
+interface StorageProtectionDeps {
   store: Pick<ObjectStore, "get" | "list">;
   registry: Pick<ResourceRegistry, "all">;
   writer: Pick<ObjectWriter, "put">;

@@ -5,7 +5,7 @@ import type { ExtraRoute } from "../api-server.ts";
 import { readOptionalBody } from "../body.ts";
 
 /** Updates of images, as the commands see them. */
-export interface ImageUpdates {
+interface ImageUpdates {
   report(): object[];
   checkNow(owner: string | undefined): number;
   undo(owner: string): string[];

@@ -11,7 +11,7 @@ export interface Operation {
   groupVersionKind: { group: string; version: string; kind: string };
 }
 
-export interface ApiPath {
+interface ApiPath {
   path: string;
   operations: Readonly<Partial<Record<"get" | "post" | "put" | "patch" | "delete", Operation>>>;
 }

@@ -5,7 +5,7 @@ import type { Clock } from "../../base/model/clock.ts";
 import type { CertificateRequest, CertificateResult } from "./certificate-request.ts";
 import { type LocalCertificates, prepareCertificates, toKubeconfig } from "./local-authority.ts";
 
-export interface AdminConfigDeps {
+interface AdminConfigDeps {
   rootDir: string;
   nodeName: string;
   nodeIp: string;

@@ -3,7 +3,7 @@ import type { Logger } from "../../base/model/logger.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { LocalCertificates } from "./local-authority.ts";
 
-export interface CertificateRenewerDeps {
+interface CertificateRenewerDeps {
   /** Reads the certificates, and makes those that are missing or about to expire. */
   prepare: () => Promise<LocalCertificates>;
   clock: Clock;

@@ -6,7 +6,7 @@ import type { TextFiles } from "../../base/files/text-files.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { CertificateRequest, CertificateResult, KeyPair, LeafOrder } from "./certificate-request.ts";
 
-export interface LocalAuthorityDeps {
+interface LocalAuthorityDeps {
   rootDir: string;
   nodeName: string;
   /** Names and addresses clients may use, in addition to the usual ones. */

@@ -21,7 +21,7 @@ export interface NodeObject {
 }
 
 /** Source: core/v1 `NodeCondition`. */
-export interface NodeConditionObject {
+interface NodeConditionObject {
   type: string;
   status: string;
   lastHeartbeatTime?: string | null;

@@ -2,7 +2,7 @@ import type { Container, ContainerStatus, Pod, PodStatus } from "../../base/api/
 import { formatSince, parseTime } from "./age.ts";
 
 /** One line of `kubelet-ts get pods`. */
-export interface PodSummaryLine {
+interface PodSummaryLine {
   ready: number;
   total: number;
   /** A reason of the pod or of a container, `Running`, `Init:0/2`, … */

@@ -4,7 +4,7 @@ import { internalError } from "../api-error.ts";
 /** A disk that answered this recently is not probed again. */
 const FRESH_MS = 50;
 
-export interface DiskCheckDeps {
+interface DiskCheckDeps {
   directory: string;
   /** Resolves when the disk of the directory answers. @throws TaskTimeoutError when it does not, in time */
   probe: (directory: string) => Promise<void>;

@@ -22,7 +22,7 @@ export interface StoredFile {
 }
 
 /** Result of reading the directory once. */
-export interface DirectoryContents {
+interface DirectoryContents {
   files: StoredFile[];
   /** Files without a usable object, with the reason. */
   unreadable: { path: string; problem: string }[];
@@ -30,7 +30,7 @@ export interface DirectoryContents {
   namespaces: string[];
 }
 
-export interface ManifestDirectoryDeps {
+interface ManifestDirectoryDeps {
   rootDir: string;
   registry: ResourceRegistry;
   logger: Logger;

@@ -14,7 +14,7 @@ import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../r
 import type { ManifestDirectory, StoredFile } from "./manifest-directory.ts";
 import { isStatusOnly, SOURCE_ID, SubmittedSet } from "./submitted-set.ts";
 
-export interface SubmittedObjectsDeps {
+interface SubmittedObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   directory: ManifestDirectory;

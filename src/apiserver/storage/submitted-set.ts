@@ -15,7 +15,7 @@ import type { ManifestDirectory } from "./manifest-directory.ts";
 /** Source of submitted pods, in the labels of their containers. */
 export const SOURCE_ID = "local-api";
 
-export interface SubmittedSetDeps {
+interface SubmittedSetDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   directory: ManifestDirectory;

@@ -13,7 +13,7 @@ import type { ExtraRoute } from "../api-server.ts";
 import type { ObjectStore } from "../object-store.ts";
 import type { RequestInfo } from "../request-info.ts";
 
-export interface PodRoutesDeps {
+interface PodRoutesDeps {
   store: ObjectStore;
   /** Brings the pods of the store up to date. */
   refresh: () => Promise<void>;

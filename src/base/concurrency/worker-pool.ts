@@ -29,7 +29,7 @@ export interface TaskOptions {
   timeoutMs: number;
 }
 
-export interface WorkerPoolDeps {
+interface WorkerPoolDeps {
   clock: Clock;
   startThread: () => PoolThread;
 }

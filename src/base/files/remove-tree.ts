@@ -1,7 +1,7 @@
 import { basename, dirname } from "node:path";
 import { type EntryName, HeldDirectory } from "./held-directory.ts";
 
-export interface RemoveTreeOptions {
+interface RemoveTreeOptions {
   /** Longest time; a tree that something keeps filling has no end. Unit: milliseconds. */
   timeoutMs?: number;
 }

@@ -6,7 +6,7 @@ const EINTR = 4;
 const EWOULDBLOCK = 11;
 
 /** The kernel or the runtime offers no way to take the lock. */
-export class FlockUnavailableError extends Error {
+class FlockUnavailableError extends Error {
   override readonly name = "FlockUnavailableError";
 }
 

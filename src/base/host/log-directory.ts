@@ -7,7 +7,7 @@ const CHUNK_BYTES = 64 * 1024;
 const readAt = promisify(read);
 
 /** An entry of a log directory as another thread found it. A file is open: its descriptor belongs to the whole process. */
-export type FoundLog =
+type FoundLog =
   | { kind: "directory"; modifiedAt: Date; entries: readonly { name: string; isDirectory: boolean }[] }
   | { kind: "file"; modifiedAt: Date; sizeBytes: number; descriptor: number };
 

@@ -6,7 +6,7 @@ import type { Logger } from "../model/logger.ts";
 
 type Child = Bun.Subprocess<"pipe", "pipe", "pipe">;
 
-export interface LogindOptions {
+interface LogindOptions {
   clock: Clock;
   logger: Logger;
   /** PATH of the programs, and the bus they use. */
@@ -16,7 +16,7 @@ export interface LogindOptions {
 }
 
 /** Sorts after the distribution's and the administrator's files: the last one wins. Source of the idea: the kubelet. */
-export const DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet-ts.conf";
+const DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet-ts.conf";
 
 const MANAGER = ["org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager"] as const;
 const SIGNAL = `type='signal',path='${MANAGER[1]}',interface='${MANAGER[2]}',member='PrepareForShutdown'`;

@@ -2,7 +2,7 @@ import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 
 /** The facts at one check of memory use. Bytes are the process' anonymous ones: the kernel reclaims the others. */
-export interface MemoryUse {
+interface MemoryUse {
   /** Since the process began. */
   minute: number;
   anonymousBytes: number;
@@ -26,7 +26,7 @@ export function shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs }
   return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
 }
 
-export interface MemoryReclaimerOptions {
+interface MemoryReclaimerOptions {
   clock: Clock;
   /** For tests. */
   readAnonymousBytes?: () => number | undefined;

@@ -4,7 +4,7 @@ import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Logger } from "../model/logger.ts";
 import { type CgroupHierarchy, toCgroupDirectory } from "./pod-cgroups.ts";
 
-export interface OomGroupOptions {
+interface OomGroupOptions {
   hierarchies: readonly CgroupHierarchy[];
   /** Version of the hierarchy in which the engine places containers. */
   cgroupVersion: () => 1 | 2;

@@ -1,7 +1,7 @@
 import { messageOf } from "../text/error-message.ts";
 
 /** Outcome of a short-lived helper program. */
-export interface ProgramOutcome {
+interface ProgramOutcome {
   exitCode: number;
   stdout: string;
   stderr: string;

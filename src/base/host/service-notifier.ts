@@ -3,9 +3,9 @@ import type { Logger } from "../model/logger.ts";
 import { openUnixDatagram, UnixDatagramError, type UnixDatagramSender } from "./unix-datagram.ts";
 
 /** Sends one message of the sd_notify protocol. @throws Error when the service manager does not take it */
-export type SendNotification = (message: string) => Promise<void>;
+type SendNotification = (message: string) => Promise<void>;
 
-export interface ServiceNotifierDeps {
+interface ServiceNotifierDeps {
   clock: Clock;
   logger: Logger;
   /** As the process was started: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID. */

@@ -9,7 +9,7 @@ const RETRY_MS = 30_000;
 
 const MAX_STATE_BYTES = 64 * 1024 * 1024;
 
-export interface StateFormat<T> {
+interface StateFormat<T> {
   version: number;
   /** Survives a power cut right after a write, at the price of a sync. */
   durable: boolean;

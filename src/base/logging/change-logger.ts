@@ -1,6 +1,6 @@
 import type { LogFields, Logger } from "../model/logger.ts";
 
-export type LogLevel = keyof Logger;
+type LogLevel = keyof Logger;
 
 /** Beyond this the oldest facts are dropped; they may then be logged twice. */
 const MAX_FACTS = 10_000;

@@ -27,7 +27,7 @@ export interface ObjectOfKind {
 export type ObjectKind = keyof ObjectOfKind;
 
 /** An object with its kind. */
-export interface TypedObjectOf<K extends ObjectKind> {
+interface TypedObjectOf<K extends ObjectKind> {
   kind: K;
   object: ObjectOfKind[K];
 }

@@ -2,7 +2,7 @@
  * `syntax`: not readable as YAML/JSON. `invalid`: wrong in Kubernetes too. `unsupported`: legal in Kubernetes, cannot be
  * done here. `unknown`: no such field. `ignored`: has no meaning on one node (a warning only).
  */
-export type FindingCode = "syntax" | "invalid" | "unsupported" | "unknown" | "ignored";
+type FindingCode = "syntax" | "invalid" | "unsupported" | "unknown" | "ignored";
 
 /** One defect of a manifest, or a remark, with its position. */
 export interface Finding {

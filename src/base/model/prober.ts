@@ -47,7 +47,7 @@ export interface ContainerExecOptions {
   signal?: AbortSignal;
 }
 
-export interface ContainerExecResult {
+interface ContainerExecResult {
   /** Absent when `timedOut`, or when the engine does not report it. */
   exitCode: number | undefined;
   /** Standard output and standard error, interleaved as received. */

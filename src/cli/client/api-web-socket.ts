@@ -12,7 +12,7 @@ const SEND_POLL_MS = 5;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** A message of one channel. */
-export interface ChannelMessage {
+interface ChannelMessage {
   channel: number;
   data: Uint8Array;
 }

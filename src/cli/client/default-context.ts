@@ -6,7 +6,7 @@ import { readTextIfExists } from "../../base/files/bounded-read.ts";
 const MAX_BYTES = 4096;
 
 /** Origin of a root directory, in words for messages. */
-export type RootDirOrigin = "--root-dir" | "KUBELET_TS_ROOT_DIR" | "kubelet-ts use";
+type RootDirOrigin = "--root-dir" | "KUBELET_TS_ROOT_DIR" | "kubelet-ts use";
 
 /** File of the user's default context: one line, the root directory of a kubelet. */
 export const defaultContextPath = (environment: NodeJS.ProcessEnv = process.env): string =>

@@ -15,7 +15,7 @@ export interface FoundKubelet {
 }
 
 /** Why no kubelet can be asked, and the places that were searched. */
-export interface NoKubelet {
+interface NoKubelet {
   problem: string;
   /** One runs, but has no address. */
   instance?: InstanceInfo;

@@ -11,7 +11,7 @@ import {
 import { findKubelet } from "./find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "./kubelet-api.ts";
 
-export interface KnownPods {
+interface KnownPods {
   pods: readonly Pod[];
   /** The kubelet of the pods, if one runs. */
   instance: InstanceInfo | undefined;

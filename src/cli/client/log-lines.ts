@@ -1,9 +1,3 @@
-/** Output of a container on its way to the terminal. */
-export interface LogPiece {
-  stream: "stdout" | "stderr";
-  data: Uint8Array;
-}
-
 const LINE_END = 10;
 
 /**

@@ -10,14 +10,14 @@ export interface LogTarget {
 }
 
 /** There is no log; the message is for the user. */
-export interface NoLog {
+interface NoLog {
   problem: string;
 }
 
 const DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container";
 
 /** The chosen containers, and a note for the user. */
-export interface ChosenContainers {
+interface ChosenContainers {
   names: string[];
   note?: string;
 }

@@ -12,7 +12,7 @@ import type { ApiObject } from "./api-client.ts";
 const MAX_DEPTH = 200;
 
 /** An object of a manifest and its file. */
-export interface ManifestObject {
+interface ManifestObject {
   file: string;
   object: ApiObject;
 }

@@ -10,7 +10,7 @@ export interface ObjectTarget {
 }
 
 /** Kinds and names of a command line. */
-export interface WrittenObjects {
+interface WrittenObjects {
   /** Kinds without names: `pods`, `po,svc`. Empty when objects are named. */
   kinds: ApiResource[];
   named: Pick<ObjectTarget, "resource" | "name">[];
@@ -61,7 +61,7 @@ export async function readWrittenObjects(
 }
 
 /** How objects are chosen by the words and flags of a command. */
-export interface SelectionRules {
+interface SelectionRules {
   /** Whether `-f` names objects too. */
   takesFiles: boolean;
   /** For messages: `delete`. */

@@ -9,7 +9,7 @@ import { findPod, inScope, namespaceOf } from "./pod-lookup.ts";
 const POD_KIND = /^(pods?|po)\//i;
 
 /** The pod that a command line names, and a note about the choice. */
-export interface ChosenPod {
+interface ChosenPod {
   pod: Pod;
   note?: string;
   /** The object it was chosen by, when that is no pod. */

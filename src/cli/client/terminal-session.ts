@@ -1,7 +1,7 @@
 import type { ProcessSession, TerminalSize } from "../../base/model/container-access.ts";
 
 /** The terminal or pipes of this process. */
-export interface LocalStreams {
+interface LocalStreams {
   stdin: NodeJS.ReadStream;
   stdout: NodeJS.WriteStream;
   /** Writes everything before it returns. */

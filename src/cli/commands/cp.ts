@@ -6,7 +6,7 @@ import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** One side of a copy: a local path, or one in a container of a pod. */
-export interface CopyPlace {
+interface CopyPlace {
   pod?: string;
   path: string;
 }

@@ -18,7 +18,7 @@ const READY_WITHIN_MS = 60_000;
 const POLL_MS = 500;
 const MAX_ANSWER_BYTES = 65_536;
 
-export interface ServiceStart {
+interface ServiceStart {
   /** Why it is not ready; undefined when it is. */
   problem: string | undefined;
   /** Lines of doctor about it; "" when there are none. */

@@ -8,7 +8,7 @@ import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** A local port and the port behind it. */
-export interface PortPair {
+interface PortPair {
   /** 0: any free port. */
   local: number;
   /** A port of the pod or of a Service, by number or by name. */

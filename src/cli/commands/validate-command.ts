@@ -10,7 +10,7 @@ import { checkInputs, readInputs } from "../validate-inputs.ts";
 import type { NodeRules } from "../validate-node.ts";
 import { renderText, toJsonResult } from "../validate-report.ts";
 
-export interface ValidateIo {
+interface ValidateIo {
   stdout: (text: string) => void;
   stderr: (text: string) => void;
   isTerminal: boolean;

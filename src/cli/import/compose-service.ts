@@ -9,7 +9,7 @@ import { type ImportNotes, textOf, textsOf, toDnsLabel, withoutExpansion } from 
 import { labelKind, probeOf, some, toDnsConfig, toHostAliases } from "./pod-parts.ts";
 import { toVariables } from "./secret-variables.ts";
 
-export interface ServiceContext extends VolumeContext {
+interface ServiceContext extends VolumeContext {
   /** All services of the file. */
   services: { readonly [name: string]: Json };
   /** Gets the Docker volumes that the pods use by name. */

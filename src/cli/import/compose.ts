@@ -5,7 +5,7 @@ import { interpolateAll } from "./compose-text.ts";
 import type { DeviceType } from "./docker-volumes.ts";
 import { type Imported, ImportNotes, toDnsLabel } from "./import-notes.ts";
 
-export interface ComposeInput {
+interface ComposeInput {
   /** The parsed Compose file. */
   file: Json;
   /** Name of the project when the file has none: that of its directory. */

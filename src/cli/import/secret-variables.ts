@@ -3,7 +3,7 @@ const SECRET_NAME = /PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|API_?KEY|(?:^|_
 /** A URL with a password: `postgres://user:password@host`. */
 const SECRET_VALUE = /:\/\/[^\s/:@]*:[^\s/@]+@/;
 
-export interface ImportedVariables {
+interface ImportedVariables {
   env: object[];
   /** A Secret with the values that were split off. */
   secret?: object;

@@ -14,7 +14,7 @@ export interface DocumentedType {
 type Definitions = Readonly<Record<string, DocumentedType>>;
 
 /** A kind, or a field of one. */
-export interface FoundField {
+interface FoundField {
   /** Names of the fields of the path; "" for the kind. */
   name: string;
   /** As written below its parent: it may carry a description of its own. */
@@ -24,7 +24,7 @@ export interface FoundField {
 }
 
 /** The path ends early. */
-export interface MissingField {
+interface MissingField {
   /** The part of the path that exists. */
   path: string;
   missing: string;

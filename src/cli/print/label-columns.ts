@@ -1,7 +1,7 @@
 import type { ResourceItem } from "./resource-view.ts";
 
 /** Which labels a table shows behind its other columns. */
-export interface LabelColumns {
+interface LabelColumns {
   /** One column each (`-L`), in this order. */
   keys: readonly string[];
   /** One column with all of them (`--show-labels`). */

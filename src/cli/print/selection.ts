@@ -3,7 +3,7 @@ import { type JsonPath, readJsonPath, readJsonPathTemplate, toText } from "./jso
 import { TextTable } from "./text-table.ts";
 
 /** Whether an object is meant. */
-export type ObjectFilter = (object: object) => boolean;
+type ObjectFilter = (object: object) => boolean;
 
 /**
  * `status.phase=Running,metadata.name!=web`. A field that is absent counts as empty.
@@ -83,7 +83,7 @@ export function parseSortBy(
 }
 
 /** Prints a list of objects, or the one that was named. */
-export type ObjectFormat = (objects: readonly object[], isOne: boolean) => string;
+type ObjectFormat = (objects: readonly object[], isOne: boolean) => string;
 
 /**
  * `jsonpath=TEMPLATE` and `custom-columns=NAME:.metadata.name,…`.

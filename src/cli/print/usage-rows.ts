@@ -8,7 +8,7 @@ export const NODE_USAGE_COLUMNS = ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes
 
 export type UsageOrder = "cpu" | "memory" | undefined;
 
-export interface UsageRow {
+interface UsageRow {
   namespace: string;
   /** Below {@link POD_USAGE_COLUMNS}, or {@link CONTAINER_USAGE_COLUMNS}. */
   cells: string[];

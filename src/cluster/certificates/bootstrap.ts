@@ -7,7 +7,7 @@ import { isValidAt } from "./certificate-plan.ts";
 
 const MAX_PEM_BYTES = 1024 * 1024;
 
-export interface BootstrapOptions {
+interface BootstrapOptions {
   kubeconfig: string;
   bootstrapKubeconfig: string;
 }

@@ -21,7 +21,7 @@ export type MakeSigningRequest = (subject: {
   names: readonly string[];
 }) => Promise<{ request: string; key: string }>;
 
-export interface CertificateManagerDeps {
+interface CertificateManagerDeps {
   client: Pick<ClusterClient, "request">;
   clock: Clock;
   logger: Logger;

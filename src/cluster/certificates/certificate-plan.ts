@@ -37,7 +37,7 @@ export const computeRotation = ({ fromMs, toMs }: Validity, random: number): num
 export const isValidAt = ({ fromMs, toMs }: Validity, nowMs: number): boolean => fromMs <= nowMs && nowMs < toMs;
 
 /** Response of the signer so far. */
-export type SigningState = { is: "waiting" } | { is: "issued"; certificate: string } | { is: "refused"; why: string };
+type SigningState = { is: "waiting" } | { is: "issued"; certificate: string } | { is: "refused"; why: string };
 
 interface RequestStatus {
   certificate?: string;

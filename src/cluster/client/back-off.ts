@@ -1,5 +1,5 @@
 /** Delays between attempts that fail. Units: milliseconds. */
-export interface BackOffPolicy {
+interface BackOffPolicy {
   first: number;
   longest: number;
 }

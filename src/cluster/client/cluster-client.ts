@@ -22,7 +22,7 @@ export interface ApiRequest {
   signal?: AbortSignal;
 }
 
-export interface ClusterClientDeps {
+interface ClusterClientDeps {
   credentials: Pick<Credentials, "current" | "invalidate">;
   clock: Clock;
   /** `--kube-api-qps`, `--kube-api-burst`. */

@@ -15,7 +15,7 @@ const ClusterSchema = v.object({
   "tls-server-name": v.optional(v.string()),
   "proxy-url": v.optional(v.string()),
 });
-export type KubeconfigCluster = v.InferOutput<typeof ClusterSchema>;
+type KubeconfigCluster = v.InferOutput<typeof ClusterSchema>;
 
 const UserSchema = v.object({
   "client-certificate": v.optional(v.string()),

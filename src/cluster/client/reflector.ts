@@ -14,7 +14,7 @@ export interface ObjectChange<T> {
   after: T | undefined;
 }
 
-export interface ReflectorDeps<T extends ObjectOfApi> {
+interface ReflectorDeps<T extends ObjectOfApi> {
   client: Pick<ClusterClient, "request" | "watch" | "reachability">;
   clock: Clock;
   /** e.g. `/api/v1/pods`. */

@@ -6,7 +6,7 @@ import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, toApiError } from "./api-error.ts";
 import type { ConnectionSettings } from "./credentials.ts";
 
-export interface WatchRequest {
+interface WatchRequest {
   url: string;
   settings: ConnectionSettings;
   headers: Readonly<Record<string, string>>;

@@ -12,7 +12,7 @@ export interface RecordedEvents {
   onRecord(listener: () => void): void;
 }
 
-export interface EventSinkDeps {
+interface EventSinkDeps {
   /** With a rate of its own, so that events never delay statuses. */
   client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;

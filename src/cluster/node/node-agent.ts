@@ -17,7 +17,7 @@ import {
   toReportedNode,
 } from "./node-plan.ts";
 
-export interface NodeAgentDeps {
+interface NodeAgentDeps {
   client: ClusterClient;
   /** For the status and the Lease, without a limit: other requests that wait for their turn must not make the node seem dead. */
   heartbeats: Pick<ClusterClient, "request">;

@@ -9,7 +9,7 @@ interface Lease {
   spec: { holderIdentity: string; leaseDurationSeconds: number; renewTime: string };
 }
 
-export interface NodeLeaseDeps {
+interface NodeLeaseDeps {
   client: Pick<ClusterClient, "request">;
   clock: Clock;
   logger: Logger;

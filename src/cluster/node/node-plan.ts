@@ -11,7 +11,7 @@ export interface NodeCondition {
   message?: string;
 }
 
-export interface NodeStatus {
+interface NodeStatus {
   conditions?: NodeCondition[];
   addresses?: { type: string; address: string }[];
   nodeInfo?: { bootID?: string };

@@ -9,7 +9,7 @@ import { isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 
-export interface ClaimResolverDeps {
+interface ClaimResolverDeps {
   client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
   nodeName: string;

@@ -5,7 +5,7 @@ import type { ObjectReference } from "../../plan/object-references.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { type ObjectOfApi, Reflector } from "../client/reflector.ts";
 
-export interface ObjectCacheDeps {
+interface ObjectCacheDeps {
   client: ClusterClient;
   clock: Clock;
   /** An object is there, changed or gone. */

@@ -8,7 +8,7 @@ interface ApiRuntimeClass extends ObjectOfApi {
   handler: string;
 }
 
-export interface RuntimeClassesDeps {
+interface RuntimeClassesDeps {
   client: Pick<ClusterClient, "request" | "watch" | "reachability">;
   clock: Clock;
   /** Handlers by class that an earlier process knew. */

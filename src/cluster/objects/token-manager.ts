@@ -4,7 +4,7 @@ import type { PodUID } from "../../base/model/identity.ts";
 import type { TokenSpec } from "../../base/model/token-spec.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 
-export interface TokenManagerDeps {
+interface TokenManagerDeps {
   client: Pick<ClusterClient, "request">;
   clock: Clock;
   /** Tokens of a pod are to be written again. */

@@ -22,7 +22,7 @@ import {
   toDesiredPod,
 } from "./api-pod.ts";
 
-export interface ApiPodSourceDeps {
+interface ApiPodSourceDeps {
   /** URL of the API server. */
   server: string;
   clock: Clock;

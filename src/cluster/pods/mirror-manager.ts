@@ -20,7 +20,7 @@ export interface StaticPods {
   readonly isComplete: boolean;
 }
 
-export interface MirrorManagerDeps {
+interface MirrorManagerDeps {
   client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
   logger: Logger;

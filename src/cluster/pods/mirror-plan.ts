@@ -2,7 +2,7 @@ import type { OwnerReference, Pod } from "../../base/api/pod.ts";
 import { CONFIG_HASH_ANNOTATION } from "../../manifest/identity.ts";
 import { type ApiPod, isMirrorPod, isTerminating, MIRROR_ANNOTATION } from "./api-pod.ts";
 
-export interface MirrorInput {
+interface MirrorInput {
   /** Static pods of this node, those that terminate included. */
   staticPods: readonly Pod[];
   /** Whether a static pod runs or is about to run. */
@@ -13,7 +13,7 @@ export interface MirrorInput {
   node: { name: string; uid: string };
 }
 
-export interface MirrorPlan {
+interface MirrorPlan {
   create: object[];
   remove: ApiPod[];
   /** Static pods whose names other pods of the API have. */

@@ -22,7 +22,7 @@ export interface ReportedPods {
   isGone(uid: PodUID): boolean;
 }
 
-export interface StatusReporterDeps {
+interface StatusReporterDeps {
   client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
   logger: Logger;

@@ -25,7 +25,7 @@ import { buildWorkloads } from "./build-workloads.ts";
 import { buildEngineConnection, type NodeContextInput, readNodeContext } from "./node-context.ts";
 import { PodAdmission } from "./pod-admission.ts";
 
-export interface AssembleInput extends NodeContextInput {
+interface AssembleInput extends NodeContextInput {
   /** Manifests given as arguments: absolute paths, URLs, `-`. */
   manifests: readonly string[];
   onPullProgress?: (progress: ImageProgress) => void;

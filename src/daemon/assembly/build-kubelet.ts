@@ -26,7 +26,7 @@ import {
   RolloutsSchema,
 } from "./state-schemas.ts";
 
-export interface KubeletParts {
+interface KubeletParts {
   podManager: PodManager;
   images: ImageManager;
   services: PodRuntimeManager;

@@ -25,7 +25,7 @@ const MAX_ENGINE_CALLS = 8;
 /** Lines of a log that become a termination message. Source: the kubelet. */
 const LOG_TAIL_LINES = 80;
 
-export interface RuntimeManagerParts {
+interface RuntimeManagerParts {
   images: ImageManager;
   volumes: VolumeManager;
   cgroups: CgroupParts;

@@ -10,7 +10,7 @@ import type { SourceStatus } from "../../sources/source-set.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import type { ContainerFacts, PodFacts, VolumeFacts } from "../../stats/pod-facts.ts";
 
-export interface KubeletViewDeps {
+interface KubeletViewDeps {
   nodeName: string;
   kubelet: Kubelet;
   recorder: PodEventRecorder;

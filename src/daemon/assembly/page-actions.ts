@@ -4,7 +4,7 @@ import { messageOf } from "../../base/text/error-message.ts";
 import type { ActionResult } from "../../page/wire.ts";
 import type { PageActions } from "../../server/page/page-routes.ts";
 
-export interface PageActionsDeps {
+interface PageActionsDeps {
   rootDir: string;
   /** This program, as it is started again. */
   command: readonly string[];

@@ -11,7 +11,7 @@ import { type NodeContext, openStateFile } from "./node-context.ts";
 import { AllocationsSchema } from "./state-schemas.ts";
 
 /** Returns why the node takes no such pod at present, or undefined. Asked for pods that do not run yet. */
-export type PodAdmitHandler = (pod: Pod) => Rejection | undefined;
+type PodAdmitHandler = (pod: Pod) => Rejection | undefined;
 
 /** Decides which pods the node takes: features of the engine, admit handlers, resources, in this order. */
 export class PodAdmission {

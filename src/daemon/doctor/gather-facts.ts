@@ -15,7 +15,7 @@ import type { ConfigurationFacts, DiskFacts, EngineFacts, MachineFacts, PortFact
 import { readRoutes, readUserlandProxy } from "./network-facts.ts";
 import { type ReadEncrypted, readManifestFiles } from "./read-manifest-files.ts";
 
-export interface GatherInput {
+interface GatherInput {
   options: KubeletOptions;
   environment: Readonly<Record<string, string | undefined>>;
   buildMs: number;

@@ -11,7 +11,7 @@ import { readManifest } from "../../manifest/read-manifest.ts";
 import { looksLikeManifest, readManifests } from "../../sources/manifest-files.ts";
 
 /** Manifests that are configured. */
-export interface ManifestFiles {
+interface ManifestFiles {
   paths: string[];
   findings: Finding[];
   pods: number;

@@ -5,7 +5,7 @@ import { type InstallPaths, installPaths, isUnedited, type ServiceManager } from
 import { renderService } from "./plan-install.ts";
 
 /** The service of an installation on this machine. */
-export interface InstalledService {
+interface InstalledService {
   manager: ServiceManager;
   paths: InstallPaths;
   /** Its unit, or script of OpenRC. */

@@ -10,7 +10,7 @@ export interface PortBinding {
   HostPort: string;
 }
 
-export interface HealthConfig {
+interface HealthConfig {
   /** `["NONE"]` switches the image's health check off. */
   Test: string[];
 }
@@ -39,7 +39,7 @@ export interface DeviceMapping {
   CgroupPermissions: string;
 }
 
-export interface Ulimit {
+interface Ulimit {
   Name: string;
   Soft: number;
   Hard: number;
@@ -70,7 +70,7 @@ export interface MountPoint {
 }
 
 /** The part of HostConfig that `POST /containers/{id}/update` changes in a running container. */
-export interface ContainerResources {
+interface ContainerResources {
   CpuShares?: number;
   /** Microseconds. */
   CpuPeriod?: number;

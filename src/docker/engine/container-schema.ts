@@ -3,7 +3,6 @@ import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "./shapes.ts"
 
 /** One published port, as HostConfig.PortBindings and NetworkSettings.Ports write it. `HostPort` is a decimal text. */
 const PortBindingSchema = v.object({ HostIp: text, HostPort: text });
-export type PortBinding = v.InferOutput<typeof PortBindingSchema>;
 
 /** Published ports by `8080/tcp`. */
 export const PortMapSchema = mapOf(v.nullable(v.array(PortBindingSchema)));
@@ -17,7 +16,6 @@ const EndpointSettingsSchema = v.object({
   MacAddress: text,
   Aliases: listOf(v.string()),
 });
-export type EndpointSettings = v.InferOutput<typeof EndpointSettingsSchema>;
 
 /** A mount of a container as it is. */
 export const MountPointSchema = v.object({
@@ -50,7 +48,7 @@ export const ContainerSummarySchema = v.object({
 });
 export type ContainerSummary = v.InferOutput<typeof ContainerSummarySchema>;
 
-export const ContainerStateSchema = v.object({
+const ContainerStateSchema = v.object({
   /** created, running, paused, restarting, removing, exited, dead. */
   Status: text,
   Running: flag,
@@ -69,7 +67,7 @@ export const ContainerStateSchema = v.object({
 });
 
 /** The fields of HostConfig that are read; the mapping, not this schema, builds what is sent. */
-export const HostConfigSchema = v.object({
+const HostConfigSchema = v.object({
   NetworkMode: text,
   IpcMode: text,
   PidMode: text,
@@ -113,7 +111,6 @@ export const ContainerConfigSchema = v.object({
   StopSignal: text,
   Healthcheck: v.nullish(v.object({ Test: listOf(v.string()) }), null),
 });
-export type ContainerConfig = v.InferOutput<typeof ContainerConfigSchema>;
 
 /** `GET /containers/<id>/json`. */
 export const ContainerInspectSchema = v.object({

@@ -33,7 +33,7 @@ import {
   VolumeSchema,
 } from "./system-schema.ts";
 
-export interface PullOptions {
+interface PullOptions {
   auth?: RegistryAuth | undefined;
   onProgress?: ((line: ProgressLine) => void) | undefined;
   signal?: AbortSignal | undefined;

@@ -7,7 +7,7 @@ import type { DockerEndpoint } from "./endpoint.ts";
 import { type KillExecProcesses, killExecProcesses } from "./exec-kill.ts";
 import { DockerTransport } from "./transport.ts";
 
-export interface DockerClientOptions {
+interface DockerClientOptions {
   /** `Clock.schedule`, for deadlines; the real timer when absent. */
   schedule?: Schedule | undefined;
   /** Deadline of a call that sets none; default 2 min. `--runtime-request-timeout`. */

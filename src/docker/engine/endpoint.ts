@@ -5,7 +5,7 @@ export type DockerEndpoint =
   | { kind: "unix"; path: string }
   | { kind: "tcp"; host: string; port: number; tls?: EndpointTls };
 
-export interface EndpointTls {
+interface EndpointTls {
   caFile: string;
   certFile: string;
   keyFile: string;
@@ -13,7 +13,7 @@ export interface EndpointTls {
   verify: boolean;
 }
 
-export const DEFAULT_SOCKET = "/var/run/docker.sock";
+const DEFAULT_SOCKET = "/var/run/docker.sock";
 
 /** sockaddr_un.sun_path holds 108 bytes with its final NUL. */
 export const MAX_SOCKET_PATH_BYTES = 107;

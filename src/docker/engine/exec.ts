@@ -35,7 +35,7 @@ export interface ExecOutcome {
 }
 
 /** The calls that an exec consists of; `DockerClient` has them. */
-export interface ExecCalls {
+interface ExecCalls {
   execCreate(id: string, argv: readonly string[], options: ExecOptions): Promise<string>;
   execStart(execId: string, options: { signal?: AbortSignal | undefined }): Promise<AsyncIterable<OutputChunk>>;
   execInspect(execId: string): Promise<ExecInspect>;

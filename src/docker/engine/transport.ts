@@ -19,7 +19,7 @@ import { explainUnreachable } from "./explain-unreachable.ts";
 import { HijackedConnection } from "./hijacked-connection.ts";
 
 /** Largest answer that is read whole: a list of 10,000 containers has about 50 MB. */
-export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** Limit of an error answer: an engine's refusal is one sentence. */
 const MAX_ERROR_BYTES = 64 * 1024;
 

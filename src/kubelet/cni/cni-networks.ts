@@ -28,7 +28,7 @@ import {
   toRuntimeConfig,
 } from "./plugin-call.ts";
 
-export interface CniOptions {
+interface CniOptions {
   /** `--network-plugin=cni`; without it nothing is attached, but what was attached before is detached. */
   isEnabled: boolean;
   confDir: string;

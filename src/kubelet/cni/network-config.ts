@@ -38,7 +38,7 @@ const SingleSchema = v.looseObject({
 });
 
 /** A file of the configuration directory. */
-export interface ConfigFile {
+interface ConfigFile {
   /** Without the directory. */
   name: string;
   text: string;

@@ -26,7 +26,7 @@ import {
 import { computeQosClass } from "../../plan/qos-class.ts";
 
 /** The kubelet as this manager sees it. */
-export interface EvictingKubelet {
+interface EvictingKubelet {
   /** Every desired and terminating pod with its status. */
   pods(): readonly Pod[];
   /** undefined for a pod that is gone, all of it. */
@@ -39,7 +39,7 @@ export interface EvictingKubelet {
   onChange(listener: () => void): () => void;
 }
 
-export interface EvictionDeps {
+interface EvictionDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;

@@ -3,7 +3,7 @@ import type { Persisted } from "../../base/model/persisted.ts";
 import type { Rejection } from "../../plan/admission.ts";
 
 /** Why and since when a desired pod is evicted. */
-export interface Eviction extends Rejection {
+interface Eviction extends Rejection {
   /** Revision of the manifest: an edited pod may run. */
   revision: string;
   since: Date;

@@ -19,7 +19,7 @@ export interface KnownImage {
   unusedMs: number;
 }
 
-export interface ImageGcDeps {
+interface ImageGcDeps {
   clock: Clock;
   logger: Logger;
   images: {

@@ -39,7 +39,7 @@ export interface ImageUpdateWorkDeps {
   describe: (imageId: string, image: string, signal: AbortSignal) => Promise<BaselineImage>;
 }
 
-export interface ImageUpdateWorkHost {
+interface ImageUpdateWorkHost {
   /** The next regular look-up. */
   nextCheck: (target: Target) => Date | undefined;
   /** The running image is pinned now. */

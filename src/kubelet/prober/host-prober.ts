@@ -8,7 +8,7 @@ import { probeGrpc } from "./grpc-probe.ts";
 import { probeHttp } from "./http-probe.ts";
 import { probeTcp } from "./tcp-probe.ts";
 
-export interface HostProberOptions {
+interface HostProberOptions {
   exec: ContainerExec;
   clock: Clock;
   /** e.g. `1.20`: probes send the user agent `kube-probe/<version>`, which many servers check. */

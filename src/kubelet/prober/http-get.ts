@@ -7,12 +7,12 @@ import { followLocation, formatUrl, type HttpLocation } from "./http-url.ts";
 import { joinHostPort } from "./resolve-port.ts";
 
 /** Name and value as in the manifest; repeated names are sent repeatedly. */
-export interface HttpHeader {
+interface HttpHeader {
   name: string;
   value: string;
 }
 
-export interface HttpGetOptions {
+interface HttpGetOptions {
   headers: readonly HttpHeader[];
   /** Unless `headers` has one. */
   userAgent: string;
@@ -20,7 +20,7 @@ export interface HttpGetOptions {
   signal: AbortSignal;
 }
 
-export interface HttpGetResponse {
+interface HttpGetResponse {
   status: number;
   /** At most `bodyLimitBytes`. */
   body: string;

@@ -16,7 +16,7 @@ export interface HookTarget extends ProbeTarget {
   podUid: string;
 }
 
-export interface LifecycleHookDeps {
+interface LifecycleHookDeps {
   exec: ContainerExec;
   clock: Clock;
   /** e.g. `1.20`: httpGet hooks introduce themselves as `kube-lifecycle/<version>`. */

@@ -30,7 +30,7 @@ export interface ProbeAttemptRecord {
   durationMs: number;
 }
 
-export interface ProbeManagerDeps {
+interface ProbeManagerDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;

@@ -36,7 +36,7 @@ const STALL_MS = 250;
 const VOID_RETRY_MS = 1000;
 
 /** The probe manager, as its workers see it. */
-export interface ProbeWorkerListener {
+interface ProbeWorkerListener {
   /** The startup probe of the same container, which gates the others. */
   startup: () => { exists: boolean; result: ProbeResult | undefined };
   /** After every attempt but the early ones that failed. */
@@ -47,7 +47,7 @@ export interface ProbeWorkerListener {
 }
 
 /** One running container, as a probe sees it. */
-export interface ProbedInstance extends ProbeTarget {
+interface ProbedInstance extends ProbeTarget {
   /** Changes with every new container and with every start of the same one. */
   key: string;
   /** Time since its start. */

@@ -28,7 +28,7 @@ export interface ShutdownHost {
   isStopping(): Promise<boolean>;
 }
 
-export interface ShutdownHold {
+interface ShutdownHold {
   /** Allows the shutdown to proceed. */
   release(): void;
   /** Rejects when the hold was lost without {@link release}. */
@@ -36,7 +36,7 @@ export interface ShutdownHold {
 }
 
 /** The kubelet as this manager sees it. */
-export interface HaltingKubelet {
+interface HaltingKubelet {
   /** Every desired and terminating pod with its status. */
   pods(): readonly Pod[];
   /** Resolves when nothing of the pod runs any more. */
@@ -44,7 +44,7 @@ export interface HaltingKubelet {
   resume(): void;
 }
 
-export interface ShutdownDeps {
+interface ShutdownDeps {
   clock: Clock;
   logger: Logger;
   kubelet: HaltingKubelet;

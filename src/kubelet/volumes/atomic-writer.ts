@@ -25,7 +25,7 @@ export type Payload = ReadonlyMap<string, ProjectedFile>;
 
 const DATA_LINK = "..data";
 
-export interface AtomicWriteOptions {
+interface AtomicWriteOptions {
   /** Called with the new directory before it becomes visible (ownership for fsGroup). */
   own?: ((directory: string) => void) | undefined;
   /** Names in `target` that are left alone, as long as they are not links: containers have something mounted there. */

@@ -20,7 +20,7 @@ export function nfsVolumeName(podUid: string, { name, nfs }: NfsVolume): string 
   return `kubelet-ts_${podUid}_${name}_${source}`;
 }
 
-export type NfsVolume = { name: string; nfs: NFSVolumeSource };
+type NfsVolume = { name: string; nfs: NFSVolumeSource };
 
 const nfsOptions = ({ server, path, readOnly, mountOptions = [] }: NFSVolumeSource) => {
   const version = mountOptions.some((option) => NFS_VERSION.test(option)) ? [] : ["nfsvers=4.1"];

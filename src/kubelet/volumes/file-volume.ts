@@ -10,7 +10,7 @@ import { computePayload, type PayloadFacts, tokenKey, toTokenSpec } from "./payl
 import { makeDirectory, type PluginName } from "./pod-directories.ts";
 
 /** Volumes whose files we write; containers see them read-only. */
-export type FileVolumePlugin = Extract<PluginName, "configmap" | "secret" | "downward-api" | "projected">;
+type FileVolumePlugin = Extract<PluginName, "configmap" | "secret" | "downward-api" | "projected">;
 
 /** Which of our own file volumes this is, if any. */
 export function fileVolumePlugin(volume: Volume): FileVolumePlugin | undefined {

@@ -28,7 +28,7 @@ export type MountSource =
   | { kind: "volume"; name: string; readOnly: boolean }
   | { kind: "image"; place: ImageVolumePlace };
 
-export interface MountsRequest {
+interface MountsRequest {
   container: Container;
   /** For `subPathExpr`. */
   env: readonly EnvironmentVariable[];

@@ -4,7 +4,7 @@ import type { Container, Pod } from "../../base/api/pod.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
 /** A mount below another one of the same container. */
-export interface NestedMount {
+interface NestedMount {
   /** Index of its parent among the targets: the nearest mount above. */
   outer: number;
   inner: number;

@@ -21,7 +21,7 @@ const SET_GROUP_ID = 0o2000;
 const MAX_DEPTH = 1000;
 
 /** Source: core/v1 `PodSecurityContext.fsGroupChangePolicy`. */
-export type FsGroupChangePolicy = "OnRootMismatch" | "Always";
+type FsGroupChangePolicy = "OnRootMismatch" | "Always";
 
 export interface FsGroupOptions {
   fsGroup: number;

@@ -24,7 +24,7 @@ import type { VolumeEngine } from "./volume-engine.ts";
 import { setUpFailure, VolumeError, type VolumeFailure } from "./volume-error.ts";
 import { VolumeRemover } from "./volume-remover.ts";
 
-export interface VolumeManagerOptions {
+interface VolumeManagerOptions {
   /** `--root-dir`; made when missing. */
   rootDir: string;
   node: NodeInfo;
@@ -50,7 +50,7 @@ export interface VolumeManagerOptions {
 }
 
 /** Volumes of pods as an API server knows them. */
-export interface ClusterVolumes {
+interface ClusterVolumes {
   /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
   claimProblemOf(pod: Pod, claimName: string): string | undefined;
   /** A token of the pod's service account. @throws Error with a message for events */
@@ -58,7 +58,7 @@ export interface ClusterVolumes {
 }
 
 /** Result of {@link VolumeManager.refresh}. */
-export interface RefreshOutcome {
+interface RefreshOutcome {
   /** Names of the volumes whose files are different now. */
   changed: string[];
   /** Volumes that could not be brought up to date; they keep what they had. */

@@ -6,7 +6,7 @@ import { type PodDirectories, pluginDirectory } from "./pod-directories.ts";
 import { PLUGINS, pluginOf, usedVolumes } from "./pod-volumes.ts";
 import type { VolumeEngine } from "./volume-engine.ts";
 
-export interface VolumeRemoverDeps {
+interface VolumeRemoverDeps {
   engine: Pick<VolumeEngine, "removeVolume">;
   hostFiles: HostFiles;
   /** Absent where mounts are impossible. */

@@ -3,7 +3,7 @@ import { isDeeperThan, type SourceNode, toPlainValue } from "../yaml/source-node
 import type { ScalarShape } from "./shape.ts";
 
 /** The decoded value (undefined: the same as absent), or the expected type. */
-export type ScalarResult = { value: unknown } | { expected: string };
+type ScalarResult = { value: unknown } | { expected: string };
 
 const INTEGER = /^-?(?:0|[1-9][0-9]*)$/;
 const INT_RANGES = {

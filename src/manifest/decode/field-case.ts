@@ -9,7 +9,7 @@ export interface MiscasedField {
   name: string;
 }
 
-export interface CaseReading {
+interface CaseReading {
   decoded: object;
   miscased: readonly MiscasedField[];
 }

@@ -9,11 +9,11 @@ export interface ObjectShape {
   fields: readonly Field[];
   names: ReadonlyMap<string, Field>;
 }
-export interface ListShape {
+interface ListShape {
   kind: "list";
   item: Shape;
 }
-export interface MapShape {
+interface MapShape {
   kind: "map";
   value: Shape;
 }
@@ -49,7 +49,7 @@ type AnySchema = v.GenericSchema & {
 const shapes = new WeakMap<object, Shape>();
 
 /** Shape of a schema of `src/base/api`; computed once per schema. */
-export function shapeOf(schema: v.GenericSchema): Shape {
+function shapeOf(schema: v.GenericSchema): Shape {
   const known = shapes.get(schema);
   if (known) return known;
   const shape = readShape(schema as AnySchema);

@@ -1,7 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
 
 /** Level of support of a field. `partly`: some values or effects; the note says which. */
-export type SupportLevel = "supported" | "partly" | "ignored" | "refused";
+type SupportLevel = "supported" | "partly" | "ignored" | "refused";
 
 export interface FieldSupport {
   /** Path from the pod, `[]` after a list: `spec.containers[].volumeDevices`. Includes all fields below it. */

@@ -2,7 +2,7 @@ import type { FieldPath } from "../field-path.ts";
 import { describePlaceholder } from "../placeholders.ts";
 
 /** Upstream's error types. */
-export type FieldErrorType =
+type FieldErrorType =
   | "FieldValueRequired"
   | "FieldValueInvalid"
   | "FieldValueNotSupported"

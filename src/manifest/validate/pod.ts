@@ -18,7 +18,7 @@ import { validateVolumes } from "./volumes.ts";
 
 const MAX_DEADLINE_SECONDS = 2147483647;
 
-export interface PodValidationOptions {
+interface PodValidationOptions {
   allowPrivileged: boolean;
   /** Whether ephemeral containers are allowed, as in a running pod. Default false: a manifest has none. */
   allowEphemeralContainers?: boolean;

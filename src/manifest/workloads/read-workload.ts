@@ -131,7 +131,7 @@ export const isObjectKind = (kind: string): kind is ObjectKind => Object.hasOwn(
 /** The versions in which a kind can be written, the current one first. */
 export const versionsOf = (kind: ObjectKind): readonly [string, ...string[]] => KIND_RULES[kind].versions;
 
-export interface WorkloadReading {
+interface WorkloadReading {
   desired: TypedObject;
   issues: DecodeIssue[];
   errors: readonly FieldError[];
@@ -139,7 +139,7 @@ export interface WorkloadReading {
   miscased: readonly MiscasedField[];
 }
 
-export interface ReadWorkloadOptions extends ValidateOptions {
+interface ReadWorkloadOptions extends ValidateOptions {
   /** Fields without which a pod runs are ignored instead of refused. */
   isLenient?: boolean;
   /** Accept what only Kubernetes refuses of the manifests that podman reads. */

@@ -25,24 +25,24 @@ export interface ListNode extends Located {
   kind: "list";
   items: SourceNode[];
 }
-export interface StringNode extends Located {
+interface StringNode extends Located {
   kind: "string";
   value: string;
 }
-export interface NumberNode extends Located {
+interface NumberNode extends Located {
   kind: "number";
   /** The number as JSON: `5`, `1.5`, `1e+21`; for YAML in the form Go prints. */
   json: string;
   /** The source text, e.g. `0x1F` or `1.10`; used where a string is expected. */
   source: string;
 }
-export interface BoolNode extends Located {
+interface BoolNode extends Located {
   kind: "bool";
   value: boolean;
   /** The source text, e.g. `yes`; used in messages that advise to quote it. */
   source: string;
 }
-export interface NullNode extends Located {
+interface NullNode extends Located {
   kind: "null";
 }
 

@@ -13,12 +13,12 @@ export interface YamlScalar {
   /** Full tag, "" when there is none. */
   tag: string;
 }
-export interface YamlSequence {
+interface YamlSequence {
   kind: "sequence";
   start: number;
   items: YamlNode[];
 }
-export interface YamlMapping {
+interface YamlMapping {
   kind: "mapping";
   start: number;
   /** Keys and values alternate. */

@@ -2,7 +2,7 @@ import { TextError } from "./source-node.ts";
 import type { YamlScalar } from "./yaml-parser.ts";
 
 /** A resolved scalar. Source: go-yaml v2's `resolve`, which differs from YAML 1.1 and from 1.2. */
-export type Resolved =
+type Resolved =
   | { kind: "string"; value: string }
   | { kind: "bool"; value: boolean }
   | { kind: "null" }

@@ -10,7 +10,7 @@ import { computeContainerStatus, formatTime, type ImageNames } from "./container
 import { computeConditions } from "./pod-conditions.ts";
 import { computePhase } from "./pod-phase.ts";
 
-export interface PodStatusInput {
+interface PodStatusInput {
   pod: Pod;
   snapshot: PodSnapshot;
   qosClass: QOSClass;

@@ -15,7 +15,7 @@ export interface Cause {
   fix: string;
 }
 
-export interface ExplainContainerInput {
+interface ExplainContainerInput {
   pod: Pod;
   spec: Container;
   status: ContainerStatus;

@@ -3,7 +3,7 @@ import { isSidecar } from "../restart-policy.ts";
 
 type Verdict = Pick<PodCondition, "status" | "reason" | "message">;
 
-export interface ConditionsInput {
+interface ConditionsInput {
   spec: PodSpec;
   phase: PodPhase;
   initStatuses: readonly ContainerStatus[];

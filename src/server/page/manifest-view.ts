@@ -5,7 +5,7 @@ import type { ManifestView } from "../../page/wire.ts";
 export const MAX_SHOWN_MANIFEST_BYTES = 1024 * 1024;
 
 /** Input of {@link toManifestView}. */
-export interface ManifestFacts {
+interface ManifestFacts {
   file: string;
   /** 1-based line at which the document of the pod begins; undefined when it is not known. */
   line: number | undefined;

@@ -15,7 +15,7 @@ import type {
 } from "../../page/wire.ts";
 import { roundCores, type UsageRecorder } from "./usage-recorder.ts";
 
-export interface PageFeedDeps {
+interface PageFeedDeps {
   clock: Clock;
   pods: () => readonly Pod[];
   /** Calls back after every change of a pod. @returns a function that ends it */

@@ -3,7 +3,7 @@ import type { PodRow } from "../../page/wire.ts";
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
 
 /** Columns of `kubelet-ts get pods` for a pod. */
-export interface PodColumns {
+interface PodColumns {
   status: string;
   ready: number;
   total: number;

@@ -2,7 +2,7 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 
-export interface PodVersionsDeps {
+interface PodVersionsDeps {
   /** An unchanged pod is the same object as before. */
   pods: () => readonly Pod[];
   /** Events whose last occurrence came after this version, in that order. */

@@ -1,7 +1,7 @@
 import type { WorkloadRow } from "../../page/wire.ts";
 
 /** Input of {@link toWorkloadRow}. */
-export interface WorkloadFacts {
+interface WorkloadFacts {
   kind: string;
   namespace: string;
   name: string;

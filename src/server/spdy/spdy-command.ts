@@ -8,7 +8,7 @@ import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy-connec
 /** Versions of the protocol of exec and attach, newest first. Source: apimachinery's `remotecommand`. */
 export const COMMAND_PROTOCOLS = ["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io"] as const;
 
-export interface SpdyCommandOptions {
+interface SpdyCommandOptions {
   protocol: string;
   streams: StreamSelection;
   dictionary: Buffer;

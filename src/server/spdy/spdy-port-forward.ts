@@ -7,7 +7,7 @@ export const PORT_FORWARD_PROTOCOL = "portforward.k8s.io";
 /** A WebSocket that carries the bytes of SPDY. Source: KEP-4006. */
 export const PORT_FORWARD_TUNNEL = "SPDY/3.1+portforward.k8s.io";
 
-export interface SpdyPortForwardOptions {
+interface SpdyPortForwardOptions {
   dictionary: Buffer;
   /** Connects to a port of the pod. */
   dial: (port: number, signal: AbortSignal) => Promise<PodConnection>;

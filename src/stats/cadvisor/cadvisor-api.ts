@@ -12,7 +12,7 @@ export interface StatsQuery {
 }
 
 /** Which container a path of the kubelet's `/stats/` names. */
-export interface KubeletContainer {
+interface KubeletContainer {
   namespace: string;
   pod: string;
   container: string;

@@ -6,7 +6,7 @@ import type { NodeSample } from "../node-sample.ts";
  * Labels of one cgroup in three pieces. A family puts its own labels between them, so that all are in the order of their
  * names, as Prometheus' libraries write them.
  */
-export interface LabelPieces {
+interface LabelPieces {
   /** `{container="…",` */
   head: string;
   /** `id="…",image="…",` */

@@ -1,7 +1,7 @@
 import { unescapeMountPath } from "../../base/text/mount-path.ts";
 
 /** The controllers we read. On cgroup v2 `cpuacct` is part of `cpu`, and `blkio` is `io`. */
-export type CgroupController = "cpu" | "cpuacct" | "cpuset" | "memory" | "pids" | "blkio" | "hugetlb";
+type CgroupController = "cpu" | "cpuacct" | "cpuset" | "memory" | "pids" | "blkio" | "hugetlb";
 
 const CGROUP_CONTROLLERS: readonly CgroupController[] = [
   "cpu",

@@ -11,7 +11,7 @@ import {
 } from "./cgroup-stats.ts";
 
 /** Texts of cgroup v1 files; undefined for one that is missing. */
-export type V1Text = string | undefined;
+type V1Text = string | undefined;
 
 /** The kernel reports `cpuacct.stat` in ticks of 1/100 s to user space, on every architecture Docker runs on. */
 const NANOSECONDS_PER_TICK = 10_000_000;

@@ -11,7 +11,7 @@ import {
 } from "./cgroup-stats.ts";
 
 /** Texts of cgroup v2 files; undefined for one that is missing. */
-export type V2Text = string | undefined;
+type V2Text = string | undefined;
 
 /** undefined when `cpu.stat` is gone: the cgroup was removed. */
 export function parseV2Cpu(stat: V2Text): CpuStats | undefined {

@@ -2,7 +2,7 @@ import { parsePressure } from "./cgroup-stats.ts";
 import { readText } from "./read-text.ts";
 
 /** Share of the last ten seconds in which some task waited. Unit: per cent. */
-export interface MachinePressure {
+interface MachinePressure {
   cpu: number;
   memory: number;
   io: number;

@@ -45,7 +45,7 @@ interface LastReading {
 }
 
 /** How one cgroup is read. */
-export interface ReadOptions {
+interface ReadOptions {
   /** Without a quota throttling is undefined. */
   hasQuota: boolean;
   /** Only containers show block I/O; only those of the pod's spec show pressure on hybrid machines. */

@@ -1,7 +1,7 @@
 import { exponentialBuckets, type MetricsRegistry } from "./metrics-registry.ts";
 
 /** Facts of the program for `kubernetes_build_info`. */
-export interface BuildFacts {
+interface BuildFacts {
   /** Semantic version, without `v`. */
   version: string;
   gitCommit: string;
@@ -194,8 +194,6 @@ const BUILD_LABELS = [
 ];
 
 /** The one metric of `/metrics/probes`; it has a registry of its own. */
-export type ProbeMetrics = ReturnType<typeof registerProbeMetrics>;
-
 /** `probe_type` is Liveness, Readiness or Startup; `result` is successful, failed or unknown. */
 export function registerProbeMetrics(registry: MetricsRegistry) {
   return {

@@ -1,5 +1,5 @@
 /** Values of a metric's labels, in the order of its `labelNames`. */
-export type LabelValues = readonly string[];
+type LabelValues = readonly string[];
 
 interface FamilyBase {
   /** e.g. `kubelet_running_pods`. */
@@ -9,7 +9,7 @@ interface FamilyBase {
 }
 
 /** One count or level. `labelValues` and `value` are all there is to a sample. */
-export interface ScalarSample {
+interface ScalarSample {
   labelValues: LabelValues;
   value: number;
 }

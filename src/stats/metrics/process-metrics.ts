@@ -3,7 +3,7 @@ import { readNames, readText } from "../cgroups/read-text.ts";
 import { type MetricFamily, MetricsRegistry } from "./metrics-registry.ts";
 
 /** Usage of a process, from `/proc/<pid>/stat`. */
-export interface ProcessUsage {
+interface ProcessUsage {
   /** User and system time. */
   cpuSeconds: number;
   /** After the machine started. */
