@@ -15,6 +15,7 @@ import { isUnschedulable } from "../kinds/core-kinds.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
 import { answerNonResource, type VersionInfo } from "../non-resource-paths.ts";
+import { ObjectCommands } from "../object-commands.ts";
 import { ObjectDeleter } from "../object-deleter.ts";
 import { ObjectStore } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
@@ -80,6 +81,8 @@ export class LocalApi {
   readonly store: ObjectStore;
   readonly writer: ObjectWriter;
   readonly deleter: ObjectDeleter;
+  /** For callers inside this process. */
+  readonly commands: ObjectCommands;
   /** Feeds the kubelet with what was submitted. */
   readonly submitted: SubmittedObjects;
   readonly registry;
@@ -154,6 +157,16 @@ export class LocalApi {
         const fullName = `${namespace}/${name}`;
         if (definition.plural === CLAIMS && this.#view?.deleteClaim(fullName)) return true;
         return this.#view?.forget(definition.plural === "pods" ? fullName : `${definition.kind} ${fullName}`) ?? false;
+      },
+    });
+    this.commands = new ObjectCommands({
+      store: this.store,
+      registry: this.registry,
+      writer: this.writer,
+      deleter: this.deleter,
+      prepare: async (definition) => {
+        await this.#mirror?.refresh(definition);
+        await this.#beforeWrite();
       },
     });
     this.#protection = new StorageProtection({
@@ -264,9 +277,7 @@ export class LocalApi {
           },
         }),
       refresh: (definition) => mirror.refresh(definition),
-      beforeWrite: async () => {
-        await Promise.all([this.#loadYaml(), this.#disk.wait()]);
-      },
+      beforeWrite: () => this.#beforeWrite(),
       onError: (error, path) => logger.error("A request of the local API failed", { path, error }),
     });
     const answer: ApiRouteDeps["answer"] = (request) => server.answer(request);
@@ -334,6 +345,10 @@ export class LocalApi {
     } finally {
       this.#finishing.delete(uid);
     }
+  }
+
+  async #beforeWrite(): Promise<void> {
+    await Promise.all([this.#loadYaml(), this.#disk.wait()]);
   }
 
   async #loadYaml(): Promise<void> {

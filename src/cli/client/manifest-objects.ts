@@ -1,15 +1,12 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { readPlainObjects } from "../../manifest/plain-objects.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { parseStream } from "../../manifest/yaml/parse-stream.ts";
-import { isDeeperThan, toPlainValue } from "../../manifest/yaml/source-node.ts";
 import { compareNames, hasManifestExtension, skipReason } from "../../sources/manifest-files.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { CommandError, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";
 import type { ApiObject } from "./api-client.ts";
-
-const MAX_DEPTH = 200;
 
 /** An object of a manifest and its file. */
 interface ManifestObject {
@@ -51,23 +48,10 @@ export function manifestsBelow(path: string): string[] {
 }
 
 function objectsOf(file: string, bytes: Uint8Array): ManifestObject[] {
-  const { documents, lines } = parseStream(bytes);
-  return documents.flatMap((document): ManifestObject[] => {
-    if (document.kind === "empty") return [];
-    if (document.kind === "error") {
-      const { line, column } = lines.locate(document.error.offset);
-      throw refusal(file, bytes, `${file}:${line}:${column}: ${document.error.message}`);
-    }
-    if (isDeeperThan(document.root, MAX_DEPTH)) throw new CommandError(`${file}: a document is nested too deeply`);
-    const value = toPlainValue(document.root);
-    if (value === null) return [];
-    // Maps of the reader have no prototype, which JSON does not show.
-    const object = JSON.parse(JSON.stringify(value)) as ApiObject & { items?: ApiObject[] };
-    if (typeof object !== "object" || Array.isArray(object) || typeof object.kind !== "string")
-      throw refusal(file, bytes, `${file}: a document is not an object with apiVersion and kind`);
-    const objects = object.kind.endsWith("List") && object.items ? object.items : [object];
-    return objects.map((item) => ({ file, object: { ...item, metadata: item.metadata ?? {} } }));
-  });
+  const read = readPlainObjects(bytes);
+  if ("objects" in read) return read.objects.map((object) => ({ file, object: object as ApiObject }));
+  const { message, line, column } = read.problem;
+  throw refusal(file, bytes, `${file}:${line === undefined ? "" : `${line}:${column}:`} ${message}`);
 }
 
 /** The first error of a text as the kubelet reads it, which names formats of other programs and the next step. */

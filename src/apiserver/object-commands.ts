@@ -1,0 +1,94 @@
+import { describeIgnoredKind } from "../manifest/ignored-kinds.ts";
+import type { PlainObject } from "../manifest/plain-objects.ts";
+import { badRequest, notFound } from "./api-error.ts";
+import type { ApiObject } from "./api-object.ts";
+import type { ObjectDeleter } from "./object-deleter.ts";
+import type { ObjectStore } from "./object-store.ts";
+import type { ObjectWriter } from "./object-writer.ts";
+import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
+
+interface ObjectCommandsDeps {
+  registry: ResourceRegistry;
+  store: ObjectStore;
+  writer: ObjectWriter;
+  deleter: ObjectDeleter;
+  /** Brings the objects of a kind up to date and makes sure that the disk can be written to. @throws ApiError 500 */
+  prepare: (definition: ResourceDefinition) => Promise<void>;
+}
+
+/** Outcome of applying one object. */
+interface AppliedObject {
+  /** `deployment.apps/web` */
+  reference: string;
+  outcome: "created" | "configured" | "unchanged";
+  warnings: readonly string[];
+}
+
+const FIELD_MANAGER = "kubelet-ts";
+
+/**
+ * Applies and deletes objects for callers inside this process, as an administrator's request would. Every method throws
+ * ApiError.
+ */
+export class ObjectCommands {
+  readonly #deps: ObjectCommandsDeps;
+
+  constructor(deps: ObjectCommandsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Server-side apply in which the manifest wins. Kinds that are not served are refused. */
+  async apply(object: PlainObject, options: { dryRun: boolean }): Promise<AppliedObject> {
+    const { registry, store, writer, prepare } = this.#deps;
+    const { apiVersion = "", kind } = object;
+    const definition = registry.findKind(apiVersion, kind);
+    if (!definition)
+      throw badRequest(describeIgnoredKind(kind, apiVersion) ?? unservedKind(registry, kind, apiVersion));
+    const { name } = object.metadata;
+    if (name === undefined) throw badRequest("metadata.name is missing");
+    await prepare(definition);
+    const namespace = definition.namespaced ? (object.metadata.namespace ?? "default") : undefined;
+    const before = store.get(resourceId(definition), namespace, name);
+    const warnings: string[] = [];
+    const applied = writer.apply(definition, namespace, name, object, {
+      manager: FIELD_MANAGER,
+      dryRun: options.dryRun,
+      fieldValidation: "Strict",
+      force: true,
+      warn: (message) => void warnings.push(message),
+    });
+    const isSame = before !== undefined && Bun.deepEquals(written(before), written(applied.object));
+    const outcome = applied.created ? "created" : isSame ? "unchanged" : "configured";
+    const { singular, group } = definition;
+    return { reference: `${singular}${group && `.${group}`}/${name}`, outcome, warnings };
+  }
+
+  /**
+   * Begins a deletion; a pod is gone when its containers are.
+   * @param plural resource of the core group, or `deployments.apps`
+   */
+  async delete(plural: string, namespace: string | undefined, name: string): Promise<void> {
+    const { registry, deleter, prepare } = this.#deps;
+    const definition = registry.get(plural);
+    if (!definition) throw notFound({ group: "", plural }, name);
+    await prepare(definition);
+    deleter.delete(definition, namespace, name, {
+      gracePeriodSeconds: undefined,
+      propagation: "Background",
+      preconditions: {},
+      dryRun: false,
+    });
+  }
+}
+
+/** An object without what a dry run does not set. */
+function written({ metadata, ...object }: ApiObject): unknown {
+  const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata;
+  return { ...object, metadata: kept };
+}
+
+function unservedKind(registry: ResourceRegistry, kind: string, apiVersion: string): string {
+  const other = registry.all().find((definition) => definition.kind === kind);
+  const hint = other ? `; it serves it as ${apiVersionOf(other)}` : "";
+  return `the server does not serve ${kind} of ${apiVersion || "no apiVersion"}${hint}`;
+}
