@@ -177,6 +177,15 @@ export class Kubelet {
     this.#reconcile();
   }
 
+  /**
+   * Stops the containers of a pod within their grace period and starts them in a new sandbox.
+   * @returns why it cannot, behind the name of the pod; undefined: it has begun
+   */
+  restartPod(uid: PodUID): string | undefined {
+    const worker = this.#workers.get(uid);
+    return worker ? worker.restart() : "is not started on this node";
+  }
+
   /** Desired pods that were evicted, by this process or an earlier one. */
   get evicted(): ReadonlyMap<PodUID, Rejection> {
     return this.#evictions.all;

@@ -14,6 +14,7 @@ export class PodSyncState implements SyncState {
   /** The last update of limits that failed for each container, and why. */
   readonly resizeErrors = new Map<ContainerId, { requested: string; message: string }>();
   sandboxBusy = false;
+  replacedSandbox?: ContainerId;
   readonly backOff = new Map<string, BackOffEntry>();
   readonly retryAtMs = new Map<string, number>();
   sandboxRetryAtMs?: number;

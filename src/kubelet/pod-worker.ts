@@ -214,6 +214,24 @@ export class PodWorker {
     this.wake();
   }
 
+  /**
+   * Stops the containers within their grace period and starts them in a new sandbox.
+   * @returns why it cannot; undefined: it has begun
+   */
+  restart(): string | undefined {
+    const { restartPolicy = "Always" } = this.#revision?.pod.spec ?? {};
+    if (restartPolicy !== "Always") {
+      return `has restartPolicy ${restartPolicy}: a container that is stopped may count as done; delete the pod and create it again`;
+    }
+    const sandbox = this.snapshot.sandboxes.find(({ state }) => state === "ready");
+    if (!sandbox || this.isRemoving || this.#ending.current) {
+      return `does not run now: kubelet-ts explain ${this.ref.name} says why`;
+    }
+    this.#state.replacedSandbox = sandbox.id;
+    this.wake();
+    return undefined;
+  }
+
   /** Dead containers that may be removed when the node has too many. */
   deadContainers(): DeadContainer[] {
     const mayRestart = this.#ending.final === undefined && !this.isRemoving;

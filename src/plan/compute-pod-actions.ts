@@ -99,7 +99,8 @@ function planSandbox(draft: PlanDraft): boolean {
   const { snapshot, state, nowMs } = draft.input;
   const newest = draft.sandbox;
   if (state.sandboxBusy) return false;
-  if (newest?.state === "ready" && isDesiredSandbox(draft) && !newest.isRestarted) {
+  const isReplaced = newest?.isRestarted || newest?.id === state.replacedSandbox;
+  if (newest?.state === "ready" && isDesiredSandbox(draft) && !isReplaced) {
     for (const old of snapshot.sandboxes.slice(1)) {
       if (old.state === "ready")
         draft.actions.push({ kind: "stop-sandbox", id: old.id, graceSeconds: SANDBOX_GRACE_SECONDS });

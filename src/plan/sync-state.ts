@@ -17,6 +17,8 @@ export interface SyncState {
   readonly resizing: ReadonlySet<ContainerId>;
   /** A sandbox is being created or stopped. */
   readonly sandboxBusy: boolean;
+  /** The sandbox that a restart of the pod replaces. */
+  readonly replacedSandbox?: ContainerId;
   /** When each dead container ended. */
   readonly exitedAtMs: ReadonlyMap<ContainerId, number>;
   /** Crash-loop back-off by {@link backOffKey}. */

@@ -319,3 +319,32 @@ test("a running pod whose ConfigMap may be in a source that was not read yet is 
   expect(world.engine.idOf("web-node1", "app")).toBe(before);
   expect(world.statusOf("web")?.phase).toBe("Running");
 });
+
+describe("restartPod", () => {
+  const uidOf = (name: string) =>
+    world.kubelet.desiredPods.find(({ pod }) => pod.metadata.name === name)!.pod.metadata.uid!;
+
+  test("stops the containers within their grace period, then the sandbox, and starts them in a new one, once", async () => {
+    await world.started(named("web"));
+    world.engine.calls.length = 0;
+    expect(world.kubelet.restartPod(uidOf("web-node1"))).toBeUndefined();
+    expect(world.kubelet.restartPod(uidOf("web-node1"))).toBeUndefined();
+    await world.clock.advance(1_000);
+    expect(world.engine.calls.filter((call) => !call.startsWith("remove-sandbox"))).toEqual([
+      "kill app 30s",
+      "stop-sandbox sandbox-0",
+      "sandbox#1 web-node1",
+      "start app#1 web-node1",
+    ]);
+    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1, state: { running: {} } });
+  });
+
+  test("refuses a pod whose containers may count as done, one that does not run, and one that is not known", async () => {
+    await world.started(named("job", { restartPolicy: "Never" }), named("web"));
+    expect(world.kubelet.restartPod(uidOf("job-node1"))).toContain("has restartPolicy Never");
+    void world.kubelet.halt(uidOf("web-node1"), { phase: "Failed" }, 0);
+    await world.clock.advance(10);
+    expect(world.kubelet.restartPod(uidOf("web-node1"))).toContain("does not run now");
+    expect(world.kubelet.restartPod("gone")).toContain("is not started");
+  });
+});

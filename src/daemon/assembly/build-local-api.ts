@@ -2,6 +2,7 @@ import type { ExtraRoute } from "../../apiserver/api-server.ts";
 import { ephemeralContainersRoute } from "../../apiserver/node/ephemeral-containers.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
+import { restartRoute } from "../../apiserver/node/restart-route.ts";
 import { updateRoutes } from "../../apiserver/node/update-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
 import { makeInChild } from "../../apiserver/pki/certificate-process.ts";
@@ -169,6 +170,7 @@ function buildRoutes(
       idleTimeoutMs: options.streamingConnectionIdleTimeoutMs,
     }),
     ...updateRoutes(imageUpdates),
+    restartRoute({ store: api.store, refresh, restartPod: (uid) => kubelet.restartPod(uid) }),
     ephemeralContainersRoute({
       store: api.store,
       refresh,
