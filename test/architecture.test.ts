@@ -21,6 +21,7 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
 const SMALL_FILES: Readonly<Record<string, string>> = {
   "apiserver/openapi/openapi-response.ts": "loaded when it is asked for",
   "daemon/configuration-metrics.ts": "a file for the metrics of each subject",
+  "cli/commands/restart.ts": "a file for each command",
   "cli/commands/version.ts": "a file for each command",
   "page/visibility.ts": "one observer for the page",
   "kubelet/prober/exec-probe.ts": "a file for each kind of probe",
