@@ -21,7 +21,11 @@ interface AppliedObject {
   /** `deployment.apps/web` */
   reference: string;
   outcome: "created" | "configured" | "unchanged";
-  warnings: readonly string[];
+  warnings: string[];
+  /** The object before; undefined: there was none. */
+  before: ApiObject | undefined;
+  /** The object as it is now; after a dry run, as it would be. */
+  after: ApiObject;
 }
 
 const FIELD_MANAGER = "kubelet-ts";
@@ -60,14 +64,21 @@ export class ObjectCommands {
     const isSame = before !== undefined && Bun.deepEquals(written(before), written(applied.object));
     const outcome = applied.created ? "created" : isSame ? "unchanged" : "configured";
     const { singular, group } = definition;
-    return { reference: `${singular}${group && `.${group}`}/${name}`, outcome, warnings };
+    return {
+      reference: `${singular}${group && `.${group}`}/${name}`,
+      outcome,
+      warnings,
+      before,
+      after: applied.object,
+    };
   }
 
   /**
    * Begins a deletion; a pod is gone when its containers are.
    * @param plural resource of the core group, or `deployments.apps`
+   * @param uid absent: any object of that name
    */
-  async delete(plural: string, namespace: string | undefined, name: string): Promise<void> {
+  async delete(plural: string, namespace: string | undefined, name: string, uid?: string): Promise<void> {
     const { registry, deleter, prepare } = this.#deps;
     const definition = registry.get(plural);
     if (!definition) throw notFound({ group: "", plural }, name);
@@ -75,7 +86,7 @@ export class ObjectCommands {
     deleter.delete(definition, namespace, name, {
       gracePeriodSeconds: undefined,
       propagation: "Background",
-      preconditions: {},
+      preconditions: { uid },
       dryRun: false,
     });
   }

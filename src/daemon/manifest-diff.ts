@@ -27,6 +27,8 @@ export interface RunningState {
   /** An object that was submitted, where `known` lacks it. */
   submitted?: (kind: string, metadata: PlainObject["metadata"]) => KnownObjects | undefined;
   /** undefined: the pod does not run. */
+  /** A pod that does not run is compared as one that is submitted, not as one of a file. */
+  isSubmitted?: boolean;
   findRunning: (pod: Pod) => PodSnapshot | undefined;
   toRevision: (pod: DesiredPod, state: DesiredState) => PodRevision;
   /**
@@ -52,17 +54,17 @@ export async function diffManifest(
   file: string,
   running: RunningState,
 ): Promise<{ changes: ManifestChange[] } | { errors: Finding[] }> {
-  const { known, submitted, findRunning, toRevision, nodeName } = running;
+  const { known, submitted, isSubmitted = false, findRunning, toRevision, nodeName } = running;
   const read = (source: SourceKind) => readManifest(bytes, { file, nodeName, source, strictness: "warn" });
   const manifest = read("file");
   if (manifest.results.some(({ ok }) => !ok)) {
     return { errors: manifest.findings.filter(({ severity }) => severity === "error") };
   }
-  // A pod that was submitted has no suffix.
+  // The name of a submitted pod does not end with that of the node.
   const apiPods = read("api").pods;
   const pods = manifest.pods.map((pod, at) => {
     const other = apiPods[at];
-    return other && findRunning(other.pod) ? other : pod;
+    return other && (findRunning(other.pod) || (isSubmitted && !findRunning(pod.pod))) ? other : pod;
   });
   const { writeYaml } = await import("../base/text/write-yaml.ts");
   // ConfigMaps and Secrets of other manifests are those the kubelet knew last.
@@ -96,6 +98,7 @@ export async function diffManifest(
     const lines = diffLines(was === undefined ? "" : writeYaml(was), writeYaml(is));
     if (lines.length > 0) add(kind, change.after.metadata, lines, describeObjectEffects(change.before, change.after));
   }
+  if (manifest.configMaps.length + manifest.secrets.length === 0) return { changes };
   // Pods of other manifests that use an edited ConfigMap or Secret.
   const own = new Set(pods.map(({ pod }) => podFullName(pod.metadata)));
   const stateBefore = { ...state, ...indexOf(known.configMaps, known.secrets) };
@@ -245,11 +248,15 @@ export function describeObjectEffects(before: PlainObject | undefined, after: Pl
 
 const pods = (count: number): string => `${count} ${count === 1 ? "pod" : "pods"}`;
 
+/** Pairs of lines that are compared one by one; beyond, a change is reported without its lines. */
+const MAX_COMPARED = 4_000_000;
+
 /** Lines of a change in the format of diff -U3, without a header; empty when both texts are equal. */
 export function diffLines(before: string, after: string): string[] {
   const a = before.trimEnd().split("\n");
   const b = after.trimEnd().split("\n");
   const edits = editScript(a, b);
+  if (!edits) return [`… ${a.length} lines become ${b.length} lines`];
   const keep = new Set(
     edits.flatMap(({ sign }, index) =>
       sign === " " ? [] : Array.from({ length: 7 }, (_, offset) => index - 3 + offset),
@@ -269,8 +276,17 @@ interface Edit {
   line: string;
 }
 
-/** Uses the longest common subsequence; quadratic time is fast enough for manifests. */
-function editScript(a: readonly string[], b: readonly string[]): Edit[] {
+/** Uses the longest common subsequence of what is between equal begins and ends. @returns undefined: there is too much */
+function editScript(before: readonly string[], after: readonly string[]): Edit[] | undefined {
+  const shortest = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < shortest && before[head] === after[head]) head++;
+  let tail = 0;
+  while (tail < shortest - head && before.at(-1 - tail) === after.at(-1 - tail)) tail++;
+  const a = before.slice(head, before.length - tail);
+  const b = after.slice(head, after.length - tail);
+  if (a.length * b.length > MAX_COMPARED) return undefined;
+  const same = (lines: readonly string[]): Edit[] => lines.map((line) => ({ sign: " ", line }));
   const width = b.length + 1;
   const lengths = new Uint32Array((a.length + 1) * width);
   const at = (i: number, j: number): number => lengths[i * width + j] ?? 0;
@@ -279,7 +295,7 @@ function editScript(a: readonly string[], b: readonly string[]): Edit[] {
       lengths[i * width + j] = a[i] === b[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
     }
   }
-  const edits: Edit[] = [];
+  const edits = same(before.slice(0, head));
   for (let i = 0, j = 0; i < a.length || j < b.length; ) {
     if (i < a.length && j < b.length && a[i] === b[j]) {
       edits.push({ sign: " ", line: a[i++] ?? "" });
@@ -288,5 +304,5 @@ function editScript(a: readonly string[], b: readonly string[]): Edit[] {
       edits.push({ sign: "-", line: a[i++] ?? "" });
     } else edits.push({ sign: "+", line: b[j++] ?? "" });
   }
-  return edits;
+  return [...edits, ...same(before.slice(before.length - tail))];
 }

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import { act } from "./connection.ts";
-import { describePlan } from "./describe-action.ts";
+import { applyManifest, compareManifest } from "./connection.ts";
+import { describeApplied, describePlan } from "./describe-action.ts";
 import { NeedsSession, Question } from "./parts.tsx";
 import type { ActionResult } from "./wire.ts";
 
@@ -15,7 +15,10 @@ export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluste
   const [isBusy, setBusy] = useState(false);
   if (isOfCluster) return <p class="empty">This node belongs to a cluster: apply the manifest with kubectl.</p>;
   if (!canAct) return <NeedsSession what="Applying a manifest" />;
-  const send = (dryRun: boolean) => act("/page/api/apply", { manifest: text, dryRun });
+  const send = async (isDryRun: boolean): Promise<ActionResult> => {
+    const result = await applyManifest(text, isDryRun);
+    return { ok: result.problems.length === 0, message: describeApplied(result, isDryRun) };
+  };
   const run = async (work: () => Promise<void>) => {
     setBusy(true);
     setResponse(undefined);
@@ -26,9 +29,9 @@ export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluste
   /** A manifest that cannot be applied as a whole is not begun. */
   const ask = () =>
     run(async () => {
-      const checked = await send(true);
-      if (!checked.ok) setResponse(checked);
-      else setPlan(describePlan(checked.message, await act("/page/api/compare", { manifest: text })));
+      const checked = await applyManifest(text, true);
+      if (checked.problems.length > 0) setResponse({ ok: false, message: describeApplied(checked, true) });
+      else setPlan(describePlan(checked, await compareManifest(text)));
     });
   const isUnusable = isBusy || text.trim() === "";
   return (

@@ -3,7 +3,7 @@ import { answerWithinMs, mustReplace, Reconnect, retryAfterMs, SILENCE_MS, sleep
 import { readToken } from "./router.ts";
 import { applySnapshot, applyUpdate, EMPTY_STATE, type PageState } from "./store.ts";
 import { onLongHidden, onWake, untilShown } from "./tab-visibility.ts";
-import type { ActionResult, SessionState, Snapshot, Update } from "./wire.ts";
+import type { ActionResult, ApplyResult, CompareResult, SessionState, Snapshot, Update } from "./wire.ts";
 import { withConnection } from "./with-connection.ts";
 
 /**
@@ -146,20 +146,36 @@ export async function fetchJson<T>(path: string, signal?: AbortSignal): Promise<
   return (await response.json()) as T;
 }
 
-/** Never rejects. */
-export async function act(path: string, body: unknown = {}): Promise<ActionResult> {
+/** Never rejects. @param failed makes a response of the reason why there is none */
+export async function post<T>(path: string, body: unknown, failed: (message: string) => T): Promise<T> {
   try {
     const response = await fetch(path, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(body),
     });
-    if (response.ok) return (await response.json()) as ActionResult;
-    return { ok: false, message: (await response.text()).slice(0, 2000) || `HTTP ${response.status}` };
+    if (response.ok) return (await response.json()) as T;
+    return failed((await response.text()).slice(0, 2000) || `HTTP ${response.status}`);
   } catch {
-    return { ok: false, message: "The kubelet does not answer." };
+    return failed("The kubelet does not answer.");
   }
 }
+
+/** Never rejects. */
+export const act = (path: string, body: unknown = {}): Promise<ActionResult> =>
+  post<ActionResult>(path, body, (message) => ({ ok: false, message }));
+
+/** Never rejects. */
+export const applyManifest = (manifest: string, dryRun: boolean): Promise<ApplyResult> =>
+  post<ApplyResult>("/page/api/apply", { manifest, dryRun }, (message) => ({ objects: [], problems: [message] }));
+
+/** Never rejects. */
+export const compareManifest = (manifest: string): Promise<CompareResult> =>
+  post<CompareResult>("/page/api/compare", { manifest }, (message) => ({
+    changes: [],
+    leftOut: 0,
+    problems: [message],
+  }));
 
 /** Exchanges the one-time token of the address (`#token=…`) for a session, and removes it from the address. */
 export async function logInFromAddress(): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-import type { ActionResult, PodRow } from "./wire.ts";
+import type { ApplyResult, CompareResult, PodRow } from "./wire.ts";
 
 export type PodAction = "restart" | "delete";
 
@@ -39,25 +39,33 @@ function describeReturn(owner: string): string {
   return "It comes back only if its manifest is applied again.";
 }
 
-/**
- * The effects of an apply, for the question before it. Pure.
- * @param checked answer of the dry run: a line for each object
- * @param compared answer of the comparison: lines `pod "default/web"` and `  => container app restarts`
- */
-export function describePlan(checked: string, compared: ActionResult): string {
-  const objects = checked.replaceAll(" (server dry run)", "");
-  if (!compared.ok) return `${objects}\n\nWhat restarts is not known: ${compared.message}`;
-  // The comparison takes a new pod for one of a file, whose name gets that of the node.
-  const created = [...objects.matchAll(/^pod\/(\S+) created$/gm)].map(([, name]) => name);
-  let subject = "";
-  const effects: string[] = [];
-  for (const line of compared.message.split("\n")) {
-    if (line.startsWith("  => ")) effects.push(`${subject}: ${line.slice(5)}`);
-    else if (!line.startsWith("  ")) {
-      const [, namespace, name = ""] = /^pod "([^/]*)\/([^"]*)"$/.exec(line) ?? [];
-      const own = created.includes(name) ? undefined : created.find((known) => name.startsWith(`${known}-`));
-      subject = own === undefined ? line : `pod "${namespace}/${own}"`;
-    }
-  }
+/** Result of an apply as text: a line for each object, then what was refused. Pure. */
+export function describeApplied({ objects, problems }: ApplyResult, isDryRun: boolean): string {
+  const note = isDryRun ? " (server dry run)" : "";
+  const lines = objects.flatMap(({ reference, outcome, warnings }) => [
+    `${reference} ${outcome}${note}`,
+    ...warnings.map((warning) => `Warning: ${warning}`),
+  ]);
+  return [...lines, ...(lines.length > 0 && problems.length > 0 ? [""] : []), ...problems].join("\n");
+}
+
+/** Changes of a manifest as text. Pure. */
+export function describeChanges({ changes, leftOut, problems }: CompareResult): string {
+  if (problems.length > 0) return problems.join("\n");
+  if (changes.length === 0) return "No difference: nothing restarts.";
+  const text = changes.flatMap(({ subject, lines, effects }) => [
+    subject,
+    ...lines.map((line) => `  ${line}`),
+    ...effects.map((effect) => `  => ${effect}`),
+  ]);
+  const note = `(${leftOut} characters of changed lines are left out: kubelet-ts diff shows them)`;
+  return [...text, ...(leftOut > 0 ? [note] : [])].join("\n");
+}
+
+/** The effects of an apply, for the question before it. Pure. @param checked result of the dry run */
+export function describePlan(checked: ApplyResult, { changes, problems }: CompareResult): string {
+  const objects = describeApplied(checked, false);
+  if (problems.length > 0) return `${objects}\n\nWhat restarts is not known: ${problems.join("\n")}`;
+  const effects = changes.flatMap(({ subject, effects: own }) => own.map((effect) => `${subject}: ${effect}`));
   return effects.length === 0 ? objects : `${objects}\n\n${effects.join("\n")}`;
 }

@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
-import { act } from "./connection.ts";
+import { compareManifest } from "./connection.ts";
+import { describeChanges } from "./describe-action.ts";
 import { withVisibleMarks } from "./log-text.ts";
 import { Plain } from "./parts.tsx";
-import type { ActionResult, PodDetail } from "./wire.ts";
+import type { CompareResult, PodDetail } from "./wire.ts";
 
 /** The manifest with what is wrong in it; with a session, a place to try an edit. */
 export function ManifestTab({ detail, canAct }: { detail: PodDetail; canAct: boolean }) {
@@ -81,7 +82,7 @@ function EditBox({
   onEnd: () => void;
   source: string;
 }) {
-  const [answer, setResponse] = useState<ActionResult>();
+  const [answer, setResponse] = useState<CompareResult>();
   return (
     <>
       <textarea
@@ -92,7 +93,7 @@ function EditBox({
         onInput={(event) => onText(event.currentTarget.value)}
       />
       <div class="buttons">
-        <button type="button" onClick={async () => setResponse(await act("/page/api/compare", { manifest: text }))}>
+        <button type="button" onClick={async () => setResponse(await compareManifest(text))}>
           What would restart?
         </button>
         <button type="button" onClick={onEnd}>
@@ -111,7 +112,9 @@ function EditBox({
           </>
         )}
       </p>
-      <div role="status">{answer && <pre class={answer.ok ? "banner" : "banner bad"}>{answer.message}</pre>}</div>
+      <div role="status">
+        {answer && <pre class={answer.problems.length === 0 ? "banner" : "banner bad"}>{describeChanges(answer)}</pre>}
+      </div>
     </>
   );
 }

@@ -378,8 +378,33 @@ export interface ProcessRow {
   command: string;
 }
 
-/** Response of an action. */
+/** Response of a restart or a deletion. */
 export interface ActionResult {
   ok: boolean;
   message: string;
+}
+
+/** An object of a manifest that was applied, or would be. */
+export interface AppliedObject {
+  /** `pod/web`, `deployment.apps/shop` */
+  reference: string;
+  outcome: "created" | "configured" | "unchanged" | "ignored";
+  warnings: string[];
+}
+
+/** Response of an apply, or of its dry run. */
+export interface ApplyResult {
+  objects: AppliedObject[];
+  /** Why other objects were refused, with lines and columns where they are known; empty: none was. */
+  problems: string[];
+}
+
+/** Changes and restarts that a manifest would cause. */
+export interface CompareResult {
+  /** `subject`: `pod "default/web"`; `lines`: as diff -U3; `effects`: `container app restarts`. */
+  changes: { subject: string; lines: readonly string[]; effects: readonly string[] }[];
+  /** Characters of changed lines that are not sent; 0 = all are. */
+  leftOut: number;
+  /** Why the manifest cannot be compared. */
+  problems: string[];
 }

@@ -90,3 +90,9 @@ describe("what an edit restarts", () => {
     expect(describePodEffects(revision("s", []), undefined, undefined)).toEqual(["the pod starts"]);
   });
 });
+
+test("a change beyond what can be compared line by line is reported without its lines", () => {
+  const lines = (prefix: string) => Array.from({ length: 3000 }, (_, line) => `${prefix} ${line}`).join("\n");
+  expect(diffLines(`same\n${lines("a")}`, `same\n${lines("b")}`)).toEqual(["… 3001 lines become 3001 lines"]);
+  expect(diffLines(`${lines("a")}\n1`, `${lines("a")}\n2`)).toHaveLength(5);
+});

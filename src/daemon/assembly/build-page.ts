@@ -39,11 +39,10 @@ import { readMachinePressure } from "../../stats/cgroups/machine-pressure.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
-import { ownCommand } from "./build-local-api.ts";
 import { EngineCheck } from "./engine-check.ts";
 import { KeptHistory } from "./kept-history.ts";
 import type { NodeContext } from "./node-context.ts";
-import { createPageActions } from "./page-actions.ts";
+import { NodeActions } from "./page-actions.ts";
 import { MachineRates } from "./page-machine.ts";
 import { readNodeDetail } from "./page-node-detail.ts";
 import { describeSource, toUnreadSources } from "./page-source.ts";
@@ -195,9 +194,7 @@ export function buildPage(
     history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
     containers,
     clientUserId: ({ ports }) => ports && findSocketUser(ports.client, ports.server),
-    actions: parts.localApi
-      ? createPageActions({ rootDir: options.rootDir, command: ownCommand(), pods: () => view.pods() })
-      : undefined,
+    actions: parts.localApi && new NodeActions(context, kubelet, parts.localApi, () => desired),
   });
   feed.start();
   return {

@@ -1,111 +1,134 @@
+import { ApiError } from "../../apiserver/api-error.ts";
+import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import { runProgram } from "../../base/host/run-program.ts";
+import type { DesiredState } from "../../base/model/desired-pod.ts";
+import type { Finding } from "../../base/model/finding.ts";
+import { podFullName } from "../../base/model/identity.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import type { ActionResult } from "../../page/wire.ts";
+import { toPodRevision } from "../../kubelet/edit-rules.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
+import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
+import { type PlainObject, readPlainObjects } from "../../manifest/plain-objects.ts";
+import { readManifest } from "../../manifest/read-manifest.ts";
+import type { ActionResult, AppliedObject, ApplyResult, CompareResult } from "../../page/wire.ts";
 import type { PageActions } from "../../server/page/page-routes.ts";
+import { diffManifest } from "../manifest-diff.ts";
+import type { NodeContext } from "./node-context.ts";
 
-interface PageActionsDeps {
-  rootDir: string;
-  /** This program, as it is started again. */
-  command: readonly string[];
-  pods: () => readonly Pod[];
-}
+/** Characters of changed lines that are sent. */
+const MAX_DIFF = 16_384;
+/** Name of the manifest in findings, which name its lines alone. */
+const PASTED = "-";
 
-const TIMEOUT_MS = 60_000;
-const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
-/** Unit: UTF-16 code units. */
-const MAX_MESSAGE = 16_384;
-/** Each is a process of its own. */
-const MAX_COMMANDS = 4;
+/** Changes that a session of the page may make, by the functions that requests of the local API call too. */
+export class NodeActions implements PageActions {
+  readonly #context: NodeContext;
+  readonly #kubelet: Kubelet;
+  readonly #api: LocalApi;
+  readonly #desired: () => DesiredState;
 
-/** Actions of the page: those of the command line, with its texts. */
-export function createPageActions({ rootDir, command, pods }: PageActionsDeps): PageActions {
-  let running = 0;
-  const start = async (args: readonly string[], input = ""): Promise<CommandResult> => {
-    if (running >= MAX_COMMANDS) return { ok: false, message: BUSY, stdout: "" };
-    running++;
-    return await runCommand([...command, ...args], input).finally(() => running--);
-  };
-  const ofPod = async (uid: string, verb: string, ...flags: string[]): Promise<ActionResult> => {
-    const pod = pods().find(({ metadata }) => metadata.uid === uid);
-    if (!pod) return GONE;
-    const { name = "", namespace = "default" } = pod.metadata;
-    return toResult(await start([verb, `pod/${name}`, `--namespace=${namespace}`, ...flags, `--root-dir=${rootDir}`]));
-  };
-  return {
-    apply: async (manifest, dryRun) => {
-      const flags = dryRun ? ["--dry-run=server"] : [];
-      const applied = await start(["apply", "-f", "-", ...flags, `--root-dir=${rootDir}`], manifest);
-      if (applied.ok) return toResult(applied);
-      // The API names fields; the check of manifests names lines too.
-      const findings = toFindings((await start(["validate", "-"], manifest)).message);
-      return toResult({ ...applied, message: joinFindings(applied, findings) });
-    },
-    compare: async (manifest) => {
-      const compared = await start(["diff", "-f", "-", `--root-dir=${rootDir}`], manifest);
-      // It ends with 1 when there is a difference.
-      const isDifference = compared.exitCode === 1 && / "[^"]*"$/m.test(compared.stdout.split("\n", 1)[0] ?? "");
-      if (compared.ok) return { ok: true, message: "No difference: nothing restarts." };
-      if (!isDifference) return toResult({ ...compared, message: toFindings(compared.message) || compared.message });
-      return toResult({ ...compared, ok: true, message: shortenDiff(compared.message, MAX_MESSAGE) });
-    },
-    // The pod is shown as Terminating meanwhile; its grace period may be longer than a request.
-    remove: async (uid) => {
-      const { ok, message } = await ofPod(uid, "delete", "--wait=false");
-      return { ok, message: ok ? `${message}: its containers are being stopped` : message };
-    },
-    restart: (uid) => ofPod(uid, "restart"),
-  };
-}
+  /** @param desired objects of all sources */
+  constructor(context: NodeContext, kubelet: Kubelet, api: LocalApi, desired: () => DesiredState) {
+    this.#context = context;
+    this.#kubelet = kubelet;
+    this.#api = api;
+    this.#desired = desired;
+  }
 
-/** Adds the findings to a message, which names the objects that were applied before the error: each object of a manifest is applied alone. Pure. */
-export function joinFindings({ message, stdout }: Pick<CommandResult, "message" | "stdout">, findings: string): string {
-  if (findings === "") return message;
-  return stdout.trim() === "" ? findings : `${message}\n\n${findings}`;
-}
+  restart({ metadata }: Pod): ActionResult {
+    const refusal = this.#kubelet.restartPod(metadata.uid ?? "");
+    if (refusal !== undefined) return { ok: false, message: `pod "${metadata.name}" ${refusal}` };
+    return { ok: true, message: `pod/${metadata.name} restarted` };
+  }
 
-/** A difference that is too long is shown as what it changes and restarts, without its lines. Pure. */
-export function shortenDiff(message: string, maxLength: number): string {
-  if (message.length <= maxLength) return message;
-  const kept = message.split("\n").filter((line) => !line.startsWith("  ") || line.startsWith("  => "));
-  return `${kept.join("\n")}\n(${message.length} characters of changed lines are left out: kubelet-ts diff shows them)`;
-}
+  /** The pod is shown as Terminating meanwhile; its grace period may be longer than a request. */
+  async delete({ metadata: { namespace, name = "", uid } }: Pod): Promise<ActionResult> {
+    try {
+      await this.#api.commands.delete("pods", namespace, name, uid);
+      return { ok: true, message: `pod "${name}" deleted: its containers are being stopped` };
+    } catch (error) {
+      return { ok: false, message: messageOf(error) };
+    }
+  }
 
-/** Lines `-:6:3: text` of `kubelet-ts validate -` and of `diff` as `line 6, column 3: text`; "" when there are none. Pure. */
-export const toFindings = (output: string): string =>
-  output
-    .split("\n")
-    .flatMap((line) => {
-      const [, row, column, rest] = /^-:(\d+):(\d+): (?:: )?(.*)$/.exec(line) ?? [];
-      return row === undefined ? [] : `line ${row}, column ${column}: ${rest}`;
-    })
-    .join("\n");
+  /** An object that is refused does not keep the others back. */
+  async apply(manifest: string, dryRun: boolean): Promise<ApplyResult> {
+    const bytes = Buffer.from(manifest);
+    const read = readPlainObjects(bytes);
+    if ("problem" in read) return { objects: [], problems: this.#problemsOf(bytes, [read.problem.message]) };
+    if (read.objects.length === 0) return { objects: [], problems: ["there is no object in the manifest"] };
+    const objects: AppliedObject[] = [];
+    const refusals: string[] = [];
+    for (const object of read.objects) {
+      try {
+        objects.push(this.#ignored(object) ?? (await this.#applyOne(object, dryRun)));
+      } catch (error) {
+        refusals.push(`${object.kind} "${object.metadata.name ?? ""}": ${messageOf(error)}`);
+      }
+    }
+    // The API names fields; the check of manifests names lines too.
+    return { objects, problems: refusals.length === 0 ? [] : this.#problemsOf(bytes, refusals) };
+  }
 
-/** An output without the name of the command, which the reader did not type. Pure. */
-export const withoutCommand = (output: string): string => output.trim().replace(/^kubelet-ts \w+: (?:-: )?/gm, "");
-
-const GONE: ActionResult = { ok: false, message: "This pod is no longer on the node." };
-const BUSY = "Other commands of the page are still running: try again when they have ended.";
-
-interface CommandResult extends ActionResult {
-  exitCode?: number;
-  stdout: string;
-}
-
-const toResult = ({ ok, message }: CommandResult): ActionResult => ({
-  ok,
-  message: message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}\n… (the rest is left out)` : message,
-});
-
-async function runCommand(argv: readonly string[], input: string): Promise<CommandResult> {
-  try {
-    const { exitCode, stdout, stderr } = await runProgram(argv, {
-      input,
-      timeoutMs: TIMEOUT_MS,
-      maxBytes: MAX_OUTPUT_BYTES,
+  async compare(manifest: string): Promise<CompareResult> {
+    const { node, options } = this.#context;
+    const desired = this.#desired();
+    const diff = await diffManifest(Buffer.from(manifest), PASTED, {
+      nodeName: node.name,
+      known: {
+        pods: desired.pods,
+        configMaps: [...desired.configMaps.values()],
+        secrets: [...desired.secrets.values()],
+        objects: desired.objects ?? [],
+      },
+      isSubmitted: true,
+      findRunning: ({ metadata }) => {
+        const fullName = podFullName(metadata);
+        const workers = [...this.#kubelet.workers()];
+        return workers.find(({ ref, isRemoving }) => !isRemoving && podFullName(ref) === fullName)?.snapshot;
+      },
+      toRevision: (pod, state) => toPodRevision(pod, state, options, node),
+      tryApply: async (object) => {
+        try {
+          const { before, after } = await this.#api.commands.apply(object as PlainObject, { dryRun: true });
+          return { before, after };
+        } catch (error) {
+          if (error instanceof ApiError) return undefined;
+          throw error;
+        }
+      },
     });
-    return { ok: exitCode === 0, exitCode, message: withoutCommand(stdout + stderr), stdout };
-  } catch (error) {
-    return { ok: false, message: messageOf(error), stdout: "" };
+    if ("errors" in diff) return { changes: [], leftOut: 0, problems: diff.errors.map(describeFinding) };
+    const length = diff.changes.flatMap(({ lines }) => lines).reduce((sum, line) => sum + line.length, 0);
+    if (length <= MAX_DIFF) return { changes: diff.changes, leftOut: 0, problems: [] };
+    return { changes: diff.changes.map((change) => ({ ...change, lines: [] })), leftOut: length, problems: [] };
+  }
+
+  async #applyOne(object: PlainObject, dryRun: boolean): Promise<AppliedObject> {
+    const { reference, outcome, warnings } = await this.#api.commands.apply(object, { dryRun });
+    return { reference, outcome, warnings };
+  }
+
+  /** Kinds without effect on one node are reported, and not refused. */
+  #ignored({ apiVersion = "", kind, metadata }: PlainObject): AppliedObject | undefined {
+    if (this.#api.registry.findKind(apiVersion, kind)) return undefined;
+    const reason = describeIgnoredKind(kind, apiVersion);
+    if (reason === undefined) return undefined;
+    return { reference: `${kind.toLowerCase()}/${metadata.name ?? ""}`, outcome: "ignored", warnings: [reason] };
+  }
+
+  /** The errors in the text with their lines, where the check of manifests finds any. */
+  #problemsOf(bytes: Uint8Array, otherwise: string[]): string[] {
+    const options = {
+      file: PASTED,
+      nodeName: this.#context.node.name,
+      source: "file",
+      strictness: "standard",
+    } as const;
+    const errors = readManifest(bytes, options).findings.filter(({ severity }) => severity === "error");
+    return errors.length > 0 ? errors.map(describeFinding) : otherwise;
   }
 }
+
+const describeFinding = ({ line, column, field, message }: Finding): string =>
+  `line ${line}, column ${column}: ${field === "" ? "" : `${field}: `}${message}`;

@@ -5,6 +5,8 @@ import { messageOf } from "../../base/text/error-message.ts";
 import type {
   Access,
   ActionResult,
+  ApplyResult,
+  CompareResult,
   History,
   HistoryRange,
   NodeDetail,
@@ -45,11 +47,11 @@ export interface PageRoutesDeps {
 
 /** Changes that a session may make. */
 export interface PageActions {
-  restart(uid: string): Promise<ActionResult>;
-  remove(uid: string): Promise<ActionResult>;
-  apply(manifest: string, dryRun: boolean): Promise<ActionResult>;
+  restart(pod: Pod): ActionResult;
+  delete(pod: Pod): Promise<ActionResult>;
+  apply(manifest: string, dryRun: boolean): Promise<ApplyResult>;
   /** Lists the changes and restarts that this manifest would cause; changes nothing. */
-  compare(manifest: string): Promise<ActionResult>;
+  compare(manifest: string): Promise<CompareResult>;
 }
 
 const SECURITY_HEADERS = {
@@ -152,9 +154,9 @@ export class PageRoutes {
       case "GET shell":
         return privileged ? this.#shell(request, pod) : text(401, UNAUTHORIZED);
       case "POST restart":
-        return actions ? json(await actions.restart(uid)) : text(404, NO_ACTIONS);
+        return actions ? json(actions.restart(pod)) : text(404, NO_ACTIONS);
       case "POST delete":
-        return actions ? json(await actions.remove(uid)) : text(404, NO_ACTIONS);
+        return actions ? json(await actions.delete(pod)) : text(404, NO_ACTIONS);
       default:
         return text(404, "404 page not found\n");
     }

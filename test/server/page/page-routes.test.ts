@@ -37,7 +37,15 @@ function world(over: Partial<PageRoutesDeps> = {}) {
     history: (uid) => ({ uid }) as never,
     containers: {} as ContainerAccess,
     clientUserId: () => undefined,
-    actions: { restart: act("restart"), remove: act("remove"), apply: act("apply"), compare: act("compare") },
+    actions: {
+      restart: () => {
+        done.push("restart");
+        return { ok: true, message: "restart" };
+      },
+      delete: act("delete"),
+      apply: async () => ({ objects: [], problems: [] }),
+      compare: async () => ({ changes: [], leftOut: 0, problems: [] }),
+    },
     ...over,
   });
   const ask = async (
