@@ -1,16 +1,18 @@
-/** The run of CI: `npm test`, then `npm run test:cluster`. Ends with one line, `N passed, N failed`, the sum of both. */
+/** The run of CI: `npm test`, `npm run test:long`, `npm run test:cluster`. Ends with one line, `N passed, N failed`, the sum. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { ROOT } from "./workspace.mjs";
 
-const PARTS = ["test.mjs", "cluster-test.mjs"];
+const PARTS = [["test.mjs"], ["test.mjs", "long"], ["cluster-test.mjs"]];
 
 let isInterrupted = false;
 
 /** Runs a script and shows what it prints, except for its closing line. */
-function runPart(script) {
+function runPart([script, ...args]) {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [join(ROOT, "scripts", script)], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, [join(ROOT, "scripts", script), ...args], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
       process.on(signal, () => {
         isInterrupted = true;
@@ -37,9 +39,9 @@ function runPart(script) {
 }
 
 const total = { passed: 0, failed: 0 };
-for (const script of PARTS) {
+for (const part of PARTS) {
   if (isInterrupted) break;
-  const { passed, failed } = await runPart(script);
+  const { passed, failed } = await runPart(part);
   total.passed += passed;
   total.failed += failed;
 }

@@ -13,6 +13,9 @@ import { buildBinary } from "./workspace.mjs";
 
 const RUN_LIMIT_MS = 30 * 60_000;
 
+/** Files that run at the same time, each with a control plane of its own. */
+const AT_A_TIME = 3;
+
 /** Programs the tests run, and Debian's packages that have them. */
 const INSTALLED = { iptables: "iptables", openssl: "openssl", ip: "iproute2" };
 
@@ -48,7 +51,7 @@ await runOnEngine(run, async () => {
   const files = process.argv.slice(2);
   await run.bunTest(
     "Tests of a real cluster",
-    ["--no-orphans", ...(files.length > 0 ? files : ["test/real-cluster/"])],
+    ["--no-orphans", `--parallel=${AT_A_TIME}`, ...(files.length > 0 ? files : ["test/real-cluster/"])],
     { limitMs: RUN_LIMIT_MS, env },
   );
 });

@@ -8,8 +8,11 @@ import { CannotContinue, green, heading, red, sayDuration, step } from "./say.mj
 import { sweepTestRun } from "./test-sweep.mjs";
 import { ROOT, toolEnv } from "./workspace.mjs";
 
-/** With more, the machine or the change is at fault. */
-const MAX_RETRIED_FILES = 6;
+/** Files of one run that may be executed twice. With more, the machine or the change is at fault. */
+const MAX_RETRIED_FILES = 2;
+
+/** Tests that the summary lists by their time. */
+const SLOWEST_SHOWN = 20;
 
 /** How many times longer than usual the tests wait when they are executed again. */
 const RETRY_SLOWNESS = "3";
@@ -29,6 +32,10 @@ export class TestRun {
   #reports = 0;
   /** Output of the tests that failed. @type {string[]} */
   #failures = [];
+  /** @type {{ seconds: number, file: string, name: string }[]} */
+  #times = [];
+  /** @type {string[]} */
+  #executedTwice = [];
 
   constructor() {
     // Tests of users without root must reach their files.
@@ -40,19 +47,24 @@ export class TestRun {
     if (this.#interruption.signal.aborted) throw new CannotContinue(`Ended by ${this.#interruption.signal.reason}.`);
   }
 
-  /** A program whose exit code is the result; it counts only when it fails. */
-  async check(name, command, args) {
-    heading(name);
+  /**
+   * Programs that run at the same time; the output of those that fail is shown. One that fails counts as one failed.
+   * @param {Record<string, readonly [command: string, ...args: string[]]>} programs by name
+   */
+  async checks(programs) {
+    heading("Checks");
     const started = performance.now();
-    const { code } = await runCommand(command, args, {
-      cwd: ROOT,
-      env: toolEnv(),
-      show: true,
-      signal: this.#interruption.signal,
-    });
+    const checkOne = async ([name, [command, ...args]]) => {
+      const options = { cwd: ROOT, env: toolEnv(), signal: this.#interruption.signal };
+      const { code, stdout, stderr } = await runCommand(command, args, options);
+      if (code !== 0) {
+        this.#total.failed += 1;
+        console.log(`${stdout}${stderr}`.trimEnd());
+      }
+      this.#conclude(name, code === 0, code === 0 ? sayDuration(performance.now() - started) : `exit code ${code}`);
+    };
+    await Promise.all(Object.entries(programs).map(checkOne));
     this.stopIfInterrupted();
-    if (code !== 0) this.#total.failed += 1;
-    this.#conclude(name, code === 0, code === 0 ? sayDuration(performance.now() - started) : `exit code ${code}`);
   }
 
   /**
@@ -69,9 +81,10 @@ export class TestRun {
     const files = first.report && first.failed > 0 ? first.files : [];
     let { failed } = first;
     let retried = "";
-    if (files.length > 0 && files.length <= MAX_RETRIED_FILES) {
+    if (files.length > 0 && this.#executedTwice.length + files.length <= MAX_RETRIED_FILES) {
+      this.#executedTwice.push(...files);
       heading(`${name}: once more, ${files.join(" ")}`);
-      const flags = args.filter((arg) => arg.startsWith("--no-") || arg.startsWith("--timeout"));
+      const flags = args.filter((arg) => arg.startsWith("--no-orphans") || arg.startsWith("--timeout"));
       const again = await this.#bunTestOnce([...flags, ...files.map((file) => `./${file}`)], {
         limitMs,
         env: { KUBELET_TS_TEST_SLOWNESS: RETRY_SLOWNESS, ...env },
@@ -84,6 +97,7 @@ export class TestRun {
     const passed = Math.max(0, executed - failed);
     this.#total.passed += passed;
     this.#total.failed += failed;
+    this.#times.push(...(first.report?.times ?? []));
     const skipped = first.report?.skipped ? `, ${first.report.skipped} skipped` : "";
     const why = executed === 0 ? " (no test was executed)" : "";
     const time = sayDuration(performance.now() - started);
@@ -139,9 +153,14 @@ export class TestRun {
       heading("Failures");
       for (const failure of this.#failures) console.log(failure);
     }
+    const slowest = this.#times.sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST_SHOWN);
+    if (slowest.length > 0) heading("The slowest tests");
+    for (const { seconds, file, name } of slowest)
+      console.log(`  ${seconds.toFixed(1).padStart(6)} s  ${file}: ${name}`);
     heading("Summary");
     for (const { name, ok, detail } of this.#sections)
       console.log(`  ${ok ? green("ok    ") : red("FAILED")}  ${name}: ${detail}`);
+    for (const file of this.#executedTwice) console.log(`  executed twice: ${file}`);
     const { passed, failed } = this.#total;
     console.log(`\n${passed} passed, ${failed} failed`);
     process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
@@ -183,14 +202,26 @@ export function findFailures(output) {
   return { files: [...files], failures };
 }
 
-/** Counts of the report of a run; undefined when it was never written, as when the run was killed. */
+/** Counts and times of the report of a run; undefined when it was never written, as when the run was killed. */
 function readReport(file) {
   try {
-    const [head] = /<testsuites\b[^>]*>/.exec(readFileSync(file, "utf8")) ?? [];
+    const text = readFileSync(file, "utf8");
+    const [head] = /<testsuites\b[^>]*>/.exec(text) ?? [];
     const count = (name) => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(head ?? "")?.[1] ?? Number.NaN);
     const report = { tests: count("tests"), failures: count("failures"), skipped: count("skipped") };
-    return Object.values(report).some(Number.isNaN) ? undefined : report;
+    return Object.values(report).some(Number.isNaN) ? undefined : { ...report, times: readTimes(text) };
   } catch {
     return undefined;
   }
 }
+
+/** @returns {{ seconds: number, file: string, name: string }[]} */
+const readTimes = (report) =>
+  Array.from(
+    report.matchAll(/<testcase name="([^"]*)"[^>]* time="([^"]*)" file="([^"]*)"/g),
+    ([, name, time, file]) => ({
+      seconds: Number(time),
+      file,
+      name,
+    }),
+  );

@@ -1,27 +1,29 @@
 /**
- * `npm test`: everything that must hold, on a machine with nothing but Node, npm and git. Sets up what is missing, then
- * type check, lint, unit tests and integration tests against a real engine. The last line is `N passed, N failed`; a type
- * error or a finding of the linter counts as one failed.
+ * `npm test`: everything that must hold, on a machine with nothing but Node, npm and git. Sets up what is missing, then types,
+ * lint and words, unit tests, and integration tests against a real engine: first those that share the machine, several files
+ * at a time, then those of test/integration/serial, which need it for themselves. The last line is `N passed, N failed`; a
+ * check that fails counts as one failed.
+ *
+ * `npm run test:unit -- FILE…` runs only unit tests, `npm run test:long` those of test/long: long runs of random edits, kills
+ * at every step, growth over thousands of events, fuzzing.
  */
 import { runOnEngine } from "./run-on-engine.mjs";
 import { TestRun } from "./test-run.mjs";
 import { ensureTestTools } from "./test-tools.mjs";
 import { buildBinary } from "./workspace.mjs";
 
-/** One `bun test` that takes longer hangs: a machine with two busy processors needs a quarter of an hour. */
+/** One `bun test` that takes longer hangs. */
 const RUN_LIMIT_MS = 30 * 60_000;
 
-const UNIT_TESTS = [
-  "--only-failures",
-  "--timeout=60000",
-  "--path-ignore-patterns",
-  "test/integration/**",
-  "--path-ignore-patterns",
-  "test/real-cluster/**",
-  "--path-ignore-patterns",
-  "test/vm/**",
-];
+/** Files of integration tests that run at the same time: most of them wait most of their time. */
+const AT_A_TIME = 4;
 
+/** Folders of test/ whose tests are not unit tests. */
+const NO_UNIT_TESTS = ["integration", "long", "real-cluster", "vm"];
+
+const ignoring = (folders) => folders.flatMap((folder) => ["--path-ignore-patterns", `test/${folder}/**`]);
+
+const [lane] = process.argv.slice(2);
 const run = new TestRun();
 
 await runOnEngine(run, async () => {
@@ -31,10 +33,30 @@ await runOnEngine(run, async () => {
   }
   await buildBinary();
   run.stopIfInterrupted();
-  await run.check("Type check", "tsc", ["--noEmit"]);
-  await run.check("Format and lint", "biome", ["check", "."]);
-  await run.bunTest("Unit tests", UNIT_TESTS, { limitMs: RUN_LIMIT_MS });
-  await run.bunTest("Integration tests, against a real engine", ["--no-orphans", "test/integration/"], {
-    limitMs: RUN_LIMIT_MS,
+  const limits = { limitMs: RUN_LIMIT_MS };
+  if (lane === "long") {
+    await run.bunTest("Long tests", ["--no-orphans", "--parallel=2", "test/long/"], limits);
+    return;
+  }
+  await run.checks({
+    Types: ["tsc", "--noEmit"],
+    "Types of the page": ["tsc", "--noEmit", "-p", "src/page"],
+    "Format and lint": ["biome", "check", "."],
+    Words: ["node", "scripts/lint-words.mjs"],
   });
+  await run.bunTest(
+    "Unit tests",
+    ["--only-failures", "--timeout=60000", "--parallel=2", ...ignoring(NO_UNIT_TESTS)],
+    limits,
+  );
+  await run.bunTest(
+    "Integration tests, against a real engine",
+    ["--no-orphans", `--parallel=${AT_A_TIME}`, ...ignoring(["integration/serial"]), "test/integration/"],
+    limits,
+  );
+  await run.bunTest(
+    "Integration tests that need the machine for themselves",
+    ["--no-orphans", "test/integration/serial/"],
+    limits,
+  );
 });

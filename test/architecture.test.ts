@@ -10,6 +10,7 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
   "fixtures",
   "fuzz",
   "integration",
+  "long",
   "real-cluster",
   "release",
   "scripts",

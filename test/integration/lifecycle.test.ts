@@ -131,7 +131,7 @@ describeWithEngine("outages of the engine", () => {
 
       engine.freeze();
       node.writeManifest("d.yaml", sleeper("d"));
-      await Bun.sleep(3000);
+      await Bun.sleep(2000);
       node.removeManifest("d.yaml");
       engine.thaw();
       await allRun("three pods to run after a freeze");

@@ -122,10 +122,9 @@ describeWithEngine("examples/monitoring", () => {
     node.writeManifest("rejected.yaml", { apiVersion: "v1", kind: "Pod", metadata: { name: "rejected" }, spec: {} });
     await node.start();
     // Ready for ten seconds, so that there is a revision to go back to.
-    await node.until("a Ready revision", async () =>
-      (await run(node, "events", "--for=pod/guarded")).stdout.includes("Started"),
+    await node.until("a Ready revision", () =>
+      readFileSync(join(node.rootDir, "state", `rollouts-${node.name}.json`), "utf8").includes("guarded"),
     );
-    await Bun.sleep(12_000);
     const [container] = guarded.spec.containers;
     node.writeManifest("guarded.yaml", {
       ...withRollback,

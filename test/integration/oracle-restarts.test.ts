@@ -134,7 +134,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     add("pm2");
     await untilPhases(node, "Running", 2);
     rmSync(node.manifestDir, { recursive: true });
-    await Bun.sleep(3000);
+    await Bun.sleep(2000);
     expect((await node.containers("a")).filter(({ State }) => State === "running").length).toBe(2);
     // A directory that is there again, and read, may remove.
     mkdirSync(node.manifestDir);
@@ -173,7 +173,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
       return running.length === 1 && ![first.Id, second.Id].includes(running[0]!.Id);
     });
     rmSync(file);
-    await Bun.sleep(3000);
+    await Bun.sleep(2000);
     expect((await node.containers("a")).filter(({ State }) => State === "running").length).toBe(1);
   });
 

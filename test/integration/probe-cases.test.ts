@@ -84,7 +84,7 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     }
     // Attempts that timed out were killed each time: no more than those of the moment are there.
     const [timeout] = (await node.containers("c")).filter(({ Names }) => Names[0]?.includes("readytimeout"));
-    await Bun.sleep(3000);
+    await Bun.sleep(2000);
     const processes = (await node.docker.exec(timeout!.Id, ["ps", "-o", "args"])).output;
     expect(processes.split("\n").filter((line) => line === "sleep 5").length).toBeLessThanOrEqual(1);
     await kubelet.stop();

@@ -77,7 +77,7 @@ describeWithEngine("sources on a real engine", () => {
     });
     await server.stop();
     // Without the server the pods stay; without us too; and nothing restarts when we come back.
-    await Bun.sleep(2500);
+    await Bun.sleep(2000);
     await kubelet.kill();
     const again = await node.start(flags);
     await node.until("the pods to be shown", async () => (await node.pods()).length === 2);

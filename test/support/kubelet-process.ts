@@ -1,9 +1,26 @@
-import { existsSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 
+const ROOT = join(import.meta.dir, "..", "..");
+
 /** The compiled program under test; another one with KUBELET_TS_BINARY. */
-export const BINARY = process.env.KUBELET_TS_BINARY ?? join(import.meta.dir, "..", "..", "dist", "kubelet-ts");
+export const BINARY = process.env.KUBELET_TS_BINARY ?? join(ROOT, "dist", "kubelet-ts");
+
+/** Why {@link BINARY} cannot be tested: there is none, or a source file is newer. Looked up once per process. */
+const notTestableBecause = whyNotTestable();
+
+function whyNotTestable(): string | undefined {
+  const builtAtMs = statSync(BINARY, { throwIfNoEntry: false })?.mtimeMs;
+  if (builtAtMs === undefined) return `There is no ${BINARY}: run \`npm run build\` first.`;
+  if (process.env.KUBELET_TS_BINARY) return undefined;
+  const source = join(ROOT, "src");
+  const newer = readdirSync(source, { recursive: true, encoding: "utf8" }).find((name) => {
+    const file = statSync(join(source, name));
+    return file.isFile() && file.mtimeMs > builtAtMs;
+  });
+  return newer && `${BINARY} is older than src/${newer}: run \`npm run build\` first.`;
+}
 
 export interface KubeletExit {
   /** null when a signal ended it. */
@@ -32,7 +49,7 @@ export class KubeletProcess {
     stdin?: string,
     prefix: readonly string[] = [],
   ) {
-    if (!existsSync(BINARY)) throw new Error(`There is no ${BINARY}: run \`npm run build\` first.`);
+    if (notTestableBecause !== undefined) throw new Error(notTestableBecause);
     this.#child = Bun.spawn({
       cmd: [...prefix, BINARY, ...args],
       env,

@@ -296,13 +296,24 @@ export function engineSocketPath(): string {
   return endpoint.path;
 }
 
-/** Ports that were free a moment ago on all addresses. */
+/** Below the ports that the kernel gives to clients, so that no connection takes one between the choice and its use. */
+const [FIRST_PORT, LAST_PORT] = [10_000, 32_000];
+
+/** Where the next search begins; processes that test at the same time begin far from each other. */
+let nextPort = FIRST_PORT + ((process.pid * 509) % (LAST_PORT - FIRST_PORT));
+
+/** Ports that are free on all addresses, and that this process returns only once. */
 export function freePorts(count: number): number[] {
-  const servers = Array.from({ length: count }, () =>
-    Bun.listen({ hostname: "0.0.0.0", port: 0, socket: { data() {} } }),
-  );
-  const ports = servers.map((server) => server.port);
-  for (const server of servers) server.stop(true);
+  const ports: number[] = [];
+  while (ports.length < count) {
+    nextPort = nextPort < LAST_PORT ? nextPort + 1 : FIRST_PORT;
+    try {
+      Bun.listen({ hostname: "0.0.0.0", port: nextPort, socket: { data() {} } }).stop(true);
+      ports.push(nextPort);
+    } catch {
+      // In use: the next one may be free.
+    }
+  }
   return ports;
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
-import type { TestNode } from "../support/test-node.ts";
+import { describeWithEngine, testNode } from "../../support/engine.ts";
+import { sleeper } from "../../support/manifests.ts";
+import type { TestNode } from "../../support/test-node.ts";
 
 const MI = 2 ** 20;
 

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Summary } from "../../src/base/api/stats-summary.ts";
-import { CgroupReader } from "../../src/stats/cgroups/cgroup-reader.ts";
-import { describeWithEngine, testNode } from "../support/engine.ts";
-import type { TestNode } from "../support/test-node.ts";
-import { SLOWNESS } from "../support/until.ts";
+import type { Summary } from "../../../src/base/api/stats-summary.ts";
+import { CgroupReader } from "../../../src/stats/cgroups/cgroup-reader.ts";
+import { describeWithEngine, testNode } from "../../support/engine.ts";
+import type { TestNode } from "../../support/test-node.ts";
+import { SLOWNESS } from "../../support/until.ts";
 
 /** Burns half a CPU, holds 100 MB of memory and has written 50 MB to its own layer and 20 MB to a volume. */
 const BUSY = {
@@ -40,6 +40,9 @@ const BUSY = {
 
 const MB = 2 ** 20;
 
+/** A rate is that of the last ten seconds. */
+const RATE_WINDOW_MS = 11_000;
+
 const summaryOf = async (node: TestNode) =>
   (await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/stats/summary`)).json()) as Summary;
 
@@ -66,11 +69,13 @@ describeWithEngine("statistics of real containers", () => {
     const waitedBefore = waitedSeconds();
     const before = fromKernel();
     await summaryOf(node);
-    // The window of a rate, and a measurement of the disks.
-    await Bun.sleep(12_000);
-    const summary = await node.until("disk usage", async () => {
+    const startedAt = Date.now();
+    const summary = await node.until("the window of a rate, and disk usage", async () => {
+      await Bun.sleep(1000);
       const seen = await summaryOf(node);
-      return seen.pods[0]?.containers?.[0]?.rootfs && seen.pods[0].volume?.length === 2 && seen;
+      const app = seen.pods[0]?.containers?.find(({ name }) => name === "app");
+      const hasWindow = Date.parse(app?.cpu?.time ?? "") - startedAt >= RATE_WINDOW_MS;
+      return hasWindow && app?.rootfs && seen.pods[0]?.volume?.length === 2 && seen;
     });
     const kernel = fromKernel();
     const memoryStat = readFileSync(join(reader.ofProcess(State.Pid)!.memory!.path, "memory.stat"), "utf8");
