@@ -21,7 +21,6 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
 /** Small files with one user in their folder that stay files of their own, and why. */
 const SMALL_FILES: Readonly<Record<string, string>> = {
   "apiserver/openapi/openapi-response.ts": "loaded when it is asked for",
-  "daemon/configuration-metrics.ts": "a file for the metrics of each subject",
   "cli/commands/restart.ts": "a file for each command",
   "cli/commands/version.ts": "a file for each command",
   "page/visibility.ts": "one observer for the page",

@@ -4,23 +4,23 @@ import type { ProbeKind, ProbeOutcome } from "../base/model/prober.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import type { CgroupWriter } from "../kubelet/pod-cgroup-manager.ts";
 import type { PodWorkCounter } from "../kubelet/pod-work-timer.ts";
-import { type KubeletMetrics, registerKubeletMetrics, registerProbeMetrics } from "../stats/metrics/kubelet-metrics.ts";
-import { type MetricFamily, MetricsRegistry } from "../stats/metrics/metrics-registry.ts";
+import { type KubeletMetrics, toKubeletMetrics, toProbeMetric } from "../stats/metrics/kubelet-metrics.ts";
+import type { Metric } from "../stats/metrics/metric.ts";
 import { buildInfo } from "./version.ts";
 
 /** Counts the kubelet's operations under upstream's names, for /metrics and /metrics/probes. */
 export class MetricsRecorder {
   readonly kubelet: KubeletMetrics;
-  readonly probeRegistry = new MetricsRegistry();
-  readonly #registry = new MetricsRegistry();
-  readonly #probes = registerProbeMetrics(this.probeRegistry);
+  readonly #probes = toProbeMetric();
+  /** All of /metrics/probes but the start of the process. */
+  readonly probeMetrics: readonly Metric[] = [this.#probes];
   readonly #clock: Clock;
   #watched: Kubelet | undefined;
   #lastRelistMs: number | undefined;
 
   constructor(nodeName: string, clock: Clock) {
     this.#clock = clock;
-    this.kubelet = registerKubeletMetrics(this.#registry, { name: nodeName, build: buildInfo });
+    this.kubelet = toKubeletMetrics({ name: nodeName, build: buildInfo });
   }
 
   /** Whose pods are counted as running, at each scrape. */
@@ -28,8 +28,8 @@ export class MetricsRecorder {
     this.#watched = kubelet;
   }
 
-  /** All families of /metrics but those of the process. */
-  collect(): MetricFamily[] {
+  /** The counted metrics, for /metrics. */
+  collect(): Metric[] {
     const states = new Map([["running", 0]]);
     let pods = 0;
     for (const { snapshot } of this.#watched?.workers() ?? []) {
@@ -40,7 +40,7 @@ export class MetricsRecorder {
     this.#countVolumes();
     this.kubelet.runningContainers.clear();
     for (const [state, count] of states) this.kubelet.runningContainers.set(count, [state]);
-    return this.#registry.collect();
+    return Object.values(this.kubelet);
   }
 
   #countVolumes(): void {
@@ -132,7 +132,7 @@ export class MetricsRecorder {
   ): void {
     const word = result === "failure" ? "failed" : result === "unknown" ? "unknown" : "successful";
     const type = `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
-    this.#probes.probes.inc([container, pod.namespace, pod.name, pod.uid, type, word]);
+    this.#probes.inc([container, pod.namespace, pod.name, pod.uid, type, word]);
   }
 }
 

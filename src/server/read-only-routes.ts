@@ -1,13 +1,13 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
-import type { MetricsRegistry } from "../stats/metrics/metrics-registry.ts";
 import {
+  type Metric,
+  metricsText,
   negotiateTextFormat,
-  renderFamilies,
   TEXT_CONTENT_TYPE,
   type TextFormat,
-} from "../stats/metrics/prometheus-text.ts";
+} from "../stats/metrics/metric.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { eventListResponse } from "./event-list.ts";
 import { healthzResponse } from "./healthz.ts";
@@ -51,10 +51,10 @@ export interface ReadOnlyContext {
   cadvisor: CadvisorApi;
   /** `/node`. */
   node: () => Promise<object>;
-  /** `/metrics`; each is asked in turn, families sorted over all. */
-  metrics: readonly Pick<MetricsRegistry, "collect">[];
+  /** `/metrics`, in any order. */
+  metrics: () => readonly Metric[];
   /** `/metrics/probes`. */
-  probeMetrics: Pick<MetricsRegistry, "collect">;
+  probeMetrics: () => readonly Metric[];
 }
 
 /** Every path of the read-only port; parameters in braces. `docs/openapi.yaml` describes each. */
@@ -215,18 +215,15 @@ function metricsParts(path: string, context: ReadOnlyContext): MetricsSource | u
       return {
         name: path,
         ageMs: 0,
-        parts: (format) => {
-          const families = metrics.flatMap((registry) => registry.collect());
-          return [
-            renderFamilies(
-              families.sort((a, b) => (a.name < b.name ? -1 : 1)),
-              format,
-            ),
-          ];
-        },
+        parts: (format) => [
+          metricsText(
+            metrics().toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+            format,
+          ),
+        ],
       };
     case "/metrics/probes":
-      return { name: path, ageMs: 0, parts: (format) => [renderFamilies(probeMetrics.collect(), format)] };
+      return { name: path, ageMs: 0, parts: (format) => [metricsText(probeMetrics(), format)] };
     case "/metrics/cadvisor":
       return cadvisorMetrics(context);
     case "/metrics/resource":

@@ -1,8 +1,8 @@
 import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
-import type { MetricsRegistry } from "../stats/metrics/metrics-registry.ts";
-import { processStartFamily } from "../stats/metrics/process-metrics.ts";
+import type { Metric } from "../stats/metrics/metric.ts";
+import { processStartMetric } from "../stats/metrics/process-metrics.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authenticated-server.ts";
 import { routeCadvisor } from "./cadvisor-routes.ts";
@@ -40,12 +40,10 @@ export type ServerOptions = Pick<
 export interface ServerDependencies extends RequestCounters {
   logger: Logger;
   stats: NodeStats;
-  /** Shown on `/metrics`. */
-  registry: Pick<MetricsRegistry, "collect">;
-  /** Measured at each scrape of `/metrics`: `process_*`. */
-  processMetrics: Pick<MetricsRegistry, "collect">;
+  /** Shown on `/metrics`, with those of the disks; asked at each scrape. */
+  metrics: () => readonly Metric[];
   /** Shown on `/metrics/probes`. */
-  probeRegistry: Pick<MetricsRegistry, "collect">;
+  probeMetrics: readonly Metric[];
   /** For `/node`; asked at each request. */
   nodeFacts: ReadNodeFacts;
   /** Path of a Unix socket that answers like the read-only port, for the own user only; absent: none. */
@@ -89,7 +87,7 @@ export function startServers(
   view: KubeletView,
   dependencies: ServerDependencies,
 ): RunningServers {
-  const { clock, logger, stats, registry, processMetrics, probeRegistry, nodeFacts, page } = dependencies;
+  const { clock, logger, stats, metrics, probeMetrics, nodeFacts, page } = dependencies;
   const podList = new PodListRenderer(options.readOnlyFull);
   // Authenticated clients see literal environment values; values of Secrets are in no pod object.
   const fullPodList = options.readOnlyFull ? podList : new PodListRenderer(true);
@@ -103,8 +101,8 @@ export function startServers(
     cadvisor,
     podList,
     node: async () => toNodeObject(await nodeFacts(), cadvisor.facts.forNodeObject(), clock.now()),
-    metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
-    probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
+    metrics: () => [...metrics(), ...stats.diskMetrics()],
+    probeMetrics: () => [...probeMetrics, processStartMetric()],
   };
   const listenAt = (name: string, place: ListenerPlace, route: ListenerOptions["route"], tls?: ListenerTls) => {
     const isLocal = "hostname" in place && isLoopback(place.hostname);

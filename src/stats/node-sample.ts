@@ -55,3 +55,47 @@ export interface NodeSample {
   /** Interfaces of the node. */
   interfaces: readonly InterfaceCounters[];
 }
+
+/** One cgroup of a sample with what it belongs to. */
+export interface MeasuredCgroup {
+  /** When it was measured. */
+  at: Date;
+  cgroup: CgroupSample;
+  isRoot: boolean;
+  /** undefined for a cgroup that is not a container of one of our pods. */
+  container: ContainerSample | undefined;
+  /** Its container is a pod's sandbox. */
+  isSandbox: boolean;
+  /** The pod it belongs to, or is. */
+  pod: PodSample | undefined;
+  /** Interfaces of the node or of a sandbox; empty for cgroups without a network of their own. */
+  interfaces: readonly InterfaceCounters[];
+}
+
+/** A cgroup that belongs to nothing known. */
+export const toMeasuredCgroup = (cgroup: CgroupSample, at: Date): MeasuredCgroup => ({
+  at,
+  cgroup,
+  isRoot: false,
+  container: undefined,
+  isSandbox: false,
+  pod: undefined,
+  interfaces: [],
+});
+
+/** Every cgroup of a sample: the node, the groups, the pods, their sandboxes and containers. */
+export function measuredCgroups(sample: NodeSample): MeasuredCgroup[] {
+  const found: MeasuredCgroup[] = [];
+  const add = (cgroup: CgroupSample | undefined, more: Partial<MeasuredCgroup> = {}) => {
+    if (cgroup) found.push({ ...toMeasuredCgroup(cgroup, sample.at), ...more });
+  };
+  add(sample.root, { isRoot: true, interfaces: sample.interfaces });
+  for (const group of [sample.kubepods, ...sample.groups]) add(group);
+  for (const pod of sample.pods) {
+    const { sandbox, interfaces } = pod;
+    add(pod.cgroup, { pod });
+    add(sandbox?.cgroup, { pod, container: sandbox, isSandbox: true, interfaces });
+    for (const container of pod.containers) add(container.cgroup, { pod, container });
+  }
+  return found;
+}

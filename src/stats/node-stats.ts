@@ -7,16 +7,14 @@ import { Capacities } from "./capacities.ts";
 import { CgroupReader } from "./cgroups/cgroup-reader.ts";
 import { meminfoBytes } from "./cgroups/cgroup-v2.ts";
 import { readText } from "./cgroups/read-text.ts";
-import { diskFamilies } from "./disk-metrics.ts";
 import { type DirectoryUsage, DiskUsage, type FsCapacity, readCapacity } from "./disk-usage.ts";
 import type { MeasureDirectories } from "./measure-by-du.ts";
-import type { MetricFamily } from "./metrics/metrics-registry.ts";
-import type { TextFormat } from "./metrics/prometheus-text.ts";
+import { labelText, type Metric, metricsOf, metricsText, type TextFormat } from "./metrics/metric.ts";
 import type { CgroupSample, NodeSample, SystemContainerName } from "./node-sample.ts";
 import type { PodFacts } from "./pod-facts.ts";
-import { resourceText } from "./resource-metrics.ts";
+import { resourceMetrics } from "./resource-metrics.ts";
 import { Sampler } from "./sampler.ts";
-import { type SummaryFacts, summaryDirectories, summaryFileSystems, toSummary } from "./summary.ts";
+import { logDirectory, type SummaryFacts, summaryDirectories, summaryFileSystems, toSummary } from "./summary.ts";
 
 /** Directories that describe the machine; others in tests. */
 export interface MachineRoots {
@@ -115,7 +113,11 @@ export class NodeStats {
   }
 
   resourceMetrics(format: TextFormat): string {
-    return resourceText(this.#sampler.sample("basics"), format, this.options.disabledMetrics ?? []);
+    const metrics = resourceMetrics(this.#sampler.sample("basics"));
+    return metricsText(
+      metrics.filter(({ name }) => !this.options.disabledMetrics?.includes(name)),
+      format,
+    );
   }
 
   /** Brings the capacities of the root directory and of the engine's up to date. Resolves within a second. */
@@ -157,9 +159,43 @@ export class NodeStats {
     return stats?.memory.workingSetBytes;
   }
 
-  /** Families of `/metrics` about disk usage, of the last scan; starts one when it is due. */
-  diskFamilies(): MetricFamily[] {
-    return diskFamilies(this.options.podFacts(), this.diskUsage());
+  /**
+   * Metrics of `/metrics` about disk usage: container logs, and volumes behind a claim. Directories that were not scanned yet
+   * are missing; starts a scan when it is due. Source: kubelet's log and volume stats collectors.
+   */
+  diskMetrics(): Metric[] {
+    const pods = this.options.podFacts();
+    const disk = this.diskUsage();
+    const containers = pods.flatMap((pod) => pod.containers.map((container) => ({ pod, container })));
+    // A claim may belong to several pods.
+    const claims = new Map(
+      pods.flatMap(({ namespace, volumes }) =>
+        volumes.flatMap(({ path, pvcName: claim }) => {
+          const labels = labelText(["namespace", "persistentvolumeclaim"], [namespace, claim]);
+          return claim === undefined ? [] : [[labels, disk.get(path)] as const];
+        }),
+      ),
+    );
+    const log = metricsOf(containers, ({ pod, container }) =>
+      labelText(["uid", "namespace", "pod", "container"], [pod.uid, pod.namespace, pod.name, container.name]),
+    );
+    const ofClaim = metricsOf([...claims], ([labels]) => labels);
+    const volume = (name: string, help: string, value: (usage: DirectoryUsage) => number | undefined) =>
+      ofClaim("gauge", `kubelet_volume_stats_${name}`, `[ALPHA] ${help}`, ([, usage]) => usage && value(usage));
+    return [
+      log(
+        "gauge",
+        "kubelet_container_log_filesystem_used_bytes",
+        "[ALPHA] Bytes used by the container's logs on the filesystem.",
+        ({ container }) => disk.get(logDirectory(container))?.usedBytes,
+      ),
+      volume("available_bytes", "Number of available bytes in the volume", ({ fs }) => fs?.availableBytes),
+      volume("capacity_bytes", "Capacity in bytes of the volume", ({ fs }) => fs?.capacityBytes),
+      volume("inodes", "Maximum number of inodes in the volume", ({ fs }) => fs?.inodes),
+      volume("inodes_free", "Number of free inodes in the volume", ({ fs }) => fs?.inodesFree),
+      volume("inodes_used", "Number of used inodes in the volume", ({ inodesUsed }) => inodesUsed),
+      volume("used_bytes", "Number of used bytes in the volume", ({ usedBytes }) => usedBytes),
+    ];
   }
 
   /** Usage of the directories of these pods (default: all), of the last scan; starts one when it is due. */

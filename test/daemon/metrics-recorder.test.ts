@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import type { CgroupPlan } from "../../src/base/model/cgroup-plan.ts";
 import { MetricsRecorder } from "../../src/daemon/metrics-recorder.ts";
-import { renderFamilies } from "../../src/stats/metrics/prometheus-text.ts";
+import { metricsText } from "../../src/stats/metrics/metric.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 
-/** Lines of this family that say something. */
+/** Lines of this metric that say something. */
 const linesOf = (work: MetricsRecorder, name: string) =>
-  renderFamilies(work.collect(), "prometheus")
+  metricsText(work.collect(), "prometheus")
     .split("\n")
     .filter((line) => line.startsWith(name) && !/_bucket|_sum/.test(line));
 
@@ -53,7 +53,7 @@ test("what a pod worker and a volume took", () => {
   work.pods.started(1600);
   work.countVolume({ name: "a", emptyDir: {} } as never, 3, false);
   work.countVolume({ name: "a", secret: { secretName: "x" } } as never, 3, true);
-  const text = renderFamilies(work.collect(), "prometheus");
+  const text = metricsText(work.collect(), "prometheus");
   for (const line of [
     'kubelet_containers_per_pod_count_bucket{le="2"} 1',
     "kubelet_pod_worker_start_duration_seconds_sum 0.02",

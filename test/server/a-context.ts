@@ -5,9 +5,8 @@ import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
 import type { ServerDependencies } from "../../src/server/servers.ts";
 import { SharedResponses } from "../../src/server/shared-responses.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
-import { registerKubeletMetrics, registerProbeMetrics } from "../../src/stats/metrics/kubelet-metrics.ts";
-import { MetricsRegistry } from "../../src/stats/metrics/metrics-registry.ts";
-import { ProcessMetrics } from "../../src/stats/metrics/process-metrics.ts";
+import { toKubeletMetrics, toProbeMetric } from "../../src/stats/metrics/kubelet-metrics.ts";
+import { processMetrics, processStartMetric } from "../../src/stats/metrics/process-metrics.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
 import { DIRECT_SLOT } from "../support/direct-slot.ts";
@@ -50,13 +49,12 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     slot: DIRECT_SLOT,
     measureDirectories: async () => new Map(),
   });
-  const registry = new MetricsRegistry();
   const build = { version: "0.1.0", gitCommit: "", gitTreeState: "clean", buildDate: "" };
-  const kubeletMetrics = registerKubeletMetrics(registry, { name: "node1", build });
-  const probeRegistry = new MetricsRegistry();
-  registerProbeMetrics(probeRegistry).probes.inc(["app", "default", "web-node1", "u", "Liveness", "successful"]);
+  const kubeletMetrics = toKubeletMetrics({ name: "node1", build });
+  const probes = toProbeMetric();
+  probes.inc(["app", "default", "web-node1", "u", "Liveness", "successful"]);
   const logger = new RecordingLogger();
-  const processMetrics = new ProcessMetrics();
+  const metrics = () => [...Object.values(kubeletMetrics), ...processMetrics()];
   const cadvisor = new CadvisorApi(stats);
   const context: ReadOnlyContext = {
     view,
@@ -67,8 +65,8 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     cadvisor,
     node: async () => toNodeObject(aNode, cadvisor.facts.forNodeObject(), clock.now()),
     podList: new PodListRenderer(full),
-    metrics: [registry, processMetrics],
-    probeMetrics: probeRegistry,
+    metrics,
+    probeMetrics: () => [probes, processStartMetric()],
   };
   const dependencies: ServerDependencies = {
     clock,
@@ -76,9 +74,8 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     stats,
     nodeFacts: async () => aNode,
     kubeletMetrics,
-    registry,
-    processMetrics,
-    probeRegistry,
+    metrics,
+    probeMetrics: [probes],
   };
   return { clock, view, stats, cadvisor, context, dependencies, logger, kubeletMetrics };
 }

@@ -3,6 +3,7 @@ import { existsSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { type RunningServers, type ServerOptions, startServers } from "../../src/server/servers.ts";
+import { metricsText } from "../../src/stats/metrics/metric.ts";
 import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
@@ -152,10 +153,13 @@ test("requests are counted by what they ask for, and no stranger's path becomes 
   for (const path of ["/pods", "/pods/", "/metrics/resource", "/wp-login.php", "/a/b/c"]) {
     await (await fetch(url + path)).arrayBuffer();
   }
-  const count = (path: string) => kubeletMetrics.httpRequests.value(["false", "GET", path, "readonly"]);
-  expect([count("pods"), count("metrics/resource"), count("other")]).toEqual([2, 1, 2]);
-  expect(kubeletMetrics.httpInflightRequests.value(["false", "GET", "pods", "readonly"])).toBe(0);
-  expect(kubeletMetrics.httpRequestsDuration.count(["false", "GET", "pods", "readonly"])).toBe(2);
+  const { httpRequests, httpInflightRequests, httpRequestsDuration } = kubeletMetrics;
+  const text = metricsText([httpRequests, httpInflightRequests, httpRequestsDuration], "prometheus");
+  const figure = (name: string, path: string) =>
+    new RegExp(`^kubelet_http_${name}.*path="${path}".* (\\d+)$`, "m").exec(text)?.[1];
+  expect(["pods", "metrics/resource", "other"].map((path) => figure("requests_total", path))).toEqual(["2", "1", "2"]);
+  expect(figure("inflight_requests", "pods")).toBe("0");
+  expect(figure("requests_duration_seconds_count", "pods")).toBe("2");
 });
 
 test("an internal failure is an answer without the reason, and the reason is in the log", async () => {

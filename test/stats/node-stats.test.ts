@@ -3,6 +3,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
 import { readMachineInfo } from "../../src/stats/cadvisor/machine-info.ts";
+import { metricsText } from "../../src/stats/metrics/metric.ts";
 import { NodeStats, type NodeStatsOptions } from "../../src/stats/node-stats.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
 import recordedCadvisor from "../fixtures/oracle/stats/metrics-cadvisor.json";
@@ -158,8 +159,9 @@ describe("the summary", () => {
     const [pod] = (await summary()).pods;
     expect(pod!["ephemeral-storage"]!.usedBytes).toBe(10_493_952 + 2_494_464);
     expect(pod!.volume![0]!.pvcRef).toEqual({ name: "claim", namespace: "default" });
-    const used = stats.diskFamilies().find(({ name }) => name === "kubelet_volume_stats_used_bytes");
-    expect([...used!.samples]).toEqual([{ labelValues: ["default", "claim"], value: 52_432_896 }]);
+    expect(metricsText(stats.diskMetrics(), "prometheus")).toContain(
+      'kubelet_volume_stats_used_bytes{namespace="default",persistentvolumeclaim="claim"} 52432896\n',
+    );
   });
 
   test("the node with its own network interface, boot time, tasks and swap", async () => {
@@ -326,7 +328,7 @@ describe("the machine", () => {
 describe("cAdvisor's resources", () => {
   test("of the node and of a container have every member upstream's have", async () => {
     const { api, stats } = setUp("cgroup-v1", { disk: DISK });
-    stats.diskFamilies();
+    stats.diskMetrics();
     await stats.settled();
     expect(missing(recordedRoot, api.container("/", { numStats: 0 }))).toEqual([]);
     const info = api.kubeletContainer({ namespace: "default", pod: "web-node1", container: "app" }, { numStats: 0 });
@@ -434,23 +436,23 @@ const expectFamilies = (text: string, recorded: Recorded) => {
   }
 };
 
-const metricsText = (api: CadvisorApi) => [...api.metrics("prometheus")].join("");
+const cadvisorText = (api: CadvisorApi) => [...api.metrics("prometheus")].join("");
 
 describe("the metrics", () => {
   test.each(["cgroup-v1", "cgroup-v2"] as const)(
     "have upstream's names, types, texts and labels on %s",
     async (name) => {
       const { stats, api } = setUp(name, { disk: DISK });
-      stats.diskFamilies();
+      stats.diskMetrics();
       await stats.settled();
-      expectFamilies(metricsText(api), recordedCadvisor as Recorded);
+      expectFamilies(cadvisorText(api), recordedCadvisor as Recorded);
       expectFamilies(stats.resourceMetrics("prometheus"), recordedResource as Recorded);
     },
   );
 
   test("figures of a container, with the time they were taken", async () => {
     const { api } = setUp("cgroup-v2", { disk: DISK });
-    const text = metricsText(api);
+    const text = cadvisorText(api);
     const labels = `container="app",`;
     const sample = (name: string, more = labels) =>
       text
@@ -474,9 +476,9 @@ describe("the metrics", () => {
 
   test("after the last request no timer is left", async () => {
     const { api, clock } = setUp("cgroup-v2");
-    metricsText(api);
+    cadvisorText(api);
     await clock.advance(60_000);
-    expect(metricsText(api)).toContain(" 40.9811 1795243260500\n");
+    expect(cadvisorText(api)).toContain(" 40.9811 1795243260500\n");
     await clock.advance(200_000);
     expect(clock.pendingTimers).toBe(0);
   });
@@ -511,7 +513,7 @@ describe("the metrics", () => {
 
   test("without a limit there is no throttling, and the limit is 0", async () => {
     const { api } = setUp("cgroup-v2");
-    const lines = metricsText(api)
+    const lines = cadvisorText(api)
       .split("\n")
       .filter((line) => line.includes('container="POD"'));
     expect(lines.some((line) => line.startsWith("container_cpu_cfs_periods_total"))).toBe(false);

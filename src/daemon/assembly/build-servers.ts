@@ -1,26 +1,28 @@
 import { HostLogDirectory } from "../../base/host/log-directory.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
-import type { Clock } from "../../base/model/clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
 import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { toServedConfiguration } from "../../config/effective-config.ts";
 import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
-import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import { claimUsagePaths } from "../../kubelet/volumes/claim-usage.ts";
 import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
-import { type MetricFamily, MetricsRegistry } from "../../stats/metrics/metrics-registry.ts";
-import { ProcessMetrics } from "../../stats/metrics/process-metrics.ts";
+import type { Metric } from "../../stats/metrics/metric.ts";
+import { processMetrics } from "../../stats/metrics/process-metrics.ts";
 import type { SystemContainerName } from "../../stats/node-sample.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
-import { configurationFamilies } from "../configuration-metrics.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import type { KubeletRun } from "../kubelet-run.ts";
 import type { MetricsRecorder } from "../metrics-recorder.ts";
-import { imageUpdateFamilies, podFamilies } from "../pod-metrics.ts";
-import { sourceFamilies } from "../source-metrics.ts";
+import {
+  configurationMetrics,
+  countedMetrics,
+  imageUpdateMetrics,
+  podMetrics,
+  sourceMetrics,
+} from "../node-metrics.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
@@ -95,19 +97,16 @@ export function startNodeServers(
     stats,
     nodeFacts,
     kubeletMetrics: metrics.kubelet,
-    registry: {
-      collect: () => [
-        ...collectMetrics(metrics, configuration()),
-        ...sourceFamilies(parts.feed.status(), parts.feed.rejections()),
-        ...podFamilies(view.pods()),
-        ...configurationFamilies(configuration()),
-        ...imageUpdateFamilies(parts.imageUpdates.report()),
-        ...eventFamilies(recorder),
-        ...timerFamilies(clock),
-      ],
-    },
-    processMetrics: new ProcessMetrics(),
-    probeRegistry: metrics.probeRegistry,
+    metrics: () => [
+      ...collectMetrics(metrics, configuration()),
+      ...sourceMetrics(parts.feed.status(), parts.feed.rejections()),
+      ...podMetrics(view.pods()),
+      ...configurationMetrics(configuration()),
+      ...imageUpdateMetrics(parts.imageUpdates.report()),
+      ...countedMetrics(recorder, clock instanceof SystemClock ? clock.pendingTimers : undefined),
+      ...processMetrics(),
+    ],
+    probeMetrics: metrics.probeMetrics,
     page: buildPage(parts, view, stats, nodeFacts),
     ...(options.port !== 0 && { authenticated: authenticatedParts(parts) }),
   });
@@ -127,27 +126,9 @@ const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => (
   files: context.background.textFiles,
 });
 
-function collectMetrics(metrics: MetricsRecorder, status: ConfigurationStatus | undefined): MetricFamily[] {
+function collectMetrics(metrics: MetricsRecorder, status: ConfigurationStatus | undefined): Metric[] {
   metrics.kubelet.nodeConfigError.set(status?.error === undefined ? 0 : 1);
   return metrics.collect();
-}
-
-/** Counters of events for `/metrics`. */
-function timerFamilies(clock: Clock): MetricFamily[] {
-  const registry = new MetricsRegistry();
-  if (clock instanceof SystemClock) {
-    registry.gauge("kubelet_ts_timers", "Timers of the process that have not fired yet.").set(clock.pendingTimers);
-  }
-  return registry.collect();
-}
-
-function eventFamilies({ revision, dropped }: Pick<PodEventRecorder, "revision" | "dropped">): MetricFamily[] {
-  const registry = new MetricsRegistry();
-  registry.counter("kubelet_ts_events_total", "Events of pods that were recorded.").inc([], revision);
-  registry
-    .counter("kubelet_ts_events_dropped_total", "Events that came faster than --event-qps and --event-burst allow.")
-    .inc([], dropped);
-  return registry.collect();
 }
 
 const FLAGS: readonly [SystemContainerName, "kubeletCgroups" | "runtimeCgroups" | "systemCgroups", string][] = [

@@ -1,8 +1,8 @@
-import { type MeasuredCgroup, measuredCgroups, toMeasuredCgroup } from "../measured-cgroup.ts";
-import type { TextFormat } from "../metrics/prometheus-text.ts";
+import { endOfText, metricText, type TextFormat } from "../metrics/metric.ts";
+import { type MeasuredCgroup, measuredCgroups, toMeasuredCgroup } from "../node-sample.ts";
 import type { NodeStats } from "../node-stats.ts";
 import { CadvisorFactsReader } from "./cadvisor-facts.ts";
-import { cadvisorMetricsParts } from "./cadvisor-metrics.ts";
+import { cadvisorMetrics } from "./cadvisor-metrics.ts";
 import { type ContainerInfo, toContainerInfo } from "./container-info.ts";
 
 /** Which instants an answer shows. Only the latest and the one before are kept. */
@@ -37,10 +37,12 @@ export class CadvisorApi {
     this.facts = new CadvisorFactsReader(stats);
   }
 
-  /** `/metrics/cadvisor`, a family in each part. */
+  /** `/metrics/cadvisor`, a metric in each part. */
   *metrics(format: TextFormat): Generator<string, void> {
     const sample = this.#stats.sample("all");
-    yield* cadvisorMetricsParts(sample, this.facts.read(sample.pods.map(({ facts }) => facts)), format);
+    const facts = this.facts.read(sample.pods.map(({ facts }) => facts));
+    for (const metric of cadvisorMetrics(sample, facts)) yield metricText(metric, format);
+    yield endOfText(format);
   }
 
   /** One cgroup with the names of those directly below it; undefined when there is none of that path. */

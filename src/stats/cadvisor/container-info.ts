@@ -1,6 +1,6 @@
 import type { InterfaceCounters } from "../../base/host/proc.ts";
 import type { CgroupSpec } from "../cgroups/cgroup-stats.ts";
-import type { MeasuredCgroup } from "../measured-cgroup.ts";
+import type { MeasuredCgroup } from "../node-sample.ts";
 import { logDirectory, withoutUndefined } from "../summary.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 
