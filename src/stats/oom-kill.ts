@@ -1,6 +1,6 @@
 import type { PodEvent } from "../base/model/pod-event.ts";
+import { keyedValue } from "./cgroups/cgroup-figures.ts";
 import type { CgroupDirectories } from "./cgroups/cgroup-layout.ts";
-import { keyedValue } from "./cgroups/cgroup-stats.ts";
 import { readText } from "./cgroups/read-text.ts";
 import type { PodFacts } from "./pod-facts.ts";
 

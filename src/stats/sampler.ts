@@ -1,17 +1,47 @@
+import type { ProcessCounts } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { type CgroupDirectories, parentDirectories } from "./cgroups/cgroup-layout.ts";
+import { type CgroupDirectories, mainDirectory, parentDirectories } from "./cgroups/cgroup-layout.ts";
 import type { CgroupReader } from "./cgroups/cgroup-reader.ts";
-import { NetDevReader } from "./cgroups/net-dev-reader.ts";
-import { type CgroupKind, type Detail, mainDirectory } from "./cgroups/open-cgroup.ts";
-import { OLDEST_BASE_MS } from "./cpu-rate.ts";
+import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-stats.ts";
+import type { CgroupKind, Detail, OpenCgroup } from "./cgroups/open-cgroup.ts";
+import { NetDevReader } from "./cgroups/open-file-reader.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample, SystemContainerName } from "./node-sample.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
-import { DESCRIPTORS_PER_SAMPLE, TrackedCgroups } from "./tracked-cgroups.ts";
 
 /** Callers within this time receive the same numbers. */
 const CACHE_MS = 1_000;
+/** Readings older than this say nothing about now. */
+const OLDEST_BASE_MS = 90_000;
+/** Limits are read again after this, a few cgroups at each sample: all of a hundred pods take 40 ms. */
+const SPEC_AGE_MS = 60_000;
+const SPECS_PER_SAMPLE = 40;
+/**
+ * Descriptors counted in one sample. Where there are more, containers take turns: one with ten thousand sockets must not
+ * delay the supervision of pods.
+ */
+const DESCRIPTORS_PER_SAMPLE = 4_000;
 /** Key of the network of process 1, next to the ids of sandboxes. */
 const NODE_NETWORK = "/";
+
+/** One cgroup with what is remembered between samples. */
+interface Tracked {
+  cgroup: OpenCgroup;
+  path: string;
+  createdAt: Date;
+  readings: CpuReading[];
+  spec: CgroupSpec;
+  openFilesLimit: { soft: number; hard: number } | undefined;
+  specReadMs: number;
+  processes: ProcessCounts | undefined;
+  /** CPU time when they were counted: without more of it nothing was opened or started since. */
+  processesAtUsage: number;
+  /** Selects the samples in which the processes are counted, where not all are in each. */
+  turn: number;
+  load: number | undefined;
+  loadReadMs: number;
+  /** Number of the last sample that it was in. */
+  lastSample: number;
+}
 
 /**
  * Measures the node, its pods and their containers on demand. Files are closed 90 to 180 s after the last request; from
@@ -23,11 +53,14 @@ export class Sampler {
   readonly #facts: () => readonly PodFacts[];
   readonly #systemCgroups: ReadonlyMap<SystemContainerName, string>;
   readonly #networks: NetDevReader;
-  readonly #cgroups: TrackedCgroups;
+  /** Key: names the cgroup over time. */
+  readonly #tracked = new Map<string, Tracked>();
   #latest: NodeSample | undefined;
   /** Has all details. */
   #previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
+  #sampleCount = 0;
+  #turns = 0;
   #cancelRelease: (() => void) | undefined;
 
   /** @param systemCgroups paths that are measured in addition, e.g. `/system.slice` */
@@ -39,7 +72,6 @@ export class Sampler {
     systemCgroups: ReadonlyMap<SystemContainerName, string> = new Map(),
   ) {
     this.#reader = reader;
-    this.#cgroups = new TrackedCgroups(reader);
     this.#systemCgroups = systemCgroups;
     this.#clock = clock;
     this.#facts = facts;
@@ -75,61 +107,29 @@ export class Sampler {
 
   /** The sample of this second, taken now unless there is one with at least this detail. */
   sample(detail: Detail): NodeSample {
-    const nowMs = this.#clock.monotonicMs();
     const latest = this.#latest;
-    if (latest && nowMs - this.#latestMs < CACHE_MS && (latest.detail === "all" || detail === "basics")) return latest;
-    return this.#take(detail, nowMs);
+    const isFresh = this.#clock.monotonicMs() - this.#latestMs < CACHE_MS;
+    return latest && isFresh && (latest.detail === "all" || detail === "basics") ? latest : this.sampleNow(detail);
   }
 
   /** Takes a sample even if there is a fresh one. */
   sampleNow(detail: Detail): NodeSample {
-    return this.#take(detail, this.#clock.monotonicMs());
-  }
-
-  /** Releases every open file. */
-  close(): void {
-    this.#cancelRelease?.();
-    this.#cancelRelease = undefined;
-    this.#cgroups.close();
-    this.#networks.close();
-    this.#latest = undefined;
-    this.#previous = undefined;
-    this.#latestMs = Number.NEGATIVE_INFINITY;
-  }
-
-  #take(detail: Detail, nowMs: number): NodeSample {
+    const nowMs = this.#clock.monotonicMs();
     const podFacts = this.#facts();
-    const containerCount = podFacts.reduce((sum, { containers }) => sum + containers.length, 0);
-    this.#cgroups.begin(detail, nowMs, containerCount);
-    const measure = this.#cgroups.measure.bind(this.#cgroups);
-
-    const root = measure("/", () => this.#reader.ofPath("/"));
+    const measure = this.#startSample(detail, nowMs);
+    const root = measure("/", () => this.#reader.ofPath("/"), 1);
     const pods = podFacts.map((facts): PodSample => {
       const measureContainer = (container: ContainerFacts, kind: CgroupKind): ContainerSample | undefined => {
-        if (container.pid <= 0) return undefined;
-        const cgroup = measure(container.id, () => this.#reader.ofProcess(container.pid), {
-          pid: container.pid,
-          kind,
-        });
+        const { id, pid } = container;
+        const cgroup = pid > 0 ? measure(id, () => this.#reader.ofProcess(pid), pid, kind) : undefined;
         return cgroup && { facts: container, cgroup };
       };
-      const containers = facts.containers
-        .map((container) => measureContainer(container, "container"))
-        .filter((sample) => sample !== undefined);
-      const interfaces = once(() =>
-        facts.hostNetwork ? [] : this.#networks.read(facts.sandbox.id, facts.sandbox.pid),
-      );
-      if (detail === "all") interfaces();
-      const sandbox = detail === "all" ? measureContainer(facts.sandbox, "sandbox") : undefined;
-      this.#cgroups.keep(facts.sandbox.id);
       return {
         facts,
+        containers: facts.containers.flatMap((container) => measureContainer(container, "container") ?? []),
+        sandbox: detail === "all" ? measureContainer(facts.sandbox, "sandbox") : undefined,
         cgroup: measure(facts.uid, () => this.#podDirectories(facts)),
-        sandbox,
-        containers,
-        get interfaces() {
-          return interfaces();
-        },
+        interfaces: facts.hostNetwork ? [] : this.#networks.read(facts.sandbox.id, facts.sandbox.pid),
       };
     });
     const system = new Map<SystemContainerName, CgroupSample>();
@@ -140,12 +140,11 @@ export class Sampler {
     const [kubepods, ...groups] = this.#podGroups(pods, detail).map(({ path, directories }) =>
       measure(path, () => directories),
     );
-    if (detail === "basics") this.#cgroups.keepPaths();
-    this.#cgroups.forgetUnseen();
-    this.#networks.retain(new Set([NODE_NETWORK, ...podFacts.map(({ sandbox }) => sandbox.id)]));
+    const sandboxes = new Set([NODE_NETWORK, ...podFacts.map(({ sandbox }) => sandbox.id)]);
+    this.#networks.retain(sandboxes);
+    // A sample of basics reads neither sandboxes nor groups, which the next one may.
+    this.#forget((key) => detail === "all" || !(sandboxes.has(key) || key.startsWith("/")));
     this.#previous = this.#isIdle || this.#latest?.detail !== "all" ? undefined : this.#latest;
-    const interfaces = once(() => this.#networks.read(NODE_NETWORK, 1));
-    if (detail === "all") interfaces();
     this.#latest = {
       detail,
       at: this.#clock.now(),
@@ -154,13 +153,115 @@ export class Sampler {
       system,
       groups: groups.filter((group) => group !== undefined),
       pods,
-      get interfaces() {
-        return interfaces();
-      },
+      interfaces: this.#networks.read(NODE_NETWORK, 1),
     };
     this.#latestMs = nowMs;
     this.#releaseLater();
     return this.#latest;
+  }
+
+  /** Releases every open file. */
+  close(): void {
+    this.#cancelRelease?.();
+    this.#cancelRelease = undefined;
+    this.#sampleCount++;
+    this.#forget(() => true);
+    this.#networks.close();
+    this.#latest = undefined;
+    this.#previous = undefined;
+    this.#latestMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Begins a sample. @returns the way to measure one cgroup in it: undefined when the cgroup is gone */
+  #startSample(detail: Detail, nowMs: number) {
+    const tracked = [...this.#tracked.values()];
+    const descriptors = tracked.reduce((sum, { processes }) => sum + (processes?.fds ?? 0), 0);
+    const turns = Math.max(1, Math.ceil(descriptors / DESCRIPTORS_PER_SAMPLE));
+    let specs = SPECS_PER_SAMPLE;
+    this.#sampleCount++;
+    /**
+     * @param key names the cgroup over time
+     * @param directories looked up when the key is new
+     * @param pid of its main process; 0 without one
+     */
+    return (
+      key: string,
+      directories: () => CgroupDirectories | undefined,
+      pid = 0,
+      kind: CgroupKind = "group",
+    ): CgroupSample | undefined => {
+      const cgroup = this.#tracked.get(key) ?? this.#track(key, directories(), nowMs, pid);
+      if (!cgroup) return undefined;
+      if (nowMs - cgroup.specReadMs > SPEC_AGE_MS && specs-- > 0) {
+        Object.assign(cgroup, this.#readLimits(cgroup.cgroup.directories, nowMs, pid));
+      }
+      const hasQuota = cgroup.spec.cpuQuotaMicroseconds !== undefined;
+      const stats = cgroup.cgroup.read(detail, { hasQuota, kind });
+      if (!stats) return undefined; // Gone; its files are closed at the end of the sample.
+      cgroup.lastSample = this.#sampleCount;
+      cgroup.readings = appendReading(cgroup.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
+      if (detail === "all") {
+        const isDue = (this.#sampleCount + cgroup.turn) % turns === 0;
+        // Not of the root: that would be every process of the machine.
+        this.#countProcesses(cgroup, key === "/" ? { ...stats, processIds: [] } : stats, isDue, nowMs);
+      }
+      const { path, createdAt, spec, processes, load, openFilesLimit } = cgroup;
+      return {
+        path,
+        stats,
+        usageNanoCores: computeUsageNanoCores(cgroup.readings),
+        createdAt,
+        spec,
+        processes: detail === "all" ? processes : undefined,
+        loadAverage: load ?? 0,
+        openFilesLimit,
+      };
+    };
+  }
+
+  /** Counts processes and descriptors, which costs more than all files of the cgroup. */
+  #countProcesses(cgroup: Tracked, { cpu, processIds }: CgroupStats, isDue: boolean, nowMs: number): void {
+    if (!cgroup.processes || (isDue && cgroup.processesAtUsage !== cpu.usageNanoseconds)) {
+      cgroup.processes = this.#reader.processCounts(processIds, DESCRIPTORS_PER_SAMPLE);
+      cgroup.processesAtUsage = cpu.usageNanoseconds;
+    }
+    const { running, uninterruptible } = cgroup.processes;
+    cgroup.load = decayLoad(cgroup.load, nowMs - cgroup.loadReadMs, running + uninterruptible);
+    cgroup.loadReadMs = nowMs;
+  }
+
+  #track(key: string, directories: CgroupDirectories | undefined, nowMs: number, pid: number): Tracked | undefined {
+    const createdAt = directories && this.#reader.createdAt(directories);
+    if (!directories || !createdAt) return undefined;
+    const tracked: Tracked = {
+      cgroup: this.#reader.open(directories),
+      path: this.#reader.pathOf(directories),
+      createdAt,
+      readings: [],
+      ...this.#readLimits(directories, nowMs, pid),
+      processes: undefined,
+      processesAtUsage: 0,
+      turn: this.#turns++,
+      load: undefined,
+      loadReadMs: 0,
+      lastSample: this.#sampleCount,
+    };
+    this.#tracked.set(key, tracked);
+    return tracked;
+  }
+
+  #readLimits(directories: CgroupDirectories, nowMs: number, pid: number) {
+    const openFilesLimit = pid > 0 ? this.#reader.openFilesLimit(pid) : undefined;
+    return { spec: this.#reader.spec(directories), openFilesLimit, specReadMs: nowMs };
+  }
+
+  /** Closes what this sample did not measure. */
+  #forget(isForgotten: (key: string) => boolean): void {
+    for (const [key, { cgroup, lastSample }] of this.#tracked) {
+      if (lastSample === this.#sampleCount || !isForgotten(key)) continue;
+      cgroup.close();
+      this.#tracked.delete(key);
+    }
   }
 
   /**
@@ -180,7 +281,7 @@ export class Sampler {
   #podGroups(pods: readonly PodSample[], detail: Detail): { path: string; directories: CgroupDirectories }[] {
     const found = new Map<string, CgroupDirectories>();
     for (const pod of pods) {
-      let directories = this.#cgroups.directoriesOf(pod.facts.uid);
+      let directories = this.#tracked.get(pod.facts.uid)?.cgroup.directories;
       if (!pod.cgroup || !directories) continue;
       let path = parentPath(pod.cgroup.path);
       while (path.length > 1 && /kubepods/.test(path) && !found.has(path)) {
@@ -209,13 +310,45 @@ export class Sampler {
   }
 }
 
-/** The value, made at the first call: with basics most callers never use it. */
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
+const parentPath = (path: string) => path.slice(0, path.lastIndexOf("/"));
+
+/** One reading of a CPU counter. */
+export interface CpuReading {
+  /** Monotonic. */
+  atMs: number;
+  usageNanoseconds: number;
 }
 
-const parentPath = (path: string) => path.slice(0, path.lastIndexOf("/"));
+/** A rate is taken over at least this long when there are readings enough. */
+const WINDOW_MS = 10_000;
+/** Below this a rate is noise: the kernel accounts in steps of milliseconds, and throttles in periods of 100 ms. */
+const SHORTEST_WINDOW_MS = 100;
+
+/**
+ * The readings worth keeping when `latest` comes in: the youngest one that is at least 10 s older, those after it, and
+ * `latest`. A counter that went back (the cgroup was created again) starts over.
+ */
+export function appendReading(readings: readonly CpuReading[], latest: CpuReading): CpuReading[] {
+  const previous = readings.at(-1);
+  if (previous && latest.usageNanoseconds < previous.usageNanoseconds) return [latest];
+  const kept = readings.filter(({ atMs }) => latest.atMs - atMs <= OLDEST_BASE_MS);
+  while (kept.length > 1 && latest.atMs - kept[1]!.atMs >= WINDOW_MS) kept.shift();
+  return [...kept, latest];
+}
+
+/** Average CPU use over the kept readings, in nanoseconds per second; undefined until two are far enough apart. */
+export function computeUsageNanoCores(readings: readonly CpuReading[]): number | undefined {
+  const [first, last] = [readings[0], readings.at(-1)];
+  if (!first || !last || last.atMs - first.atMs < SHORTEST_WINDOW_MS) return undefined;
+  return Math.round(((last.usageNanoseconds - first.usageNanoseconds) / (last.atMs - first.atMs)) * 1000);
+}
+
+/**
+ * Tasks that ran or waited for a disk, smoothed over 10 s. Source: cAdvisor's `container_cpu_load_average_10s`, in
+ * thousandths.
+ */
+export function decayLoad(previous: number | undefined, elapsedMs: number, tasks: number): number {
+  if (previous === undefined) return tasks;
+  const decay = Math.exp(-elapsedMs / 10_000);
+  return previous * decay + tasks * (1 - decay);
+}

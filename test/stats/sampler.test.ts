@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CgroupReader } from "../../src/stats/cgroups/cgroup-reader.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
-import { Sampler } from "../../src/stats/sampler.ts";
+import { appendReading, type CpuReading, computeUsageNanoCores, decayLoad, Sampler } from "../../src/stats/sampler.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { CONTAINER_PATHS, layTree, podOf, type TreeName } from "./lay-tree.ts";
@@ -254,7 +254,7 @@ test("any cgroup can be asked for once, and one that is not there is not known",
   expect(sampler.measureOnce("/nowhere.slice")).toBeUndefined();
 });
 
-test("with many containers their processes are counted in turns, every one of them soon", async () => {
+test("processes are counted again when the container used CPU; of many descriptors in turns, every one soon", async () => {
   const pod = podOf("cgroup-v2");
   const containers = Array.from({ length: 100 }, (_, index) => ({
     ...pod.containers[0]!,
@@ -263,63 +263,25 @@ test("with many containers their processes are counted in turns, every one of th
   const tree = layTree("cgroup-v2", makeDirectory());
   const { sampler, clock, proc, cgroup } = setUp("cgroup-v2", [{ ...pod, containers }], tree);
   const fds = () => sampler.sample("all").pods[0]!.containers.map(({ cgroup }) => cgroup.processes!.fds);
-  expect(new Set(fds())).toEqual(new Set([3]));
-  writeFileSync(join(proc, "1002", "fd", "3"), "");
-  // Opening it took a little CPU.
   const stat = join(cgroup, CONTAINER_PATHS["cgroup-v2"], "cpu.stat");
-  writeFileSync(stat, readFileSync(stat, "utf8").replace("usage_usec 40981100", "usage_usec 40981101"));
+  let usage = 40_981_100;
+  /** Opening them takes a little CPU. */
+  const open = (from: number, to: number) => {
+    for (let fd = from; fd < to; fd++) writeFileSync(join(proc, "1002", "fd", String(fd)), "");
+    writeFileSync(stat, readFileSync(stat, "utf8").replace(`usage_usec ${usage}`, `usage_usec ${++usage}`));
+  };
+  expect(new Set(fds())).toEqual(new Set([3]));
+  open(3, 60);
   await clock.advance(15_000);
-  const changed = fds().filter((count) => count === 4).length;
-  expect(changed).toBe(50);
+  expect(new Set(fds())).toEqual(new Set([60]));
+  open(60, 70);
   await clock.advance(15_000);
-  expect(new Set(fds())).toEqual(new Set([4]));
-});
-
-describe("a cgroup that used no CPU and whose memory is what it was", () => {
-  const inContainer = (name: TreeName, cgroup: string, hierarchy: string, file: string) =>
-    join(cgroup, name === "cgroup-v1" ? hierarchy : "", CONTAINER_PATHS[name], file);
-
-  test.each(["cgroup-v1", "cgroup-v2"] as const)(
-    "is not read further until either moves or a minute is over, on %s",
-    async (name) => {
-      const { sampler, clock, cgroup } = setUpOwn(name);
-      const file = (hierarchy: string, v1: string, v2 = v1) =>
-        inContainer(name, cgroup, hierarchy, name === "cgroup-v1" ? v1 : v2);
-      const change = (path: string, from: RegExp, to: string | ((digits: string) => string)) =>
-        writeFileSync(path, readFileSync(path, "utf8").replace(from, to as string));
-      const stats = () => sampler.sample("all").pods[0]!.containers[0]!.cgroup.stats;
-      const { rssBytes } = stats().memory;
-
-      change(file("memory", "memory.stat"), /^(total_rss|anon) \d+$/m, "$1 4096");
-      const seen: (number | undefined)[] = [];
-      for (let sample = 0; sample < 4; sample++) {
-        await clock.advance(15_000);
-        seen.push(stats().memory.rssBytes);
-      }
-      expect(seen[0]).toBe(rssBytes);
-      expect(seen.at(-1)).toBe(4096);
-
-      writeFileSync(file("pids", "pids.current"), "17\n");
-      writeFileSync(file("memory", "memory.usage_in_bytes", "memory.current"), "123456789\n");
-      await clock.advance(15_000);
-      expect(stats()).toMatchObject({ pids: { current: 17 }, memory: { usageBytes: 123_456_789 } });
-
-      writeFileSync(file("pids", "pids.current"), "18\n");
-      change(file("cpuacct", "cpuacct.usage", "cpu.stat"), /\d+/, (digits) => String(Number(digits) + 1_000));
-      await clock.advance(15_000);
-      expect(stats().pids).toEqual({ current: 18 });
-    },
-  );
-
-  test("still has the figures of its waiting", async () => {
-    const { sampler, clock, cgroup } = setUpOwn("cgroup-v2");
-    const stats = () => sampler.sample("all").pods[0]!.containers[0]!.cgroup.stats;
-    stats();
-    const pressure = join(cgroup, CONTAINER_PATHS["cgroup-v2"], "io.pressure");
-    writeFileSync(pressure, "some avg10=0.00 avg60=0.00 avg300=0.00 total=999\n");
-    await clock.advance(15_000);
-    expect(stats().pressure?.io?.some.totalMicroseconds).toBe(999);
-  });
+  expect(fds().filter((count) => count === 70)).toHaveLength(50);
+  await clock.advance(15_000);
+  expect(new Set(fds())).toEqual(new Set([70]));
+  writeFileSync(join(proc, "1002", "fd", "70"), "");
+  await clock.advance(60_000);
+  expect(new Set(fds())).toEqual(new Set([70]));
 });
 
 test("a sample holds on to none before it", async () => {
@@ -337,4 +299,50 @@ test("a sample holds on to none before it", async () => {
   await Bun.sleep(0);
   // The last two are kept, and the collector may take a word on the stack for one more.
   expect(taken.filter((reference) => reference.deref()).length).toBeLessThan(10);
+});
+
+/** Half a core, read at these seconds. */
+const halfCore = (...seconds: number[]) =>
+  seconds.reduce<CpuReading[]>(
+    (kept, second) => appendReading(kept, { atMs: second * 1000, usageNanoseconds: second * 5e8 }),
+    [],
+  );
+
+const times = (readings: readonly CpuReading[]) => readings.map(({ atMs }) => atMs / 1000);
+
+test("one reading is not a rate, two are", () => {
+  expect(computeUsageNanoCores(halfCore(0))).toBeUndefined();
+  expect(computeUsageNanoCores(halfCore(0, 15))).toBe(500_000_000);
+  expect(computeUsageNanoCores([])).toBeUndefined();
+});
+
+test("two readings within a throttling period are none", () => {
+  expect(computeUsageNanoCores(halfCore(0, 0.05))).toBeUndefined();
+});
+
+test("asked each second, the rate is over the last ten and nothing older is kept", () => {
+  const readings = halfCore(...Array.from({ length: 60 }, (_, second) => second));
+  expect(times(readings)).toEqual([49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59]);
+});
+
+test("asked each minute, the rate is over that minute", () => {
+  expect(times(halfCore(0, 60, 120))).toEqual([60, 120]);
+});
+
+test("a reading from long ago says nothing about now", () => {
+  const readings = halfCore(0, 3600);
+  expect(times(readings)).toEqual([3600]);
+  expect(computeUsageNanoCores(readings)).toBeUndefined();
+});
+
+test("a counter that went back starts over", () => {
+  const readings = appendReading(halfCore(0, 10), { atMs: 20_000, usageNanoseconds: 7 });
+  expect(readings).toEqual([{ atMs: 20_000, usageNanoseconds: 7 }]);
+  expect(computeUsageNanoCores(readings)).toBeUndefined();
+});
+
+test("load moves towards what there is now, half the way in 7 s", () => {
+  expect(decayLoad(undefined, 0, 3)).toBe(3);
+  expect(decayLoad(4, 6931, 0)).toBeCloseTo(2, 3);
+  expect(decayLoad(0, 1e6, 2)).toBeCloseTo(2);
 });

@@ -35,7 +35,7 @@ import type { Page } from "../../server/servers.ts";
 import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
 import { CadvisorFactsReader } from "../../stats/cadvisor/cadvisor-facts.ts";
-import { readMachinePressure } from "../../stats/cgroups/machine-pressure.ts";
+import { readMachinePressure } from "../../stats/cgroups/cgroup-figures.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";

@@ -2,8 +2,8 @@ import { type CoreTimes, type InterfaceCounters, parseCoreTimes } from "../../ba
 import type { Clock } from "../../base/model/clock.ts";
 import type { CoreUse, InterfaceRow, MachineMemory } from "../../page/wire.ts";
 import { knownPaths, type ShownCgroup } from "../../server/page/cgroup-tree.ts";
+import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
-import { meminfoBytes } from "../../stats/cgroups/cgroup-v2.ts";
 import { readText } from "../../stats/cgroups/read-text.ts";
 import type { NodeSample } from "../../stats/node-sample.ts";
 

@@ -9,7 +9,7 @@ import type {
   NumaNodeInfo,
 } from "../../base/api/machine-info.ts";
 import { unescapeMountPath } from "../../base/text/mount-path.ts";
-import { meminfoBytes } from "../cgroups/cgroup-v2.ts";
+import { meminfoBytes } from "../cgroups/cgroup-figures.ts";
 import { readNames, readText } from "../cgroups/read-text.ts";
 import { type FsCapacity, readCapacityNow } from "../disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots } from "../node-stats.ts";

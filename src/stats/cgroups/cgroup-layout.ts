@@ -147,3 +147,9 @@ function joinMount({ mountPoint, root }: CgroupMount, cgroupPath: string): strin
   if (root !== "/" && (path === root || path.startsWith(`${root}/`))) path = path.slice(root.length);
   return path === "/" || path === "" ? mountPoint : `${mountPoint}${path}`;
 }
+
+/** The directory of the cgroup where one hierarchy is enough. */
+export function mainDirectory(directories: CgroupDirectories): string {
+  const directory = directories.memory ?? directories.cpuacct ?? directories.cpu ?? directories.unified;
+  return directory?.path ?? "/nonexistent";
+}

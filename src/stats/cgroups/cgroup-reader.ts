@@ -1,9 +1,11 @@
 import { readlinkSync, statSync } from "node:fs";
 import { type ProcessCounts, parseOpenFilesLimit, parseProcessState } from "../../base/host/proc.ts";
+import { readSpec } from "./cgroup-figures.ts";
 import {
   type CgroupDirectories,
   type CgroupDirectory,
   type CgroupLayout,
+  mainDirectory,
   parseCgroupMounts,
   parseProcCgroup,
   toCgroupDirectories,
@@ -11,9 +13,7 @@ import {
   toProcessDirectories,
 } from "./cgroup-layout.ts";
 import type { CgroupSpec } from "./cgroup-stats.ts";
-import { parseV1Spec } from "./cgroup-v1.ts";
-import { parseV2Spec } from "./cgroup-v2.ts";
-import { type CgroupFeatures, mainDirectory, OpenCgroup, readHugetlbNames } from "./open-cgroup.ts";
+import { type CgroupFeatures, OpenCgroup } from "./open-cgroup.ts";
 import { readNames, readSubdirectories, readText } from "./read-text.ts";
 
 /** Finds cgroups and reads what changes rarely; `open` gives what is read often. */
@@ -29,14 +29,9 @@ export class CgroupReader {
     const unified = mounts.find(({ version }) => version === 2);
     const controllers = unified ? readText(`${unified.mountPoint}/cgroup.controllers`) : undefined;
     this.layout = toCgroupLayout(mounts, controllers ?? "");
-    const root = this.ofPath("/");
-    const hugetlb = this.layout.controllers.get("hugetlb");
     this.#features = {
-      recursiveBlockIo:
-        root.blkio?.version === 1 && readNames(root.blkio.path).includes("blkio.throttle.io_serviced_recursive"),
       pressure: readText(`${procRoot}/pressure/cpu`) !== undefined,
-      // The root has no usage files on v2; those of its children have.
-      hugetlbNames: hugetlb ? readAnyHugetlbNames(root.hugetlb) : [],
+      hugetlbNames: readAnyHugetlbNames(this.ofPath("/").hugetlb),
       meminfoPath: `${procRoot}/meminfo`,
     };
   }
@@ -70,36 +65,10 @@ export class CgroupReader {
   }
 
   spec(directories: CgroupDirectories): CgroupSpec {
-    const { cpu, cpuset, memory, pids } = directories;
-    const v1 = parseV1Spec({
-      shares: file(1, cpu, "cpu.shares"),
-      quota: file(1, cpu, "cpu.cfs_quota_us"),
-      period: file(1, cpu, "cpu.cfs_period_us"),
-      cpus: file(1, cpuset, "cpuset.cpus"),
-      memoryLimit: file(1, memory, "memory.limit_in_bytes"),
-      softLimit: file(1, memory, "memory.soft_limit_in_bytes"),
-      memswLimit: file(1, memory, "memory.memsw.limit_in_bytes"),
-      pidsMax: file(1, pids, "pids.max"),
+    return readSpec(directories, (controller, name) => {
+      const directory = directories[controller];
+      return directory && readText(`${directory.path}/${name}`);
     });
-    const v2 = parseV2Spec({
-      weight: file(2, cpu, "cpu.weight"),
-      cpuMax: file(2, cpu, "cpu.max"),
-      cpus: file(2, cpuset, "cpuset.cpus.effective"),
-      memoryMax: file(2, memory, "memory.max"),
-      memoryLow: file(2, memory, "memory.low"),
-      swapMax: file(2, memory, "memory.swap.max"),
-      pidsMax: file(2, pids, "pids.max"),
-    });
-    return {
-      cpuShares: v1.cpuShares ?? v2.cpuShares,
-      cpuQuotaMicroseconds: v1.cpuQuotaMicroseconds ?? v2.cpuQuotaMicroseconds,
-      cpuPeriodMicroseconds: v1.cpuPeriodMicroseconds ?? v2.cpuPeriodMicroseconds,
-      cpuMask: v1.cpuMask || v2.cpuMask,
-      memoryLimitBytes: v1.memoryLimitBytes ?? v2.memoryLimitBytes,
-      memoryReservationBytes: v1.memoryReservationBytes ?? v2.memoryReservationBytes,
-      swapLimitBytes: v1.swapLimitBytes ?? v2.swapLimitBytes,
-      pidsMax: v1.pidsMax ?? v2.pidsMax,
-    };
   }
 
   /** When the cgroup was made; undefined when it is gone. */
@@ -149,15 +118,18 @@ export class CgroupReader {
   }
 }
 
-function file(version: 1 | 2, directory: CgroupDirectory | undefined, name: string): string | undefined {
-  return directory?.version === version ? readText(`${directory.path}/${name}`) : undefined;
+/** Names such as `hugetlb.2MB` that a cgroup's directory holds. */
+function readHugetlbNames(path: string): string[] {
+  const names = readNames(path).map((name) => /^hugetlb\.\d+[KMG]B(?=\.)/.exec(name)?.[0]);
+  return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
+/** The root has no usage files on v2; those of its children have. */
 function readAnyHugetlbNames(root: CgroupDirectory | undefined): string[] {
-  const own = readHugetlbNames(root);
-  if (own.length > 0 || !root) return own;
-  for (const name of readNames(root.path)) {
-    const names = readHugetlbNames({ ...root, path: `${root.path}/${name}` });
+  if (!root) return [];
+  const paths = [root.path, ...readNames(root.path).map((name) => `${root.path}/${name}`)];
+  for (const path of paths) {
+    const names = readHugetlbNames(path);
     if (names.length > 0) return names;
   }
   return [];

@@ -1,20 +1,47 @@
 import { expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import {
   computeWorkingSetBytes,
   keyedValue,
+  meminfoBytes,
+  parsePageSize,
   parsePressure,
+  readBlockIo,
+  readCpu,
+  readMachinePressure,
+  readMemory,
+  readSpec,
   singleValue,
   toLimit,
-} from "../../../src/stats/cgroups/cgroup-stats.ts";
-import { parseV1BlockIo, parseV1Cpu, parseV1Memory, parseV1Spec } from "../../../src/stats/cgroups/cgroup-v1.ts";
-import {
-  meminfoBytes,
-  parseV2BlockIo,
-  parseV2Cpu,
-  parseV2Memory,
-  parseV2Spec,
-} from "../../../src/stats/cgroups/cgroup-v2.ts";
-import { parsePageSize } from "../../../src/stats/cgroups/open-cgroup.ts";
+} from "../../../src/stats/cgroups/cgroup-figures.ts";
+import type { CgroupDirectories } from "../../../src/stats/cgroups/cgroup-layout.ts";
+import { UNKNOWN_MEMORY } from "../../../src/stats/cgroups/cgroup-stats.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+
+const makeDirectory = tempDirs();
+
+type Files = Readonly<Record<string, string>>;
+
+/** A cgroup of one version whose files hold these texts. */
+const cgroup = (
+  version: 1 | 2,
+  files: Files,
+): [CgroupDirectories, (controller: string, name: string) => string | undefined] => {
+  const directory = { version, path: "/" };
+  const v1 = {
+    cpu: directory,
+    cpuacct: directory,
+    cpuset: directory,
+    memory: directory,
+    pids: directory,
+    blkio: directory,
+  };
+  return [version === 1 ? v1 : { ...v1, unified: directory }, (_, name) => files[name]];
+};
+const cpuOf = (version: 1 | 2, files: Files) => readCpu(...cgroup(version, files), { all: true, hasQuota: true });
+const memoryOf = (version: 1 | 2, files: Files, meminfo?: string) =>
+  readMemory(...cgroup(version, files), { all: true, meminfo: () => meminfo });
 
 test.each([
   { name: "cache", want: 1 },
@@ -73,8 +100,12 @@ test.each(["", undefined, "nonsense\n", "some\n"])("%p is not pressure", (text) 
 });
 
 test("v1 counts CPU in nanoseconds and ticks", () => {
-  const cpuStat = "nr_periods 32\nnr_throttled 5\nthrottled_time 1234\n";
-  expect(parseV1Cpu({ usage: "25667227\n", acctStat: "user 1\nsystem 3\n", cpuStat })).toEqual({
+  const files = {
+    "cpuacct.usage": "25667227\n",
+    "cpuacct.stat": "user 1\nsystem 3\n",
+    "cpu.stat": "nr_periods 32\nnr_throttled 5\nthrottled_time 1234\n",
+  };
+  expect(cpuOf(1, files)).toEqual({
     usageNanoseconds: 25_667_227,
     userNanoseconds: 10_000_000,
     systemNanoseconds: 30_000_000,
@@ -84,17 +115,23 @@ test("v1 counts CPU in nanoseconds and ticks", () => {
   });
 });
 
-test("v1 CPU of a cgroup that is gone is not known, and what a kernel lacks is not made up", () => {
-  expect(parseV1Cpu({ usage: undefined, acctStat: "user 1\n", cpuStat: "" })).toBeUndefined();
-  const cpu = parseV1Cpu({ usage: "5", acctStat: undefined, cpuStat: undefined });
+test("CPU of a cgroup that is gone is not known, and what a kernel lacks is not made up", () => {
+  expect(cpuOf(1, { "cpuacct.stat": "user 1\n" })).toBeUndefined();
+  expect(cpuOf(2, {})).toBeUndefined();
+  const cpu = cpuOf(1, { "cpuacct.usage": "5" });
   expect(cpu).toMatchObject({ usageNanoseconds: 5, userNanoseconds: undefined, throttledPeriods: undefined });
 });
 
-test("v1 memory is that of the whole subtree, faults both ways (oracle 100)", () => {
-  const stat =
-    "cache 0\nrss 0\npgfault 7\ntotal_cache 44937216\ntotal_rss 143360\ntotal_inactive_file 44937216\ntotal_pgfault 3190\n";
-  const files = { usage: "47153152", stat, maxUsage: "50000000", failcnt: "2", oomControl: "oom_kill 1\n" };
-  expect(parseV1Memory(files)).toMatchObject({
+test("v1 memory is that of the whole subtree, faults both ways", () => {
+  const files = {
+    "memory.usage_in_bytes": "47153152",
+    "memory.stat":
+      "cache 0\nrss 0\npgfault 7\ntotal_cache 44937216\ntotal_rss 143360\ntotal_inactive_file 44937216\ntotal_pgfault 3190\n",
+    "memory.max_usage_in_bytes": "50000000",
+    "memory.failcnt": "2",
+    "memory.oom_control": "oom_kill 1\n",
+  };
+  expect(memoryOf(1, files)).toMatchObject({
     usageBytes: 47_153_152,
     workingSetBytes: 2_215_936,
     rssBytes: 143_360,
@@ -107,42 +144,45 @@ test("v1 memory is that of the whole subtree, faults both ways (oracle 100)", ()
 });
 
 test("v1 without use_hierarchy falls back to the cgroup's own lines", () => {
-  const files = {
-    usage: "10",
-    stat: "rss 4\ninactive_file 3\n",
-    maxUsage: undefined,
-    failcnt: undefined,
-    oomControl: undefined,
-  };
-  expect(parseV1Memory(files)).toMatchObject({ rssBytes: 4, workingSetBytes: 7, maxUsageBytes: undefined });
+  const files = { "memory.usage_in_bytes": "10", "memory.stat": "rss 4\ninactive_file 3\n" };
+  expect(memoryOf(1, files)).toMatchObject({ rssBytes: 4, workingSetBytes: 7, maxUsageBytes: undefined });
 });
 
-test("v1 memory of a cgroup that went between two reads is not known", () => {
-  const gone = { maxUsage: undefined, failcnt: undefined, oomControl: undefined };
-  expect(parseV1Memory({ usage: "10", stat: undefined, ...gone })).toBeUndefined();
-  expect(parseV1Memory({ usage: undefined, stat: "rss 4", ...gone })).toBeUndefined();
+test("memory of a cgroup that went between two reads is not known", () => {
+  expect(memoryOf(1, { "memory.usage_in_bytes": "10" })).toEqual(UNKNOWN_MEMORY);
+  expect(memoryOf(1, { "memory.stat": "rss 4" })).toEqual(UNKNOWN_MEMORY);
+  expect(memoryOf(2, { "memory.stat": "anon 4" })).toEqual(UNKNOWN_MEMORY);
 });
 
-test("v1 block I/O by device, bytes and operations", () => {
+test("v1 block I/O by device, bytes and operations, of everything below where the kernel counts that", () => {
   const bytes =
     "8:0 Read 4096\n8:0 Write 8192\n8:0 Sync 0\n8:0 Total 12288\n254:1 Read 512\n254:1 Write 0\nTotal 12800\n";
   const serviced = "8:0 Read 1\n8:0 Write 2\nTotal 3\n";
-  expect(parseV1BlockIo(bytes, serviced)).toEqual([
-    { major: 8, minor: 0, readBytes: 4096, writeBytes: 8192, reads: 1, writes: 2 },
-    { major: 254, minor: 1, readBytes: 512, writeBytes: 0, reads: 0, writes: 0 },
-  ]);
-  expect(parseV1BlockIo("Total 0\n", undefined)).toEqual([]);
+  for (const suffix of ["", "_recursive"]) {
+    const files = {
+      [`blkio.throttle.io_service_bytes${suffix}`]: bytes,
+      [`blkio.throttle.io_serviced${suffix}`]: serviced,
+    };
+    expect(readBlockIo(...cgroup(1, files))).toEqual([
+      { major: 8, minor: 0, readBytes: 4096, writeBytes: 8192, reads: 1, writes: 2 },
+      { major: 254, minor: 1, readBytes: 512, writeBytes: 0, reads: 0, writes: 0 },
+    ]);
+  }
+  expect(readBlockIo(...cgroup(1, { "blkio.throttle.io_service_bytes": "Total 0\n" }))).toEqual([]);
 });
 
 test("v1 limits, where -1 and the largest number are none", () => {
-  const files = { shares: "102", quota: "20000", period: "100000", cpus: "0-1\n", pidsMax: "max" };
-  const spec = parseV1Spec({
-    ...files,
-    memoryLimit: "33554432",
-    softLimit: "9223372036854771712",
-    memswLimit: "33554432",
-  });
-  expect(spec).toEqual({
+  const files = {
+    "cpu.shares": "102",
+    "cpu.cfs_quota_us": "20000",
+    "cpu.cfs_period_us": "100000",
+    "cpuset.cpus": "0-1\n",
+    "pids.max": "max",
+    "memory.limit_in_bytes": "33554432",
+    "memory.soft_limit_in_bytes": "9223372036854771712",
+    "memory.memsw.limit_in_bytes": "33554432",
+  };
+  expect(readSpec(...cgroup(1, files))).toEqual({
     cpuShares: 102,
     cpuQuotaMicroseconds: 20_000,
     cpuPeriodMicroseconds: 100_000,
@@ -152,12 +192,11 @@ test("v1 limits, where -1 and the largest number are none", () => {
     swapLimitBytes: 33_554_432,
     pidsMax: undefined,
   });
-  const unlimited = { ...files, quota: "-1\n", memoryLimit: undefined, softLimit: undefined, memswLimit: undefined };
-  expect(parseV1Spec(unlimited).cpuQuotaMicroseconds).toBeUndefined();
+  expect(readSpec(...cgroup(1, { "cpu.cfs_quota_us": "-1\n" })).cpuQuotaMicroseconds).toBeUndefined();
 });
 
 test("v2 CPU in microseconds; throttling only where the controller is on", () => {
-  expect(parseV2Cpu("usage_usec 1000\nuser_usec 600\nsystem_usec 400\n")).toEqual({
+  expect(cpuOf(2, { "cpu.stat": "usage_usec 1000\nuser_usec 600\nsystem_usec 400\n" })).toEqual({
     usageNanoseconds: 1_000_000,
     userNanoseconds: 600_000,
     systemNanoseconds: 400_000,
@@ -165,20 +204,21 @@ test("v2 CPU in microseconds; throttling only where the controller is on", () =>
     throttledPeriods: undefined,
     throttledNanoseconds: undefined,
   });
-  expect(parseV2Cpu("usage_usec 1\nnr_periods 10\nnr_throttled 4\nthrottled_usec 5\n")).toMatchObject({
-    periods: 10,
-    throttledPeriods: 4,
-    throttledNanoseconds: 5000,
-  });
-  expect(parseV2Cpu(undefined)).toBeUndefined();
+  const throttled = { "cpu.stat": "usage_usec 1\nnr_periods 10\nnr_throttled 4\nthrottled_usec 5\n" };
+  expect(cpuOf(2, throttled)).toMatchObject({ periods: 10, throttledPeriods: 4, throttledNanoseconds: 5000 });
 });
 
 const V2_STAT = "anon 1000\nfile 2000\nfile_mapped 300\ninactive_file 500\npgfault 11\npgmajfault 2\n";
 
 test("v2 memory, with the peak and the kills", () => {
-  const events = "low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\n";
-  const files = { current: "4000\n", stat: V2_STAT, peak: "9000\n", swapCurrent: "64\n", events };
-  expect(parseV2Memory(files)).toEqual({
+  const files = {
+    "memory.current": "4000\n",
+    "memory.stat": V2_STAT,
+    "memory.peak": "9000\n",
+    "memory.swap.current": "64\n",
+    "memory.events": "low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\n",
+  };
+  expect(memoryOf(2, files)).toEqual({
     usageBytes: 4000,
     maxUsageBytes: 9000,
     workingSetBytes: 3500,
@@ -196,18 +236,16 @@ test("v2 memory, with the peak and the kills", () => {
 });
 
 test("v2 on an older kernel has no peak, and the root takes its usage from meminfo", () => {
-  const nothing = { peak: undefined, swapCurrent: undefined, events: undefined };
-  expect(parseV2Memory({ current: "1", stat: V2_STAT, ...nothing })?.maxUsageBytes).toBeUndefined();
+  expect(memoryOf(2, { "memory.current": "1", "memory.stat": V2_STAT }).maxUsageBytes).toBeUndefined();
   const meminfo = "MemTotal: 100 kB\nMemFree: 40 kB\nSwapTotal: 10 kB\nSwapFree: 7 kB\n";
-  const root = parseV2Memory({ current: undefined, stat: V2_STAT, ...nothing, meminfo });
+  const root = memoryOf(2, { "memory.stat": V2_STAT }, meminfo);
   expect(root).toMatchObject({ usageBytes: 60 * 1024, swapBytes: 3 * 1024, oomKills: undefined, failCount: undefined });
-  expect(parseV2Memory({ current: undefined, stat: V2_STAT, ...nothing })).toBeUndefined();
 });
 
 test("v2 block I/O, also with unused devices and fields of other controllers", () => {
   const stat =
     "259:0 rbytes=90112 wbytes=52428800 rios=11 wios=50 dbytes=0 dios=0\n8:16 \n253:1 rbytes=1 cost.usage=3\n";
-  expect(parseV2BlockIo(stat)).toEqual([
+  expect(readBlockIo(...cgroup(2, { "io.stat": stat }))).toEqual([
     { major: 259, minor: 0, readBytes: 90_112, writeBytes: 52_428_800, reads: 11, writes: 50 },
     { major: 253, minor: 1, readBytes: 1, writeBytes: 0, reads: 0, writes: 0 },
   ]);
@@ -215,15 +253,15 @@ test("v2 block I/O, also with unused devices and fields of other controllers", (
 
 test("v2 limits in v1's terms", () => {
   const files = {
-    weight: "4",
-    cpuMax: "50000 100000\n",
-    cpus: "0-3",
-    memoryMax: "max",
-    memoryLow: "0",
-    swapMax: "0",
-    pidsMax: "4096",
+    "cpu.weight": "4",
+    "cpu.max": "50000 100000\n",
+    "cpuset.cpus.effective": "0-3",
+    "memory.max": "max",
+    "memory.low": "0",
+    "memory.swap.max": "0",
+    "pids.max": "4096",
   };
-  expect(parseV2Spec(files)).toEqual({
+  expect(readSpec(...cgroup(2, files))).toEqual({
     cpuShares: 80,
     cpuQuotaMicroseconds: 50_000,
     cpuPeriodMicroseconds: 100_000,
@@ -233,8 +271,21 @@ test("v2 limits in v1's terms", () => {
     swapLimitBytes: 0,
     pidsMax: 4096,
   });
-  expect(parseV2Spec({ ...files, cpuMax: "max 100000" }).cpuQuotaMicroseconds).toBeUndefined();
-  expect(parseV2Spec({ ...files, cpuMax: undefined }).cpuPeriodMicroseconds).toBeUndefined();
+  expect(readSpec(...cgroup(2, { "cpu.max": "max 100000" })).cpuQuotaMicroseconds).toBeUndefined();
+  expect(readSpec(...cgroup(2, {})).cpuPeriodMicroseconds).toBeUndefined();
+});
+
+test("the pressure of the machine is that of the last ten seconds; a kernel without PSI has none", () => {
+  const proc = makeDirectory();
+  expect(readMachinePressure(proc)).toBeUndefined();
+  mkdirSync(join(proc, "pressure"));
+  const write = (name: string, avg10: string) =>
+    writeFileSync(join(proc, "pressure", name), `some avg10=${avg10} avg60=3.03 avg300=1.50 total=17971086\n`);
+  write("cpu", "97.58");
+  write("memory", "0.00");
+  expect(readMachinePressure(proc)).toBeUndefined();
+  write("io", "1.17");
+  expect(readMachinePressure(proc)).toEqual({ cpu: 97.58, memory: 0, io: 1.17 });
 });
 
 test("meminfo lines with and without a unit", () => {
