@@ -65,10 +65,12 @@ async function fetchPage(url, userAgent) {
 
 async function up() {
   heading("kubelet-ts: a pod on this machine, without a cluster");
-  await ensurePackages();
-  await buildBinary();
+  const building = ensurePackages({ build: true }).then(buildBinary);
+  // Reported when it is awaited.
+  building.catch(() => {});
   const { endpoint } = await ensureEngine();
   await ensureImages(endpoint, EXAMPLE_IMAGES);
+  await building;
 
   mkdirSync(ROOT_DIR, { recursive: true });
   const args = ["--runonce", "--hostname-override", NODE_NAME, "--root-dir", ROOT_DIR, MANIFEST];

@@ -12,26 +12,31 @@ const BIN = join(ROOT, "node_modules", ".bin");
 /** The environment with the programs of node_modules first, as npm sets it. */
 export const toolEnv = () => ({ ...process.env, PATH: `${BIN}:${process.env.PATH ?? ""}` });
 
-/** Whether node_modules matches package-lock.json. */
-function packagesAreInstalled() {
+/** Whether node_modules matches package-lock.json. @param {{ build: boolean }} only */
+function packagesAreInstalled({ build }) {
   const installedLock = join(ROOT, "node_modules", ".package-lock.json");
   if (!existsSync(installedLock) || !existsSync(join(BIN, "bun"))) return false;
   const wanted = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")).packages;
   const installed = JSON.parse(readFileSync(installedLock, "utf8")).packages;
   return Object.entries(wanted).every(
-    ([path, { version, optional }]) => path === "" || optional || installed[path]?.version === version,
+    ([path, { version, optional, dev }]) =>
+      path === "" || optional || (build && dev) || installed[path]?.version === version,
   );
 }
 
-/** `npm ci` when packages are missing or older than the lock file. Prints one line. */
-export async function ensurePackages() {
+/**
+ * `npm ci` when packages are missing or older than the lock file. Prints one line.
+ * @param {{ build: boolean }} only `build`: without what only tests, lint and benchmarks use
+ */
+export async function ensurePackages(only = { build: false }) {
   const started = performance.now();
-  if (packagesAreInstalled()) {
+  if (packagesAreInstalled(only)) {
     step("packages", "there already");
     return;
   }
-  step("packages", "npm ci");
-  const { code, stdout, stderr } = await runCommand("npm", ["ci", "--no-audit", "--no-fund"], { cwd: ROOT });
+  const args = ["ci", "--no-audit", "--no-fund", ...(only.build ? ["--omit=dev"] : [])];
+  step("packages", `npm ${args.join(" ")}`);
+  const { code, stdout, stderr } = await runCommand("npm", args, { cwd: ROOT });
   if (code !== 0) {
     throw new CannotContinue("npm ci failed:", `${stdout}\n${stderr}`.trim().split("\n").slice(-15));
   }
