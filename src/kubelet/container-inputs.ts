@@ -1,6 +1,7 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import { seccompProfilePath } from "../docker/security.ts";
-import type { PodFileSystem, PodVolumes } from "./pod-effects.ts";
+import type { PodVolumes } from "./pod-effects.ts";
+import type { HostFiles } from "./volumes/host-files.ts";
 
 /** Limit of a seccomp profile. */
 const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
@@ -16,7 +17,7 @@ export async function readContainerInputs(
   pod: Pod,
   container: Container,
   seccompRoot: string,
-  { volumes, fileSystem }: { volumes: Pick<PodVolumes, "readEnvFile">; fileSystem: Pick<PodFileSystem, "readText"> },
+  { volumes, files }: { volumes: Pick<PodVolumes, "readEnvFile">; files: Pick<HostFiles, "readText"> },
 ): Promise<ContainerInputs> {
   const envFiles = new Map<string, () => string | undefined>();
   for (const { valueFrom } of container.env ?? []) {
@@ -25,8 +26,7 @@ export async function readContainerInputs(
     envFiles.set(keyOf(volumeName, path), await outcomeOf(volumes.readEnvFile(pod, volumeName, path)));
   }
   const profile = seccompProfilePath(pod, container, seccompRoot);
-  const takeProfile =
-    profile === undefined ? undefined : await outcomeOf(fileSystem.readText(profile, MAX_PROFILE_BYTES));
+  const takeProfile = profile === undefined ? undefined : await outcomeOf(files.readText(profile, MAX_PROFILE_BYTES));
   return {
     readEnvFile: (volumeName, path) => envFiles.get(keyOf(volumeName, path))?.(),
     readProfile: (path) => {

@@ -63,22 +63,6 @@ export interface PodCgroups {
   remove(uid: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Small files of pods on the host. Each call rejects at a deadline when the disk does not answer. */
-export interface PodFileSystem {
-  /** As {@link makeTerminationLog}. */
-  makeTerminationLog(path: string): Promise<void>;
-  /** As {@link readTerminationLog}. */
-  readTerminationLog(path: string): Promise<string | undefined>;
-  /** A file that is missing is success. */
-  removeFile(path: string): Promise<void>;
-  /** Writes over a file of the engine. */
-  overwriteFile(path: string, text: string): Promise<void>;
-  /** Text of a file of the administrator. @throws Error for one that is larger than `maxBytes` */
-  readText(path: string, maxBytes: number): Promise<string>;
-  /** As {@link readText}; undefined when there is no such file. */
-  readTextIfExists(path: string, maxBytes: number): Promise<string | undefined>;
-}
-
 /** Symlinks for log shippers. */
 export interface ContainerLogLinks {
   create(pod: Pod, container: string, restartCount: number, id: ContainerId): void;

@@ -8,7 +8,7 @@ import { messageOf } from "../base/text/error-message.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
-import type { PodFileSystem } from "./pod-effects.ts";
+import type { HostFiles } from "./volumes/host-files.ts";
 
 const MAX_RESOLV_CONF_BYTES = 1024 * 1024;
 
@@ -18,7 +18,7 @@ interface PodFilesDeps {
   node: () => NodeInfo;
   /** Writes the pod's /etc/hosts and returns its path. */
   writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => Promise<string>;
-  fileSystem: PodFileSystem;
+  files: HostFiles;
 }
 
 /** Files of a pod that are not volumes: resolv.conf, hosts, termination logs. */
@@ -39,7 +39,7 @@ export class PodFiles {
   }
 
   #readHostResolvConf(path: string): Promise<string | undefined> {
-    this.#hostResolvConf ??= this.#deps.fileSystem.readTextIfExists(path, MAX_RESOLV_CONF_BYTES).finally(() => {
+    this.#hostResolvConf ??= this.#deps.files.readTextIfExists(path, MAX_RESOLV_CONF_BYTES).finally(() => {
       this.#hostResolvConf = undefined;
     });
     return this.#hostResolvConf;
@@ -49,7 +49,7 @@ export class PodFiles {
   async writeResolvConf(pod: Pod, path: string, dns: DnsConfig): Promise<void> {
     if (!path) return;
     try {
-      await this.#deps.fileSystem.overwriteFile(path, formatResolvConf(dns));
+      await this.#deps.files.overwriteFile(path, formatResolvConf(dns));
     } catch (error) {
       const who = `${pod.metadata.namespace}/${pod.metadata.name}`;
       const why = messageOf(error);
@@ -86,18 +86,18 @@ export class PodFiles {
   async makeTerminationLog(pod: Pod, container: Container, restartCount: number): Promise<string | undefined> {
     if (!container.terminationMessagePath) return undefined;
     const path = this.#terminationLogPath(pod.metadata.uid ?? "", container.name, restartCount);
-    await naming(`"${path}"`, () => this.#deps.fileSystem.makeTerminationLog(path));
+    await naming(`"${path}"`, () => this.#deps.files.makeTerminationLog(path));
     return path;
   }
 
   /** The last 4 KiB of the termination log; undefined when it does not exist. */
   async readTerminationLog(uid: string, container: string, restartCount: number): Promise<string | undefined> {
-    return await this.#deps.fileSystem.readTerminationLog(this.#terminationLogPath(uid, container, restartCount));
+    return await this.#deps.files.readTerminationLog(this.#terminationLogPath(uid, container, restartCount));
   }
 
   /** Called when the container is removed; its message was read when its end was observed. */
   async removeTerminationLog(uid: string, container: string, restartCount: number): Promise<void> {
-    await this.#deps.fileSystem.removeFile(this.#terminationLogPath(uid, container, restartCount));
+    await this.#deps.files.removeFile(this.#terminationLogPath(uid, container, restartCount));
   }
 
   #terminationLogPath(uid: string, container: string, restartCount: number): string {

@@ -30,11 +30,12 @@ import { resolvePullSecrets } from "../plan/object-references.ts";
 import { computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
 import { readContainerInputs } from "./container-inputs.ts";
-import type { ContainerLogLinks, PodCgroups, PodFileSystem, PodHooks, PodImages, PodVolumes } from "./pod-effects.ts";
+import type { ContainerLogLinks, PodCgroups, PodHooks, PodImages, PodVolumes } from "./pod-effects.ts";
 import { PodFiles } from "./pod-files.ts";
 import { PodHookRunner } from "./pod-hook-runner.ts";
 import { PodVolumeQueue } from "./pod-volume-queue.ts";
 import { SandboxNetworks } from "./sandbox-networks.ts";
+import type { HostFiles } from "./volumes/host-files.ts";
 
 interface PodRuntimeManagerDeps {
   clock: Clock;
@@ -63,7 +64,7 @@ interface PodRuntimeManagerDeps {
   gate: ConcurrencyLimit;
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
   ensurePauseImage: (signal: AbortSignal) => Promise<string>;
-  fileSystem: PodFileSystem;
+  files: HostFiles;
   /** Writes the pod's /etc/hosts and returns its path. */
   writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => Promise<string>;
   /** The last bytes of a container's log, for its termination message. */

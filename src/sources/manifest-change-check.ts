@@ -1,6 +1,6 @@
 import { readdir, realpath, stat } from "node:fs/promises";
+import type { FileSlot } from "../base/concurrency/file-slot.ts";
 import { toFileSystemPlace } from "../base/files/mount-points.ts";
-import type { FileSlot } from "../base/model/file-slot.ts";
 import {
   type FileContent,
   type FileIdentity,
@@ -83,7 +83,7 @@ export class ManifestChangeCheck {
       return this.#check(path, known).finally(() => this.#underWay.delete(path));
     };
     try {
-      return (await this.#slot.attempt(check, CHECK_TIMEOUT_MS))?.value;
+      return await this.#slot.run(check, CHECK_TIMEOUT_MS);
     } catch {
       return undefined;
     }

@@ -1,7 +1,7 @@
 import { statfsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
+import type { FileSlot } from "../base/concurrency/file-slot.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { FileSlot } from "../base/model/file-slot.ts";
 import { type MeasureDirectories, measureByDu } from "./measure-by-du.ts";
 
 /** Size of a file system. Bytes and counts. */
@@ -108,8 +108,7 @@ const STATFS_TIMEOUT_MS = 10_000;
 /** Capacity of the file system a path is on; undefined when it cannot be asked, or does not answer. */
 export async function readCapacity(path: string, slot: FileSlot): Promise<FsCapacity | undefined> {
   try {
-    const found = await slot.attempt(() => statfs(path), STATFS_TIMEOUT_MS);
-    return found && toCapacity(found.value);
+    return toCapacity(await slot.run(() => statfs(path), STATFS_TIMEOUT_MS));
   } catch {
     return undefined;
   }

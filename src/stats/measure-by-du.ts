@@ -1,6 +1,6 @@
 import { realpath, statfs } from "node:fs/promises";
+import type { FileSlot } from "../base/concurrency/file-slot.ts";
 import { readBoundedStream } from "../base/files/bounded-stream.ts";
-import type { FileSlot } from "../base/model/file-slot.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { readText } from "./cgroups/read-text.ts";
 
@@ -68,7 +68,7 @@ async function sortByFileSystem(directories: readonly string[], slot: FileSlot) 
     }
   };
   try {
-    for (const path of directories) await slot.attempt(() => classify(path), STATFS_TIMEOUT_MS);
+    for (const path of directories) await slot.run(() => classify(path), STATFS_TIMEOUT_MS);
   } catch {
     // A disk does not answer: the rest is missing from the answer, too.
   }

@@ -1,7 +1,7 @@
 import type { Summary } from "../base/api/stats-summary.ts";
+import type { FileSlot } from "../base/concurrency/file-slot.ts";
 import { parseBootTimeSeconds, parseDefaultInterface, parseTaskCount } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { FileSlot } from "../base/model/file-slot.ts";
 import type { NodeSignals } from "../base/model/node-signals.ts";
 import { Capacities } from "./capacities.ts";
 import { meminfoBytes } from "./cgroups/cgroup-figures.ts";

@@ -10,6 +10,7 @@ import { readEngineInfo } from "../../src/docker/engine-info.ts";
 import type { ImageManager } from "../../src/docker/image-manager.ts";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { isApiAtLeast } from "../../src/docker/security.ts";
+import { localHostFiles } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
 import { writeHostsFile } from "../../src/kubelet/volumes/network-files.ts";
 import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
@@ -45,6 +46,7 @@ describeWithEngine("volumes in real containers", () => {
       owner: { nodeName: node.name, rootHash: computeRootHash(node.rootDir) },
       pullSecretsOf: () => [],
     }),
+    hostFiles: localHostFiles(),
     ...(mounting.ok && { mounter: new Mounter() }),
     ownerLabels: owner,
   });

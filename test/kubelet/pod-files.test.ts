@@ -3,8 +3,8 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import { LOCAL_POD_FILES } from "../../src/kubelet/local-pod-files.ts";
 import { PodFiles } from "../../src/kubelet/pod-files.ts";
+import { localHostFiles } from "../../src/kubelet/volumes/host-files.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
@@ -22,7 +22,7 @@ beforeEach(() => {
       throw new Error("not needed");
     },
     writeHostsFile: async () => "",
-    fileSystem: LOCAL_POD_FILES,
+    files: localHostFiles(),
   });
 });
 

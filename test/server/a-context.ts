@@ -1,3 +1,4 @@
+import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
 import type { RouteRequest } from "../../src/server/http-response.ts";
 import { type NodeObjectFacts, toNodeObject } from "../../src/server/node-object.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
@@ -9,7 +10,6 @@ import { toKubeletMetrics, toProbeMetric } from "../../src/stats/metrics/kubelet
 import { processMetrics, processStartMetric } from "../../src/stats/metrics/process-metrics.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
-import { DIRECT_SLOT } from "../support/direct-slot.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { FakeView } from "./fake-view.ts";
@@ -46,7 +46,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     imagesDir: () => "/",
     engineVersion: () => "20.10.24",
     volumeStatsAggPeriodMs: 60_000,
-    slot: DIRECT_SLOT,
+    slot: new FileSlot(clock),
     measureDirectories: async () => new Map(),
   });
   const build = { version: "0.1.0", gitCommit: "", gitTreeState: "clean", buildDate: "" };

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { findLog, HostLogDirectory, readLogAsync } from "../../src/base/host/log-directory.ts";
+import { findLog, HostLogDirectory, readLog } from "../../src/base/host/log-directory.ts";
 import { routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import { CADVISOR_RESOURCES, routeCadvisor } from "../../src/server/cadvisor-routes.ts";
 import { CONTAINER_PATHS } from "../../src/server/container-routes.ts";
@@ -140,7 +140,7 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
       dialPod: () => Promise.reject(new Error("dialing is not expected")),
       logDirectory: new HostLogDirectory(directory, {
         findLog: async (root, relative) => findLog(root, relative),
-        readLog: readLogAsync,
+        readLog: async (descriptor: number, position: number, length: number) => readLog(descriptor, position, length),
       }),
       clock,
       logger,

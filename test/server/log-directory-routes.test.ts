@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findLog, HostLogDirectory, readLogAsync } from "../../src/base/host/log-directory.ts";
+import { findLog, HostLogDirectory, readLog } from "../../src/base/host/log-directory.ts";
 import { routeLogDirectory } from "../../src/server/log-directory-routes.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest } from "./a-context.ts";
@@ -11,7 +11,7 @@ const temp = tempDirs();
 /** A log directory, and a file next to it. */
 const LOCAL_LOG_FILES = {
   findLog: async (root: string, relative: string) => findLog(root, relative),
-  readLog: readLogAsync,
+  readLog: async (descriptor: number, position: number, length: number) => readLog(descriptor, position, length),
 };
 
 function aDirectory() {

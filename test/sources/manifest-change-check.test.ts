@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PoolSlot } from "../../src/base/concurrency/pool-slot.ts";
+import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
 import { ManifestChangeCheck, snapshotIfUnchanged } from "../../src/sources/manifest-change-check.ts";
 import { type FileIdentity, readManifests } from "../../src/sources/manifest-files.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -75,7 +75,7 @@ test("a check that hangs is left after a second; until it has ended no other one
   const clock = new FakeClock("2026-11-22T05:00:00Z");
   const ended = Promise.withResolvers<undefined>();
   let checks = 0;
-  const check = new ManifestChangeCheck(new PoolSlot(clock), () => {
+  const check = new ManifestChangeCheck(new FileSlot(clock), () => {
     checks++;
     return ended.promise;
   });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
+import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
 import { DiskUsage } from "../../src/stats/disk-usage.ts";
 import type { MeasureDirectories } from "../../src/stats/measure-by-du.ts";
-import { DIRECT_SLOT } from "../support/direct-slot.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 function setUp(scanMs = 0) {
@@ -12,7 +12,7 @@ function setUp(scanMs = 0) {
     if (scanMs > 0) await clock.sleep(scanMs / 2);
     return new Map(directories.map((directory) => [directory, what === "bytes" ? 4096 : 1]));
   };
-  return { clock, scans, disk: new DiskUsage(clock, 60_000, DIRECT_SLOT, measure) };
+  return { clock, scans, disk: new DiskUsage(clock, 60_000, new FileSlot(clock), measure) };
 }
 
 test("asking never waits; the next question has the answer", async () => {

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
 import { measureByDu, toExclusions } from "../../src/stats/measure-by-du.ts";
-import { DIRECT_SLOT } from "../support/direct-slot.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
 
 const makeDirectory = tempDirs();
@@ -12,10 +13,10 @@ test("du measures bytes and inodes, and omits what is gone", async () => {
   const [full, odd] = [join(directory, "full"), join(directory, "-s odd name")];
   for (const path of [full, odd]) mkdirSync(path);
   writeFileSync(join(full, "file"), "x".repeat(100_000));
-  const bytes = await measureByDu([full, odd, join(directory, "gone")], "bytes", DIRECT_SLOT);
+  const bytes = await measureByDu([full, odd, join(directory, "gone")], "bytes", new FileSlot(new FakeClock()));
   expect(bytes.get(full)).toBeGreaterThanOrEqual(100_000);
   expect([...bytes.keys()].sort()).toEqual([odd, full].sort());
-  expect((await measureByDu([full], "inodes", DIRECT_SLOT)).get(full)).toBe(2);
+  expect((await measureByDu([full], "inodes", new FileSlot(new FakeClock()))).get(full)).toBe(2);
 });
 
 const MOUNTINFO = [
@@ -63,11 +64,11 @@ test.skipIf(!mounting.ok)("on an overlay of two disks files count, and mounts be
   expect(statSync(join(volume, "file")).dev).not.toBe(statSync(volume).dev);
 
   const linked = join(link, "root", "volume");
-  const bytes = await measureByDu([root, volume, mounted, linked], "bytes", DIRECT_SLOT);
+  const bytes = await measureByDu([root, volume, mounted, linked], "bytes", new FileSlot(new FakeClock()));
   expect(bytes.get(volume)).toBeWithin(100_000, 150_000);
   expect(bytes.get(linked)).toBeWithin(100_000, 150_000);
   expect(bytes.get(mounted)).toBeWithin(1_000_000, 1_050_000);
   expect(bytes.get(root)).toBeWithin(400_000, 500_000);
-  const inodes = await measureByDu([volume, mounted], "inodes", DIRECT_SLOT);
+  const inodes = await measureByDu([volume, mounted], "inodes", new FileSlot(new FakeClock()));
   expect(Object.fromEntries(inodes)).toEqual({ [volume]: 2, [mounted]: 2 });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
 import { readMachineInfo } from "../../src/stats/cadvisor/machine-info.ts";
 import { metricsText } from "../../src/stats/metrics/metric.ts";
@@ -13,7 +14,6 @@ import recordedContainer from "../fixtures/oracle/stats/stats-container.json";
 import recordedRoot from "../fixtures/oracle/stats/stats-root.json";
 import recordedSummary from "../fixtures/oracle/stats/stats-summary.json";
 import recordedUsage from "../fixtures/oracle/stats/stats-summary-only-cpu-and-memory.json";
-import { DIRECT_SLOT } from "../support/direct-slot.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { CONTAINER_ID, CONTAINER_PATHS, type LaidTree, layTree, podOf, SANDBOX_ID, type TreeName } from "./lay-tree.ts";
@@ -77,7 +77,7 @@ function setUp(
     systemCgroups,
     disabledMetrics,
     volumeStatsAggPeriodMs: 60_000,
-    slot: DIRECT_SLOT,
+    slot: new FileSlot(clock),
     measureDirectories: async (directories, what) => {
       if (what === "bytes") asked.push([...directories]);
       const known = directories.filter((directory) => directory in disk);
@@ -244,7 +244,7 @@ describe("the summary", () => {
       imagesDir: () => "",
       engineVersion: () => "",
       volumeStatsAggPeriodMs: 60_000,
-      slot: DIRECT_SLOT,
+      slot: new FileSlot(clock),
       measureDirectories: async () => new Map(),
       readImageBytes: async () => {
         calls++;

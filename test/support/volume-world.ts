@@ -1,5 +1,6 @@
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
 import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
+import { localHostFiles } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
 import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
 import { aContainer, aPod } from "./builders.ts";
@@ -31,6 +32,7 @@ export function aManager(rootDir: string, { mounts = mounting.ok } = {}) {
     clock: new FakeClock(),
     logger,
     engine,
+    hostFiles: localHostFiles(),
     ...(mounts && { mounter: new Mounter() }),
     ownerLabels: { "kubelet-ts.io/node": "node1" },
   });

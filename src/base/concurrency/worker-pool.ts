@@ -29,6 +29,11 @@ export interface TaskOptions {
   timeoutMs: number;
 }
 
+/** Functions that other threads run: their results arrive later. */
+export type Threaded<T> = {
+  readonly [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (...args: A) => Promise<Awaited<R>> : never;
+};
+
 interface WorkerPoolDeps {
   clock: Clock;
   startThread: () => PoolThread;

@@ -1,5 +1,4 @@
 import { closeSync, fchmodSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { mkdir, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 export interface ReplaceOptions {
@@ -45,29 +44,4 @@ export function probeDirectory(directory: string): void {
   const path = join(directory, `.probe-${process.pid}`);
   closeSync(openSync(path, "w", 0o600));
   rmSync(path);
-}
-
-/** {@link replaceFile} by the threads of the runtime. */
-export async function replaceFileAsync(
-  path: string,
-  content: string | Uint8Array,
-  options: ReplaceOptions,
-): Promise<void> {
-  const temporary = `${path}.tmp`;
-  await mkdir(dirname(path), { recursive: true, mode: options.directoryMode ?? 0o750 });
-  try {
-    await rm(temporary, { force: true });
-    const file = await open(temporary, "wx", 0o600);
-    try {
-      await file.writeFile(content);
-      if (options.mode !== undefined) await file.chmod(options.mode);
-      if (options.durable) await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {});
-    throw error;
-  }
 }

@@ -1,7 +1,6 @@
 import { readdirSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { READ_FLAGS, readTextIfExists, readTextIfReadable, toTooLarge, UnreadableFileError } from "./bounded-read.ts";
+import { readTextIfExists, readTextIfReadable } from "./bounded-read.ts";
 import { type ReplaceFile, replaceFile } from "./replace-file.ts";
 
 /** Text files anywhere on the host. Their disk may not answer: the process that supervises pods reads them in other threads. */
@@ -45,33 +44,4 @@ export function readDirectoryTexts(
     return [];
   }
   return names.sort().map((name) => ({ name, text: readTextIfReadable(join(directory, name), maxBytes) }));
-}
-
-/** As `readTextIfExists`, by the threads of the runtime. @throws as it does */
-export async function readTextIfExistsAsync(path: string, maxBytes: number): Promise<string | undefined> {
-  let file: Awaited<ReturnType<typeof open>>;
-  try {
-    file = await open(path, READ_FLAGS);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw error;
-  }
-  try {
-    const stats = await file.stat();
-    if (!stats.isFile()) throw new UnreadableFileError("is not a regular file");
-    if (stats.size > maxBytes) throw toTooLarge(stats.size, maxBytes);
-    const chunks: Buffer[] = [];
-    let length = 0;
-    for (;;) {
-      const buffer = Buffer.allocUnsafe(Math.min(Math.max(stats.size - length, 0), maxBytes - length) + 1);
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, length);
-      if (bytesRead === 0) return Buffer.concat(chunks, length).toString("utf8");
-      length += bytesRead;
-      if (length > maxBytes) throw toTooLarge(length, maxBytes);
-      chunks.push(buffer.subarray(0, bytesRead));
-    }
-  } finally {
-    await file.close();
-  }
 }

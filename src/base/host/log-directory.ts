@@ -1,10 +1,8 @@
-import { closeSync, constants, openSync, read, readdirSync, readSync } from "node:fs";
-import { promisify } from "node:util";
+import { closeSync, constants, openSync, readdirSync, readSync } from "node:fs";
 import { openBeneath } from "../files/beneath.ts";
 import type { LogDirectory, LogEntry } from "../model/log-directory.ts";
 
 const CHUNK_BYTES = 64 * 1024;
-const readAt = promisify(read);
 
 /** An entry of a log directory as another thread found it. A file is open: its descriptor belongs to the whole process. */
 type FoundLog =
@@ -47,13 +45,6 @@ export function findLog(root: string, relative: string): FoundLog | undefined {
 export function readLog(descriptor: number, position: number, length: number): Uint8Array {
   const buffer = Buffer.allocUnsafe(length);
   return buffer.subarray(0, readSync(descriptor, buffer, 0, length, position));
-}
-
-/** {@link readLog} by the threads of the runtime. */
-export async function readLogAsync(descriptor: number, position: number, length: number): Promise<Uint8Array> {
-  const buffer = Buffer.allocUnsafe(length);
-  const { bytesRead } = await readAt(descriptor, buffer, 0, length, position);
-  return buffer.subarray(0, bytesRead);
 }
 
 /** A log directory on disk. */

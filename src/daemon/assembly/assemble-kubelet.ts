@@ -93,7 +93,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const secretValues = new SecretValues({
     logger: context.logger,
     credentialsDir: context.environment.CREDENTIALS_DIRECTORY || undefined,
-    readBytes: (path, maxBytes) => context.background.readBytes(path, maxBytes),
+    readBytes: context.background.tasks.readBytes,
     publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
   });
   return {

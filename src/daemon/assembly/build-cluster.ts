@@ -23,7 +23,7 @@ export async function buildCluster(context: NodeContext): Promise<ClusterNode | 
     nodeName: node.name,
     clock,
     logger,
-    replaceFile: background.replaceFile.bind(background),
+    replaceFile: background.tasks.replaceFile,
   });
   return new ClusterNode({
     options,

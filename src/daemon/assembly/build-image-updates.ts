@@ -63,7 +63,7 @@ export function buildImageUpdates(
     },
     isLocked: async (pod, lock) => {
       const place = lockPlace(pod, lock, volumes);
-      return place !== undefined && (await context.background.existsBeneath(place.directory, place.path));
+      return place !== undefined && (await context.background.tasks.existsBeneath(place.directory, place.path));
     },
     onChange,
     onResult: (owner, result) => metrics.countImageUpdate(owner, result),

@@ -45,9 +45,9 @@ export function buildLocalApi(context: NodeContext): LocalApi {
     version: versionInfo(),
     mark: openStateFile(context, "resource-version", ResourceVersionSchema, { durable: true }),
     makeCertificates: (order) => makeInChild(ownCommand(), order),
-    portHolder: background.findPortHolder.bind(background),
+    portHolder: background.tasks.findPortHolder,
     files: background.textFiles,
-    probeDirectory: (directory) => background.probeDirectory(directory),
+    probeDirectory: background.tasks.probeDirectory,
   });
 }
 

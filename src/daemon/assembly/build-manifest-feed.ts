@@ -36,14 +36,14 @@ export function buildManifestFeed(
       };
       const { manifestIdentityFile } = options;
       return manifestIdentityFile !== "" && encryptionOf(bytes)
-        ? background.readEncryptedManifest(bytes, how, manifestIdentityFile)
+        ? background.tasks.readEncryptedManifest(bytes, how, manifestIdentityFile)
         : bytes.length > LONG_MANIFEST_BYTES
-          ? background.readManifest(bytes, how)
+          ? background.tasks.readManifest(bytes, how)
           : readManifest(bytes, how);
     },
     readManifests: async (path, known) =>
-      (await changeCheck.snapshotIfUnchanged(path, known)) ?? background.readManifests(path, known),
-    replaceFile: background.replaceFile.bind(background),
+      (await changeCheck.snapshotIfUnchanged(path, known)) ?? background.tasks.readManifests(path, known),
+    replaceFile: background.tasks.replaceFile,
     files: background.textFiles,
     clock,
     logger,

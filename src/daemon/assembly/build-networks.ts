@@ -13,8 +13,8 @@ export const buildNetworks = ({ options, clock, logger, background }: NodeContex
       binDirs: options.cniBinDirs,
       cacheDir: options.cniCacheDir,
       files: {
-        replaceFile: background.replaceFile.bind(background),
-        removeFile: background.removeFile.bind(background),
+        replaceFile: background.tasks.replaceFile,
+        removeFile: background.tasks.removeFile,
         readDirectory: background.textFiles.readDirectory,
       },
     },

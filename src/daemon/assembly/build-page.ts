@@ -59,7 +59,7 @@ export function buildPage(
   const { clock, logger, options, background, recorder } = context;
   const isLocal = isLoopback(options.cadvisorBindAddress);
   const usage = new UsageRecorder();
-  const history = new KeptHistory(usage, options.rootDir, clock, logger, background.replaceFile.bind(background));
+  const history = new KeptHistory(usage, options.rootDir, clock, logger, background.tasks.replaceFile);
   history.restore();
   const cadvisor = new CadvisorFactsReader(stats);
   const rates = new MachineRates(clock);
@@ -148,7 +148,7 @@ export function buildPage(
       explanation: explain(shown, {
         ...(privileged && { logs: await readLogTails(pod, containers) }),
         ...(pod.status?.phase === "Pending" && {
-          portHolders: await background.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
+          portHolders: await background.tasks.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
         }),
       }),
       probeResponses: (container, kind) => {
@@ -183,7 +183,7 @@ export function buildPage(
     podDetail,
     nodeDetail,
     processes: (uid) =>
-      background.listProcesses(
+      background.tasks.listProcesses(
         (stats.sample("basics").pods.find(({ facts }) => facts.uid === uid)?.containers ?? []).map(
           ({ facts, cgroup }) => ({
             name: facts.name,

@@ -45,7 +45,7 @@ export const buildLogLinks = ({ options, logger, background }: NodeContext, engi
     containersLogsDir: options.containersLogsDir,
     engineLogPath: (id) => toEngineLogPath(engine.info().dockerRootDir, id),
     log: logger,
-    perform: (places, task) => background.performLogLinkTask(places, task),
+    perform: background.tasks.performLogLinkTask,
   });
 
 /** Every step of a pod's life: sandbox, images, containers, hooks, volumes, cgroups. */
@@ -78,10 +78,15 @@ export function buildRuntimeManager(
     networks,
     gate: new ConcurrencyLimit(MAX_ENGINE_CALLS),
     ensurePauseImage: pauseImageOf(context, client, images),
-    fileSystem: background,
+    files: background.tasks,
     writeHostsFile: async (pod, podIps, names) => {
       const path = volumes.directories(pod.metadata.uid ?? "").etcHosts;
-      await background.writeHostsFile(path, { pod, podIps, names, services: serviceHosts?.aliasesFor(pod) ?? [] });
+      await background.tasks.writeHostsFile(path, {
+        pod,
+        podIps,
+        names,
+        services: serviceHosts?.aliasesFor(pod) ?? [],
+      });
       return path;
     },
     readLogTail: (id, signal) => readLogTail(client, id, LOG_TAIL_LINES, signal),

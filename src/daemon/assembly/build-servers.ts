@@ -90,7 +90,7 @@ export function startNodeServers(
   let servers: RunningServers | undefined;
   servers = startServers(options, view, {
     ...(socketPath !== undefined && { socketPath }),
-    portHolder: background.findPortHolder.bind(background),
+    portHolder: background.tasks.findPortHolder,
     onListening: () => servers && onServers(servers),
     clock,
     logger,
@@ -120,7 +120,7 @@ const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => (
   containers: new DockerContainerAccess(client, (ms, callback) => context.clock.schedule(ms, callback)),
   dialPod,
   logDirectory: context.options.enableSystemLogHandler
-    ? new HostLogDirectory("/var/log", context.background)
+    ? new HostLogDirectory("/var/log", context.background.tasks)
     : undefined,
   names: { nodeName: context.node.name, nodeIp: context.node.ip },
   files: context.background.textFiles,

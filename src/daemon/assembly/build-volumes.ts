@@ -39,7 +39,7 @@ export async function buildVolumes(
     logger,
     engine,
     ...(mounting.ok && { mounter }),
-    hostFiles: background,
+    hostFiles: background.tasks,
     ...(cluster && {
       cluster: {
         // Claims of static pods are Docker volumes, as without a cluster.

@@ -63,7 +63,7 @@ export function buildEngineConnection({ options, environment, clock, background 
     client: new DockerClient(endpoint, {
       schedule: (ms, callback) => clock.schedule(ms, callback),
       timeoutMs: options.runtimeRequestTimeoutMs,
-      killExecProcesses: background.killExecProcesses.bind(background),
+      killExecProcesses: background.tasks.killExecProcesses,
     }),
     cgroupDriver: options.cgroupDriver,
     mayLowerOomScores: readMayLowerOomScores,
@@ -82,6 +82,6 @@ export function openStateFile<T>(
 ): StateFile<T> {
   const path = join(options.rootDir, "state", `${name}-${node.name}.json`);
   const parse = (data: unknown) => v.parse(schema, data);
-  const replace = background.replaceFile.bind(background);
+  const replace = background.tasks.replaceFile;
   return new StateFile(path, { version: 1, durable, parse }, clock, (message) => logger.warn(message), replace);
 }

@@ -1,176 +1,84 @@
-import { mkdirSync, readdirSync, statSync } from "node:fs";
-import { readdir } from "node:fs/promises";
-import type { EmptyDirVolumeSource, HostPathVolumeSource, Pod } from "../../base/api/pod.ts";
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import type { EmptyDirVolumeSource, Pod } from "../../base/api/pod.ts";
+import type { Threaded } from "../../base/concurrency/worker-pool.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
-import { readBoundedText } from "../../base/files/bounded-read.ts";
+import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/env-file.ts";
 import { type EmptyDirPlace, prepareEmptyDir, writeState } from "./empty-dir.ts";
 import { type FileVolumeContent, type FileVolumePlace, writeFileVolume } from "./file-volume.ts";
 import { prepareHostPath } from "./host-path.ts";
-import {
-  commitExtraction,
-  type ImageVolumePlace,
-  type ImageVolumeState,
-  prepareExtraction,
-  readImageState,
-  writeImageState,
-} from "./image-volume.ts";
+import { commitExtraction, prepareExtraction, readImageState, writeImageState } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { makeMountPoint } from "./nested-mounts.ts";
-import { applyFsGroup, type FsGroupOptions } from "./ownership.ts";
+import { writeHostsFile } from "./network-files.ts";
+import { applyFsGroup } from "./ownership.ts";
 import { PodDirectories } from "./pod-directories.ts";
 import { bindSubPath, resolveOwnSubPath } from "./sub-path.ts";
+import { makeTerminationLog, readTerminationLog } from "./termination-log.ts";
 
 /**
- * Work on paths of pods, on the host's disks: it may wait for a file system that does not answer, or take long, so the
- * kubelet's thread does not do it. Each call rejects at a deadline. Arguments and results are plain data.
+ * Work on files of pods, on the host's disks. Arguments and results are plain data: the kubelet's own thread runs none of
+ * it, because a file system may not answer, or take long.
  */
-export interface HostFiles {
-  /** As {@link prepareHostPath}. */
-  prepareHostPath(source: HostPathVolumeSource): Promise<string | undefined>;
+export const hostFileTasks = (mounter = new Mounter()) => ({
+  prepareHostPath,
   /** undefined for a path that is missing. */
-  isDirectory(path: string): Promise<boolean | undefined>;
-  /** As {@link bindSubPath}. */
-  bindSubPath(volumePath: string, subPath: string, target: string): Promise<void>;
-  /** As {@link resolveOwnSubPath}. */
-  resolveOwnSubPath(volumePath: string, subPath: string): Promise<string>;
-  /** As {@link makeMountPoint}. */
-  makeMountPoint(directory: string, relative: string, isDirectory: boolean): Promise<void>;
-  /** As {@link applyFsGroup}. */
-  applyFsGroup(directory: string, options: FsGroupOptions): Promise<void>;
-  /** As {@link removeTree}. */
-  removeTree(path: string): Promise<void>;
-  /** As `PodDirectories.create`. */
-  makePodDirectories(rootDir: string, uid: string): Promise<void>;
+  isDirectory: (path: string): boolean | undefined => statSync(path, { throwIfNoEntry: false })?.isDirectory(),
+  bindSubPath: (volumePath: string, subPath: string, target: string) =>
+    bindSubPath(volumePath, subPath, target, mounter),
+  resolveOwnSubPath,
+  makeMountPoint,
+  applyFsGroup,
+  removeTree: (path: string) => removeTree(path),
+  makePodDirectories: (rootDir: string, uid: string) => new PodDirectories(rootDir, uid).create(),
   /** Makes a directory and those above it, mode 0750. */
-  makeDirectory(path: string): Promise<void>;
+  makeDirectory: (path: string) => void mkdirSync(path, { recursive: true, mode: 0o750 }),
   /** Names in each directory; none for one that is missing. */
-  listAll(directories: readonly string[]): Promise<string[][]>;
-  /** As {@link prepareEmptyDir}. */
-  prepareEmptyDir(source: EmptyDirVolumeSource, pod: Pod, place: EmptyDirPlace, canMount: boolean): Promise<boolean>;
-  /** As {@link writeState}. */
-  writeVolumeState(stateDirectory: string, state: string): Promise<void>;
-  /** As {@link writeFileVolume}. */
-  writeFileVolume(place: FileVolumePlace, content: FileVolumeContent, canMount: boolean): Promise<boolean>;
-  /** As {@link readImageState}. */
-  readImageState(place: ImageVolumePlace): Promise<ImageVolumeState | undefined>;
-  /** As {@link writeImageState}. */
-  writeImageState(place: ImageVolumePlace, state: ImageVolumeState): Promise<void>;
-  /** As {@link prepareExtraction}. */
-  prepareExtraction(directory: string): Promise<string>;
-  /** As {@link commitExtraction}. */
-  commitExtraction(fresh: string, directory: string): Promise<void>;
-  /** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for users */
-  readEnvFile(directory: string, path: string): Promise<string | undefined>;
+  listAll: (directories: readonly string[]): string[][] => directories.map(listNames),
+  prepareEmptyDir: (source: EmptyDirVolumeSource, pod: Pod, place: EmptyDirPlace, canMount: boolean) =>
+    prepareEmptyDir(source, pod, place, canMount ? mounter : undefined),
+  writeVolumeState: writeState,
+  writeFileVolume: (place: FileVolumePlace, content: FileVolumeContent, canMount: boolean) =>
+    writeFileVolume(place, content, canMount ? mounter : undefined),
+  readImageState,
+  writeImageState,
+  prepareExtraction,
+  commitExtraction,
+  readEnvFile,
+  writeHostsFile,
+  makeTerminationLog,
+  readTerminationLog,
+  /** A file that is missing is success. */
+  removeFile: (path: string) => rmSync(path, { force: true }),
+  /** Writes over a file of the engine. */
+  overwriteFile: (path: string, text: string) => writeFileSync(path, text),
+  /** Text of a file of the administrator. @throws Error for one that is larger than `maxBytes` */
+  readText: (path: string, maxBytes: number) => readBoundedText(path, maxBytes),
+  /** As `readText`; undefined when there is no such file. */
+  readTextIfExists: (path: string, maxBytes: number) => readTextIfExists(path, maxBytes),
+});
+
+/** The tasks of {@link hostFileTasks}, run by other threads. Each call rejects at a deadline when the disk does not answer. */
+export type HostFiles = Threaded<ReturnType<typeof hostFileTasks>>;
+
+/** In this thread, without a deadline: for tests. */
+export function localHostFiles(mounter?: Mounter): HostFiles {
+  const tasks = Object.entries(hostFileTasks(mounter)) as [string, (...args: unknown[]) => unknown][];
+  return Object.fromEntries(tasks.map(([name, task]) => [name, async (...args: unknown[]) => task(...args)])) as never;
 }
 
-/** In this thread, without a deadline; for other threads and for tests. */
-export class LocalHostFiles implements HostFiles {
-  readonly #mounter: Mounter;
-
-  constructor(mounter = new Mounter()) {
-    this.#mounter = mounter;
-  }
-
-  async prepareHostPath(source: HostPathVolumeSource): Promise<string | undefined> {
-    return prepareHostPath(source);
-  }
-
-  async isDirectory(path: string): Promise<boolean | undefined> {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory();
-  }
-
-  async bindSubPath(volumePath: string, subPath: string, target: string): Promise<void> {
-    await bindSubPath(volumePath, subPath, target, this.#mounter);
-  }
-
-  async resolveOwnSubPath(volumePath: string, subPath: string): Promise<string> {
-    return resolveOwnSubPath(volumePath, subPath);
-  }
-
-  async makeMountPoint(directory: string, relative: string, isDirectory: boolean): Promise<void> {
-    makeMountPoint(directory, relative, isDirectory);
-  }
-
-  async applyFsGroup(directory: string, options: FsGroupOptions): Promise<void> {
-    applyFsGroup(directory, options);
-  }
-
-  async removeTree(path: string): Promise<void> {
-    removeTree(path);
-  }
-
-  async makePodDirectories(rootDir: string, uid: string): Promise<void> {
-    new PodDirectories(rootDir, uid).create();
-  }
-
-  async makeDirectory(path: string): Promise<void> {
-    mkdirSync(path, { recursive: true, mode: 0o750 });
-  }
-
-  async listAll(directories: readonly string[]): Promise<string[][]> {
-    return directories.map((directory) => {
-      try {
-        return readdirSync(directory);
-      } catch (error) {
-        return noNames(error);
-      }
-    });
-  }
-
-  async prepareEmptyDir(
-    source: EmptyDirVolumeSource,
-    pod: Pod,
-    place: EmptyDirPlace,
-    canMount: boolean,
-  ): Promise<boolean> {
-    return await prepareEmptyDir(source, pod, place, canMount ? this.#mounter : undefined);
-  }
-
-  async writeVolumeState(stateDirectory: string, state: string): Promise<void> {
-    writeState(stateDirectory, state);
-  }
-
-  async writeFileVolume(place: FileVolumePlace, content: FileVolumeContent, canMount: boolean): Promise<boolean> {
-    return await writeFileVolume(place, content, canMount ? this.#mounter : undefined);
-  }
-
-  async readImageState(place: ImageVolumePlace): Promise<ImageVolumeState | undefined> {
-    return readImageState(place);
-  }
-
-  async writeImageState(place: ImageVolumePlace, state: ImageVolumeState): Promise<void> {
-    writeImageState(place, state);
-  }
-
-  async prepareExtraction(directory: string): Promise<string> {
-    return prepareExtraction(directory);
-  }
-
-  async commitExtraction(fresh: string, directory: string): Promise<void> {
-    commitExtraction(fresh, directory);
-  }
-
-  async readEnvFile(directory: string, path: string): Promise<string | undefined> {
-    return readEnvFile(directory, path);
+function listNames(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return [];
+    throw error;
   }
 }
 
-/** {@link HostFiles.listAll} by the threads of the runtime. */
-export async function listAllAsync(directories: readonly string[]): Promise<string[][]> {
-  const names: string[][] = [];
-  for (const directory of directories) names.push(await readdir(directory).catch(noNames));
-  return names;
-}
-
-/** A directory that is missing has no names. */
-function noNames(error: unknown): string[] {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === "ENOENT" || code === "ENOTDIR") return [];
-  throw error;
-}
-
+/** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for users */
 function readEnvFile(directory: string, path: string): string | undefined {
   try {
     const held = openBeneath(directory, path);

@@ -10,7 +10,6 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { chmod, type FileHandle, open, rename, rm, writeFile } from "node:fs/promises";
 import type { HostAlias, Pod } from "../../base/api/pod.ts";
 import { readBoundedText, readDescriptor } from "../../base/files/bounded-read.ts";
 import { messageOf } from "../../base/text/error-message.ts";
@@ -46,52 +45,8 @@ export function writeHostsFile(
   try {
     writeInPlace(path, text);
   } catch (cause) {
-    throw cannotWrite(path, cause);
-  }
-}
-
-/**
- * Makes the missing hosts file of a pod without host networking, by the threads of the runtime.
- * @returns false for an existing file that has to be changed, and for other pods
- */
-export async function ensureHostsFileAsync(
-  path: string,
-  { pod, podIps, names, services = [] }: HostsFileRequest,
-): Promise<boolean> {
-  if (pod.spec.hostNetwork) return false;
-  const wanted = Buffer.from(formatManagedHosts(podIps, names, pod.spec.hostAliases, services));
-  let file: FileHandle;
-  try {
-    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") return false;
-    await createHostsFileAsync(path, wanted);
-    return true;
-  }
-  try {
-    const stats = await file.stat();
-    if (!stats.isFile() || stats.size !== wanted.length) return false;
-    const found = Buffer.alloc(wanted.length);
-    const { bytesRead } = await file.read(found, 0, found.length, 0);
-    return bytesRead === wanted.length && found.equals(wanted);
-  } finally {
-    await file.close();
-  }
-}
-
-/** A write to an open descriptor fails without a path, e.g. ENOSPC. */
-const cannotWrite = (path: string, cause: unknown) =>
-  new Error(`Cannot write the pod's hosts file "${path}": ${messageOf(cause)}`, { cause });
-
-async function createHostsFileAsync(path: string, wanted: Uint8Array): Promise<void> {
-  const fresh = `${path}.new`;
-  try {
-    await rm(fresh, { recursive: true, force: true });
-    await writeFile(fresh, wanted, { flag: "wx" });
-    await chmod(fresh, 0o644);
-    await rename(fresh, path);
-  } catch (cause) {
-    throw cannotWrite(path, cause);
+    // A write to an open descriptor fails without a path, e.g. ENOSPC.
+    throw new Error(`Cannot write the pod's hosts file "${path}": ${messageOf(cause)}`, { cause });
   }
 }
 

@@ -1,5 +1,4 @@
 import { chmodSync, mkdirSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { PodUID } from "../../base/model/identity.ts";
 
@@ -13,8 +12,6 @@ export type PluginName =
   | "image"
   | "nfs"
   | "local-volume";
-
-const DIRECTORY = { recursive: true, mode: 0o750 };
 
 /** Name of a plugin's directory. */
 export const pluginDirectory = (plugin: PluginName) => `kubernetes.io~${plugin}`;
@@ -77,16 +74,9 @@ export class PodDirectories {
 
   /** Makes the pod's directory and its first level; existing ones keep their mode. */
   create(): void {
-    for (const directory of this.#firstLevel) mkdirSync(directory, DIRECTORY);
-  }
-
-  /** {@link create} by the threads of the runtime. */
-  async createAsync(): Promise<void> {
-    for (const directory of this.#firstLevel) await mkdir(directory, DIRECTORY);
-  }
-
-  get #firstLevel(): string[] {
-    return [this.volumes, this.plugins, join(this.pod, "containers")];
+    for (const directory of [this.volumes, this.plugins, join(this.pod, "containers")]) {
+      mkdirSync(directory, { recursive: true, mode: 0o750 });
+    }
   }
 }
 

@@ -14,7 +14,7 @@ import type { EnvironmentVariable } from "../../plan/environment.ts";
 import { nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
 import type { EmptyDirPlace } from "./empty-dir.ts";
 import { computeFileVolume, fetchTokens, fileVolumePlugin, isInMemory } from "./file-volume.ts";
-import { type HostFiles, LocalHostFiles } from "./host-files.ts";
+import type { HostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { toMounts } from "./mounts.ts";
@@ -33,8 +33,7 @@ interface VolumeManagerOptions {
   clock: Clock;
   logger: Logger;
   engine: VolumeEngine;
-  /** Default: in this thread. */
-  hostFiles?: HostFiles;
+  hostFiles: HostFiles;
   /** Absent where mounts are impossible (see `canMount`): then memory-backed emptyDirs and most subPaths are refused. */
   mounter?: Mounter;
   /** Whether ownership can be changed; default: whether we are root. */
@@ -98,7 +97,7 @@ export class VolumeManager {
     mkdirSync(options.rootDir, { recursive: true, mode: 0o750 });
     // The kernel's list of mounts has real paths.
     this.#rootDir = realpathSync(options.rootDir);
-    this.#hostFiles = options.hostFiles ?? new LocalHostFiles(options.mounter);
+    this.#hostFiles = options.hostFiles;
     this.#isRoot = options.isRoot ?? process.getuid?.() === 0;
     const { engine, mounter } = options;
     this.#remover = new VolumeRemover({ engine, mounter, hostFiles: this.#hostFiles, mounts: this.#mounts });

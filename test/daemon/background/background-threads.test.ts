@@ -9,7 +9,8 @@ import { aPod } from "../../support/builders.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
-const threads = new BackgroundThreads(new SystemClock());
+const background = new BackgroundThreads(new SystemClock());
+const threads = background.tasks;
 
 test("results and errors arrive as if the work was done here", async () => {
   const base = tempDir();
@@ -56,5 +57,5 @@ test("files of a pod are written and read without this thread", async () => {
   await threads.replaceFile(join(base, "state/a.json"), "{}", { durable: true });
   expect(statSync(join(base, "state/a.json")).mode & 0o777).toBe(0o600);
   expect(readdirSync(join(base, "state"))).toEqual(["a.json"]);
-  await threads.settled();
+  await background.settled();
 });

@@ -1,21 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import {
-  ensureHostsFileAsync,
-  type HostsFileRequest,
-  writeHostsFile,
-} from "../../../src/kubelet/volumes/network-files.ts";
+import { type HostsFileRequest, writeHostsFile } from "../../../src/kubelet/volumes/network-files.ts";
 import { PodDirectories } from "../../../src/kubelet/volumes/pod-directories.ts";
 import { aPod } from "../../support/builders.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";
@@ -127,26 +114,4 @@ describe.skipIf(!mounting.ok)("on a full disk", () => {
       expect(attempt).toThrow(`Cannot write the pod's hosts file "${file}": ENOSPC`);
     }
   });
-});
-
-test("a missing file is made, one that is right is recognized without a write; a link and a longer file are not right", async () => {
-  const place = directories();
-  const request = { pod: aPod(), podIps: ["10.0.0.1"], names: NAMES };
-  expect(await ensureHostsFileAsync(place.etcHosts, { ...request, pod: aPod({ hostNetwork: true }) })).toBe(false);
-  expect(existsSync(place.etcHosts)).toBe(false);
-  writeFileSync(`${place.etcHosts}.new`, "left by a process that was killed");
-  expect(await ensureHostsFileAsync(place.etcHosts, request)).toBe(true);
-  const made = readFileSync(place.etcHosts, "utf8");
-  expect(statSync(place.etcHosts).mode & 0o777).toBe(0o644);
-  expect(readdirSync(dirname(place.etcHosts))).not.toContain("etc-hosts.new");
-  rmSync(place.etcHosts);
-  writeHostsFile(place.etcHosts, request);
-  expect(readFileSync(place.etcHosts, "utf8")).toBe(made);
-  expect(await ensureHostsFileAsync(place.etcHosts, request)).toBe(true);
-  expect(await ensureHostsFileAsync(place.etcHosts, { ...request, podIps: ["10.0.0.2"] })).toBe(false);
-  truncateSync(place.etcHosts, 8 * 1024 ** 3);
-  expect(await ensureHostsFileAsync(place.etcHosts, request)).toBe(false);
-  rmSync(place.etcHosts);
-  symlinkSync("/etc/hosts", place.etcHosts);
-  expect(await ensureHostsFileAsync(place.etcHosts, request)).toBe(false);
 });

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Container, Volume } from "../../../src/base/api/pod.ts";
+import { localHostFiles } from "../../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
 import { bindSubPath } from "../../../src/kubelet/volumes/sub-path.ts";
 import { MountError } from "../../../src/kubelet/volumes/volume-error.ts";
@@ -44,6 +45,7 @@ async function aWorld(
     clock: new FakeClock(),
     logger,
     engine: new FakeVolumeEngine(),
+    hostFiles: localHostFiles(),
     ...(mounter && { mounter: new Mounter() }),
     ownerLabels: {},
   });

@@ -1,27 +1,18 @@
 import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeFileSync } from "node:fs";
-import { chmod, mkdir, open, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /** All that counts: a container may write any amount. Source: the kubelet. */
 const LIMIT_BYTES = 4096;
 /** Any user of the container may write it. */
 const MODE = 0o666;
-const DIRECTORY = { recursive: true, mode: 0o750 };
 /** A container may put a link or a FIFO in its place. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Creates the empty termination log of one run of a container. @throws the system's error */
 export function makeTerminationLog(path: string): void {
-  mkdirSync(dirname(path), DIRECTORY);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
   writeFileSync(path, "");
   chmodSync(path, MODE);
-}
-
-/** {@link makeTerminationLog} by the threads of the runtime. */
-export async function makeTerminationLogAsync(path: string): Promise<void> {
-  await mkdir(dirname(path), DIRECTORY);
-  await writeFile(path, "");
-  await chmod(path, MODE);
 }
 
 /** The end of a termination log; undefined when there is no regular file. */
@@ -40,20 +31,5 @@ export function readTerminationLog(path: string): string | undefined {
     return bytes.toString("utf8", 0, length);
   } finally {
     closeSync(file);
-  }
-}
-
-/** {@link readTerminationLog} by the threads of the runtime. */
-export async function readTerminationLogAsync(path: string): Promise<string | undefined> {
-  const file = await open(path, READ).catch(() => undefined);
-  if (!file) return undefined;
-  try {
-    const stats = await file.stat();
-    if (!stats.isFile()) return undefined;
-    const bytes = Buffer.alloc(Math.min(stats.size, LIMIT_BYTES));
-    const { bytesRead } = await file.read(bytes, 0, bytes.length, Math.max(0, stats.size - LIMIT_BYTES));
-    return bytes.toString("utf8", 0, bytesRead);
-  } finally {
-    await file.close();
   }
 }
