@@ -3,7 +3,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { ProbeKind, ProbeOutcome } from "../base/model/prober.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import type { CgroupWriter } from "../kubelet/pod-cgroup-manager.ts";
-import type { PodWorkCounter } from "../kubelet/pod-work-timer.ts";
+import type { PodWorkCounter } from "../kubelet/pod-worker.ts";
 import { type KubeletMetrics, toKubeletMetrics, toProbeMetric } from "../stats/metrics/kubelet-metrics.ts";
 import type { Metric } from "../stats/metrics/metric.ts";
 import { buildInfo } from "./version.ts";

@@ -1,10 +1,13 @@
+import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
+import type { Persisted } from "../base/model/persisted.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
 import type { Admission, Rejection } from "../plan/admission.ts";
 import type { PodEventRecorder } from "./event-recorder.ts";
 import type { PodWorker } from "./pod-worker.ts";
+import { StoredMap } from "./stored-map.ts";
 
 /** A desired pod without a worker of its own: refused, waiting for a terminating pod, or not assigned to the node. */
 export type BlockedPod =
@@ -12,20 +15,39 @@ export type BlockedPod =
   | { waitsFor: PodFullName }
   | { unschedulable: string; since: Date };
 
-interface BlockedPodsDeps {
-  now: () => Date;
-  logger: Logger;
-  recorder: Pick<PodEventRecorder, "record">;
+/** Why and since when a desired pod is evicted. */
+interface Eviction extends Rejection {
+  /** Revision of the manifest: an edited pod may run. */
+  revision: string;
+  since: Date;
 }
 
-/** The blocked pods of the current pass; a refusal is reported when it differs from that of the pass before. */
+/** As stored: times are RFC 3339. */
+export type StoredEvictions = readonly (readonly [PodUID, Omit<Eviction, "since"> & { since: string }])[];
+
+interface BlockedPodsDeps {
+  clock: Pick<Clock, "now">;
+  logger: Logger;
+  recorder: Pick<PodEventRecorder, "record">;
+  /** A restart of the kubelet does not bring back the shortage that pods were evicted for. */
+  evictions: Persisted<StoredEvictions>;
+}
+
+/** The blocked pods of the current sync; a refusal is reported when it differs from that of the sync before. */
 export class BlockedPods {
   readonly #deps: BlockedPodsDeps;
   #current = new Map<PodUID, BlockedPod>();
   #before: ReadonlyMap<PodUID, BlockedPod> = new Map();
+  /** Refused although admitted, in the order of their eviction: until an edit, or until they are readmitted. */
+  readonly evictions: StoredMap<PodUID, Eviction, StoredEvictions>;
 
   constructor(deps: BlockedPodsDeps) {
     this.#deps = deps;
+    this.evictions = new StoredMap(
+      deps.evictions,
+      (stored) => stored.map(([uid, eviction]) => [uid, { ...eviction, since: new Date(eviction.since) }]),
+      (all) => [...all].map(([uid, eviction]) => [uid, { ...eviction, since: eviction.since.toISOString() }]),
+    );
   }
 
   get(uid: PodUID): BlockedPod | undefined {
@@ -37,7 +59,7 @@ export class BlockedPods {
     return blocked && "rejection" in blocked ? blocked.rejection : undefined;
   }
 
-  /** Begins a pass, in which every desired pod is judged again. */
+  /** Begins a sync, in which every desired pod is judged again. */
   begin(): void {
     this.#before = this.#current;
     this.#current = new Map();
@@ -55,17 +77,35 @@ export class BlockedPods {
     if (!isKnown) {
       this.#deps.recorder.record(ref, { type: "Warning", reason: "FailedScheduling", message: why });
     }
-    this.#current.set(ref.uid, { unschedulable: why, since: isKnown ? before.since : this.#deps.now() });
+    this.#current.set(ref.uid, { unschedulable: why, since: isKnown ? before.since : this.#deps.clock.now() });
   }
 
   /** An eviction reports itself. */
-  evict(uid: PodUID, rejection: Rejection, since: Date): void {
+  evict({ pod, revision }: DesiredPod, rejection: Rejection): void {
+    const uid = pod.metadata.uid!;
+    const since = this.#deps.clock.now();
+    this.evictions.set(uid, { ...rejection, revision, since });
     this.#current.set(uid, { rejection, since });
   }
 
-  /** @param evictedAt of an evicted pod */
-  reject({ pod }: DesiredPod, why: Rejection, evictedAt: Date | undefined): void {
-    const { now, logger, recorder } = this.#deps;
+  readmit(uids: Iterable<PodUID>): void {
+    for (const uid of uids) this.evictions.delete(uid);
+  }
+
+  /**
+   * Forgets evictions of pods that were edited or deleted.
+   * @param revisionOf of the manifest; undefined: the pod is not desired
+   * @param isComplete every source has answered
+   */
+  forgetEdited(revisionOf: (uid: PodUID) => string | undefined, isComplete: boolean): void {
+    for (const [uid, { revision }] of this.evictions) {
+      const desired = revisionOf(uid);
+      if (desired === undefined ? isComplete : desired !== revision) this.evictions.delete(uid);
+    }
+  }
+
+  reject({ pod }: DesiredPod, why: Rejection): void {
+    const { clock, logger, recorder } = this.#deps;
     const ref = podRefOf(pod);
     const before = this.#before.get(ref.uid);
     const isKnown = before && "rejection" in before && before.rejection.message === why.message;
@@ -74,7 +114,10 @@ export class BlockedPods {
       // The status has "Pod " before the message of the event. Source: the kubelet's rejectPod.
       recorder.record(ref, { type: "Warning", reason: why.reason, message: why.message.replace(/^Pod /, "") });
     }
-    this.#current.set(ref.uid, { rejection: why, since: isKnown ? before.since : (evictedAt ?? now()) });
+    this.#current.set(ref.uid, {
+      rejection: why,
+      since: isKnown ? before.since : (this.evictions.get(ref.uid)?.since ?? clock.now()),
+    });
   }
 }
 

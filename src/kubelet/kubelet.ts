@@ -9,10 +9,9 @@ import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
 import type { PendingResize } from "../plan/pod-resize.ts";
-import { type AdmissionInput, BlockedPods, decideAdmission } from "./blocked-pods.ts";
+import { type AdmissionInput, BlockedPods, decideAdmission, type StoredEvictions } from "./blocked-pods.ts";
 import { DependencyOrder } from "./dependency-order.ts";
 import { mayLackObjects, type PodRevision, toTentativeRevision, withPendingResize } from "./edit-rules.ts";
-import { EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
 import { HaltedPods } from "./halted-pods.ts";
 import { PodCache } from "./pod-cache.ts";
 import type { PodManager } from "./pod-manager.ts";
@@ -21,7 +20,6 @@ import type { PodWorker } from "./pod-worker.ts";
 import { PodWorkers, type SharedWorkerDeps } from "./pod-workers.ts";
 import { RevisionSelector, type RevisionSelectorDeps } from "./revision-selector.ts";
 import { RuntimeWatcher } from "./runtime-watcher.ts";
-import { ShutdownTerminatedStore } from "./shutdown/shutdown-terminated-store.ts";
 
 interface KubeletDeps extends SharedWorkerDeps, RevisionSelectorDeps {
   runtime: ObservedRuntime;
@@ -57,10 +55,7 @@ export class Kubelet {
   readonly #workers: PodWorkers;
   readonly #blocked: BlockedPods;
   readonly #dependencies: DependencyOrder;
-  /** Refused although admitted: until an edit, or until they are readmitted. */
-  readonly #evictions: EvictionStore;
-  readonly #halts = new HaltedPods();
-  readonly #shutdownTerminated: ShutdownTerminatedStore;
+  readonly #halts: HaltedPods;
   readonly #statusStore: PodStatusStore;
   readonly #revisions: RevisionSelector;
   /** Arguments of the last {@link setDesired}. */
@@ -71,11 +66,10 @@ export class Kubelet {
   constructor(deps: KubeletDeps) {
     const { clock, logger, runtime } = deps;
     this.#deps = deps;
-    this.#shutdownTerminated = new ShutdownTerminatedStore(deps.shutdownTerminated);
+    this.#halts = new HaltedPods(deps.shutdownTerminated, (id) => !this.isSynced || this.#cache.has(id));
     this.#statusStore = new PodStatusStore(clock);
-    this.#blocked = new BlockedPods({ now: () => clock.now(), logger, recorder: deps.recorder });
+    this.#blocked = new BlockedPods({ clock, logger, recorder: deps.recorder, evictions: deps.evictions });
     this.#revisions = new RevisionSelector(deps, () => this.refresh());
-    this.#evictions = new EvictionStore(deps.evictions);
     this.#cache = new PodCache({
       runtime,
       clock,
@@ -85,7 +79,7 @@ export class Kubelet {
     this.#workers = new PodWorkers({
       ...deps,
       cache: this.#cache,
-      shutdownTerminated: this.#shutdownTerminated.ids,
+      shutdownTerminated: this.#halts.terminated,
       desiredSinceMs: (uid) => this.#statusStore.desiredSinceMs(uid),
       findHold: (uid, pod, waitedMs) => this.#dependencies.findHold(uid, pod, waitedMs),
       onStatus: (worker) => {
@@ -130,7 +124,7 @@ export class Kubelet {
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
     this.#mayRemoveOrphans = isComplete;
     this.#dependencies.check(isComplete);
-    this.#evictions.prune((uid) => this.#deps.podManager.get(uid)?.revision, isComplete);
+    this.#blocked.forgetEdited((uid) => this.#deps.podManager.get(uid)?.revision, isComplete);
     this.#reconcile();
   }
 
@@ -147,16 +141,14 @@ export class Kubelet {
   evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
     const desired = this.#deps.podManager.get(uid);
     if (!desired) return;
-    const since = this.#deps.clock.now();
-    this.#evictions.add(uid, { ...why, revision: desired.revision, since });
-    this.#blocked.evict(uid, why, since);
+    this.#blocked.evict(desired, why);
     this.#workers.get(uid)?.limitGrace(maxGraceSeconds);
     this.#reconcile();
   }
 
   /** Evicted pods may run again if the node admits them. Without any UID the node only reconsiders its refusals. */
   readmit(uids: Iterable<PodUID>): void {
-    this.#evictions.delete(uids);
+    this.#blocked.readmit(uids);
     this.#reconcile();
   }
 
@@ -165,9 +157,7 @@ export class Kubelet {
    * @returns a promise that resolves when nothing of it runs any more
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
-    const worker = this.#workers.get(uid);
-    this.#shutdownTerminated.add(worker?.snapshot.containers ?? [], (id) => !this.isSynced || this.#cache.has(id));
-    await this.#halts.halt(uid, worker, end, maxGraceSeconds);
+    await this.#halts.halt(uid, this.#workers.get(uid), end, maxGraceSeconds);
   }
 
   /** Halted pods run again, and pods refused in the meantime are reconsidered. */
@@ -188,7 +178,7 @@ export class Kubelet {
 
   /** Desired pods that were evicted, by this process or an earlier one. */
   get evicted(): ReadonlyMap<PodUID, Rejection> {
-    return this.#evictions.all;
+    return this.#blocked.evictions;
   }
 
   /** The kernel, not the engine, reports that it killed a process of this container for lack of memory. */
@@ -301,7 +291,7 @@ export class Kubelet {
       desired: this.#desired.pods,
       workers: this.#workers.byUid,
       observed: this.#cache.uids(),
-      evictions: this.#evictions.all,
+      evictions: this.#blocked.evictions,
       isComplete: this.#mayRemoveOrphans,
       admit,
       holdOf,
@@ -318,7 +308,6 @@ export class Kubelet {
     }
     this.#workers.removeDescribed(this.#desired, this.#deps.toPodRevision);
     this.#removeOrphans();
-    this.#workers.save();
     this.#statusStore.changed();
   }
 
@@ -344,10 +333,10 @@ export class Kubelet {
     this.#halts.apply(worker);
   }
 
-  /** @param removing gets the worker of the pod, so that later pods of the same pass wait for its end */
+  /** @param removing gets the worker of the pod, so that later pods of the same sync wait for its end */
   #reject(desired: DesiredPod, why: Rejection, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
-    this.#blocked.reject(desired, why, this.#evictions.all.get(uid)?.since);
+    this.#blocked.reject(desired, why);
     const worker = this.#workers.get(uid);
     if (!worker || worker.isRemoving) return;
     worker.remove();

@@ -5,9 +5,11 @@ import type { Logger } from "../base/model/logger.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { PodStepError } from "../base/model/pod-services.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { seccompProfilePath } from "../docker/security.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
+import type { PodVolumes } from "./pod-effects.ts";
 import type { HostFiles } from "./volumes/host-files.ts";
 
 const MAX_RESOLV_CONF_BYTES = 1024 * 1024;
@@ -111,5 +113,51 @@ async function naming<T>(what: string, write: () => Promise<T>): Promise<T> {
     return await write();
   } catch (cause) {
     throw new PodStepError("CreateContainerConfigError", `Cannot write ${what}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** Limit of a seccomp profile. */
+const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
+
+/** Files that were read for the mappings of one container, which are synchronous. A getter throws what its read threw. */
+interface ContainerInputs {
+  readEnvFile(volumeName: string, path: string): string | undefined;
+  readProfile(path: string): string;
+}
+
+/** Reads what the environment and the security options of a container come from. */
+export async function readContainerInputs(
+  pod: Pod,
+  container: Container,
+  seccompRoot: string,
+  { volumes, files }: { volumes: Pick<PodVolumes, "readEnvFile">; files: Pick<HostFiles, "readText"> },
+): Promise<ContainerInputs> {
+  const envFiles = new Map<string, () => string | undefined>();
+  for (const { valueFrom } of container.env ?? []) {
+    if (!valueFrom?.fileKeyRef) continue;
+    const { volumeName, path } = valueFrom.fileKeyRef;
+    envFiles.set(keyOf(volumeName, path), await outcomeOf(volumes.readEnvFile(pod, volumeName, path)));
+  }
+  const profile = seccompProfilePath(pod, container, seccompRoot);
+  const takeProfile = profile === undefined ? undefined : await outcomeOf(files.readText(profile, MAX_PROFILE_BYTES));
+  return {
+    readEnvFile: (volumeName, path) => envFiles.get(keyOf(volumeName, path))?.(),
+    readProfile: (path) => {
+      if (path !== profile || !takeProfile) throw new Error(`"${path}" was not read`);
+      return takeProfile();
+    },
+  };
+}
+
+const keyOf = (volumeName: string, path: string) => `${volumeName}\0${path}`;
+
+async function outcomeOf<T>(promise: Promise<T>): Promise<() => T> {
+  try {
+    const value = await promise;
+    return () => value;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
   }
 }

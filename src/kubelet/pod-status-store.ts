@@ -6,7 +6,7 @@ import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { rejectedStatus } from "../plan/status/compute-pod-status.ts";
 import { formatTime } from "../plan/status/container-status.ts";
 import type { BlockedPod } from "./blocked-pods.ts";
-import type { DeletionInfo } from "./pod-removal.ts";
+import type { DeletionInfo } from "./pod-worker.ts";
 
 const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 

@@ -9,9 +9,15 @@ import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../pla
 import { isRevisionLive, type RolloutProgress } from "../plan/rollout.ts";
 import { computePodStatus } from "../plan/status/compute-pod-status.ts";
 import type { ImageNames } from "../plan/status/container-status.ts";
-import type { Completion } from "./completion-store.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
+
+/** How a pod ended. */
+export interface Completion {
+  runRevision: string;
+  end: PodEnd;
+  status: PodStatus;
+}
 
 interface PodStatusTrackerDeps {
   clock: Clock;
@@ -34,7 +40,7 @@ interface StatusUpdate {
   hold?: WaitingReason | undefined;
 }
 
-/** The status of one pod and the progress of its revision from pass to pass, and the completion that is remembered when the pod has ended. */
+/** The status of one pod and the progress of its revision from sync to sync, and the completion that is remembered when the pod has ended. */
 export class PodStatusTracker {
   readonly #deps: PodStatusTrackerDeps;
   #status: PodStatus | undefined;
@@ -42,7 +48,7 @@ export class PodStatusTracker {
   #lastPodIps: readonly string[] = [];
   #startTime: Date | undefined;
   #startedAtMs = 0;
-  /** Revision of the last pass. */
+  /** Revision of the last sync. */
   #planned: PodRevision | undefined;
   #lastProgress: RolloutProgress = "pending";
   #lastPins: PodRevision["imagePins"];
@@ -53,7 +59,7 @@ export class PodStatusTracker {
     this.#completion = completion;
   }
 
-  /** The last computed status; undefined before the first pass. */
+  /** The last computed status; undefined before the first sync. */
   get status(): PodStatus | undefined {
     return this.#status;
   }
@@ -83,7 +89,7 @@ export class PodStatusTracker {
     this.#setStartTime(this.#deps.clock.now());
   }
 
-  /** A pass has planned this revision. */
+  /** A sync has planned this revision. */
   notePlanned(revision: PodRevision): void {
     this.#planned = revision;
   }

@@ -2,9 +2,12 @@ import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { BackOffEntry } from "../plan/back-off.ts";
 import type { WaitingReason } from "../plan/pod-plan.ts";
 import { type RecoverBackOffInput, recoverBackOff, type SyncState } from "../plan/sync-state.ts";
+import type { PodRevision } from "./edit-rules.ts";
 
 /** The writable side of {@link SyncState}: one per worker, dropped with it. */
 export class PodSyncState implements SyncState {
+  /** The desired revision; it may change while an action is under way. */
+  revision: PodRevision | undefined;
   readonly starting = new Set<string>();
   readonly killing = new Set<ContainerId>();
   readonly removing = new Set<ContainerId>();

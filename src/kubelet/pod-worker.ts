@@ -1,33 +1,28 @@
 import type { Pod, PodStatus } from "../base/api/pod.ts";
+import type { Clock } from "../base/model/clock.ts";
 import { podFullName } from "../base/model/identity.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { computePodActions } from "../plan/compute-pod-actions.ts";
+import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
 import { isRunning } from "../plan/container-history.ts";
 import { type DeadContainer, findDeadContainers } from "../plan/dead-container-limit.ts";
 import { findMisleadingExits } from "../plan/node-shutdown.ts";
+import { dependencyTimeoutMs } from "../plan/pod-dependencies.ts";
 import type { PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
 import { runsOnce } from "../plan/restart-policy.ts";
 import type { RolloutProgress } from "../plan/rollout.ts";
-import type { Completion } from "./completion-store.ts";
-import { DependencyHold } from "./dependency-hold.ts";
+import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
-import { PassScheduler } from "./pass-scheduler.ts";
-import { PodActionRunner, type PodActionRunnerDeps } from "./pod-action-runner.ts";
-import { PodBackgroundWork } from "./pod-background-work.ts";
+import { PodActions, type PodActionsDeps } from "./pod-actions.ts";
 import type { PodProbes } from "./pod-effects.ts";
-import { PodEnding } from "./pod-ending.ts";
-import { type DeletionInfo, PodRemoval } from "./pod-removal.ts";
-import { PodStatusTracker } from "./pod-status-tracker.ts";
+import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
-import { PodVolumeSync } from "./pod-volume-sync.ts";
-import { type PodWorkCounter, PodWorkTimer } from "./pod-work-timer.ts";
 
-export interface PodWorkerDeps extends PodActionRunnerDeps {
+export interface PodWorkerDeps extends PodActionsDeps {
   probes: PodProbes;
   /** Containers stopped by a shutdown of the machine: their exit code says nothing about their work. */
-  shutdownTerminated: ReadonlySet<ContainerId>;
+  shutdownTerminated: { has(id: ContainerId): boolean };
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
   /** When the desired revision was first seen. Monotonic. */
@@ -48,29 +43,46 @@ export interface PodWorkerDeps extends PodActionRunnerDeps {
   onGone: (worker: PodWorker) => void;
 }
 
+/** When and how a pod was asked to be deleted; metadata of the API. */
+export interface DeletionInfo {
+  /** End of the grace period. Wall time. */
+  timestamp: Date;
+  gracePeriodSeconds: number;
+}
+
 const PLAN_RETRY_MS = 10_000;
 const CLEANUP_RETRY_MS = 2_000;
 
 /**
- * Keeps one pod in its desired state. A pass reads the cache, plans, and starts the actions; it never waits. The results
- * of an action are seen by the next pass, which is triggered by the end of the action, an event of the engine, a probe
+ * Keeps one pod in its desired state. A sync reads the cache, plans, and starts the actions; it never waits. The results
+ * of an action are seen by the next sync, which is triggered by the end of the action, an event of the engine, a probe
  * result, an edit, or the time named by the plan.
  */
 export class PodWorker {
   readonly ref: PodRef;
   readonly #deps: PodWorkerDeps;
   readonly #state: PodSyncState;
-  readonly #passes: PassScheduler;
-  readonly #work: PodBackgroundWork;
-  readonly #actions: PodActionRunner;
-  readonly #ending: PodEnding;
-  readonly #volumes: PodVolumeSync;
+  readonly #actions: PodActions;
   readonly #status: PodStatusTracker;
   readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
-  #revision: PodRevision | undefined;
-  readonly #hold: DependencyHold;
-  readonly #removal: PodRemoval;
+  #isSyncDue = false;
+  #cancelTimer = () => {};
+  /** How the pod terminated. */
+  #end: PodEnd | undefined;
+  /** Its end while it is halted. */
+  #halted: { end: PodEnd; atRest: PromiseWithResolvers<void> } | undefined;
+  /** Since when it has waited for the pods it depends on. Monotonic. */
+  #holdSinceMs: number | undefined;
+  #reportedHold: string | undefined;
+  #deletion: DeletionInfo | undefined;
+  /** Upper limit of the pod's own grace period. */
+  #maxGraceSeconds = Number.POSITIVE_INFINITY;
+  /** In place of the pod's own grace period and the limit. */
+  #exactGraceSeconds: number | undefined;
+  /** Containers are being removed: the status keeps what they ended with. */
+  #isClearing = false;
+  #isTearingDown = false;
 
   /** @param completion how the pod ended in an earlier process */
   constructor(ref: PodRef, deps: PodWorkerDeps, completion?: Completion) {
@@ -79,50 +91,29 @@ export class PodWorker {
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
     this.#status = new PodStatusTracker(deps, completion);
     this.#timer = new PodWorkTimer(deps.clock, deps.work);
-    this.#passes = new PassScheduler(deps.clock, () => this.#passOrRetry());
-    this.#work = new PodBackgroundWork(ref, deps, {
-      revision: () => this.#revision,
-      wake: () => this.wake(),
-      signal: this.#stop.signal,
-    });
-    this.#ending = new PodEnding(ref, this.#state, this.#work, deps);
-    this.#actions = new PodActionRunner(this.#work, this.#state, deps, {
-      revision: () => this.#revision,
-      mayStart: () => !this.isRemoving && !this.#ending.current,
-    });
-    this.#hold = new DependencyHold(deps.findHold);
-    this.#removal = new PodRemoval(deps, {
-      ref,
-      signal: this.#stop.signal,
-      onDone: () => {
-        this.detach();
-        deps.onGone(this);
-      },
-      onFailed: () => this.#passes.wakeAt(deps.clock.monotonicMs() + CLEANUP_RETRY_MS),
-    });
-    this.#volumes = new PodVolumeSync(this.#work, this.#state, deps);
+    this.#actions = new PodActions(ref, deps, this.#state, () => this.wake(), this.#stop.signal);
   }
 
-  /** The last computed status; undefined before the first pass and for orphans. */
+  /** The last computed status; undefined before the first sync and for orphans. */
   get status(): PodStatus | undefined {
     return this.#status.status;
   }
 
   get revision(): PodRevision | undefined {
-    return this.#revision;
+    return this.#state.revision;
   }
 
   /** The pod is being deleted, which cannot be undone. */
   get isRemoving(): boolean {
-    return this.deletion !== undefined;
+    return this.#deletion !== undefined;
   }
 
   get deletion(): DeletionInfo | undefined {
-    return this.#removal.deletion;
+    return this.#deletion;
   }
 
   get rollout(): RolloutProgress {
-    return this.#status.progressOf(this.#revision, this.snapshot, this.#ending.final !== undefined);
+    return this.#status.progressOf(this.revision, this.snapshot, this.#end !== undefined);
   }
 
   get snapshot(): PodSnapshot {
@@ -138,21 +129,22 @@ export class PodWorker {
   /** Sets the revision to run. Has no effect on a pod that is being deleted. */
   setRevision(revision: PodRevision): void {
     if (this.isRemoving) return;
-    const before = this.#revision;
-    this.#revision = revision;
-    if (before && before.qosClass !== revision.qosClass) this.#recordQosChange(before, revision);
+    const before = this.revision;
+    this.#state.revision = revision;
+    if (before) this.#recordChanges(before, revision);
     const pending = pendingResizeOf(revision);
     if (pending && pendingResizeOf(before)?.message !== pending.message)
-      this.#work.record("Warning", `Resize${pending.reason}`, pending.message ?? "");
+      this.#actions.record("Warning", `Resize${pending.reason}`, pending.message ?? "");
     if (before === undefined) {
       const { clock, desiredSinceMs } = this.#deps;
       this.#timer.added(revision.pod.spec.containers.length, desiredSinceMs());
       // Containers that already exist are taken over as they are.
       const { snapshot } = this;
-      this.#ending.restore(this.#status.adopt(revision, snapshot));
+      this.#end = this.#status.adopt(revision, snapshot);
       this.#state.recoverBackOff({ ...revision, snapshot, now: clock.now(), nowMs: clock.monotonicMs() });
-    } else if (before.runRevision !== revision.runRevision && this.#ending.final) {
-      this.#ending.revoke();
+    } else if (before.runRevision !== revision.runRevision && this.#end) {
+      this.#end = undefined;
+      delete this.#state.stoppingSinceMs;
       this.#status.restart();
       this.#deps.onCompletion(this, undefined);
     }
@@ -164,23 +156,17 @@ export class PodWorker {
   }
 
   /** Containers cannot be moved to the cgroup of another QoS class, so the pod starts again. */
-  #recordQosChange(before: PodRevision, { qosClass }: PodRevision): void {
+  #recordChanges(before: PodRevision, { qosClass }: PodRevision): void {
+    if (before.qosClass === qosClass) return;
     const message = `QoS class changes from ${before.qosClass} to ${qosClass}: the pod starts again in a new sandbox`;
-    this.#work.record("Normal", "QOSClassChanged", message);
+    this.#actions.record("Normal", "QOSClassChanged", message);
   }
 
   /** Stops the pod and removes all of it. Cannot be undone; `onGone` is called when it is done. */
   remove(): void {
     if (this.isRemoving) return;
-    this.#removal.begin(this.#revision, this.snapshot);
+    this.#setDeletion(this.#graceSeconds(this.snapshot));
     this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
-    this.wake();
-  }
-
-  /** The period of a deletion under way became shorter: containers that are being stopped are stopped again with it. */
-  #shortenGrace(): void {
-    this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
-    this.#state.killing.clear();
     this.wake();
   }
 
@@ -189,8 +175,24 @@ export class PodWorker {
    * @param isExact the pod's own grace period does not count, as with `kubectl delete --grace-period`
    */
   limitGrace(seconds: number, isExact = false): void {
-    if (!isExact) this.#removal.maxGraceSeconds = seconds;
-    else if (this.#removal.setExactGrace(seconds)) this.#shortenGrace();
+    if (!isExact) this.#maxGraceSeconds = seconds;
+    else this.#exactGraceSeconds = seconds;
+    if (!isExact || !this.#deletion || seconds >= this.#deletion.gracePeriodSeconds) return;
+    // Containers that are being stopped are stopped again, with the shorter period.
+    this.#setDeletion(seconds);
+    this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
+    this.#state.killing.clear();
+    this.wake();
+  }
+
+  #graceSeconds(snapshot: PodSnapshot): number {
+    const own = this.revision?.pod.spec.terminationGracePeriodSeconds ?? orphanGraceSeconds(snapshot);
+    return this.#exactGraceSeconds ?? Math.min(own, this.#maxGraceSeconds);
+  }
+
+  #setDeletion(gracePeriodSeconds: number): void {
+    const endsAtMs = this.#deps.clock.now().getTime() + gracePeriodSeconds * 1000;
+    this.#deletion = { timestamp: new Date(endsAtMs), gracePeriodSeconds };
   }
 
   /**
@@ -199,18 +201,21 @@ export class PodWorker {
    * @returns a promise that resolves when nothing of it runs any more
    */
   halt(end: PodEnd, maxGraceSeconds: number): Promise<void> {
-    const atRest = this.#ending.halt(end);
-    this.#removal.maxGraceSeconds = maxGraceSeconds;
+    this.#halted ??= { end, atRest: Promise.withResolvers() };
+    if (!this.#end) this.#stopFromNow();
+    this.#maxGraceSeconds = maxGraceSeconds;
     const hasBegun = this.snapshot.containers.some(({ startedAt }) => startedAt);
-    if (!this.#ending.final && this.#revision && hasBegun && runsOnce(this.#revision.pod.spec)) this.#ending.end(end);
+    if (!this.#end && this.revision && hasBegun && runsOnce(this.revision.pod.spec)) this.#terminate(end);
     this.wake();
-    return atRest;
+    return this.#halted.atRest.promise;
   }
 
   /** Undoes {@link halt}. */
   resume(): void {
-    if (!this.#ending.resume()) return;
-    this.#removal.maxGraceSeconds = Number.POSITIVE_INFINITY;
+    if (!this.#halted) return;
+    this.#halted = undefined;
+    if (!this.#end) delete this.#state.stoppingSinceMs;
+    this.#maxGraceSeconds = Number.POSITIVE_INFINITY;
     this.wake();
   }
 
@@ -219,12 +224,12 @@ export class PodWorker {
    * @returns why it cannot; undefined: it has begun
    */
   restart(): string | undefined {
-    const { restartPolicy = "Always" } = this.#revision?.pod.spec ?? {};
+    const { restartPolicy = "Always" } = this.revision?.pod.spec ?? {};
     if (restartPolicy !== "Always") {
       return `has restartPolicy ${restartPolicy}: a container that is stopped may count as done; delete the pod and create it again`;
     }
     const sandbox = this.snapshot.sandboxes.find(({ state }) => state === "ready");
-    if (!sandbox || this.isRemoving || this.#ending.current) {
+    if (!sandbox || this.isRemoving || this.#currentEnd) {
       return `does not run now: kubelet-ts explain ${this.ref.name} says why`;
     }
     this.#state.replacedSandbox = sandbox.id;
@@ -234,17 +239,30 @@ export class PodWorker {
 
   /** Dead containers that may be removed when the node has too many. */
   deadContainers(): DeadContainer[] {
-    const mayRestart = this.#ending.final === undefined && !this.isRemoving;
+    const mayRestart = this.#end === undefined && !this.isRemoving;
     return findDeadContainers(this.ref.uid, this.snapshot, this.#state, mayRestart);
   }
 
   removeDead({ id, name }: DeadContainer): void {
-    this.#actions.perform({ kind: "remove-container", id, name }, this.#revision);
+    this.#actions.perform({ kind: "remove-container", id, name }, this.revision);
   }
 
-  /** Schedules a pass. Several calls in a row make one pass. */
+  /** Schedules a sync. Several calls in one turn of the event loop make one sync. */
   wake(): void {
-    this.#passes.wake();
+    if (this.#isSyncDue || this.#stop.signal.aborted) return;
+    this.#isSyncDue = true;
+    queueMicrotask(() => {
+      this.#isSyncDue = false;
+      if (!this.#stop.signal.aborted) this.#syncOrRetry();
+    });
+  }
+
+  /** Replaces the time of the next sync. @param atMs monotonic; undefined: there is none until {@link wake} */
+  #wakeAt(atMs: number | undefined): void {
+    this.#cancelTimer();
+    if (atMs === undefined || this.#stop.signal.aborted) return;
+    const { clock } = this.#deps;
+    this.#cancelTimer = clock.schedule(Math.max(0, atMs - clock.monotonicMs()), () => this.wake());
   }
 
   /** Retries failed steps at once: the engine is back, or an image appeared. */
@@ -256,47 +274,41 @@ export class PodWorker {
   /** Starts nothing more; running actions and containers continue. */
   detach(): void {
     this.#stop.abort(new Error("kubelet-ts is stopping"));
-    this.#passes.stop();
+    this.#cancelTimer();
   }
 
-  #passOrRetry(): void {
+  #syncOrRetry(): void {
     try {
-      this.#pass();
+      const { snapshot, revision } = this;
+      this.#state.prune(new Set(snapshot.containers.map(({ id }) => id)));
+      if (this.isRemoving) this.#syncRemoval(snapshot, revision);
+      else if (revision) this.#sync(revision, snapshot);
     } catch (error) {
       this.#deps.logger.error(`Cannot plan pod "${podFullName(this.ref)}": ${messageOf(error)}`);
-      this.#passes.wakeAt(this.#deps.clock.monotonicMs() + PLAN_RETRY_MS);
+      this.#wakeAt(this.#deps.clock.monotonicMs() + PLAN_RETRY_MS);
     }
   }
 
-  #pass(): void {
-    const snapshot = this.snapshot;
-    this.#state.prune(new Set(snapshot.containers.map(({ id }) => id)));
-    const revision = this.#revision;
-    if (this.isRemoving) return this.#passRemoval(snapshot, revision);
-    if (!revision) return;
+  #sync(revision: PodRevision, snapshot: PodSnapshot): void {
     this.#actions.readTerminationMessages(snapshot, revision.pod);
     this.#actions.learnImages(snapshot);
-
-    const ending = this.#ending;
-    if (!ending.current && this.#removeShutdownTerminated(revision, snapshot)) return;
-    const nowMs = this.#deps.clock.monotonicMs();
-    const isDown = !snapshot.containers.some(isRunning) && this.#state.starting.size === 0;
-    const hold = this.#hold.check(revision.pod, isDown && !ending.current, nowMs);
+    if (!this.#currentEnd && this.#removeShutdownTerminated(revision, snapshot)) return;
+    const hold = this.#findHold(revision.pod, snapshot);
     const plan = this.#plan(revision, snapshot, hold);
     this.#status.notePlanned(revision);
-    if (plan.end && !ending.current) ending.end(plan.end);
+    if (plan.end && !this.#currentEnd) this.#terminate(plan.end);
     for (const action of plan.actions) this.#actions.perform(action, revision);
-    if (!ending.current) {
+    if (!this.#currentEnd) {
       this.#deps.probes.update(revision.pod, snapshot, this.#state.postStartPending);
-      this.#volumes.refresh(revision, snapshot);
-      this.#volumes.removeUnused(revision, snapshot);
+      this.#actions.refreshVolumes(revision, snapshot);
+      this.#actions.removeUnusedVolumes(revision, snapshot);
     }
-    if (ending.final) this.#volumes.release(revision, snapshot);
+    if (this.#end) this.#actions.releaseVolumes(revision, snapshot);
     this.#updateStatus(revision, snapshot, plan, hold);
-    this.#timer.passed(this.#state.isIdle);
-    ending.noteAtRest(snapshot);
+    this.#timer.synced(this.#state.isIdle);
+    this.#noteAtRest(snapshot);
     if (this.#status.noteProgress(this.rollout)) this.#deps.onRollout?.(this);
-    this.#passes.wakeAt(earliest(plan.recheckAtMs, this.#hold.timeoutAtMs(revision.pod, nowMs)));
+    this.#wakeAt(earliest(plan.recheckAtMs, this.#holdTimeoutAtMs(revision.pod)));
   }
 
   #plan(revision: PodRevision, snapshot: PodSnapshot, hold: WaitingReason | undefined): PodPlan {
@@ -310,10 +322,27 @@ export class PodWorker {
       nowMs: this.#deps.clock.monotonicMs(),
       options: revision.options,
       ...(deadlineSeconds !== undefined && { deadlineAtMs: this.#status.startedAtMs + deadlineSeconds * 1000 }),
-      maxGraceSeconds: this.#removal.maxGraceSeconds,
-      ...(this.#ending.current && { end: this.#ending.current }),
+      maxGraceSeconds: this.#maxGraceSeconds,
+      ...(this.#currentEnd && { end: this.#currentEnd }),
       ...(hold && { hold }),
     });
+  }
+
+  /** Why the pod may not start now: it waits for the pods it depends on. */
+  #findHold(pod: Pod, { containers }: PodSnapshot): WaitingReason | undefined {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const isDown = !containers.some(isRunning) && this.#state.starting.size === 0;
+    const mayWait = isDown && !this.#currentEnd;
+    const hold = mayWait ? this.#deps.findHold?.(pod, nowMs - (this.#holdSinceMs ?? nowMs)) : undefined;
+    this.#holdSinceMs = hold && (this.#holdSinceMs ?? nowMs);
+    return hold;
+  }
+
+  /** When the reason of the hold changes because its time has elapsed; undefined: it does not. */
+  #holdTimeoutAtMs(pod: Pod): number | undefined {
+    if (this.#holdSinceMs === undefined) return undefined;
+    const atMs = this.#holdSinceMs + dependencyTimeoutMs(pod);
+    return atMs > this.#deps.clock.monotonicMs() ? atMs : undefined;
   }
 
   /** Removes containers whose exit says nothing, so that they run again. @returns whether there was one */
@@ -325,15 +354,64 @@ export class PodWorker {
     return misleading.length > 0;
   }
 
-  #passRemoval(snapshot: PodSnapshot, revision: PodRevision | undefined): void {
+  get #currentEnd(): PodEnd | undefined {
+    return this.#end ?? this.#halted?.end;
+  }
+
+  #terminate(end: PodEnd): void {
+    this.#end = end;
+    this.#stopFromNow();
+    const { phase, reason, message = "" } = end;
+    if (reason && reason === DEADLINE_EXCEEDED.reason) this.#actions.record("Normal", reason, message);
+    this.#deps.logger.info(`Pod "${podFullName(this.ref)}" ended: ${phase}${reason ? ` (${reason})` : ""}`);
+  }
+
+  #stopFromNow(): void {
+    this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.#deps.probes.remove(this.ref.uid);
-    const actions = this.#removal.plan(revision, snapshot, this.#state);
-    if (revision && snapshot.containers.length > 0 && !this.#removal.isClearing)
+  }
+
+  /** Resolves the promise of {@link halt} when no container runs. */
+  #noteAtRest({ containers, sandboxes }: PodSnapshot): void {
+    const isUp = containers.some(isRunning) || sandboxes.some(({ state }) => state === "ready");
+    if (this.#state.isIdle && !isUp) this.#halted?.atRest.resolve();
+  }
+
+  #syncRemoval(snapshot: PodSnapshot, revision: PodRevision | undefined): void {
+    this.#deps.probes.remove(this.ref.uid);
+    const actions = computeStopActions({
+      snapshot,
+      state: this.#state,
+      nowMs: this.#deps.clock.monotonicMs(),
+      reason: "PodRemoved",
+      graceSeconds: this.#graceSeconds(snapshot),
+      sidecars: sidecarNames(revision?.pod.spec.initContainers),
+      remove: true,
+    });
+    this.#isClearing ||= actions.some(({ kind }) => kind === "remove-container");
+    if (revision && snapshot.containers.length > 0 && !this.#isClearing)
       this.#updateStatus(revision, snapshot, { waiting: new Map() });
     for (const action of actions) this.#actions.perform(action, revision);
-    const isEmpty = snapshot.containers.length + snapshot.sandboxes.length === 0;
-    if (isEmpty && this.#state.isIdle) this.#removal.tearDown();
-    if (isEmpty) this.#ending.noteGone();
+    if (snapshot.containers.length + snapshot.sandboxes.length > 0) return;
+    if (this.#state.isIdle) this.#tearDown();
+    this.#halted?.atRest.resolve();
+  }
+
+  /** Removes what the pod has besides its containers: volumes, directories, cgroup, log links. */
+  #tearDown(): void {
+    if (this.#isTearingDown) return;
+    this.#isTearingDown = true;
+    const { services, logger, clock, onGone } = this.#deps;
+    const done = () => {
+      this.detach();
+      onGone(this);
+    };
+    services.tearDown(this.ref.uid, this.ref, this.#stop.signal).then(done, (error: Error) => {
+      if (this.#stop.signal.aborted) return;
+      logger.warn(`Cannot clean up after pod "${podFullName(this.ref)}", retrying: ${error.message}`);
+      this.#isTearingDown = false;
+      this.#wakeAt(clock.monotonicMs() + CLEANUP_RETRY_MS);
+    });
   }
 
   #updateStatus(
@@ -348,17 +426,20 @@ export class PodWorker {
       plan,
       probes: this.#deps.probes.states(this.ref.uid),
       state: this.#state,
-      end: this.#ending.final,
-      halt: this.#ending.halted,
+      end: this.#end,
+      halt: this.#halted?.end,
       hold,
     });
     if (completion) this.#deps.onCompletion(this, completion);
     if (!isChanged) return;
-    this.#hold.report(hold, this.#work);
+    // Once for each dependency that is waited for, and once more when its time has elapsed.
+    if (hold && hold.message !== this.#reportedHold)
+      this.#actions.record(hold.reason === "WaitingForDependency" ? "Normal" : "Warning", hold.reason, hold.message);
+    this.#reportedHold = hold?.message;
     this.#timer.showed(this.#status.status?.phase);
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff") {
-        this.#work.record("Warning", "BackOff", "Back-off restarting failed container", name);
+        this.#actions.record("Warning", "BackOff", "Back-off restarting failed container", name);
       }
     }
     this.#deps.onStatus(this);
@@ -367,3 +448,67 @@ export class PodWorker {
 
 const earliest = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
+
+/** The trigger of the work: a pod that is new to this process, an edit, or anything else (an exit, a probe, the engine). */
+type PodWorkKind = "create" | "update" | "sync";
+
+/** Counts the work of pod workers, for the metrics. Times in milliseconds. */
+export interface PodWorkCounter {
+  /** A pod was given to its worker, this long after it was first desired. */
+  added(containers: number, sinceWantedMs: number): void;
+  /** A worker has nothing under way any more. */
+  worked(kind: PodWorkKind, durationMs: number): void;
+  /** A pod that was Pending is Running, this long after it was first desired. */
+  started(sinceWantedMs: number): void;
+}
+
+/**
+ * Times the work of one pod worker. A sync never waits, so upstream's "sync" corresponds to a period here: from the
+ * edit, or from the first action when there was no edit, to the sync that finds nothing under way. An edit that needs
+ * no action takes no time.
+ */
+class PodWorkTimer {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #counter: PodWorkCounter | undefined;
+  #open: { kind: PodWorkKind; sinceMs: number } | undefined;
+  #desiredSinceMs = 0;
+  #phase: string | undefined;
+
+  constructor(clock: Pick<Clock, "monotonicMs">, counter: PodWorkCounter | undefined) {
+    this.#clock = clock;
+    this.#counter = counter;
+  }
+
+  /** The worker got its pod. @param desiredSinceMs monotonic */
+  added(containers: number, desiredSinceMs: number): void {
+    const nowMs = this.#clock.monotonicMs();
+    this.#desiredSinceMs = desiredSinceMs;
+    this.#open = { kind: "create", sinceMs: nowMs };
+    this.#counter?.added(containers, nowMs - desiredSinceMs);
+  }
+
+  /** The pod was edited. An edit during the work for another edit extends that period. */
+  edited(): void {
+    if (this.#open && this.#open.kind !== "sync") return;
+    this.#open = { kind: "update", sinceMs: this.#clock.monotonicMs() };
+  }
+
+  /** A sync has ended. @param isIdle nothing is under way */
+  synced(isIdle: boolean): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (!isIdle) {
+      this.#open ??= { kind: "sync", sinceMs: nowMs };
+      return;
+    }
+    if (this.#open) this.#counter?.worked(this.#open.kind, nowMs - this.#open.sinceMs);
+    this.#open = undefined;
+  }
+
+  /** The status has this phase now. A pod that was running before this process is not counted as started. */
+  showed(phase: string | undefined): void {
+    if (this.#phase === "Pending" && phase === "Running") {
+      this.#counter?.started(this.#clock.monotonicMs() - this.#desiredSinceMs);
+    }
+    this.#phase = phase;
+  }
+}

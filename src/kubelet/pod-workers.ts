@@ -6,12 +6,17 @@ import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
-import type { CompletionStore } from "./completion-store.ts";
 import type { PodRevision } from "./edit-rules.ts";
-import { findOrphans } from "./orphans.ts";
 import type { PodCache } from "./pod-cache.ts";
-import { PodCleanupStore, type PodToCleanUp } from "./pod-cleanup-store.ts";
+import type { Completion } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
+import { StoredMap } from "./stored-map.ts";
+
+/** A pod with something to clean up. */
+export interface PodToCleanUp extends PodRef {
+  /** `DesiredPod.sourceId`: the source whose sets show whether the pod is still described. Absent: not known. */
+  sourceId?: string;
+}
 
 /** Dependencies that all workers share. */
 export interface SharedWorkerDeps
@@ -19,7 +24,7 @@ export interface SharedWorkerDeps
     PodWorkerDeps,
     "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage" | "work"
   > {
-  completions: CompletionStore;
+  completions: Persisted<Record<PodUID, Completion>>;
   podCleanup: Persisted<readonly PodToCleanUp[]>;
   /** Whether two pods cannot run at the same time, e.g. by a common host port: the later one waits for the end of the other. */
   conflict: (a: Pod, b: Pod) => boolean;
@@ -27,7 +32,7 @@ export interface SharedWorkerDeps
 
 interface PodWorkersDeps extends SharedWorkerDeps {
   cache: PodCache;
-  shutdownTerminated: ReadonlySet<ContainerId>;
+  shutdownTerminated: { has(id: ContainerId): boolean };
   desiredSinceMs: (uid: PodUID) => number;
   findHold: (
     uid: PodUID,
@@ -43,13 +48,24 @@ interface PodWorkersDeps extends SharedWorkerDeps {
 export class PodWorkers {
   readonly #deps: PodWorkersDeps;
   readonly #workers = new Map<PodUID, PodWorker>();
-  readonly #cleanup: PodCleanupStore;
+  /** How pods ended. */
+  readonly #completions: StoredMap<PodUID, Completion, Record<PodUID, Completion>>;
+  /**
+   * Pods with something to clean up: directory, volumes, cgroup, log links. If the process ends after the last container
+   * of a pod was removed, no container shows the rest to the next process; this does.
+   */
+  readonly #cleanup: StoredMap<PodUID, PodToCleanUp, readonly PodToCleanUp[]>;
   /** Pods of unknown sources that were reported. */
   readonly #unclaimed = new Set<PodUID>();
 
   constructor(deps: PodWorkersDeps) {
     this.#deps = deps;
-    this.#cleanup = new PodCleanupStore(deps.podCleanup);
+    this.#completions = new StoredMap(deps.completions, Object.entries, Object.fromEntries);
+    this.#cleanup = new StoredMap(
+      deps.podCleanup,
+      (pods) => pods.map((pod) => [pod.uid, pod]),
+      (pods) => [...pods.values()],
+    );
   }
 
   get byUid(): ReadonlyMap<PodUID, PodWorker> {
@@ -70,9 +86,11 @@ export class PodWorkers {
 
   /** @param sourceId source that describes the pod now; absent for a pod that is only to be removed */
   ensure(ref: PodRef, sourceId?: string): PodWorker {
-    this.#cleanup.add(ref, sourceId);
-    const { completions, desiredSinceMs, findHold, onGone } = this.#deps;
-    const { uid } = ref;
+    const { desiredSinceMs, findHold, onGone } = this.#deps;
+    const { uid, name, namespace } = ref;
+    const left = this.#cleanup.get(uid);
+    if (!left || (sourceId !== undefined && left.sourceId !== sourceId))
+      this.#cleanup.set(uid, { uid, name, namespace, ...(sourceId !== undefined && { sourceId }) });
     const known = this.#workers.get(uid);
     if (known) return known;
     const worker = new PodWorker(
@@ -81,15 +99,15 @@ export class PodWorkers {
         ...this.#deps,
         desiredSinceMs: () => desiredSinceMs(uid),
         findHold: (pod, waitedMs) => findHold(uid, pod, waitedMs),
-        onCompletion: (_, completion) => completions.set(uid, completion),
+        onCompletion: (_, end) => (end ? this.#completions.set(uid, end) : this.#completions.delete(uid)),
         onGone: () => {
           this.#workers.delete(uid);
           this.#cleanup.delete(uid);
-          completions.set(uid, undefined);
+          this.#completions.delete(uid);
           onGone(uid);
         },
       },
-      completions.get(uid),
+      this.#completions.get(uid),
     );
     this.#workers.set(uid, worker);
     return worker;
@@ -141,11 +159,11 @@ export class PodWorkers {
     const { cache, logger } = this.#deps;
     const seen = [...cache.uids()].flatMap((uid) => cache.refOf(uid) ?? []);
     const { remove, unclaimed } = findOrphans({
-      refs: [...seen, ...this.#cleanup.refs()],
+      refs: [...seen, ...this.#cleanup.values()],
       desired,
       hasWorker: (uid) => this.#workers.has(uid),
       isRejected,
-      sourceOf: (uid) => this.#cleanup.sourceOf(uid),
+      sourceOf: (uid) => this.#cleanup.get(uid)?.sourceId,
     });
     for (const ref of unclaimed) this.#reportUnclaimed(ref);
     for (const { ref, why } of remove) {
@@ -167,11 +185,6 @@ export class PodWorkers {
     return this.#cleanup.has(uid);
   }
 
-  /** Writes which pods have something to clean up, if that changed. */
-  save(): void {
-    this.#cleanup.save();
-  }
-
   #reportUnclaimed(ref: PodRef): void {
     if (this.#unclaimed.has(ref.uid)) return;
     this.#unclaimed.add(ref.uid);
@@ -180,4 +193,47 @@ export class PodWorkers {
         `to remove it, stop this kubelet and run "kubelet-ts delete pod ${ref.name} --namespace=${ref.namespace}"`,
     );
   }
+}
+
+/** `DesiredPod.source` of pods of the local API server, which are known as soon as anything is. */
+const API_SOURCE = "api";
+
+export interface OrphanInput {
+  /** Pods with containers or with something left to clean up; a pod may occur twice. */
+  refs: Iterable<PodRef>;
+  desired: DesiredState;
+  /** Pods that are already taken care of. */
+  hasWorker: (uid: PodUID) => boolean;
+  isRejected: (uid: PodUID) => boolean;
+  /** The source that described the pod when it was last desired; undefined: not known. */
+  sourceOf: (uid: PodUID) => string | undefined;
+}
+
+interface Orphans {
+  remove: { ref: PodRef; why: string }[];
+  /** Their manifest and their source are not known: nothing shows that they were deleted. */
+  unclaimed: PodRef[];
+}
+
+/** Sorts pods that belong to no desired pod: a pod is removed only when the source that described it was read. Pure. */
+export function findOrphans({ refs, desired, hasWorker, isRejected, sourceOf }: OrphanInput): Orphans {
+  const { completeSources, deletions } = desired;
+  const isDeleted = (uid: PodUID) => {
+    if (completeSources === undefined || deletions?.has(uid)) return true;
+    const source = sourceOf(uid);
+    return source === API_SOURCE || (source !== undefined && completeSources.has(source));
+  };
+  const desiredUids = new Set(desired.pods.map(({ pod }) => pod.metadata.uid));
+  const orphans: Orphans = { remove: [], unclaimed: [] };
+  const seen = new Set<PodUID>();
+  for (const ref of refs) {
+    const { uid } = ref;
+    if (seen.has(uid) || hasWorker(uid)) continue;
+    seen.add(uid);
+    if (isRejected(uid)) orphans.remove.push({ ref, why: "the node refuses it" });
+    else if (desiredUids.has(uid)) continue;
+    else if (isDeleted(uid)) orphans.remove.push({ ref, why: "no manifest describes it" });
+    else orphans.unclaimed.push(ref);
+  }
+  return orphans;
 }

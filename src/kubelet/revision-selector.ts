@@ -1,15 +1,17 @@
 import type { EphemeralContainer } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredState } from "../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
-import { EphemeralContainerStore, type StoredEphemeralContainers } from "./ephemeral-container-store.ts";
 import type { ImageUpdateManager } from "./images/image-update-manager.ts";
 import type { PodWorker } from "./pod-worker.ts";
 import { RolloutManager, type StoredRollouts } from "./rollout-manager.ts";
+import { StoredMap } from "./stored-map.ts";
+
+export type StoredEphemeralContainers = [uid: PodUID, containers: readonly EphemeralContainer[]][];
 
 export interface RevisionSelectorDeps {
   clock: Clock;
@@ -29,7 +31,16 @@ export interface RevisionSelectorDeps {
 export class RevisionSelector {
   readonly #rollouts: RolloutManager;
   readonly #images: RevisionSelectorDeps["imageUpdates"];
-  readonly #ephemeral: EphemeralContainerStore;
+  /**
+   * Containers added to running pods. They belong to the pod, not to its manifest: a manifest has none, and they go with
+   * the pod. Pods whose source keeps them itself (an API server) are not stored here.
+   */
+  readonly #ephemeral: StoredMap<PodUID, readonly EphemeralContainer[], StoredEphemeralContainers>;
+  /** Pods with their ephemeral containers, so that an unchanged pod stays the same object. */
+  readonly #withEphemeral = new Map<
+    PodUID,
+    { from: DesiredPod; containers: readonly EphemeralContainer[]; to: DesiredPod }
+  >();
   readonly #onChange: () => void;
 
   /** @param onChange {@link select} would return another state now */
@@ -42,7 +53,11 @@ export class RevisionSelector {
     });
     this.#onChange = onChange;
     this.#images = deps.imageUpdates;
-    this.#ephemeral = new EphemeralContainerStore(deps.ephemeralContainers);
+    this.#ephemeral = new StoredMap(
+      deps.ephemeralContainers,
+      (stored) => stored,
+      (all) => [...all],
+    );
   }
 
   /**
@@ -53,10 +68,28 @@ export class RevisionSelector {
   select(submitted: DesiredState, isComplete: boolean, hasWorker: (uid: PodUID) => boolean): DesiredState {
     if (isComplete) {
       const desired = new Set(submitted.pods.map(({ pod }) => pod.metadata.uid));
-      this.#ephemeral.keep((uid) => desired.has(uid) || hasWorker(uid));
+      for (const uid of this.#ephemeral.keys()) {
+        if (desired.has(uid) || hasWorker(uid)) continue;
+        this.#ephemeral.delete(uid);
+        this.#withEphemeral.delete(uid);
+      }
     }
     const rolledOut = this.#rollouts.apply(submitted, isComplete);
-    return this.#ephemeral.apply(this.#images?.apply(rolledOut, isComplete) ?? rolledOut);
+    const state = this.#images?.apply(rolledOut, isComplete) ?? rolledOut;
+    if (this.#ephemeral.size === 0) return state;
+    return { ...state, pods: state.pods.map((desired) => this.#addEphemeral(desired)) };
+  }
+
+  #addEphemeral(desired: DesiredPod): DesiredPod {
+    const uid = desired.pod.metadata.uid ?? "";
+    const containers = this.#ephemeral.get(uid);
+    if (!containers) return desired;
+    const known = this.#withEphemeral.get(uid);
+    if (known?.from === desired && known.containers === containers) return known.to;
+    const { pod } = desired;
+    const to = { ...desired, pod: { ...pod, spec: { ...pod.spec, ephemeralContainers: [...containers] } } };
+    this.#withEphemeral.set(uid, { from: desired, containers, to });
+    return to;
   }
 
   /** The status of a pod, or the progress of its revision, changed. */

@@ -76,7 +76,7 @@ export function computeShutdownGroups(periods: readonly ShutdownPeriod[], pods: 
 export function findMisleadingExits(
   spec: PodSpec,
   containers: readonly ContainerSnapshot[],
-  shutdownTerminated: ReadonlySet<ContainerId>,
+  shutdownTerminated: { has(id: ContainerId): boolean },
 ): ContainerSnapshot[] {
   return containers.filter(
     (it) => shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && endsOnlyOnSuccess(spec, it.name),

@@ -288,6 +288,7 @@ describe("an evicted pod", () => {
     await world.started(named("web"));
     world.engine.stopTakesMs = 5_000;
     world.kubelet.evict("uid-web", why, 30);
+    await world.clock.advance(0);
     world.renew();
     await world.started(named("web"));
     await world.clock.advance(60_000);

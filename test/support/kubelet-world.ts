@@ -2,12 +2,12 @@ import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
 import type { DesiredPod, DesiredState } from "../../src/base/model/desired-pod.ts";
 import { allContainersOf } from "../../src/base/model/pod-containers.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
-import { type Completion, CompletionStore } from "../../src/kubelet/completion-store.ts";
+import type { StoredEvictions } from "../../src/kubelet/blocked-pods.ts";
 import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
-import type { StoredEphemeralContainers } from "../../src/kubelet/ephemeral-container-store.ts";
-import type { StoredEvictions } from "../../src/kubelet/eviction/eviction-store.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
+import type { Completion } from "../../src/kubelet/pod-status-tracker.ts";
+import type { StoredEphemeralContainers } from "../../src/kubelet/revision-selector.ts";
 import type { StoredRollouts } from "../../src/kubelet/rollout-manager.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
 import type { PendingResize } from "../../src/plan/pod-resize.ts";
@@ -160,13 +160,13 @@ export class KubeletWorld {
       admit: () => ({ rejections: this.rejections, resizes: this.resizes }),
       holdOf: () => this.hold,
       conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
-      completions: new CompletionStore({
+      completions: {
         read: () => Object.fromEntries(completions),
         write: (all) => {
           completions.clear();
           for (const [uid, completion] of Object.entries(all)) completions.set(uid, completion);
         },
-      }),
+      },
       podCleanup: {
         read: () => this.podCleanup,
         write: (pods) => {

@@ -5,7 +5,6 @@ import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import { DockerRuntime } from "../../docker/docker-runtime.ts";
 import type { EngineConnection } from "../../docker/engine-connection.ts";
 import type { ImageManager } from "../../docker/image-manager.ts";
-import { CompletionStore } from "../../kubelet/completion-store.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
 import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../kubelet/kubelet.ts";
@@ -88,7 +87,7 @@ function stateFilesOf(context: NodeContext) {
   if (context.options.runOnce && evictions.read()) evictions.write([]);
   return {
     evictions,
-    completions: new CompletionStore(openStateFile(context, "completions", CompletionsSchema, { durable: true })),
+    completions: openStateFile(context, "completions", CompletionsSchema, { durable: true }),
     podCleanup: openStateFile(context, "pods", PodsToCleanUpSchema),
     shutdownTerminated: openStateFile(context, "cut-off", ContainerIdsSchema, { durable: true }),
     oomVerdicts: openStateFile(context, "oom-killed", ContainerIdsSchema),

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
-import { findOrphans, type OrphanInput } from "../../src/kubelet/orphans.ts";
+import { findOrphans, type OrphanInput } from "../../src/kubelet/pod-workers.ts";
 import { aPod } from "../support/builders.ts";
 
 const ref = (uid: string) => ({ uid, name: uid, namespace: "default" });

@@ -53,6 +53,7 @@ test("a restart of the kubelet and an edit of the pod keep it, its deletion does
   world.want();
   await world.clock.advance(60_000);
   world.want();
+  await world.clock.advance(0);
   expect(world.engine.find("web-node1", "debug")).toBeUndefined();
   expect(world.ephemeralContainers).toEqual([]);
 });

@@ -1,32 +1,36 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
+import { podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { findContainer } from "../base/model/pod-containers.ts";
+import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
 import {
   type PodRequest,
   type PodServices,
   PodStepError,
   type StartContainerRequest,
 } from "../base/model/pod-services.ts";
-import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
+import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import type { ImageNames } from "../plan/status/container-status.ts";
 import { backOffKey } from "../plan/sync-state.ts";
 import type { PodRevision } from "./edit-rules.ts";
-import type { PodBackgroundWork } from "./pod-background-work.ts";
 import type { PodCache } from "./pod-cache.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
 
 const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
 const START_RETRY_MS = 10_000;
-/** How long a failed pull is shown; then the image manager is asked again and answers ImagePullBackOff. Source: recorded kubelet. */
+const REMOVE_VOLUMES_RETRY_MS = 10_000;
+/** Delay of the sync after a failure that the next sync retries. */
+const WARN_DELAY_MS = 1_000;
+/** How long a failed pull is shown; then the image manager is asked again and reports ImagePullBackOff. Source: recorded kubelet. */
 const PULL_ERROR_SHOWN_MS = 2_000;
 
 /** Dependencies of a pod's actions. */
-export interface PodActionRunnerDeps {
+export interface PodActionsDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
@@ -38,29 +42,43 @@ export interface PodActionRunnerDeps {
   learnImage: (imageId: string) => Promise<void>;
 }
 
-/** The worker, as its actions see it. */
-interface PodActionRunnerHost {
-  /** The desired revision; it may have changed since an action began. */
-  revision: () => PodRevision | undefined;
-  /** false once the pod has ended or is being removed. */
-  mayStart: () => boolean;
-}
-
 /**
- * Performs the actions of a plan in the background. What is under way, what failed and when to retry is written to the
- * worker's {@link PodSyncState}; the end of each action, successful or not, triggers the next pass.
+ * Performs the work of one pod in the background: the actions of a plan, and what keeps its volumes in line with its
+ * revision. What is under way, what failed and when to retry is written to the worker's {@link PodSyncState}; the end of
+ * each piece of work, successful or not, triggers the next sync.
  */
-export class PodActionRunner {
-  readonly #work: PodBackgroundWork;
+export class PodActions {
+  readonly #ref: PodRef;
+  readonly #deps: PodActionsDeps;
   readonly #state: PodSyncState;
-  readonly #deps: PodActionRunnerDeps;
-  readonly #host: PodActionRunnerHost;
+  readonly #sync: () => void;
+  readonly #signal: AbortSignal;
+  #turn: Promise<unknown> = Promise.resolve();
+  #isRefreshing = false;
+  #isRemovingVolumes = false;
+  #volumesRevision: string | undefined;
+  /** Counts changes of the revision: each may have made volumes of its own, also one that is rolled back. */
+  #generation = 0;
+  /** The generation whose unused volumes were removed. */
+  #cleanedGeneration = 0;
 
-  constructor(work: PodBackgroundWork, state: PodSyncState, deps: PodActionRunnerDeps, host: PodActionRunnerHost) {
-    this.#work = work;
-    this.#state = state;
+  /**
+   * @param sync plans again
+   * @param signal aborts when the worker is detached
+   */
+  constructor(ref: PodRef, deps: PodActionsDeps, state: PodSyncState, sync: () => void, signal: AbortSignal) {
+    this.#ref = ref;
     this.#deps = deps;
-    this.#host = host;
+    this.#state = state;
+    this.#sync = sync;
+    this.#signal = signal;
+  }
+
+  /** @param container absent: the event is about the whole pod */
+  record(type: "Normal" | "Warning", reason: string, message: string, container?: string): void {
+    const spec = this.#state.revision?.pod.spec;
+    const fieldPath = container === undefined ? {} : { fieldPath: containerFieldPath(spec, container) };
+    this.#deps.recorder.record(this.#ref, { type, reason, message, ...fieldPath });
   }
 
   /** Starts one action and returns at once. */
@@ -73,7 +91,7 @@ export class PodActionRunner {
       case "kill-container":
         return this.#kill(action, revision?.pod);
       case "start-container":
-        return this.#start(action, revision!);
+        return this.#startContainer(action, revision!);
       case "resize-container":
         return this.#resize(action, revision!);
       case "remove-container": {
@@ -91,14 +109,13 @@ export class PodActionRunner {
   #createSandbox(attempt: number, revision: PodRevision): void {
     const { services, cache } = this.#deps;
     const state = this.#state;
-    if (attempt > 0)
-      this.#work.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
+    if (attempt > 0) this.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
     state.sandboxBusy = true;
     state.areVolumesReleased = false;
     // No container has failed yet in the new sandbox.
     state.retryAtMs.clear();
     state.startErrors.clear();
-    this.#work.start(
+    this.#start(
       async (signal) => {
         const id = await services.createSandbox(toPodRequest(revision), attempt, signal);
         await cache.observeStart(id, signal);
@@ -114,7 +131,7 @@ export class PodActionRunner {
         const step = toStepError(error, "FailedCreatePodSandBox");
         state.sandboxRetryAtMs = this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? backOffMs);
         state.sandboxError = { reason: "ContainerCreating", message: step.message };
-        this.#work.record("Warning", step.reason, step.message);
+        this.record("Warning", step.reason, step.message);
       },
       () => {
         state.sandboxBusy = false;
@@ -124,12 +141,12 @@ export class PodActionRunner {
 
   #stopSandbox(id: string, graceSeconds: number): void {
     this.#state.sandboxBusy = true;
-    this.#work.start(
+    this.#start(
       async (signal) => {
         await this.#deps.services.stopSandbox(id, graceSeconds, signal);
         await this.#deps.cache.observe(id, signal);
       },
-      (error) => this.#work.warnAndDelay("Cannot stop the sandbox", error),
+      (error) => this.#warnAndDelay("Cannot stop the sandbox", error),
       () => {
         this.#state.sandboxBusy = false;
       },
@@ -146,20 +163,20 @@ export class PodActionRunner {
       const [, beforeIt] = attemptsOf(snapshot, action.name);
       this.#state.killedToRestart.set(action.id, beforeIt && this.#state.exitedAtMs.get(beforeIt.id));
     }
-    this.#work.record("Normal", "Killing", action.message, action.name);
+    this.record("Normal", "Killing", action.message, action.name);
     const podIps = snapshot.sandboxes[0]?.ips ?? [];
-    this.#work.start(
+    this.#start(
       async (signal) => {
         const { graceSeconds } = action;
         await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
         await cache.observe(action.id, signal);
       },
-      (error) => this.#work.warnAndDelay(`Cannot stop container "${action.name}"`, error),
+      (error) => this.#warnAndDelay(`Cannot stop container "${action.name}"`, error),
       () => this.#state.killing.delete(action.id),
     );
   }
 
-  #start(action: Extract<PodAction, { kind: "start-container" }>, revision: PodRevision): void {
+  #startContainer(action: Extract<PodAction, { kind: "start-container" }>, revision: PodRevision): void {
     const { services, cache } = this.#deps;
     const state = this.#state;
     const { name } = action;
@@ -180,13 +197,14 @@ export class PodActionRunner {
     const targetName = "targetContainerName" in container ? container.targetContainerName : undefined;
     state.starting.add(name);
     let createdId: string | undefined;
-    this.#work.start(
+    this.#start(
       async (signal) => {
         await services.pullImage(request, signal);
         // Creates and starts of one pod happen in the order of its spec.
-        const id = await this.#work.inTurn(async () => {
+        const id = await this.#inTurn(async () => {
           // The revision or the sandbox may have changed while the image was pulled: then the next plan decides again.
-          if (!this.#host.mayStart() || this.#host.revision()?.hashes.containers.get(name) !== action.hash) return;
+          if (state.stoppingSinceMs !== undefined || state.revision?.hashes.containers.get(name) !== action.hash)
+            return;
           if (this.#snapshot.sandboxes[0]?.id !== sandbox.id || this.#snapshot.sandboxes[0].state !== "ready") return;
           const onCreated = (created: string) => {
             createdId = created;
@@ -218,7 +236,7 @@ export class PodActionRunner {
         if (!step.reason.includes("Image")) {
           // Events name containers, not ids. Source: the kubelet's recordContainerEvent.
           const message = createdId === undefined ? step.message : step.message.replaceAll(createdId, name);
-          this.#work.record("Warning", step.eventReason ?? "Failed", `Error: ${message}`, name);
+          this.record("Warning", step.eventReason ?? "Failed", `Error: ${message}`, name);
         }
         state.failures.set(name, (state.failures.get(name) ?? 0) + 1);
       },
@@ -234,7 +252,7 @@ export class PodActionRunner {
   }
 
   #postStart(request: StartContainerRequest, id: string): void {
-    this.#work.start(
+    this.#start(
       (signal) => this.#deps.services.runPostStart(request, id, signal),
       () => this.#state.postStartFailed.add(id),
       () => this.#state.postStartPending.delete(id),
@@ -252,20 +270,20 @@ export class PodActionRunner {
     resizedBy.set(id, requested);
     if (resizeErrors.get(id)?.requested !== requested) resizeErrors.delete(id);
     resizing.add(id);
-    this.#work.start(
+    this.#start(
       async (signal) => {
         await this.#deps.services.resizeContainer({ pod: revision.pod, container, update }, signal);
         resizeErrors.delete(id);
         await this.#deps.cache.observe(id, signal);
-        this.#work.record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
+        this.record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
       },
       async (error) => {
         resizedBy.delete(id);
         const message = `Cannot change the resources of container ${name}: ${messageOf(error)}`;
         resizeErrors.set(id, { requested, message });
-        this.#work.record("Warning", "ResizeFailed", message, name);
-        this.#work.wake();
-        await this.#work.delay(START_RETRY_MS);
+        this.record("Warning", "ResizeFailed", message, name);
+        this.#sync();
+        await this.#delay(START_RETRY_MS);
       },
       () => resizing.delete(id),
     );
@@ -273,12 +291,12 @@ export class PodActionRunner {
 
   #removeOne(id: string, remove: (signal: AbortSignal) => Promise<void>): void {
     this.#state.removing.add(id);
-    this.#work.start(
+    this.#start(
       async (signal) => {
         await remove(signal);
         await this.#deps.cache.observe(id, signal);
       },
-      (error) => this.#work.warnAndDelay("Cannot remove a container", error),
+      (error) => this.#warnAndDelay("Cannot remove a container", error),
       () => this.#state.removing.delete(id),
     );
   }
@@ -290,7 +308,7 @@ export class PodActionRunner {
       if (!isTerminated(container) || !container.startedAt) continue;
       if (terminationMessages.has(container.id) || reading.has(container.id)) continue;
       reading.add(container.id);
-      this.#work.start(
+      this.#start(
         async (signal) => {
           terminationMessages.set(
             container.id,
@@ -310,7 +328,7 @@ export class PodActionRunner {
       if (imageNames.has(imageId) || this.#state.learning.has(imageId)) continue;
       this.#state.learning.add(imageId);
       // One attempt: a name that cannot be found is left out of the status.
-      this.#work.start(
+      this.#start(
         () => learnImage(imageId),
         () => {},
         () => {},
@@ -318,8 +336,101 @@ export class PodActionRunner {
     }
   }
 
+  /** Writes files made from ConfigMaps, Secrets and metadata again when their sources may have changed. */
+  refreshVolumes(revision: PodRevision, snapshot: PodSnapshot): void {
+    const state = this.#state;
+    const isUp = snapshot.sandboxes[0]?.state === "ready" && !state.sandboxBusy;
+    if (revision.isTentative || !isUp || this.#isRefreshing) return;
+    if (state.objectsRevision === revision.objectsRevision) return;
+    this.#isRefreshing = true;
+    this.#start(
+      async (signal) => {
+        await this.#deps.services.refreshVolumes(toPodRequest(revision), signal);
+        state.objectsRevision = revision.objectsRevision;
+      },
+      (error) => {
+        const step = toStepError(error, "FailedMount");
+        this.record("Warning", step.reason, step.message);
+        state.objectsRevision = revision.objectsRevision;
+      },
+      () => {
+        this.#isRefreshing = false;
+      },
+    );
+  }
+
+  /** Removes volumes that an edit took out of the pod, once no container of an earlier revision runs any more. */
+  removeUnusedVolumes(revision: PodRevision, { containers, sandboxes }: PodSnapshot): void {
+    if (revision.isTentative) return;
+    if (this.#volumesRevision !== revision.objectsRevision) this.#generation++;
+    this.#volumesRevision = revision.objectsRevision;
+    const generation = this.#generation;
+    if (this.#cleanedGeneration === generation || !this.#state.isIdle || sandboxes[0]?.state !== "ready") return;
+    const isOld = ({ name, hash }: ContainerSnapshot) => revision.hashes.containers.get(name) !== hash;
+    if (containers.filter(isRunning).some(isOld)) return;
+    this.#removeVolumes(async (signal) => {
+      await this.#deps.services.removeUnusedVolumes(toPodRequest(revision), signal);
+      this.#cleanedGeneration = generation;
+    });
+  }
+
+  /** Removes all volumes of a pod that has ended, once nothing of it runs any more. */
+  releaseVolumes(revision: PodRevision, { containers, sandboxes }: PodSnapshot): void {
+    const state = this.#state;
+    if (state.areVolumesReleased || !state.isIdle) return;
+    if (containers.some(isRunning) || sandboxes.some((sandbox) => sandbox.state === "ready")) return;
+    this.#removeVolumes(async (signal) => {
+      await this.#deps.services.releaseVolumes(toPodRequest(revision), signal);
+      state.areVolumesReleased = true;
+    });
+  }
+
+  #removeVolumes(work: (signal: AbortSignal) => Promise<void>): void {
+    if (this.#isRemovingVolumes) return;
+    this.#isRemovingVolumes = true;
+    this.#start(
+      work,
+      (error) => this.#warnAndDelay("Cannot remove unused volumes", error, REMOVE_VOLUMES_RETRY_MS),
+      () => {
+        this.#isRemovingVolumes = false;
+      },
+    );
+  }
+
   get #snapshot(): PodSnapshot {
-    return this.#deps.cache.get(this.#work.ref);
+    return this.#deps.cache.get(this.#ref);
+  }
+
+  /** Starts work and returns at once; its end, successful or not, triggers the next sync. */
+  #start(
+    work: (signal: AbortSignal) => Promise<unknown>,
+    onError: (error: unknown) => unknown,
+    onEnd: () => void,
+  ): void {
+    work(this.#signal)
+      .catch((error) => (this.#signal.aborted ? undefined : onError(error)))
+      .finally(() => {
+        onEnd();
+        this.#sync();
+      });
+  }
+
+  /** Runs this after everything that was given to it before. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  /** Waits, or returns early when the worker is detached. */
+  async #delay(ms: number): Promise<void> {
+    await this.#deps.clock.sleep(ms, this.#signal).catch(() => {});
+  }
+
+  /** Logs a failure that the next sync retries, and delays that sync: the work counts as under way until then. */
+  async #warnAndDelay(attempt: string, error: unknown, delayMs = WARN_DELAY_MS): Promise<void> {
+    this.#deps.logger.warn(`${attempt} of pod "${podFullName(this.#ref)}": ${messageOf(error)}`);
+    await this.#delay(delayMs);
   }
 }
 
@@ -328,10 +439,10 @@ function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): 
   return isPullError ? Math.min(retryAfterMs, PULL_ERROR_SHOWN_MS) : retryAfterMs;
 }
 
-export const toStepError = (error: unknown, reason: string): PodStepError =>
+const toStepError = (error: unknown, reason: string): PodStepError =>
   error instanceof PodStepError ? error : new PodStepError(reason, messageOf(error), { cause: error });
 
-export const toPodRequest = ({ pod, objects, hashes, imagePins }: PodRevision): PodRequest => ({
+const toPodRequest = ({ pod, objects, hashes, imagePins }: PodRevision): PodRequest => ({
   pod,
   objects,
   ...(imagePins && { imagePins }),
