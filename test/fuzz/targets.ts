@@ -2,7 +2,6 @@ import { API_TARGETS } from "./api-targets.ts";
 import { ENGINE_TARGETS } from "./engine-targets.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 import { IMPORT_TARGETS } from "./import-targets.ts";
-import { PROBE_TARGETS } from "./probe-targets.ts";
 import { REGISTRY_TARGETS } from "./registry-targets.ts";
 import { SERVER_TARGETS } from "./server-targets.ts";
 import { TEXT_TARGETS } from "./text-targets.ts";
@@ -10,7 +9,6 @@ import { TEXT_TARGETS } from "./text-targets.ts";
 /** All fuzz targets. Each group of parsers has a file of its own and is added here. */
 export const TARGETS: readonly FuzzTarget[] = [
   ...TEXT_TARGETS,
-  ...PROBE_TARGETS,
   ...SERVER_TARGETS,
   ...REGISTRY_TARGETS,
   ...IMPORT_TARGETS,

@@ -1,8 +1,8 @@
+import http from "node:http";
 import type net from "node:net";
 import tls from "node:tls";
 import { quoteGo } from "../../base/text/quote-go.ts";
 import { DeadlineError, DialError, dial, errnoText } from "./dial.ts";
-import { HttpResponseReader, MalformedResponseError } from "./http-response-reader.ts";
 import { followLocation, formatUrl, type HttpLocation } from "./http-url.ts";
 import { joinHostPort } from "./resolve-port.ts";
 
@@ -41,6 +41,10 @@ export class HttpGetError extends Error {
 
 const MAX_REDIRECTS = 10;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** Interim responses (100 Continue, 103 Early Hints) before the real one. Source: Go's max1xxResponses. */
+const MAX_INTERIM_RESPONSES = 5;
+/** More than any sane server sends before a body; Go's limit of 10 MiB would let an endless header eat memory. */
+const HEAD_LIMIT_BYTES = 64 * 1024;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const FORBIDDEN_IN_VALUE = /[\x00-\x08\x0a-\x1f\x7f]/;
 
@@ -53,13 +57,14 @@ export async function httpGet(start: HttpLocation, options: HttpGetOptions): Pro
   let location = start;
   let hostHeader = options.headers.find((header) => header.name.toLowerCase() === "host")?.value;
   for (let followed = 0; ; followed++) {
-    const reader = await getOnce(location, hostHeader, options);
-    const target = REDIRECTS.has(reader.status) ? reader.headers.get("location") : undefined;
-    if (!target) return { status: reader.status, body: reader.body };
+    const received = await getOnce(location, hostHeader, options);
+    const response = { status: received.status, body: Buffer.concat(received.body).toString("utf8") };
+    const target = REDIRECTS.has(response.status) ? received.redirectTo : undefined;
+    if (!target) return response;
     const next = followLocation(location, target);
     if (!next)
       throw new HttpGetError(`${failed(location)}: failed to parse Location header ${quoteGo(target)}`, "no-answer");
-    if (next.host !== start.host.toLowerCase()) return { status: reader.status, body: reader.body };
+    if (next.host !== start.host.toLowerCase()) return response;
     if (followed + 1 >= MAX_REDIRECTS) {
       throw new HttpGetError(`${failed(next)}: stopped after ${MAX_REDIRECTS} redirects`, "no-answer");
     }
@@ -71,9 +76,9 @@ export async function httpGet(start: HttpLocation, options: HttpGetOptions): Pro
 
 const failed = (location: HttpLocation): string => `Get ${quoteGo(formatUrl(location))}`;
 
-/** Header block of the request. Throws {@link HttpGetError} for a header that would break out of its line. */
-function toRequestText(location: HttpLocation, hostHeader: string | undefined, options: HttpGetOptions): string {
-  const lines = [`GET ${location.target} HTTP/1.1`];
+/** Names and values in turn. Throws {@link HttpGetError} for a header that would break out of its line. */
+function toRequestHeaders(location: HttpLocation, hostHeader: string | undefined, options: HttpGetOptions): string[] {
+  const headers: string[] = [];
   const put = (name: string, value: string): void => {
     if (!HEADER_NAME.test(name)) {
       throw new HttpGetError(`${failed(location)}: net/http: invalid header field name ${quoteGo(name)}`, "no-answer");
@@ -82,7 +87,8 @@ function toRequestText(location: HttpLocation, hostHeader: string | undefined, o
       const message = `${failed(location)}: net/http: invalid header field value for ${quoteGo(name)}`;
       throw new HttpGetError(message, "no-answer");
     }
-    lines.push(`${name}: ${value.trim()}`);
+    // As UTF-8, in which a manifest is written and Go sends it.
+    headers.push(name, Buffer.from(value.trim(), "utf8").toString("latin1"));
   };
   const given = new Set(options.headers.map((header) => header.name.toLowerCase()));
   put("Host", hostHeader || joinHostPort(location.host, location.port));
@@ -95,26 +101,35 @@ function toRequestText(location: HttpLocation, hostHeader: string | undefined, o
     if (value === "" && (lower === "user-agent" || lower === "accept")) continue;
     put(name, value);
   }
-  lines.push("Connection: close", "", "");
-  return lines.join("\r\n");
+  headers.push("Connection", "close");
+  return headers;
+}
+
+/** What has arrived of a response. */
+interface Received {
+  /** 0 until the head was read. */
+  status: number;
+  /** The header `Location`. */
+  redirectTo: string | undefined;
+  body: Buffer[];
 }
 
 async function getOnce(
   location: HttpLocation,
   hostHeader: string | undefined,
   options: HttpGetOptions,
-): Promise<HttpResponseReader> {
-  const request = toRequestText(location, hostHeader, options);
+): Promise<Received> {
+  const headers = toRequestHeaders(location, hostHeader, options);
   const { signal } = options;
-  const reader = new HttpResponseReader(options.bodyLimitBytes);
+  const received: Received = { status: 0, redirectTo: undefined, body: [] };
   let socket: net.Socket | undefined;
   try {
     socket = await dial(location.host, location.port, signal);
     if (location.scheme === "https") socket = await startTls(socket, location.host, signal);
-    await exchange(socket, request, reader, signal);
-    return reader;
+    await exchange(socket, location.target, headers, received, options);
+    return received;
   } catch (error) {
-    throw toHttpGetError(error, location, reader, signal);
+    throw toHttpGetError(error, location, socket, received.status > 0, signal);
   } finally {
     socket?.destroy();
   }
@@ -143,7 +158,7 @@ async function startTls(socket: net.Socket, host: string, signal: AbortSignal): 
     const code = (error as NodeJS.ErrnoException).code ?? "";
     reject(/WRONG_VERSION_NUMBER|HTTP_REQUEST/.test(`${code} ${error.message}`) ? new PlainHttpError() : error);
   });
-  secure.once("close", () => reject(new MalformedResponseError("EOF")));
+  secure.once("close", () => reject(Object.assign(new Error("EOF"), { code: "ECONNRESET" })));
   try {
     return await promise;
   } catch (error) {
@@ -155,45 +170,74 @@ async function startTls(socket: net.Socket, host: string, signal: AbortSignal): 
   }
 }
 
-/** Sends the request and feeds the reader until it is done. */
-function exchange(socket: net.Socket, request: string, reader: HttpResponseReader, signal: AbortSignal): Promise<void> {
+/**
+ * Sends the request and reads the response, up to the limit of the body: the rest need not be read. node:http makes no
+ * connection of its own, and is not bounded by the number of open fetches.
+ */
+function exchange(
+  socket: net.Socket,
+  path: string,
+  headers: string[],
+  received: Received,
+  { bodyLimitBytes, signal }: HttpGetOptions,
+): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const onAbort = (): void => reject(signal.reason);
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort, { once: true });
-  const attempt = (work: () => void): void => {
-    try {
-      work();
-      if (reader.isDone) resolve();
-    } catch (error) {
-      reject(error);
-    }
-  };
-  socket.on("data", (bytes: Uint8Array) => {
-    attempt(() => reader.push(bytes));
-    if (reader.isDone) socket.destroy();
+  const request = http.request({
+    path,
+    headers,
+    setHost: false,
+    createConnection: () => socket,
+    maxHeaderSize: HEAD_LIMIT_BYTES,
+    // Lines may end without a carriage return, as for Go.
+    insecureHTTPParser: true,
   });
-  socket.on("end", () => attempt(() => reader.end()));
-  socket.on("close", () => attempt(() => reader.end()));
-  socket.on("error", reject);
-  // Not latin1: header values are UTF-8 in a manifest, and Go sends them so.
-  socket.write(Buffer.from(request, "utf8"));
-  return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  let interim = 0;
+  request.on("information", () => {
+    if (++interim > MAX_INTERIM_RESPONSES) reject(new Error("net/http: too many 1xx informational responses"));
+  });
+  request.on("response", (response) => {
+    received.status = response.statusCode ?? 0;
+    received.redirectTo = response.headers.location;
+    if (bodyLimitBytes === 0) return resolve();
+    let room = bodyLimitBytes;
+    response.on("data", (bytes: Buffer) => {
+      received.body.push(bytes.subarray(0, room));
+      room -= Math.min(room, bytes.length);
+      if (room === 0) resolve();
+    });
+    response.on("end", resolve);
+    response.on("error", (error) => reject(broken ?? error));
+  });
+  let broken: Error | undefined;
+  request.on("error", (error) => {
+    // Bytes after a complete response are an error too, and do not matter.
+    if (received.status === 0) reject(error);
+    else broken = error;
+  });
+  request.end();
+  return promise.finally(() => {
+    signal.removeEventListener("abort", onAbort);
+    request.destroy();
+  });
 }
 
 function toHttpGetError(
   error: unknown,
   location: HttpLocation,
-  reader: HttpResponseReader,
+  socket: net.Socket | undefined,
+  isHeadRead: boolean,
   signal: AbortSignal,
 ): unknown {
   if (error instanceof HttpGetError) return error;
   const isTimeout = signal.reason instanceof DeadlineError;
   if (signal.aborted && !isTimeout) return signal.reason;
-  const phase = reader.isHeadRead ? "reading body" : "awaiting headers";
+  const phase = isHeadRead ? "reading body" : "awaiting headers";
   const suffix = isTimeout ? ` (Client.Timeout exceeded while ${phase})` : "";
-  const detail = describe(error) + suffix;
-  if (reader.isHeadRead) return new HttpGetError(detail, "body", { cause: error });
+  const detail = describe(error, socket) + suffix;
+  if (isHeadRead) return new HttpGetError(detail, "body", { cause: error });
   const kind =
     error instanceof PlainHttpError
       ? "plain-http"
@@ -203,15 +247,32 @@ function toHttpGetError(
   return new HttpGetError(`${failed(location)}: ${detail}`, kind, { cause: error });
 }
 
-function describe(error: unknown): string {
+/** The words of Go for what node:http reports. */
+function describe(error: unknown, socket: net.Socket | undefined): string {
   if (error instanceof PlainHttpError) return "http: server gave HTTP response to HTTPS client";
-  if (error instanceof MalformedResponseError) {
-    const isEnd = error.message === "EOF" || error.message === "unexpected EOF";
-    if (isEnd || error.message.startsWith("net/http:")) return error.message;
-    return `net/http: HTTP/1.x transport connection broken: ${error.message}`;
-  }
   if (error instanceof DialError || error instanceof DeadlineError) return error.message;
   if (!(error instanceof Error)) return String(error);
-  const syscall = (error as NodeJS.ErrnoException).syscall;
+  const { code = "", syscall, rawPacket } = error as NodeJS.ErrnoException & { rawPacket?: Buffer };
+  if (code.startsWith("HPE_"))
+    return `net/http: HTTP/1.x transport connection broken: ${describeParseError(code, rawPacket)}`;
+  // Without a system call: the connection was closed in order, but too early.
+  if (code === "ECONNRESET" && !syscall) return socket?.bytesRead ? "unexpected EOF" : "EOF";
   return syscall ? `${syscall}: ${errnoText(error)}` : errnoText(error);
+}
+
+function describeParseError(code: string, received: Buffer = Buffer.alloc(0)): string {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return `server response headers exceeded ${HEAD_LIMIT_BYTES} bytes; aborted`;
+    case "HPE_INVALID_HEADER_TOKEN":
+      return "malformed MIME header line";
+    case "HPE_INVALID_CONTENT_LENGTH":
+      return "bad Content-Length";
+    case "HPE_INVALID_CHUNK_SIZE":
+      return "malformed chunked encoding";
+    default: {
+      const [line = ""] = received.toString("latin1", 0, 100).split(/\r?\n/);
+      return `malformed HTTP response ${JSON.stringify(line)}`;
+    }
+  }
 }

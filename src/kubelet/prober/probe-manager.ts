@@ -19,7 +19,6 @@ import { expand } from "../../plan/expansion.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { ProbeResultSaver } from "./probe-result-saver.ts";
 import { ProbeWorker, type ProbeWorkerDeps } from "./probe-worker.ts";
-import { TimerWheel } from "./timer-wheel.ts";
 
 /** An attempt that ended, for the metrics. */
 export interface ProbeAttemptRecord {
@@ -50,8 +49,6 @@ interface ProbeManagerDeps {
   loopLag?: LoopLagMonitor;
 }
 
-/** Probes need no better time than this; see {@link TimerWheel}. */
-const TICK_MS = 200;
 /** Each exec keeps a runc busy; more at a time only get in each other's way. */
 const MAX_EXEC_ATTEMPTS = 32;
 const MAX_NETWORK_ATTEMPTS = 128;
@@ -95,7 +92,6 @@ export class ProbeManager {
     this.#deps = deps;
     this.#workerDeps = {
       clock: deps.clock,
-      wheel: new TimerWheel(deps.clock, TICK_MS),
       prober: deps.prober,
       random: deps.random,
       execLimit: new ConcurrencyLimit(MAX_EXEC_ATTEMPTS),

@@ -13,12 +13,10 @@ import {
   probeRhythm,
 } from "../../plan/probe-schedule.ts";
 import { countAttempt, initialProbeState, isProbeHeldBack, type ProbeState } from "../../plan/probe-thresholds.ts";
-import type { TimerWheel } from "./timer-wheel.ts";
 
 /** Shared by all probe workers. */
 export interface ProbeWorkerDeps {
   clock: Clock;
-  wheel: TimerWheel;
   prober: Prober;
   /** In [0, 1). */
   random: () => number;
@@ -27,6 +25,11 @@ export interface ProbeWorkerDeps {
   loopLag: LoopLagMonitor;
 }
 
+/**
+ * Attempts begin on a grid of this width, so that those of many probes share a wake-up of the process, which costs as much
+ * as forty timers.
+ */
+const TICK_MS = 200;
 /**
  * Lag of our own event loop from which on a failed attempt does not count. The shortest timeout of a probe is 1 s; less
  * lag than this leaves the container most of it.
@@ -144,7 +147,10 @@ export class ProbeWorker {
     if (this.#state.result === "success") this.#early = [];
     const early = this.#early[0];
     const isEarly = early !== undefined && early < this.#regularMs;
-    this.#cancelTimer = this.#deps.wheel.schedule(isEarly ? early : this.#regularMs, () => {
+    const { clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const dueMs = Math.ceil(Math.max(nowMs, isEarly ? early : this.#regularMs) / TICK_MS) * TICK_MS;
+    this.#cancelTimer = clock.schedule(dueMs - nowMs, () => {
       this.#cancelTimer = undefined;
       void this.#run(isEarly);
     });
