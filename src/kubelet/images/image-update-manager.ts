@@ -1,27 +1,68 @@
+import type { Secret } from "../../base/api/secret.ts";
+import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
+import type { Logger } from "../../base/model/logger.ts";
 import type { Persisted } from "../../base/model/persisted.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
 import { podRefOf } from "../../base/model/pod-ref.ts";
-import { type ImageUpdateDefaults, updateOwnerOf } from "../../plan/image-update-settings.ts";
+import { messageOf } from "../../base/text/error-message.ts";
+import { type ImageUpdateDefaults, type ImageUpdateSettings, updateOwnerOf } from "../../plan/image-update-settings.ts";
 import {
   decideUpdateStep,
   type ImageUpdateRecord,
+  type LookedUp,
+  noteFailed,
   noteKept,
+  noteLookedUp,
+  notePulled,
   noteRolledBack,
+  noteSame,
+  noteStarted,
   noteSwapped,
   pinFor,
   undoUpdate,
 } from "../../plan/image-updates.ts";
-import { ImageUpdateRecords } from "./image-update-records.ts";
+import { StoredMap } from "../stored-map.ts";
 import { type ImageUpdateReport, toImageUpdateReport } from "./image-update-report.ts";
-import { isCheckStale, nextCheckAt, stepDelaysMs } from "./image-update-schedule.ts";
-import { findTargets, nameOf, type Target } from "./image-update-targets.ts";
+import {
+  findTargets,
+  idOf,
+  isCheckStale,
+  nameOf,
+  nextCheckAt,
+  stepDelaysMs,
+  type Target,
+} from "./image-update-targets.ts";
 import { type ImageUpdateObservation, ImageUpdateTrials } from "./image-update-trials.ts";
-import { ImageUpdateWork, type ImageUpdateWorkDeps } from "./image-update-work.ts";
 import { type FindLock, LockFiles } from "./lock-files.ts";
 
-export interface ImageUpdateManagerDeps extends ImageUpdateWorkDeps {
+/** Name of an image for the engine, and the tag that has this digest. */
+export interface BaselineImage {
+  ref: string;
+  tag: string;
+}
+
+/** Registries and the engine, as updates use them. */
+export interface ImageUpdateSources {
+  /** Asks the registry. @param present tag that runs now */
+  lookUp: (
+    image: string,
+    policy: ImageUpdateSettings["policy"],
+    present: string,
+    pullSecrets: readonly Secret[],
+    signal: AbortSignal,
+  ) => Promise<LookedUp>;
+  /** Gets an image onto the machine. @returns its id */
+  pull: (ref: string, pullSecrets: readonly Secret[], signal: AbortSignal) => Promise<string>;
+  /** A reference by which the image that runs can be pulled again. */
+  describe: (imageId: string, image: string, signal: AbortSignal) => Promise<BaselineImage>;
+}
+
+export interface ImageUpdateManagerDeps extends ImageUpdateSources {
+  clock: Clock;
+  logger: Logger;
   recorder: EventRecorder;
   random: () => number;
   file: Persisted<readonly ImageUpdateRecord[]>;
@@ -39,6 +80,9 @@ export interface ImageUpdateManagerDeps extends ImageUpdateWorkDeps {
 
 /** Wall clocks jump: schedules are compared with the time at least this often. */
 const LONGEST_WAIT_MS = 3_600_000;
+/** Workloads are without pods for a moment while they are replaced. */
+const FORGET_AFTER_MS = 7 * 24 * 3_600_000;
+const MAX_LOOK_UPS = 2;
 
 /**
  * Keeps images of pods that ask for it up to date: asks registries by a schedule, pulls the new image next to the running
@@ -47,15 +91,20 @@ const LONGEST_WAIT_MS = 3_600_000;
  */
 export class ImageUpdateManager {
   readonly #deps: ImageUpdateManagerDeps;
-  readonly #records: ImageUpdateRecords;
+  /** What is known of each image. */
+  readonly #records: StoredMap<string, ImageUpdateRecord, readonly ImageUpdateRecord[]>;
+  /** Records of images that no pod has, with the time since when. Monotonic. */
+  readonly #unseenSinceMs = new Map<string, number>();
   readonly #trials: ImageUpdateTrials;
-  readonly #work: ImageUpdateWork;
+  /** Images that are being named, looked up or pulled. */
+  readonly #busy = new Set<string>();
+  readonly #lookUps = new ConcurrencyLimit(MAX_LOOK_UPS);
+  readonly #stop = new AbortController();
   readonly #locks: LockFiles;
   /** Images whose look-up was asked for. */
   readonly #asked = new Set<string>();
   /** Images that do not wait for their window. */
   readonly #atOnce = new Set<string>();
-  #isStopped = false;
   #targets = new Map<string, Target>();
   #cancelTimer: (() => void) | undefined;
   #isSyncing = false;
@@ -65,20 +114,13 @@ export class ImageUpdateManager {
     this.#deps = deps;
     this.#trials = new ImageUpdateTrials(deps.clock, (uid, pins) => this.#hasWantedImages(uid, pins));
     this.#locks = new LockFiles(deps.isLocked, deps.clock, () => this.#requestSync());
-    this.#records = new ImageUpdateRecords(deps.file, deps.clock);
-    this.#work = new ImageUpdateWork(deps, this.#records, this.#trials, {
-      nextCheck: (target) => this.#nextCheck(target),
-      onAdopted: () => deps.onChange(),
-      onLookedUp: (target, candidate) => {
-        if (!candidate) this.#atOnce.delete(target.id);
-        else this.#record(target, "Normal", "ImageUpdateFound", `Image ${target.image}: ${nameOf(candidate)} is newer`);
-      },
-      onFailed: ({ id, owner }) => {
-        this.#atOnce.delete(id);
-        deps.onResult?.(owner, "error");
-      },
-      onEnd: () => this.#requestSync(),
-    });
+    this.#records = new StoredMap(
+      deps.file,
+      (records) => records.map((record) => [idOf(record), noteStarted(record)]),
+      (records) => [...records.values()],
+    );
+    // A start during a trial counts, even if the next one comes before anything else changes.
+    for (const [id, record] of this.#records) if (record.trial) this.#records.set(id, record);
   }
 
   /** Gives each pod the images that it runs. @param isComplete every source has answered */
@@ -87,7 +129,7 @@ export class ImageUpdateManager {
     this.#targets = findTargets(state, defaults);
     if (this.#targets.size === 0 && this.#records.size === 0) return state;
     if (isComplete) {
-      this.#records.prune(this.#targets, new Set(state.pods.flatMap(({ pod }) => updateOwnerOf(pod) ?? [])));
+      this.#forgetUnused(new Set(state.pods.flatMap(({ pod }) => updateOwnerOf(pod) ?? [])));
       const uids = new Set(state.pods.map(({ pod }) => pod.metadata.uid!));
       this.#trials.prune(uids);
       this.#locks.prune(uids);
@@ -129,9 +171,9 @@ export class ImageUpdateManager {
   report(): ImageUpdateReport[] {
     return [...this.#targets.values()]
       .map((target) =>
-        toImageUpdateReport(target, this.#records.of(target), {
+        toImageUpdateReport(target, this.#recordOf(target), {
           hold: this.#holdOf(target),
-          isWorking: this.#work.isBusy(target) || this.#asked.has(target.id),
+          isWorking: this.#busy.has(target.id) || this.#asked.has(target.id),
           isAtOnce: this.#atOnce.has(target.id),
           now: this.#deps.clock.now(),
         }),
@@ -158,9 +200,9 @@ export class ImageUpdateManager {
   undo(owner: string): string[] {
     const undone: string[] = [];
     for (const target of this.#targetsOf(owner)) {
-      const record = undoUpdate(this.#records.of(target), this.#deps.clock.now());
+      const record = undoUpdate(this.#recordOf(target), this.#deps.clock.now());
       if (!record) continue;
-      this.#records.put(record);
+      this.#store(record);
       this.#endTrial(target);
       this.#record(target, "Normal", "ImageUpdateUndone", `Image ${target.image}: back to ${nameOf(record.current)}`);
       undone.push(target.image);
@@ -171,8 +213,7 @@ export class ImageUpdateManager {
 
   /** Ends look-ups and pulls; pods keep running. */
   stop(): void {
-    this.#isStopped = true;
-    this.#work.stop();
+    this.#stop.abort(new Error("kubelet-ts is stopping"));
     this.#cancelTimer?.();
   }
 
@@ -189,11 +230,11 @@ export class ImageUpdateManager {
   }
 
   #requestSync(): void {
-    if (this.#needsSync || this.#isStopped) return;
+    if (this.#needsSync || this.#stop.signal.aborted) return;
     this.#needsSync = true;
     queueMicrotask(() => {
       this.#needsSync = false;
-      if (!this.#isSyncing && !this.#isStopped) this.#sync();
+      if (!this.#isSyncing && !this.#stop.signal.aborted) this.#sync();
     });
   }
 
@@ -202,7 +243,7 @@ export class ImageUpdateManager {
     this.#isSyncing = true;
     let isChanged = false;
     for (const target of this.#targets.values()) {
-      if (!this.#work.isBusy(target)) isChanged = this.#step(target) || isChanged;
+      if (!this.#busy.has(target.id)) isChanged = this.#step(target) || isChanged;
     }
     this.#isSyncing = false;
     this.#setTimer();
@@ -214,7 +255,7 @@ export class ImageUpdateManager {
     const { clock, onResult } = this.#deps;
     const now = clock.now();
     this.#planCheck(target, now);
-    const record = this.#records.of(target);
+    const record = this.#recordOf(target);
     const step = decideUpdateStep(record, {
       now,
       pods: target.pods.map(({ pod }) => {
@@ -227,26 +268,26 @@ export class ImageUpdateManager {
     });
     switch (step.do) {
       case "nothing":
-        if (!record.current) this.#work.adopt(target);
+        if (!record.current) this.#adopt(target);
         return false;
       case "look-up":
         this.#asked.delete(target.id);
-        this.#work.lookUp(target);
+        this.#lookUp(target);
         return false;
       case "pull":
-        this.#work.pull(target, step.candidate.ref);
+        this.#pull(target, step.candidate.ref);
         return false;
       case "swap": {
         const message = `Image ${target.image}: updating from ${nameOf(record.current)} to ${nameOf(step.candidate)}`;
         this.#record(target, "Normal", "ImageUpdating", message);
         this.#trials.begin(step.uid);
-        this.#records.put(noteSwapped(record, step.uid));
+        this.#store(noteSwapped(record, step.uid));
         return true;
       }
       case "keep":
         this.#record(target, "Normal", "ImageUpdated", `Image ${target.image}: ${nameOf(step.candidate)} is kept`);
         this.#endTrial(target);
-        this.#records.put(noteKept(record, now));
+        this.#store(noteKept(record, now));
         onResult?.(target.owner, "kept");
         return true;
       case "roll-back": {
@@ -254,7 +295,7 @@ export class ImageUpdateManager {
         this.#record(target, "Warning", "ImageUpdateFailed", message);
         this.#deps.logger.warn(`Pod "${target.owner}": ${message}`);
         this.#endTrial(target);
-        this.#records.put(noteRolledBack(record, step.why, now));
+        this.#store(noteRolledBack(record, step.why, now));
         onResult?.(target.owner, "rolled-back");
         return true;
       }
@@ -263,13 +304,94 @@ export class ImageUpdateManager {
     }
   }
 
+  /** Notes the image that runs under the name of the manifest, so that it stays. */
+  #adopt(target: Target): void {
+    const imageId = this.#trials.runningImageOf(target);
+    if (imageId === undefined) return;
+    this.#begin(target, async (signal) => {
+      const { ref, tag } = await this.#deps.describe(imageId, target.image, signal);
+      this.#store({ ...this.#recordOf(target), current: { ref, tag, isBaseline: true } });
+      this.#deps.onChange();
+    });
+  }
+
+  #lookUp(target: Target): void {
+    const { id, settings, image, pullSecrets } = target;
+    const present = this.#recordOf(target).current?.tag ?? "";
+    this.#begin(target, async (signal) => {
+      const found = await this.#lookUps.run(signal, () =>
+        this.#deps.lookUp(image, settings.policy, present, pullSecrets, signal),
+      );
+      const record = noteLookedUp(this.#recordOf(target), found, this.#deps.clock.now(), this.#nextCheck(target));
+      this.#store(record);
+      const { candidate } = record;
+      if (!candidate) this.#atOnce.delete(id);
+      else this.#record(target, "Normal", "ImageUpdateFound", `Image ${image}: ${nameOf(candidate)} is newer`);
+    });
+  }
+
+  #pull(target: Target, ref: string): void {
+    this.#begin(target, async (signal) => {
+      const id = await this.#deps.pull(ref, target.pullSecrets, signal);
+      const record = this.#recordOf(target);
+      if (record.candidate?.ref !== ref) return;
+      this.#store(this.#trials.allRun(target, id) ? noteSame(record) : notePulled(record));
+    });
+  }
+
+  /** Starts work and returns at once; a failure is noted in the record. */
+  #begin(target: Target, work: (signal: AbortSignal) => Promise<void>): void {
+    this.#busy.add(target.id);
+    work(this.#stop.signal)
+      .catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) this.#noteFailed(target, messageOf(error));
+      })
+      .finally(() => {
+        this.#busy.delete(target.id);
+        this.#requestSync();
+      });
+  }
+
+  #noteFailed(target: Target, message: string): void {
+    const { clock, logger, onResult } = this.#deps;
+    const record = this.#recordOf(target);
+    if (record.error !== message) {
+      logger.warn(`Image ${target.image} of "${target.owner}" is not updated: ${message}`);
+    }
+    this.#store(noteFailed(record, message, clock.now()));
+    this.#atOnce.delete(target.id);
+    onResult?.(target.owner, "error");
+  }
+
+  /** The record of an image, or an empty one. */
+  #recordOf({ id, owner, image }: Target): ImageUpdateRecord {
+    return this.#records.get(id) ?? { owner, image, rejected: [] };
+  }
+
+  #store(record: ImageUpdateRecord): void {
+    this.#records.set(idOf(record), record);
+  }
+
+  /** Forgets images that no pod has any more. @param owners of all pods, those without updates included */
+  #forgetUnused(owners: ReadonlySet<string>): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    for (const [id, { owner }] of this.#records) {
+      const sinceMs = this.#unseenSinceMs.get(id) ?? nowMs;
+      this.#unseenSinceMs.delete(id);
+      if (this.#targets.has(id)) continue;
+      const isWorkload = owner.split("/").length > 2;
+      if (isWorkload && !owners.has(owner) && nowMs - sinceMs < FORGET_AFTER_MS) this.#unseenSinceMs.set(id, sinceMs);
+      else this.#records.delete(id);
+    }
+  }
+
   #planCheck(target: Target, now: Date): void {
-    const record = this.#records.of(target);
+    const record = this.#recordOf(target);
     if (!isCheckStale(record, target.settings, now, this.#deps.jitterMs())) return;
     const next = this.#nextCheck(target);
     const { nextCheckAt: _, ...rest } = record;
     const { scheduleText } = target.settings;
-    this.#records.put({ ...rest, schedule: scheduleText, ...(next && { nextCheckAt: next.toISOString() }) });
+    this.#store({ ...rest, schedule: scheduleText, ...(next && { nextCheckAt: next.toISOString() }) });
   }
 
   #nextCheck({ settings }: Target): Date | undefined {
@@ -296,9 +418,9 @@ export class ImageUpdateManager {
   }
 
   #delaysOf(target: Target): number[] {
-    if (this.#work.isBusy(target)) return [];
+    if (this.#busy.has(target.id)) return [];
     const { settings } = target;
-    const record = this.#records.of(target);
+    const record = this.#recordOf(target);
     if (record.trial) return this.#trials.verdictDelaysMs(record.trial, settings.deadlineMs);
     return stepDelaysMs(record, settings, this.#deps.clock.now(), this.#holdOf(target) !== undefined);
   }

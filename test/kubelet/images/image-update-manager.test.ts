@@ -126,6 +126,7 @@ describe("updates of images", () => {
 
     desired = stateOf(pod({}));
     show();
+    await clock.advance(0);
     expect(stored).toEqual([]);
   });
 
