@@ -14,6 +14,7 @@ import { localHostFiles } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
 import { writeHostsFile } from "../../src/kubelet/volumes/network-files.ts";
 import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
+import { toNodeAllocatable } from "../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -37,7 +38,14 @@ describeWithEngine("volumes in real containers", () => {
   const images = { ensureImage: async () => ({ id: (await node.docker.inspectImage(IMAGE)).Id }) };
   const manager = new VolumeManager({
     rootDir: node.rootDir,
-    node: { name: node.name, ip: "192.0.2.1", cpuCount: 2, memoryBytes: 1024, bootId: "", machineId: "" },
+    allocatable: toNodeAllocatable({
+      name: node.name,
+      ip: "192.0.2.1",
+      cpuCount: 2,
+      memoryBytes: 1024,
+      bootId: "",
+      machineId: "",
+    }),
     clock: new FakeClock(),
     logger: new RecordingLogger(),
     engine: new DockerVolumeEngine({

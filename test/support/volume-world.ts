@@ -3,6 +3,7 @@ import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
 import { localHostFiles } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
 import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
+import { toNodeAllocatable } from "../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { FakeVolumeEngine } from "./fake-volume-engine.ts";
@@ -28,7 +29,14 @@ export function aManager(rootDir: string, { mounts = mounting.ok } = {}) {
   const logger = new RecordingLogger();
   const manager = new VolumeManager({
     rootDir,
-    node: { name: "node1", ip: "192.0.2.1", cpuCount: 2, memoryBytes: 1024, bootId: "", machineId: "" },
+    allocatable: toNodeAllocatable({
+      name: "node1",
+      ip: "192.0.2.1",
+      cpuCount: 2,
+      memoryBytes: 1024,
+      bootId: "",
+      machineId: "",
+    }),
     clock: new FakeClock(),
     logger,
     engine,

@@ -6,7 +6,6 @@ import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { toServedConfiguration } from "../../config/effective-config.ts";
 import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
-import { claimUsagePaths } from "../../kubelet/volumes/claim-usage.ts";
 import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { Metric } from "../../stats/metrics/metric.ts";
@@ -46,12 +45,7 @@ export const buildView = ({
     rejections: () => feed.rejections(),
     connectError,
     usagePaths: ({ revision }) =>
-      revision
-        ? [
-            ...volumes.usagePaths(revision.pod),
-            ...claimUsagePaths(revision.pod, revision.claims ?? {}, engineIfKnown()?.dockerRootDir),
-          ]
-        : [],
+      revision ? volumes.usagePaths(revision.pod, revision.claims, engineIfKnown()?.dockerRootDir) : [],
   });
 
 /** Measurements of the node and of the pods in the view. */

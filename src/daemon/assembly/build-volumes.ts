@@ -26,14 +26,13 @@ export async function buildVolumes(
   podManager: PodManager,
   cluster?: ClusterNode,
 ): Promise<VolumeManager> {
-  const { options, node, owner, allocatable, clock, logger, metrics, background } = context;
+  const { options, owner, allocatable, clock, logger, metrics, background } = context;
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
   return new VolumeManager({
     onSetUp: metrics.countVolume,
     rootDir: options.rootDir,
-    node,
     allocatable,
     clock,
     logger,

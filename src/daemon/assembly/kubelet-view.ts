@@ -3,7 +3,7 @@ import type { ContainerSnapshot, SandboxSnapshot } from "../../base/model/pod-sn
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { PodWorker } from "../../kubelet/pod-worker.ts";
-import type { VolumeUsagePath } from "../../kubelet/volumes/volume-manager.ts";
+import type { VolumeUsagePath } from "../../kubelet/volumes/volume-plugins.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { ManifestRejection } from "../../sources/desired-state-feed.ts";
 import type { SourceStatus } from "../../sources/source-set.ts";

@@ -10,15 +10,7 @@ import { computePayload, type PayloadFacts, tokenKey, toTokenSpec } from "./payl
 import { makeDirectory, type PluginName } from "./pod-directories.ts";
 
 /** Volumes whose files we write; containers see them read-only. */
-type FileVolumePlugin = Extract<PluginName, "configmap" | "secret" | "downward-api" | "projected">;
-
-/** Which of our own file volumes this is, if any. */
-export function fileVolumePlugin(volume: Volume): FileVolumePlugin | undefined {
-  if (volume.configMap) return "configmap";
-  if (volume.secret) return "secret";
-  if (volume.downwardAPI) return "downward-api";
-  return volume.projected ? "projected" : undefined;
-}
+export type FileVolumePlugin = Extract<PluginName, "configmap" | "secret" | "downward-api" | "projected">;
 
 /** Volumes on a tmpfs, as the kubelet has them: what may hold secrets is never on a disk. */
 export const isInMemory = (plugin: FileVolumePlugin): boolean => plugin !== "configmap";

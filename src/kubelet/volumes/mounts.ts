@@ -11,7 +11,22 @@ import type { Mounter } from "./mounter.ts";
 import { findNestedMounts } from "./nested-mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
 import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
-import { MountError } from "./volume-error.ts";
+
+/**
+ * The mounts of one container cannot be made (a bad subPath, mostly); the pod's other containers are not concerned.
+ * `reason` and `message` go into the container's waiting state. `detail` is for the log only: it may say things about
+ * the host that the pod's owner is not to learn.
+ */
+export class MountError extends Error {
+  readonly reason = "CreateContainerConfigError";
+  readonly detail: string;
+
+  constructor(message: string, detail = "") {
+    super(message);
+    this.name = "MountError";
+    this.detail = detail;
+  }
+}
 
 /** The source of a mount: a volume of the pod. */
 export type MountSource =

@@ -1,59 +1,64 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import type { Container, EmptyDirVolumeSource, LocalVolumeUse, Pod, Volume } from "../../base/api/pod.ts";
-import type { Clock } from "../../base/model/clock.ts";
+import type { Container, Pod, Volume } from "../../base/api/pod.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { Mount } from "../../base/model/mount.ts";
-import type { NodeInfo } from "../../base/model/node.ts";
-import type { TokenSpec } from "../../base/model/token-spec.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import { type NodeAllocatable, toNodeAllocatable } from "../../plan/downward-api.ts";
 import type { EnvironmentVariable } from "../../plan/environment.ts";
-import { nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
-import type { EmptyDirPlace } from "./empty-dir.ts";
-import { computeFileVolume, fetchTokens, fileVolumePlugin, isInMemory } from "./file-volume.ts";
-import type { HostFiles } from "./host-files.ts";
-import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { toMounts } from "./mounts.ts";
-import { isDirectoryName, type PluginName, PodDirectories } from "./pod-directories.ts";
-import { mountSourceOf, mountsAsDevice, sourceName, usedVolumes } from "./pod-volumes.ts";
-import type { VolumeEngine } from "./volume-engine.ts";
-import { setUpFailure, VolumeError, type VolumeFailure } from "./volume-error.ts";
-import { VolumeRemover } from "./volume-remover.ts";
+import { isDirectoryName, PodDirectories, pluginDirectory } from "./pod-directories.ts";
+import {
+  directoryOf,
+  findPlugin,
+  mountSourceOf,
+  pluginOf,
+  pluginsWithDirectories,
+  usedVolumes,
+  type VolumeHost,
+  type VolumeUsagePath,
+} from "./volume-plugins.ts";
 
-interface VolumeManagerOptions {
+/** The failure of one volume; `message` is the text of the pod's event. */
+export interface VolumeFailure {
+  /** `spec.volumes[].name`. */
+  volume: string;
+  message: string;
+}
+
+/**
+ * The volumes of a pod cannot be made ready. `FailedMount`: no container of the pod may start, the pod stays in
+ * ContainerCreating; worth another try later. `message` is the first failure's, `failures` has all, one event each.
+ */
+export class VolumeError extends Error {
+  readonly reason = "FailedMount";
+  readonly volume: string;
+  readonly failures: readonly VolumeFailure[];
+
+  constructor(failures: readonly [VolumeFailure, ...VolumeFailure[]]) {
+    super(failures[0].message);
+    this.name = "VolumeError";
+    this.volume = failures[0].volume;
+    this.failures = failures;
+  }
+}
+
+/** The text of a failed set-up, as upstream's events have it (with the blank before the colon). */
+const setUpFailure = (volume: string, error: unknown): VolumeFailure => ({
+  volume,
+  message: `MountVolume.SetUp failed for volume "${volume}" : ${messageOf(error)}`,
+});
+
+interface VolumeManagerOptions extends Omit<VolumeHost, "isRoot"> {
   /** `--root-dir`; made when missing. */
   rootDir: string;
-  node: NodeInfo;
-  /** Value of `resourceFieldRef` for a container without a limit; the whole machine when absent. */
-  allocatable?: NodeAllocatable;
-  clock: Clock;
   logger: Logger;
-  engine: VolumeEngine;
-  hostFiles: HostFiles;
-  /** Absent where mounts are impossible (see `canMount`): then memory-backed emptyDirs and most subPaths are refused. */
-  mounter?: Mounter;
-  /** Whether ownership can be changed; default: whether we are root. */
+  /** Default: whether we are root. */
   isRoot?: boolean;
   /** Called after each set-up of a volume, also of one that was ready. */
   onSetUp?: (volume: Volume, durationMs: number, failed: boolean) => void;
-  /** Volumes that need an API server; absent: there is none. */
-  cluster?: ClusterVolumes;
-  /** Storage that a claim of the pod requests; undefined for a claim without a document. */
-  claimBytesOf?: (pod: Pod, claimName: string) => number | undefined;
-  /** Put on every Docker volume we make, e.g. `kubelet-ts.io/node`. */
-  ownerLabels: Readonly<Record<string, string>>;
-}
-
-/** Volumes of pods as an API server knows them. */
-interface ClusterVolumes {
-  /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
-  claimProblemOf(pod: Pod, claimName: string): string | undefined;
-  /** A token of the pod's service account. @throws Error with a message for events */
-  tokenFor(pod: Pod, spec: TokenSpec): Promise<string>;
 }
 
 /** Result of {@link VolumeManager.refresh}. */
@@ -64,43 +69,23 @@ interface RefreshOutcome {
   failures: VolumeFailure[];
 }
 
-/** Where the bytes of one volume of a pod are, for statistics and limits. */
-export interface VolumeUsagePath {
-  /** `spec.volumes[].name`. */
-  name: string;
-  path: string;
-  /** `statfs`: the volume is a file system of its own. `du`: its files have to be added up. */
-  method: "statfs" | "du";
-  /** Counts against the pod's ephemeral-storage. */
-  isEphemeral: boolean;
-  /** Only emptyDir: canonical quantity. */
-  sizeLimit?: string;
-  /** PersistentVolumeClaim behind it. */
-  claimName?: string;
-}
-
 /**
  * The volumes of pods on this machine, as the kubelet lays them out under `<root-dir>/pods/<uid>`. Every method may be
  * repeated at any time: what is already so stays. Calls for one pod must not overlap (its worker sees to that).
  */
 export class VolumeManager {
   readonly #options: VolumeManagerOptions;
+  readonly #host: VolumeHost;
   readonly #rootDir: string;
-  readonly #isRoot: boolean;
-  readonly #hostFiles: HostFiles;
   /** Reads the list of mounts, also where mounts are impossible. */
   readonly #mounts = new Mounter();
-  readonly #remover: VolumeRemover;
 
   constructor(options: VolumeManagerOptions) {
     this.#options = options;
+    this.#host = { ...options, isRoot: options.isRoot ?? process.getuid?.() === 0 };
     mkdirSync(options.rootDir, { recursive: true, mode: 0o750 });
     // The kernel's list of mounts has real paths.
     this.#rootDir = realpathSync(options.rootDir);
-    this.#hostFiles = options.hostFiles;
-    this.#isRoot = options.isRoot ?? process.getuid?.() === 0;
-    const { engine, mounter } = options;
-    this.#remover = new VolumeRemover({ engine, mounter, hostFiles: this.#hostFiles, mounts: this.#mounts });
   }
 
   /** Paths of one pod. @throws Error when the uid is not a plain directory name. */
@@ -113,19 +98,21 @@ export class VolumeManager {
    * @throws VolumeError with every volume that failed; the others are ready.
    */
   async setUp(pod: Pod, { objects }: { objects: ObjectIndex }, signal: AbortSignal): Promise<void> {
-    const { clock, onSetUp } = this.#options;
-    await this.#hostFiles.makePodDirectories(this.#rootDir, pod.metadata.uid ?? "");
+    const { clock, onSetUp, hostFiles } = this.#options;
+    const directories = this.#directoriesOf(pod);
+    await hostFiles.makePodDirectories(this.#rootDir, pod.metadata.uid ?? "");
     const failures: VolumeFailure[] = [];
     for (const volume of usedVolumes(pod)) {
       signal.throwIfAborted();
       const startedAtMs = clock.monotonicMs();
       try {
-        await this.#setUpOne(volume, pod, objects, signal);
+        const { plugin, source } = pluginOf(volume);
+        await plugin.setUp(source, { pod, name: volume.name, directories }, this.#host, objects, signal);
         onSetUp?.(volume, clock.monotonicMs() - startedAtMs, false);
       } catch (error) {
         signal.throwIfAborted();
         onSetUp?.(volume, clock.monotonicMs() - startedAtMs, true);
-        failures.push(setUpFailure(volume.name, messageOf(error)));
+        failures.push(setUpFailure(volume.name, error));
       }
     }
     const [first, ...others] = failures;
@@ -143,7 +130,7 @@ export class VolumeManager {
     env: readonly EnvironmentVariable[],
     signal: AbortSignal,
   ): Promise<Mount[]> {
-    const { engine, logger, mounter } = this.#options;
+    const { engine, logger, mounter, hostFiles } = this.#options;
     const directories = this.#directoriesOf(pod);
     return await toMounts({
       container,
@@ -152,7 +139,7 @@ export class VolumeManager {
       sourceOf: (mount) => mountSourceOf(pod, mount, directories),
       engine,
       mounter,
-      hostFiles: this.#hostFiles,
+      hostFiles,
       onDetail: (message) => logger.warn(message, { pod: `${pod.metadata.namespace}/${pod.metadata.name}` }),
       signal,
     });
@@ -164,13 +151,15 @@ export class VolumeManager {
    */
   async refresh(pod: Pod, objects: ObjectIndex): Promise<RefreshOutcome> {
     const outcome: RefreshOutcome = { changed: [], failures: [] };
+    const directories = this.#directoriesOf(pod);
     for (const volume of usedVolumes(pod)) {
-      const plugin = fileVolumePlugin(volume);
-      if (!plugin || !(await this.#isSetUp(pod, plugin, volume.name))) continue;
+      const { name } = volume;
       try {
-        if (await this.#writeFiles(volume, pod, objects)) outcome.changed.push(volume.name);
+        const { plugin, source } = findPlugin(volume) ?? {};
+        const isChanged = await plugin?.refresh?.(source, { pod, name, directories }, this.#host, objects);
+        if (isChanged) outcome.changed.push(name);
       } catch (error) {
-        outcome.failures.push(setUpFailure(volume.name, messageOf(error)));
+        outcome.failures.push(setUpFailure(name, error));
       }
     }
     return outcome;
@@ -182,7 +171,7 @@ export class VolumeManager {
    * @throws Error with a message for users.
    */
   async readEnvFile(pod: Pod, volumeName: string, path: string): Promise<string | undefined> {
-    return await this.#hostFiles.readEnvFile(this.#directoriesOf(pod).volume("empty-dir", volumeName), path);
+    return await this.#options.hostFiles.readEnvFile(this.#directoriesOf(pod).volume("empty-dir", volumeName), path);
   }
 
   /**
@@ -191,7 +180,16 @@ export class VolumeManager {
    * @throws Error when something is still in use; to be tried again.
    */
   async tearDown(uid: PodUID, signal: AbortSignal): Promise<void> {
-    await this.#remover.removeAll(this.directories(uid), signal);
+    const directories = this.directories(uid);
+    for (const { directory, remove } of pluginsWithDirectories()) {
+      if (!remove) continue;
+      const states = directories.statesOf(directory);
+      const volumes = await this.#list(states);
+      const notes = await this.#options.hostFiles.listAll(volumes.map((volume) => join(states, volume)));
+      await remove(notes.flat(), this.#options.engine, signal);
+    }
+    signal.throwIfAborted();
+    await this.#remove(directories.pod);
   }
 
   /**
@@ -200,7 +198,37 @@ export class VolumeManager {
    * @throws Error when something is still in use; to be tried again.
    */
   async removeUnused(pod: Pod, signal: AbortSignal): Promise<void> {
-    await this.#remover.removeUnused(pod, this.#directoriesOf(pod), signal);
+    const { engine, hostFiles } = this.#options;
+    const directories = this.#directoriesOf(pod);
+    const used = usedVolumes(pod);
+    const wanted = new Set(used.map((volume) => `${directoryOf(volume)} ${volume.name}`));
+    const wantedNames = new Set(used.map(({ name }) => name));
+    const tops = [directories.volumes, directories.plugins, directories.subPaths];
+    const [volumes = [], states = [], subPaths = []] = await hostFiles.listAll(tops);
+    for (const { directory, remove } of pluginsWithDirectories()) {
+      if (![...volumes, ...states].includes(pluginDirectory(directory))) continue;
+      const found = await hostFiles.listAll([directories.volumesOf(directory), directories.statesOf(directory)]);
+      for (const name of new Set(found.flat())) {
+        if (wanted.has(`${directory} ${name}`)) continue;
+        signal.throwIfAborted();
+        const state = directories.pluginState(directory, name);
+        await remove?.(await this.#list(state), engine, signal);
+        await this.#remove(directories.volume(directory, name));
+        await this.#remove(state);
+      }
+    }
+    for (const name of subPaths) {
+      if (!wantedNames.has(name)) await this.#remove(join(directories.subPaths, name));
+    }
+  }
+
+  /** Unmounts what is mounted at or beneath a directory, then removes it; a link is removed itself. */
+  async #remove(directory: string): Promise<void> {
+    const { mounter, hostFiles } = this.#options;
+    for (const target of this.#mounts.listBeneath(directory).reverse()) await mounter?.unmount(target);
+    const [left] = this.#mounts.listBeneath(directory);
+    if (left !== undefined) throw new Error(`cannot remove "${directory}": "${left}" is still mounted`);
+    await hostFiles.removeTree(directory);
   }
 
   /** Uids of all pods that have a directory, for the search for orphans. */
@@ -211,118 +239,22 @@ export class VolumeManager {
   /**
    * Directories that the pod's volumes use, without access to the disk: one of them may not be set up yet. Volumes
    * that do not count as the pod's usage are left out.
+   * @param claims names of claims by the name of the volume that took their place
+   * @param engineDir the engine's own directory; undefined while it is not known
    */
-  usagePaths(pod: Pod): VolumeUsagePath[] {
+  usagePaths(pod: Pod, claims: Readonly<Record<string, string>> = {}, engineDir?: string): VolumeUsagePath[] {
     const directories = this.#directoriesOf(pod);
-    return usedVolumes(pod).flatMap((volume): VolumeUsagePath[] => {
-      const plugin = volume.emptyDir ? "empty-dir" : fileVolumePlugin(volume);
-      if (!plugin) return [];
-      const path = directories.volume(plugin, volume.name);
-      const inMemory =
-        plugin === "empty-dir"
-          ? (volume.emptyDir?.medium ?? "") !== ""
-          : this.#options.mounter !== undefined && isInMemory(plugin);
-      const sizeLimit = volume.emptyDir?.sizeLimit;
-      const limit = sizeLimit === undefined ? {} : { sizeLimit };
-      return [{ name: volume.name, path, method: inMemory ? "statfs" : "du", isEphemeral: !inMemory, ...limit }];
+    const canMount = this.#options.mounter !== undefined;
+    return usedVolumes(pod).flatMap((volume) => {
+      const { name } = volume;
+      const { plugin, source } = findPlugin(volume) ?? {};
+      const usage = plugin?.usage(source, { pod, name, directories }, { canMount, claimName: claims[name], engineDir });
+      return usage ? [{ name, ...usage }] : [];
     });
-  }
-
-  async #setUpOne(volume: Volume, pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
-    const { engine, ownerLabels } = this.#options;
-    const uid = pod.metadata.uid ?? "";
-    if (volume.hostPath) {
-      const problem = await this.#hostFiles.prepareHostPath(volume.hostPath);
-      if (problem) throw new Error(problem);
-      if (volume.hostPath.local) await this.#setUpLocal(volume.name, volume.hostPath.path, volume.hostPath.local, pod);
-    } else if (volume.emptyDir) {
-      await this.#setUpEmptyDir(volume.emptyDir, pod, this.#directoriesOf(pod).place("empty-dir", volume.name));
-    } else if (fileVolumePlugin(volume)) {
-      await this.#writeFiles(volume, pod, objects);
-    } else if (volume.image) {
-      const place = this.#directoriesOf(pod).place("image", volume.name);
-      await setUpImageVolume(volume.image, pod, place, engine, this.#hostFiles, signal);
-    } else if (volume.nfs) {
-      const nfsVolume = { name: volume.name, nfs: volume.nfs };
-      // First the note that says what tearDown has to remove.
-      const { stateDirectory } = this.#directoriesOf(pod).place("nfs", volume.name);
-      await this.#hostFiles.makeDirectory(join(stateDirectory, nfsVolumeName(uid, nfsVolume)));
-      await setUpNfs(nfsVolume, pod, engine, ownerLabels, signal);
-    } else if (volume.persistentVolumeClaim) {
-      const problem = this.#options.cluster?.claimProblemOf(pod, volume.persistentVolumeClaim.claimName);
-      if (problem !== undefined) throw new Error(problem);
-      if (mountsAsDevice(pod, volume.name)) throw new Error("a Docker volume cannot be used as a block device");
-      const fsGroup = this.#isRoot ? this.#hostFiles.applyFsGroup.bind(this.#hostFiles) : undefined;
-      const { claimName } = volume.persistentVolumeClaim;
-      const sizeBytes = this.#options.claimBytesOf?.(pod, claimName);
-      await setUpClaim(claimName, pod, engine, ownerLabels, fsGroup, signal, sizeBytes);
-    } else {
-      throw new Error(`volumes of type ${sourceName(volume)} are not supported without a cluster`);
-    }
-  }
-
-  /**
-   * A PersistentVolume of the kind `local`: once in the life of the pod it gets the pod's fsGroup, and is mounted where it
-   * has mount options. Source: the kubelet's local volume plugin.
-   */
-  async #setUpLocal(name: string, path: string, { readOnly, mountOptions }: LocalVolumeUse, pod: Pod): Promise<void> {
-    const { mounter } = this.#options;
-    const { directory, stateDirectory } = this.#directoriesOf(pod).place("local-volume", name);
-    if (mountOptions && !this.#isMountPoint(directory)) {
-      if (!mounter) throw new Error("mount options of local volumes need a kubelet that runs as root and can mount");
-      await this.#hostFiles.makeDirectory(directory);
-      await mounter.bind(path, directory, mountOptions);
-    }
-    const { fsGroup, fsGroupChangePolicy: policy } = pod.spec.securityContext;
-    if (fsGroup === undefined || readOnly || !this.#isRoot) return;
-    if (await this.#isSetUp(pod, "local-volume", name)) return;
-    await this.#hostFiles.applyFsGroup(path, { fsGroup, readOnly: false, ...(policy && { policy }) });
-    await this.#hostFiles.writeVolumeState(stateDirectory, `${fsGroup}`);
-  }
-
-  async #setUpEmptyDir(source: EmptyDirVolumeSource, pod: Pod, place: EmptyDirPlace): Promise<void> {
-    if (await this.#hostFiles.prepareEmptyDir(source, pod, place, this.#canMount)) return;
-    const { fsGroup } = pod.spec.securityContext;
-    if (fsGroup !== undefined) await this.#hostFiles.applyFsGroup(place.directory, { fsGroup, readOnly: false });
-    await this.#hostFiles.writeVolumeState(place.stateDirectory, `${fsGroup ?? ""}`);
-  }
-
-  async #writeFiles(volume: Volume, pod: Pod, objects: ObjectIndex): Promise<boolean> {
-    const plugin = fileVolumePlugin(volume);
-    if (!plugin) return false;
-    const { node, allocatable = toNodeAllocatable(node), clock, cluster } = this.#options;
-    const place = { plugin, ...this.#directoriesOf(pod).place(plugin, volume.name) };
-    let tokens: ReadonlyMap<string, string> | undefined;
-    try {
-      tokens = cluster && (await fetchTokens(volume, pod, cluster));
-    } catch (error) {
-      // Tokens that are there serve while the API server is unreachable.
-      if (!(await this.#isSetUp(pod, plugin, volume.name)) || !this.#isMountPoint(place.directory)) throw error;
-      return false;
-    }
-    const content = computeFileVolume(volume, pod, {
-      objects,
-      allocatable,
-      now: clock.now(),
-      ...(tokens && { tokens }),
-    });
-    return await this.#hostFiles.writeFileVolume(place, content, this.#canMount);
-  }
-
-  async #isSetUp(pod: Pod, plugin: PluginName, name: string): Promise<boolean> {
-    return (await this.#list(this.#directoriesOf(pod).pluginState(plugin, name))).includes("ready");
   }
 
   async #list(directory: string): Promise<string[]> {
-    return (await this.#hostFiles.listAll([directory])).flat();
-  }
-
-  get #canMount(): boolean {
-    return this.#options.mounter !== undefined;
-  }
-
-  #isMountPoint(path: string): boolean {
-    return this.#mounts.listBeneath(path).includes(path);
+    return (await this.#options.hostFiles.listAll([directory])).flat();
   }
 
   #directoriesOf(pod: Pod): PodDirectories {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import type { Container, Volume } from "../../../src/base/api/pod.ts";
 import { nfsVolumeName } from "../../../src/kubelet/volumes/docker-volume.ts";
-import { MountError } from "../../../src/kubelet/volumes/volume-error.ts";
+import { MountError } from "../../../src/kubelet/volumes/mounts.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";
 import { aManager, firstContainer, NO_OBJECTS, podWith, SIGNAL } from "../../support/volume-world.ts";

@@ -13,9 +13,10 @@ import { join } from "node:path";
 import type { Container, Volume } from "../../../src/base/api/pod.ts";
 import { localHostFiles } from "../../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
+import { MountError } from "../../../src/kubelet/volumes/mounts.ts";
 import { bindSubPath } from "../../../src/kubelet/volumes/sub-path.ts";
-import { MountError } from "../../../src/kubelet/volumes/volume-error.ts";
 import { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
+import { toNodeAllocatable } from "../../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { FakeVolumeEngine } from "../../support/fake-volume-engine.ts";
@@ -41,7 +42,14 @@ async function aWorld(
   const logger = new RecordingLogger();
   const manager = new VolumeManager({
     rootDir: tempDir(),
-    node: { name: "node1", ip: "192.0.2.1", cpuCount: 2, memoryBytes: 1024, bootId: "", machineId: "" },
+    allocatable: toNodeAllocatable({
+      name: "node1",
+      ip: "192.0.2.1",
+      cpuCount: 2,
+      memoryBytes: 1024,
+      bootId: "",
+      machineId: "",
+    }),
     clock: new FakeClock(),
     logger,
     engine: new FakeVolumeEngine(),

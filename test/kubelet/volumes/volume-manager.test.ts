@@ -12,10 +12,11 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Volume } from "../../../src/base/api/pod.ts";
+import { replacedClaims } from "../../../src/controllers/claims.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
-import { usedVolumes } from "../../../src/kubelet/volumes/pod-volumes.ts";
-import { VolumeError } from "../../../src/kubelet/volumes/volume-error.ts";
 import type { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
+import { VolumeError } from "../../../src/kubelet/volumes/volume-manager.ts";
+import { usedVolumes } from "../../../src/kubelet/volumes/volume-plugins.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { isRoot, mounting, tempDirs } from "../../support/temp-dir.ts";
 import { aManager, firstContainer, NO_OBJECTS, objects, podWith, SIGNAL } from "../../support/volume-world.ts";
@@ -344,5 +345,29 @@ test("usage paths, without reading the disk: file systems apart from directories
     { name: "e", path: directories.volume("empty-dir", "e"), method: "du", isEphemeral: true, sizeLimit: "1Gi" },
     { name: "c", path: directories.volume("configmap", "c"), method: "du", isEphemeral: true },
     { name: "s", path: directories.volume("secret", "s"), ...secretOn },
+  ]);
+});
+
+test("claims have the directory they are bound to, or that of their Docker volume", () => {
+  const volumes: Volume[] = [
+    { name: "data", persistentVolumeClaim: { claimName: "disk" } },
+    { name: "own", persistentVolumeClaim: { claimName: "own" } },
+    { name: "share", persistentVolumeClaim: { claimName: "export" } },
+    { name: "plain", hostPath: { path: "/etc", type: "" } },
+  ];
+  const resolved = podWith([
+    { name: "data", hostPath: { path: "/srv/disk", type: "Directory" } },
+    { name: "own", persistentVolumeClaim: { claimName: "own" } },
+    { name: "share", nfs: { server: "nas", path: "/export" } },
+    { name: "plain", hostPath: { path: "/etc", type: "" } },
+  ]);
+  const claims = replacedClaims(podWith(volumes), resolved);
+  expect(claims).toEqual({ data: "disk", share: "export" });
+  const { manager } = aManager(tempDir());
+  const bound = { name: "data", path: "/srv/disk", method: "statfs" as const, isEphemeral: false, claimName: "disk" };
+  expect(manager.usagePaths(resolved, claims)).toEqual([bound]);
+  expect(manager.usagePaths(resolved, claims, "/var/lib/docker")).toEqual([
+    bound,
+    { name: "own", path: "/var/lib/docker/volumes/own/_data", method: "du", isEphemeral: false, claimName: "own" },
   ]);
 });

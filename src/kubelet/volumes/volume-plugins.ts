@@ -1,0 +1,320 @@
+import { join } from "node:path";
+import type { Pod, Volume, VolumeMount } from "../../base/api/pod.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { ObjectIndex } from "../../base/model/desired-pod.ts";
+import { containersOf } from "../../base/model/pod-containers.ts";
+import type { TokenSpec } from "../../base/model/token-spec.ts";
+import type { NodeAllocatable } from "../../plan/downward-api.ts";
+import { claimVolumeName, nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
+import { computeFileVolume, type FileVolumePlugin, fetchTokens, isInMemory } from "./file-volume.ts";
+import type { HostFiles } from "./host-files.ts";
+import { setUpImageVolume } from "./image-volume.ts";
+import { Mounter } from "./mounter.ts";
+import type { MountSource } from "./mounts.ts";
+import type { PluginName, PodDirectories } from "./pod-directories.ts";
+import type { VolumeEngine } from "./volume-engine.ts";
+
+/** Volumes of pods as an API server knows them. */
+export interface ClusterVolumes {
+  /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
+  claimProblemOf(pod: Pod, claimName: string): string | undefined;
+  /** A token of the pod's service account. @throws Error with a message for events */
+  tokenFor(pod: Pod, spec: TokenSpec): Promise<string>;
+}
+
+/** The machine and the engine, as plugins use them. */
+export interface VolumeHost {
+  clock: Clock;
+  engine: VolumeEngine;
+  hostFiles: HostFiles;
+  /** Absent where mounts are impossible (see `canMount`): then memory-backed emptyDirs and most subPaths are refused. */
+  mounter?: Mounter;
+  /** Whether ownership can be changed. */
+  isRoot: boolean;
+  /** Value of `resourceFieldRef` for a container without a limit. */
+  allocatable: NodeAllocatable;
+  /** Volumes that need an API server; absent: there is none. */
+  cluster?: ClusterVolumes;
+  /** Storage that a claim of the pod requests; undefined for a claim without a document. */
+  claimBytesOf?: (pod: Pod, claimName: string) => number | undefined;
+  /** Put on every Docker volume we make, e.g. `kubelet-ts.io/node`. */
+  ownerLabels: Readonly<Record<string, string>>;
+}
+
+/** One volume of a pod. */
+interface PodVolume {
+  pod: Pod;
+  /** `spec.volumes[].name`. */
+  name: string;
+  directories: PodDirectories;
+}
+
+/** Where the bytes of one volume of a pod are, for statistics and limits. */
+export interface VolumeUsagePath {
+  /** `spec.volumes[].name`. */
+  name: string;
+  path: string;
+  /** `statfs`: the volume is a file system of its own. `du`: its files have to be added up. */
+  method: "statfs" | "du";
+  /** Counts against the pod's ephemeral-storage. */
+  isEphemeral: boolean;
+  /** Only emptyDir: canonical quantity. */
+  sizeLimit?: string;
+  /** PersistentVolumeClaim behind it. */
+  claimName?: string;
+}
+
+/** What usage paths depend on besides the volume. */
+interface UsageFacts {
+  canMount: boolean;
+  /** The claim that the volume took the place of. */
+  claimName: string | undefined;
+  /** The engine's own directory; undefined while it is not known. */
+  engineDir: string | undefined;
+}
+
+/** One type of volume. `Source` is its field in a manifest. */
+interface VolumePlugin<Source> {
+  /** Names its directories below those of a pod; undefined: it has none. */
+  directory: PluginName | undefined;
+  /** Absent: every volume of this type has that directory. */
+  hasDirectory?(source: Source): boolean;
+  /** To be repeated at any time: what is already so stays. @throws Error with a message for users */
+  setUp(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex, signal: AbortSignal): Promise<void>;
+  /** Writes its files again from the objects as they are now. @returns whether anything is different */
+  refresh?(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex): Promise<boolean>;
+  /** What a container of the pod mounts. */
+  mountSource(source: Source, volume: PodVolume): MountSource;
+  /** Its directory, without access to the disk; undefined for one that does not count as the pod's, or may not answer. */
+  usage(source: Source, volume: PodVolume, facts: UsageFacts): Omit<VolumeUsagePath, "name"> | undefined;
+  /** Removes what the engine holds of it. @param notes names in its state directory */
+  remove?(notes: readonly string[], engine: Pick<VolumeEngine, "removeVolume">, signal: AbortSignal): Promise<void>;
+}
+
+type VolumeType =
+  | "hostPath"
+  | "emptyDir"
+  | "configMap"
+  | "secret"
+  | "downwardAPI"
+  | "projected"
+  | "image"
+  | "nfs"
+  | "persistentVolumeClaim";
+
+const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Volume[T]>> } = {
+  hostPath: {
+    directory: "local-volume",
+    hasDirectory: ({ local }) => local !== undefined,
+    async setUp({ local, ...source }, volume, host) {
+      const problem = await host.hostFiles.prepareHostPath(source);
+      if (problem) throw new Error(problem);
+      if (local) await setUpLocal(source.path, local, volume, host);
+    },
+    mountSource: ({ path, local }, { name, directories }) => ({
+      kind: "path",
+      path: local?.mountOptions ? directories.volume("local-volume", name) : path,
+      readOnly: false,
+      isOurs: false,
+      isManaged: false,
+    }),
+    // A PersistentVolume is shown with the figures of its file system. Source: the kubelet's local volume plugin.
+    usage: ({ path }, _, { claimName }) =>
+      claimName === undefined ? undefined : { path, method: "statfs", isEphemeral: false, claimName },
+  },
+  emptyDir: {
+    directory: "empty-dir",
+    async setUp(source, { pod, name, directories }, { hostFiles, mounter }) {
+      const place = directories.place("empty-dir", name);
+      if (await hostFiles.prepareEmptyDir(source, pod, place, mounter !== undefined)) return;
+      const { fsGroup } = pod.spec.securityContext;
+      if (fsGroup !== undefined) await hostFiles.applyFsGroup(place.directory, { fsGroup, readOnly: false });
+      await hostFiles.writeVolumeState(place.stateDirectory, `${fsGroup ?? ""}`);
+    },
+    mountSource: (_, { name, directories }) => ({
+      kind: "path",
+      path: directories.volume("empty-dir", name),
+      readOnly: false,
+      isOurs: false,
+      isManaged: true,
+    }),
+    usage({ medium = "", sizeLimit }, { name, directories }) {
+      const path = directories.volume("empty-dir", name);
+      const limit = sizeLimit === undefined ? {} : { sizeLimit };
+      return { path, method: medium === "" ? "du" : "statfs", isEphemeral: medium === "", ...limit };
+    },
+  },
+  configMap: filesPlugin("configmap"),
+  secret: filesPlugin("secret"),
+  downwardAPI: filesPlugin("downward-api"),
+  projected: filesPlugin("projected"),
+  image: {
+    directory: "image",
+    setUp: (source, { pod, name, directories }, { engine, hostFiles }, _, signal) =>
+      setUpImageVolume(source, pod, directories.place("image", name), engine, hostFiles, signal),
+    mountSource: (_, { name, directories }) => ({ kind: "image", place: directories.place("image", name) }),
+    usage: () => undefined,
+  },
+  nfs: {
+    directory: "nfs",
+    async setUp(nfs, { pod, name, directories }, { engine, hostFiles, ownerLabels }, _, signal) {
+      // First the note that says what is to be removed later.
+      const note = nfsVolumeName(pod.metadata.uid ?? "", { name, nfs });
+      await hostFiles.makeDirectory(join(directories.pluginState("nfs", name), note));
+      await setUpNfs({ name, nfs }, pod, engine, ownerLabels, signal);
+    },
+    mountSource: (nfs, { pod, name }) => ({
+      kind: "volume",
+      name: nfsVolumeName(pod.metadata.uid ?? "", { name, nfs }),
+      readOnly: nfs.readOnly ?? false,
+    }),
+    // A server that does not answer would block the measurement.
+    usage: () => undefined,
+    async remove(notes, engine, signal) {
+      for (const note of notes) await engine.removeVolume(note, signal);
+    },
+  },
+  persistentVolumeClaim: {
+    directory: undefined,
+    async setUp({ claimName }, { pod, name }, host, _, signal) {
+      const problem = host.cluster?.claimProblemOf(pod, claimName);
+      if (problem !== undefined) throw new Error(problem);
+      const isDevice = containersOf(pod.spec).some(({ volumeDevices = [] }) =>
+        volumeDevices.some((device) => device.name === name),
+      );
+      if (isDevice) throw new Error("a Docker volume cannot be used as a block device");
+      const applyFsGroup = host.isRoot ? host.hostFiles.applyFsGroup : undefined;
+      const sizeBytes = host.claimBytesOf?.(pod, claimName);
+      await setUpClaim(claimName, pod, host.engine, host.ownerLabels, applyFsGroup, signal, sizeBytes);
+    },
+    mountSource: ({ claimName, readOnly = false }, { pod }) => ({
+      kind: "volume",
+      name: claimVolumeName(pod, claimName),
+      readOnly,
+    }),
+    usage({ claimName }, { pod }, { engineDir }) {
+      if (engineDir === undefined) return undefined;
+      const path = join(engineDir, "volumes", claimVolumeName(pod, claimName), "_data");
+      return { path, method: "du", isEphemeral: false, claimName };
+    },
+  },
+};
+
+/** Volumes whose files we write; containers see them read-only. */
+function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
+  const write = async (volume: PodVolume, host: VolumeHost, objects: ObjectIndex): Promise<boolean> => {
+    const { pod, name, directories } = volume;
+    const source = pod.spec.volumes?.find((one) => one.name === name);
+    if (!source) return false;
+    const place = { plugin, ...directories.place(plugin, name) };
+    let tokens: ReadonlyMap<string, string> | undefined;
+    try {
+      tokens = host.cluster && (await fetchTokens(source, pod, host.cluster));
+    } catch (error) {
+      // Tokens that are there serve while the API server is unreachable.
+      if (!(await isSetUp(plugin, volume, host)) || !isMountPoint(place.directory)) throw error;
+      return false;
+    }
+    const facts = { objects, allocatable: host.allocatable, now: host.clock.now(), ...(tokens && { tokens }) };
+    const content = computeFileVolume(source, pod, facts);
+    return await host.hostFiles.writeFileVolume(place, content, host.mounter !== undefined);
+  };
+  return {
+    directory: plugin,
+    setUp: async (_, volume, host, objects) => void (await write(volume, host, objects)),
+    /** A volume that is not set up yet is left to `setUp`. */
+    refresh: async (_, volume, host, objects) =>
+      (await isSetUp(plugin, volume, host)) && (await write(volume, host, objects)),
+    mountSource: (_, { name, directories }) => ({
+      kind: "path",
+      path: directories.volume(plugin, name),
+      readOnly: true,
+      isOurs: true,
+      isManaged: true,
+    }),
+    usage(_, { name, directories }, { canMount }) {
+      const inMemory = canMount && isInMemory(plugin);
+      return { path: directories.volume(plugin, name), method: inMemory ? "statfs" : "du", isEphemeral: !inMemory };
+    },
+  };
+}
+
+/**
+ * A PersistentVolume of the kind `local`: once in the life of the pod it gets the pod's fsGroup, and is mounted where it
+ * has mount options. Source: the kubelet's local volume plugin.
+ */
+async function setUpLocal(
+  path: string,
+  { readOnly, mountOptions }: NonNullable<NonNullable<Volume["hostPath"]>["local"]>,
+  volume: PodVolume,
+  host: VolumeHost,
+): Promise<void> {
+  const { pod, name, directories } = volume;
+  const { directory, stateDirectory } = directories.place("local-volume", name);
+  if (mountOptions && !isMountPoint(directory)) {
+    if (!host.mounter) throw new Error("mount options of local volumes need a kubelet that runs as root and can mount");
+    await host.hostFiles.makeDirectory(directory);
+    await host.mounter.bind(path, directory, mountOptions);
+  }
+  const { fsGroup, fsGroupChangePolicy: policy } = pod.spec.securityContext;
+  if (fsGroup === undefined || readOnly || !host.isRoot) return;
+  if (await isSetUp("local-volume", volume, host)) return;
+  await host.hostFiles.applyFsGroup(path, { fsGroup, readOnly: false, ...(policy && { policy }) });
+  await host.hostFiles.writeVolumeState(stateDirectory, `${fsGroup}`);
+}
+
+async function isSetUp(plugin: PluginName, { name, directories }: PodVolume, { hostFiles }: VolumeHost) {
+  const [notes = []] = await hostFiles.listAll([directories.pluginState(plugin, name)]);
+  return notes.includes("ready");
+}
+
+/** The list of mounts can be read also where mounts are impossible. */
+const isMountPoint = (path: string) => new Mounter().listBeneath(path).includes(path);
+
+/** The plugin of a volume, for one of a supported type. */
+export function findPlugin(volume: Volume): { plugin: VolumePlugin<unknown>; source: unknown } | undefined {
+  for (const [type, plugin] of Object.entries(VOLUME_PLUGINS)) {
+    const source = volume[type as VolumeType];
+    if (source !== undefined) return { plugin: plugin as VolumePlugin<unknown>, source };
+  }
+  return undefined;
+}
+
+/** The plugin of a volume, and the field it reads. @throws Error for a type that there is not */
+export function pluginOf(volume: Volume): { plugin: VolumePlugin<unknown>; source: unknown } {
+  const found = findPlugin(volume);
+  if (found) return found;
+  const type = Object.keys(volume).find((key) => key !== "name") ?? "none";
+  throw new Error(`volumes of type ${type} are not supported without a cluster`);
+}
+
+/** Where the files of a volume mount are; undefined for a volume that the pod does not have. */
+export function mountSourceOf(pod: Pod, { name }: VolumeMount, directories: PodDirectories): MountSource | undefined {
+  const volume = pod.spec.volumes?.find((one) => one.name === name);
+  const found = volume && findPlugin(volume);
+  return found?.plugin.mountSource(found.source, { pod, name, directories });
+}
+
+/** The directory below the pod's that a volume has, if any. */
+export function directoryOf(volume: Volume): PluginName | undefined {
+  const { plugin, source } = findPlugin(volume) ?? {};
+  return (plugin?.hasDirectory?.(source) ?? true) ? plugin?.directory : undefined;
+}
+
+/** Plugins with directories below those of a pod. */
+export const pluginsWithDirectories = (): (VolumePlugin<unknown> & { directory: PluginName })[] =>
+  Object.values(VOLUME_PLUGINS).flatMap((plugin: VolumePlugin<unknown>) => {
+    const { directory } = plugin;
+    return directory === undefined ? [] : [{ ...plugin, directory }];
+  });
+
+/** Volumes that a container of the pod mounts, or reads an env file from; no others are ever set up. */
+export function usedVolumes(pod: Pod): Volume[] {
+  const used = new Set<string>();
+  for (const container of containersOf(pod.spec)) {
+    for (const { name } of [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])]) used.add(name);
+    for (const { valueFrom } of container.env ?? [])
+      if (valueFrom?.fileKeyRef) used.add(valueFrom.fileKeyRef.volumeName);
+  }
+  return (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
+}
