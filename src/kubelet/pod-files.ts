@@ -1,29 +1,39 @@
 import { join } from "node:path";
-import type { Container, Pod } from "../base/api/pod.ts";
+import type { Container, HostAlias, Pod } from "../base/api/pod.ts";
 import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { NodeInfo } from "../base/model/node.ts";
+import { findContainer } from "../base/model/pod-containers.ts";
 import { PodStepError } from "../base/model/pod-services.ts";
+import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { seccompProfilePath } from "../docker/security.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
-import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
-import type { PodVolumes } from "./pod-effects.ts";
+import { toTerminationMessage } from "../plan/status/termination-message.ts";
+import type { PodVolumeQueue } from "./pod-volume-queue.ts";
 import type { HostFiles } from "./volumes/host-files.ts";
+import { PodDirectories } from "./volumes/pod-directories.ts";
 
 const MAX_RESOLV_CONF_BYTES = 1024 * 1024;
 
 interface PodFilesDeps {
   logger: Logger;
   options: KubeletOptions;
-  node: () => NodeInfo;
-  /** Writes the pod's /etc/hosts and returns its path. */
-  writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => Promise<string>;
+  node: NodeInfo;
   files: HostFiles;
+  /** Names of Services for hosts files; absent: they have none. */
+  serviceHosts?: Pick<ServiceNames, "aliasesFor"> | undefined;
+  /** The last bytes of a container's log, for its termination message. */
+  readLogTail: (id: ContainerId, signal: AbortSignal) => Promise<string>;
 }
 
-/** Files of a pod that are not volumes: resolv.conf, hosts, termination logs. */
+/** Names of Services, as `ServiceHosts` of src/controllers has them. */
+interface ServiceNames {
+  aliasesFor(pod: Pod): readonly HostAlias[];
+}
+
+/** Files of a pod that are not volumes: resolv.conf, hosts, termination logs, and what a container's settings come from. */
 export class PodFiles {
   readonly #deps: PodFilesDeps;
   /** The read of the host's resolv.conf that is under way: pods that start at the same time share it. */
@@ -37,7 +47,7 @@ export class PodFiles {
   async computeDns(pod: Pod): Promise<ReturnType<typeof computeDnsConfig>> {
     const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
     const hostResolvConf = resolvConf ? ((await this.#readHostResolvConf(resolvConf)) ?? "") : undefined;
-    return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node().ip });
+    return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node.ip });
   }
 
   #readHostResolvConf(path: string): Promise<string | undefined> {
@@ -66,9 +76,13 @@ export class PodFiles {
   async writeHostsFile(pod: Pod, podIps: readonly string[]): Promise<string | undefined> {
     const names = computePodHostname(pod, this.#deps.options.clusterDomain);
     if ("problem" in names || (!pod.spec.hostNetwork && podIps.length === 0)) return undefined;
-    return await naming(`the hosts file of pod "${pod.metadata.namespace}/${pod.metadata.name}"`, () =>
-      this.#deps.writeHostsFile(pod, podIps, names),
+    const { options, files, serviceHosts } = this.#deps;
+    const path = new PodDirectories(options.rootDir, pod.metadata.uid ?? "").etcHosts;
+    const services = serviceHosts?.aliasesFor(pod) ?? [];
+    await naming(`the hosts file of pod "${pod.metadata.namespace}/${pod.metadata.name}"`, () =>
+      files.writeHostsFile(path, { pod, podIps, names, services }),
     );
+    return path;
   }
 
   /** Brings the hosts file of a running pod up to date; one that cannot be written stays as it is, with a warning. */
@@ -92,14 +106,56 @@ export class PodFiles {
     return path;
   }
 
-  /** The last 4 KiB of the termination log; undefined when it does not exist. */
-  async readTerminationLog(uid: string, container: string, restartCount: number): Promise<string | undefined> {
-    return await this.#deps.files.readTerminationLog(this.#terminationLogPath(uid, container, restartCount));
+  /** Termination message of a dead container, "" when it has none. */
+  async readTerminationMessage(
+    container: ContainerSnapshot,
+    pod: Pod | undefined,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const spec = pod && findContainer(pod.spec, container.name);
+    const policy = container.labels["annotation.io.kubernetes.container.terminationMessagePolicy"];
+    const uid = container.labels["io.kubernetes.pod.uid"] ?? "";
+    const path = this.#terminationLogPath(uid, container.name, container.restartCount);
+    return toTerminationMessage({
+      policy: (spec?.terminationMessagePolicy ?? policy) === "FallbackToLogsOnError" ? "FallbackToLogsOnError" : "File",
+      exitCode: container.exitCode,
+      file: await this.#deps.files.readTerminationLog(path),
+      readLog: () => this.#deps.readLogTail(container.id, signal),
+      containerCount: pod ? pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0) : 1,
+    });
   }
 
   /** Called when the container is removed; its message was read when its end was observed. */
   async removeTerminationLog(uid: string, container: string, restartCount: number): Promise<void> {
     await this.#deps.files.removeFile(this.#terminationLogPath(uid, container, restartCount));
+  }
+
+  /** Reads what the environment and the security options of a container come from. */
+  async readContainerInputs(
+    pod: Pod,
+    container: Container,
+    volumes: Pick<PodVolumeQueue, "readEnvFile">,
+  ): Promise<ContainerInputs> {
+    const envFiles = new Map<string, () => string | undefined>();
+    for (const { valueFrom } of container.env ?? []) {
+      if (!valueFrom?.fileKeyRef) continue;
+      const { volumeName, path } = valueFrom.fileKeyRef;
+      envFiles.set(keyOf(volumeName, path), await outcomeOf(volumes.readEnvFile(pod, volumeName, path)));
+    }
+    const profile = seccompProfilePath(pod, container, this.seccompRoot);
+    const takeProfile =
+      profile === undefined ? undefined : await outcomeOf(this.#deps.files.readText(profile, MAX_PROFILE_BYTES));
+    return {
+      readEnvFile: (volumeName, path) => envFiles.get(keyOf(volumeName, path))?.(),
+      readProfile: (path) => {
+        if (path !== profile || !takeProfile) throw new Error(`"${path}" was not read`);
+        return takeProfile();
+      },
+    };
+  }
+
+  get seccompRoot(): string {
+    return join(this.#deps.options.rootDir, "seccomp");
   }
 
   #terminationLogPath(uid: string, container: string, restartCount: number): string {
@@ -123,30 +179,6 @@ const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
 interface ContainerInputs {
   readEnvFile(volumeName: string, path: string): string | undefined;
   readProfile(path: string): string;
-}
-
-/** Reads what the environment and the security options of a container come from. */
-export async function readContainerInputs(
-  pod: Pod,
-  container: Container,
-  seccompRoot: string,
-  { volumes, files }: { volumes: Pick<PodVolumes, "readEnvFile">; files: Pick<HostFiles, "readText"> },
-): Promise<ContainerInputs> {
-  const envFiles = new Map<string, () => string | undefined>();
-  for (const { valueFrom } of container.env ?? []) {
-    if (!valueFrom?.fileKeyRef) continue;
-    const { volumeName, path } = valueFrom.fileKeyRef;
-    envFiles.set(keyOf(volumeName, path), await outcomeOf(volumes.readEnvFile(pod, volumeName, path)));
-  }
-  const profile = seccompProfilePath(pod, container, seccompRoot);
-  const takeProfile = profile === undefined ? undefined : await outcomeOf(files.readText(profile, MAX_PROFILE_BYTES));
-  return {
-    readEnvFile: (volumeName, path) => envFiles.get(keyOf(volumeName, path))?.(),
-    readProfile: (path) => {
-      if (path !== profile || !takeProfile) throw new Error(`"${path}" was not read`);
-      return takeProfile();
-    },
-  };
 }
 
 const keyOf = (volumeName: string, path: string) => `${volumeName}\0${path}`;

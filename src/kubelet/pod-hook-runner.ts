@@ -5,16 +5,19 @@ import { containerFieldPath } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { type PodRef, podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
-import type { PodHooks } from "./pod-effects.ts";
+import type { ContainerExec } from "../base/model/prober.ts";
+import { type HookTarget, runLifecycleHook } from "./prober/lifecycle-hook.ts";
 
 interface PodHookRunnerDeps {
   clock: Clock;
   recorder: EventRecorder;
-  node: () => NodeInfo;
-  hooks: PodHooks;
+  node: NodeInfo;
+  exec: ContainerExec;
+  /** e.g. `1.20`: httpGet hooks introduce themselves as `kube-lifecycle/<version>`. */
+  version: string;
 }
 
-type Handler = Parameters<PodHooks["run"]>[0];
+type Handler = NonNullable<NonNullable<Container["lifecycle"]>["preStop"]>;
 
 /** Time after the end of its container in which a hook may still report its result. */
 const HOOK_DIES_MS = 2_000;
@@ -122,7 +125,16 @@ export class PodHookRunner {
     podIp: string,
     signal: AbortSignal,
   ): Promise<void> {
-    return this.#deps.hooks.run(handler, { container, pod, podIp }, signal);
+    const target: HookTarget = {
+      containerId: container.id,
+      containerName: container.name,
+      ports: container.ports ?? [],
+      podIp,
+      podName: pod.name,
+      podUid: pod.uid,
+      namespace: pod.namespace,
+    };
+    return runLifecycleHook(handler, target, this.#deps, signal);
   }
 
   #recordFailure(pod: PodRef, reason: string, { message }: Error, fieldPath: string): void {
@@ -130,7 +142,7 @@ export class PodHookRunner {
   }
 
   #podIpOf(pod: Pod, podIps: readonly string[]): string {
-    return pod.spec.hostNetwork ? this.#deps.node().ip : (podIps[0] ?? "");
+    return pod.spec.hostNetwork ? this.#deps.node.ip : (podIps[0] ?? "");
   }
 }
 

@@ -7,13 +7,13 @@ import { containersOf } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
 import { PodStepError } from "../base/model/pod-services.ts";
-import type { PodVolumes } from "./pod-effects.ts";
+import type { VolumeManager } from "./volumes/volume-manager.ts";
 
 interface PodVolumeQueueDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
-  volumes: PodVolumes;
+  volumes: VolumeManager;
 }
 
 /** The volumes of each pod, one piece of work at a time, and the events of failures. */
@@ -68,6 +68,11 @@ export class PodVolumeQueue {
     const [first, ...others] = failures;
     this.#recordFailures(pod, others);
     if (first) throw new PodStepError("FailedMount", first.message);
+  }
+
+  /** Text of a file in a volume; undefined when there is none. @throws Error with a message for users */
+  readEnvFile(pod: Pod, volumeName: string, path: string): Promise<string | undefined> {
+    return this.#deps.volumes.readEnvFile(pod, volumeName, path);
   }
 
   async removeUnused(pod: Pod, signal: AbortSignal): Promise<void> {

@@ -15,12 +15,12 @@ import type { RolloutProgress } from "../plan/rollout.ts";
 import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
 import { PodActions, type PodActionsDeps } from "./pod-actions.ts";
-import type { PodProbes } from "./pod-effects.ts";
 import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
+import type { ProbeManager } from "./prober/probe-manager.ts";
 
 export interface PodWorkerDeps extends PodActionsDeps {
-  probes: PodProbes;
+  probes: Pick<ProbeManager, "update" | "remove" | "states">;
   /** Containers stopped by a shutdown of the machine: their exit code says nothing about their work. */
   shutdownTerminated: { has(id: ContainerId): boolean };
   /** Address of the node, "" while unknown. */

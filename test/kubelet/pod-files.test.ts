@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { PodFiles } from "../../src/kubelet/pod-files.ts";
 import { localHostFiles } from "../../src/kubelet/volumes/host-files.ts";
+import { readTerminationLog } from "../../src/kubelet/volumes/termination-log.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
@@ -18,10 +19,8 @@ beforeEach(() => {
   files = new PodFiles({
     logger: new RecordingLogger(),
     options: { ...DEFAULT_KUBELET_OPTIONS, rootDir: root },
-    node: () => {
-      throw new Error("not needed");
-    },
-    writeHostsFile: async () => "",
+    node: { name: "node1", ip: "192.0.2.1", cpuCount: 1, memoryBytes: 1, bootId: "", machineId: "" },
+    readLogTail: async () => "",
     files: localHostFiles(),
   });
 });
@@ -32,22 +31,22 @@ const logPath = () => {
   return join(directory, "0");
 };
 
-test("the end of a termination log of 8 GiB is read, and nothing else of it", async () => {
+test("the end of a termination log of 8 GiB is read, and nothing else of it", () => {
   const path = logPath();
   writeFileSync(path, "start");
   truncateSync(path, 8 * 1024 ** 3);
   const rssBefore = process.memoryUsage().rss;
-  expect(await files.readTerminationLog("uid", "app", 0)).toHaveLength(4096);
+  expect(readTerminationLog(path)).toHaveLength(4096);
   expect(process.memoryUsage().rss - rssBefore).toBeLessThan(64 * 1024 * 1024);
 });
 
-test("a FIFO, a link and a missing file have no termination message", async () => {
+test("a FIFO, a link and a missing file have no termination message", () => {
   execFileSync("mkfifo", [logPath()]);
-  expect(await files.readTerminationLog("uid", "app", 0)).toBeUndefined();
+  expect(readTerminationLog(logPath())).toBeUndefined();
   writeFileSync(join(root, "secret"), "secret");
   symlinkSync(join(root, "secret"), `${logPath().slice(0, -1)}1`);
-  expect(await files.readTerminationLog("uid", "app", 1)).toBeUndefined();
-  expect(await files.readTerminationLog("uid", "app", 2)).toBeUndefined();
+  expect(readTerminationLog(`${logPath().slice(0, -1)}1`)).toBeUndefined();
+  expect(readTerminationLog(`${logPath().slice(0, -1)}2`)).toBeUndefined();
 });
 
 test("the termination log is made for one attempt, writable by any user of the container", async () => {
@@ -55,5 +54,5 @@ test("the termination log is made for one attempt, writable by any user of the c
   const path = await files.makeTerminationLog(pod, aContainer({ terminationMessagePath: "/dev/termination-log" }), 3);
   expect(path).toBe(join(root, "pods", "uid", "containers", "app", "3"));
   writeFileSync(path!, "bye");
-  expect(await files.readTerminationLog("uid", "app", 3)).toBe("bye");
+  expect(readTerminationLog(path!)).toBe("bye");
 });

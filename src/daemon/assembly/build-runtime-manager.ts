@@ -1,5 +1,4 @@
 import type { Pod } from "../../base/api/pod.ts";
-import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
 import { SingleFlight } from "../../base/concurrency/single-flight.ts";
 import type { OomGroup } from "../../base/host/oom-group.ts";
 import type { PodNetworks } from "../../base/model/pod-networks.ts";
@@ -11,17 +10,16 @@ import type { ImageManager } from "../../docker/image-manager.ts";
 import { LogLinks, toEngineLogPath } from "../../docker/log-links.ts";
 import { readLogTail } from "../../docker/log-tail.ts";
 import { ensurePauseImage } from "../../docker/pause-image.ts";
-import type { PodHooks } from "../../kubelet/pod-effects.ts";
+import { PodFiles } from "../../kubelet/pod-files.ts";
+import { PodHookRunner } from "../../kubelet/pod-hook-runner.ts";
 import { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
-import { runLifecycleHook } from "../../kubelet/prober/lifecycle-hook.ts";
+import { PodSandboxes } from "../../kubelet/pod-sandboxes.ts";
+import { PodVolumeQueue } from "../../kubelet/pod-volume-queue.ts";
 import type { VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
-import { toTerminationMessage } from "../../plan/status/termination-message.ts";
 import { probeVersion } from "../version.ts";
 import type { CgroupParts } from "./build-cgroups.ts";
 import type { NodeContext } from "./node-context.ts";
 
-/** Creates and starts that run at the same time on the engine; more make each of them slower. */
-const MAX_ENGINE_CALLS = 8;
 /** Lines of a log that become a termination message. Source: the kubelet. */
 const LOG_TAIL_LINES = 80;
 
@@ -57,41 +55,32 @@ export function buildRuntimeManager(
   const { options, node, owner, allocatable, clock, logger, recorder, background } = context;
   const { images, volumes, cgroups, logLinks, networks, serviceHosts, serviceEnvironmentOf, runtimeHandlerOf } = parts;
   const { client } = engine;
-  return new PodRuntimeManager({
-    clock,
-    logger,
-    recorder,
-    options,
-    owner,
-    node: () => node,
-    ...(serviceEnvironmentOf && { serviceEnvironmentOf }),
-    ...(runtimeHandlerOf && { runtimeHandlerOf }),
-    allocatable,
-    engine: engine.info,
-    mayWriteEngineFiles: process.getuid?.() === 0,
-    pods: buildDockerPods(context, client, cgroups.oomGroup),
-    images,
-    volumes,
-    hooks: buildHooks(context, client),
-    cgroups: cgroups.podCgroups,
-    logLinks,
-    networks,
-    gate: new ConcurrencyLimit(MAX_ENGINE_CALLS),
-    ensurePauseImage: pauseImageOf(context, client, images),
-    files: background.tasks,
-    writeHostsFile: async (pod, podIps, names) => {
-      const path = volumes.directories(pod.metadata.uid ?? "").etcHosts;
-      await background.tasks.writeHostsFile(path, {
-        pod,
-        podIps,
-        names,
-        services: serviceHosts?.aliasesFor(pod) ?? [],
-      });
-      return path;
+  const pods = buildDockerPods(context, client, cgroups.oomGroup);
+  return new PodRuntimeManager(
+    { recorder, options, owner, info: node, allocatable, engine: engine.info, runtimeHandlerOf, serviceEnvironmentOf },
+    {
+      pods,
+      sandboxes: new PodSandboxes({
+        logger,
+        pods,
+        networks,
+        ensurePauseImage: pauseImageOf(context, client, images),
+      }),
+      images,
+      volumes: new PodVolumeQueue({ clock, logger, recorder, volumes }),
+      files: new PodFiles({
+        logger,
+        options,
+        node,
+        files: background.tasks,
+        serviceHosts,
+        readLogTail: (id, signal) => readLogTail(client, id, LOG_TAIL_LINES, signal),
+      }),
+      hooks: new PodHookRunner({ clock, recorder, node, exec: client, version: probeVersion }),
+      cgroups: cgroups.podCgroups,
+      logLinks,
     },
-    readLogTail: (id, signal) => readLogTail(client, id, LOG_TAIL_LINES, signal),
-    toTerminationMessage,
-  });
+  );
 }
 
 const buildDockerPods = ({ owner, clock, metrics }: NodeContext, client: DockerClient, oomGroup: OomGroup) =>
@@ -108,24 +97,6 @@ const buildDockerPods = ({ owner, clock, metrics }: NodeContext, client: DockerC
       if (container?.State.Running) oomGroup.apply(container.State.Pid);
     },
   });
-
-const buildHooks = ({ clock }: NodeContext, client: DockerClient): PodHooks => ({
-  run: (handler, { container, pod, podIp }, signal) =>
-    runLifecycleHook(
-      handler,
-      {
-        containerId: container.id,
-        containerName: container.name,
-        ports: container.ports ?? [],
-        podIp,
-        podName: pod.name,
-        podUid: pod.uid,
-        namespace: pod.namespace,
-      },
-      { exec: client, clock, version: probeVersion },
-      signal,
-    ),
-});
 
 /** Pods that need a sandbox at the same time share one look-up of the pause image. */
 function pauseImageOf({ options }: NodeContext, client: DockerClient, images: ImageManager) {

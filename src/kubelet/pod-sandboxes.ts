@@ -13,22 +13,39 @@ const NETWORK_RETRY_MS = 5_000;
 
 const netnsOf = (pid: number) => `/proc/${pid}/ns/net`;
 
-interface SandboxNetworksDeps {
+interface PodSandboxesDeps {
   logger: Logger;
   pods: DockerPods;
   networks: PodNetworks;
+  /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
+  ensurePauseImage: (signal: AbortSignal) => Promise<string>;
 }
 
-/** Attaches sandboxes to networks of CNI plugins, and detaches them. */
-export class SandboxNetworks {
-  readonly #deps: SandboxNetworksDeps;
+/** Sandboxes on the engine, and their attachment to the networks of CNI plugins. */
+export class PodSandboxes {
+  readonly #deps: PodSandboxesDeps;
 
-  constructor(deps: SandboxNetworksDeps) {
+  constructor(deps: PodSandboxesDeps) {
     this.#deps = deps;
   }
 
+  /** Id of the image of the sandboxes. */
+  ensureImage(signal: AbortSignal): Promise<string> {
+    return this.#deps.ensurePauseImage(signal);
+  }
+
+  async stop(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
+    await this.#detach(id, signal);
+    await this.#deps.pods.stop(id, graceSeconds, undefined, signal);
+  }
+
+  async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
+    await this.#detach(id, signal);
+    await this.#deps.pods.remove(id, signal);
+  }
+
   /**
-   * Whether a plugin makes the network of this pod, rather than the engine.
+   * Whether a CNI plugin makes the network of this pod, rather than the engine.
    * @throws PodStepError NetworkNotReady
    */
   async usesPlugin(pod: Pod): Promise<boolean> {
@@ -47,7 +64,7 @@ export class SandboxNetworks {
     } catch (error) {
       signal.throwIfAborted();
       const name = podFullName(pod.metadata);
-      await this.#removeSandbox(id, signal).catch((cause: unknown) => {
+      await this.remove(id, signal).catch((cause: unknown) => {
         signal.throwIfAborted();
         logger.warn(`Cannot remove the sandbox of pod "${name}", whose network failed: ${messageOf(cause)}`);
       });
@@ -56,7 +73,7 @@ export class SandboxNetworks {
     }
   }
 
-  async detach(id: ContainerId, signal: AbortSignal): Promise<void> {
+  async #detach(id: ContainerId, signal: AbortSignal): Promise<void> {
     const { networks, pods } = this.#deps;
     if (!networks.holds(id)) return;
     const pid = await pods.pidOf(id, signal);
@@ -69,10 +86,5 @@ export class SandboxNetworks {
     for (const id of networks.heldBy(uid)) {
       if ((await pods.pidOf(id, signal)) === undefined) await networks.detach(id, "", signal);
     }
-  }
-
-  async #removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
-    await this.detach(id, signal);
-    await this.#deps.pods.remove(id, signal);
   }
 }
