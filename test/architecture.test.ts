@@ -24,8 +24,6 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "cli/commands/restart.ts": "a file for each command",
   "cli/commands/version.ts": "a file for each command",
   "page/visibility.ts": "one observer for the page",
-  "kubelet/prober/exec-probe.ts": "a file for each kind of probe",
-  "kubelet/prober/tcp-probe.ts": "a file for each kind of probe",
   "controllers/replica-set.ts": "a file for each controller",
 };
 const FEW_LINES = 35;

@@ -95,7 +95,7 @@ export class BlockedPods {
   /**
    * Forgets evictions of pods that were edited or deleted.
    * @param revisionOf of the manifest; undefined: the pod is not desired
-   * @param isComplete every source has answered
+   * @param isComplete every source was read
    */
   forgetEdited(revisionOf: (uid: PodUID) => string | undefined, isComplete: boolean): void {
     for (const [uid, { revision }] of this.evictions) {
@@ -127,7 +127,7 @@ export interface AdmissionInput {
   /** Pods of which the engine has containers. */
   observed: Iterable<PodUID>;
   evictions: ReadonlyMap<PodUID, Rejection>;
-  /** Every source has answered. */
+  /** Every source was read. */
   isComplete: boolean;
   /** Which of these pods the node refuses. @param running pods that already have their place */
   admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean) => Admission;

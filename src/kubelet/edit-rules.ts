@@ -106,7 +106,7 @@ export function toPodRevision(
 /**
  * Whether ConfigMaps or Secrets of a running pod may be in a source that was not read yet, or that does not answer: a full
  * revision would restart its containers and remove its files. Pure.
- * @param isComplete every source has answered
+ * @param isComplete every source was read
  */
 export const mayLackObjects = ({ pod }: DesiredPod, state: DesiredState, isComplete: boolean): boolean =>
   !isComplete && state.completeSources !== undefined && !hasAllReferences(pod, state);

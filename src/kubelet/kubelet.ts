@@ -6,13 +6,20 @@ import type { Persisted } from "../base/model/persisted.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
+import { isRunning } from "../plan/container-history.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
-import type { PodEnd } from "../plan/pod-plan.ts";
+import {
+  type DependencyState,
+  dependenciesOf,
+  findDependencyProblems,
+  findHold,
+  findStopsBefore,
+  isDependencyOn,
+} from "../plan/pod-dependencies.ts";
+import type { PodEnd, WaitingReason } from "../plan/pod-plan.ts";
 import type { PendingResize } from "../plan/pod-resize.ts";
 import { type AdmissionInput, BlockedPods, decideAdmission, type StoredEvictions } from "./blocked-pods.ts";
-import { DependencyOrder } from "./dependency-order.ts";
 import { mayLackObjects, type PodRevision, toTentativeRevision, withPendingResize } from "./edit-rules.ts";
-import { HaltedPods } from "./halted-pods.ts";
 import { PodCache } from "./pod-cache.ts";
 import type { PodManager } from "./pod-manager.ts";
 import { PodStatusStore } from "./pod-status-store.ts";
@@ -20,6 +27,7 @@ import type { PodWorker } from "./pod-worker.ts";
 import { PodWorkers, type SharedWorkerDeps } from "./pod-workers.ts";
 import { RevisionSelector, type RevisionSelectorDeps } from "./revision-selector.ts";
 import { RuntimeWatcher } from "./runtime-watcher.ts";
+import { StoredMap } from "./stored-map.ts";
 
 interface KubeletDeps extends SharedWorkerDeps, RevisionSelectorDeps {
   runtime: ObservedRuntime;
@@ -115,7 +123,7 @@ export class Kubelet {
   /**
    * Sets what this node should run from now on. The state is complete: a pod that is not in it is removed, within the
    * grace period of `state.deletions` if it has an entry there, else within its own.
-   * @param isComplete every source has answered: our containers that belong to no pod are orphans and are removed
+   * @param isComplete every source was read: our containers that belong to no pod are orphans and are removed
    */
   setDesired(submitted: DesiredState, isComplete: boolean): void {
     this.#submitted = [submitted, isComplete];
@@ -360,5 +368,111 @@ export class Kubelet {
   #removeOrphans(): void {
     if (!this.#mayRemoveOrphans || !this.isSynced) return;
     this.#workers.removeOrphans(this.#desired, (uid) => this.rejection(uid) !== undefined);
+  }
+}
+
+/** Order among pods that depend on each other: what holds a start, which workers a change concerns, what stops first. */
+export class DependencyOrder {
+  readonly #desired: () => readonly DesiredPod[];
+  readonly #workers: ReadonlyMap<PodUID, PodWorker>;
+  #problems: ReadonlyMap<PodUID, WaitingReason> = new Map();
+  /** Desired pods that have dependencies: few or none. */
+  #dependents: readonly PodUID[] = [];
+
+  constructor(desired: () => readonly DesiredPod[], workers: ReadonlyMap<PodUID, PodWorker>) {
+    this.#desired = desired;
+    this.#workers = workers;
+  }
+
+  /** To be called after each change of the desired pods. @param isComplete else a missing pod may only be late */
+  check(isComplete: boolean): void {
+    this.#dependents = this.#desired().flatMap(({ pod }) =>
+      dependenciesOf(pod).length > 0 ? [pod.metadata.uid!] : [],
+    );
+    this.#problems = isComplete ? findDependencyProblems(this.#desired().map(({ pod }) => pod)) : new Map();
+  }
+
+  /** Why the pod may not start now. */
+  findHold(uid: PodUID, pod: Pod, waitedMs: number): WaitingReason | undefined {
+    return this.#problems.get(uid) ?? findHold(pod, () => this.#states(), waitedMs);
+  }
+
+  wakeDependents(pod: Pod): void {
+    for (const uid of this.#dependents) {
+      const worker = this.#workers.get(uid);
+      const dependencies = worker?.revision ? dependenciesOf(worker.revision.pod) : [];
+      if (dependencies.some((dependency) => isDependencyOn(dependency, pod))) worker?.wake();
+    }
+  }
+
+  /** Workers of undesired pods that may stop now: a pod that others depend on goes after them. */
+  removable(undesired: readonly PodWorker[]): PodWorker[] {
+    const stopping = undesired.flatMap(({ revision }) => revision?.pod ?? []);
+    return undesired.filter(({ revision }) => !revision || findStopsBefore(revision.pod, stopping).length === 0);
+  }
+
+  #states(): DependencyState[] {
+    return this.#desired().map(({ pod }) => {
+      const worker = this.#workers.get(pod.metadata.uid!);
+      return { pod, status: worker?.status, rollout: worker?.rollout ?? "pending" };
+    });
+  }
+}
+
+/**
+ * Halted pods: stopped, but not removed. Pods that are halted in the same turn stop in the reverse order of their
+ * dependencies.
+ */
+export class HaltedPods {
+  /** Includes pods that have no worker yet. */
+  readonly #requests = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
+  readonly #halting = new Map<PodWorker, Promise<void>>();
+  /**
+   * Containers that were running when their pod was halted. Their exit code says nothing about their work, so the next
+   * start of the kubelet does not count it. Written before any of them can end.
+   */
+  readonly terminated: StoredMap<ContainerId, true, ContainerId[]>;
+  readonly #exists: (id: ContainerId) => boolean;
+
+  /** @param exists false drops a container of an earlier shutdown, so that the file does not grow */
+  constructor(file: Persisted<ContainerId[]>, exists: (id: ContainerId) => boolean) {
+    this.terminated = new StoredMap(
+      file,
+      (ids) => ids.map((id) => [id, true]),
+      (ids) => [...ids.keys()],
+    );
+    this.#exists = exists;
+  }
+
+  /** @returns a promise that resolves when no container of the pod runs */
+  async halt(uid: PodUID, worker: PodWorker | undefined, end: PodEnd, maxGraceSeconds: number): Promise<void> {
+    this.#requests.set(uid, [end, maxGraceSeconds]);
+    if (!worker) return;
+    for (const id of this.terminated.keys()) if (!this.#exists(id)) this.terminated.delete(id);
+    for (const { id } of worker.snapshot.containers.filter(isRunning)) this.terminated.set(id, true);
+    const halting = Promise.resolve().then(async () => {
+      await Promise.all(this.#stopsBefore(worker));
+      if (this.#requests.has(uid)) await worker.halt(end, maxGraceSeconds);
+    });
+    this.#halting.set(worker, halting);
+    await halting.finally(() => this.#halting.delete(worker));
+  }
+
+  /** Halts a worker that was created after its pod was halted. */
+  apply(worker: PodWorker): void {
+    const request = this.#requests.get(worker.ref.uid);
+    if (request && !this.#halting.has(worker)) void worker.halt(...request);
+  }
+
+  clear(): void {
+    this.#requests.clear();
+  }
+
+  #stopsBefore({ revision }: PodWorker): Promise<void>[] {
+    if (!revision) return [];
+    const halting = [...this.#halting];
+    const pods = halting.flatMap(([worker]) => worker.revision?.pod ?? []);
+    const before = findStopsBefore(revision.pod, pods);
+    return halting.filter(([worker]) => worker.revision && before.includes(worker.revision.pod)).map(([, end]) => end);
   }
 }

@@ -43,7 +43,7 @@ interface Entry {
 
 /**
  * The engine's containers as last inspected, by pod. Each entry comes from an inspect, one at a time per container, so a
- * late answer never overwrites a newer one; events and lists only select which containers to inspect again.
+ * late response never overwrites a newer one; events and lists only select which containers to inspect again.
  */
 export class PodCache {
   readonly #deps: PodCacheDeps;

@@ -31,13 +31,6 @@ interface Published extends StatusSources {
   full: Pod;
 }
 
-/** The pods as they were last listed. */
-interface Listed {
-  pods: readonly Pod[];
-  /** Where each pod stands; `desired` is undefined for a pod that terminates. */
-  places: ReadonlyMap<PodUID, { index: number; desired: Pod | undefined }>;
-}
-
 /**
  * Pods as the API shows them: the manifest, when its revision was first seen, the deletion and the status. An unchanged
  * pod is the same object as before, so that servers can compare by identity.
@@ -50,10 +43,9 @@ export class PodStatusStore {
   /** Statuses of pods for which nothing was done yet. */
   readonly #pending = new Map<PodUID, PodStatus>();
   readonly #listeners = new Listeners<PodUID | undefined>();
-  #listed: Listed | undefined;
-  /** Listed pods whose status has changed since. */
-  readonly #outdated = new Set<PodUID>();
   #revision = 0;
+  /** The last list, and the revision it shows. */
+  #listed: { revision: number; pods: readonly Pod[] } | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -71,12 +63,10 @@ export class PodStatusStore {
 
   /**
    * A status, the set of pods or the health of the engine changed.
-   * @param uid the pod whose status alone has changed: the others are not compared again
+   * @param uid the pod whose status alone has changed
    */
   changed(uid?: PodUID): void {
     this.#revision++;
-    if (uid === undefined) this.#listed = undefined;
-    else if (this.#listed) this.#outdated.add(uid);
     this.#listeners.emit(uid);
   }
 
@@ -113,35 +103,18 @@ export class PodStatusStore {
     blockedOf: (uid: PodUID) => BlockedPod | undefined,
     workers: ReadonlyMap<PodUID, PublishedWorker>,
   ): readonly Pod[] {
-    if (this.#listed && this.#outdated.size > 0) this.#listed = this.#relist(this.#listed, blockedOf, workers);
-    this.#outdated.clear();
-    this.#listed ??= toListed(this.#publishAll(desired, blockedOf, workers), desired);
+    if (this.#listed?.revision !== this.#revision) {
+      const pods = this.#publishAll(desired, blockedOf, workers);
+      const uids = new Set(pods.map(({ metadata }) => metadata.uid));
+      for (const uid of this.#published.keys()) if (!uids.has(uid)) this.#published.delete(uid);
+      this.#listed = { revision: this.#revision, pods };
+    }
     return this.#listed.pods;
   }
 
-  /** One pod of the last {@link list}. */
+  /** A pod of the last {@link list}. */
   get(uid: PodUID): Pod | undefined {
-    const place = this.#listed?.places.get(uid);
-    return place && this.#listed?.pods[place.index];
-  }
-
-  /** The list with only the outdated pods made again; undefined where that is not enough. */
-  #relist(
-    { pods: before, places }: Listed,
-    blockedOf: (uid: PodUID) => BlockedPod | undefined,
-    workers: ReadonlyMap<PodUID, PublishedWorker>,
-  ): Listed | undefined {
-    const pods = [...before];
-    for (const uid of this.#outdated) {
-      const place = places.get(uid);
-      const worker = workers.get(uid);
-      const pod = place?.desired ?? worker?.revision?.pod;
-      if (!place || !pod) return undefined;
-      const deletion = place.desired ? undefined : worker?.deletion;
-      const blocked = place.desired && blockedOf(uid);
-      pods[place.index] = this.#publish(pod, { blocked, workerStatus: worker?.status, deletion });
-    }
-    return { pods, places };
+    return this.#published.get(uid)?.full;
   }
 
   #publishAll(
@@ -200,14 +173,6 @@ export class PodStatusStore {
     this.#pending.set(uid, pending);
     return pending;
   }
-}
-
-function toListed(pods: readonly Pod[], desired: readonly DesiredPod[]): Listed {
-  const byUid = new Map(desired.map(({ pod }) => [pod.metadata.uid!, pod]));
-  const places = new Map(
-    pods.map(({ metadata }, index) => [metadata.uid!, { index, desired: byUid.get(metadata.uid!) }]),
-  );
-  return { pods, places };
 }
 
 /** The status of a pod for which nothing was done yet. */

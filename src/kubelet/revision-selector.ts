@@ -62,7 +62,7 @@ export class RevisionSelector {
 
   /**
    * The state to run, from the desired state of the sources.
-   * @param isComplete every source has answered
+   * @param isComplete every source was read
    * @param hasWorker a pod that is neither desired nor has a worker is gone
    */
   select(submitted: DesiredState, isComplete: boolean, hasWorker: (uid: PodUID) => boolean): DesiredState {

@@ -79,7 +79,7 @@ export class RolloutManager {
 
   /**
    * Replaces revisions that were rolled back, or whose turn has not come.
-   * @param isComplete every source has answered: pods that are missing are gone
+   * @param isComplete every source was read: pods that are missing are gone
    */
   apply(state: DesiredState, isComplete: boolean): DesiredState {
     const isUsed = this.#deps.isSerial || this.#entries.size > 0 || state.pods.some(({ pod }) => wantsRollback(pod));

@@ -23,7 +23,7 @@ interface RuntimeWatcherDeps {
   onHealthChange: () => void;
 }
 
-/** Pause after a list that failed. The event stream reconnects on its own; this is for an engine that answers badly. */
+/** Pause after a list that failed. The event stream reconnects on its own; this is for an engine that responds badly. */
 const RETRY_RELIST_MS = 5_000;
 
 /** A list that takes longer is logged: the engine is slow in everything else too. */

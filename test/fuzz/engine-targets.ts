@@ -36,7 +36,7 @@ const cni: FuzzTarget = {
     try {
       toPodIps(parseCniResult(input));
     } catch (error) {
-      if (!/^its answer is /.test((error as Error).message)) throw error;
+      if (!/^its output is /.test((error as Error).message)) throw error;
     }
     describePluginFailure({ exitCode: 1, stdout: input, stderr: input });
     chooseNetworkConfig([

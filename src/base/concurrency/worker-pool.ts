@@ -4,7 +4,7 @@ import type { Clock } from "../model/clock.ts";
 export interface PoolThread {
   postMessage(message: TaskRequest): void;
   /** Set once, before the first message. */
-  onResponse(listener: (answer: TaskResponse) => void): void;
+  onResponse(listener: (response: TaskResponse) => void): void;
   /** It ended, or cannot be started. */
   onError(listener: (message: string) => void): void;
   terminate(): void;
@@ -172,10 +172,10 @@ export class WorkerPool {
       current = { task, release, cancel, isHung: false };
       thread.postMessage(task.request);
     };
-    thread.onResponse((answer) => {
-      if (answer.id !== current?.task.request.id) return;
-      if (answer.ok) end(({ resolve }) => resolve(answer.value as never), true);
-      else end(({ reject }) => reject(toError(answer.error)), true);
+    thread.onResponse((response) => {
+      if (response.id !== current?.task.request.id) return;
+      if (response.ok) end(({ resolve }) => resolve(response.value as never), true);
+      else end(({ reject }) => reject(toError(response.error)), true);
     });
     thread.onError((message) => end(({ reject }) => reject(new Error(message)), false));
     return run;

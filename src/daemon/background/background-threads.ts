@@ -35,7 +35,7 @@ const ROOT_DISK = access("root directory");
 /** A machine may have many processes, and the kernel holds back their command lines while they wait for a disk. */
 const PROCESSES = access("processes");
 
-/** What each task may hang on, and its deadline. */
+/** The resource that each task may hang on, and its deadline. */
 const OPTIONS: {
   readonly [K in keyof BackgroundTasks]: TaskOptions | ((...args: Parameters<BackgroundTasks[K]>) => TaskOptions);
 } = {

@@ -2,7 +2,7 @@
 import type { TaskRequest, TaskResponse } from "../../base/concurrency/worker-pool.ts";
 import { BACKGROUND_TASKS } from "./background-tasks.ts";
 
-declare const self: { onmessage: (event: { data: TaskRequest }) => void; postMessage(answer: TaskResponse): void };
+declare const self: { onmessage: (event: { data: TaskRequest }) => void; postMessage(response: TaskResponse): void };
 
 self.onmessage = async ({ data: { id, task, args } }) => {
   try {

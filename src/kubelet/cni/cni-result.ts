@@ -12,7 +12,7 @@ const ResultSchema = v.looseObject({
   ip6: v.optional(v.nullable(v.looseObject({ ip: v.string() }))),
 });
 
-/** The answer of a plugin to ADD. The next plugins, CHECK and DEL receive it unchanged. */
+/** The output of a plugin to ADD. The next plugins, CHECK and DEL receive it unchanged. */
 export type CniResult = v.InferOutput<typeof ResultSchema>;
 
 const ErrorSchema = v.object({
@@ -27,12 +27,12 @@ export function parseCniResult(text: string): CniResult {
   try {
     data = JSON.parse(text);
   } catch {
-    throw new Error("its answer is not JSON");
+    throw new Error("its output is not JSON");
   }
   const parsed = v.safeParse(ResultSchema, data);
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
-  throw new Error(`its answer is not a result: ${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
+  throw new Error(`its output is not a result: ${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
 }
 
 /** Addresses of the pod, IPv4 first; those of interfaces on the host are left out. */

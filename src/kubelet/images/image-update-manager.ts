@@ -1,3 +1,4 @@
+import type { Pod } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
 import type { Clock } from "../../base/model/clock.ts";
@@ -36,7 +37,6 @@ import {
   type Target,
 } from "./image-update-targets.ts";
 import { type ImageUpdateObservation, ImageUpdateTrials } from "./image-update-trials.ts";
-import { type FindLock, LockFiles } from "./lock-files.ts";
 
 /** Name of an image for the engine, and the tag that has this digest. */
 export interface BaselineImage {
@@ -91,7 +91,7 @@ const MAX_LOOK_UPS = 2;
  */
 export class ImageUpdateManager {
   readonly #deps: ImageUpdateManagerDeps;
-  /** What is known of each image. */
+  /** Records of images by id. */
   readonly #records: StoredMap<string, ImageUpdateRecord, readonly ImageUpdateRecord[]>;
   /** Records of images that no pod has, with the time since when. Monotonic. */
   readonly #unseenSinceMs = new Map<string, number>();
@@ -123,7 +123,7 @@ export class ImageUpdateManager {
     for (const [id, record] of this.#records) if (record.trial) this.#records.set(id, record);
   }
 
-  /** Gives each pod the images that it runs. @param isComplete every source has answered */
+  /** Gives each pod the images that it runs. @param isComplete every source was read */
   apply(state: DesiredState, isComplete: boolean): DesiredState {
     const defaults = this.#deps.defaults();
     this.#targets = findTargets(state, defaults);
@@ -432,5 +432,74 @@ export class ImageUpdateManager {
 
   #record({ pods }: Target, type: PodEvent["type"], reason: string, message: string): void {
     for (const { pod } of pods) this.#deps.recorder.record(podRefOf(pod), { type, reason, message });
+  }
+}
+
+/** That there is no lock counts for this time: a program makes its lock file long before the update that it blocks. */
+const FRESH_MS = 1_000;
+/** A file system that failed is accessed again after this time. */
+const FAILED_MS = 10_000;
+
+/** Whether a file in a volume of a pod exists. Rejects when that cannot be determined. */
+export type FindLock = (pod: Pod, lock: string) => Promise<boolean>;
+
+interface LockState {
+  isLocked: boolean;
+  /** A search is under way; `again`: the lock was asked for since it began. */
+  isSearching: boolean;
+  again: boolean;
+  /** The state counts until then. */
+  untilMs: number;
+}
+
+/**
+ * Files in volumes of pods that block updates. Volumes may be on disks that do not answer, so nothing waits for the search:
+ * until it has ended, and when it fails, the file counts as present.
+ */
+export class LockFiles {
+  readonly #find: FindLock;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #onUnlocked: () => void;
+  readonly #locks = new Map<string, LockState>();
+
+  /** @param onUnlocked a file does not exist: {@link isLocked} returns false for the next second */
+  constructor(find: FindLock, clock: Pick<Clock, "monotonicMs">, onUnlocked: () => void) {
+    this.#find = find;
+    this.#clock = clock;
+    this.#onUnlocked = onUnlocked;
+  }
+
+  /** Whether the file counts as present; starts a search when that is not known to be current. */
+  isLocked(pod: Pod, lock: string): boolean {
+    const key = `${pod.metadata.uid} ${lock}`;
+    const state = this.#locks.get(key) ?? { isLocked: true, isSearching: false, again: false, untilMs: -1 };
+    this.#locks.set(key, state);
+    if (this.#clock.monotonicMs() <= state.untilMs) return state.isLocked;
+    if (state.isSearching) state.again = true;
+    else void this.#search(state, pod, lock);
+    return true;
+  }
+
+  /** Forgets all but these pods. */
+  prune(uids: ReadonlySet<string>): void {
+    for (const key of this.#locks.keys()) if (!uids.has(key.slice(0, key.indexOf(" ")))) this.#locks.delete(key);
+  }
+
+  async #search(state: LockState, pod: Pod, lock: string): Promise<void> {
+    state.isSearching = true;
+    try {
+      do {
+        state.again = false;
+        state.isLocked = await this.#find(pod, lock);
+        // The file may have been removed since that search began.
+      } while (state.isLocked && state.again);
+      if (!state.isLocked) state.untilMs = this.#clock.monotonicMs() + FRESH_MS;
+    } catch {
+      state.isLocked = true;
+      state.untilMs = this.#clock.monotonicMs() + FAILED_MS;
+    } finally {
+      state.isSearching = false;
+    }
+    if (!state.isLocked) this.#onUnlocked();
   }
 }

@@ -74,7 +74,7 @@ function varint(value: number): number[] {
  * @returns undefined when the bytes are no such message.
  */
 export function decodeHealthCheckResponse(frame: Buffer): string | undefined {
-  // A compressed answer was not offered for.
+  // No compression was offered.
   if (frame.length < 5 || frame[0] !== 0) return undefined;
   const message = frame.subarray(5, 5 + frame.readUInt32BE(1));
   if (message.length !== frame.readUInt32BE(1)) return undefined;

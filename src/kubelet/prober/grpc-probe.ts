@@ -15,7 +15,7 @@ import {
 } from "./grpc-health-message.ts";
 import { joinHostPort, resolvePort } from "./resolve-port.ts";
 
-/** A call that ended without an answer. */
+/** A call that ended without a response. */
 class GrpcStatusError extends Error {
   constructor(
     readonly code: GrpcCode,
@@ -25,8 +25,8 @@ class GrpcStatusError extends Error {
   }
 }
 
-/** A health check answer is a dozen bytes; more is not one. */
-const ANSWER_LIMIT_BYTES = 4096;
+/** A health check response is a dozen bytes; more is not one. */
+const RESPONSE_LIMIT_BYTES = 4096;
 
 /**
  * One attempt: grpc.health.v1.Health/Check over HTTP/2 without TLS. Success only when the service answers SERVING.
@@ -103,7 +103,7 @@ function check(
     te: "trailers",
     "grpc-timeout": `${Math.min(options.timeoutMs, 99_999_999)}m`,
   });
-  let answer = Buffer.alloc(0);
+  let response = Buffer.alloc(0);
   let httpStatus = 0;
   let fields: Record<string, unknown> = {};
   stream.on("response", (headers) => {
@@ -114,15 +114,15 @@ function check(
     fields = { ...fields, ...trailers };
   });
   stream.on("data", (bytes: Buffer) => {
-    answer = Buffer.concat([answer, bytes]);
-    if (answer.length > ANSWER_LIMIT_BYTES) {
+    response = Buffer.concat([response, bytes]);
+    if (response.length > RESPONSE_LIMIT_BYTES) {
       reject(new GrpcStatusError("ResourceExhausted", "received message larger than max"));
     }
   });
   stream.on("error", reject);
   stream.on("close", () => {
     try {
-      resolve(toServingStatus(httpStatus, fields, answer));
+      resolve(toServingStatus(httpStatus, fields, response));
     } catch (error) {
       reject(error);
     }
@@ -137,7 +137,7 @@ function check(
   });
 }
 
-function toServingStatus(httpStatus: number, fields: Record<string, unknown>, answer: Buffer): string {
+function toServingStatus(httpStatus: number, fields: Record<string, unknown>, response: Buffer): string {
   if (httpStatus === 0) throw new GrpcStatusError("Unavailable", "error reading from server: EOF");
   if (httpStatus !== 200) {
     const message = `unexpected HTTP status code received from server: ${httpStatus}`;
@@ -148,7 +148,7 @@ function toServingStatus(httpStatus: number, fields: Record<string, unknown>, an
   if (String(code) !== "0") {
     throw new GrpcStatusError(grpcCodeName(Number(code)), decodeMessage(String(fields["grpc-message"] ?? "")));
   }
-  const status = decodeHealthCheckResponse(answer);
+  const status = decodeHealthCheckResponse(response);
   if (status === undefined) throw new GrpcStatusError("Internal", "grpc: failed to unmarshal the received message");
   return status;
 }

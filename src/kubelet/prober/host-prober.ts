@@ -1,12 +1,17 @@
-import type { Probe } from "../../base/api/probe.ts";
+import type { ExecAction, Probe, TCPSocketAction } from "../../base/api/probe.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { ContainerExec, ProbeOutcome, Prober, ProbeTarget } from "../../base/model/prober.ts";
+import {
+  type ContainerExec,
+  PROBE_OUTPUT_LIMIT_BYTES,
+  type ProbeOutcome,
+  type Prober,
+  type ProbeTarget,
+} from "../../base/model/prober.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import { DeadlineError } from "./dial.ts";
-import { probeExec } from "./exec-probe.ts";
+import { DeadlineError, DialError, dial } from "./dial.ts";
 import { probeGrpc } from "./grpc-probe.ts";
 import { probeHttp } from "./http-probe.ts";
-import { probeTcp } from "./tcp-probe.ts";
+import { resolvePort } from "./resolve-port.ts";
 
 interface HostProberOptions {
   exec: ContainerExec;
@@ -58,5 +63,47 @@ export class HostProber implements Prober {
     if (probe.tcpSocket) return probeTcp(probe.tcpSocket, target, signal);
     if (probe.grpc) return probeGrpc(probe.grpc, target, { timeoutMs, userAgent: this.#userAgent, signal });
     throw new Error("missing probe handler");
+  }
+}
+
+/**
+ * One attempt: the exit code decides. A command over its time is killed and fails. Rejects when the engine
+ * could not run it.
+ */
+export async function probeExec(
+  action: ExecAction,
+  target: ProbeTarget,
+  timeoutMs: number,
+  exec: ContainerExec,
+  signal: AbortSignal,
+): Promise<ProbeOutcome> {
+  const argv = action.command ?? [];
+  const ended = await exec.exec(target.containerId, target.execCommand ?? argv, {
+    timeoutMs,
+    maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES,
+    signal,
+  });
+  if (ended.timedOut) {
+    const output = `command timed out: "${argv.join(" ")}" timed out after ${timeoutMs / 1000}s`;
+    return { result: "failure", output };
+  }
+  if (ended.exitCode === undefined) return { result: "unknown", output: "the engine reported no exit code" };
+  return { result: ended.exitCode === 0 ? "success" : "failure", output: ended.output };
+}
+
+/** One attempt: success when the port accepts. Throws PortError, or rejects with the reason of an abort. */
+export async function probeTcp(
+  action: TCPSocketAction,
+  target: ProbeTarget,
+  signal: AbortSignal,
+): Promise<ProbeOutcome> {
+  const port = resolvePort(action.port, target.ports);
+  try {
+    const socket = await dial(action.host || target.podIp, port, signal);
+    socket.destroy();
+    return { result: "success", output: "" };
+  } catch (error) {
+    if (!(error instanceof DialError)) throw error;
+    return { result: error.isOwnFault ? "unknown" : "failure", output: error.message };
   }
 }

@@ -3,7 +3,6 @@ import type net from "node:net";
 import tls from "node:tls";
 import { quoteGo } from "../../base/text/quote-go.ts";
 import { DeadlineError, DialError, dial, errnoText } from "./dial.ts";
-import { followLocation, formatUrl, type HttpLocation } from "./http-url.ts";
 import { joinHostPort } from "./resolve-port.ts";
 
 /** Name and value as in the manifest; repeated names are sent repeatedly. */
@@ -26,13 +25,13 @@ interface HttpGetResponse {
   body: string;
 }
 
-/** No answer. The message is worded as Go's: `Get "http://10.0.0.1:80/": dial tcp 10.0.0.1:80: …`. */
+/** No response. The message is worded as Go's: `Get "http://10.0.0.1:80/": dial tcp 10.0.0.1:80: …`. */
 export class HttpGetError extends Error {
   override name = "HttpGetError";
   constructor(
     message: string,
     /** `own-fault`: the attempt could not be made. `body`: the status was received, the body was not. */
-    readonly kind: "no-answer" | "own-fault" | "body" | "plain-http",
+    readonly kind: "no-response" | "own-fault" | "body" | "plain-http",
     options?: ErrorOptions,
   ) {
     super(message, options);
@@ -50,7 +49,7 @@ const FORBIDDEN_IN_VALUE = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 /**
  * One GET over a connection of its own, TLS unverified, straight to the host (no proxy). Follows up to 10 redirects on
- * the same host; an answer that redirects to another host is the result. Rejects with {@link HttpGetError}, or with the
+ * the same host; a response that redirects to another host is the result. Rejects with {@link HttpGetError}, or with the
  * signal's reason unless that is a DeadlineError. Source: upstream's `DoHTTPProbe` and `RedirectChecker`.
  */
 export async function httpGet(start: HttpLocation, options: HttpGetOptions): Promise<HttpGetResponse> {
@@ -63,10 +62,10 @@ export async function httpGet(start: HttpLocation, options: HttpGetOptions): Pro
     if (!target) return response;
     const next = followLocation(location, target);
     if (!next)
-      throw new HttpGetError(`${failed(location)}: failed to parse Location header ${quoteGo(target)}`, "no-answer");
+      throw new HttpGetError(`${failed(location)}: failed to parse Location header ${quoteGo(target)}`, "no-response");
     if (next.host !== start.host.toLowerCase()) return response;
     if (followed + 1 >= MAX_REDIRECTS) {
-      throw new HttpGetError(`${failed(next)}: stopped after ${MAX_REDIRECTS} redirects`, "no-answer");
+      throw new HttpGetError(`${failed(next)}: stopped after ${MAX_REDIRECTS} redirects`, "no-response");
     }
     // A relative redirect stays on the virtual host asked for; an absolute one names its own.
     if (/^[a-zA-Z][a-zA-Z0-9+.-]*:|^\/\//.test(target)) hostHeader = undefined;
@@ -81,11 +80,14 @@ function toRequestHeaders(location: HttpLocation, hostHeader: string | undefined
   const headers: string[] = [];
   const put = (name: string, value: string): void => {
     if (!HEADER_NAME.test(name)) {
-      throw new HttpGetError(`${failed(location)}: net/http: invalid header field name ${quoteGo(name)}`, "no-answer");
+      throw new HttpGetError(
+        `${failed(location)}: net/http: invalid header field name ${quoteGo(name)}`,
+        "no-response",
+      );
     }
     if (FORBIDDEN_IN_VALUE.test(value)) {
       const message = `${failed(location)}: net/http: invalid header field value for ${quoteGo(name)}`;
-      throw new HttpGetError(message, "no-answer");
+      throw new HttpGetError(message, "no-response");
     }
     // As UTF-8, in which a manifest is written and Go sends it.
     headers.push(name, Buffer.from(value.trim(), "utf8").toString("latin1"));
@@ -105,7 +107,7 @@ function toRequestHeaders(location: HttpLocation, hostHeader: string | undefined
   return headers;
 }
 
-/** What has arrived of a response. */
+/** The part of a response that has arrived. */
 interface Received {
   /** 0 until the head was read. */
   status: number;
@@ -243,7 +245,7 @@ function toHttpGetError(
       ? "plain-http"
       : error instanceof DialError && error.isOwnFault
         ? "own-fault"
-        : "no-answer";
+        : "no-response";
   return new HttpGetError(`${failed(location)}: ${detail}`, kind, { cause: error });
 }
 
@@ -275,4 +277,58 @@ function describeParseError(code: string, received: Buffer = Buffer.alloc(0)): s
       return `malformed HTTP response ${JSON.stringify(line)}`;
     }
   }
+}
+
+/** Target of one GET. */
+export interface HttpLocation {
+  scheme: "http" | "https";
+  /** Without brackets. */
+  host: string;
+  port: number;
+  /** Path and query as they are in the request line; begins with `/`. */
+  target: string;
+}
+
+/**
+ * The `path` of an httpGet handler as a request target: the query is kept, a fragment dropped, what may not be in a
+ * request line is percent-encoded; a path with a broken escape (`/100%`) is taken literally. An authority in the path
+ * (`http://elsewhere/x`, `//elsewhere/x`) is ignored. Source: upstream's `formatURL` on Go's `url.Parse`.
+ */
+export function toRequestTarget(path: string): string {
+  // Go refuses control characters in a URL; upstream then passes the whole text on as a literal path.
+  const isLiteral = /[\x00-\x1f\x7f]/.test(path) || /%(?![0-9a-fA-F]{2})/.test(path.replace(/[?#].*$/s, ""));
+  if (isLiteral) return withSlash(encode(path.replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll("#", "%23")));
+  const fragment = path.indexOf("#");
+  const whole = fragment < 0 ? path : path.slice(0, fragment);
+  const question = whole.indexOf("?");
+  const query = question < 0 ? "" : whole.slice(question);
+  let pathOnly = question < 0 ? whole : whole.slice(0, question);
+  if (!pathOnly.startsWith("///")) pathOnly = pathOnly.replace(/^(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?\/\/[^/]*/, "");
+  return withSlash(encode(pathOnly)) + encode(query);
+}
+
+const withSlash = (path: string): string => (path.startsWith("/") ? path : `/${path}`);
+
+const encode = (text: string): string => text.replace(/[^\x21-\x7e]|["<>\\^`{|}]/gu, encodeChar);
+
+const encodeChar = (char: string): string =>
+  [...Buffer.from(char)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
+
+/** The port is always there: `http://10.0.0.1:80/healthz`. */
+export function formatUrl(location: HttpLocation): string {
+  return `${location.scheme}://${joinHostPort(location.host, location.port)}${location.target}`;
+}
+
+/** Target of a `Location` header relative to `from`; undefined when it is no http(s) URL. */
+export function followLocation(from: HttpLocation, header: string): HttpLocation | undefined {
+  if (!URL.canParse(header, formatUrl(from))) return undefined;
+  const url = new URL(header, formatUrl(from));
+  if (url.protocol !== "http:" && url.protocol !== "https:") return undefined;
+  const scheme = url.protocol === "http:" ? "http" : "https";
+  return {
+    scheme,
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: url.port === "" ? (scheme === "http" ? 80 : 443) : Number(url.port),
+    target: url.pathname + url.search,
+  };
 }

@@ -1,7 +1,6 @@
 import type { HTTPGetAction } from "../../base/api/probe.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type ProbeTarget } from "../../base/model/prober.ts";
-import { HttpGetError, httpGet } from "./http-get.ts";
-import { type HttpLocation, toRequestTarget } from "./http-url.ts";
+import { HttpGetError, type HttpLocation, httpGet, toRequestTarget } from "./http-get.ts";
 import { resolvePort } from "./resolve-port.ts";
 
 /** Location of an httpGet handler. Throws PortError. */

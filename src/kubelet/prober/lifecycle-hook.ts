@@ -38,7 +38,7 @@ export class HookError extends Error {
 
 /**
  * Runs one postStart or preStop handler to its end. It has no time limit of its own: `signal` bounds it.
- * Any HTTP answer is success, as upstream. The URL is built like that of probes;
+ * Any HTTP response is success, as upstream. The URL is built like that of probes;
  * kubelet 1.20 put `http://ip:port/` before the path and so requested `//stop` for the path `/stop`.
  * Throws {@link HookError}, or the reason of an abort. Source: upstream's lifecycle `handlers.go`.
  */
@@ -85,7 +85,7 @@ async function runHttpGet(
   const options = {
     headers: action.httpHeaders ?? [],
     userAgent: `kube-lifecycle/${version}`,
-    // The answer does not matter, only that there is one.
+    // The response does not matter, only that there is one.
     bodyLimitBytes: 0,
     signal,
   };

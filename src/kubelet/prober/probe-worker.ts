@@ -183,7 +183,7 @@ export class ProbeWorker {
     const now = clock.monotonicMs();
     if (isEarly) this.#early = this.#early.filter((dueMs) => dueMs > now);
     else this.#regularMs = nextRegularMs(this.#rhythm, this.#regularMs, now);
-    // A success counts: the container has answered. Silence may be our own.
+    // A success counts: the container has responded. A failure may be due to our own stall.
     if (outcome.lagMs >= STALL_MS && !isSuccess(outcome)) {
       if (!isEarly) {
         this.#regularMs = Math.min(this.#regularMs, now + VOID_RETRY_MS);

@@ -8,7 +8,7 @@ import { computePodMemoryLimit } from "../../plan/pod-cgroup.ts";
 import type { Mounter } from "./mounter.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
-export interface EmptyDirPlace {
+export interface EmptyDirPaths {
   /** The directory that containers see. */
   directory: string;
   /** Keeps the file `ready`, so that contents and modes survive a restart of the kubelet. */
@@ -26,7 +26,7 @@ export interface EmptyDirPlace {
 export async function prepareEmptyDir(
   { medium = "", sizeLimit }: EmptyDirVolumeSource,
   pod: Pod,
-  { directory, stateDirectory }: EmptyDirPlace,
+  { directory, stateDirectory }: EmptyDirPaths,
   mounter: Mounter | undefined,
 ): Promise<boolean> {
   const options = mountOptions(medium, sizeLimit, pod);

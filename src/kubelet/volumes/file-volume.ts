@@ -16,7 +16,7 @@ export type FileVolumePlugin = Extract<PluginName, "configmap" | "secret" | "dow
 export const isInMemory = (plugin: FileVolumePlugin): boolean => plugin !== "configmap";
 
 /** Directories of a volume. */
-export interface FileVolumePlace {
+export interface FileVolumePaths {
   plugin: FileVolumePlugin;
   directory: string;
   stateDirectory: string;
@@ -53,7 +53,7 @@ export function computeFileVolume(volume: Volume, pod: Pod, facts: PayloadFacts 
  * @throws Error with a message for users; what was there stays.
  */
 export async function writeFileVolume(
-  { plugin, directory, stateDirectory }: FileVolumePlace,
+  { plugin, directory, stateDirectory }: FileVolumePaths,
   { files, fsGroup, mountPoints, now }: FileVolumeContent,
   mounter: Mounter | undefined,
 ): Promise<boolean> {

@@ -1,13 +1,26 @@
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import type { EmptyDirVolumeSource, Pod } from "../../base/api/pod.ts";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import type { EmptyDirVolumeSource, HostPathVolumeSource, Pod } from "../../base/api/pod.ts";
 import type { Threaded } from "../../base/concurrency/worker-pool.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
 import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/env-file.ts";
-import { type EmptyDirPlace, prepareEmptyDir, writeState } from "./empty-dir.ts";
-import { type FileVolumeContent, type FileVolumePlace, writeFileVolume } from "./file-volume.ts";
-import { prepareHostPath } from "./host-path.ts";
+import { type EmptyDirPaths, prepareEmptyDir, writeState } from "./empty-dir.ts";
+import { type FileVolumeContent, type FileVolumePaths, writeFileVolume } from "./file-volume.ts";
 import { commitExtraction, prepareExtraction, readImageState, writeImageState } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { makeMountPoint } from "./nested-mounts.ts";
@@ -15,7 +28,6 @@ import { writeHostsFile } from "./network-files.ts";
 import { applyFsGroup } from "./ownership.ts";
 import { PodDirectories } from "./pod-directories.ts";
 import { bindSubPath, resolveOwnSubPath } from "./sub-path.ts";
-import { makeTerminationLog, readTerminationLog } from "./termination-log.ts";
 
 /**
  * Work on files of pods, on the host's disks. Arguments and results are plain data: the kubelet's own thread runs none of
@@ -36,11 +48,11 @@ export const hostFileTasks = (mounter = new Mounter()) => ({
   makeDirectory: (path: string) => void mkdirSync(path, { recursive: true, mode: 0o750 }),
   /** Names in each directory; none for one that is missing. */
   listAll: (directories: readonly string[]): string[][] => directories.map(listNames),
-  prepareEmptyDir: (source: EmptyDirVolumeSource, pod: Pod, place: EmptyDirPlace, canMount: boolean) =>
-    prepareEmptyDir(source, pod, place, canMount ? mounter : undefined),
+  prepareEmptyDir: (source: EmptyDirVolumeSource, pod: Pod, paths: EmptyDirPaths, canMount: boolean) =>
+    prepareEmptyDir(source, pod, paths, canMount ? mounter : undefined),
   writeVolumeState: writeState,
-  writeFileVolume: (place: FileVolumePlace, content: FileVolumeContent, canMount: boolean) =>
-    writeFileVolume(place, content, canMount ? mounter : undefined),
+  writeFileVolume: (paths: FileVolumePaths, content: FileVolumeContent, canMount: boolean) =>
+    writeFileVolume(paths, content, canMount ? mounter : undefined),
   readImageState,
   writeImageState,
   prepareExtraction,
@@ -92,5 +104,100 @@ function readEnvFile(directory: string, path: string): string | undefined {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
+  }
+}
+
+/**
+ * Checks, and for the `…OrCreate` types makes, the path of a hostPath volume. Without a type a missing path becomes a
+ * directory, which Docker would otherwise do when the container starts.
+ * @returns why the path does not match the type, in upstream's words, or undefined.
+ */
+export function prepareHostPath({ path, type }: HostPathVolumeSource): string | undefined {
+  if (!path.startsWith("/")) return `hostPath must be absolute: ${path}`;
+  const mustBe = (is: boolean | undefined, what: string) =>
+    is ? undefined : `hostPath type check failed: ${path} is not a ${what}`;
+  let stats: Stats | undefined;
+  try {
+    stats = statSync(path, { throwIfNoEntry: false });
+    if (!stats && (type === "" || type === "DirectoryOrCreate")) {
+      mkdirSync(path, { recursive: true, mode: 0o755 });
+      return undefined;
+    }
+    if (!stats && type === "FileOrCreate") {
+      closeSync(openSync(path, "a", 0o644));
+      return undefined;
+    }
+  } catch (error) {
+    return systemMessage(error, path);
+  }
+  switch (type) {
+    case "":
+      return undefined;
+    case "Directory":
+    case "DirectoryOrCreate":
+      return mustBe(stats?.isDirectory(), "directory");
+    case "File":
+    case "FileOrCreate":
+      return mustBe(stats?.isFile(), "file");
+    case "Socket":
+      return mustBe(stats?.isSocket(), "socket file");
+    case "CharDevice":
+      return mustBe(stats?.isCharacterDevice(), "character device");
+    case "BlockDevice":
+      return mustBe(stats?.isBlockDevice(), "block device");
+    default:
+      return type satisfies never;
+  }
+}
+
+const GO_TEXTS: Readonly<Record<string, string>> = {
+  ENOENT: "no such file or directory",
+  ENOTDIR: "not a directory",
+  EACCES: "permission denied",
+  EPERM: "operation not permitted",
+  EROFS: "read-only file system",
+  ENOSPC: "no space left on device",
+  EEXIST: "file exists",
+  ELOOP: "too many levels of symbolic links",
+  ENAMETOOLONG: "file name too long",
+};
+
+/** A system error as Go words it: `open /a/b: no such file or directory`. */
+function systemMessage(error: unknown, path: string): string {
+  const { syscall, code, message } = error as NodeJS.ErrnoException;
+  const text = code === undefined ? undefined : GO_TEXTS[code];
+  return text === undefined ? message : `${syscall ?? "open"} ${path}: ${text}`;
+}
+
+/** All that counts: a container may write any amount. Source: the kubelet. */
+const LIMIT_BYTES = 4096;
+/** Any user of the container may write it. */
+const MODE = 0o666;
+/** A container may put a link or a FIFO in its paths. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** Creates the empty termination log of one run of a container. @throws the system's error */
+export function makeTerminationLog(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+  writeFileSync(path, "");
+  chmodSync(path, MODE);
+}
+
+/** The end of a termination log; undefined when there is no regular file. */
+export function readTerminationLog(path: string): string | undefined {
+  let file: number;
+  try {
+    file = openSync(path, READ);
+  } catch {
+    return undefined;
+  }
+  try {
+    const stats = fstatSync(file);
+    if (!stats.isFile()) return undefined;
+    const bytes = Buffer.alloc(Math.min(stats.size, LIMIT_BYTES));
+    const length = readSync(file, bytes, 0, bytes.length, Math.max(0, stats.size - LIMIT_BYTES));
+    return bytes.toString("utf8", 0, length);
+  } finally {
+    closeSync(file);
   }
 }

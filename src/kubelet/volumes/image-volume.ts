@@ -6,7 +6,7 @@ import { readOutput } from "../../base/files/bounded-stream.ts";
 import { makeDirectory } from "./pod-directories.ts";
 import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
 
-export interface ImageVolumePlace {
+export interface ImageVolumePaths {
   directory: string;
   /** Keeps `image`: reference and id of what was unpacked or is to be mounted. */
   stateDirectory: string;
@@ -23,22 +23,22 @@ export const mountsImages = (engine: VolumeEngine) => apiAtLeast(engine.apiVersi
 export async function setUpImageVolume(
   { reference, pullPolicy = "IfNotPresent" }: ImageVolumeSource,
   pod: Pod,
-  place: ImageVolumePlace,
+  paths: ImageVolumePaths,
   engine: VolumeEngine,
   hostFiles: ImageFiles,
   signal: AbortSignal,
 ): Promise<void> {
   if (!reference) throw new Error("image volume has no reference");
-  if ((await hostFiles.readImageState(place))?.reference === reference) return;
+  if ((await hostFiles.readImageState(paths))?.reference === reference) return;
   const imageId = await engine.ensureImage(pod, { reference, pullPolicy }, signal);
-  if (!mountsImages(engine)) await unpack(imageId, place.directory, engine, hostFiles, signal);
-  await hostFiles.writeImageState(place, { reference, imageId });
+  if (!mountsImages(engine)) await unpack(imageId, paths.directory, engine, hostFiles, signal);
+  await hostFiles.writeImageState(paths, { reference, imageId });
 }
 
 /** The steps of the set-up that touch the disk, as `HostFiles` has them. */
 interface ImageFiles {
-  readImageState(place: ImageVolumePlace): Promise<ImageVolumeState | undefined>;
-  writeImageState(place: ImageVolumePlace, state: ImageVolumeState): Promise<void>;
+  readImageState(paths: ImageVolumePaths): Promise<ImageVolumeState | undefined>;
+  writeImageState(paths: ImageVolumePaths, state: ImageVolumeState): Promise<void>;
   prepareExtraction(directory: string): Promise<string>;
   commitExtraction(fresh: string, directory: string): Promise<void>;
 }
@@ -49,16 +49,16 @@ export interface ImageVolumeState {
   imageId: string;
 }
 
-export function writeImageState({ stateDirectory }: ImageVolumePlace, state: ImageVolumeState): void {
+export function writeImageState({ stateDirectory }: ImageVolumePaths, state: ImageVolumeState): void {
   mkdirSync(stateDirectory, { recursive: true, mode: 0o750 });
   writeFileSync(join(stateDirectory, "image.new"), JSON.stringify(state));
   renameSync(join(stateDirectory, "image.new"), join(stateDirectory, "image"));
 }
 
 /** undefined for a volume that has not been set up. */
-export function readImageState(place: ImageVolumePlace): ImageVolumeState | undefined {
+export function readImageState(paths: ImageVolumePaths): ImageVolumeState | undefined {
   try {
-    return JSON.parse(readBoundedText(join(place.stateDirectory, "image"), MAX_STATE_BYTES));
+    return JSON.parse(readBoundedText(join(paths.stateDirectory, "image"), MAX_STATE_BYTES));
   } catch {
     return undefined; // not there, or torn: then it is set up again
   }

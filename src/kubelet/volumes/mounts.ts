@@ -6,7 +6,7 @@ import type { EnvironmentVariable } from "../../plan/environment.ts";
 import { expandStrictly } from "../../plan/expansion.ts";
 import { isPlainDirectory } from "./docker-volume.ts";
 import type { HostFiles } from "./host-files.ts";
-import { type ImageVolumePlace, mountsImages } from "./image-volume.ts";
+import { type ImageVolumePaths, mountsImages } from "./image-volume.ts";
 import type { Mounter } from "./mounter.ts";
 import { findNestedMounts } from "./nested-mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
@@ -41,7 +41,7 @@ export type MountSource =
       isManaged: boolean;
     }
   | { kind: "volume"; name: string; readOnly: boolean }
-  | { kind: "image"; place: ImageVolumePlace };
+  | { kind: "image"; paths: ImageVolumePaths };
 
 interface MountsRequest {
   container: Container;
@@ -72,13 +72,13 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
     const source = request.sourceOf(mount);
     if (!source) throw new MountError(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
     const subPath = subPathOf(mount, request.env);
-    const placed = await place(source, subPath, mount, index, request);
+    const resolved = await resolveSource(source, subPath, mount, index, request);
     if (source.kind === "path" && source.isOurs && subPath === "") ours.set(index, source.path);
     const { mountPropagation, recursiveReadOnly } = mount;
     mounts.push({
-      ...placed,
+      ...resolved,
       target: isAbsolute(mount.mountPath) ? mount.mountPath : `/${mount.mountPath}`,
-      readOnly: placed.readOnly || (mount.readOnly ?? false),
+      readOnly: resolved.readOnly || (mount.readOnly ?? false),
       ...(mountPropagation && mountPropagation !== "None" && { propagation: mountPropagation }),
       ...(recursiveReadOnly && recursiveReadOnly !== "Disabled" && { recursiveReadOnly }),
     });
@@ -96,15 +96,15 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
 const showsDirectory = async ({ type, source }: Mount, { hostFiles }: MountsRequest) =>
   type !== "bind" || ((await hostFiles.isDirectory(source)) ?? true);
 
-type Placed = Pick<Mount, "type" | "source" | "readOnly" | "subPath" | "relabel">;
+type ResolvedSource = Pick<Mount, "type" | "source" | "readOnly" | "subPath" | "relabel">;
 
-async function place(
+async function resolveSource(
   source: MountSource,
   subPath: string,
   mount: VolumeMount,
   index: number,
   request: MountsRequest,
-): Promise<Placed> {
+): Promise<ResolvedSource> {
   if (source.kind === "path") {
     const { readOnly, isOurs, isManaged } = source;
     const relabel = isManaged ? ({ relabel: true } as const) : {};
@@ -113,13 +113,13 @@ async function place(
     return { type: "bind", source: path, readOnly, ...relabel };
   }
   if (source.kind === "image") {
-    const { place } = source;
+    const { paths } = source;
     const subPathOption = subPath === "" ? {} : { subPath };
     if (mountsImages(request.engine)) {
-      const { imageId = "" } = (await request.hostFiles.readImageState(place)) ?? {};
+      const { imageId = "" } = (await request.hostFiles.readImageState(paths)) ?? {};
       return { type: "image", source: imageId, readOnly: true, ...subPathOption };
     }
-    const path = subPath === "" ? place.directory : await bind(place.directory, subPath, true, mount, index, request);
+    const path = subPath === "" ? paths.directory : await bind(paths.directory, subPath, true, mount, index, request);
     return { type: "bind", source: path, readOnly: true, relabel: true };
   }
   const { name, readOnly } = source;

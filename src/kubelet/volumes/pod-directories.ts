@@ -63,7 +63,7 @@ export class PodDirectories {
   }
 
   /** Directories of one volume: its files, and the notes of its plugin. */
-  place(plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
+  paths(plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
     return { directory: this.volume(plugin, name), stateDirectory: this.pluginState(plugin, name) };
   }
 

@@ -64,7 +64,7 @@ export interface VolumeUsagePath {
   claimName?: string;
 }
 
-/** What usage paths depend on besides the volume. */
+/** Facts for usage paths besides the volume itself. */
 interface UsageFacts {
   canMount: boolean;
   /** The claim that the volume took the place of. */
@@ -83,7 +83,7 @@ interface VolumePlugin<Source> {
   setUp(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex, signal: AbortSignal): Promise<void>;
   /** Writes its files again from the objects as they are now. @returns whether anything is different */
   refresh?(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex): Promise<boolean>;
-  /** What a container of the pod mounts. */
+  /** The source of mounts of it. */
   mountSource(source: Source, volume: PodVolume): MountSource;
   /** Its directory, without access to the disk; undefined for one that does not count as the pod's, or may not answer. */
   usage(source: Source, volume: PodVolume, facts: UsageFacts): Omit<VolumeUsagePath, "name"> | undefined;
@@ -125,11 +125,11 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   emptyDir: {
     directory: "empty-dir",
     async setUp(source, { pod, name, directories }, { hostFiles, mounter }) {
-      const place = directories.place("empty-dir", name);
-      if (await hostFiles.prepareEmptyDir(source, pod, place, mounter !== undefined)) return;
+      const paths = directories.paths("empty-dir", name);
+      if (await hostFiles.prepareEmptyDir(source, pod, paths, mounter !== undefined)) return;
       const { fsGroup } = pod.spec.securityContext;
-      if (fsGroup !== undefined) await hostFiles.applyFsGroup(place.directory, { fsGroup, readOnly: false });
-      await hostFiles.writeVolumeState(place.stateDirectory, `${fsGroup ?? ""}`);
+      if (fsGroup !== undefined) await hostFiles.applyFsGroup(paths.directory, { fsGroup, readOnly: false });
+      await hostFiles.writeVolumeState(paths.stateDirectory, `${fsGroup ?? ""}`);
     },
     mountSource: (_, { name, directories }) => ({
       kind: "path",
@@ -151,8 +151,8 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   image: {
     directory: "image",
     setUp: (source, { pod, name, directories }, { engine, hostFiles }, _, signal) =>
-      setUpImageVolume(source, pod, directories.place("image", name), engine, hostFiles, signal),
-    mountSource: (_, { name, directories }) => ({ kind: "image", place: directories.place("image", name) }),
+      setUpImageVolume(source, pod, directories.paths("image", name), engine, hostFiles, signal),
+    mountSource: (_, { name, directories }) => ({ kind: "image", paths: directories.paths("image", name) }),
     usage: () => undefined,
   },
   nfs: {
@@ -206,18 +206,18 @@ function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
     const { pod, name, directories } = volume;
     const source = pod.spec.volumes?.find((one) => one.name === name);
     if (!source) return false;
-    const place = { plugin, ...directories.place(plugin, name) };
+    const paths = { plugin, ...directories.paths(plugin, name) };
     let tokens: ReadonlyMap<string, string> | undefined;
     try {
       tokens = host.cluster && (await fetchTokens(source, pod, host.cluster));
     } catch (error) {
       // Tokens that are there serve while the API server is unreachable.
-      if (!(await isSetUp(plugin, volume, host)) || !isMountPoint(place.directory)) throw error;
+      if (!(await isSetUp(plugin, volume, host)) || !isMountPoint(paths.directory)) throw error;
       return false;
     }
     const facts = { objects, allocatable: host.allocatable, now: host.clock.now(), ...(tokens && { tokens }) };
     const content = computeFileVolume(source, pod, facts);
-    return await host.hostFiles.writeFileVolume(place, content, host.mounter !== undefined);
+    return await host.hostFiles.writeFileVolume(paths, content, host.mounter !== undefined);
   };
   return {
     directory: plugin,
@@ -250,7 +250,7 @@ async function setUpLocal(
   host: VolumeHost,
 ): Promise<void> {
   const { pod, name, directories } = volume;
-  const { directory, stateDirectory } = directories.place("local-volume", name);
+  const { directory, stateDirectory } = directories.paths("local-volume", name);
   if (mountOptions && !isMountPoint(directory)) {
     if (!host.mounter) throw new Error("mount options of local volumes need a kubelet that runs as root and can mount");
     await host.hostFiles.makeDirectory(directory);

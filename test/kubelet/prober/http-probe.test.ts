@@ -72,7 +72,7 @@ describe("responses, in pieces", () => {
   const ok = (output: string) => ({ result: "success", output });
   const refused = (detail: string) => ({ result: "failure", output: expect.stringContaining(`/": ${detail}`) });
   const broken = (detail: string) => refused(`net/http: HTTP/1.x transport connection broken: ${detail}`);
-  const noBody = (output: string) => ({ result: "unknown", output });
+  const unread = (output: string) => ({ result: "unknown", output });
   test.each([
     { when: "a length", text: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloJUNK", want: ok("hello") },
     {
@@ -102,7 +102,7 @@ describe("responses, in pieces", () => {
     {
       when: "half a body",
       text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-      want: noBody("unexpected EOF"),
+      want: unread("unexpected EOF"),
     },
     {
       when: "a bad chunk",

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { ProbeTarget } from "../../../src/base/model/prober.ts";
 import { DeadlineError } from "../../../src/kubelet/prober/dial.ts";
-import { probeTcp } from "../../../src/kubelet/prober/tcp-probe.ts";
+import { probeTcp } from "../../../src/kubelet/prober/host-prober.ts";
 import { closedPort, rawServer } from "./probe-server.ts";
 
 const TARGET: ProbeTarget = { containerId: "c1", podIp: "127.0.0.1", ports: [] };

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "nod
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { HostPathVolumeSource } from "../../../src/base/api/pod.ts";
-import { prepareHostPath } from "../../../src/kubelet/volumes/host-path.ts";
+import { prepareHostPath } from "../../../src/kubelet/volumes/host-files.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();

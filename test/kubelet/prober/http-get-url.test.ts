@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { followLocation, formatUrl, type HttpLocation, toRequestTarget } from "../../../src/kubelet/prober/http-url.ts";
+import { followLocation, formatUrl, type HttpLocation, toRequestTarget } from "../../../src/kubelet/prober/http-get.ts";
 
 test.each([
   { when: "a plain path", path: "/healthz", want: "/healthz" },

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ProbeResultSaver } from "../../../src/kubelet/prober/probe-result-saver.ts";
+import { ProbeResultSaver } from "../../../src/kubelet/prober/probe-manager.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import { LockFiles } from "../../../src/kubelet/images/lock-files.ts";
+import { LockFiles } from "../../../src/kubelet/images/image-update-manager.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 const pod = { metadata: { name: "web", uid: "u" } } as Pod;
