@@ -76,11 +76,16 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
     level: "partly",
     note: "nothing here sets the conditions: the pod does not become Ready",
   },
-  { path: "spec.enableServiceLinks", level: "ignored", note: "there are no Services", quiet: true },
+  {
+    path: "spec.enableServiceLinks",
+    level: "ignored",
+    note: "without a cluster, names of Services are in the hosts file and none of their variables in the environment",
+    quiet: true,
+  },
   {
     path: "spec.automountServiceAccountToken",
     level: "ignored",
-    note: "there are no service account tokens",
+    note: "only a cluster issues service account tokens",
     quiet: true,
   },
   {
@@ -155,7 +160,7 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
   {
     path: "spec.volumes[].persistentVolumeClaim",
     level: "partly",
-    note: "a Docker volume named after the claim; there are no PersistentVolumes",
+    note: "bound to a PersistentVolume of the manifests; where none fits, a Docker volume named after the claim",
   },
   {
     path: "spec.volumes[].image",
