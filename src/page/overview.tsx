@@ -1,34 +1,32 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { NodeTiles } from "./node-tiles.tsx";
 import { Plain, Toggle } from "./parts.tsx";
-import { COLUMNS, PodTable } from "./pod-table.tsx";
+import { COLUMNS, type PodColumn } from "./pod-columns.tsx";
+import { PodTable } from "./pod-table.tsx";
 import { overviewAddress } from "./router.ts";
 import { sparkPositions } from "./spark-line.ts";
-import { mayMissPods, type PageState, type RowFilter, type SortKey, SPARK_MS, selectRows } from "./store.ts";
+import { mayMissPods, type PageState, type RowFilter, SPARK_MS, selectRows } from "./store.ts";
 import { useRows } from "./use-rows.tsx";
 import type { Rejection } from "./wire.ts";
 import { WorkloadTable } from "./workload-table.tsx";
-
-/** Orders in which the largest value comes first. */
-const DESCENDING: readonly SortKey[] = ["cpu", "memory", "restarts"];
 
 /** @param first filter of the address; the address follows it */
 export function Overview({ state, now, first }: { state: PageState; now: number; first: RowFilter }) {
   const [filter, setFilter] = useState<RowFilter>(first);
   useEffect(() => history.replaceState(history.state, "", overviewAddress(filter)), [filter]);
   const change = (changed: Partial<RowFilter>) => setFilter((old) => ({ ...old, ...changed }));
-  const onSort = (key: SortKey) =>
-    setFilter((old) => ({
-      ...old,
-      sort: key,
-      descending: old.sort === key ? !old.descending : DESCENDING.includes(key),
-    }));
-  const isByUsage = filter.sort === "cpu" || filter.sort === "memory";
+  const onSort = ({ key = "", isDescending = false }: Pick<PodColumn, "key" | "isDescending">) =>
+    setFilter((old) => ({ ...old, sort: key, descending: old.sort === key ? !old.descending : isDescending }));
+  const compare = COLUMNS.find(({ key }) => key === filter.sort)?.compare;
+  const isByUsage = compare !== undefined && compare.length > 2;
   const rows = useMemo(
-    () => selectRows(state.pods, state.sparks, filter),
+    () => selectRows(state.pods, filter, compare && ((a, b) => compare(a, b, state.sparks))),
     [state.pods, isByUsage && state.sparks, filter],
   );
-  const positions = useMemo(() => sparkPositions(state.times, SPARK_MS), [state.times]);
+  const moment = useMemo(
+    () => ({ now, sparks: state.sparks, positions: sparkPositions(state.times, SPARK_MS) }),
+    [now, state.sparks, state.times],
+  );
   if (state.connection === "connecting" && !state.node) return <p class="empty">Connecting…</p>;
   return (
     <>
@@ -54,7 +52,7 @@ export function Overview({ state, now, first }: { state: PageState; now: number;
           class="narrow"
           aria-label="Sort"
           value={filter.sort}
-          onChange={({ currentTarget: { value } }) => onSort(value as SortKey)}
+          onChange={({ currentTarget: { value } }) => onSort(COLUMNS.find(({ key }) => key === value) ?? {})}
         >
           {COLUMNS.map(
             ({ key, title }) =>
@@ -72,7 +70,7 @@ export function Overview({ state, now, first }: { state: PageState; now: number;
       {rows.length === 0 ? (
         <p class="empty">{emptyText(state)}</p>
       ) : (
-        <PodTable rows={rows} filter={filter} onSort={onSort} moment={{ now, sparks: state.sparks, positions }} />
+        <PodTable rows={rows} filter={filter} onSort={onSort} moment={moment} />
       )}
       {state.workloads.length > 0 && <WorkloadTable workloads={state.workloads} now={now} />}
     </>

@@ -1,28 +1,18 @@
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { type Moment, openPodRow, type PodRowView } from "./pod-row.tsx";
-import type { RowFilter, SortKey } from "./store.ts";
+import { Component, createRef } from "preact";
+import { useLayoutEffect } from "preact/hooks";
+import { COLUMNS, type Moment, type PodColumn } from "./pod-columns.tsx";
+import type { RowFilter } from "./store.ts";
+import { onVisible } from "./visibility.ts";
 import type { PodRow } from "./wire.ts";
-
-/** Columns in their order; those with a key can be sorted by. */
-export const COLUMNS: readonly { key: SortKey | undefined; title: string; numeric?: boolean }[] = [
-  { key: "name", title: "Pod" },
-  { key: "status", title: "Status" },
-  { key: undefined, title: "Ready", numeric: true },
-  { key: "restarts", title: "Restarts", numeric: true },
-  { key: "age", title: "Age", numeric: true },
-  { key: "cpu", title: "CPU cores" },
-  { key: "memory", title: "Memory" },
-  { key: undefined, title: "Source" },
-];
 
 interface PodTableProps {
   rows: readonly PodRow[];
   filter: RowFilter;
-  onSort: (key: SortKey) => void;
+  onSort: (column: PodColumn) => void;
   moment: Moment;
 }
 
-/** The header, and the rows in their order and groups; {@link openPodRow} writes what the rows show. */
+/** The header, and the rows in their order and groups. */
 export function PodTable({ rows, filter, onSort, moment }: PodTableProps) {
   const groups = filter.isGrouped ? groupByNamespace(rows) : [["", rows] as const];
   // A row that takes another place loses the focus.
@@ -31,28 +21,23 @@ export function PodTable({ rows, filter, onSort, moment }: PodTableProps) {
     const isLost = focused instanceof HTMLElement && focused.isConnected && document.activeElement !== focused;
     if (isLost) focused.focus({ preventScroll: true });
   });
-  /** Keys: UIDs. */
-  const [views] = useState(() => new Map<string, PodRowView>());
-  useLayoutEffect(() => {
-    for (const pod of rows) views.get(pod.uid)?.show(pod, moment);
-  });
   return (
-    <table class="pods">
+    <table class="pods" style={WIDTHS}>
       <thead>
         <tr>
-          {COLUMNS.map(({ key, title, numeric }) => (
+          {COLUMNS.map((column) => (
             <th
-              key={title}
+              key={column.title}
               scope="col"
-              class={numeric ? "number" : undefined}
-              aria-sort={key === filter.sort ? (filter.descending ? "descending" : "ascending") : undefined}
+              class={column.class === "number" ? "number" : undefined}
+              aria-sort={column.key === filter.sort ? (filter.descending ? "descending" : "ascending") : undefined}
             >
-              {key ? (
-                <button type="button" class="sort" onClick={() => onSort(key)}>
-                  {title}
+              {column.compare ? (
+                <button type="button" class="sort" onClick={() => onSort(column)}>
+                  {column.title}
                 </button>
               ) : (
-                title
+                column.title
               )}
             </th>
           ))}
@@ -67,8 +52,8 @@ export function PodTable({ rows, filter, onSort, moment }: PodTableProps) {
               </th>
             </tr>
           )}
-          {members.map(({ uid }) => (
-            <Row key={uid} uid={uid} views={views} />
+          {members.map((pod) => (
+            <Row key={pod.uid} pod={pod} moment={moment} />
           ))}
         </tbody>
       ))}
@@ -76,22 +61,75 @@ export function PodTable({ rows, filter, onSort, moment }: PodTableProps) {
   );
 }
 
-function Row({ uid, views }: { uid: string; views: Map<string, PodRowView> }) {
-  const place = useRef<HTMLTableRowElement>(null);
-  useLayoutEffect(() => {
-    if (!place.current) return;
-    const view = openPodRow(place.current);
-    views.set(uid, view);
-    return () => {
-      view.end();
-      views.delete(uid);
-    };
-  }, []);
-  return <tr ref={place} />;
+/** Widths of the columns, as the style sheet takes them. A reason is as wide as the columns from the status to the age. */
+const WIDTHS = Object.fromEntries(
+  ([0, 1] as const).flatMap((screen) => {
+    const name = ["desktop", "tablet"][screen];
+    const from = COLUMNS.findIndex(({ title }) => title === "Status");
+    const to = COLUMNS.findIndex(({ title }) => title === "Age");
+    const shares = COLUMNS.map(({ width }) => width[screen]);
+    const spanned = shares.slice(from, to + 1).reduce((sum, share) => sum + share, 0);
+    return [
+      [`--columns-${name}`, shares.map((share) => `minmax(0, ${share}fr)`).join(" ")],
+      [`--reason-${name}`, String(spanned / (shares[from] ?? 1))],
+    ];
+  }),
+);
+
+interface RowProps {
+  pod: PodRow;
+  moment: Moment;
 }
 
+/** Renders again when its pod changes, and while it is on the screen with each update. */
+class Row extends Component<RowProps> {
+  readonly #element = createRef<HTMLTableRowElement>();
+  #isVisible = false;
+  #endVisible = () => {};
+  /** Usage that is shown: it stays while the row is off the screen. */
+  #shown: Moment | undefined;
+
+  override componentDidMount(): void {
+    if (!this.#element.current) return;
+    this.#endVisible = onVisible(this.#element.current, (isVisible) => {
+      this.#isVisible = isVisible;
+      if (isVisible && this.#shown !== this.props.moment) this.forceUpdate();
+    });
+  }
+
+  override componentWillUnmount(): void {
+    this.#endVisible();
+  }
+
+  override shouldComponentUpdate({ pod, moment }: RowProps): boolean {
+    return pod !== this.props.pod || (this.#isVisible && moment !== this.#shown);
+  }
+
+  override render({ pod, moment }: RowProps) {
+    if (this.#isVisible) this.#shown = moment;
+    const { sparks, positions } = this.#shown ?? NOT_MEASURED;
+    const shown = { now: moment.now, sparks, positions };
+    return (
+      <tr ref={this.#element}>
+        {COLUMNS.map(({ title, class: name, cell }, index) =>
+          index === 0 ? (
+            <th key={title} scope="row" data-title={title} class={name}>
+              {cell(pod, shown)}
+            </th>
+          ) : (
+            <td key={title} data-title={title} class={name}>
+              {cell(pod, shown)}
+            </td>
+          ),
+        )}
+      </tr>
+    );
+  }
+}
+
+const NOT_MEASURED: Pick<Moment, "sparks" | "positions"> = { sparks: new Map(), positions: [] };
+
 function groupByNamespace(rows: readonly PodRow[]): [string, PodRow[]][] {
-  const groups = new Map<string, PodRow[]>();
-  for (const row of rows) groups.set(row.namespace, [...(groups.get(row.namespace) ?? []), row]);
+  const groups = Map.groupBy(rows, ({ namespace }) => namespace);
   return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
 }

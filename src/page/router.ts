@@ -1,4 +1,4 @@
-import { DEFAULT_FILTER, type RowFilter, SORT_KEYS } from "./store.ts";
+import { DEFAULT_FILTER, type RowFilter } from "./store.ts";
 
 /** A view, as the address names it below `#`. Every view has an address that another reader can be given. */
 export type View =
@@ -46,7 +46,7 @@ function parseFilter(query: URLSearchParams): RowFilter {
     text: query.get("filter") ?? "",
     onlyNotReady: query.get("show") === "not-ready",
     isGrouped: query.get("group") === "namespace",
-    sort: SORT_KEYS.find((known) => known === sort.replace(/^-/, "")) ?? DEFAULT_FILTER.sort,
+    sort: sort.replace(/^-/, "") || DEFAULT_FILTER.sort,
     descending: sort.startsWith("-"),
   };
 }

@@ -136,15 +136,13 @@ function addUsage(state: PageState, point: UsagePoint): PageState {
   return { ...state, times: [...state.times.slice(from), point.time], nodeUsage: point.node, sparks };
 }
 
-export const SORT_KEYS = ["name", "status", "restarts", "age", "cpu", "memory"] as const;
-export type SortKey = (typeof SORT_KEYS)[number];
-
 export interface RowFilter {
   text: string;
   onlyNotReady: boolean;
   /** Groups by namespace. */
   isGrouped: boolean;
-  sort: SortKey;
+  /** Key of a column. */
+  sort: string;
   descending: boolean;
 }
 
@@ -156,11 +154,15 @@ export const DEFAULT_FILTER: RowFilter = {
   descending: false,
 };
 
-/** Rows of the overview in order; groups by namespace are made of this order. @param sparks for an order by usage */
+/** By namespace, then by name. */
+export const comparePodNames = (a: PodRow, b: PodRow): number =>
+  a.namespace === b.namespace ? compare(a.name, b.name) : compare(a.namespace, b.namespace);
+
+/** Rows of the overview in order; groups by namespace are made of this order. @param order of the column */
 export function selectRows(
   pods: PageState["pods"],
-  sparks: PageState["sparks"],
-  { text, onlyNotReady, sort, descending }: RowFilter,
+  { text, onlyNotReady, descending }: RowFilter,
+  order: (a: PodRow, b: PodRow) => number = comparePodNames,
 ): PodRow[] {
   const words = text.toLowerCase().split(/\s+/);
   const rows = [...pods.values()].filter(
@@ -168,19 +170,8 @@ export function selectRows(
       (!onlyNotReady || (!pod.isReady && pod.status !== "Completed" && pod.status !== "Succeeded")) &&
       hasWords(pod, words),
   );
-  const last = (uid: string, key: keyof Spark) => sparks.get(uid)?.[key].at(-1) ?? -1;
-  const byName = (a: PodRow, b: PodRow) =>
-    a.namespace === b.namespace ? compare(a.name, b.name) : compare(a.namespace, b.namespace);
-  const by: Record<SortKey, (a: PodRow, b: PodRow) => number> = {
-    name: byName,
-    status: (a, b) => compare(a.status, b.status),
-    restarts: (a, b) => a.restarts - b.restarts,
-    age: (a, b) => b.createdAt - a.createdAt,
-    cpu: (a, b) => last(a.uid, "cpuCores") - last(b.uid, "cpuCores"),
-    memory: (a, b) => last(a.uid, "memoryBytes") - last(b.uid, "memoryBytes"),
-  };
   const direction = descending ? -1 : 1;
-  return rows.sort((a, b) => direction * by[sort](a, b) || byName(a, b));
+  return rows.sort((a, b) => direction * order(a, b) || comparePodNames(a, b));
 }
 
 /** Every word is somewhere in what the row says. */

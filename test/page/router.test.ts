@@ -13,7 +13,6 @@ test.each([
   ["#/pods/default/web/logs", { kind: "pod", namespace: "default", name: "web", tab: "logs" }],
   ["#/pods/default/web/nothing", { kind: "pod", namespace: "default", name: "web", tab: "overview" }],
   ["#/pods/default/%E0%A4%A", { kind: "pod", namespace: "default", name: "%E0%A4%A", tab: "overview" }],
-  ["#/?sort=nothing", { kind: "overview", filter: DEFAULT_FILTER }],
 ])("the address %s", (address, view) => {
   expect(parseView(address)).toEqual(view as ReturnType<typeof parseView>);
 });

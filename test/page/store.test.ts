@@ -1,5 +1,13 @@
 import { expect, test } from "bun:test";
-import { applySnapshot, applyUpdate, findPod, mayMissPods, selectRows, shownPod } from "../../src/page/store.ts";
+import {
+  applySnapshot,
+  applyUpdate,
+  DEFAULT_FILTER,
+  findPod,
+  mayMissPods,
+  selectRows,
+  shownPod,
+} from "../../src/page/store.ts";
 import type { PodRow, Snapshot } from "../../src/page/wire.ts";
 import { podRow as row } from "../support/pod-row.ts";
 
@@ -76,18 +84,15 @@ test("rows are filtered by text and by readiness, and sorted", () => {
     },
     0,
   );
-  const names = (text: string, onlyNotReady: boolean, sort: "name" | "cpu" = "name", descending = false) =>
-    selectRows(state.pods, state.sparks, { text, onlyNotReady, isGrouped: false, sort, descending }).map(
-      ({ name }) => name,
-    );
+  const names = (text: string, onlyNotReady: boolean, descending = false) =>
+    selectRows(state.pods, { ...DEFAULT_FILTER, text, onlyNotReady, descending }).map(({ name }) => name);
   expect(names("", false)).toEqual(["a", "b", "done"]);
   expect(names("EXIT", false)).toEqual(["a"]);
   expect(names(" default/a   code EXIT ", false)).toEqual(["a"]);
   expect(names("exit missing", false)).toEqual([]);
   expect(names(".*", false)).toEqual([]);
   expect(names("", true)).toEqual(["a"]);
-  expect(names("", false, "cpu", true)).toEqual(["a", "b", "done"]);
-  expect(names("", false, "name", true)).toEqual(["done", "b", "a"]);
+  expect(names("", false, true)).toEqual(["done", "b", "a"]);
 });
 
 test("a snapshot after a break keeps the rows that did not change", () => {

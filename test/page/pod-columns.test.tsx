@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { type RowFilter, type Spark, selectRows } from "../../src/page/store.ts";
+import { COLUMNS } from "../../src/page/pod-columns.tsx";
+import { DEFAULT_FILTER, type RowFilter, type Spark, selectRows } from "../../src/page/store.ts";
 import { podRow as row } from "../support/pod-row.ts";
 
 const PODS = new Map(
@@ -23,15 +24,11 @@ const SPARKS = new Map([
   ["b", spark(0.3, 100)],
   ["c", spark(0.2, 200)],
 ]);
-const select = (filter: Partial<RowFilter>) =>
-  selectRows(PODS, SPARKS, {
-    text: "",
-    onlyNotReady: false,
-    isGrouped: false,
-    sort: "name",
-    descending: false,
-    ...filter,
-  }).map(({ name }) => name);
+function select(filter: Partial<RowFilter>) {
+  const wanted = { ...DEFAULT_FILTER, ...filter };
+  const compare = COLUMNS.find(({ key }) => key === wanted.sort)?.compare;
+  return selectRows(PODS, wanted, compare && ((a, b) => compare(a, b, SPARKS))).map(({ name }) => name);
+}
 
 test.each([
   ["name", ["c", "a", "b", "new"]],

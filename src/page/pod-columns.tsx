@@ -1,0 +1,165 @@
+import type { ComponentChildren } from "preact";
+import { formatAge, formatBytes, formatCores, shortSource } from "./format.ts";
+import { plainText } from "./log-text.ts";
+import { Age, Badge, Plain, statusTone, timeOf } from "./parts.tsx";
+import { podAddress } from "./router.ts";
+import { SPARK_HEIGHT, SPARK_WIDTH, sparkPath } from "./spark-line.ts";
+import { comparePodNames, type Spark } from "./store.ts";
+import type { PodRow } from "./wire.ts";
+
+/** The part of the state that changes in every update. */
+export interface Moment {
+  now: number;
+  sparks: ReadonlyMap<string, Spark>;
+  /** Places of the values of all spark lines on their width. */
+  positions: readonly number[];
+}
+
+/** A column of the overview. */
+export interface PodColumn {
+  title: string;
+  /** Share of the width, on a desktop and on a tablet. */
+  width: readonly [desktop: number, tablet: number];
+  cell: (pod: PodRow, moment: Moment) => ComponentChildren;
+  class?: string;
+  /** Order of the rows by this column; absent: there is none. */
+  compare?: (a: PodRow, b: PodRow, sparks: Moment["sparks"]) => number;
+  /** Name of that order in addresses. */
+  key?: string;
+  /** The largest value comes first. */
+  isDescending?: boolean;
+}
+
+const last = (sparks: Moment["sparks"], { uid }: PodRow, series: keyof Spark) => sparks.get(uid)?.[series].at(-1) ?? -1;
+
+/** Columns of the overview in their order. Adding one is adding it here. */
+export const COLUMNS: readonly PodColumn[] = [
+  {
+    title: "Pod",
+    width: [20, 16],
+    key: "name",
+    compare: comparePodNames,
+    cell: (pod) => (
+      <>
+        <a href={podAddress(pod)}>
+          <bdi>{pod.name}</bdi>
+        </a>
+        <span class="namespace">
+          <bdi>{pod.namespace}</bdi>
+          {pod.owner !== "" && (
+            <span class="owner">
+              , <bdi>{pod.owner}</bdi>
+            </span>
+          )}
+        </span>
+      </>
+    ),
+  },
+  {
+    title: "Status",
+    width: [23, 18],
+    key: "status",
+    compare: (a, b) => (a.status < b.status ? -1 : a.status > b.status ? 1 : 0),
+    cell: (pod) => (
+      <>
+        <Badge tone={statusTone(pod.status, pod.isReady)}>
+          <bdi>{pod.status}</bdi>
+        </Badge>
+        {pod.why !== "" && <Reason text={pod.why} />}
+        {pod.notice !== "" && <Reason text={pod.notice} />}
+      </>
+    ),
+  },
+  { title: "Ready", width: [5, 7], class: "number", cell: ({ ready, total }) => `${ready}/${total}` },
+  {
+    title: "Restarts",
+    width: [9, 13],
+    class: "number",
+    key: "restarts",
+    compare: (a, b) => a.restarts - b.restarts,
+    isDescending: true,
+    cell: ({ restarts, lastRestart }, { now }) =>
+      lastRestart === 0 ? (
+        restarts
+      ) : (
+        <>
+          {restarts} ({timeOf(lastRestart, formatAge(lastRestart, now))} ago)
+        </>
+      ),
+  },
+  {
+    title: "Age",
+    width: [5, 6],
+    class: "number",
+    key: "age",
+    compare: (a, b) => b.createdAt - a.createdAt,
+    cell: ({ createdAt }, { now }) => <Age at={createdAt} now={now} />,
+  },
+  {
+    title: "CPU cores",
+    width: [12, 9],
+    key: "cpu",
+    compare: (a, b, sparks) => last(sparks, a, "cpuCores") - last(sparks, b, "cpuCores"),
+    isDescending: true,
+    cell: ({ uid }, { sparks, positions }) => (
+      <Usage values={sparks.get(uid)?.cpuCores} positions={positions} format={formatCores} label="CPU" />
+    ),
+  },
+  {
+    title: "Memory",
+    width: [12, 10],
+    key: "memory",
+    compare: (a, b, sparks) => last(sparks, a, "memoryBytes") - last(sparks, b, "memoryBytes"),
+    isDescending: true,
+    cell: ({ uid }, { sparks, positions }) => (
+      <Usage values={sparks.get(uid)?.memoryBytes} positions={positions} format={formatBytes} label="Memory" />
+    ),
+  },
+  {
+    title: "Source",
+    width: [14, 11],
+    class: "source",
+    cell: ({ source }) => (
+      <span title={source}>
+        <Plain text={shortSource(source)} />
+      </span>
+    ),
+  },
+];
+
+/** The style shows its first lines; the whole text is on hover. */
+function Reason({ text }: { text: string }) {
+  const plain = plainText(text);
+  return (
+    <div class="why" title={plain}>
+      <bdi>{plain}</bdi>
+    </div>
+  );
+}
+
+function Usage({
+  values = [],
+  positions,
+  format,
+  label,
+}: {
+  values: Spark[keyof Spark] | undefined;
+  positions: readonly number[];
+  format: (value: number | null | undefined) => string;
+  label: string;
+}) {
+  return (
+    <div class="usage">
+      <span class="value">{format(values.at(-1))}</span>
+      <svg
+        class="spark"
+        viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`}
+        role="img"
+        aria-label={`${label} of the last ten minutes`}
+        preserveAspectRatio="none"
+      >
+        <path d={sparkPath(values, positions)} />
+      </svg>
+    </div>
+  );
+}
