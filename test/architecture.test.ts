@@ -23,7 +23,6 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "apiserver/openapi/openapi-response.ts": "loaded when it is asked for",
   "cli/commands/restart.ts": "a file for each command",
   "cli/commands/version.ts": "a file for each command",
-  "page/visibility.ts": "one observer for the page",
   "controllers/replica-set.ts": "a file for each controller",
 };
 const FEW_LINES = 35;

@@ -1,10 +1,19 @@
-import { ownBuild } from "./page-build.ts";
-import { answerWithinMs, mustReplace, Reconnect, retryAfterMs, SILENCE_MS, sleep } from "./reconnect.ts";
+import { useEffect, useState } from "preact/hooks";
+import { claimSlot } from "./connection-slots.ts";
+import {
+  answerWithinMs,
+  hasSlept,
+  mustReplace,
+  Reconnect,
+  retryAfterMs,
+  SILENCE_MS,
+  sleep,
+  TICK_MS,
+  type Wake,
+} from "./reconnect.ts";
 import { readToken } from "./router.ts";
 import { applySnapshot, applyUpdate, EMPTY_STATE, type PageState } from "./store.ts";
-import { onLongHidden, onWake, untilShown } from "./tab-visibility.ts";
 import type { ActionResult, ApplyResult, CompareResult, SessionState, Snapshot, Update } from "./wire.ts";
-import { withConnection } from "./with-connection.ts";
 
 /**
  * Follows the stream and calls `onState` at most once per animation frame.
@@ -184,4 +193,142 @@ export async function logInFromAddress(): Promise<string | undefined> {
   history.replaceState(null, "", "#/");
   const { ok, message } = await act("/page/login", { token });
   return ok ? undefined : message;
+}
+
+/** Key of the session storage: the build for which this tab was loaded again. */
+const RELOADED_FOR = "kubelet-ts-reloaded-for";
+
+/** The script of this document: its name changes with the contents of the page. */
+export const ownBuild = (): string =>
+  document.querySelector<HTMLScriptElement>('script[type="module"]')?.src.split("/").at(-1) ?? "";
+
+/** Loads the page of another build: once, for the case that two builds answer in turn. */
+export function reloadFor(build: string): void {
+  try {
+    if (sessionStorage.getItem(RELOADED_FOR) === build) return;
+    sessionStorage.setItem(RELOADED_FOR, build);
+  } catch {
+    // A browser that keeps nothing.
+    return;
+  }
+  location.reload();
+}
+
+/**
+ * Loads once per `key` and again on each `revision`; keeps the last answer meanwhile. An error is an answer of the server:
+ * the notices of the page show that there is none.
+ */
+export function useLoaded<T>(key: string, revision: unknown, load: (signal: AbortSignal) => Promise<T>) {
+  const [state, setState] = useState<{ key: string; value?: T; error?: string }>({ key });
+  useEffect(() => {
+    const controller = new AbortController();
+    load(controller.signal).then(
+      (value) => setState({ key, value }),
+      (error: Error) => {
+        if (error instanceof RequestFailed)
+          setState((old) => ({ ...(old.key === key ? old : { key }), error: error.message }));
+      },
+    );
+    return () => controller.abort();
+  }, [key, revision]);
+  return state.key === key ? state : { key };
+}
+
+/** A tab that is hidden for this time gives its connections back. */
+const HIDDEN_MS = 30_000;
+
+/** Resolves when the tab is shown, or the signal aborts. */
+export function untilShown(signal: AbortSignal): Promise<void> {
+  if (!document.hidden || signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const shown = new AbortController();
+    const end = () => {
+      if (document.hidden && !signal.aborted) return;
+      shown.abort();
+      resolve();
+    };
+    document.addEventListener("visibilitychange", end, { signal: shown.signal });
+    signal.addEventListener("abort", end, { signal: shown.signal });
+  });
+}
+
+/** Messages between the tabs of one browser that show this node. */
+const openTabs = () => new BroadcastChannel("kubelet-ts");
+
+/** Asks the hidden tabs of this browser to give their connections back now: a tab that is shown waits for one. */
+export function askForConnections(): void {
+  const tabs = openTabs();
+  tabs.postMessage("connections");
+  tabs.close();
+}
+
+/**
+ * Calls back when the tab has been hidden for {@link HIDDEN_MS}, when it is hidden and another tab needs its connections,
+ * and when the browser keeps the page for its "back" button. @param signal ends it
+ */
+export function onLongHidden(callback: () => void, signal: AbortSignal): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const onChange = () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(callback, HIDDEN_MS);
+  };
+  onChange();
+  document.addEventListener("visibilitychange", onChange, { signal });
+  addEventListener("pagehide", ({ persisted }) => persisted && callback(), { signal });
+  const tabs = openTabs();
+  tabs.addEventListener("message", () => document.hidden && callback(), { signal });
+  signal.addEventListener("abort", () => {
+    clearTimeout(timer);
+    tabs.close();
+  });
+}
+
+/**
+ * Calls back with `shown` when the tab is shown again or gets the focus, when "back" leads to it, and when the network is
+ * back; with `slept` when the clock tells that the machine slept, which no event does. @param signal ends it
+ */
+export function onWake(callback: (wake: Wake) => void, signal: AbortSignal): void {
+  let timer: ReturnType<typeof setInterval> | undefined;
+  let lastMs = 0;
+  const look = (isShown = false) => {
+    const nowMs = Date.now();
+    const slept = timer !== undefined && hasSlept(lastMs, nowMs);
+    lastMs = nowMs;
+    if (slept) callback("slept");
+    else if (isShown) callback("shown");
+  };
+  const onChange = (isShown: boolean) => {
+    if (document.hidden) {
+      // Its timers would be late by design.
+      clearInterval(timer);
+      timer = undefined;
+      return;
+    }
+    look(isShown);
+    timer ??= setInterval(look, TICK_MS);
+  };
+  onChange(false);
+  const onShown = () => onChange(true);
+  document.addEventListener("visibilitychange", onShown, { signal });
+  addEventListener("focus", onShown, { signal });
+  addEventListener("online", onShown, { signal });
+  addEventListener("pageshow", ({ persisted }) => persisted && onShown(), { signal });
+  signal.addEventListener("abort", () => clearInterval(timer));
+}
+
+/**
+ * Runs `use` while it holds one of the few connections that may stay open.
+ * @param signal ends the wait for one; `use` ends with it
+ * @param onWait called once when none has become free for a second
+ */
+export async function withConnection(signal: AbortSignal, onWait: () => void, use: () => Promise<void>): Promise<void> {
+  // Absent where the document did not come over a secure connection.
+  if (!navigator.locks) return use();
+  const release = await claimSlot(navigator.locks, signal, onWait, askForConnections);
+  if (!release) return;
+  try {
+    if (!signal.aborted) await use();
+  } finally {
+    release();
+  }
 }

@@ -1,16 +1,14 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApplyView } from "./apply-view.tsx";
-import { followState, logInFromAddress, readFirstState } from "./connection.ts";
+import { followState, logInFromAddress, readFirstState, reloadFor, untilShown } from "./connection.ts";
+import { ApplyView } from "./manifests.tsx";
 import { NodeView } from "./node-view.tsx";
 import { Notices } from "./notices.tsx";
 import { Overview } from "./overview.tsx";
-import { reloadFor } from "./page-build.ts";
 import { titleTimesOnHover } from "./parts.tsx";
 import { PodView } from "./pod-view.tsx";
 import { mayReload, parseView, readToken, type View } from "./router.ts";
 import type { PageState } from "./store.ts";
-import { untilShown } from "./tab-visibility.ts";
 
 /** Longer than the time between two updates. */
 const CLOCK_MS = 12_000;

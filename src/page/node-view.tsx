@@ -1,17 +1,13 @@
-import { ConditionTable } from "./condition-table.tsx";
-import { fetchJson } from "./connection.ts";
-import { EventTable } from "./event-table.tsx";
-import { Fact } from "./facts.tsx";
-import { formatBytes, formatPercent } from "./format.ts";
-import { HistoryCharts } from "./history-charts.tsx";
-import { CoreMeters, InterfaceTable, MemoryFacts } from "./node-machine.tsx";
-import { CgroupTable, ImageTable } from "./node-tables.tsx";
+import { HistoryCharts } from "./chart.tsx";
+import { fetchJson, useLoaded } from "./connection.ts";
+import { formatBytes, formatCores, formatPercent } from "./format.ts";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
 import { ClusterFailure } from "./notices.tsx";
-import { Meter } from "./parts.tsx";
+import { Ago, Fact, Meter, Plain, Table, useRows } from "./parts.tsx";
+import { podAddress } from "./router.ts";
 import type { PageState } from "./store.ts";
-import { useLoaded } from "./use-loaded.ts";
-import type { NodeDetail } from "./wire.ts";
+import { ConditionTable, EventTable } from "./tables.tsx";
+import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDetail } from "./wire.ts";
 
 const REFRESH_MS = 20_000;
 
@@ -97,3 +93,177 @@ const Facts = ({ facts }: { facts: Record<string, string> }) => {
     </dl>
   );
 };
+
+const whole = (percent: number) => `${Math.round(percent)} %`;
+const busy = ({ user, system, stolen }: CoreUse) => user + system + stolen;
+
+/** Waits and stolen time are named where there are some. */
+function describeUse({ user, system, wait, stolen }: CoreUse): string {
+  const parts = [`programs ${whole(user)}`, `kernel ${whole(system)}`];
+  if (wait >= 0.5) parts.push(`waits for disks ${whole(wait)}`);
+  if (stolen >= 0.5) parts.push(`taken by the host ${whole(stolen)}`);
+  return parts.join(", ");
+}
+
+const mean = (cores: readonly CoreUse[], kind: keyof CoreUse): number =>
+  cores.reduce((sum, core) => sum + core[kind], 0) / cores.length;
+
+function CoreMeters({ cores }: { cores: readonly CoreUse[] }) {
+  const { shown, button } = useRows(cores);
+  if (cores.length === 0) return null;
+  const all = {
+    user: mean(cores, "user"),
+    system: mean(cores, "system"),
+    wait: mean(cores, "wait"),
+    stolen: mean(cores, "stolen"),
+  };
+  return (
+    <section class="card">
+      <h2>CPU cores</h2>
+      <p class="note">All: {describeUse(all)}</p>
+      <div class="pair">
+        {shown.map((core, index) => (
+          <Meter key={index} used={busy(core)} total={100} text={`core ${index}: ${describeUse(core)}`} />
+        ))}
+      </div>
+      {button}
+    </section>
+  );
+}
+
+const MemoryFacts = ({
+  memory: { totalBytes, availableBytes, cachedBytes, swapBytes, swapUsedBytes },
+}: {
+  memory: MachineMemory;
+}) => (
+  <section class="card">
+    <h2>Memory</h2>
+    <dl>
+      <Fact name="Available" value={`${formatBytes(availableBytes)} of ${formatBytes(totalBytes)}`} />
+      <Fact name="Cache of files" value={formatBytes(cachedBytes)} />
+      <Fact
+        name="Swap"
+        value={
+          swapBytes === 0
+            ? "none"
+            : `${formatBytes(swapUsedBytes)} of ${formatBytes(swapBytes)} (${formatPercent(swapUsedBytes, swapBytes)})`
+        }
+      />
+    </dl>
+  </section>
+);
+
+function InterfaceTable({ interfaces }: { interfaces: readonly InterfaceRow[] }) {
+  if (interfaces.length === 0) return null;
+  return (
+    <section class="card" tabIndex={0} aria-label="Network interfaces">
+      <h2>Network interfaces</h2>
+      <Table
+        rows={interfaces}
+        isLong
+        keyOf={({ name }) => name}
+        columns={[
+          { title: "Interface", cell: ({ name }) => <bdi>{name}</bdi> },
+          { title: "Received", class: "number", cell: ({ receivedBytes }) => formatBytes(receivedBytes) },
+          { title: "Sent", class: "number", cell: ({ sentBytes }) => formatBytes(sentBytes) },
+          { title: "Errors", class: "number", cell: ({ errors }) => errors },
+          { title: "Dropped", class: "number", cell: ({ dropped }) => dropped },
+        ]}
+      />
+    </section>
+  );
+}
+
+/** The cgroup tree by use; rows of pods lead to their processes. */
+const CgroupTable = ({ cgroups, privileged }: { cgroups: readonly CgroupRow[]; privileged: boolean }) => (
+  <section class="card">
+    <h2>Control groups by memory</h2>
+    <Table
+      rows={cgroups}
+      isLong
+      keyOf={({ path }) => path}
+      columns={[
+        {
+          title: "Group",
+          class: ({ depth }) => `depth depth-${Math.min(depth, 5)}`,
+          hover: ({ path }) => path,
+          cell: ({ pod, name }) =>
+            pod ? (
+              <a href={podAddress(pod, privileged ? "processes" : "overview")}>
+                <bdi>{name}</bdi>
+              </a>
+            ) : (
+              <Plain text={name} />
+            ),
+        },
+        { title: "CPU cores", class: "number", cell: ({ cpuCores }) => formatCores(cpuCores) },
+        { title: "Memory", class: "number", cell: ({ memoryBytes }) => formatBytes(memoryBytes) },
+        { title: "Tasks", class: "number", cell: ({ tasks }) => tasks ?? "-" },
+      ]}
+    />
+  </section>
+);
+
+const SHOWN_PODS = 3;
+
+function ImageTable({ images, gcPercent, now }: { images: readonly ImageRow[]; gcPercent: number; now: number }) {
+  const removable = images.filter(({ isRemovable }) => isRemovable);
+  const removableBytes = removable.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  return (
+    <section class="card">
+      <h2>Images</h2>
+      <p class="note">
+        {images.length === 0 ? "Not known yet." : `${images.length} ${images.length === 1 ? "image" : "images"}. `}
+        {removable.length > 0 &&
+          `${removable.length} of them (${formatBytes(removableBytes)}) may be removed by the kubelet when their disk is ${gcPercent} % full.`}
+      </p>
+      <Table
+        class="stacked"
+        rows={images}
+        isLong
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            title: "Image",
+            class: "source",
+            hover: ({ id, names }) => [id, ...names].join("\n"),
+            cell: ({ id, names }) => <bdi>{names.at(-1) ?? id.slice(0, 19)}</bdi>,
+          },
+          {
+            title: "Used by",
+            class: "message",
+            cell: ({ usedBy, isRemovable }) => (
+              <>
+                {usedBy.length > 0 && (
+                  <ul class="plain">
+                    {usedBy.slice(0, SHOWN_PODS).map((pod) => (
+                      <li key={pod}>
+                        <a href={podAddress(splitName(pod))}>
+                          <bdi>{pod}</bdi>
+                        </a>
+                      </li>
+                    ))}
+                  </ul>
+                )}
+                {usedBy.length > SHOWN_PODS && `and ${usedBy.length - SHOWN_PODS} more`}
+                {isRemovable && "removable"}
+              </>
+            ),
+          },
+          {
+            title: "Last use by a pod",
+            cell: ({ isInUse, lastUse }) =>
+              isInUse ? "in use" : lastUse > 0 ? <Ago at={lastUse} now={now} /> : "unknown",
+          },
+          { title: "Age", cell: ({ createdAt: at }) => (at > 0 ? <>built {<Ago at={at} now={now} />}</> : "-") },
+          { title: "Size", class: "number", cell: ({ sizeBytes }) => formatBytes(sizeBytes) },
+        ]}
+      />
+    </section>
+  );
+}
+
+function splitName(pod: string): { namespace: string; name: string } {
+  const [namespace = "", name = ""] = pod.split("/");
+  return { namespace, name };
+}

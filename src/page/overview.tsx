@@ -1,14 +1,12 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { formatUntil, shortSource } from "./format.ts";
 import { NodeTiles } from "./node-tiles.tsx";
-import { Plain, Toggle } from "./parts.tsx";
-import { COLUMNS, type PodColumn } from "./pod-columns.tsx";
+import { Age, Badge, Plain, Table, Toggle, timeOf, useRows } from "./parts.tsx";
+import { COLUMNS, type PodColumn, sparkPositions } from "./pod-columns.tsx";
 import { PodTable } from "./pod-table.tsx";
 import { overviewAddress } from "./router.ts";
-import { sparkPositions } from "./spark-line.ts";
-import { mayMissPods, type PageState, type RowFilter, SPARK_MS, selectRows } from "./store.ts";
-import { useRows } from "./use-rows.tsx";
-import type { Rejection } from "./wire.ts";
-import { WorkloadTable } from "./workload-table.tsx";
+import { DEFAULT_FILTER, mayMissPods, type PageState, type RowFilter, SPARK_MS, selectRows } from "./store.ts";
+import type { Rejection, WorkloadRow } from "./wire.ts";
 
 /** @param first filter of the address; the address follows it */
 export function Overview({ state, now, first }: { state: PageState; now: number; first: RowFilter }) {
@@ -111,3 +109,67 @@ function Rejections({ title, rejections }: { title: string; rejections: readonly
     </section>
   );
 }
+
+/** A filter that finds the pods of a workload by their owner; those of a CronJob are owned by its Jobs. */
+const ownerText = (kind: string, name: string): string => (kind === "CronJob" ? `Job ${name}-` : `${kind} ${name}`);
+
+/** Deployments, Jobs and the like: those without pods are seen nowhere else. */
+const WorkloadTable = ({ workloads, now }: { workloads: readonly WorkloadRow[]; now: number }) => (
+  <section class="card workloads">
+    <h2>Workloads</h2>
+    <Table
+      class="stacked"
+      rows={workloads}
+      keyOf={({ kind, namespace, name }) => `${kind} ${namespace}/${name}`}
+      columns={[
+        {
+          title: "Workload",
+          isHeading: true,
+          cell: ({ kind, namespace, name }) => (
+            <>
+              <a href={overviewAddress({ ...DEFAULT_FILTER, text: ownerText(kind, name) })}>
+                <bdi>{name}</bdi>
+              </a>
+              <span class="namespace">
+                <bdi>{namespace}</bdi>, {kind}
+              </span>
+            </>
+          ),
+        },
+        {
+          title: "Status",
+          cell: ({ kind, status, isGood, detail }) => (
+            <>
+              <Badge tone={isGood ? (kind === "CronJob" || kind === "Job" ? "idle" : "good") : "warn"}>{status}</Badge>
+              {detail !== "" && (
+                <div class="why">
+                  <Plain text={detail} />
+                </div>
+              )}
+            </>
+          ),
+        },
+        {
+          title: "Runs",
+          cell: ({ lastRun, nextRun }) => (
+            <>
+              {lastRun > 0 && (
+                <div>
+                  last <Age at={lastRun} now={now} /> ago
+                </div>
+              )}
+              {nextRun > 0 && <div>next {timeOf(nextRun, formatUntil(nextRun, now))}</div>}
+              {lastRun === 0 && nextRun === 0 && "-"}
+            </>
+          ),
+        },
+        {
+          title: "Source",
+          class: "source",
+          hover: ({ source }) => source,
+          cell: ({ source }) => <Plain text={shortSource(source)} />,
+        },
+      ]}
+    />
+  </section>
+);

@@ -1,5 +1,5 @@
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAge, formatTime, formatWholeTime } from "./format.ts";
 import { plainText } from "./log-text.ts";
 
@@ -124,18 +124,72 @@ export function Question({
   );
 }
 
-/** The header row of a table. @param numbers columns of numbers, which are aligned to the right */
-export function TableHead({ columns, numbers = [] }: { columns: readonly string[]; numbers?: readonly string[] }) {
+/** A column of a table. */
+export interface TableColumn<T> {
+  title: string;
+  cell: (row: T) => ComponentChildren;
+  /** `number` aligns to the right. */
+  class?: string | ((row: T) => string);
+  /** Text in front of the value on a phone. */
+  label?: string;
+  /** Shown on hover. */
+  hover?: (row: T) => string;
+  /** The cell names its row. */
+  isHeading?: true;
+}
+
+/** A table with its header. @param isLong the first rows are shown, and a button for the rest */
+export function Table<T>({
+  rows,
+  columns,
+  keyOf,
+  rowClass,
+  class: name,
+  isLong = false,
+}: {
+  rows: readonly T[];
+  columns: readonly TableColumn<T>[];
+  keyOf: (row: T) => string;
+  rowClass?: (row: T) => string | undefined;
+  class?: string;
+  isLong?: boolean;
+}) {
+  const { shown, button } = useRows(rows);
   return (
-    <thead>
-      <tr>
-        {columns.map((column) => (
-          <th key={column} scope="col" class={numbers.includes(column) ? "number" : undefined}>
-            {column}
-          </th>
-        ))}
-      </tr>
-    </thead>
+    <>
+      <table class={name}>
+        <thead>
+          <tr>
+            {columns.map(({ title, class: of }) => (
+              <th key={title} scope="col" class={of === "number" ? "number" : undefined}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {(isLong ? shown : rows).map((row) => (
+            <tr key={keyOf(row)} class={rowClass?.(row)}>
+              {columns.map(({ title, class: of, label, hover, cell, isHeading }) => {
+                const Cell = isHeading ? "th" : "td";
+                return (
+                  <Cell
+                    key={title}
+                    scope={isHeading && "row"}
+                    class={typeof of === "function" ? of(row) : of}
+                    data-title={label}
+                    title={hover?.(row)}
+                  >
+                    {cell(row)}
+                  </Cell>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {isLong && button}
+    </>
   );
 }
 
@@ -168,3 +222,52 @@ export const NeedsSession = ({ what }: { what: string }) => (
     {what} needs a session: run <code>kubelet-ts page</code> on the machine and open the link that it prints.
   </p>
 );
+
+const SHOWN_ROWS = 20;
+
+/** The first rows of a long list, and a button for the rest. */
+export function useRows<T>(rows: readonly T[]) {
+  const [isAll, setAll] = useState(false);
+  const button = rows.length > SHOWN_ROWS && (
+    <button type="button" class="more" onClick={() => setAll(!isAll)}>
+      {isAll ? `Show the first ${SHOWN_ROWS}` : `Show all ${rows.length}`}
+    </button>
+  );
+  return { shown: isAll ? rows : rows.slice(0, SHOWN_ROWS), button };
+}
+
+/** Characters; a longer value has a line of its own. */
+const LONG_FACT = 100;
+
+/** A name with its value, in a list of such (`dl`). @param children in place of a text */
+export const Fact = ({
+  name,
+  value = "",
+  children,
+}: {
+  name: string;
+  value?: string;
+  children?: ComponentChildren;
+}) => (
+  <div class={value.length > LONG_FACT ? "long" : undefined}>
+    <dt>
+      <Plain text={name} />
+    </dt>
+    <dd>{children ?? <Plain text={value || "-"} />}</dd>
+  </div>
+);
+
+/** `name=value`, shortened; whole on hover. */
+export const Labels = ({ name, labels }: { name: string; labels: Record<string, string> }) =>
+  Object.keys(labels).length > 0 && (
+    <ul class="labels" aria-label={name}>
+      <li class="labels-name" aria-hidden="true">
+        {name}
+      </li>
+      {Object.entries(labels).map(([key, value]) => (
+        <li key={key} title={`${key}=${value}`}>
+          <Plain text={`${key}=${value}`} />
+        </li>
+      ))}
+    </ul>
+  );

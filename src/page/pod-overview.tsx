@@ -1,11 +1,10 @@
-import { ConditionTable, podConditionTone } from "./condition-table.tsx";
-import { ContainerCard } from "./container-card.tsx";
-import { Fact, Labels } from "./facts.tsx";
-import { formatBytes, formatPercent, splitFact } from "./format.ts";
-import { HistoryCharts } from "./history-charts.tsx";
-import { Ago, At, Meter, Plain } from "./parts.tsx";
+import { HistoryCharts } from "./chart.tsx";
+import { formatBytes, formatCores, formatPercent, formatWholeTime, splitFact } from "./format.ts";
+import { plainText } from "./log-text.ts";
+import { Ago, At, Badge, Fact, Labels, Meter, Plain, statusTone } from "./parts.tsx";
 import { podAddress } from "./router.ts";
-import type { ImageUpdateRow, ManifestView, PodDetail, VolumeDetail } from "./wire.ts";
+import { ConditionTable, podConditionTone } from "./tables.tsx";
+import type { ContainerDetail, ImageUpdateRow, ManifestView, PodDetail, ProbeHistory, VolumeDetail } from "./wire.ts";
 
 /** The first view of a pod: why it is not ready, usage, containers, volumes, conditions. */
 export function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; now: number }) {
@@ -54,12 +53,9 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
           {detail.row.owner !== "" && <Fact name="Owner" value={detail.row.owner} />}
           <Fact name="IP" value={detail.row.ip || "-"} />
           <Fact name="QoS class" value={detail.qosClass} />
-          <div>
-            <dt>Started</dt>
-            <dd>
-              <At at={detail.startedAt} />
-            </dd>
-          </div>
+          <Fact name="Started">
+            <At at={detail.startedAt} />
+          </Fact>
         </dl>
         <Labels name="Labels" labels={detail.labels} />
         <Labels name="Annotations" labels={detail.annotations} />
@@ -129,12 +125,113 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
           <Fact name="State" value={message === "" ? state : `${state}: ${message}`} />
           <Fact name="Running" value={current || "-"} />
           {candidate !== "" && <Fact name="Update" value={candidate} />}
-          <div>
-            <dt>Last checked</dt>
-            <dd>{checkedAt > 0 ? <Ago at={checkedAt} now={now} /> : "never"}</dd>
-          </div>
+          <Fact name="Last checked">{checkedAt > 0 ? <Ago at={checkedAt} now={now} /> : "never"}</Fact>
         </dl>
       ))}
     </section>
+  );
+}
+
+const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
+
+/** State, image, use against limits and probes of a container. */
+export function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
+  const { cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes } = container;
+  return (
+    <section class="card">
+      <h2>
+        <bdi>{container.name}</bdi> <span class="namespace">{KINDS[container.kind]}</span>{" "}
+        <Badge
+          tone={statusTone(container.state, container.ready || (container.isRunning && container.kind === "ephemeral"))}
+        >
+          <bdi>{container.state}</bdi>
+        </Badge>
+      </h2>
+      <dl>
+        <Fact name="Image" value={container.image} />
+        <Fact name="Digest" value={container.imageId} />
+        <Fact name="Started">
+          <Ago at={container.startedAt} now={now} />
+        </Fact>
+        {container.endedAt > 0 && (
+          <Fact name="Ended">
+            <Ago at={container.endedAt} now={now} />
+          </Fact>
+        )}
+        <Fact name="Restarts" value={String(container.restarts)} />
+        {container.lastEnd && (
+          <Fact name="Last end">
+            <bdi>{container.lastEnd.text}</bdi>, <Ago at={container.lastEnd.at} now={now} />
+          </Fact>
+        )}
+        {container.throttling && (
+          <Fact
+            name="CPU throttled"
+            value={`${formatPercent(container.throttling.throttled, container.throttling.periods)} of the time (${container.throttling.throttled} of ${container.throttling.periods} periods)`}
+          />
+        )}
+        {container.oomKills !== null && <Fact name="OOM kills" value={String(container.oomKills)} />}
+        {container.ports.length > 0 && <Fact name="Ports" value={container.ports.join(", ")} />}
+      </dl>
+      {container.isRunning && (
+        <div class="pair">
+          <Meter
+            used={cpuCores}
+            total={cpuLimitCores}
+            text={`CPU ${formatCores(cpuCores)}${cpuLimitCores > 0 ? ` of ${formatCores(cpuLimitCores)} cores (${formatPercent(cpuCores, cpuLimitCores)})` : " cores, no limit"}`}
+          />
+          <Meter
+            used={memoryBytes}
+            total={memoryLimitBytes}
+            text={`Memory ${formatBytes(memoryBytes)}${memoryLimitBytes > 0 ? ` of ${formatBytes(memoryLimitBytes)} (${formatPercent(memoryBytes, memoryLimitBytes)})` : ", no limit"}`}
+          />
+        </div>
+      )}
+      {container.probes.map((probe) => (
+        <Probe key={probe.kind} probe={probe} now={now} />
+      ))}
+    </section>
+  );
+}
+
+function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
+  const last = probe.answers.at(-1);
+  const failed = probe.answers.findLast(({ result }) => result !== "success");
+  return (
+    <div class="probe">
+      <span>
+        {probe.kind} probe{" "}
+        <code>
+          <Plain text={probe.target} />
+        </code>{" "}
+        <span class="ago">{probe.timing}</span>
+      </span>
+      <ol class="answers" aria-label={`Last answers of the ${probe.kind} probe, oldest first`}>
+        {probe.answers.map((answer) => (
+          <li
+            key={answer.time}
+            class={answer.result}
+            title={`${formatWholeTime(answer.time)}: ${answer.result}, ${Math.round(answer.durationMs)} ms. ${plainText(answer.output)}`}
+          >
+            <span class="hidden">{answer.result}</span>
+          </li>
+        ))}
+      </ol>
+      {last && (
+        <span class="note">
+          {last.result} <Ago at={last.time} now={now} />
+          {failed && failed !== last && (
+            <>
+              , {failed.result} <Ago at={failed.time} now={now} />
+            </>
+          )}
+          {failed && failed.output !== "" && (
+            <>
+              : <Plain text={failed.output} />
+            </>
+          )}
+        </span>
+      )}
+    </div>
   );
 }

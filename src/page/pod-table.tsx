@@ -2,7 +2,6 @@ import { Component, createRef } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import { COLUMNS, type Moment, type PodColumn } from "./pod-columns.tsx";
 import type { RowFilter } from "./store.ts";
-import { onVisible } from "./visibility.ts";
 import type { PodRow } from "./wire.ts";
 
 interface PodTableProps {
@@ -132,4 +131,20 @@ const NOT_MEASURED: Pick<Moment, "sparks" | "positions"> = { sparks: new Map(), 
 function groupByNamespace(rows: readonly PodRow[]): [string, PodRow[]][] {
   const groups = Map.groupBy(rows, ({ namespace }) => namespace);
   return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+const callbacks = new WeakMap<Element, (isVisible: boolean) => void>();
+/** One for all elements. An element that is about to be scrolled into view counts. */
+const observer = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) callbacks.get(target)?.(isIntersecting);
+  },
+  { rootMargin: "100px" },
+);
+
+/** Calls back when an element comes onto the screen and when it leaves it. @returns a function that ends it */
+export function onVisible(element: Element, callback: (isVisible: boolean) => void): () => void {
+  callbacks.set(element, callback);
+  observer.observe(element);
+  return () => observer.unobserve(element);
 }

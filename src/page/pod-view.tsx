@@ -1,16 +1,14 @@
 import { useRef, useState } from "preact/hooks";
-import { act, fetchJson } from "./connection.ts";
+import { act, fetchJson, useLoaded } from "./connection.ts";
 import { describeAction, type PodAction } from "./describe-action.ts";
-import { EventTable } from "./event-table.tsx";
 import { LogView } from "./log-view.tsx";
-import { ManifestTab } from "./manifest-tab.tsx";
+import { ManifestTab } from "./manifests.tsx";
 import { Badge, NeedsSession, Question, statusTone } from "./parts.tsx";
 import { PodOverview } from "./pod-overview.tsx";
-import { ProcessTab } from "./process-tab.tsx";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
 import { mayMissPods, type PageState, shownPod } from "./store.ts";
-import { useLoaded } from "./use-loaded.ts";
+import { EventTable, ProcessTab } from "./tables.tsx";
 import type { ActionResult, PodDetail, PodRow } from "./wire.ts";
 
 const TAB_TITLES: Readonly<Record<PodTab, string>> = {

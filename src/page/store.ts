@@ -154,7 +154,7 @@ export const DEFAULT_FILTER: RowFilter = {
   descending: false,
 };
 
-/** By namespace, then by name. */
+/** Orders pods by namespace, then by name. */
 export const comparePodNames = (a: PodRow, b: PodRow): number =>
   a.namespace === b.namespace ? compare(a.name, b.name) : compare(a.namespace, b.namespace);
 
