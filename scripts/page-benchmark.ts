@@ -8,12 +8,12 @@ import type { Pod } from "../src/base/api/pod.ts";
 import { SystemClock } from "../src/base/host/system-clock.ts";
 import type { Clock } from "../src/base/model/clock.ts";
 import type { ContainerAccess } from "../src/base/model/container-access.ts";
-import type { PodRow } from "../src/page/wire.ts";
+import type { PodRow } from "../src/page/pod-row.ts";
 import { Listener } from "../src/server/listener.ts";
-import { OPEN_PERIOD_MS, PageFeed } from "../src/server/page/page-feed.ts";
+import { OPEN_PERIOD_MS, PageFeed, type PageSource } from "../src/server/page/page-feed.ts";
 import { PageRoutes } from "../src/server/page/page-routes.ts";
 import { PageSessions } from "../src/server/page/page-session.ts";
-import { UsageRecorder } from "../src/server/page/usage-recorder.ts";
+import { UsageRecorder } from "../src/server/page/usage-history.ts";
 import { launchBrowser } from "../test/support/browser.ts";
 import { traceMainThread } from "../test/support/main-thread.ts";
 
@@ -87,10 +87,8 @@ const measureUsage = async () => ({
 });
 const usage = new UsageRecorder();
 for (let minute = 60; minute > 0; minute--) usage.add((await measureUsage()).summary, Date.now() - minute * 10_000);
-const feed = new PageFeed({
-  clock,
-  usage,
-  isComplete: () => true,
+const source: PageSource = {
+  isComplete: true,
   pods: () => pods,
   onPodsChanged: (callback) => {
     listeners.add(callback);
@@ -111,24 +109,25 @@ const feed = new PageFeed({
   rejections: () => [],
   workloads: () => [],
   measure: () => (isMeasuring ? measureUsage() : new Promise(() => {})),
-  onError: (error) => console.error(error),
-});
+};
+const none = () => {};
+const logger = { error: console.error, warn: console.error, info: none, debug: console.error, trace: none };
+const feed = new PageFeed(clock, logger, usage, source);
 const routes = new PageRoutes({
   clock,
   feed,
   sessions: new PageSessions(Buffer.alloc(32, 1), () => Date.now()),
   isLocal: true,
-  pods: () => pods,
-  podDetail: async () => undefined,
-  nodeDetail: () => Promise.reject(new Error("not here")),
-  processes: async () => [],
-  history: (uid, range) => usage.history(uid, range, Date.now()),
+  details: {
+    pods: () => pods,
+    podDetail: async () => undefined,
+    nodeDetail: () => Promise.reject(new Error("not here")),
+    processes: async () => [],
+  },
   containers: {} as ContainerAccess,
   clientUserId: () => undefined,
   actions: undefined,
 });
-const none = () => {};
-const logger = { error: console.error, warn: console.error, info: none, debug: none, trace: none };
 const listener = new Listener(
   {
     name: "benchmark",

@@ -8,7 +8,7 @@ import { loadavg } from "node:os";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import type { Summary } from "../src/base/api/stats-summary.ts";
-import { UsageRecorder } from "../src/server/page/usage-recorder.ts";
+import { UsageRecorder } from "../src/server/page/usage-history.ts";
 import { launchBrowser } from "../test/support/browser.ts";
 import { serveEmptyCluster, toKubeconfig } from "../test/support/cluster/empty-cluster.ts";
 import { SlowProxy } from "../test/support/slow-proxy.ts";

@@ -99,8 +99,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "spdy-transport/lib/spdy-transport/protocol/spdy/dictionary.js",
   ],
   "server/page": ["server", "page", "plan/status", "stats", "base"],
-  // Runs in browsers.
+  // Runs in browsers. Of the kubelet it knows types of objects alone.
   page: [
+    "base/api",
     "preact",
     // Imported by the JSX transform where no tsconfig is read.
     "react",

@@ -1,4 +1,5 @@
-import type { ApplyResult, CompareResult, PodRow } from "./wire.ts";
+import type { PodRow } from "./pod-row.ts";
+import type { ApplyResult, CompareResult } from "./wire.ts";
 
 export type PodAction = "restart" | "delete";
 

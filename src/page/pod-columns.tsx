@@ -4,7 +4,7 @@ import { plainText } from "./log-text.ts";
 import { Age, Badge, Plain, statusTone, timeOf } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import { comparePodNames, type Spark } from "./store.ts";
-import type { PodRow } from "./wire.ts";
+import type { PodRow } from "./pod-row.ts";
 
 /** The part of the state that changes in every update. */
 export interface Moment {

@@ -9,7 +9,8 @@ import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
 import { mayMissPods, type PageState, shownPod } from "./store.ts";
 import { EventTable, ProcessTab } from "./tables.tsx";
-import type { ActionResult, PodDetail, PodRow } from "./wire.ts";
+import type { PodRow } from "./pod-row.ts";
+import type { ActionResult, PodDetail } from "./wire.ts";
 
 const TAB_TITLES: Readonly<Record<PodTab, string>> = {
   overview: "Overview",

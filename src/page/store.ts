@@ -1,4 +1,5 @@
-import type { NodeState, NodeUsage, PodRow, Rejection, Snapshot, Update, UsagePoint, WorkloadRow } from "./wire.ts";
+import type { PodRow } from "./pod-row.ts";
+import type { NodeState, NodeUsage, Rejection, Snapshot, Update, UsagePoint, WorkloadRow } from "./wire.ts";
 
 /** Points of the spark lines: ten minutes at the pace of an open page. */
 const SPARK_POINTS = 60;

@@ -1,3 +1,5 @@
+import type { PodRow } from "./pod-row.ts";
+
 /** Messages between the page and its server. Times are milliseconds since 1970, sizes are bytes, CPU is in cores. */
 
 /** Rights of the session. Without a session the page shows what the read-only port shows. */
@@ -70,31 +72,6 @@ export interface Condition {
   message: string;
   /** Time of the last transition. */
   since: number;
-}
-
-export interface PodRow {
-  uid: string;
-  namespace: string;
-  name: string;
-  /** As `kubelet-ts get pods` prints it. */
-  status: string;
-  ready: number;
-  total: number;
-  isReady: boolean;
-  restarts: number;
-  /** 0 = never. */
-  lastRestart: number;
-  /** 0 = unknown. */
-  createdAt: number;
-  /** The object that made the pod, as `Deployment web`; "" for a pod without an owner. */
-  owner: string;
-  /** Manifest: `file:line`, URL or `submitted`. */
-  source: string;
-  /** Why the pod is not Ready, in a sentence; "" when it is. */
-  why: string;
-  /** That not the present manifest runs, and why; "" when it does. */
-  notice: string;
-  ip: string;
 }
 
 /** A manifest that was refused, or a source that cannot be read. */

@@ -8,7 +8,8 @@ import {
   selectRows,
   shownPod,
 } from "../../src/page/store.ts";
-import type { PodRow, Snapshot } from "../../src/page/wire.ts";
+import type { PodRow } from "../../src/page/pod-row.ts";
+import type { Snapshot } from "../../src/page/wire.ts";
 import { podRow as row } from "../support/pod-row.ts";
 
 const node = {

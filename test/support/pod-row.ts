@@ -1,4 +1,4 @@
-import type { PodRow } from "../../src/page/wire.ts";
+import type { PodRow } from "../../src/page/pod-row.ts";
 
 /** A ready pod of the overview. @param more fields that differ */
 export const podRow = (name: string, more: Partial<PodRow> = {}): PodRow => ({

@@ -1,8 +1,290 @@
+import { loadavg, uptime } from "node:os";
+import { creationTime, summarizePod } from "../../apiserver/printers/pod-row.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-set.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Summary } from "../../base/api/stats-summary.ts";
+import type { TextFiles } from "../../base/files/text-files.ts";
+import type { ContainerAccess } from "../../base/model/container-access.ts";
+import { type DesiredWorkload, isWorkload, objectKey } from "../../base/model/desired-object.ts";
+import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
+import type { Finding } from "../../base/model/finding.ts";
+import type { PodUID } from "../../base/model/identity.ts";
 import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
-import type { Rejection } from "../../page/wire.ts";
+import { hostPortsOf } from "../../base/model/pod-containers.ts";
+import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
+import type { WorkloadReader } from "../../controllers/workload-reader.ts";
+import type { CallOptions } from "../../docker/engine/docker-request.ts";
+import type { ImageUpdateReport } from "../../kubelet/images/image-update-report.ts";
+import { type PodRow, toPodRow } from "../../page/pod-row.ts";
+import type {
+  ImageUpdateRow,
+  NodeDetail,
+  NodeState,
+  NodeUsage,
+  PodDetail,
+  ProcessRow,
+  Rejection,
+  WorkloadRow,
+} from "../../page/wire.ts";
+import { updateOwnerOf } from "../../plan/image-update-settings.ts";
+import { type ExplainInput, explainPod } from "../../plan/status/explain-pod.ts";
+import { findLogContainer } from "../../plan/status/log-container.ts";
+import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
+import type { PageSource } from "../../server/page/page-feed.ts";
+import type { PageDetails } from "../../server/page/page-routes.ts";
+import { PodVersions, toClusterState, toWorkloadRow } from "../../server/page/page-rows.ts";
+import {
+  hideLogEnds,
+  hideProbeOutput,
+  MAX_SHOWN_MANIFEST_BYTES,
+  toCondition,
+  toEventRow,
+  toManifestView,
+  toMs,
+  toPodDetail,
+} from "../../server/page/pod-detail.ts";
+import { redactPod } from "../../server/redact-pod.ts";
+import type { KubeletView } from "../../server/view.ts";
 import type { SourceStatus } from "../../sources/source-set.ts";
 import { BAD_TEXT } from "../../sources/url-source.ts";
+import { readMachinePressure } from "../../stats/cgroups/cgroup-figures.ts";
+import type { NodeStats } from "../../stats/node-stats.ts";
+import { versionLine } from "../version.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import { NodeReader } from "./page-node.ts";
+
+/** The kubelet as its page shows it. */
+export class KubeletPage implements PageSource, PageDetails {
+  readonly #parts: AssembledKubelet;
+  readonly #view: KubeletView;
+  readonly #stats: NodeStats;
+  readonly #nodeFacts: ReadNodeFacts;
+  readonly #containers: ContainerAccess;
+  readonly #machine: NodeReader;
+  readonly #engineCheck: EngineCheck;
+  readonly #versions: PodVersions;
+  #findings: readonly Finding[] = [];
+  #rejections: Rejection[] = [];
+  #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+
+  constructor(
+    parts: AssembledKubelet,
+    view: KubeletView,
+    stats: NodeStats,
+    nodeFacts: ReadNodeFacts,
+    containers: ContainerAccess,
+  ) {
+    this.#parts = parts;
+    this.#view = view;
+    this.#stats = stats;
+    this.#nodeFacts = nodeFacts;
+    this.#containers = containers;
+    this.#machine = new NodeReader(parts, stats);
+    this.#engineCheck = new EngineCheck((asked) => parts.client.ping(asked));
+    this.#versions = new PodVersions(view, parts.context.recorder);
+    parts.feed.onChange((state, { findings }) => {
+      this.#desired = state;
+      this.#findings = findings;
+      this.#rejections = findings.filter(({ severity }) => severity === "error").map(toRejection);
+    });
+  }
+
+  /** Objects of all sources. */
+  get desired(): DesiredState {
+    return this.#desired;
+  }
+
+  get isComplete(): boolean {
+    return this.#parts.kubelet.isComplete;
+  }
+
+  pods(): readonly Pod[] {
+    return this.#versions.list();
+  }
+
+  onPodsChanged(callback: () => void): () => void {
+    const { kubelet, context } = this.#parts;
+    const subscriptions = [kubelet.onChange(callback), context.recorder.onRecord(callback)];
+    return () => {
+      for (const unsubscribe of subscriptions) unsubscribe();
+    };
+  }
+
+  toRow(pod: Pod): PodRow {
+    const desired = this.#find(pod);
+    const source = desired ? describeSource(desired, desired.location) : "";
+    const [cause] = this.#explain(pod).causes;
+    const why = cause ? `${cause.subject}: ${cause.problem}` : "";
+    return toPodRow(pod, { ...summarizePod(pod), createdAt: creationTime(pod) }, source, why);
+  }
+
+  rejections(): Rejection[] {
+    return [...toUnreadSources(this.#parts.feed.status()), ...this.#rejections];
+  }
+
+  workloads(): WorkloadRow[] {
+    return toWorkloadRows(this.#desired, this.#parts.workloads.reader, this.#parts.context.clock.now());
+  }
+
+  async measure(): Promise<{ summary: Summary; node: NodeUsage }> {
+    const summary = await this.#stats.summary(false);
+    return { summary, node: toNodeUsage(summary) };
+  }
+
+  async node(): Promise<NodeState> {
+    const { context, cluster, engineIfKnown } = this.#parts;
+    const { clock, node } = context;
+    const facts = await this.#nodeFacts(false);
+    const { serverVersion } = engineIfKnown() ?? {};
+    return {
+      name: node.name,
+      version: versionLine(),
+      engine: serverVersion ? `Docker ${serverVersion}` : "no Docker engine",
+      problem: facts.ready.runtimeError ?? this.#engineCheck.problem(),
+      conditions: toNodeConditions(facts, clock.now()).map((condition) => toCondition(condition)),
+      cpuCount: node.cpuCount,
+      memoryBytes: node.memoryBytes,
+      // Coarse: a node that did not change is not sent again.
+      bootTime: Math.round((clock.now().getTime() - uptime() * 1000) / 60_000) * 60_000,
+      cluster: cluster ? toClusterState(cluster.connection, clock.now().getTime()) : null,
+    };
+  }
+
+  async nodeDetail(): Promise<NodeDetail> {
+    const machine = await this.#machine.read(this.#view.pods());
+    return { ...machine, state: await this.node(), events: this.#view.events().items.map(toEventRow) };
+  }
+
+  processes(uid: PodUID): Promise<readonly ProcessRow[]> {
+    const pod = this.#stats.sample("basics").pods.find(({ facts }) => facts.uid === uid);
+    const groups = (pod?.containers ?? []).map(({ facts: { name }, cgroup }) => ({
+      name,
+      processIds: cgroup.stats.processIds,
+    }));
+    return this.#parts.context.background.tasks.listProcesses(groups);
+  }
+
+  async podDetail(uid: PodUID, privileged: boolean): Promise<PodDetail | undefined> {
+    const pod = this.pods().find(({ metadata }) => metadata.uid === uid);
+    if (!pod) return undefined;
+    const { context, probeLog, imageUpdates } = this.#parts;
+    const shown = privileged ? pod : redactPod(hideLogEnds(pod));
+    const summary = await this.#stats.summary(false);
+    const { stringify } = await import("yaml");
+    const sample = await this.#stats.sampleWithRates();
+    const measured = sample.pods.find(({ facts }) => facts.uid === uid)?.containers ?? [];
+    const location = this.#find(pod)?.location;
+    const isPending = pod.status?.phase === "Pending";
+    return toPodDetail({
+      row: this.toRow(pod),
+      pod: shown,
+      usage: summary.pods.find(({ podRef }) => podRef.uid === uid),
+      events: this.#view.events().items,
+      explanation: this.#explain(shown, {
+        ...(privileged && { logs: await readLogTails(pod, this.#containers) }),
+        ...(isPending && {
+          portHolders: await context.background.tasks.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
+        }),
+      }),
+      probeResponses: (container, kind) => {
+        const responses = probeLog.answers(uid, container, kind);
+        return privileged ? responses : hideProbeOutput(responses);
+      },
+      counters: (name) => {
+        const path = measured.find(({ facts }) => facts.name === name)?.cgroup.path;
+        return path === undefined ? undefined : this.#stats.measureOnce(path)?.stats;
+      },
+      imageUpdates: toImageUpdateRows(imageUpdates.report(), pod),
+      manifest: toManifestView({
+        file: location?.file ?? "",
+        line: location?.line,
+        text: privileged ? await readManifestFile(context.background.textFiles, location?.file) : undefined,
+        findings: this.#findings,
+        rendered: stringify({ apiVersion: "v1", kind: "Pod", metadata: shown.metadata, spec: shown.spec }),
+      }),
+    });
+  }
+
+  /** The explanation of `kubelet-ts explain`. */
+  #explain(pod: Pod, more: Partial<Pick<ExplainInput, "logs" | "portHolders">> = {}) {
+    const { recorder, clock } = this.#parts.context;
+    const events = recorder.list(pod.metadata.uid);
+    return explainPod({ pod, events, logs: new Map(), pods: this.#view.pods(), now: clock.now(), ...more });
+  }
+
+  #find({ metadata: { uid } }: Pod): DesiredPod | undefined {
+    return this.#parts.kubelet.desiredPods.find(({ pod }) => pod.metadata.uid === uid);
+  }
+}
+
+/** A file of this machine, as it is now; undefined for other sources and for what cannot be read. */
+async function readManifestFile(files: TextFiles, file: string | undefined): Promise<string | undefined> {
+  if (!file?.startsWith("/")) return undefined;
+  try {
+    return await files.readText(file, MAX_SHOWN_MANIFEST_BYTES);
+  } catch {
+    return undefined;
+  }
+}
+
+const TAIL_LINES = 5;
+const TAIL_BYTES = 8192;
+
+/** The last lines of each container that is not ready, for the explanation. A log that cannot be read is left out. */
+async function readLogTails(pod: Pod, containers: ContainerAccess): Promise<Map<string, string[]>> {
+  const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
+  const tails = new Map<string, string[]>();
+  for (const { name, ready } of [...initContainerStatuses, ...containerStatuses]) {
+    const found = findLogContainer(pod, name, false);
+    if (ready || "problem" in found) continue;
+    const selection = {
+      follow: false,
+      tailLines: TAIL_LINES,
+      limitBytes: TAIL_BYTES,
+      timestamps: false,
+      stdout: true,
+      stderr: true,
+    };
+    try {
+      let text = "";
+      const decoder = new TextDecoder();
+      for await (const data of await containers.logs(found.id, selection, AbortSignal.timeout(2000))) {
+        text += decoder.decode(data, { stream: true });
+      }
+      tails.set(
+        name,
+        text.split("\n").filter((line) => line !== ""),
+      );
+    } catch {
+      // The engine is unreachable, or the container is gone.
+    }
+  }
+  return tails;
+}
+
+const toRejection = ({ file, line, column, field, message }: Finding): Rejection => ({
+  source: file,
+  line,
+  column,
+  message: field === "" ? message : `${field}: ${message}`,
+});
+
+function toNodeUsage({ node }: Summary): NodeUsage {
+  const { cpu, memory, fs, runtime } = node;
+  const [one = 0, five = 0, fifteen = 0] = loadavg();
+  const pressure = readMachinePressure();
+  return {
+    cpuCores: (cpu?.usageNanoCores ?? 0) / 1e9,
+    memoryBytes: memory?.workingSetBytes ?? 0,
+    diskUsedBytes: (fs?.capacityBytes ?? 0) - (fs?.availableBytes ?? 0),
+    diskBytes: fs?.capacityBytes ?? 0,
+    imageUsedBytes: runtime?.imageFs?.usedBytes ?? 0,
+    imageDiskUsedBytes: (runtime?.imageFs?.capacityBytes ?? 0) - (runtime?.imageFs?.availableBytes ?? 0),
+    imageDiskBytes: runtime?.imageFs?.capacityBytes ?? 0,
+    load: [one, five, fifteen],
+    ...(pressure && { pressure }),
+  };
+}
 
 /** Where a pod or a workload is written down, for the page: `file:line`, URL, `submitted`. Pure. */
 export function describeSource(
@@ -27,3 +309,84 @@ export const toUnreadSources = (sources: readonly SourceStatus[]): Rejection[] =
       message: pods > 0 ? `${message}; its pods keep running` : message,
       isUnread: true,
     }));
+
+/** Lines about the workloads of the manifests, sorted by kind and name. */
+export function toWorkloadRows(
+  { objects = [], locations }: DesiredState,
+  workloads: Pick<WorkloadReader, "statusOf">,
+  now: Date,
+): WorkloadRow[] {
+  return objects.filter(isWorkload).map((desired) => {
+    const { kind, object } = desired;
+    const { metadata, spec } = object;
+    const status = workloads.statusOf(kind, object);
+    return toWorkloadRow({
+      kind,
+      namespace: metadata.namespace ?? "default",
+      name: metadata.name ?? "",
+      source: describeSource(desired, desired.location ?? locations?.[objectKey(kind, metadata)]),
+      spec,
+      status,
+      nextRun: nextRunOf(desired, status, now),
+    });
+  });
+}
+
+function nextRunOf({ kind, object }: DesiredWorkload, status: object | undefined, now: Date): Date | undefined {
+  if (kind !== "CronJob") return undefined;
+  const schedule = parseCronSchedule(object.spec.schedule, object.spec.timeZone);
+  const { lastScheduleTime } = (status ?? {}) as { lastScheduleTime?: string };
+  const since = lastScheduleTime ? new Date(lastScheduleTime) : now;
+  return "problem" in schedule ? undefined : schedule.next(now, since);
+}
+
+/** The images of a pod that are kept up to date. Pure. */
+export function toImageUpdateRows(reports: readonly ImageUpdateReport[], pod: Pod): ImageUpdateRow[] {
+  const owner = updateOwnerOf(pod);
+  return reports
+    .filter((report) => report.owner === owner)
+    .map(({ image, state, current, currentTag, candidate, candidateTag, message, checkedAt }) => ({
+      image,
+      state,
+      current: [currentTag, current].filter(Boolean).join(" "),
+      candidate: [candidateTag, candidate].filter(Boolean).join(" "),
+      message,
+      checkedAt: toMs(checkedAt),
+    }));
+}
+
+const ANSWER_MS = 5000;
+
+/**
+ * Whether the engine answers, for those who look: a hung engine is noticed by the kubelet at its next list only, up to
+ * three minutes later. Never waits: each call starts a request unless one is under way, and reports the last answer.
+ */
+export class EngineCheck {
+  readonly #ping: (options: CallOptions) => Promise<unknown>;
+  #problem = "";
+  #isAsking = false;
+
+  constructor(ping: (options: CallOptions) => Promise<unknown>) {
+    this.#ping = ping;
+  }
+
+  /** Why the last request failed; "" when it was answered. */
+  problem(): string {
+    if (!this.#isAsking) {
+      this.#isAsking = true;
+      void this.#ask();
+    }
+    return this.#problem;
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      await this.#ping({ timeoutMs: ANSWER_MS });
+      this.#problem = "";
+    } catch (error) {
+      this.#problem = error instanceof Error ? error.message : String(error);
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+}

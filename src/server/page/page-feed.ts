@@ -1,11 +1,14 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import type { PodRow } from "../../page/pod-row.ts";
 import type {
   Access,
+  History,
+  HistoryRange,
   NodeState,
   NodeUsage,
-  PodRow,
   Rejection,
   Snapshot,
   Update,
@@ -13,23 +16,21 @@ import type {
   UsagePoint,
   WorkloadRow,
 } from "../../page/wire.ts";
-import { roundCores, type UsageRecorder } from "./usage-recorder.ts";
+import { roundCores, type UsageRecorder } from "./usage-history.ts";
 
-interface PageFeedDeps {
-  clock: Clock;
-  pods: () => readonly Pod[];
-  /** Calls back after every change of a pod. @returns a function that ends it */
-  onPodsChanged: (callback: () => void) => () => void;
-  toRow: (pod: Pod) => PodRow;
-  node: () => Promise<NodeState>;
-  rejections: () => readonly Rejection[];
-  workloads: () => WorkloadRow[];
-  measure: () => Promise<{ summary: Summary; node: NodeUsage }>;
-  usage: UsageRecorder;
+/** The kubelet as the overview shows it. */
+export interface PageSource {
   /** false while a source of pods has not been read: no history is dropped then. */
-  isComplete: () => boolean;
-  /** An update could not be computed. */
-  onError: (error: unknown) => void;
+  readonly isComplete: boolean;
+  /** An unchanged pod is the same object as before. */
+  pods(): readonly Pod[];
+  /** Calls back after every change of a pod. @returns a function that ends it */
+  onPodsChanged(callback: () => void): () => void;
+  toRow(pod: Pod): PodRow;
+  node(): Promise<NodeState>;
+  rejections(): readonly Rejection[];
+  workloads(): WorkloadRow[];
+  measure(): Promise<{ summary: Summary; node: NodeUsage }>;
 }
 
 /** One open page. */
@@ -55,7 +56,10 @@ const COALESCE_MS = 100;
  * the usage is sampled, every two minutes.
  */
 export class PageFeed {
-  readonly #deps: PageFeedDeps;
+  readonly #clock: Clock;
+  readonly #logger: Pick<Logger, "debug">;
+  readonly #usage: UsageRecorder;
+  readonly #source: PageSource;
   /** Value: whether it takes updates now. */
   readonly #subscribers = new Map<PageSubscriber, boolean>();
   readonly #rows = new WeakMap<Pod, PodRow>();
@@ -72,8 +76,11 @@ export class PageFeed {
   #cancelSample: (() => void) | undefined;
   #stopped = false;
 
-  constructor(deps: PageFeedDeps) {
-    this.#deps = deps;
+  constructor(clock: Clock, logger: Pick<Logger, "debug">, usage: UsageRecorder, source: PageSource) {
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#usage = usage;
+    this.#source = source;
   }
 
   start(): void {
@@ -96,11 +103,11 @@ export class PageFeed {
   async subscribe(subscriber: PageSubscriber): Promise<() => void> {
     this.#subscribers.set(subscriber, false);
     if (!this.#unsubscribe) {
-      this.#unsubscribe = this.#deps.onPodsChanged(() => this.#scheduleFlush());
+      this.#unsubscribe = this.#source.onPodsChanged(() => this.#scheduleFlush());
       this.#scheduleSample(0);
     }
     try {
-      this.#node ??= await this.#deps.node();
+      this.#node ??= await this.#source.node();
     } catch (error) {
       this.#remove(subscriber);
       throw error;
@@ -123,41 +130,46 @@ export class PageFeed {
     if (!this.#subscribers.has(subscriber) || !this.#node) return;
     // The others must not miss the changes that this snapshot contains.
     this.#flush();
-    const usage = this.#deps.usage.recent(this.#nodeUsage, this.#deps.clock.now().getTime());
+    const usage = this.#usage.recent(this.#nodeUsage, this.#clock.now().getTime());
     const snapshot = this.#snapshot(subscriber.access, this.#node, usage);
     this.#subscribers.set(subscriber, subscriber.send("snapshot", JSON.stringify(snapshot)));
   }
 
   /** The state for the document itself, with the newest usage only. Nothing is sampled for it. */
   async firstState(access: Access): Promise<Snapshot> {
-    const node = this.#node ?? (await this.#deps.node());
-    return this.#snapshot(access, node, this.#deps.usage.newest(this.#nodeUsage));
+    const node = this.#node ?? (await this.#source.node());
+    return this.#snapshot(access, node, this.#usage.newest(this.#nodeUsage));
   }
 
   #snapshot(access: Access, node: NodeState, usage: UsageHistory): Snapshot {
     return {
       access,
       node,
-      pods: this.#deps.pods().map((pod) => this.row(pod)),
-      isComplete: this.#deps.isComplete(),
-      rejections: [...this.#deps.rejections()],
-      workloads: this.#deps.workloads(),
+      pods: this.#source.pods().map((pod) => this.row(pod)),
+      isComplete: this.#source.isComplete,
+      rejections: [...this.#source.rejections()],
+      workloads: this.#source.workloads(),
       usage,
-      now: this.#deps.clock.now().getTime(),
+      now: this.#clock.now().getTime(),
     };
+  }
+
+  /** @param uid of a pod; "" is the node */
+  history(uid: string, range: HistoryRange): History {
+    return this.#usage.history(uid, range, this.#clock.now().getTime());
   }
 
   /** Computed once for each version of a pod. */
   row(pod: Pod): PodRow {
     const known = this.#rows.get(pod);
     if (known) return known;
-    const row = this.#deps.toRow(pod);
+    const row = this.#source.toRow(pod);
     this.#rows.set(pod, row);
     return row;
   }
 
   #scheduleFlush(): void {
-    this.#cancelFlush ??= this.#deps.clock.schedule(COALESCE_MS, () => {
+    this.#cancelFlush ??= this.#clock.schedule(COALESCE_MS, () => {
       this.#cancelFlush = undefined;
       this.#flush();
     });
@@ -168,14 +180,14 @@ export class PageFeed {
     const { changed, removed } = this.#takeChanges();
     if (changed.length > 0) update.changedPods = changed;
     if (removed.length > 0) update.removedPods = removed;
-    const isComplete = this.#deps.isComplete();
+    const isComplete = this.#source.isComplete;
     if (isComplete !== this.#sentComplete) update.isComplete = isComplete;
     this.#sentComplete = isComplete;
-    const rejections = this.#deps.rejections();
+    const rejections = this.#source.rejections();
     const rejectionsText = JSON.stringify(rejections);
     if (rejectionsText !== this.#sentRejections) update.rejections = [...rejections];
     this.#sentRejections = rejectionsText;
-    const workloads = this.#deps.workloads();
+    const workloads = this.#source.workloads();
     const workloadsText = JSON.stringify(workloads);
     if (workloadsText !== this.#sentWorkloads) update.workloads = workloads;
     this.#sentWorkloads = workloadsText;
@@ -189,7 +201,7 @@ export class PageFeed {
   /** Rows that differ from those of the last update, and the UIDs of pods that are gone since. */
   #takeChanges(): { changed: PodRow[]; removed: string[] } {
     const changed: PodRow[] = [];
-    const pods = this.#deps.pods().map((pod) => {
+    const pods = this.#source.pods().map((pod) => {
       const uid = pod.metadata.uid ?? "";
       const before = this.#sent.get(uid);
       if (before?.pod === pod) return [uid, before] as const;
@@ -213,10 +225,12 @@ export class PageFeed {
   #scheduleSample(ms: number): void {
     this.#cancelSample?.();
     if (this.#stopped) return;
-    this.#cancelSample = this.#deps.clock.schedule(ms, () => {
+    this.#cancelSample = this.#clock.schedule(ms, () => {
       this.#cancelSample = undefined;
       void this.#sample()
-        .catch(this.#deps.onError)
+        .catch((error: unknown) =>
+          this.#logger.debug("The usage of pods could not be sampled", { error: String(error) }),
+        )
         .finally(() => {
           if (!this.#cancelSample) this.#scheduleSample(this.isOpen ? OPEN_PERIOD_MS : IDLE_PERIOD_MS);
         });
@@ -224,13 +238,13 @@ export class PageFeed {
   }
 
   async #sample(): Promise<void> {
-    const { summary, node } = await this.#deps.measure();
-    const time = this.#deps.clock.now().getTime();
-    this.#deps.usage.add(summary, time);
-    if (this.#deps.isComplete()) this.#deps.usage.retain(this.#deps.pods().map(({ metadata }) => metadata.uid ?? ""));
+    const { summary, node } = await this.#source.measure();
+    const time = this.#clock.now().getTime();
+    this.#usage.add(summary, time);
+    if (this.#source.isComplete) this.#usage.retain(this.#source.pods().map(({ metadata }) => metadata.uid ?? ""));
     this.#nodeUsage = node;
     if (!this.isOpen) return;
-    this.#node = await this.#deps.node();
+    this.#node = await this.#source.node();
     this.#flush({ time, node, pods: toPodUsage(summary) });
   }
 }
@@ -242,3 +256,82 @@ const toPodUsage = ({ pods }: Summary): UsagePoint["pods"] =>
       { cpuCores: roundCores((cpu?.usageNanoCores ?? 0) / 1e9), memoryBytes: memory?.workingSetBytes ?? 0 },
     ]),
   );
+
+/** Below the silence after which a page reconnects. */
+const PING_MS = 10_000;
+const PING = Buffer.from("event: ping\ndata:\n\n");
+const EXPIRED = Buffer.from("event: expired\ndata:\n\n");
+
+/** Server-sent events of one page. A reader that does not keep up gets the whole state again when it has. */
+export class EventStream implements PageSubscriber {
+  readonly access: Access;
+  readonly #clock: Clock;
+  readonly #feed: PageFeed;
+  readonly #signal: AbortSignal;
+  readonly #isAllowed: () => boolean;
+  readonly #build: string;
+  #next: Uint8Array | undefined;
+  #wake: (() => void) | undefined;
+  #isBehind = false;
+
+  /**
+   * @param signal ends the stream: the client is gone
+   * @param isAllowed asked before each message; false ends the stream: the session has expired
+   * @param build name of the page's script: an open page learns from it that it is another version's
+   */
+  constructor(
+    clock: Clock,
+    feed: PageFeed,
+    access: Access,
+    signal: AbortSignal,
+    isAllowed: () => boolean,
+    build: string,
+  ) {
+    this.#clock = clock;
+    this.#feed = feed;
+    this.access = access;
+    this.#signal = signal;
+    this.#isAllowed = isAllowed;
+    this.#build = build;
+    signal.addEventListener("abort", () => this.#wake?.(), { once: true });
+  }
+
+  send(event: "snapshot" | "update", data: string): boolean {
+    this.#isBehind = this.#next !== undefined;
+    if (this.#isBehind) return false;
+    this.#next = Buffer.from(`event: ${event}\ndata: ${data}\n\n`);
+    this.#wake?.();
+    return true;
+  }
+
+  /** Read once, by the server. */
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    // At once: until then a page does not know whether the server answers.
+    yield Buffer.from(`event: build\ndata: ${this.#build}\n\n`);
+    const unsubscribe = await this.#feed.subscribe(this);
+    try {
+      while (!this.#signal.aborted && this.#isAllowed()) {
+        const chunk = this.#next;
+        this.#next = undefined;
+        if (chunk) yield chunk;
+        else if (this.#isBehind) this.#feed.resume(this);
+        else if (!(await this.#woken())) yield PING;
+      }
+      if (!this.#signal.aborted) yield EXPIRED;
+    } finally {
+      unsubscribe();
+    }
+  }
+
+  /** Resolves with false when nothing happened for the time of a ping. */
+  #woken(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.schedule(PING_MS, () => resolve(false));
+      this.#wake = () => {
+        this.#wake = undefined;
+        cancel();
+        resolve(true);
+      };
+    });
+  }
+}

@@ -7,7 +7,6 @@ import type {
   ActionResult,
   ApplyResult,
   CompareResult,
-  History,
   HistoryRange,
   NodeDetail,
   PodDetail,
@@ -19,11 +18,17 @@ import { chooseProtocol } from "../channel-protocol.ts";
 import { type RouteResponse, type ServerRequest, textResponse, tooManyRequests } from "../http-response.ts";
 import { serveRemoteCommand } from "../remote-command.ts";
 import { type Asset, Assets } from "./assets.ts";
-import { EventStream } from "./event-stream.ts";
-import { mergeLogs } from "./merged-logs.ts";
-import type { PageFeed } from "./page-feed.ts";
+import { EventStream, type PageFeed } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
-import { logWhile, shellWhile } from "./session-streams.ts";
+import { logWhile, mergeLogs, shellWhile } from "./page-streams.ts";
+
+/** The kubelet as the views of a pod and of the node show it. */
+export interface PageDetails {
+  pods(): readonly Pod[];
+  podDetail(uid: string, privileged: boolean): Promise<PodDetail | undefined>;
+  nodeDetail(): Promise<NodeDetail>;
+  processes(uid: string): Promise<readonly ProcessRow[]>;
+}
 
 /** Dependencies of the page's routes. */
 export interface PageRoutesDeps {
@@ -32,12 +37,7 @@ export interface PageRoutesDeps {
   sessions: PageSessions;
   /** false: the port is on a network, where the page needs TLS and, for all but its files, a session. */
   isLocal: boolean;
-  pods: () => readonly Pod[];
-  podDetail: (uid: string, privileged: boolean) => Promise<PodDetail | undefined>;
-  nodeDetail: () => Promise<NodeDetail>;
-  processes: (uid: string) => Promise<readonly ProcessRow[]>;
-  /** @param uid "" = the node */
-  history: (uid: string, range: HistoryRange) => History;
+  details: PageDetails;
   containers: ContainerAccess;
   /** User of the process that sent a request; undefined where that is not known, as on another machine. */
   clientUserId: (request: ServerRequest) => number | undefined;
@@ -123,11 +123,11 @@ export class PageRoutes {
     }
     if (path === "/page/api/apply" && isWrite) return this.#apply(request, false);
     if (path === "/page/api/compare" && isWrite) return this.#apply(request, true);
-    if (path === "/page/api/node" && !isWrite) return this.#deps.nodeDetail().then(json);
-    if (path === "/page/api/node/history" && !isWrite) return json(this.#deps.history("", rangeOf(request)));
+    if (path === "/page/api/node" && !isWrite) return this.#deps.details.nodeDetail().then(json);
+    if (path === "/page/api/node/history" && !isWrite) return json(this.#deps.feed.history("", rangeOf(request)));
     const [, uid = "", part = ""] = /^\/page\/api\/pods\/([^/]+)(?:\/([a-z]+))?$/.exec(path) ?? [];
     if (uid === "") return text(404, "404 page not found\n");
-    const pod = this.#deps.pods().find(({ metadata }) => metadata.uid === uid);
+    const pod = this.#deps.details.pods().find(({ metadata }) => metadata.uid === uid);
     return pod ? this.#routePod(request, pod, uid, part, privileged) : text(404, NO_POD);
   }
 
@@ -138,16 +138,16 @@ export class PageRoutes {
     part: string,
     privileged: boolean,
   ): Promise<RouteResponse> {
-    const { actions, history, podDetail } = this.#deps;
+    const { actions, feed, details } = this.#deps;
     switch (`${request.method === "POST" ? "POST" : "GET"} ${part}`) {
       case "GET ": {
-        const detail = await podDetail(uid, privileged);
+        const detail = await details.podDetail(uid, privileged);
         return detail ? json(detail) : text(404, NO_POD);
       }
       case "GET history":
-        return json(history(uid, rangeOf(request)));
+        return json(feed.history(uid, rangeOf(request)));
       case "GET processes":
-        return privileged ? json(await this.#deps.processes(uid)) : text(401, UNAUTHORIZED);
+        return privileged ? json(await details.processes(uid)) : text(401, UNAUTHORIZED);
       case "GET logs":
         if (!privileged) return text(401, UNAUTHORIZED);
         return request.method === "GET" ? this.#logs(request, pod) : text(405, "405 Method Not Allowed\n");

@@ -1,17 +1,19 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { Rejection, Snapshot, Update, WorkloadRow } from "../../../src/page/wire.ts";
-import { explainPod } from "../../../src/plan/status/explain-pod.ts";
 import {
+  EventStream,
   FIRST_SAMPLE_MS,
   IDLE_PERIOD_MS,
   OPEN_PERIOD_MS,
   PageFeed,
+  type PageSource,
   type PageSubscriber,
 } from "../../../src/server/page/page-feed.ts";
-import { toPodRow } from "../../../src/server/page/pod-row.ts";
-import { UsageRecorder } from "../../../src/server/page/usage-recorder.ts";
+import { UsageRecorder } from "../../../src/server/page/usage-history.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { podRow } from "../../support/pod-row.ts";
+import { RecordingLogger } from "../../support/recording-logger.ts";
 
 const pod = (uid: string): Pod =>
   ({ metadata: { uid, name: uid, namespace: "default" }, spec: { containers: [] } }) as unknown as Pod;
@@ -26,7 +28,7 @@ const nodeUsage = {
   load: [0, 0, 0] as [number, number, number],
 };
 
-function world() {
+function world(over: Partial<PageSource> = {}) {
   const clock = new FakeClock();
   const usage = new UsageRecorder();
   const state = {
@@ -38,22 +40,16 @@ function world() {
     workloads: [] as WorkloadRow[],
     problem: "",
   };
-  const feed = new PageFeed({
-    clock,
-    usage,
-    isComplete: () => state.isComplete,
+  const source: PageSource = {
+    get isComplete() {
+      return state.isComplete;
+    },
     pods: () => state.pods,
     onPodsChanged: (callback) => {
       state.listeners.add(callback);
       return () => state.listeners.delete(callback);
     },
-    toRow: (it) =>
-      toPodRow(
-        it,
-        { status: "Running", ready: 1, total: 1, restarts: 0, lastRestart: undefined, createdAt: undefined },
-        "",
-        explainPod({ pod: it, events: [], logs: new Map(), pods: [], now: new Date(0) }),
-      ),
+    toRow: (it) => podRow(it.metadata.uid ?? ""),
     node: async () => ({
       name: "n",
       version: "",
@@ -71,10 +67,9 @@ function world() {
       state.measured++;
       return { summary: { node: { nodeName: "n", startTime: "" }, pods: [] }, node: nodeUsage };
     },
-    onError: (error) => {
-      throw error;
-    },
-  });
+    ...over,
+  };
+  const feed = new PageFeed(clock, new RecordingLogger(), usage, source);
   const change = (pods: Pod[]) => {
     state.pods = pods;
     for (const listener of state.listeners) listener();
@@ -205,4 +200,77 @@ test("the first state is reported without a sample and leaves no page open", asy
   const { feed, state } = world();
   const { pods, usage } = await feed.firstState({ privileged: false, canAct: false });
   expect([pods.map(({ uid }) => uid), usage.times, state.measured, feed.isOpen]).toEqual([["a"], [], 0, false]);
+});
+
+const ACCESS = { privileged: false, canAct: false };
+
+test("a reader that is behind gets the whole state again; a reader that leaves unsubscribes", async () => {
+  const clock = new FakeClock();
+  const gone = new AbortController();
+  let resumed = 0;
+  let unsubscribed = 0;
+  const feed = {
+    subscribe: async () => {
+      stream.send("snapshot", "1");
+      return () => unsubscribed++;
+    },
+    resume: () => {
+      resumed++;
+      stream.send("snapshot", "3");
+    },
+  } as unknown as PageFeed;
+  const stream = new EventStream(clock, feed, ACCESS, gone.signal, () => true, "main-1.js");
+  const chunks = stream.chunks();
+  const next = async () => Buffer.from((await chunks.next()).value ?? []).toString();
+  expect(await next()).toBe("event: build\ndata: main-1.js\n\n");
+  expect(await next()).toBe("event: snapshot\ndata: 1\n\n");
+  expect(stream.send("update", "2")).toBe(true);
+  expect(stream.send("update", "lost")).toBe(false);
+  expect(await next()).toBe("event: update\ndata: 2\n\n");
+  expect(await next()).toBe("event: snapshot\ndata: 3\n\n");
+  expect(resumed).toBe(1);
+  const last = chunks.next();
+  gone.abort();
+  expect((await last).done).toBe(true);
+  expect(unsubscribed).toBe(1);
+});
+
+test("a stream tells that its session has expired, and ends", async () => {
+  let isAllowed = true;
+  const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
+  const stream = new EventStream(
+    new FakeClock(),
+    feed,
+    ACCESS,
+    new AbortController().signal,
+    () => isAllowed,
+    "main-1.js",
+  );
+  stream.send("snapshot", "1");
+  const chunks = stream.chunks();
+  await chunks.next();
+  expect((await chunks.next()).done).toBe(false);
+  isAllowed = false;
+  expect(Buffer.from((await chunks.next()).value ?? []).toString()).toBe("event: expired\ndata:\n\n");
+  expect((await chunks.next()).done).toBe(true);
+});
+
+test("a silent stream is kept alive: a page that hears nothing longer than that reconnects", async () => {
+  const clock = new FakeClock();
+  const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
+  const stream = new EventStream(clock, feed, ACCESS, new AbortController().signal, () => true, "main-1.js");
+  const chunks = stream.chunks();
+  await chunks.next();
+  const next = chunks.next();
+  await clock.advance(10_000);
+  expect(Buffer.from((await next).value ?? []).toString()).toBe("event: ping\ndata:\n\n");
+});
+
+test("a page whose first state cannot be computed is not kept as a reader", async () => {
+  const { feed } = world({ node: () => Promise.reject(new Error("no engine")) });
+  const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => true, "main-1.js");
+  const chunks = stream.chunks();
+  await chunks.next();
+  await expect(chunks.next()).rejects.toThrow("no engine");
+  expect(feed.isOpen).toBe(false);
 });

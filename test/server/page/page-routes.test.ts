@@ -13,7 +13,9 @@ const SECRET = Buffer.alloc(32, 1);
 const HOST = "localhost:4194";
 const ORIGIN = { Origin: `http://${HOST}` };
 
-function world(over: Partial<PageRoutesDeps> = {}) {
+const WEB = { metadata: { uid: "u1", name: "web" }, spec: { containers: [] } } as unknown as Pod;
+
+function world(over: Partial<PageRoutesDeps> = {}, pods: readonly Pod[] = [WEB]) {
   const clock = new FakeClock();
   const nowMs = () => clock.now().getTime();
   const sessions = new PageSessions(SECRET, nowMs);
@@ -26,15 +28,17 @@ function world(over: Partial<PageRoutesDeps> = {}) {
   const routes = new PageRoutes({
     clock,
     feed: {
+      history: (uid: string) => ({ uid }),
       firstState: async (access: Access) => ({ access, pods: [{ why: "</script><b>" }] }),
     } as unknown as PageFeed,
     sessions,
     isLocal: true,
-    pods: () => [{ metadata: { uid: "u1", name: "web" }, spec: { containers: [] } } as unknown as Pod],
-    podDetail: async (_, privileged) => ({ privileged }) as unknown as PodDetail,
-    processes: async () => [],
-    nodeDetail: async () => ({}) as NodeDetail,
-    history: (uid) => ({ uid }) as never,
+    details: {
+      pods: () => pods,
+      podDetail: async (_, privileged) => ({ privileged }) as unknown as PodDetail,
+      processes: async () => [],
+      nodeDetail: async () => ({}) as NodeDetail,
+    },
     containers: {} as ContainerAccess,
     clientUserId: () => undefined,
     actions: {
@@ -229,21 +233,20 @@ describe("logs", () => {
   const asked: LogSelection[] = [];
   const running = (name: string) => ({ name, containerID: `docker://id-${name}`, state: { running: {} } });
   const logged = () =>
-    world({
-      pods: () =>
-        [
-          { metadata: { uid: "u1", name: "web" }, status: { containerStatuses: [running("a"), running("broken")] } },
-        ] as unknown as Pod[],
-      containers: {
-        logs: async (id: string, selection: LogSelection) => {
-          asked.push(selection);
-          if (id === "id-broken") throw new Error("open /x-json.log: no such file");
-          return (async function* () {
-            yield Buffer.from("one\ntwo");
-          })();
-        },
-      } as unknown as ContainerAccess,
-    });
+    world(
+      {
+        containers: {
+          logs: async (id: string, selection: LogSelection) => {
+            asked.push(selection);
+            if (id === "id-broken") throw new Error("open /x-json.log: no such file");
+            return (async function* () {
+              yield Buffer.from("one\ntwo");
+            })();
+          },
+        } as unknown as ContainerAccess,
+      },
+      [{ ...WEB, status: { containerStatuses: [running("a"), running("broken")] } } as unknown as Pod],
+    );
   const read = async (query: string) => {
     const { ask, cookie } = logged();
     const answer = await ask("GET /page/api/pods/u1/logs", { query, headers: cookie });

@@ -1,8 +1,16 @@
 import { expect, test } from "bun:test";
 import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { Container, ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
-import type { PodRow, ProbeResponse } from "../../../src/page/wire.ts";
-import { type PodDetailFacts, toPodDetail } from "../../../src/server/page/pod-detail.ts";
+import type { Finding } from "../../../src/base/model/finding.ts";
+import type { PodRow } from "../../../src/page/pod-row.ts";
+import type { ProbeResponse } from "../../../src/page/wire.ts";
+import {
+  hideLogEnds,
+  hideProbeOutput,
+  type PodDetailFacts,
+  toManifestView,
+  toPodDetail,
+} from "../../../src/server/page/pod-detail.ts";
 import type { CgroupStats } from "../../../src/stats/cgroups/cgroup-stats.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
@@ -218,4 +226,77 @@ test("conditions with their time, events of this pod only, and why it is not rea
   expect(detail.explanation).toEqual([
     { problem: "container app: its program failed", facts: ["exit code 3"], fix: "see its log" },
   ]);
+});
+
+const SECRET = "password=hunter2";
+const ended = { terminated: { exitCode: 1, reason: "Error", message: SECRET } };
+
+function pod(policy: string | undefined): Pod {
+  const containers = [{ name: "app", ...(policy && { terminationMessagePolicy: policy }) }];
+  const statuses = [{ name: "app", state: ended, lastState: ended }];
+  return {
+    metadata: { name: "web" },
+    spec: { initContainers: containers, containers },
+    status: { phase: "Failed", initContainerStatuses: statuses, containerStatuses: statuses },
+  } as unknown as Pod;
+}
+
+test("a termination message that may be the end of a log is left out, and nothing else", () => {
+  const shown = hideLogEnds(pod("FallbackToLogsOnError"));
+  expect(JSON.stringify(shown)).not.toContain(SECRET);
+  const { state } = shown.status!.containerStatuses![0]!;
+  expect(state).toEqual({ terminated: { exitCode: 1, reason: "Error" } } as never);
+});
+
+test.each([undefined, "File"])("a message that the program wrote to its file is shown: %p", (policy) => {
+  const given = pod(policy);
+  expect(hideLogEnds(given)).toBe(given);
+});
+
+test("what a probe that succeeded has read is left out", () => {
+  const answer = { time: 1, durationMs: 2, output: SECRET };
+  expect(
+    hideProbeOutput([
+      { ...answer, result: "success" },
+      { ...answer, result: "failure" },
+    ]),
+  ).toEqual([
+    { ...answer, result: "success", output: "" },
+    { ...answer, result: "failure" },
+  ]);
+});
+
+const FILE = "/etc/kubernetes/manifests/web.yaml";
+const finding = (line: number, file = FILE) =>
+  ({ file, line, column: 3, severity: "error", field: "spec.x", message: "bad" }) as Finding;
+
+const view = (text: string | undefined, line: number, findings: readonly Finding[] = []) =>
+  toManifestView({ file: FILE, line, text, findings, rendered: "kind: Pod" });
+
+const TWO = "kind: Pod\nname: a\n---\nkind: Pod\nname: b\n";
+
+test("only the document of the pod is shown, with the numbers of its lines in the file", () => {
+  expect(view(TWO, 4)).toMatchObject({ text: "kind: Pod\nname: b", firstLine: 4, isSource: true });
+  expect(view(TWO, 1)).toMatchObject({ text: "kind: Pod\nname: a", firstLine: 1 });
+  expect(view(TWO, 3)).toMatchObject({ firstLine: 4 });
+  expect(view("{}", 99)).toMatchObject({ text: "{}", firstLine: 1 });
+});
+
+test("findings are those of the document", () => {
+  const findings = [finding(2), finding(5), finding(5, "/other.yaml")];
+  const bad = { column: 3, isError: true, message: "spec.x: bad" };
+  expect(view(TWO, 4, findings).findings).toEqual([{ line: 5, ...bad }]);
+  expect(view(TWO, 1, findings).findings).toEqual([{ line: 2, ...bad }]);
+});
+
+test("without the text the pod is shown, with all findings of the file", () => {
+  expect(view(undefined, 4, [finding(2), finding(5)])).toMatchObject({
+    text: "kind: Pod",
+    isSource: false,
+    findings: [{ line: 2 }, { line: 5 }],
+  });
+});
+
+test.each(["kind: Secret\n", '{"kind":"List","items":[]}', "kind: 'SecretList'"])("%s is not shown", (text) => {
+  expect(view(text, 1).isSource).toBe(false);
 });

@@ -1,20 +1,10 @@
 import { expect, test } from "bun:test";
-import type { Pod } from "../../../src/base/api/pod.ts";
-import { toPodRow } from "../../../src/server/page/pod-row.ts";
+import type { Pod } from "../../src/base/api/pod.ts";
+import { toPodRow } from "../../src/page/pod-row.ts";
 
 const COLUMNS = { status: "Running", ready: 1, total: 1, restarts: 0, lastRestart: undefined, createdAt: undefined };
-const READY = {
-  namespace: "",
-  name: "",
-  phase: "",
-  isReady: true,
-  condition: undefined,
-  causes: [],
-  recent: [],
-  notInForce: undefined,
-};
 const rowOf = (metadata: object, conditions: object[] = []) =>
-  toPodRow({ metadata, spec: { containers: [] }, status: { conditions } } as unknown as Pod, COLUMNS, "", READY);
+  toPodRow({ metadata, spec: { containers: [] }, status: { conditions } } as unknown as Pod, COLUMNS, "", "");
 
 test.each([
   [{}, ""],

@@ -1,6 +1,30 @@
-import type { Pod } from "../../base/api/pod.ts";
-import type { PodRow } from "../../page/wire.ts";
-import type { PodExplanation } from "../../plan/status/explain-pod.ts";
+import type { Pod } from "../base/api/pod.ts";
+
+/** A pod in the overview; {@link toPodRow} fills it, in the kubelet. */
+export interface PodRow {
+  uid: string;
+  namespace: string;
+  name: string;
+  /** As `kubelet-ts get pods` prints it. */
+  status: string;
+  ready: number;
+  total: number;
+  isReady: boolean;
+  restarts: number;
+  /** 0 = never. */
+  lastRestart: number;
+  /** 0 = unknown. */
+  createdAt: number;
+  /** The object that made the pod, as `Deployment web`; "" for a pod without an owner. */
+  owner: string;
+  /** Manifest: `file:line`, URL or `submitted`. */
+  source: string;
+  /** Why the pod is not Ready, in a sentence; "" when it is. */
+  why: string;
+  /** That not the present manifest runs, and why; "" when it does. */
+  notice: string;
+  ip: string;
+}
 
 /** Columns of `kubelet-ts get pods` for a pod. */
 interface PodColumns {
@@ -15,13 +39,12 @@ interface PodColumns {
 
 /**
  * A row of the overview. Pure.
- * @param explanation why the pod is not ready
+ * @param why the pod is not ready; "" when it is
  * @param source where the manifest is: `file:line`, URL, `submitted`
  */
-export function toPodRow(pod: Pod, columns: PodColumns, source: string, explanation: PodExplanation): PodRow {
+export function toPodRow(pod: Pod, columns: PodColumns, source: string, why: string): PodRow {
   const { metadata, status } = pod;
   const isReady = status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;
-  const [cause] = explanation.causes;
   return {
     uid: metadata.uid ?? "",
     namespace: metadata.namespace ?? "default",
@@ -36,7 +59,7 @@ export function toPodRow(pod: Pod, columns: PodColumns, source: string, explanat
     createdAt: columns.createdAt ? Date.parse(columns.createdAt) || 0 : 0,
     owner: describeOwner(pod),
     source,
-    why: cause ? `${cause.subject}: ${cause.problem}` : "",
+    why,
     notice: describeNotice(pod),
     ip: status?.podIP ?? "",
   };

@@ -1,0 +1,348 @@
+import type { Pod } from "../../base/api/pod.ts";
+import { type CoreTimes, type InterfaceCounters, parseCoreTimes } from "../../base/host/proc.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { EngineInfo } from "../../base/model/node.ts";
+import type { StoredImage } from "../../docker/image-inventory.ts";
+import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
+import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDetail } from "../../page/wire.ts";
+import { type CadvisorFacts, CadvisorFactsReader, type NodeFilesystem } from "../../stats/cadvisor/cadvisor-facts.ts";
+import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
+import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
+import { readText } from "../../stats/cgroups/read-text.ts";
+import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "../../stats/node-sample.ts";
+import type { NodeStats } from "../../stats/node-stats.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
+
+/** An engine that does not answer by then leaves the view without its images. */
+const IMAGES_WITHIN_MS = 2000;
+
+/** Reads the facts of the machine that the page shows. */
+export class NodeReader {
+  readonly #parts: AssembledKubelet;
+  readonly #stats: NodeStats;
+  readonly #cadvisor: CadvisorFactsReader;
+  readonly #rates: MachineRates;
+
+  constructor(parts: AssembledKubelet, stats: NodeStats) {
+    this.#parts = parts;
+    this.#stats = stats;
+    this.#cadvisor = new CadvisorFactsReader(stats);
+    this.#rates = new MachineRates(parts.context.clock);
+  }
+
+  async read(pods: readonly Pod[]): Promise<Omit<NodeDetail, "state" | "events">> {
+    const { imageGc, imageInventory, engineIfKnown } = this.#parts;
+    const { clock, options } = this.#parts.context;
+    const tooLate = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
+    const [sample, cores, store] = await Promise.all([
+      this.#stats.sampleWithRates("all"),
+      this.#rates.cores(),
+      Promise.race([imageInventory.list().catch(() => undefined), tooLate]),
+    ]);
+    const facts = this.#cadvisor.recent();
+    const directories = { "root directory": options.rootDir, images: engineIfKnown()?.imagesDir ?? "" };
+    return {
+      cgroups: toCgroupTree(sample, this.#rates.otherCgroups(this.#stats.reader, sample)),
+      cores,
+      memory: readMemory(),
+      interfaces: toInterfaceRows(sample.interfaces),
+      filesystems: toFilesystems(facts, directories),
+      images: toImageRows(store?.images ?? [], pods, imageGc, clock.now().getTime()),
+      imageGcPercent: options.imageGcHighThresholdPercent,
+      machine: {
+        "Operating system": facts.osVersion,
+        Kernel: facts.kernelVersion,
+        Cores: String(facts.machine.num_cores),
+        "Clock rate": `${(facts.machine.cpu_frequency_khz / 1e6).toFixed(2)} GHz`,
+        "Machine id": facts.machine.machine_id,
+        "Boot id": facts.machine.boot_id,
+      },
+      engine: toEngineFacts(engineIfKnown()),
+    };
+  }
+}
+
+function toEngineFacts(engine: EngineInfo | undefined): NodeDetail["engine"] {
+  if (!engine) return {};
+  const { dockerRootDir, imagesDir } = engine;
+  return {
+    Version: `Docker ${engine.serverVersion}`,
+    API: engine.apiVersion,
+    "Storage driver": engine.storageDriver ?? "",
+    "Cgroup driver": `${engine.cgroupDriver}, version ${engine.cgroupVersion}`,
+    Directory: dockerRootDir,
+    ...(imagesDir !== dockerRootDir && { "Directory of images": imagesDir }),
+    Runtimes: engine.runtimes.join(", "),
+    Security: engine.securityOptions.map((option) => option.replace(/^name=/, "")).join(", "),
+  };
+}
+
+/** File systems of the machine, with what the kubelet keeps on each. Pure. */
+export function toFilesystems(
+  { filesystems }: Pick<CadvisorFacts, "filesystems">,
+  directories: Readonly<Record<string, string>>,
+): NodeDetail["filesystems"] {
+  const holds = (mountPoint: string, path: string) =>
+    path !== "" && (mountPoint === "/" || path === mountPoint || path.startsWith(`${mountPoint}/`));
+  const mountOf = (path: string) =>
+    filesystems
+      .map(({ mountPoint }) => mountPoint)
+      .filter((mountPoint) => holds(mountPoint, path))
+      .toSorted((a, b) => b.length - a.length)[0];
+  const uses = Object.entries(directories).map(([use, path]) => ({ use, mountPoint: mountOf(path) }));
+  return filesystems.filter(isShown).map(({ device, mountPoint, capacity }) => ({
+    device,
+    mountPoint,
+    use: uses
+      .filter((it) => it.mountPoint === mountPoint)
+      .map(({ use }) => use)
+      .join(", "),
+    capacityBytes: capacity.capacityBytes,
+    usedBytes: capacity.capacityBytes - capacity.availableBytes,
+  }));
+}
+
+const MIN_CAPACITY_BYTES = 2 ** 20;
+
+/** Volumes of pods, mounts of containers and what is not a disk are left out. */
+const isShown = ({ mountPoint, capacity }: NodeFilesystem) =>
+  capacity.capacityBytes >= MIN_CAPACITY_BYTES &&
+  !/^\/(?:sys|proc|dev)\/|\/pods\/[^/]+\/volumes\/|\/[0-9a-f]{64}\//.test(mountPoint);
+
+/** Images, the largest first. Pure. */
+export function toImageRows(
+  images: readonly StoredImage[],
+  pods: readonly Pod[],
+  gc: Pick<ImageGcManager, "unusedMs" | "removable">,
+  nowMs: number,
+): ImageRow[] {
+  const users = new Map<string, Set<string>>();
+  for (const { metadata, status } of pods) {
+    const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
+    for (const { image, imageID = "" } of [
+      ...initContainerStatuses,
+      ...containerStatuses,
+      ...ephemeralContainerStatuses,
+    ]) {
+      for (const name of [image, imageID.replace(/^docker(-pullable)?:\/\//, "")]) {
+        const known = users.get(name) ?? new Set();
+        users.set(name, known.add(`${metadata.namespace}/${metadata.name}`));
+      }
+    }
+  }
+  return images
+    .map(({ id, names, sizeBytes, createdSeconds }) => {
+      const usedBy = [...new Set([id, ...names].flatMap((name) => [...(users.get(name) ?? [])]))];
+      const isInUse = usedBy.length > 0;
+      const unused = gc.unusedMs(id);
+      return {
+        id,
+        names: [...names],
+        sizeBytes,
+        createdAt: createdSeconds * 1000,
+        isInUse,
+        usedBy,
+        isRemovable: !isInUse && gc.removable.has(id),
+        lastUse: unused === undefined ? 0 : nowMs - unused,
+      };
+    })
+    .toSorted((a, b) => b.sizeBytes - a.sizeBytes);
+}
+
+export function readMemory(proc = "/proc"): MachineMemory {
+  const meminfo = readText(`${proc}/meminfo`) ?? "";
+  const bytes = (name: string) => meminfoBytes(meminfo, name) ?? 0;
+  return {
+    totalBytes: bytes("MemTotal"),
+    availableBytes: bytes("MemAvailable"),
+    cachedBytes: bytes("Cached") + bytes("Buffers"),
+    swapBytes: bytes("SwapTotal"),
+    swapUsedBytes: bytes("SwapTotal") - bytes("SwapFree"),
+  };
+}
+
+/** Interfaces that carried something. Pure. */
+export const toInterfaceRows = (interfaces: readonly InterfaceCounters[]): InterfaceRow[] =>
+  interfaces
+    .filter(({ rxBytes, txBytes }) => rxBytes + txBytes > 0)
+    .map(({ name, rxBytes, txBytes, rxErrors, txErrors, rxDropped, txDropped }) => ({
+      name,
+      receivedBytes: rxBytes,
+      sentBytes: txBytes,
+      errors: rxErrors + txErrors,
+      dropped: rxDropped + txDropped,
+    }));
+
+/** Use between two readings; empty when cores were added or removed in between. Pure. */
+export function toCoreUse(before: readonly CoreTimes[], after: readonly CoreTimes[]): CoreUse[] {
+  if (before.length !== after.length) return [];
+  return after.map((now, index) => {
+    const then = before[index] ?? now;
+    const spent = (kind: keyof CoreTimes) => Math.max(0, now[kind] - then[kind]);
+    const all = spent("user") + spent("system") + spent("wait") + spent("stolen") + spent("idle");
+    const percent = (kind: keyof CoreTimes) => (all > 0 ? (spent(kind) / all) * 100 : 0);
+    return { user: percent("user"), system: percent("system"), wait: percent("wait"), stolen: percent("stolen") };
+  });
+}
+
+/** Readings that are older are not compared with: their average says nothing about now. */
+const MAX_AGE_MS = 60_000;
+/** Readings that are younger are: a tick is ten milliseconds. */
+const MIN_AGE_MS = 200;
+/** Between the two readings of the first request. */
+const FIRST_WINDOW_MS = 300;
+/** Cgroups that are not of pods, read for one request. */
+const MAX_CGROUPS = 64;
+
+interface UsageReading {
+  atMs: number;
+  usageNanoseconds: number;
+}
+
+/** Rates of what the kernel only counts, from one request of the node's view to the next. */
+export class MachineRates {
+  readonly #clock: Clock;
+  readonly #proc: string;
+  #cores: { atMs: number; times: CoreTimes[] } | undefined;
+  #coreUse: CoreUse[] = [];
+  #cgroups = new Map<string, UsageReading>();
+
+  constructor(clock: Clock, proc = "/proc") {
+    this.#clock = clock;
+    this.#proc = proc;
+  }
+
+  /** The first request after a pause waits 300 ms. */
+  async cores(): Promise<CoreUse[]> {
+    const read = () => ({
+      atMs: this.#clock.monotonicMs(),
+      times: parseCoreTimes(readText(`${this.#proc}/stat`) ?? ""),
+    });
+    let now = read();
+    let before = this.#cores;
+    if (before && now.atMs - before.atMs < MIN_AGE_MS) return this.#coreUse;
+    if (!before || now.atMs - before.atMs > MAX_AGE_MS) {
+      before = now;
+      await this.#clock.sleep(FIRST_WINDOW_MS);
+      now = read();
+    }
+    this.#cores = now;
+    this.#coreUse = toCoreUse(before.times, now.times);
+    return this.#coreUse;
+  }
+
+  /** The cgroups directly below the root and those below them, without the ones of pods. */
+  otherCgroups(reader: CgroupReader, sample: NodeSample): ShownCgroup[] {
+    const known = knownPaths(sample);
+    const found: ShownCgroup[] = [];
+    const seen = new Map<string, UsageReading>();
+    const atMs = this.#clock.monotonicMs();
+    const readBelow = (parent: string, depth: number): void => {
+      for (const name of reader.children(reader.ofPath(parent === "" ? "/" : parent))) {
+        const path = `${parent}/${name}`;
+        if (known.has(path)) continue;
+        if (found.length >= MAX_CGROUPS) return;
+        const cgroup = reader.open(reader.ofPath(path));
+        const stats = cgroup.read("all", { hasQuota: false, kind: "group" });
+        cgroup.close();
+        if (!stats) continue;
+        const { usageNanoseconds } = stats.cpu;
+        const before = this.#cgroups.get(path);
+        const isComparable = before && atMs - before.atMs >= MIN_AGE_MS && usageNanoseconds >= before.usageNanoseconds;
+        const usageNanoCores = isComparable
+          ? ((usageNanoseconds - before.usageNanoseconds) / (atMs - before.atMs)) * 1000
+          : undefined;
+        seen.set(path, { atMs, usageNanoseconds });
+        found.push({ path, stats, usageNanoCores });
+        if (depth > 1) readBelow(path, depth - 1);
+      }
+    };
+    readBelow("", 2);
+    this.#cgroups = seen;
+    return found;
+  }
+}
+
+/** The part of a sample that a row shows. */
+export type ShownCgroup = Pick<CgroupSample, "path" | "stats" | "usageNanoCores">;
+
+/**
+ * The cgroups of the node as a tree, siblings by memory. Pure.
+ * @param sample with detail `all`: without it groups and sandboxes are missing
+ * @param others cgroups that are not of pods; those of the sample are shown once
+ */
+export function toCgroupTree(sample: NodeSample, others: readonly ShownCgroup[] = []): CgroupRow[] {
+  const { root, kubepods, groups, system, pods } = sample;
+  const nodes = new Map<string, Node>();
+  const add: Add = (cgroup, name, pod = null) => {
+    if (cgroup) nodes.set(cgroup.path, { row: toRow(cgroup, name, pod), children: [] });
+  };
+  for (const other of others) add(other, shortName(other.path));
+  add(root, "node");
+  add(kubepods, "all pods");
+  for (const group of groups) add(group, group.path.split("/").at(-1) ?? "");
+  for (const [name, cgroup] of system) add(cgroup, SYSTEM_NAMES[name]);
+  for (const pod of pods) addPod(pod, add);
+  const tops: Node[] = [];
+  for (const [path, node] of nodes) (parentOf(path, nodes)?.children ?? tops).push(node);
+  return tops.flatMap((node) => flatten(node, 0));
+}
+
+interface Node {
+  row: CgroupRow;
+  children: Node[];
+}
+
+type Add = (cgroup: ShownCgroup | undefined, name: string, pod?: CgroupRow["pod"]) => void;
+
+/** The last part of a path, ids of containers as `docker ps` prints them. */
+const shortName = (path: string): string =>
+  (path.split("/").at(-1) ?? "").replace(/[0-9a-f]{64}/, (id) => id.slice(0, 12));
+
+/** Paths of the cgroups that a tree has a row for without `others`. */
+export function knownPaths({ root, kubepods, groups, system, pods }: NodeSample): Set<string> {
+  const ofPods = pods.flatMap(({ cgroup, sandbox, containers }) => [
+    cgroup,
+    sandbox?.cgroup,
+    ...containers.map((container) => container.cgroup),
+  ]);
+  const all = [root, kubepods, ...groups, ...system.values(), ...ofPods];
+  return new Set(all.flatMap((cgroup) => cgroup?.path ?? []));
+}
+
+const SYSTEM_NAMES = { kubelet: "kubelet", runtime: "engine", misc: "system" } as const;
+
+function addPod({ facts: { namespace, name }, cgroup, sandbox, containers }: PodSample, add: Add): void {
+  const pod = { namespace, name };
+  add(cgroup, `${namespace}/${name}`, pod);
+  // A pod without a cgroup of its own is recognized by each of its containers.
+  const prefix = cgroup ? "" : `${namespace}/${name}/`;
+  const addContainer = ({ facts, cgroup: own }: ContainerSample, title = facts.name) => add(own, prefix + title, pod);
+  if (sandbox) addContainer(sandbox, "sandbox");
+  for (const container of containers) addContainer(container);
+}
+
+/** The nearest cgroup above that is shown. */
+function parentOf(path: string, nodes: ReadonlyMap<string, Node>): Node | undefined {
+  for (let end = path; end !== "/" && end !== ""; ) {
+    end = end.slice(0, end.lastIndexOf("/")) || "/";
+    const found = nodes.get(end);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function flatten({ row, children }: Node, depth: number): CgroupRow[] {
+  const ordered = children.toSorted((a, b) => b.row.memoryBytes - a.row.memoryBytes);
+  return [{ ...row, depth }, ...ordered.flatMap((child) => flatten(child, depth + 1))];
+}
+
+const toRow = ({ path, stats, usageNanoCores }: ShownCgroup, name: string, pod: CgroupRow["pod"]): CgroupRow => ({
+  path,
+  name,
+  pod,
+  depth: 0,
+  cpuCores: usageNanoCores === undefined ? null : usageNanoCores / 1e9,
+  memoryBytes: stats.memory.workingSetBytes ?? 0,
+  tasks: stats.pids?.current ?? null,
+});

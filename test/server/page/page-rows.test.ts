@@ -1,0 +1,122 @@
+import { expect, test } from "bun:test";
+import type { CoreEvent } from "../../../src/base/api/event.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
+import { PodVersions, toClusterState, toWorkloadRow } from "../../../src/server/page/page-rows.ts";
+
+const AT = "2026-11-22T03:00:00Z";
+const condition = (type: string, status: string, more: object = {}) => ({ conditions: [{ type, status, ...more }] });
+
+test.each<[string, object, object | undefined, string, boolean, string]>([
+  ["Deployment", { replicas: 3 }, undefined, "Pending", false, ""],
+  ["Deployment", { replicas: 3 }, { replicas: 3, readyReplicas: 3, updatedReplicas: 3 }, "3/3 ready", true, ""],
+  [
+    "Deployment",
+    { replicas: 3 },
+    { replicas: 4, readyReplicas: 3, updatedReplicas: 1 },
+    "3/3 ready, 1 updated",
+    true,
+    "",
+  ],
+  [
+    "Deployment",
+    { replicas: 1 },
+    { replicas: 1, updatedReplicas: 1, ...condition("Progressing", "False", { reason: "ProgressDeadlineExceeded" }) },
+    "0/1 ready",
+    false,
+    "ProgressDeadlineExceeded",
+  ],
+  ["Deployment", { replicas: 0 }, {}, "0/0 ready", true, ""],
+  ["StatefulSet", { replicas: 2 }, { replicas: 1, readyReplicas: 1, updatedReplicas: 1 }, "1/2 ready", false, ""],
+  ["ReplicaSet", {}, { replicas: 1, readyReplicas: 1 }, "1/1 ready", true, ""],
+  ["DaemonSet", {}, { numberReady: 0, desiredNumberScheduled: 1 }, "0/1 ready", false, ""],
+  ["Job", {}, { active: 1, ready: 1 }, "Running", true, ""],
+  ["Job", {}, { active: 1, failed: 2 }, "Running", false, "2 pods have failed"],
+  ["Job", {}, condition("Complete", "True"), "Complete", true, ""],
+  [
+    "Job",
+    {},
+    condition("Failed", "True", { reason: "BackoffLimitExceeded", message: "too often" }),
+    "Failed",
+    false,
+    "BackoffLimitExceeded: too often",
+  ],
+  ["CronJob", { schedule: "0 3 * * *" }, {}, "0 3 * * *", true, ""],
+  ["CronJob", { schedule: "0 3 * * *", suspend: true }, {}, "Suspended", true, ""],
+])("%s %p with status %p", (kind, spec, status, text, isGood, detail) => {
+  const row = toWorkloadRow({ kind, namespace: "a", name: "b", source: "", spec, status, nextRun: undefined });
+  expect([row.status, row.isGood, row.detail]).toEqual([text, isGood, detail]);
+});
+
+test("a CronJob shows its last and its next run; a suspended one has no next", () => {
+  const runs = (suspend: boolean) => {
+    const facts = { kind: "CronJob", namespace: "a", name: "b", source: "", spec: { schedule: "@daily", suspend } };
+    const row = toWorkloadRow({ ...facts, status: { lastScheduleTime: AT }, nextRun: new Date(AT) });
+    return [row.lastRun, row.nextRun];
+  };
+  expect(runs(false)).toEqual([Date.parse(AT), Date.parse(AT)]);
+  expect(runs(true)).toEqual([Date.parse(AT), 0]);
+});
+
+const NOW = Date.parse("2026-11-22T12:00:00Z");
+const failure = (secondsAgo: number, reason = "ECONNREFUSED") => ({
+  reason,
+  since: new Date(NOW - secondsAgo * 1000),
+});
+
+test.each([
+  { when: "it answers", outage: undefined, refusal: undefined, shown: null },
+  { when: "one request has failed a moment ago", outage: failure(4), refusal: failure(4), shown: null },
+  {
+    when: "it has not answered for a minute",
+    outage: failure(60),
+    refusal: failure(50, "GET /api/v1/pods: ECONNREFUSED"),
+    shown: { isAnswering: false, reason: "ECONNREFUSED", since: NOW - 60_000 },
+  },
+  {
+    when: "it answers, but refuses this node",
+    outage: undefined,
+    refusal: failure(30, "GET /api/v1/pods answered 401: Unauthorized"),
+    shown: { isAnswering: true, reason: "GET /api/v1/pods answered 401: Unauthorized", since: NOW - 30_000 },
+  },
+])("the API server as the page shows it when $when", ({ outage, refusal, shown }) => {
+  expect(toClusterState({ server: "https://api", outage, refusal }, NOW)).toEqual({
+    server: "https://api",
+    failure: shown,
+  });
+});
+
+const pod = (uid: string, ready: "True" | "False") =>
+  ({ metadata: { uid }, spec: {}, status: { conditions: [{ type: "Ready", status: ready }] } }) as unknown as Pod;
+
+function world(pods: Pod[]) {
+  const events: CoreEvent[] = [];
+  const versions = new PodVersions(
+    { pods: () => pods },
+    { newerThan: (version) => events.filter(({ metadata }) => Number(metadata.resourceVersion) > version) },
+  );
+  const happen = (uid: string) =>
+    events.push({ metadata: { resourceVersion: `${events.length + 1}` }, involvedObject: { uid } } as CoreEvent);
+  return { versions, happen, pods };
+}
+
+test("a pod that is not ready is another object after each event of it, and only then", () => {
+  const { versions, happen } = world([pod("ready", "True"), pod("not", "False")]);
+  const first = versions.list();
+  expect(versions.list()).toEqual(first);
+  expect(versions.list()[1]).toBe(first[1]!);
+  happen("ready");
+  happen("not");
+  const second = versions.list();
+  expect(second[0]).toBe(first[0]!);
+  expect(second[1]).not.toBe(first[1]!);
+  expect(second[1]).toEqual(first[1]!);
+  expect(versions.list()[1]).toBe(second[1]!);
+});
+
+test("a pod that changed is shown as it is now", () => {
+  const { versions, happen, pods } = world([pod("a", "False")]);
+  happen("a");
+  versions.list();
+  pods[0] = pod("a", "True");
+  expect(versions.list()[0]).toBe(pods[0]);
+});
