@@ -1,5 +1,4 @@
 import { useEffect, useState } from "preact/hooks";
-import { claimSlot } from "./connection-slots.ts";
 import {
   answerWithinMs,
   hasSlept,
@@ -54,11 +53,7 @@ export function followState(first: PageState, onState: (state: PageState) => voi
     while (!gone.signal.aborted) {
       await untilShown(gone.signal);
       const connection = reconnect.begin(gone.signal);
-      const onWait = () => set({ ...state, connection: "crowded", heardAtMs });
-      let isExpired = false;
-      await withConnection(connection, onWait, async () => {
-        isExpired = await readStream(connection, onEvent, answerWithinMs(failures));
-      });
+      const isExpired = await readStream(connection, onEvent, answerWithinMs(failures));
       // The next stream has what needs no session.
       if (connection.aborted || isExpired) continue;
       set({ ...state, connection: "lost", heardAtMs });
@@ -77,11 +72,28 @@ export function followState(first: PageState, onState: (state: PageState) => voi
   };
 }
 
-const EVENTS = ["build", "snapshot", "update", "ping"] as const;
-type StreamEvent = (typeof EVENTS)[number];
+type StreamEvent = "build" | "snapshot" | "update" | "ping" | "expired";
+
+/** Address of a WebSocket of the page's server. */
+export const socketUrl = (path: string): string =>
+  `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
 
 /**
- * Reads one stream to its end.
+ * Why a WebSocket was refused, which a browser tells no script: the same address as a plain request does.
+ * @returns undefined: it would be opened now
+ */
+export async function explainRefusal(path: string): Promise<string | undefined> {
+  try {
+    const response = await fetch(path);
+    return response.ok || response.status === 400 ? undefined : (await response.text()).trim().slice(0, 300);
+  } catch {
+    return "The kubelet does not answer.";
+  }
+}
+
+/**
+ * Reads one stream to its end. A WebSocket, since a browser has only six connections to a server for all other requests of
+ * all its windows.
  * @returns true when the session has expired; false when the connection broke, was silent for too long, or the signal aborted
  */
 const readStream = (
@@ -90,10 +102,11 @@ const readStream = (
   firstMs: number,
 ): Promise<boolean> =>
   new Promise((resolve) => {
-    const source = new EventSource("/page/stream");
+    const socket = new WebSocket(socketUrl("/page/stream"));
     let silence: ReturnType<typeof setTimeout> | undefined;
     const end = (isExpired: boolean) => {
-      source.close();
+      socket.onmessage = null;
+      socket.close();
       clearTimeout(silence);
       signal.removeEventListener("abort", onLoss);
       resolve(isExpired);
@@ -103,14 +116,14 @@ const readStream = (
       clearTimeout(silence);
       silence = setTimeout(onLoss, withinMs);
     };
-    for (const type of EVENTS) {
-      source.addEventListener(type, ({ data }) => {
-        expect(SILENCE_MS);
-        onEvent(type, data as string);
-      });
-    }
-    source.addEventListener("expired", () => end(true));
-    source.onerror = onLoss;
+    socket.onmessage = ({ data }: MessageEvent<string>) => {
+      const space = data.indexOf(" ");
+      const type = data.slice(0, space) as StreamEvent;
+      if (type === "expired") return end(true);
+      expect(SILENCE_MS);
+      onEvent(type, data.slice(space + 1));
+    };
+    socket.onclose = onLoss;
     signal.addEventListener("abort", onLoss);
     expect(firstMs);
   });
@@ -252,19 +265,9 @@ export function untilShown(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Messages between the tabs of one browser that show this node. */
-const openTabs = () => new BroadcastChannel("kubelet-ts");
-
-/** Asks the hidden tabs of this browser to give their connections back now: a tab that is shown waits for one. */
-export function askForConnections(): void {
-  const tabs = openTabs();
-  tabs.postMessage("connections");
-  tabs.close();
-}
-
 /**
- * Calls back when the tab has been hidden for {@link HIDDEN_MS}, when it is hidden and another tab needs its connections,
- * and when the browser keeps the page for its "back" button. @param signal ends it
+ * Calls back when the tab has been hidden for {@link HIDDEN_MS}, and when the browser keeps the page for its "back" button.
+ * @param signal ends it
  */
 export function onLongHidden(callback: () => void, signal: AbortSignal): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -275,12 +278,7 @@ export function onLongHidden(callback: () => void, signal: AbortSignal): void {
   onChange();
   document.addEventListener("visibilitychange", onChange, { signal });
   addEventListener("pagehide", ({ persisted }) => persisted && callback(), { signal });
-  const tabs = openTabs();
-  tabs.addEventListener("message", () => document.hidden && callback(), { signal });
-  signal.addEventListener("abort", () => {
-    clearTimeout(timer);
-    tabs.close();
-  });
+  signal.addEventListener("abort", () => clearTimeout(timer));
 }
 
 /**
@@ -314,21 +312,4 @@ export function onWake(callback: (wake: Wake) => void, signal: AbortSignal): voi
   addEventListener("online", onShown, { signal });
   addEventListener("pageshow", ({ persisted }) => persisted && onShown(), { signal });
   signal.addEventListener("abort", () => clearInterval(timer));
-}
-
-/**
- * Runs `use` while it holds one of the few connections that may stay open.
- * @param signal ends the wait for one; `use` ends with it
- * @param onWait called once when none has become free for a second
- */
-export async function withConnection(signal: AbortSignal, onWait: () => void, use: () => Promise<void>): Promise<void> {
-  // Absent where the document did not come over a secure connection.
-  if (!navigator.locks) return use();
-  const release = await claimSlot(navigator.locks, signal, onWait, askForConnections);
-  if (!release) return;
-  try {
-    if (!signal.aborted) await use();
-  } finally {
-    release();
-  }
 }

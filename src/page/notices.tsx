@@ -20,12 +20,6 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
           What is shown is <AsOf at={heardAtMs} />; trying again.
         </p>
       )}
-      {connection === "crowded" && (
-        <p class="banner warn">
-          Too many windows of this browser show this node. What is shown here is <AsOf at={heardAtMs} /> until one of
-          them is closed or hidden.
-        </p>
-      )}
       {newBuild !== "" && (
         <p class="banner warn">
           The kubelet was replaced by another version, which has another page.{" "}

@@ -2,9 +2,9 @@ import type { ComponentChildren } from "preact";
 import { formatAge, formatBytes, formatCores, shortSource } from "./format.ts";
 import { plainText } from "./log-text.ts";
 import { Age, Badge, Plain, statusTone, timeOf } from "./parts.tsx";
+import type { PodRow } from "./pod-row.ts";
 import { podAddress } from "./router.ts";
 import { comparePodNames, type Spark } from "./store.ts";
-import type { PodRow } from "./pod-row.ts";
 
 /** The part of the state that changes in every update. */
 export interface Moment {

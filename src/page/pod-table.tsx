@@ -1,8 +1,8 @@
 import { Component, createRef } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import { COLUMNS, type Moment, type PodColumn } from "./pod-columns.tsx";
-import type { RowFilter } from "./store.ts";
 import type { PodRow } from "./pod-row.ts";
+import type { RowFilter } from "./store.ts";
 
 interface PodTableProps {
   rows: readonly PodRow[];

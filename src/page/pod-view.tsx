@@ -5,11 +5,11 @@ import { LogView } from "./log-view.tsx";
 import { ManifestTab } from "./manifests.tsx";
 import { Badge, NeedsSession, Question, statusTone } from "./parts.tsx";
 import { PodOverview } from "./pod-overview.tsx";
+import type { PodRow } from "./pod-row.ts";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
 import { mayMissPods, type PageState, shownPod } from "./store.ts";
 import { EventTable, ProcessTab } from "./tables.tsx";
-import type { PodRow } from "./pod-row.ts";
 import type { ActionResult, PodDetail } from "./wire.ts";
 
 const TAB_TITLES: Readonly<Record<PodTab, string>> = {

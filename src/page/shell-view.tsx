@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { PodRow } from "./pod-row.ts";
 import type { ShellEnd } from "./shell-messages.ts";
 import type { OpenTerminal } from "./terminal.ts";
-import type { PodRow } from "./pod-row.ts";
 import type { ContainerDetail } from "./wire.ts";
 
 /** A shell in a container. The terminal is loaded when this is shown first, and stays while another part of the pod is. */

@@ -13,8 +13,8 @@ export interface Spark {
 
 /** Everything the overview shows. Replaced as a whole; unchanged rows stay the same objects. */
 export interface PageState {
-  /** `locked`: nothing is shown without a session. `crowded`: other windows of this browser hold all connections. */
-  connection: "connecting" | "live" | "lost" | "locked" | "crowded";
+  /** `locked`: nothing is shown without a session. */
+  connection: "connecting" | "live" | "lost" | "locked";
   /** While the connection is lost: why the server refuses it; "" when it does not answer. */
   refusal: string;
   /** The page that the server has now, when it is another one than this; else "". */

@@ -1,5 +1,6 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
+import { explainRefusal, socketUrl } from "./connection.ts";
 import { CHANNEL, describeEnd, encodeMessage, type ShellEnd, splitInput } from "./shell-messages.ts";
 
 const PROTOCOL = "v5.channel.k8s.io";
@@ -51,7 +52,7 @@ export function openTerminal(place: HTMLElement, { uid, container, onEnd }: Term
     return true;
   });
   const path = `/page/api/pods/${encodeURIComponent(uid)}/shell?${new URLSearchParams({ container })}`;
-  const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`, PROTOCOL);
+  const socket = new WebSocket(socketUrl(path), PROTOCOL);
   socket.binaryType = "arraybuffer";
   const send = (channel: number, text: string) => {
     if (socket.readyState === WebSocket.OPEN) socket.send(encodeMessage(channel, text));
@@ -78,7 +79,9 @@ export function openTerminal(place: HTMLElement, { uid, container, onEnd }: Term
   let isClosed = false;
   socket.onclose = async () => {
     terminal.options.disableStdin = true;
-    const message = hasOpened ? "The connection was lost, and the shell ended with it." : await explainRefusal(path);
+    const message = hasOpened
+      ? "The connection was lost, and the shell ended with it."
+      : ((await explainRefusal(path)) ?? "The connection could not be opened: try again.");
     if (!isClosed) onEnd(end ?? { message, isMissing: false });
   };
   const input = terminal.onData((text) => {
@@ -114,18 +117,4 @@ function takePickedText(terminal: Terminal): void {
     const { inputType, data, isComposing } = event as InputEvent;
     if (inputType === "insertText" && data && !isComposing && !isKeyDown) terminal.input(data);
   });
-}
-
-/** A browser tells no script why a WebSocket was refused; the same address as a plain request does. */
-async function explainRefusal(path: string): Promise<string> {
-  try {
-    const { ok, status, text } = await fetch(path).then(async (answer) => ({
-      ok: answer.ok,
-      status: answer.status,
-      text: await answer.text(),
-    }));
-    return ok || status === 400 ? "The connection could not be opened: try again." : text.trim();
-  } catch {
-    return "The kubelet does not answer.";
-  }
 }

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { onLongHidden, untilShown, withConnection } from "./connection.ts";
+import { explainRefusal, onLongHidden, socketUrl, untilShown } from "./connection.ts";
 import { LineBuffer, type LogLine, ResumePoint, type ShownLine } from "./line-buffer.ts";
 import { byContainer, LineSplitter, splitStamp } from "./log-text.ts";
 import { Reconnect, sleep } from "./reconnect.ts";
@@ -81,7 +81,7 @@ export function useLog(
 const TAIL_LINES = 500;
 const FIRST_RETRY_MS = 2000;
 const LONGEST_RETRY_MS = 10_000;
-const TOO_MANY = "Too many windows of this browser show this node: the log follows when one of them is closed.";
+const NO_ANSWER = "The kubelet does not answer; trying again.";
 
 /** Which logs. */
 export interface LogChoice {
@@ -120,23 +120,19 @@ export async function followLogs(
       retryMs = FIRST_RETRY_MS;
       onLines(isNew);
     };
-    const read = async () => {
-      const response = await fetch(`${path}/logs?${query}`, { signal: connection });
-      if (!response.ok || !response.body) {
-        onProblem((await response.text()).trim().slice(0, 300));
-        return;
-      }
-      onProblem("");
-      const splitter = new LineSplitter();
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) add(splitter.push(piece.value));
-      add(splitter.end());
+    const splitter = new LineSplitter();
+    const decoder = new TextDecoder();
+    const onMessage = (message: string | ArrayBuffer) => {
+      if (typeof message === "string") onProblem(message.trim().slice(0, 300));
+      else add(splitter.push(decoder.decode(message, { stream: true })));
     };
-    try {
-      await withConnection(connection, () => onProblem(TOO_MANY), read);
-    } catch {
-      if (connection.aborted) continue;
-      onProblem("The kubelet does not answer; trying again.");
+    const end = await readMessages(`${path}/logs?${query}`, connection, () => onProblem(""), onMessage);
+    if (connection.aborted) continue;
+    add(splitter.end());
+    if (end !== "ended") {
+      query.set("follow", "false");
+      query.set("tailLines", "0");
+      onProblem((end === "refused" && (await explainRefusal(`${path}/logs?${query}`))) || NO_ANSWER);
       retryMs = FIRST_RETRY_MS;
     }
     if (isPrevious) return;
@@ -145,3 +141,29 @@ export async function followLogs(
     retryMs = connection.aborted ? FIRST_RETRY_MS : Math.min(retryMs * 2, LONGEST_RETRY_MS);
   }
 }
+
+/**
+ * Reads the messages of a WebSocket until it ends: bytes of a log, or a text, why there is none.
+ * @returns whether the server ended it, the connection broke, or it was never opened
+ */
+const readMessages = (
+  path: string,
+  signal: AbortSignal,
+  onOpen: () => void,
+  onMessage: (message: string | ArrayBuffer) => void,
+): Promise<"ended" | "broken" | "refused"> =>
+  new Promise((resolve) => {
+    const socket = new WebSocket(socketUrl(path));
+    socket.binaryType = "arraybuffer";
+    let isOpen = false;
+    socket.onopen = () => {
+      isOpen = true;
+      onOpen();
+    };
+    socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => !signal.aborted && onMessage(data);
+    socket.onclose = ({ wasClean }) => resolve(!isOpen ? "refused" : wasClean ? "ended" : "broken");
+    signal.addEventListener("abort", () => {
+      socket.close();
+      resolve("broken");
+    });
+  });

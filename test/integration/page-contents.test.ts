@@ -142,7 +142,7 @@ describeWithEngine("what the page shows", () => {
   test("a pod: containers, limits, probes, volumes, conditions, charts; one stream for all views", async () => {
     const context = await browser.newContext();
     const asked: string[] = [];
-    context.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    context.on("page", (page) => page.on("websocket", (socket) => asked.push(new URL(socket.url()).pathname)));
     const page = await open(context);
     await page.getByRole("link", { name: /^full-/ }).click();
     const main = page.getByRole("main");

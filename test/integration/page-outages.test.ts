@@ -111,7 +111,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       await lost.waitFor({ state: "detached" });
       await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
       // The clock shows that the machine slept: less than the time after which a silent connection is dead.
-      const replaced = page.waitForRequest("**/page/stream");
+      const replaced = page.waitForEvent("websocket");
       await page.clock.fastForward(10_000);
       await replaced;
       await page.close();

@@ -176,12 +176,11 @@ describeWithEngine("reading the page", () => {
     await page.clock.install();
     const asked: string[] = [];
     let streams = 0;
-    page.on("request", (request) => {
-      asked.push(new URL(request.url()).pathname);
-      if (request.url().endsWith("/page/stream")) streams++;
-    });
-    page.on("requestfailed", (request) => {
-      if (request.url().endsWith("/page/stream")) streams--;
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    page.on("websocket", (socket) => {
+      asked.push(new URL(socket.url()).pathname);
+      streams++;
+      socket.on("close", () => streams--);
     });
     await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
     await page.getByRole("link", { name: /^flood-/ }).click();

@@ -101,14 +101,14 @@ async function openStream(
 interface SocketPlace {
   /** Path of a Unix socket, or a port of the loopback. */
   at: string | number;
-  protocol: string;
+  protocol?: string;
   /** The server ends the session; else the client leaves as soon as it is open. */
   isAwaited?: boolean;
   cookie?: string;
 }
 
 /** Opens a WebSocket session; without a client library, whose connections stay open for a while. */
-async function openSession(path: string, { at, protocol, isAwaited = false, cookie = "" }: SocketPlace) {
+async function openSession(path: string, { at, protocol = "", isAwaited = false, cookie = "" }: SocketPlace) {
   const socket = typeof at === "number" ? connect(at, "127.0.0.1") : connect(at);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   socket.on("error", reject);
@@ -118,8 +118,9 @@ async function openSession(path: string, { at, protocol, isAwaited = false, cook
     if (!status.startsWith("HTTP/1.1 101")) reject(new Error(`${path}: ${status}`));
     if (!isAwaited) socket.destroy();
   });
+  const offered = protocol === "" ? "" : `Sec-WebSocket-Protocol: ${protocol}\r\n`;
   socket.write(
-    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${protocol}\r\nCookie: ${cookie}\r\n\r\n`,
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${offered}Cookie: ${cookie}\r\n\r\n`,
   );
   await promise.finally(() => socket.destroy());
 }
@@ -185,9 +186,9 @@ describeWithEngine("a thousand calls leave nothing behind", () => {
     const pod = `/api/v1/namespaces/default/pods/web-${node.name}`;
     const kubectl = { at: api, protocol: "v4.channel.k8s.io" };
     const call = {
-      "stream of the page": () => openStream(`${page}/stream`),
+      "stream of the page": () => openSession("/page/stream", { at: node.cadvisorPort }),
       "log stream of the page": () =>
-        openStream(`${page}/api/pods/${uid}/logs?container=app&follow=true`, { headers: { Cookie: cookie } }, false),
+        openSession(`/page/api/pods/${uid}/logs?container=app&follow=true`, { at: node.cadvisorPort, cookie }),
       watch: () => openStream("http://localhost/api/v1/pods?watch=true", { unix: api }),
       "port-forward": () => openSession(`${pod}/portforward?ports=80`, kubectl),
       attach: () => openSession(`${pod}/attach?container=app&stdout=true`, kubectl),

@@ -23,7 +23,6 @@ test.each([
   { when: "a tab that is shown after a silence", wake: "shown", connection: "live", silentMs: 13_000, want: true },
   { when: "the pause before the next attempt", wake: "shown", connection: "lost", silentMs: 100, want: true },
   { when: "an attempt that is under way", wake: "shown", connection: "connecting", silentMs: 99_999, want: false },
-  { when: "a wait for other windows", wake: "shown", connection: "crowded", silentMs: 99_999, want: false },
 ] as const)("whether the connection is replaced: $when", ({ wake, connection, silentMs, want }) => {
   expect(mustReplace(wake, connection, silentMs)).toBe(want);
 });

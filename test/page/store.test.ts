@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { PodRow } from "../../src/page/pod-row.ts";
 import {
   applySnapshot,
   applyUpdate,
@@ -8,7 +9,6 @@ import {
   selectRows,
   shownPod,
 } from "../../src/page/store.ts";
-import type { PodRow } from "../../src/page/pod-row.ts";
 import type { Snapshot } from "../../src/page/wire.ts";
 import { podRow as row } from "../support/pod-row.ts";
 

@@ -16,6 +16,7 @@ import type {
   UsagePoint,
   WorkloadRow,
 } from "../../page/wire.ts";
+import type { WebSocketConnection } from "../websocket.ts";
 import { roundCores, type UsageRecorder } from "./usage-history.ts";
 
 /** The kubelet as the overview shows it. */
@@ -259,67 +260,58 @@ const toPodUsage = ({ pods }: Summary): UsagePoint["pods"] =>
 
 /** Below the silence after which a page reconnects. */
 const PING_MS = 10_000;
-const PING = Buffer.from("event: ping\ndata:\n\n");
-const EXPIRED = Buffer.from("event: expired\ndata:\n\n");
 
-/** Server-sent events of one page. A reader that does not keep up gets the whole state again when it has. */
-export class EventStream implements PageSubscriber {
+/** Updates of one open page over its WebSocket. A reader that does not keep up gets the whole state again when it has. */
+export class PageStream implements PageSubscriber {
   readonly access: Access;
   readonly #clock: Clock;
   readonly #feed: PageFeed;
-  readonly #signal: AbortSignal;
   readonly #isAllowed: () => boolean;
   readonly #build: string;
-  #next: Uint8Array | undefined;
+  #next: string | undefined;
   #wake: (() => void) | undefined;
   #isBehind = false;
 
   /**
-   * @param signal ends the stream: the client is gone
    * @param isAllowed asked before each message; false ends the stream: the session has expired
    * @param build name of the page's script: an open page learns from it that it is another version's
    */
-  constructor(
-    clock: Clock,
-    feed: PageFeed,
-    access: Access,
-    signal: AbortSignal,
-    isAllowed: () => boolean,
-    build: string,
-  ) {
+  constructor(clock: Clock, feed: PageFeed, access: Access, isAllowed: () => boolean, build: string) {
     this.#clock = clock;
     this.#feed = feed;
     this.access = access;
-    this.#signal = signal;
     this.#isAllowed = isAllowed;
     this.#build = build;
-    signal.addEventListener("abort", () => this.#wake?.(), { once: true });
   }
 
   send(event: "snapshot" | "update", data: string): boolean {
     this.#isBehind = this.#next !== undefined;
     if (this.#isBehind) return false;
-    this.#next = Buffer.from(`event: ${event}\ndata: ${data}\n\n`);
+    this.#next = `${event} ${data}`;
     this.#wake?.();
     return true;
   }
 
-  /** Read once, by the server. */
-  async *chunks(): AsyncGenerator<Uint8Array> {
-    // At once: until then a page does not know whether the server answers.
-    yield Buffer.from(`event: build\ndata: ${this.#build}\n\n`);
-    const unsubscribe = await this.#feed.subscribe(this);
+  /** Sends `event data` messages until the client is gone or the session has expired. */
+  async run(socket: Pick<WebSocketConnection, "send" | "close" | "gone">): Promise<void> {
+    const send = (message: string) => socket.send(Buffer.from(message), "text");
+    socket.gone.addEventListener("abort", () => this.#wake?.(), { once: true });
+    let unsubscribe = () => {};
     try {
-      while (!this.#signal.aborted && this.#isAllowed()) {
-        const chunk = this.#next;
+      // At once: until then a page does not know whether the server answers.
+      await send(`build ${this.#build}`);
+      unsubscribe = await this.#feed.subscribe(this);
+      while (!socket.gone.aborted && this.#isAllowed()) {
+        const message = this.#next;
         this.#next = undefined;
-        if (chunk) yield chunk;
+        if (message !== undefined) await send(message);
         else if (this.#isBehind) this.#feed.resume(this);
-        else if (!(await this.#woken())) yield PING;
+        else if (!(await this.#woken())) await send("ping ");
       }
-      if (!this.#signal.aborted) yield EXPIRED;
+      if (!socket.gone.aborted) await send("expired ");
     } finally {
       unsubscribe();
+      socket.close();
     }
   }
 

@@ -17,8 +17,9 @@ import { findLogContainer, findRunningContainer } from "../../plan/status/log-co
 import { chooseProtocol } from "../channel-protocol.ts";
 import { type RouteResponse, type ServerRequest, textResponse, tooManyRequests } from "../http-response.ts";
 import { serveRemoteCommand } from "../remote-command.ts";
+import type { WebSocketConnection } from "../websocket.ts";
 import { type Asset, Assets } from "./assets.ts";
-import { EventStream, type PageFeed } from "./page-feed.ts";
+import { type PageFeed, PageStream } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
 import { logWhile, mergeLogs, shellWhile } from "./page-streams.ts";
 
@@ -69,7 +70,7 @@ const MAX_STREAMS = 32;
 const MAX_MANIFEST_BODY_BYTES = 4 * 1024 * 1024;
 const MAX_SHELLS = 16;
 /** A browser that is gone without a word, on a machine that sleeps, must not keep its shell. */
-const SHELL_PING_MS = 30_000;
+const PING_MS = 30_000;
 const SHELL_SILENCE_MS = 5 * 60_000;
 const MAX_MERGED_LOGS = 64;
 /** The first of these that the image has. */
@@ -80,6 +81,7 @@ const NEEDS_TLS = "On this address the page is served over TLS only: use https:/
 const NO_ACTIONS = "This node belongs to a cluster: its pods are changed with kubectl\n";
 const UNAUTHORIZED = "A session is required: run kubelet-ts page on the machine and open the link\n";
 const TOO_MANY_SHELLS = `There are ${MAX_SHELLS} shells open: end one first\n`;
+const NEEDS_WEBSOCKET = "A WebSocket is needed\n";
 const CANNOT_READ = "The log cannot be read";
 const NO_POD = "No such pod on this node\n";
 
@@ -88,8 +90,7 @@ export class PageRoutes {
   readonly #deps: PageRoutesDeps;
   readonly #assets = new Assets();
   /** Open streams of pages without a session, and of those with one: the former keep no session out. */
-  readonly #streams = new Set<AbortSignal>();
-  readonly #sessionStreams = new Set<AbortSignal>();
+  readonly #streams = { public: 0, session: 0 };
   #shells = 0;
 
   constructor(deps: PageRoutesDeps) {
@@ -113,13 +114,12 @@ export class PageRoutes {
     if (!isSameOrigin(request)) return text(403, "Foreign origin\n");
     if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
     const privileged = this.#sessionOf(request)();
-    if ((isWrite || request.upgrade !== "" || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
-    if (path === "/page/stream") {
-      return method === "GET" ? this.#stream(request) : text(405, "405 Method Not Allowed\n");
-    }
+    const isStream = path === "/page/stream";
+    if ((isWrite || (request.upgrade !== "" && !isStream) || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
+    if (isStream) return method === "GET" ? this.#stream(request) : text(405, "405 Method Not Allowed\n");
     if (path === "/page/api/session" && !isWrite) {
-      const open = privileged ? this.#sessionStreams : this.#streams;
-      return json({ privileged, openPages: open.size, mostPages: MAX_STREAMS } satisfies SessionState);
+      const open = this.#streams[privileged ? "session" : "public"];
+      return json({ privileged, openPages: open, mostPages: MAX_STREAMS } satisfies SessionState);
     }
     if (path === "/page/api/apply" && isWrite) return this.#apply(request, false);
     if (path === "/page/api/compare" && isWrite) return this.#apply(request, true);
@@ -212,26 +212,72 @@ export class PageRoutes {
   }
 
   #stream(request: ServerRequest): RouteResponse {
-    const { signal } = request;
+    const { clock, feed } = this.#deps;
     const access = this.#access(request);
-    const open = access.privileged ? this.#sessionStreams : this.#streams;
-    if (open.size >= MAX_STREAMS) return tooManyRequests();
-    open.add(signal);
-    signal.addEventListener("abort", () => open.delete(signal), { once: true });
-    const headers = { ...SECURITY_HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" };
+    const kind = access.privileged ? "session" : "public";
+    if (this.#streams[kind] >= MAX_STREAMS) return tooManyRequests();
+    if (request.upgrade !== "websocket") return text(400, NEEDS_WEBSOCKET);
     const isValid = this.#sessionOf(request);
     const isAllowed = () => !access.privileged || isValid();
-    const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal, isAllowed, this.#assets.build);
-    return { status: 200, headers, chunks: stream.chunks() };
+    const stream = new PageStream(clock, feed, access, isAllowed, this.#assets.build);
+    return {
+      protocol: undefined,
+      run: async (socket) => {
+        this.#streams[kind]++;
+        await stream.run(socket).finally(() => this.#streams[kind]--);
+      },
+    };
   }
 
-  /** The log of one container, or with `containers` those of several, as {@link mergeLogs} sends them. */
+  /**
+   * The log of one container, or with `containers` those of several, as {@link mergeLogs} sends them: as a download, or as
+   * messages of a WebSocket, of which a browser opens more than the six connections that it has for requests.
+   */
   async #logs(request: ServerRequest, pod: Pod): Promise<RouteResponse> {
-    const { query, signal } = request;
     const isAllowed = this.#sessionOf(request);
+    const headers = { ...SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };
+    if (request.upgrade !== "websocket") {
+      const log = await this.#openLogs(request, pod, request.signal);
+      return "problem" in log
+        ? text(log.status, log.problem)
+        : { status: 200, headers, chunks: logWhile(log.chunks, isAllowed) };
+    }
+    return {
+      protocol: undefined,
+      run: async (socket) => {
+        const endPings = this.#pingRegularly(socket);
+        try {
+          const log = await this.#openLogs(request, pod, socket.gone);
+          if ("problem" in log) await socket.send(Buffer.from(log.problem), "text");
+          else for await (const chunk of logWhile(log.chunks, isAllowed)) await socket.send(Buffer.from(chunk));
+        } finally {
+          endPings();
+          socket.close();
+        }
+      },
+    };
+  }
+
+  /** A reader that is gone without a word is noticed by what is sent to it. */
+  #pingRegularly(socket: Pick<WebSocketConnection, "ping">): () => void {
+    let cancel = () => {};
+    const next = () => {
+      cancel = this.#deps.clock.schedule(PING_MS, () => {
+        socket.ping();
+        next();
+      });
+    };
+    next();
+    return () => cancel();
+  }
+
+  async #openLogs(
+    { query }: ServerRequest,
+    pod: Pod,
+    signal: AbortSignal,
+  ): Promise<{ chunks: AsyncIterable<Uint8Array | string> } | { status: number; problem: string }> {
     const isPrevious = query.get("previous") === "true";
     const selection = toLogSelection(query, this.#deps.clock.now());
-    const headers = { ...SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };
     const open = (id: string) => this.#deps.containers.logs(id, selection, signal);
     const names = query.get("containers")?.split(",").slice(0, MAX_MERGED_LOGS);
     if (names) {
@@ -245,15 +291,15 @@ export class PageRoutes {
           return [{ name, chunks }];
         }),
       );
-      return { status: 200, headers, chunks: logWhile(mergeLogs(logs.flat()), isAllowed) };
+      return { chunks: mergeLogs(logs.flat()) };
     }
     const found = findLogContainer(pod, query.get("container") ?? "", isPrevious);
-    if ("problem" in found) return text(404, `${found.problem}\n`);
+    if ("problem" in found) return { status: 404, problem: `${found.problem}\n` };
     try {
-      return { status: 200, headers, chunks: logWhile(await open(found.id), isAllowed) };
+      return { chunks: await open(found.id) };
     } catch (error) {
       if (signal.aborted) throw error;
-      return text(502, `${CANNOT_READ}: ${messageOf(error)}\n`);
+      return { status: 502, problem: `${CANNOT_READ}: ${messageOf(error)}\n` };
     }
   }
 
@@ -278,7 +324,7 @@ export class PageRoutes {
           open,
           clock: this.#deps.clock,
           idleTimeoutMs: SHELL_SILENCE_MS,
-          pingMs: SHELL_PING_MS,
+          pingMs: PING_MS,
         }).finally(() => this.#shells--);
       },
     };

@@ -2,16 +2,16 @@ import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { Rejection, Snapshot, Update, WorkloadRow } from "../../../src/page/wire.ts";
 import {
-  EventStream,
   FIRST_SAMPLE_MS,
   IDLE_PERIOD_MS,
   OPEN_PERIOD_MS,
   PageFeed,
   type PageSource,
+  PageStream,
   type PageSubscriber,
 } from "../../../src/server/page/page-feed.ts";
 import { UsageRecorder } from "../../../src/server/page/usage-history.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { podRow } from "../../support/pod-row.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 
@@ -204,9 +204,22 @@ test("the first state is reported without a sample and leaves no page open", asy
 
 const ACCESS = { privileged: false, canAct: false };
 
-test("a reader that is behind gets the whole state again; a reader that leaves unsubscribes", async () => {
-  const clock = new FakeClock();
+/** The socket of a page. @param take resolves when the reader has taken a message */
+function reader(take: () => Promise<void> = async () => {}) {
   const gone = new AbortController();
+  const sent: string[] = [];
+  const socket = {
+    gone: gone.signal,
+    send: (payload: Uint8Array) => {
+      sent.push(Buffer.from(payload).toString());
+      return take();
+    },
+    close: () => gone.abort(),
+  };
+  return { socket, sent, leave: () => gone.abort() };
+}
+
+test("a reader that is behind gets the whole state again; a reader that leaves unsubscribes", async () => {
   let resumed = 0;
   let unsubscribed = 0;
   const feed = {
@@ -219,58 +232,61 @@ test("a reader that is behind gets the whole state again; a reader that leaves u
       stream.send("snapshot", "3");
     },
   } as unknown as PageFeed;
-  const stream = new EventStream(clock, feed, ACCESS, gone.signal, () => true, "main-1.js");
-  const chunks = stream.chunks();
-  const next = async () => Buffer.from((await chunks.next()).value ?? []).toString();
-  expect(await next()).toBe("event: build\ndata: main-1.js\n\n");
-  expect(await next()).toBe("event: snapshot\ndata: 1\n\n");
+  const stream = new PageStream(new FakeClock(), feed, ACCESS, () => true, "main-1.js");
+  let taken = Promise.withResolvers<void>();
+  const { socket, sent, leave } = reader(() => taken.promise);
+  const take = async () => {
+    const before = taken;
+    taken = Promise.withResolvers();
+    before.resolve();
+    await settle();
+  };
+  const end = stream.run(socket);
+  expect(sent).toEqual(["build main-1.js"]);
+  await take();
+  expect(sent.at(-1)).toBe("snapshot 1");
   expect(stream.send("update", "2")).toBe(true);
   expect(stream.send("update", "lost")).toBe(false);
-  expect(await next()).toBe("event: update\ndata: 2\n\n");
-  expect(await next()).toBe("event: snapshot\ndata: 3\n\n");
-  expect(resumed).toBe(1);
-  const last = chunks.next();
-  gone.abort();
-  expect((await last).done).toBe(true);
-  expect(unsubscribed).toBe(1);
+  await take();
+  expect(sent.at(-1)).toBe("update 2");
+  await take();
+  expect([sent.at(-1), resumed]).toEqual(["snapshot 3", 1]);
+  leave();
+  await take();
+  await end;
+  expect([sent.length, unsubscribed]).toEqual([4, 1]);
 });
 
-test("a stream tells that its session has expired, and ends", async () => {
+test("a stream reports that its session has expired, and ends", async () => {
   let isAllowed = true;
   const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
-  const stream = new EventStream(
-    new FakeClock(),
-    feed,
-    ACCESS,
-    new AbortController().signal,
-    () => isAllowed,
-    "main-1.js",
-  );
+  const stream = new PageStream(new FakeClock(), feed, ACCESS, () => isAllowed, "main-1.js");
+  const { socket, sent } = reader();
+  const end = stream.run(socket);
   stream.send("snapshot", "1");
-  const chunks = stream.chunks();
-  await chunks.next();
-  expect((await chunks.next()).done).toBe(false);
+  await settle();
   isAllowed = false;
-  expect(Buffer.from((await chunks.next()).value ?? []).toString()).toBe("event: expired\ndata:\n\n");
-  expect((await chunks.next()).done).toBe(true);
+  stream.send("update", "2");
+  await end;
+  expect(sent).toEqual(["build main-1.js", "snapshot 1", "expired "]);
+  expect(socket.gone.aborted).toBe(true);
 });
 
 test("a silent stream is kept alive: a page that hears nothing longer than that reconnects", async () => {
   const clock = new FakeClock();
   const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
-  const stream = new EventStream(clock, feed, ACCESS, new AbortController().signal, () => true, "main-1.js");
-  const chunks = stream.chunks();
-  await chunks.next();
-  const next = chunks.next();
+  const { socket, sent, leave } = reader();
+  const end = new PageStream(clock, feed, ACCESS, () => true, "main-1.js").run(socket);
   await clock.advance(10_000);
-  expect(Buffer.from((await next).value ?? []).toString()).toBe("event: ping\ndata:\n\n");
+  expect(sent.at(-1)).toBe("ping ");
+  leave();
+  await end;
 });
 
 test("a page whose first state cannot be computed is not kept as a reader", async () => {
   const { feed } = world({ node: () => Promise.reject(new Error("no engine")) });
-  const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => true, "main-1.js");
-  const chunks = stream.chunks();
-  await chunks.next();
-  await expect(chunks.next()).rejects.toThrow("no engine");
-  expect(feed.isOpen).toBe(false);
+  const { socket } = reader();
+  const stream = new PageStream(new FakeClock(), feed, ACCESS, () => true, "main-1.js");
+  await expect(stream.run(socket)).rejects.toThrow("no engine");
+  expect([feed.isOpen, socket.gone.aborted]).toEqual([false, true]);
 });

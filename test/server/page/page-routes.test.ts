@@ -7,6 +7,7 @@ import type { PageFeed } from "../../../src/server/page/page-feed.ts";
 import { PageRoutes, type PageRoutesDeps } from "../../../src/server/page/page-routes.ts";
 import { createLoginToken, PageSessions } from "../../../src/server/page/page-session.ts";
 import { BodyTooLongError } from "../../../src/server/request-body.ts";
+import type { WebSocketConnection } from "../../../src/server/websocket.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 const SECRET = Buffer.alloc(32, 1);
@@ -122,6 +123,7 @@ describe("status of a route: without session, with session, with session from a 
     ["GET /page/api/pods/u1/processes", 401, 200, 403],
     ["POST /page/stream", 401, 405, 403],
     ["HEAD /page/stream", 405, 405, 403],
+    ["GET /page/stream", 400, 400, 403],
     ["POST /page/api/node", 401, 404, 403],
     ["POST /page/api/apply", 401, 400, 403],
     ["POST /page/api/pods/u1/restart", 401, 200, 403],
@@ -154,19 +156,30 @@ test.each([
   [{ Origin: "http://localhost:4194", "Sec-Fetch-Site": "same-origin" }, 200],
 ] as const)("a page of another site reads nothing and holds no stream: %p: %p", async (headers, status) => {
   const { ask, cookie } = world();
-  for (const path of ["/page/stream", "/page/api/node", "/page/api/pods/u1"]) {
-    expect(statusOf(await ask(`GET ${path}`, { headers: { ...cookie, ...headers } }))).toBe(status);
+  const both = { ...cookie, ...headers };
+  for (const path of ["/page/api/node", "/page/api/pods/u1"]) {
+    expect(statusOf(await ask(`GET ${path}`, { headers: both }))).toBe(status);
   }
+  const stream = await ask("GET /page/stream", { headers: both, upgrade: "websocket" });
+  expect(statusOf(stream)).toBe(status === 200 ? 101 : status);
   expect(statusOf(await ask("GET /", { headers: { ...cookie, ...headers } }))).toBe(200);
 });
 
 test("readers without a session cannot take the streams of sessions", async () => {
-  const { ask, cookie } = world();
-  const open = async (headers: Record<string, string>) => statusOf(await ask("GET /page/stream", { headers }));
+  const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
+  const { ask, cookie } = world({ feed });
+  const gone = new AbortController();
+  const socket = { gone: gone.signal, send: async () => {}, close: () => {} } as unknown as WebSocketConnection;
+  const open = async (headers: Record<string, string>) => {
+    const response = await ask("GET /page/stream", { headers, upgrade: "websocket" });
+    if (response && "run" in response) void response.run(socket);
+    return statusOf(response);
+  };
   const statuses = [];
   for (let count = 0; count < 40; count++) statuses.push(await open({}));
-  expect([statuses[31], statuses[32]]).toEqual([200, 503]);
-  expect(await open(cookie)).toBe(200);
+  expect([statuses[31], statuses[32]]).toEqual([101, 503]);
+  expect(await open(cookie)).toBe(101);
+  gone.abort();
 });
 
 test.each(["GET /page/stream", "GET /page/assets/terminal.css", "GET /page/api/node", "POST /page/login"])(
@@ -184,7 +197,7 @@ test("on a network address without TLS the root is that of cAdvisor", async () =
 test.each([
   { line: "GET /", without: 200, withSession: 200 },
   { line: "GET /page/assets/terminal.css", without: 200, withSession: 200 },
-  { line: "GET /page/stream", without: 401, withSession: 200 },
+  { line: "GET /page/stream", without: 401, withSession: 400 },
   { line: "GET /page/api/session", without: 401, withSession: 200 },
   { line: "GET /page/api/node", without: 401, withSession: 200 },
   { line: "GET /page/api/pods/u1", without: 401, withSession: 200 },
@@ -264,6 +277,33 @@ describe("logs", () => {
     expect([status, text.split("\n").toSorted()]).toEqual([
       200,
       ["", "a\tone", "a\ttwo", "broken\tThe log cannot be read: open /x-json.log: no such file"],
+    ]);
+  });
+
+  test("a log over a WebSocket is sent as bytes, and why there is none as a text", async () => {
+    const sent: [string, string][] = [];
+    const over = async (query: string) => {
+      const { ask, cookie } = logged();
+      const response = await ask("GET /page/api/pods/u1/logs", {
+        query,
+        headers: { ...ORIGIN, ...cookie },
+        upgrade: "websocket",
+      });
+      if (!response || !("run" in response)) throw new Error("no WebSocket");
+      const socket = {
+        gone: new AbortController().signal,
+        send: async (payload: Uint8Array, kind = "binary") => void sent.push([kind, Buffer.from(payload).toString()]),
+        close: () => sent.push(["close", ""]),
+      };
+      await response.run(socket as unknown as WebSocketConnection);
+    };
+    await over("container=a");
+    await over("container=broken");
+    expect(sent).toEqual([
+      ["binary", "one\ntwo"],
+      ["close", ""],
+      ["text", "The log cannot be read: open /x-json.log: no such file\n"],
+      ["close", ""],
     ]);
   });
 
