@@ -32,7 +32,7 @@ import { findLogContainer } from "../../plan/status/log-container.ts";
 import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
 import type { PageSource } from "../../server/page/page-feed.ts";
 import type { PageDetails } from "../../server/page/page-routes.ts";
-import { PodVersions, toClusterState, toWorkloadRow } from "../../server/page/page-rows.ts";
+import { toClusterState, toWorkloadRow } from "../../server/page/page-rows.ts";
 import {
   hideLogEnds,
   hideProbeOutput,
@@ -62,7 +62,6 @@ export class KubeletPage implements PageSource, PageDetails {
   readonly #containers: ContainerAccess;
   readonly #machine: NodeReader;
   readonly #engineCheck: EngineCheck;
-  readonly #versions: PodVersions;
   #findings: readonly Finding[] = [];
   #rejections: Rejection[] = [];
   #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -81,7 +80,6 @@ export class KubeletPage implements PageSource, PageDetails {
     this.#containers = containers;
     this.#machine = new NodeReader(parts, stats);
     this.#engineCheck = new EngineCheck((asked) => parts.client.ping(asked));
-    this.#versions = new PodVersions(view, parts.context.recorder);
     parts.feed.onChange((state, { findings }) => {
       this.#desired = state;
       this.#findings = findings;
@@ -99,7 +97,7 @@ export class KubeletPage implements PageSource, PageDetails {
   }
 
   pods(): readonly Pod[] {
-    return this.#versions.list();
+    return this.#view.pods();
   }
 
   onPodsChanged(callback: () => void): () => void {

@@ -64,8 +64,8 @@ export class PageFeed {
   /** Value: whether it takes updates now. */
   readonly #subscribers = new Map<PageSubscriber, boolean>();
   readonly #rows = new WeakMap<Pod, PodRow>();
-  /** The pods as they were at the last update, and their rows as JSON: a pod may change in what no row shows. */
-  #sent = new Map<string, { pod: Pod; text: string }>();
+  /** The rows of the last update, and as JSON: a pod may change in what no row shows. */
+  #sent = new Map<string, { row: PodRow; text: string }>();
   #sentComplete = false;
   #sentNode = "";
   #sentRejections = "";
@@ -160,10 +160,10 @@ export class PageFeed {
     return this.#usage.history(uid, range, this.#clock.now().getTime());
   }
 
-  /** Computed once for each version of a pod. */
+  /** Computed once for each version of a ready pod. One that is not ready is explained by events, too. */
   row(pod: Pod): PodRow {
     const known = this.#rows.get(pod);
-    if (known) return known;
+    if (known?.isReady) return known;
     const row = this.#source.toRow(pod);
     this.#rows.set(pod, row);
     return row;
@@ -205,11 +205,11 @@ export class PageFeed {
     const pods = this.#source.pods().map((pod) => {
       const uid = pod.metadata.uid ?? "";
       const before = this.#sent.get(uid);
-      if (before?.pod === pod) return [uid, before] as const;
       const row = this.row(pod);
+      if (before?.row === row) return [uid, before] as const;
       const text = JSON.stringify(row);
       if (before?.text !== text) changed.push(row);
-      return [uid, { pod, text }] as const;
+      return [uid, { row, text }] as const;
     });
     const now = new Map(pods);
     const removed = [...this.#sent.keys()].filter((uid) => !now.has(uid));

@@ -21,7 +21,7 @@ import type { WebSocketConnection } from "../websocket.ts";
 import { type Asset, Assets } from "./assets.ts";
 import { type PageFeed, PageStream } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
-import { logWhile, mergeLogs, shellWhile } from "./page-streams.ts";
+import { inTurn, logWhile, nameLines, shellWhile } from "./page-streams.ts";
 
 /** The kubelet as the views of a pod and of the node show it. */
 export interface PageDetails {
@@ -72,7 +72,7 @@ const MAX_SHELLS = 16;
 /** A browser that is gone without a word, on a machine that sleeps, must not keep its shell. */
 const PING_MS = 30_000;
 const SHELL_SILENCE_MS = 5 * 60_000;
-const MAX_MERGED_LOGS = 64;
+const MAX_LOGS = 64;
 /** The first of these that the image has. */
 const SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"];
 const SHELL_PROTOCOL = "v5.channel.k8s.io";
@@ -230,26 +230,29 @@ export class PageRoutes {
   }
 
   /**
-   * The log of one container, or with `containers` those of several, as {@link mergeLogs} sends them: as a download, or as
-   * messages of a WebSocket, of which a browser opens more than the six connections that it has for requests.
+   * The log of one container, or with `containers` those of several, as {@link nameLines} writes them: as a download, one after the other, or at
+   * the same time as messages of a WebSocket, of which a browser opens more than the six connections that it has for requests.
    */
   async #logs(request: ServerRequest, pod: Pod): Promise<RouteResponse> {
     const isAllowed = this.#sessionOf(request);
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };
     if (request.upgrade !== "websocket") {
-      const log = await this.#openLogs(request, pod, request.signal);
-      return "problem" in log
-        ? text(log.status, log.problem)
-        : { status: 200, headers, chunks: logWhile(log.chunks, isAllowed) };
+      const opened = await this.#openLogs(request, pod, request.signal);
+      return "problem" in opened
+        ? text(opened.status, opened.problem)
+        : { status: 200, headers, chunks: logWhile(inTurn(opened.logs), isAllowed) };
     }
     return {
       protocol: undefined,
       run: async (socket) => {
         const endPings = this.#pingRegularly(socket);
         try {
-          const log = await this.#openLogs(request, pod, socket.gone);
-          if ("problem" in log) await socket.send(Buffer.from(log.problem), "text");
-          else for await (const chunk of logWhile(log.chunks, isAllowed)) await socket.send(Buffer.from(chunk));
+          const opened = await this.#openLogs(request, pod, socket.gone);
+          if ("problem" in opened) return await socket.send(Buffer.from(opened.problem), "text");
+          const send = async (log: AsyncIterable<Uint8Array | string>) => {
+            for await (const chunk of logWhile(log, isAllowed)) await socket.send(Buffer.from(chunk));
+          };
+          await Promise.all(opened.logs.map(send));
         } finally {
           endPings();
           socket.close();
@@ -275,11 +278,11 @@ export class PageRoutes {
     { query }: ServerRequest,
     pod: Pod,
     signal: AbortSignal,
-  ): Promise<{ chunks: AsyncIterable<Uint8Array | string> } | { status: number; problem: string }> {
+  ): Promise<{ logs: AsyncIterable<Uint8Array | string>[] } | { status: number; problem: string }> {
     const isPrevious = query.get("previous") === "true";
     const selection = toLogSelection(query, this.#deps.clock.now());
     const open = (id: string) => this.#deps.containers.logs(id, selection, signal);
-    const names = query.get("containers")?.split(",").slice(0, MAX_MERGED_LOGS);
+    const names = query.get("containers")?.split(",").slice(0, MAX_LOGS);
     if (names) {
       const logs = await Promise.all(
         names.map(async (name) => {
@@ -288,15 +291,15 @@ export class PageRoutes {
           if ("problem" in found) return [];
           // A log that cannot be read keeps no other back.
           const chunks = await open(found.id).catch((error: unknown) => lineOf(`${CANNOT_READ}: ${messageOf(error)}`));
-          return [{ name, chunks }];
+          return [nameLines(name, chunks)];
         }),
       );
-      return { chunks: mergeLogs(logs.flat()) };
+      return { logs: logs.flat() };
     }
     const found = findLogContainer(pod, query.get("container") ?? "", isPrevious);
     if ("problem" in found) return { status: 404, problem: `${found.problem}\n` };
     try {
-      return { chunks: await open(found.id) };
+      return { logs: [await open(found.id)] };
     } catch (error) {
       if (signal.aborted) throw error;
       return { status: 502, problem: `${CANNOT_READ}: ${messageOf(error)}\n` };

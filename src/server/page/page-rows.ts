@@ -1,9 +1,5 @@
-import type { CoreEvent } from "../../base/api/event.ts";
-import type { Pod } from "../../base/api/pod.ts";
 import type { ClusterConnection } from "../../base/model/cluster-connection.ts";
-import type { PodUID } from "../../base/model/identity.ts";
 import type { ClusterState, WorkloadRow } from "../../page/wire.ts";
-import type { KubeletView } from "../view.ts";
 
 /** Input of {@link toWorkloadRow}. */
 interface WorkloadFacts {
@@ -86,61 +82,3 @@ export function toClusterState({ server, outage, refusal }: ClusterConnection, n
   const since = failure.since.getTime();
   return { server, failure: { isAnswering: failure !== outage, reason: failure.reason, since } };
 }
-
-interface EventLog {
-  /** Events whose last occurrence came after this version, in that order. */
-  newerThan(version: number): readonly CoreEvent[];
-}
-
-interface Version {
-  pod: Pod;
-  /** Version of its newest event. */
-  event: number;
-  shown: Pod;
-}
-
-/**
- * The pods of the node, each as another object when it, or why it is not ready, may have changed: a pod that is not ready is
- * explained with its events, which do not change its status.
- */
-export class PodVersions {
-  readonly #view: Pick<KubeletView, "pods">;
-  readonly #events: EventLog;
-  readonly #versions = new Map<PodUID, Version>();
-  readonly #newest = new Map<PodUID, number>();
-  #seen = 0;
-
-  /** @param view whose unchanged pods are the same objects as before */
-  constructor(view: Pick<KubeletView, "pods">, events: EventLog) {
-    this.#view = view;
-    this.#events = events;
-  }
-
-  list(): readonly Pod[] {
-    for (const { metadata, involvedObject } of this.#events.newerThan(this.#seen)) {
-      this.#seen = Number(metadata.resourceVersion);
-      this.#newest.set(involvedObject.uid, this.#seen);
-    }
-    const pods = this.#view.pods();
-    const uids = new Set(pods.map(uidOf));
-    for (const uid of this.#versions.keys()) if (!uids.has(uid)) this.#versions.delete(uid);
-    for (const uid of this.#newest.keys()) if (!uids.has(uid)) this.#newest.delete(uid);
-    return pods.map((pod) => this.#versionOf(pod));
-  }
-
-  #versionOf(pod: Pod): Pod {
-    if (isReady(pod)) return pod;
-    const uid = uidOf(pod);
-    const event = this.#newest.get(uid) ?? 0;
-    const known = this.#versions.get(uid);
-    if (known?.pod === pod && known.event === event) return known.shown;
-    const shown = known?.pod === pod ? { ...pod } : pod;
-    this.#versions.set(uid, { pod, event, shown });
-    return shown;
-  }
-}
-
-const uidOf = ({ metadata }: Pod): PodUID => metadata.uid ?? "";
-
-const isReady = ({ status }: Pod): boolean =>
-  status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;

@@ -185,6 +185,19 @@ test("the history of pods is kept while a source has not been read", async () =>
   expect(isKept()).toBe(false);
 });
 
+test("a pod that is not ready is explained again with each change, and sent if its reason is another one", async () => {
+  let why = "";
+  const { clock, feed, change, state } = world({
+    toRow: (it) => podRow(it.metadata.uid ?? "", { isReady: false, why }),
+  });
+  const { it, events } = subscriber();
+  await feed.subscribe(it);
+  why = "its image is being pulled";
+  change(state.pods);
+  await clock.advance(100);
+  expect(events.at(-1)![1].changedPods).toMatchObject([{ why }]);
+});
+
 test("a pod that changed in nothing that a row shows is not sent again", async () => {
   const { clock, feed, change } = world();
   const { it, events } = subscriber();
