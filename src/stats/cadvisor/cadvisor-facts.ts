@@ -1,5 +1,6 @@
 import type { MachineInfo } from "../../base/api/machine-info.ts";
 import { type DiskCounters, parseDiskstats } from "../../base/host/proc.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import { readText } from "../cgroups/read-text.ts";
 import type { DirectoryUsage, FsCapacity } from "../disk-usage.ts";
 import { MACHINE_ROOTS, type NodeStats } from "../node-stats.ts";
@@ -43,39 +44,26 @@ export interface NodeFilesystem {
 }
 
 /** Disks, mounts and network devices come and go: they are read again after this. */
-const MACHINE_INFO_AGE_MS = 60_000;
+const MACHINE_AGE_MS = 60_000;
 const RECENT_MS = 1_000;
 
 /** Reads what describes the machine; what changes rarely at most once a minute. */
 export class CadvisorFactsReader {
   readonly #stats: NodeStats;
-  #recent: { facts: CadvisorFacts; readMs: number } | undefined;
-  #machine: { info: MachineInfo; readMs: number } | undefined;
-  #basics: { machine: MachineBasics; readMs: number } | undefined;
-  #mounts: { filesystems: readonly MountedFilesystem[]; readMs: number } | undefined;
+  readonly machineInfo: () => MachineInfo;
+  /** The facts read within the last second, or read now. */
+  readonly recent: () => CadvisorFacts;
+  readonly #basics: () => MachineBasics;
+  /** With a hundred pods the kernel lists hundreds of mounts, which takes it milliseconds. */
+  readonly #mounts: () => readonly MountedFilesystem[];
 
   constructor(stats: NodeStats) {
     this.#stats = stats;
-  }
-
-  machineInfo(): MachineInfo {
-    const nowMs = this.#stats.options.clock.monotonicMs();
-    if (!this.#machine || nowMs - this.#machine.readMs > MACHINE_INFO_AGE_MS) {
-      this.#machine = {
-        info: readMachineInfo(this.#roots, (path) => this.#stats.capacities.last(path)),
-        readMs: nowMs,
-      };
-    }
-    return this.#machine.info;
-  }
-
-  /** The facts read within the last second, or read now. */
-  recent(): CadvisorFacts {
-    const nowMs = this.#stats.options.clock.monotonicMs();
-    if (!this.#recent || nowMs - this.#recent.readMs > RECENT_MS) {
-      this.#recent = { facts: this.read(), readMs: nowMs };
-    }
-    return this.#recent.facts;
+    const { clock, roots = MACHINE_ROOTS } = stats.options;
+    this.machineInfo = kept(clock, MACHINE_AGE_MS, () => readMachineInfo(roots, (path) => stats.capacities.last(path)));
+    this.recent = kept(clock, RECENT_MS, () => this.read());
+    this.#basics = kept(clock, MACHINE_AGE_MS, () => readMachineBasics(roots));
+    this.#mounts = kept(clock, MACHINE_AGE_MS, () => parseFilesystems(readText(`${roots.proc}/self/mountinfo`) ?? ""));
   }
 
   /** @param pods whose disk usage is wanted; default: all. */
@@ -83,7 +71,7 @@ export class CadvisorFactsReader {
     const { proc } = this.#roots;
     const { rootDir, imagesDir } = this.#stats.options;
     const { capacities } = this.#stats;
-    const mounts = this.#mountedFilesystems();
+    const mounts = this.#mounts();
     const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
     const filesystems = mounts.flatMap(({ device, mountPoint, id }): NodeFilesystem[] => {
       // A remote file system that hangs would block the process.
@@ -109,12 +97,8 @@ export class CadvisorFactsReader {
    * neither mounts nor devices are listed.
    */
   forNodeObject(): NodeObjectMachine {
-    const nowMs = this.#stats.options.clock.monotonicMs();
-    if (!this.#basics || nowMs - this.#basics.readMs > MACHINE_INFO_AGE_MS) {
-      this.#basics = { machine: readMachineBasics(this.#roots), readMs: nowMs };
-    }
     const { rootDir } = this.#stats.options;
-    return { machine: this.#basics.machine, ...this.#versions(), nodeFs: this.#stats.capacities.last(rootDir) };
+    return { machine: this.#basics(), ...this.#versions(), nodeFs: this.#stats.capacities.last(rootDir) };
   }
 
   #versions(): Pick<CadvisorFacts, "engineVersion" | "kernelVersion" | "osVersion"> {
@@ -129,16 +113,16 @@ export class CadvisorFactsReader {
   get #roots() {
     return this.#stats.options.roots ?? MACHINE_ROOTS;
   }
+}
 
-  /** With a hundred pods the kernel lists hundreds of mounts, which takes it milliseconds. */
-  #mountedFilesystems(): readonly MountedFilesystem[] {
-    const nowMs = this.#stats.options.clock.monotonicMs();
-    if (!this.#mounts || nowMs - this.#mounts.readMs > MACHINE_INFO_AGE_MS) {
-      const mountinfo = readText(`${this.#roots.proc}/self/mountinfo`) ?? "";
-      this.#mounts = { filesystems: parseFilesystems(mountinfo), readMs: nowMs };
-    }
-    return this.#mounts.filesystems;
-  }
+/** The value of `read`, read again when it is older than this. */
+function kept<T>(clock: Clock, maxAgeMs: number, read: () => T): () => T {
+  let last: { value: T; readMs: number } | undefined;
+  return () => {
+    const nowMs = clock.monotonicMs();
+    if (!last || nowMs - last.readMs > maxAgeMs) last = { value: read(), readMs: nowMs };
+    return last.value;
+  };
 }
 
 /** Device of the mount a path is on. */

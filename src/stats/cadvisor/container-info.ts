@@ -95,7 +95,7 @@ function containerStats(measured: MeasuredCgroup, facts: CadvisorFacts): object 
     ...(measured.cgroup.stats.hugetlb.length > 0 && { hugetlb: hugetlb(measured) }),
     network: { ...networkStats(measured.interfaces), ...NO_TCP_STATS },
     ...filesystems(measured, facts),
-    task_stats: taskStats(measured),
+    task_stats: { ...renamed(TASKS, measured.cgroup.processes), nr_io_wait: 0 },
     processes: processes(measured),
     resctrl: {},
   };
@@ -131,24 +131,31 @@ function diskIo({ cgroup }: MeasuredCgroup, { machine }: CadvisorFacts): object 
 
 const operations = (read: number, write: number) => ({ Read: read, Total: read + write, Write: write });
 
-/** Always whole, as clients expect: 0 for what is not known. */
+/** Members by their names in cAdvisor's API; always whole, as clients expect: 0 for what is not known. */
+const renamed = <K extends string>(
+  names: Readonly<Record<string, K>>,
+  values: Partial<Record<K, number>> | undefined,
+) => Object.fromEntries(Object.entries(names).map(([name, key]) => [name, values?.[key] ?? 0]));
+
+const MEMORY = {
+  usage: "usageBytes",
+  max_usage: "maxUsageBytes",
+  cache: "cacheBytes",
+  rss: "rssBytes",
+  swap: "swapBytes",
+  mapped_file: "mappedFileBytes",
+  working_set: "workingSetBytes",
+  failcnt: "failCount",
+} as const;
+
 function memoryStats({ cgroup }: MeasuredCgroup): object {
-  const { memory } = cgroup.stats;
+  const memory = withoutUndefined(cgroup.stats.memory);
+  const faults = { pgfault: "pageFaults", pgmajfault: "majorPageFaults" } as const;
+  const ofAll = { pgfault: "hierarchicalPageFaults", pgmajfault: "hierarchicalMajorPageFaults" } as const;
   return {
-    usage: memory.usageBytes ?? 0,
-    max_usage: memory.maxUsageBytes ?? 0,
-    cache: memory.cacheBytes ?? 0,
-    rss: memory.rssBytes ?? 0,
-    swap: memory.swapBytes ?? 0,
-    mapped_file: memory.mappedFileBytes ?? 0,
-    working_set: memory.workingSetBytes ?? 0,
-    failcnt: memory.failCount ?? 0,
-    container_data: { pgfault: memory.pageFaults ?? 0, pgmajfault: memory.majorPageFaults ?? 0, numa_stats: {} },
-    hierarchical_data: {
-      pgfault: memory.hierarchicalPageFaults ?? 0,
-      pgmajfault: memory.hierarchicalMajorPageFaults ?? 0,
-      numa_stats: {},
-    },
+    ...renamed(MEMORY, memory),
+    container_data: { ...renamed(faults, memory), numa_stats: {} },
+    hierarchical_data: { ...renamed(ofAll, memory), numa_stats: {} },
   };
 }
 
@@ -161,37 +168,22 @@ function hugetlb({ cgroup }: MeasuredCgroup): object {
   );
 }
 
+const INTERFACE = {
+  rx_bytes: "rxBytes",
+  rx_packets: "rxPackets",
+  rx_errors: "rxErrors",
+  rx_dropped: "rxDropped",
+  tx_bytes: "txBytes",
+  tx_packets: "txPackets",
+  tx_errors: "txErrors",
+  tx_dropped: "txDropped",
+} as const;
+
 /** The first interface represents the whole; a cgroup without a network of its own shows zeros. */
 function networkStats(interfaces: readonly InterfaceCounters[]): object {
-  const all = interfaces.map(interfaceStats);
-  return { ...(all[0] ?? NO_INTERFACE), ...(all.length > 0 && { interfaces: all }) };
+  const all = interfaces.map((counters) => ({ name: counters.name, ...renamed(INTERFACE, counters) }));
+  return { ...(all[0] ?? { name: "", ...renamed(INTERFACE, undefined) }), ...(all.length > 0 && { interfaces: all }) };
 }
-
-function interfaceStats(counters: InterfaceCounters) {
-  return {
-    name: counters.name,
-    rx_bytes: counters.rxBytes,
-    rx_packets: counters.rxPackets,
-    rx_errors: counters.rxErrors,
-    rx_dropped: counters.rxDropped,
-    tx_bytes: counters.txBytes,
-    tx_packets: counters.txPackets,
-    tx_errors: counters.txErrors,
-    tx_dropped: counters.txDropped,
-  };
-}
-
-const NO_INTERFACE = interfaceStats({
-  name: "",
-  rxBytes: 0,
-  rxPackets: 0,
-  rxErrors: 0,
-  rxDropped: 0,
-  txBytes: 0,
-  txPackets: 0,
-  txErrors: 0,
-  txDropped: 0,
-});
 
 /** Disk usage of a container's writable layer and log; undefined before the first scan. */
 function containerDisk({ container }: MeasuredCgroup, { disk }: CadvisorFacts) {
@@ -215,7 +207,7 @@ function filesystems(measured: MeasuredCgroup, facts: CadvisorFacts): { filesyst
       has_inodes: capacity.inodes > 0,
       inodes: capacity.inodes,
       inodes_free: capacity.inodesFree,
-      ...diskCounters(counters),
+      ...renamed(DISK, counters),
     }));
     return { filesystem };
   }
@@ -231,37 +223,31 @@ function filesystems(measured: MeasuredCgroup, facts: CadvisorFacts): { filesyst
     has_inodes: false,
     inodes: used.inodes,
     inodes_free: 0,
-    ...diskCounters(undefined),
+    ...renamed(DISK, undefined),
   };
   return { filesystem: [entry] };
 }
 
-function diskCounters(counters: CadvisorFacts["filesystems"][number]["counters"]): object {
-  return {
-    reads_completed: counters?.reads ?? 0,
-    reads_merged: counters?.readsMerged ?? 0,
-    sectors_read: counters?.sectorsRead ?? 0,
-    read_time: counters?.readMilliseconds ?? 0,
-    writes_completed: counters?.writes ?? 0,
-    writes_merged: counters?.writesMerged ?? 0,
-    sectors_written: counters?.sectorsWritten ?? 0,
-    write_time: counters?.writeMilliseconds ?? 0,
-    io_in_progress: counters?.inProgress ?? 0,
-    io_time: counters?.ioMilliseconds ?? 0,
-    weighted_io_time: counters?.weightedIoMilliseconds ?? 0,
-  };
-}
+const DISK = {
+  reads_completed: "reads",
+  reads_merged: "readsMerged",
+  sectors_read: "sectorsRead",
+  read_time: "readMilliseconds",
+  writes_completed: "writes",
+  writes_merged: "writesMerged",
+  sectors_written: "sectorsWritten",
+  write_time: "writeMilliseconds",
+  io_in_progress: "inProgress",
+  io_time: "ioMilliseconds",
+  weighted_io_time: "weightedIoMilliseconds",
+} as const;
 
-function taskStats({ cgroup }: MeasuredCgroup): object {
-  const counts = cgroup.processes;
-  return {
-    nr_sleeping: counts?.sleeping ?? 0,
-    nr_running: counts?.running ?? 0,
-    nr_stopped: counts?.stopped ?? 0,
-    nr_uninterruptible: counts?.uninterruptible ?? 0,
-    nr_io_wait: 0,
-  };
-}
+const TASKS = {
+  nr_sleeping: "sleeping",
+  nr_running: "running",
+  nr_stopped: "stopped",
+  nr_uninterruptible: "uninterruptible",
+} as const;
 
 function processes({ cgroup }: MeasuredCgroup): object {
   const { stats, openFilesLimit, spec } = cgroup;

@@ -1,17 +1,17 @@
 import { unescapeMountPath } from "../../base/text/mount-path.ts";
 
-/** The controllers we read. On cgroup v2 `cpuacct` is part of `cpu`, and `blkio` is `io`. */
-type CgroupController = "cpu" | "cpuacct" | "cpuset" | "memory" | "pids" | "blkio" | "hugetlb";
+/** The controllers that are read, with their names on cgroup v2: `cpuacct` is part of `cpu` there, and `blkio` is `io`. */
+const V2_NAMES = {
+  cpu: "cpu",
+  cpuacct: "cpu",
+  cpuset: "cpuset",
+  memory: "memory",
+  pids: "pids",
+  blkio: "io",
+  hugetlb: "hugetlb",
+} as const;
 
-const CGROUP_CONTROLLERS: readonly CgroupController[] = [
-  "cpu",
-  "cpuacct",
-  "cpuset",
-  "memory",
-  "pids",
-  "blkio",
-  "hugetlb",
-];
+type CgroupController = keyof typeof V2_NAMES;
 
 /** One mounted cgroup hierarchy. */
 export interface CgroupMount {
@@ -70,25 +70,15 @@ export function toCgroupLayout(mounts: readonly CgroupMount[], unifiedController
   const controllers = new Map<CgroupController, CgroupMount>();
   const inUnified = new Set(unifiedControllers.trim().split(/\s+/));
   let inV1 = 0;
-  for (const controller of CGROUP_CONTROLLERS) {
+  for (const [controller, v2Name] of Object.entries(V2_NAMES) as [CgroupController, string][]) {
     const v1 = preferRootMount(mounts.filter((mount) => mount.version === 1 && mount.controllers.includes(controller)));
-    const mount = v1 ?? (unified && inUnified.has(V2_NAMES[controller]) ? unified : undefined);
+    const mount = v1 ?? (unified && inUnified.has(v2Name) ? unified : undefined);
     if (v1) inV1++;
     if (mount) controllers.set(controller, mount);
   }
   const mode = inV1 === 0 && unified ? "v2" : unified ? "hybrid" : "v1";
   return { mode, controllers, ...(unified && { unified }) };
 }
-
-const V2_NAMES: Readonly<Record<CgroupController, string>> = {
-  cpu: "cpu",
-  cpuacct: "cpu",
-  cpuset: "cpuset",
-  memory: "memory",
-  pids: "pids",
-  blkio: "io",
-  hugetlb: "hugetlb",
-};
 
 // A hierarchy may be mounted several times; inside containers often with only a part of it.
 function preferRootMount(mounts: readonly CgroupMount[]): CgroupMount | undefined {
