@@ -1,6 +1,6 @@
 import type { InterfaceCounters, ProcessCounts } from "../base/host/proc.ts";
+import type { Detail } from "./cgroups/cgroup-reader.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-stats.ts";
-import type { Detail } from "./cgroups/open-cgroup.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
 /** One cgroup at one instant. */
@@ -99,3 +99,6 @@ export function measuredCgroups(sample: NodeSample): MeasuredCgroup[] {
   }
   return found;
 }
+
+/** The engine keeps a container's log in a directory of its own, with what it knows of the container. */
+export const logDirectory = ({ logPath }: ContainerFacts) => logPath.slice(0, Math.max(0, logPath.lastIndexOf("/")));

@@ -6,14 +6,14 @@ import type { NodeSignals } from "../base/model/node-signals.ts";
 import { meminfoBytes } from "./cgroups/cgroup-figures.ts";
 import { CgroupReader } from "./cgroups/cgroup-reader.ts";
 import { readText } from "./cgroups/read-text.ts";
+import type { MeasureDirectories } from "./disk-usage.ts";
 import { Capacities, type DirectoryUsage, DiskUsage, type FsCapacity, readCapacity } from "./disk-usage.ts";
-import type { MeasureDirectories } from "./measure-by-du.ts";
 import { labelText, type Metric, metricsOf, metricsText, type TextFormat } from "./metrics/metric.ts";
-import type { CgroupSample, NodeSample, SystemContainerName } from "./node-sample.ts";
+import { type CgroupSample, logDirectory, type NodeSample, type SystemContainerName } from "./node-sample.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { resourceMetrics } from "./resource-metrics.ts";
 import { Sampler } from "./sampler.ts";
-import { logDirectory, type SummaryFacts, summaryDirectories, summaryFileSystems, toSummary } from "./summary.ts";
+import { type SummaryFacts, summaryDirectories, summaryFileSystems, toSummary } from "./summary.ts";
 
 /** Directories that describe the machine; others in tests. */
 export interface MachineRoots {

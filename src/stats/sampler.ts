@@ -1,9 +1,8 @@
 import type { ProcessCounts } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type CgroupDirectories, mainDirectory, parentDirectories } from "./cgroups/cgroup-layout.ts";
-import type { CgroupReader } from "./cgroups/cgroup-reader.ts";
+import type { CgroupKind, CgroupReader, Detail, OpenCgroup } from "./cgroups/cgroup-reader.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-stats.ts";
-import type { CgroupKind, Detail, OpenCgroup } from "./cgroups/open-cgroup.ts";
 import { NetDevReader } from "./cgroups/open-file-reader.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample, SystemContainerName } from "./node-sample.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";

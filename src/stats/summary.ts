@@ -16,7 +16,13 @@ import type {
 import type { InterfaceCounters } from "../base/host/proc.ts";
 import type { Pressure } from "./cgroups/cgroup-stats.ts";
 import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
-import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./node-sample.ts";
+import {
+  type CgroupSample,
+  type ContainerSample,
+  logDirectory,
+  type NodeSample,
+  type PodSample,
+} from "./node-sample.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
 /** Facts of a summary in addition to the sample. */
@@ -69,9 +75,6 @@ export const summaryFileSystems = (pods: readonly PodFacts[]): string[] =>
 export function containerDirectories(container: ContainerFacts): string[] {
   return [container.writableLayerPath, logDirectory(container)].filter((path) => path !== "");
 }
-
-/** The engine keeps a container's log in a directory of its own, with what it knows of the container. */
-export const logDirectory = ({ logPath }: ContainerFacts) => logPath.slice(0, Math.max(0, logPath.lastIndexOf("/")));
 
 /** RFC 3339 in whole seconds, as the API prints times. */
 export const toTime = (date: Date) => `${date.toISOString().slice(0, 19)}Z`;

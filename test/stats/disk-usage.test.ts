@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
-import { Capacities, DiskUsage, type FsCapacity } from "../../src/stats/disk-usage.ts";
-import type { MeasureDirectories } from "../../src/stats/measure-by-du.ts";
+import { Capacities, DiskUsage, type FsCapacity, type MeasureDirectories } from "../../src/stats/disk-usage.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 function setUp(scanMs = 0) {

@@ -3,8 +3,13 @@ import type { DiskCounters, InterfaceCounters } from "../../base/host/proc.ts";
 import type { BlockIoStats, HugetlbStats } from "../cgroups/cgroup-stats.ts";
 import type { FsCapacity } from "../disk-usage.ts";
 import { label, labelText, type Metric, metricsOf } from "../metrics/metric.ts";
-import { type ContainerSample, type MeasuredCgroup, measuredCgroups, type NodeSample } from "../node-sample.ts";
-import { logDirectory } from "../summary.ts";
+import {
+  type ContainerSample,
+  logDirectory,
+  type MeasuredCgroup,
+  measuredCgroups,
+  type NodeSample,
+} from "../node-sample.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 
 /**

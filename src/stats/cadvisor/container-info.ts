@@ -1,7 +1,7 @@
 import type { InterfaceCounters } from "../../base/host/proc.ts";
 import type { CgroupSpec } from "../cgroups/cgroup-stats.ts";
-import type { MeasuredCgroup } from "../node-sample.ts";
-import { logDirectory, withoutUndefined } from "../summary.ts";
+import { logDirectory, type MeasuredCgroup } from "../node-sample.ts";
+import { withoutUndefined } from "../summary.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 
 /** Response about one cgroup, as cAdvisor's API 1.x and the kubelet's `/stats/` give it. */

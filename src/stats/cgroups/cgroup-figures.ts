@@ -1,14 +1,13 @@
 import type { CgroupDirectories } from "./cgroup-layout.ts";
-import {
-  type BlockIoStats,
-  type CgroupPressure,
-  type CgroupSpec,
-  type CpuStats,
-  type HugetlbStats,
-  type MemoryStats,
-  type Pressure,
-  type PressureLine,
-  UNKNOWN_MEMORY,
+import type {
+  BlockIoStats,
+  CgroupPressure,
+  CgroupSpec,
+  CpuStats,
+  HugetlbStats,
+  MemoryStats,
+  Pressure,
+  PressureLine,
 } from "./cgroup-stats.ts";
 import { readText } from "./read-text.ts";
 
@@ -60,6 +59,23 @@ export function readCpu(
     throttledNanoseconds: keyedValue(stat, "throttled_usec", 1000),
   };
 }
+
+/** For a cgroup whose memory the kernel does not count. */
+export const UNKNOWN_MEMORY: MemoryStats = {
+  usageBytes: undefined,
+  maxUsageBytes: undefined,
+  workingSetBytes: undefined,
+  rssBytes: undefined,
+  cacheBytes: undefined,
+  swapBytes: undefined,
+  mappedFileBytes: undefined,
+  failCount: undefined,
+  pageFaults: undefined,
+  majorPageFaults: undefined,
+  hierarchicalPageFaults: undefined,
+  hierarchicalMajorPageFaults: undefined,
+  oomKills: undefined,
+};
 
 /** Nothing is known when the usage or `memory.stat` is gone. @param all reads the peak and the counts of events too */
 export function readMemory(

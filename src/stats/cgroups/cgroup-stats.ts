@@ -46,23 +46,6 @@ export interface MemoryStats {
   oomKills: number | undefined;
 }
 
-/** For a cgroup whose memory the kernel does not count. */
-export const UNKNOWN_MEMORY: MemoryStats = {
-  usageBytes: undefined,
-  maxUsageBytes: undefined,
-  workingSetBytes: undefined,
-  rssBytes: undefined,
-  cacheBytes: undefined,
-  swapBytes: undefined,
-  mappedFileBytes: undefined,
-  failCount: undefined,
-  pageFaults: undefined,
-  majorPageFaults: undefined,
-  hierarchicalPageFaults: undefined,
-  hierarchicalMajorPageFaults: undefined,
-  oomKills: undefined,
-};
-
 export interface BlockIoStats {
   major: number;
   minor: number;

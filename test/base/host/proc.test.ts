@@ -8,7 +8,7 @@ import {
   parseProcessState,
   parseTaskCount,
 } from "../../../src/base/host/proc.ts";
-import { parseDu } from "../../../src/stats/measure-by-du.ts";
+import { parseDu } from "../../../src/stats/disk-usage.ts";
 import { parseProcessUsage } from "../../../src/stats/metrics/process-metrics.ts";
 
 const NET_DEV = `Inter-|   Receive                                                |  Transmit

@@ -14,9 +14,10 @@ import {
   readSpec,
   singleValue,
   toLimit,
+  UNKNOWN_MEMORY,
 } from "../../../src/stats/cgroups/cgroup-figures.ts";
 import type { CgroupDirectories } from "../../../src/stats/cgroups/cgroup-layout.ts";
-import { UNKNOWN_MEMORY } from "../../../src/stats/cgroups/cgroup-stats.ts";
+
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const makeDirectory = tempDirs();

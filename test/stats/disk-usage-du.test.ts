@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
-import { measureByDu, toExclusions } from "../../src/stats/measure-by-du.ts";
+import { measureByDu, toExclusions } from "../../src/stats/disk-usage.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
 
