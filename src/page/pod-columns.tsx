@@ -21,6 +21,8 @@ export interface PodColumn {
   width: readonly [desktop: number, tablet: number];
   cell: (pod: PodRow, moment: Moment) => ComponentChildren;
   class?: string;
+  /** Shown on hover. */
+  hover?: (pod: PodRow) => string;
   /** Order of the rows by this column; absent: there is none. */
   compare?: (a: PodRow, b: PodRow, sparks: Moment["sparks"]) => number;
   /** Name of that order in addresses. */
@@ -118,11 +120,8 @@ export const COLUMNS: readonly PodColumn[] = [
     title: "Source",
     width: [14, 11],
     class: "source",
-    cell: ({ source }) => (
-      <span title={source}>
-        <Plain text={shortSource(source)} />
-      </span>
-    ),
+    hover: ({ source }) => source,
+    cell: ({ source }) => <Plain text={shortSource(source)} />,
   },
 ];
 

@@ -110,13 +110,13 @@ class Row extends Component<RowProps> {
     const shown = { now: moment.now, sparks, positions };
     return (
       <tr ref={this.#element}>
-        {COLUMNS.map(({ title, class: name, cell }, index) =>
+        {COLUMNS.map(({ title, class: name, hover, cell }, index) =>
           index === 0 ? (
             <th key={title} scope="row" data-title={title} class={name}>
               {cell(pod, shown)}
             </th>
           ) : (
-            <td key={title} data-title={title} class={name}>
+            <td key={title} data-title={title} class={name} title={hover?.(pod)}>
               {cell(pod, shown)}
             </td>
           ),

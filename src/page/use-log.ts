@@ -143,7 +143,8 @@ export async function followLogs(
 }
 
 /**
- * Reads the messages of a WebSocket until it ends: bytes of a log, or a text, why there is none.
+ * Reads the messages of a WebSocket until it ends: bytes of a log, each acknowledged with their number, or a text, why there
+ * is none.
  * @returns whether the server ended it, the connection broke, or it was never opened
  */
 const readMessages = (
@@ -160,7 +161,11 @@ const readMessages = (
       isOpen = true;
       onOpen();
     };
-    socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => !signal.aborted && onMessage(data);
+    socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
+      if (signal.aborted) return;
+      onMessage(data);
+      if (typeof data !== "string") socket.send(String(data.byteLength));
+    };
     socket.onclose = ({ wasClean }) => resolve(!isOpen ? "refused" : wasClean ? "ended" : "broken");
     signal.addEventListener("abort", () => {
       socket.close();

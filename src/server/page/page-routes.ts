@@ -21,7 +21,7 @@ import type { WebSocketConnection } from "../websocket.ts";
 import { type Asset, Assets } from "./assets.ts";
 import { type PageFeed, PageStream } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
-import { inTurn, logWhile, nameLines, shellWhile } from "./page-streams.ts";
+import { inTurn, logWhile, nameLines, PacedSocket, shellWhile } from "./page-streams.ts";
 
 /** The kubelet as the views of a pod and of the node show it. */
 export interface PageDetails {
@@ -249,10 +249,12 @@ export class PageRoutes {
         try {
           const opened = await this.#openLogs(request, pod, socket.gone);
           if ("problem" in opened) return await socket.send(Buffer.from(opened.problem), "text");
+          const paced = new PacedSocket(socket, this.#deps.clock);
           const send = async (log: AsyncIterable<Uint8Array | string>) => {
-            for await (const chunk of logWhile(log, isAllowed)) await socket.send(Buffer.from(chunk));
+            for await (const chunk of logWhile(log, isAllowed)) await paced.write(Buffer.from(chunk));
           };
           await Promise.all(opened.logs.map(send));
+          await paced.flush();
         } finally {
           endPings();
           socket.close();

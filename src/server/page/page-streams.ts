@@ -1,4 +1,6 @@
+import type { Clock } from "../../base/model/clock.ts";
 import type { ProcessSession } from "../../base/model/container-access.ts";
+import type { WebSocketConnection } from "../websocket.ts";
 
 /** A longer line is sent in pieces. Unit: UTF-16 code units. */
 const MAX_LINE_CHARS = 256 * 1024;
@@ -6,6 +8,51 @@ const MAX_LINE_CHARS = 256 * 1024;
 /** Lines of one of several logs, each as `name<TAB>line`. */
 export async function* nameLines(name: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   for await (const lines of toLines(chunks)) yield lines.map((line) => `${name}\t${line}\n`).join("");
+}
+
+/** Bytes on the way to a reader. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+/** Time in which what is written becomes one message: a message costs a page more than a line. */
+const GATHER_MS = 20;
+
+/**
+ * A socket whose reader acknowledges what it has handled, as a number of bytes: browsers take messages of a WebSocket faster
+ * than their page handles them, and keep them all.
+ */
+export class PacedSocket {
+  readonly #socket: Pick<WebSocketConnection, "send" | "messages" | "gone">;
+  readonly #clock: Pick<Clock, "schedule">;
+  #gathered: Uint8Array[] = [];
+  #unreadBytes = 0;
+  #acknowledged = Promise.withResolvers<void>();
+
+  constructor(socket: Pick<WebSocketConnection, "send" | "messages" | "gone">, clock: Pick<Clock, "schedule">) {
+    this.#socket = socket;
+    this.#clock = clock;
+    void this.#readAcknowledgements();
+  }
+
+  /** Resolves when more may be written, or the reader is gone. */
+  async write(payload: Uint8Array): Promise<void> {
+    this.#unreadBytes += payload.length;
+    if (this.#gathered.push(payload) === 1) this.#clock.schedule(GATHER_MS, () => void this.flush());
+    while (this.#unreadBytes > MAX_UNREAD_BYTES && !this.#socket.gone.aborted) await this.#acknowledged.promise;
+  }
+
+  /** Sends what was written. */
+  async flush(): Promise<void> {
+    const payload = Buffer.concat(this.#gathered.splice(0));
+    if (payload.length > 0) await this.#socket.send(payload);
+  }
+
+  async #readAcknowledgements(): Promise<void> {
+    for await (const message of this.#socket.messages()) {
+      this.#unreadBytes -= Number(message.toString());
+      this.#acknowledged.resolve();
+      this.#acknowledged = Promise.withResolvers();
+    }
+    this.#acknowledged.resolve();
+  }
 }
 
 /** Logs one after the other. */

@@ -293,6 +293,7 @@ describe("logs", () => {
       const socket = {
         gone: new AbortController().signal,
         send: async (payload: Uint8Array, kind = "binary") => void sent.push([kind, Buffer.from(payload).toString()]),
+        messages: async function* () {},
         close: () => sent.push(["close", ""]),
       };
       await response.run(socket as unknown as WebSocketConnection);

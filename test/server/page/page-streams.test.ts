@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { ProcessSession } from "../../../src/base/model/container-access.ts";
-import { logWhile, nameLines, shellWhile } from "../../../src/server/page/page-streams.ts";
+import { logWhile, nameLines, PacedSocket, shellWhile } from "../../../src/server/page/page-streams.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 
 async function* chunksOf(...texts: string[]) {
   for (const text of texts) yield Buffer.from(text);
@@ -25,6 +26,34 @@ test.each([
 test("a line without end is sent in pieces", async () => {
   const lines = await linesOf(chunksOf("x".repeat(300_000), "y\n"));
   expect(lines.map((line) => line.length)).toEqual([300_002, 3]);
+});
+
+test("a reader that acknowledges nothing gets a megabyte, and the rest as it reads; lines are gathered", async () => {
+  const gone = new AbortController();
+  const clock = new FakeClock();
+  const acknowledgements = Promise.withResolvers<Buffer>();
+  const sent: number[] = [];
+  const socket = new PacedSocket(
+    {
+      gone: gone.signal,
+      send: async ({ length }) => void sent.push(length / 1024),
+      messages: async function* () {
+        yield await acknowledgements.promise;
+        await new Promise((resolve) => gone.signal.addEventListener("abort", resolve));
+      },
+    },
+    clock,
+  );
+  const all = (async () => {
+    for (let count = 0; count < 64; count++) await socket.write(Buffer.alloc(64 * 1024));
+  })();
+  await clock.advance(20);
+  expect(sent).toEqual([17 * 64]);
+  acknowledgements.resolve(Buffer.from(String(10 * 64 * 1024)));
+  await clock.advance(20);
+  expect(sent).toEqual([17 * 64, 10 * 64]);
+  gone.abort();
+  await all;
 });
 
 const bytes = (text: string) => Buffer.from(text);
