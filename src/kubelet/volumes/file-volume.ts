@@ -7,10 +7,10 @@ import type { Mounter } from "./mounter.ts";
 import { computeMountPointNames } from "./nested-mounts.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
 import { computePayload, type PayloadFacts, tokenKey, toTokenSpec } from "./payload.ts";
-import { makeDirectory, type PluginName } from "./pod-directories.ts";
+import { makeDirectory } from "./pod-directories.ts";
 
 /** Volumes whose files we write; containers see them read-only. */
-export type FileVolumePlugin = Extract<PluginName, "configmap" | "secret" | "downward-api" | "projected">;
+export type FileVolumePlugin = "configmap" | "secret" | "downward-api" | "projected";
 
 /** Volumes on a tmpfs, as the kubelet has them: what may hold secrets is never on a disk. */
 export const isInMemory = (plugin: FileVolumePlugin): boolean => plugin !== "configmap";

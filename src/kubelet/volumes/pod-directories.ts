@@ -2,19 +2,8 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { PodUID } from "../../base/model/identity.ts";
 
-/** A volume plugin, as the kubelet calls it. */
-export type PluginName =
-  | "empty-dir"
-  | "configmap"
-  | "secret"
-  | "downward-api"
-  | "projected"
-  | "image"
-  | "nfs"
-  | "local-volume";
-
-/** Name of a plugin's directory. */
-export const pluginDirectory = (plugin: PluginName) => `kubernetes.io~${plugin}`;
+/** Name of the directory of a volume plugin, which is called as the kubelet calls it: `empty-dir`. */
+export const pluginDirectory = (plugin: string) => `kubernetes.io~${plugin}`;
 
 /** Paths of one pod under `<root-dir>/pods/<uid>`, laid out as the kubelet does it. */
 export class PodDirectories {
@@ -44,26 +33,26 @@ export class PodDirectories {
   }
 
   /** Holds the volumes of one plugin. */
-  volumesOf(plugin: PluginName): string {
+  volumesOf(plugin: string): string {
     return join(this.volumes, pluginDirectory(plugin));
   }
 
-  volume(plugin: PluginName, name: string): string {
+  volume(plugin: string, name: string): string {
     return join(this.volumesOf(plugin), name);
   }
 
   /** Holds the notes of one plugin. */
-  statesOf(plugin: PluginName): string {
+  statesOf(plugin: string): string {
     return join(this.plugins, pluginDirectory(plugin));
   }
 
   /** Where a plugin keeps its notes on a volume, e.g. the file `ready`. */
-  pluginState(plugin: PluginName, name: string): string {
+  pluginState(plugin: string, name: string): string {
     return join(this.statesOf(plugin), name);
   }
 
   /** Directories of one volume: its files, and the notes of its plugin. */
-  paths(plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
+  paths(plugin: string, name: string): { directory: string; stateDirectory: string } {
     return { directory: this.volume(plugin, name), stateDirectory: this.pluginState(plugin, name) };
   }
 

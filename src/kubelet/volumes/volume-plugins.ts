@@ -11,7 +11,7 @@ import type { HostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import type { MountSource } from "./mounts.ts";
-import type { PluginName, PodDirectories } from "./pod-directories.ts";
+import type { PodDirectories } from "./pod-directories.ts";
 import type { VolumeEngine } from "./volume-engine.ts";
 
 /** Volumes of pods as an API server knows them. */
@@ -76,7 +76,7 @@ interface UsageFacts {
 /** One type of volume. `Source` is its field in a manifest. */
 interface VolumePlugin<Source> {
   /** Names its directories below those of a pod; undefined: it has none. */
-  directory: PluginName | undefined;
+  directory: string | undefined;
   /** Absent: every volume of this type has that directory. */
   hasDirectory?(source: Source): boolean;
   /** To be repeated at any time: what is already so stays. @throws Error with a message for users */
@@ -91,17 +91,33 @@ interface VolumePlugin<Source> {
   remove?(notes: readonly string[], engine: Pick<VolumeEngine, "removeVolume">, signal: AbortSignal): Promise<void>;
 }
 
-type VolumeType =
-  | "hostPath"
-  | "emptyDir"
-  | "configMap"
-  | "secret"
-  | "downwardAPI"
-  | "projected"
-  | "image"
-  | "nfs"
-  | "persistentVolumeClaim";
+/** Types without a plugin: manifests with them are refused, since their storage needs a driver of a cluster, or is gone. */
+type RefusedVolumeType =
+  | "awsElasticBlockStore"
+  | "azureDisk"
+  | "azureFile"
+  | "cephfs"
+  | "cinder"
+  | "csi"
+  | "ephemeral"
+  | "fc"
+  | "flexVolume"
+  | "flocker"
+  | "gcePersistentDisk"
+  | "gitRepo"
+  | "glusterfs"
+  | "iscsi"
+  | "photonPersistentDisk"
+  | "portworxVolume"
+  | "quobyte"
+  | "rbd"
+  | "scaleIO"
+  | "storageos"
+  | "vsphereVolume";
 
+type VolumeType = Exclude<keyof Volume, "name" | RefusedVolumeType>;
+
+/** Every other type of volume. A field that is new in the API's `Volume` does not compile until it has an entry here. */
 const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Volume[T]>> } = {
   hostPath: {
     directory: "local-volume",
@@ -263,7 +279,7 @@ async function setUpLocal(
   await host.hostFiles.writeVolumeState(stateDirectory, `${fsGroup}`);
 }
 
-async function isSetUp(plugin: PluginName, { name, directories }: PodVolume, { hostFiles }: VolumeHost) {
+async function isSetUp(plugin: string, { name, directories }: PodVolume, { hostFiles }: VolumeHost) {
   const [notes = []] = await hostFiles.listAll([directories.pluginState(plugin, name)]);
   return notes.includes("ready");
 }
@@ -296,13 +312,13 @@ export function mountSourceOf(pod: Pod, { name }: VolumeMount, directories: PodD
 }
 
 /** The directory below the pod's that a volume has, if any. */
-export function directoryOf(volume: Volume): PluginName | undefined {
+export function directoryOf(volume: Volume): string | undefined {
   const { plugin, source } = findPlugin(volume) ?? {};
   return (plugin?.hasDirectory?.(source) ?? true) ? plugin?.directory : undefined;
 }
 
 /** Plugins with directories below those of a pod. */
-export const pluginsWithDirectories = (): (VolumePlugin<unknown> & { directory: PluginName })[] =>
+export const pluginsWithDirectories = (): (VolumePlugin<unknown> & { directory: string })[] =>
   Object.values(VOLUME_PLUGINS).flatMap((plugin: VolumePlugin<unknown>) => {
     const { directory } = plugin;
     return directory === undefined ? [] : [{ ...plugin, directory }];
