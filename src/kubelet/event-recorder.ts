@@ -126,19 +126,19 @@ export class PodEventRecorder implements EventRecorder {
 
   /** Events whose last occurrence came after this version, in that order. */
   newerThan(version: number): CoreEvent[] {
-    const isNewer = ({ version: own }: KeptEvent) => own > version;
-    return [...this.#rings.values()]
-      .flatMap((ring) => [...ring.events.values()].filter(isNewer).map((kept) => [ring, kept] as const))
-      .sort(([, a], [, b]) => a.version - b.version)
-      .map(([ring, kept]) => this.#toCoreEvent(ring, kept));
+    return this.#inOrder([...this.#rings.values()], (kept) => kept.version > version);
   }
 
   /** In the order of their last occurrence; of one pod, or of all. */
   list(uid?: PodUID): CoreEvent[] {
     this.#dropOldRings();
     const rings = uid === undefined ? [...this.#rings.values()] : [this.#rings.get(uid)].filter((ring) => !!ring);
+    return this.#inOrder(rings, () => true);
+  }
+
+  #inOrder(rings: readonly PodRing[], isWanted: (kept: KeptEvent) => boolean): CoreEvent[] {
     return rings
-      .flatMap((ring) => [...ring.events.values()].map((kept) => [ring, kept] as const))
+      .flatMap((ring) => [...ring.events.values()].filter(isWanted).map((kept) => [ring, kept] as const))
       .sort(([, a], [, b]) => a.version - b.version)
       .map(([ring, kept]) => this.#toCoreEvent(ring, kept));
   }

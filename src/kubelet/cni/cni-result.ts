@@ -62,8 +62,8 @@ export function describePluginFailure(outcome: { exitCode: number; stdout: strin
     const { msg, details } = parsed.output;
     return details === "" ? msg : `${msg}; ${details}`;
   }
-  const said = (outcome.stderr.trim() || outcome.stdout.trim()).slice(0, 1000);
-  return said === "" ? `exit code ${outcome.exitCode}` : said;
+  const output = (outcome.stderr.trim() || outcome.stdout.trim()).slice(0, 1000);
+  return output === "" ? `exit code ${outcome.exitCode}` : output;
 }
 
 function parseJson(text: string): unknown {

@@ -82,9 +82,9 @@ export class ImageGcManager {
   /** One of our pods uses this image, or the kubelet loaded it: it may be removed once it is unused. */
   noteUsed(id: string, name: string): void {
     const known = this.#tracked.get(id);
-    const isNews = !known?.names.has(name);
+    const isNew = !known?.names.has(name);
     this.#track(id, [name]);
-    if (isNews) this.#save();
+    if (isNew) this.#save();
   }
 
   /** Collects every five minutes. Resolves when the signal aborts. */
