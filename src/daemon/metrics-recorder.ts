@@ -72,7 +72,7 @@ export class MetricsRecorder {
         known.add(plan.path);
       },
       remove: async (path) => {
-        // Asked for every place where it might be.
+        // Called for every path where it might be.
         if (!known.has(path)) return await cgroups.remove(path);
         const isGone = await timed(() => "destroy", cgroups.remove(path));
         if (isGone) known.delete(path);

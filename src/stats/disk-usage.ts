@@ -104,10 +104,10 @@ export class DiskUsage {
   }
 }
 
-/** A local file system answers at once. */
+/** A local file system needs no time. */
 const STATFS_TIMEOUT_MS = 10_000;
 
-/** Capacity of the file system a path is on; undefined when it cannot be asked, or does not answer. */
+/** Capacity of the file system a path is on; undefined when it cannot be read, or not in time. */
 export async function readCapacity(path: string, slot: FileSlot): Promise<FsCapacity | undefined> {
   try {
     return toCapacity(await slot.run(() => statfs(path), STATFS_TIMEOUT_MS));
@@ -143,9 +143,9 @@ function toCapacity(fs: {
   };
 }
 
-/** A request waits this long for file systems; those that have not answered are shown as they were. */
+/** A request waits this long for file systems; those that need longer are shown as they were. */
 const ANSWER_MS = 1_000;
-/** Figures of a file system that has not answered for this long are not shown. */
+/** Figures of a file system that has been silent for this long are not shown. */
 const MAX_AGE_MS = 60_000;
 
 /**
@@ -157,7 +157,7 @@ export class Capacities {
   readonly #measure: (path: string) => Promise<FsCapacity | undefined>;
   readonly #measureNow: (path: string) => FsCapacity | undefined;
   readonly #known = new Map<string, { capacity: FsCapacity | undefined; atMs: number }>();
-  readonly #running = new Map<string, { answer: Promise<void>; sinceMs: number }>();
+  readonly #running = new Map<string, { done: Promise<void>; sinceMs: number }>();
 
   constructor(clock: Clock, measure: (path: string) => Promise<FsCapacity | undefined>, measureNow = readCapacityNow) {
     this.#clock = clock;
@@ -165,7 +165,7 @@ export class Capacities {
     this.#measureNow = measureNow;
   }
 
-  /** The last figures; starts to bring them up to date. undefined when the path is not there, or does not answer. */
+  /** The last figures; starts to bring them up to date. undefined when the path is not there, or is silent. */
   last(path: string): FsCapacity | undefined {
     const nowMs = this.#clock.monotonicMs();
     const known = this.#known.get(path);
@@ -190,8 +190,8 @@ export class Capacities {
 
   #start(path: string): Promise<void> {
     const running = this.#running.get(path);
-    if (running) return running.answer;
-    const answer = this.#measure(path).then((capacity) => {
+    if (running) return running.done;
+    const done = this.#measure(path).then((capacity) => {
       this.#running.delete(path);
       const nowMs = this.#clock.monotonicMs();
       const before = this.#known.get(path);
@@ -199,8 +199,8 @@ export class Capacities {
       if (!capacity && before && nowMs - before.atMs <= MAX_AGE_MS) return;
       this.#known.set(path, { capacity, atMs: nowMs });
     });
-    this.#running.set(path, { answer, sinceMs: this.#clock.monotonicMs() });
-    return answer;
+    this.#running.set(path, { done, sinceMs: this.#clock.monotonicMs() });
+    return done;
   }
 }
 
@@ -216,7 +216,7 @@ const DU_BATCH = 200;
 /** One line for each directory of a batch; a path has at most 4096 bytes. */
 const MAX_DU_BYTES = DU_BATCH * 8192;
 
-/** A local file system answers at once. */
+/** A local file system needs no time. */
 const SORT_TIMEOUT_MS = 5_000;
 
 /** `f_type` of an overlay. Source: linux/magic.h. */
@@ -224,7 +224,7 @@ const OVERLAY_MAGIC = 0x794c7630;
 
 /**
  * Runs `du` at the lowest priority; file systems that are mounted beneath are not counted. Directories that are gone are
- * missing from the answer; so is everything when there is no `du`, or when it cannot count inodes.
+ * missing from the result; so is everything when there is no `du`, or when it cannot count inodes.
  */
 export async function measureByDu(
   directories: readonly string[],
@@ -264,13 +264,13 @@ async function sortByFileSystem(directories: readonly string[], slot: FileSlot) 
       if ((await statfs(path)).type === OVERLAY_MAGIC) overlaid.push({ path, real: await realpath(path) });
       else plain.push(path);
     } catch {
-      // Gone, or not to be read: it is missing from the answer.
+      // Gone, or not to be read: it is missing from the result.
     }
   };
   try {
     for (const path of directories) await slot.run(() => classify(path), SORT_TIMEOUT_MS);
   } catch {
-    // A disk does not answer: the rest is missing from the answer, too.
+    // A disk is silent: the rest is missing from the result, too.
   }
   return { plain, overlaid };
 }

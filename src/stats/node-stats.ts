@@ -28,11 +28,11 @@ export const MACHINE_ROOTS: MachineRoots = { proc: "/proc", sys: "/sys", etc: "/
 export interface NodeStatsOptions {
   clock: Clock;
   nodeName: string;
-  /** Asked at each sample; answered from memory. */
+  /** Called at each sample; reads memory only. */
   podFacts: () => readonly PodFacts[];
   /** The kubelet's root directory: its file system is the node's. */
   rootDir: string;
-  /** Directory of images and writable layers; "" until the engine has answered. */
+  /** Directory of images and writable layers; "" until the engine is known. */
   imagesDir: () => string;
   /** Cgroups of the system that the summary shows. */
   systemCgroups?: ReadonlyMap<SystemContainerName, string>;

@@ -8,7 +8,7 @@ export interface ContainerFacts {
   id: string;
   /** Docker's name without the slash, `k8s_<container>_<pod>_<namespace>_<uid>_<attempt>`. */
   dockerName: string;
-  /** Host pid of its main process; 0 when it does not run (it is then left out of every answer). */
+  /** Host pid of its main process; 0 when it does not run (it is then left out of every response). */
   pid: number;
   /** As the engine names it: an image id (`sha256:…`) or a reference. */
   image: string;

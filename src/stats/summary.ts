@@ -49,7 +49,7 @@ export interface SummaryFacts {
 
 /**
  * `/stats/summary` in upstream's shape. Pods without a live sandbox are left out. With `onlyCpuAndMemory` everything
- * else is too. Source: kubelet's `stats/v1alpha1` and the answers recorded from 1.20.
+ * else is too. Source: kubelet's `stats/v1alpha1` and the responses recorded from 1.20.
  */
 export function toSummary(sample: NodeSample, facts: SummaryFacts, onlyCpuAndMemory: boolean): Summary {
   const time = toTime(sample.at);

@@ -5,7 +5,7 @@ import { CadvisorFactsReader } from "./cadvisor-facts.ts";
 import { cadvisorMetrics } from "./cadvisor-metrics.ts";
 import { type ContainerInfo, toContainerInfo } from "./container-info.ts";
 
-/** Which instants an answer shows. Only the latest and the one before are kept. */
+/** Which instants a response shows. Only the latest and the one before are kept. */
 export interface StatsQuery {
   /** Greatest number of instants, newest kept; 0 or less: all. */
   numStats: number;
@@ -21,7 +21,7 @@ interface KubeletContainer {
 /** A path that names a cgroup and nothing outside of the hierarchy. */
 const isCgroupPath = (path: string) => path.startsWith("/") && !path.split("/").includes("..");
 
-/** Greatest number of cgroups in one answer. */
+/** Greatest number of cgroups in one response. */
 const MAX_CGROUPS = 2_000;
 
 /**

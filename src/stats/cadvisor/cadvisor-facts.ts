@@ -13,7 +13,7 @@ import {
   readMachineInfo,
 } from "./machine-info.ts";
 
-/** Facts that cAdvisor's answers show in addition to a sample. */
+/** Facts that cAdvisor's responses show in addition to a sample. */
 export interface CadvisorFacts {
   machine: MachineInfo;
   engineVersion: string;

@@ -16,7 +16,7 @@ import { MACHINE_ROOTS, type MachineRoots } from "../node-stats.ts";
 
 /**
  * The machine as cAdvisor describes it, for `/spec/`. What the kernel does not report is 0 or "", as there. Source: the
- * answer recorded from kubelet 1.20 and the meaning of the kernel's files.
+ * response recorded from kubelet 1.20 and the meaning of the kernel's files.
  */
 export function readMachineInfo(
   roots: MachineRoots = MACHINE_ROOTS,
