@@ -5,6 +5,8 @@ import { readBoundedStream } from "../base/files/bounded-stream.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { readText } from "./cgroups/read-text.ts";
+import { logDirectory } from "./node-sample.ts";
+import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
 /** Size of a file system. Bytes and counts. */
 export interface FsCapacity {
@@ -141,6 +143,23 @@ function toCapacity(fs: {
     inodes: fs.files,
     inodesFree: fs.ffree,
   };
+}
+
+/** Directories of these pods whose usage is measured. */
+export function podDirectories(pods: readonly PodFacts[]): string[] {
+  return pods.flatMap(({ containers, volumes }) => [
+    ...containers.flatMap(containerDirectories),
+    ...volumes.filter(({ isFileSystem }) => !isFileSystem).map(({ path }) => path),
+  ]);
+}
+
+/** Directories of these pods whose whole file system is measured. */
+export const podFileSystems = (pods: readonly PodFacts[]): string[] =>
+  pods.flatMap(({ volumes }) => volumes.filter(({ isFileSystem }) => isFileSystem).map(({ path }) => path));
+
+/** Writable layer and log directory, as far as there are any. */
+export function containerDirectories(container: ContainerFacts): string[] {
+  return [container.writableLayerPath, logDirectory(container)].filter((path) => path !== "");
 }
 
 /** A request waits this long for file systems; those that need longer are shown as they were. */

@@ -7,13 +7,21 @@ import { meminfoBytes } from "./cgroups/cgroup-figures.ts";
 import { CgroupReader } from "./cgroups/cgroup-reader.ts";
 import { readText } from "./cgroups/read-text.ts";
 import type { MeasureDirectories } from "./disk-usage.ts";
-import { Capacities, type DirectoryUsage, DiskUsage, type FsCapacity, readCapacity } from "./disk-usage.ts";
+import {
+  Capacities,
+  type DirectoryUsage,
+  DiskUsage,
+  type FsCapacity,
+  podDirectories,
+  podFileSystems,
+  readCapacity,
+} from "./disk-usage.ts";
 import { labelText, type Metric, metricsOf, metricsText, type TextFormat } from "./metrics/metric.ts";
 import { type CgroupSample, logDirectory, type NodeSample, type SystemContainerName } from "./node-sample.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { resourceMetrics } from "./resource-metrics.ts";
 import { Sampler } from "./sampler.ts";
-import { type SummaryFacts, summaryDirectories, summaryFileSystems, toSummary } from "./summary.ts";
+import { type SummaryFacts, toSummary } from "./summary.ts";
 
 /** Directories that describe the machine; others in tests. */
 export interface MachineRoots {
@@ -199,7 +207,7 @@ export class NodeStats {
 
   /** Usage of the directories of these pods (default: all), of the last scan; starts one when it is due. */
   diskUsage(pods = this.options.podFacts()): ReadonlyMap<string, DirectoryUsage> {
-    return this.#disk.ask(summaryDirectories(pods), summaryFileSystems(pods));
+    return this.#disk.ask(podDirectories(pods), podFileSystems(pods));
   }
 
   /** Resolves when no scan of disk usage runs. */

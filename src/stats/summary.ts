@@ -23,7 +23,6 @@ import {
   type NodeSample,
   type PodSample,
 } from "./node-sample.ts";
-import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
 /** Facts of a summary in addition to the sample. */
 export interface SummaryFacts {
@@ -57,23 +56,6 @@ export function toSummary(sample: NodeSample, facts: SummaryFacts, onlyCpuAndMem
     node: nodeSummary(sample, facts, time, onlyCpuAndMemory),
     pods: sample.pods.map((pod) => podSummary(pod, facts, time, onlyCpuAndMemory)),
   };
-}
-
-/** Directories a summary of these pods needs the usage of. */
-export function summaryDirectories(pods: readonly PodFacts[]): string[] {
-  return pods.flatMap(({ containers, volumes }) => [
-    ...containers.flatMap(containerDirectories),
-    ...volumes.filter(({ isFileSystem }) => !isFileSystem).map(({ path }) => path),
-  ]);
-}
-
-/** Directories whose whole file system a summary of these pods shows. */
-export const summaryFileSystems = (pods: readonly PodFacts[]): string[] =>
-  pods.flatMap(({ volumes }) => volumes.filter(({ isFileSystem }) => isFileSystem).map(({ path }) => path));
-
-/** Writable layer and log directory, as far as there are any. */
-export function containerDirectories(container: ContainerFacts): string[] {
-  return [container.writableLayerPath, logDirectory(container)].filter((path) => path !== "");
 }
 
 /** RFC 3339 in whole seconds, as the API prints times. */

@@ -5,11 +5,10 @@ import type { Logger } from "../../base/model/logger.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
 import { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import type { PodDiskUsage, PodUsage } from "../../plan/eviction.ts";
-import { type DirectoryUsage, DiskUsage } from "../../stats/disk-usage.ts";
+import { containerDirectories, type DirectoryUsage, DiskUsage } from "../../stats/disk-usage.ts";
 import type { NodeSample } from "../../stats/node-sample.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { PodFacts } from "../../stats/pod-facts.ts";
-import { containerDirectories } from "../../stats/summary.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 
 /** Evictions need disk usage even when its statistics are off (`--volume-stats-agg-period=0s`). */
