@@ -86,12 +86,7 @@ export function toOomEvent(kill: OomKill, pods: readonly PodFacts[]): OomEvent |
   const owner = findOwner(victimCgroup, pods);
   if (limitCgroup === "/" || (limitCgroup === "" && !owner)) {
     const message = `System OOM encountered, victim process: ${processName}, pid: ${pid}`;
-    return {
-      ...owner,
-      pod: owner?.pod,
-      container: owner?.container,
-      event: { type: "Warning", reason: "SystemOOM", message },
-    };
+    return { pod: owner?.pod, container: owner?.container, event: { type: "Warning", reason: "SystemOOM", message } };
   }
   if (!owner) return undefined;
   const whose = limitCgroup === victimCgroup ? "its memory limit" : "the memory limit of the pod";

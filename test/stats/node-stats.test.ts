@@ -141,7 +141,7 @@ describe("the summary", () => {
     expect(pod!.memory).not.toHaveProperty("availableBytes");
   });
 
-  test("disk usage as upstream reports it (oracle 100)", async () => {
+  test("disk usage as upstream reports it", async () => {
     const { summary } = setUp("cgroup-v2", { disk: DISK, pods: withVolume("cgroup-v2"), imageBytes: 12_589_502 });
     const { pods, node } = await summary();
     const [pod] = pods;
