@@ -372,7 +372,7 @@ export class Kubelet {
 }
 
 /** Order among pods that depend on each other: what holds a start, which workers a change concerns, what stops first. */
-export class DependencyOrder {
+class DependencyOrder {
   readonly #desired: () => readonly DesiredPod[];
   readonly #workers: ReadonlyMap<PodUID, PodWorker>;
   #problems: ReadonlyMap<PodUID, WaitingReason> = new Map();
@@ -423,7 +423,7 @@ export class DependencyOrder {
  * Halted pods: stopped, but not removed. Pods that are halted in the same turn stop in the reverse order of their
  * dependencies.
  */
-export class HaltedPods {
+class HaltedPods {
   /** Includes pods that have no worker yet. */
   readonly #requests = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
   readonly #halting = new Map<PodWorker, Promise<void>>();

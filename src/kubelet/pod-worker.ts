@@ -1,6 +1,6 @@
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
-import { podFullName } from "../base/model/identity.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -26,13 +26,13 @@ export interface PodWorkerDeps extends PodActionsDeps {
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
   /** When the desired revision was first seen. Monotonic. */
-  desiredSinceMs: () => number;
+  desiredSinceMs: (uid: PodUID) => number;
   work?: PodWorkCounter;
   /**
    * Why the pod may not start now; undefined when it may.
    * @param waitedMs how long it has waited so far
    */
-  findHold?: (pod: Pod, waitedMs: number) => WaitingReason | undefined;
+  findHold?: (uid: PodUID, pod: Pod, waitedMs: number) => WaitingReason | undefined;
   /** The status changed (compare by identity). */
   onStatus: (worker: PodWorker) => void;
   /** {@link PodWorker.rollout} changed. */
@@ -137,7 +137,7 @@ export class PodWorker {
       this.#actions.record("Warning", `Resize${pending.reason}`, pending.message ?? "");
     if (before === undefined) {
       const { clock, desiredSinceMs } = this.#deps;
-      this.#timer.added(revision.pod.spec.containers.length, desiredSinceMs());
+      this.#timer.added(revision.pod.spec.containers.length, desiredSinceMs(this.ref.uid));
       // Containers that already exist are taken over as they are.
       const { snapshot } = this;
       this.#end = this.#status.adopt(revision, snapshot);
@@ -333,7 +333,7 @@ export class PodWorker {
     const nowMs = this.#deps.clock.monotonicMs();
     const isDown = !containers.some(isRunning) && this.#state.starting.size === 0;
     const mayWait = isDown && !this.#currentEnd;
-    const hold = mayWait ? this.#deps.findHold?.(pod, nowMs - (this.#holdSinceMs ?? nowMs)) : undefined;
+    const hold = mayWait ? this.#deps.findHold?.(this.ref.uid, pod, nowMs - (this.#holdSinceMs ?? nowMs)) : undefined;
     this.#holdSinceMs = hold && (this.#holdSinceMs ?? nowMs);
     return hold;
   }

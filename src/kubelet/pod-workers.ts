@@ -3,11 +3,9 @@ import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desire
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
-import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import type { PodRevision } from "./edit-rules.ts";
-import type { PodCache } from "./pod-cache.ts";
 import type { Completion } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
 import { StoredMap } from "./stored-map.ts";
@@ -30,16 +28,9 @@ export interface SharedWorkerDeps
   conflict: (a: Pod, b: Pod) => boolean;
 }
 
-interface PodWorkersDeps extends SharedWorkerDeps {
-  cache: PodCache;
-  shutdownTerminated: { has(id: ContainerId): boolean };
-  desiredSinceMs: (uid: PodUID) => number;
-  findHold: (
-    uid: PodUID,
-    ...args: Parameters<NonNullable<PodWorkerDeps["findHold"]>>
-  ) => ReturnType<NonNullable<PodWorkerDeps["findHold"]>>;
-  onStatus: (worker: PodWorker) => void;
-  onRollout: (worker: PodWorker) => void;
+interface PodWorkersDeps
+  extends SharedWorkerDeps,
+    Pick<PodWorkerDeps, "cache" | "shutdownTerminated" | "desiredSinceMs" | "findHold" | "onStatus" | "onRollout"> {
   /** The pod was removed completely, and its worker forgotten. */
   onGone: (uid: PodUID) => void;
 }
@@ -86,7 +77,7 @@ export class PodWorkers {
 
   /** @param sourceId source that describes the pod now; absent for a pod that is only to be removed */
   ensure(ref: PodRef, sourceId?: string): PodWorker {
-    const { desiredSinceMs, findHold, onGone } = this.#deps;
+    const { onGone } = this.#deps;
     const { uid, name, namespace } = ref;
     const left = this.#cleanup.get(uid);
     if (!left || (sourceId !== undefined && left.sourceId !== sourceId))
@@ -97,8 +88,6 @@ export class PodWorkers {
       ref,
       {
         ...this.#deps,
-        desiredSinceMs: () => desiredSinceMs(uid),
-        findHold: (pod, waitedMs) => findHold(uid, pod, waitedMs),
         onCompletion: (_, end) => (end ? this.#completions.set(uid, end) : this.#completions.delete(uid)),
         onGone: () => {
           this.#workers.delete(uid);

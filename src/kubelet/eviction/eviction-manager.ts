@@ -5,7 +5,6 @@ import type { Logger } from "../../base/model/logger.ts";
 import type { NodeSignals, PressureState, PressureType } from "../../base/model/node-signals.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
 import type { Rejection } from "../../plan/admission.ts";
-import type { DeadContainerPolicy } from "../../plan/dead-container-limit.ts";
 import {
   computeNodePressure,
   type DueThreshold,
@@ -24,26 +23,16 @@ import {
   toEvictionMessage,
 } from "../../plan/eviction.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
-
-/** The kubelet as this manager sees it. */
-interface EvictingKubelet {
-  /** Every desired and terminating pod with its status. */
-  pods(): readonly Pod[];
-  /** undefined for a pod that is gone, all of it. */
-  worker(uid: PodUID): { readonly isRemoving: boolean } | undefined;
-  evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void;
-  readmit(uids: Iterable<PodUID>): void;
-  readonly evicted: ReadonlyMap<PodUID, Rejection>;
-  removeSurplusDead(policy: DeadContainerPolicy): number;
-  /** Calls back after every change. */
-  onChange(listener: () => void): () => void;
-}
+import type { Kubelet } from "../kubelet.ts";
 
 interface EvictionDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
-  kubelet: EvictingKubelet;
+  kubelet: Pick<Kubelet, "pods" | "evict" | "readmit" | "evicted" | "removeSurplusDead" | "onChange"> & {
+    /** undefined for a pod that is gone, all of it. */
+    worker(uid: PodUID): { readonly isRemoving: boolean } | undefined;
+  };
   readSignals: () => NodeSignals;
   /** Brings what the signals are made of up to date; resolves soon even where a disk hangs. */
   refreshSignals: () => Promise<void>;

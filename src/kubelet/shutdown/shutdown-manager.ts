@@ -1,6 +1,5 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { PodUID } from "../../base/model/identity.ts";
 import type { ShutdownPeriod } from "../../base/model/kubelet-options.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { Rejection } from "../../plan/admission.ts";
@@ -10,7 +9,7 @@ import {
   REFUSED_BY_SHUTDOWN,
   totalShutdownSeconds,
 } from "../../plan/node-shutdown.ts";
-import type { PodEnd } from "../../plan/pod-plan.ts";
+import type { Kubelet } from "../kubelet.ts";
 
 /** The machine as far as its end is concerned. */
 export interface ShutdownHost {
@@ -35,19 +34,10 @@ interface ShutdownHold {
   readonly lost: Promise<never>;
 }
 
-/** The kubelet as this manager sees it. */
-interface HaltingKubelet {
-  /** Every desired and terminating pod with its status. */
-  pods(): readonly Pod[];
-  /** Resolves when nothing of the pod runs any more. */
-  halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void>;
-  resume(): void;
-}
-
 interface ShutdownDeps {
   clock: Clock;
   logger: Logger;
-  kubelet: HaltingKubelet;
+  kubelet: Pick<Kubelet, "pods" | "halt" | "resume">;
   host: ShutdownHost;
   /** Lowest priority first, not empty. */
   periods: readonly ShutdownPeriod[];

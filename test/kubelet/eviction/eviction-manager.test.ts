@@ -22,7 +22,7 @@ let running: Set<string>;
 let evicted: Map<string, Rejection>;
 let graces: number[];
 let counted: string[];
-let listeners: Set<() => void>;
+let listeners: Set<(uid: string | undefined) => void>;
 
 const aNamed = (name: string, spec: Partial<Pod["spec"]> = {}): Pod => ({
   ...aPod({ containers: [aContainer()], ...spec }, { name, uid: name }),
@@ -112,7 +112,7 @@ function run(...wanted: Pod[]): void {
   for (const { metadata } of wanted) running.add(metadata.uid!);
   void manager.run(stop.signal);
 }
-const change = () => listeners.forEach((listener) => void listener());
+const change = () => listeners.forEach((listener) => void listener(undefined));
 
 test("without pods nothing wakes up", async () => {
   run();
