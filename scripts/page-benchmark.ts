@@ -134,6 +134,7 @@ const listener = new Listener(
     place: { hostname: "127.0.0.1", port: 0 },
     route: (request) => routes.route(request) ?? { status: 404, headers: {}, body: "" },
     acceptsHost: () => true,
+    transport: "Bun.serve",
   },
   clock,
   logger,

@@ -2,7 +2,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { ShownCertificate } from "../server/client-identity.ts";
 import type { ListenerRequest, ListenerResponse } from "../server/http-response.ts";
-import { BodyTooLongError, TooManyBodiesError } from "../server/request-body.ts";
+import { BodyTooLongError, TooManyBodiesError } from "../server/request-handler.ts";
 import { ApiError, badRequest, internalError, tooLarge, tooManyRequests, unauthorized } from "./api-error.ts";
 import { type ApiRequest, type ApiResponse, type ApiUser, json } from "./api-request.ts";
 import { MAX_BODY_BYTES } from "./body.ts";

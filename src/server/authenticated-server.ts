@@ -82,6 +82,7 @@ export function startAuthenticatedServer(
       onListening: dependencies.onListening,
       route: instrumentHandler((request) => routeAuthenticated(request, context), "readwrite", dependencies),
       acceptsHost: (host) => !isLoopback(hostname) || isLocalHost(host, names.nodeName),
+      transport: "node:http",
       tls: {
         versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
         readMaterial: () => readTlsMaterial(files, options, names, clock.now()),

@@ -3,14 +3,14 @@ import type { Duplex } from "node:stream";
 import type { ShownCertificate } from "./client-identity.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
-/** The answer of a route. The same for GET and HEAD. It may be sent to several clients and is not changed. */
+/** The response of a route. The same for GET and HEAD. It may be sent to several clients and is not changed. */
 export interface HttpResponse {
   status: number;
   headers: Record<string, string>;
   body: string | Uint8Array;
 }
 
-/** An answer that is sent while it is made. */
+/** A response that is sent while it is made. */
 export interface StreamedResponse {
   status: number;
   headers: Record<string, string>;
@@ -26,13 +26,14 @@ export interface WebSocketResponse {
   run(socket: WebSocketConnection): Promise<void>;
 }
 
-/** The connection becomes something else than a WebSocket. Only for requests that have an `upgrade`. */
+/** The connection becomes something else than a WebSocket, which only node:http can do. Only for requests that have an `upgrade`. */
 export interface UpgradeResponse {
   /** Takes the connection before anything was written to it, and ends it. `head`: what the client sent after its request. */
   takeOver(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void>;
 }
 
 export type RouteResponse = HttpResponse | StreamedResponse | WebSocketResponse;
+export type ListenerResponse = RouteResponse | UpgradeResponse;
 
 /** The part of a request that most routes need. */
 export interface RouteRequest {
@@ -58,7 +59,7 @@ export interface ConnectionPorts {
   server: number;
 }
 
-/** A request as a route gets it. */
+/** A request as a route gets it, whatever transport carries it. */
 export interface ServerRequest extends RouteRequest {
   /** The client's certificate. */
   shown: ShownCertificate | undefined;
@@ -80,8 +81,6 @@ export interface ListenerRequest extends ServerRequest {
    */
   body(maxBytes: number): Promise<Uint8Array>;
 }
-
-export type ListenerResponse = RouteResponse | UpgradeResponse;
 
 export const tooManyRequests = () =>
   textResponse(503, "503: too many requests at a time, try again later\n", { "Retry-After": "1" });
@@ -109,7 +108,7 @@ export const methodNotAllowed = () => textResponse(405, "405: Method Not Allowed
 
 export const notAcceptable = () => textResponse(406, "406: Not Acceptable");
 
-/** The answer of the unauthenticated port for exec, run, logs, …. */
+/** The response of the unauthenticated port for exec, run, logs, …. */
 export const debugDisabled = () =>
   textResponse(405, "Debug endpoints are disabled.\n", { "X-Content-Type-Options": "nosniff", Allow: "" });
 

@@ -17,11 +17,13 @@ import {
   type ServerRequest,
 } from "./http-response.ts";
 import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
-import { Listener, type ListenerOptions, type ListenerPlace, type ListenerTls } from "./listener.ts";
+import { Listener, type ListenerOptions } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
+import type { ListenerTls } from "./node-transport.ts";
 import { pageHint } from "./page-hint.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
+import type { ListenerPlace } from "./request-handler.ts";
 import { SharedResponses } from "./shared-responses.ts";
 import type { KubeletView } from "./view.ts";
 
@@ -115,7 +117,8 @@ export function startServers(
         acceptsHost,
         onListening: dependencies.onListening,
         portHolder: dependencies.portHolder,
-        ...(tls && { tls }),
+        transport: tls ? "node:http" : "Bun.serve",
+        tls,
       },
       clock,
       logger,

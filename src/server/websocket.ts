@@ -1,13 +1,128 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import type { ServerWebSocket } from "bun";
 import type { WebSocket } from "ws";
 
 /** Longest message accepted; kubectl's are up to 32 KiB. */
-const MAX_MESSAGE_BYTES = 1024 * 1024;
+export const MAX_MESSAGE_BYTES = 1024 * 1024;
+/** Sent bytes that wait for the client; above this the sender has to wait. */
+export const MAX_UNSENT_BYTES = 64 * 1024;
 /** Received messages that wait for the reader; above this the client has to wait. */
 const MAX_RECEIVED_BYTES = 256 * 1024;
-/** Sent bytes that wait for the client; above this the sender has to wait. */
-const MAX_UNSENT_BYTES = 64 * 1024;
+/** The same where a client cannot be made to wait: it is closed. Above what is pasted into a shell. */
+const MAX_RECEIVED_UNPAUSED_BYTES = 8 * 1024 * 1024;
+
+/** `readyState` of an open WebSocket. */
+const OPEN = 1;
+
+/** One WebSocket, server side, with back-pressure. */
+export abstract class WebSocketConnection {
+  readonly #received: Buffer[] = [];
+  readonly #gone = new AbortController();
+  #receivedBytes = 0;
+  #wakeReader: (() => void) | undefined;
+  /** Called for everything that is sent or received. */
+  onActivity: () => void = () => {};
+
+  /** Aborts when nothing more can come: the client closed, is gone, or broke the protocol. */
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  /** Resolves when more may be sent; at once when the connection is closed. */
+  abstract send(payload: Uint8Array, kind?: "binary" | "text"): Promise<void>;
+
+  /** Clients answer automatically, browsers also in a hidden tab; the answer is activity. */
+  abstract ping(): void;
+
+  /** Sends a close frame; the connection ends when it is sent, as the kubelet's does: clients need not answer it. */
+  abstract close(): void;
+
+  /** Ends the connection at once. */
+  abstract destroy(): void;
+
+  /** Called with the bytes that wait for the reader, after each change. */
+  protected abstract waiting(bytes: number): void;
+
+  /** Messages of the client, until it closes. May be read once. */
+  async *messages(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const message = this.#received.shift();
+      if (message) {
+        this.#receivedBytes -= message.length;
+        this.waiting(this.#receivedBytes);
+        yield message;
+      } else if (this.#gone.signal.aborted) return;
+      else {
+        await new Promise<void>((resolve) => {
+          this.#wakeReader = resolve;
+        });
+      }
+    }
+  }
+
+  received(message: Buffer): void {
+    if (this.#gone.signal.aborted) return;
+    this.onActivity();
+    this.#received.push(message);
+    this.#receivedBytes += message.length;
+    this.waiting(this.#receivedBytes);
+    this.#wakeReader?.();
+  }
+
+  ended(): void {
+    if (this.#gone.signal.aborted) return;
+    this.#gone.abort(new DOMException("the WebSocket is closed", "AbortError"));
+    this.#wakeReader?.();
+  }
+}
+
+/** A WebSocket of Bun.serve. It cannot be paused: a client that sends far more than is read is closed. */
+export class BunWebSocket extends WebSocketConnection {
+  #socket: ServerWebSocket<unknown> | undefined;
+  #drained: (() => void)[] = [];
+
+  opened(socket: ServerWebSocket<unknown>): void {
+    this.#socket = socket;
+  }
+
+  drained(): void {
+    this.onActivity();
+    for (const resolve of this.#drained.splice(0)) resolve();
+  }
+
+  override ended(): void {
+    super.ended();
+    for (const resolve of this.#drained.splice(0)) resolve();
+  }
+
+  send(payload: Uint8Array, kind: "binary" | "text" = "binary"): Promise<void> {
+    if (this.#socket?.readyState !== OPEN) return Promise.resolve();
+    this.onActivity();
+    if (kind === "text") this.#socket.sendText(Buffer.from(payload).toString());
+    else this.#socket.sendBinary(payload);
+    if (this.#socket.getBufferedAmount() < MAX_UNSENT_BYTES) return Promise.resolve();
+    return new Promise((resolve) => this.#drained.push(resolve));
+  }
+
+  ping(): void {
+    if ((this.#socket?.getBufferedAmount() ?? MAX_UNSENT_BYTES) < MAX_UNSENT_BYTES) this.#socket?.ping();
+  }
+
+  close(): void {
+    this.#socket?.close(1000);
+    this.ended();
+  }
+
+  destroy(): void {
+    this.#socket?.terminate();
+    this.ended();
+  }
+
+  protected waiting(bytes: number): void {
+    if (bytes > MAX_RECEIVED_UNPAUSED_BYTES) this.destroy();
+  }
+}
 
 /**
  * Completes the handshake of a WebSocket.
@@ -31,26 +146,21 @@ export async function acceptWebSocket(
   });
   return new Promise((resolve) => {
     socket.once("close", () => resolve(undefined));
-    server.handleUpgrade(request, socket, head, (webSocket) => resolve(new WebSocketConnection(webSocket, socket)));
+    server.handleUpgrade(request, socket, head, (webSocket) => resolve(new NodeWebSocket(webSocket, socket)));
   });
 }
 
-/** One WebSocket, server side, with back-pressure in both directions. */
-export class WebSocketConnection {
+/** A WebSocket on a connection of node:http. */
+class NodeWebSocket extends WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
-  readonly #received: Buffer[] = [];
-  readonly #gone = new AbortController();
-  #receivedBytes = 0;
-  #wakeReader: (() => void) | undefined;
-  /** Called for everything that is sent or received. */
-  onActivity: () => void = () => {};
 
   /** @param stream the connection under it */
   constructor(socket: WebSocket, stream: Duplex) {
+    super();
     this.#socket = socket;
     this.#stream = stream;
-    socket.on("message", (data) => this.#receive(data as Buffer));
+    socket.on("message", (data) => this.received(data as Buffer));
     // A client that reads no pongs gets none.
     socket.on("ping", (data) => {
       this.onActivity();
@@ -59,32 +169,9 @@ export class WebSocketConnection {
     socket.on("pong", () => this.onActivity());
     // Violations of the protocol: the library closes the connection itself.
     socket.on("error", () => {});
-    socket.on("close", () => this.#end());
+    socket.on("close", () => this.ended());
   }
 
-  /** Aborts when nothing more can come: the client closed, is gone, or broke the protocol. */
-  get gone(): AbortSignal {
-    return this.#gone.signal;
-  }
-
-  /** Messages of the client, until it closes. May be read once. */
-  async *messages(): AsyncGenerator<Buffer> {
-    for (;;) {
-      const message = this.#received.shift();
-      if (message) {
-        this.#receivedBytes -= message.length;
-        if (this.#receivedBytes < MAX_RECEIVED_BYTES) this.#socket.resume();
-        yield message;
-      } else if (this.#gone.signal.aborted) return;
-      else {
-        await new Promise<void>((resolve) => {
-          this.#wakeReader = resolve;
-        });
-      }
-    }
-  }
-
-  /** Resolves when more may be sent; at once when the connection is closed. */
   send(payload: Uint8Array, kind: "binary" | "text" = "binary"): Promise<void> {
     if (this.#socket.readyState !== this.#socket.OPEN) return Promise.resolve();
     this.onActivity();
@@ -97,37 +184,24 @@ export class WebSocketConnection {
     });
   }
 
-  /** Clients answer automatically, browsers also in a hidden tab; the answer is activity. */
   ping(): void {
     if (this.#socket.readyState === this.#socket.OPEN && this.#socket.bufferedAmount < MAX_UNSENT_BYTES)
       this.#socket.ping();
   }
 
-  /** Sends a close frame; the connection ends when it is sent, as the kubelet's does: clients need not answer it. */
   close(): void {
     this.#socket.close(1000);
     this.#stream.end();
-    this.#end();
+    this.ended();
   }
 
-  /** Ends the connection at once. */
   destroy(): void {
     this.#socket.terminate();
-    this.#end();
+    this.ended();
   }
 
-  #receive(message: Buffer): void {
-    if (this.#gone.signal.aborted) return;
-    this.onActivity();
-    this.#received.push(message);
-    this.#receivedBytes += message.length;
-    if (this.#receivedBytes >= MAX_RECEIVED_BYTES) this.#socket.pause();
-    this.#wakeReader?.();
-  }
-
-  #end(): void {
-    if (this.#gone.signal.aborted) return;
-    this.#gone.abort(new DOMException("the WebSocket is closed", "AbortError"));
-    this.#wakeReader?.();
+  protected waiting(bytes: number): void {
+    if (bytes >= MAX_RECEIVED_BYTES) this.#socket.pause();
+    else this.#socket.resume();
   }
 }

@@ -73,6 +73,7 @@ async function aListener({
       name: "authenticated port",
       place: { hostname: HOST, port },
       acceptsHost: () => true,
+      transport: "node:http",
       tls: { versions, readMaterial, isOptional },
       route,
     },

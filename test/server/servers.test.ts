@@ -113,7 +113,7 @@ test("two of us do not share a port: whose answer would come?", async () => {
 });
 
 test("stopping ends the attempts to get a port too", async () => {
-  const { servers, clock } = await start({ readOnlyAddress: "192.0.2.1" }, []);
+  const { servers, clock } = await start({ readOnlyAddress: "192.0.2.1", healthzPort: 0, cadvisorPort: 0 }, []);
   await until("the next attempt to be planned", () => clock.pendingTimers === 1);
   expect(servers.ports().readOnly).toBeUndefined();
   await servers.stop();

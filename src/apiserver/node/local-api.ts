@@ -4,7 +4,9 @@ import type { TextFiles } from "../../base/files/text-files.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { HealthCheck } from "../../base/model/health-check.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import { Listener, type ListenerPlace, type ListenerTls } from "../../server/listener.ts";
+import { Listener } from "../../server/listener.ts";
+import type { ListenerTls } from "../../server/node-transport.ts";
+import type { ListenerPlace } from "../../server/request-handler.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
 import type { ApiObject } from "../api-object.ts";
 import { type ApiRouteDeps, toApiRoute } from "../api-route.ts";
@@ -322,6 +324,7 @@ export class LocalApi {
         // Clients prove who they are with a certificate or a token, or by the mode of the socket.
         acceptsHost: () => true,
         portHolder,
+        transport: "node:http",
         limits: LIMITS,
         ...(certificates && { tls: { versions: tlsVersions, readMaterial: () => readMaterial(certificates()) } }),
       },

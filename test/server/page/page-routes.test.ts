@@ -6,7 +6,7 @@ import type { RouteResponse, ServerRequest } from "../../../src/server/http-resp
 import type { PageFeed } from "../../../src/server/page/page-feed.ts";
 import { PageRoutes, type PageRoutesDeps } from "../../../src/server/page/page-routes.ts";
 import { createLoginToken, PageSessions } from "../../../src/server/page/page-session.ts";
-import { BodyTooLongError } from "../../../src/server/request-body.ts";
+import { BodyTooLongError } from "../../../src/server/request-handler.ts";
 import type { WebSocketConnection } from "../../../src/server/websocket.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 

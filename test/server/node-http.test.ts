@@ -18,7 +18,11 @@ type Route = (request: ListenerRequest) => ListenerResponse | Promise<ListenerRe
 async function started(route: Route) {
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
   const place = { hostname: HOST, port: 0 };
-  const listener = new Listener({ name: "port", place, acceptsHost: () => true, route }, clock, new RecordingLogger());
+  const listener = new Listener(
+    { name: "port", place, transport: "node:http", acceptsHost: () => true, route },
+    clock,
+    new RecordingLogger(),
+  );
   cleanUps.push(() => listener.stop());
   listener.start();
   return { port: await until("the port", () => listener.port), clock };

@@ -1,0 +1,240 @@
+import { readdirSync, rmSync } from "node:fs";
+import type { Clock } from "../base/model/clock.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import { type HttpResponse, type ListenerResponse, type StreamedResponse, textResponse } from "./http-response.ts";
+import { IDLE_MS, type ListenerPlace, type RequestHandler, type Transport } from "./request-handler.ts";
+import { BunWebSocket, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES } from "./websocket.ts";
+
+const IDLE_SECONDS = IDLE_MS / 1000;
+/** No route reads more: the page's manifests are the largest. Beyond it Bun answers 413 before the body. */
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+/** Above this, all connections are cut. The kubelet with 110 pods holds less than half as many files open. */
+const MAX_OPEN_FILES = 4_096;
+/** Responses that are made, sent or streamed; most of them then belong to clients that read nothing. */
+const MAX_PENDING = 1_024;
+const CHECK_MS = 5_000;
+
+type BunServer = ReturnType<typeof Bun.serve<BunSession>>;
+type BunRequest = Parameters<BunServer["requestIP"]>[0];
+
+/** A WebSocket between its handshake and its end. */
+interface BunSession {
+  socket: BunWebSocket;
+  run(socket: BunWebSocket): Promise<void>;
+}
+
+/**
+ * HTTP by Bun.serve: for ports without TLS. What Bun guards alone, measured with 1.4.5: header blocks above 16 KiB
+ * and more than 250 headers are 431, `maxRequestBodySize` is 413 before the body arrives; silent clients, and headers or
+ * bodies that trickle a byte a second, end at `idleTimeout` (with 6 s after 8 to 13 s), and so do clients that read
+ * nothing (8 s); a pipelined request behind one in work ends its connection. 100 clients that do not read 5 MB take 500 MB
+ * when the body is a Buffer, which is copied for each, and nothing when it is one Blob: {@link blobOf}.
+ *
+ * A limit for connections is missing: 8,000 silent ones took hardly any memory, but as many descriptors, without which no
+ * process can be started; `closeIdleConnections` left 7,980 of them. So the descriptors of the process are counted every
+ * 5 s, and too many of them, or too many unread responses, cut all connections of the port, which is open again at once.
+ */
+export class BunTransport implements Transport {
+  readonly #handler: RequestHandler;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #maxOpenFiles: number;
+  readonly #running = new Set<Promise<unknown>>();
+  #server: BunServer | undefined;
+  #place: ListenerPlace | undefined;
+  #cancelCheck: (() => void) | undefined;
+
+  constructor(handler: RequestHandler, clock: Clock, logger: Logger, maxOpenFiles = MAX_OPEN_FILES) {
+    this.#handler = handler;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#maxOpenFiles = maxOpenFiles;
+  }
+
+  get port(): number | undefined {
+    return this.#server?.port;
+  }
+
+  async listen(place: ListenerPlace): Promise<void> {
+    this.#place = place;
+    this.#server = "socketPath" in place ? this.#listenOnSocket(place.socketPath) : this.#serve(place);
+    if ("port" in place) this.#checkLater();
+  }
+
+  /** Cuts all connections. Resolves when the work for them has ended. */
+  async stop(): Promise<void> {
+    this.#cancelCheck?.();
+    // Its promise waits for handlers, which learn from their signals that the client is gone.
+    void this.#server?.stop(true);
+    this.#server = undefined;
+    await Promise.allSettled(this.#running);
+  }
+
+  #listenOnSocket(path: string): BunServer {
+    // The file of a process that was killed would make the address look taken.
+    rmSync(path, { force: true });
+    const umask = process.umask(0o177);
+    try {
+      return this.#serve({ unix: path });
+    } finally {
+      process.umask(umask);
+    }
+  }
+
+  #serve(address: { hostname: string; port: number } | { unix: string }): BunServer {
+    return Bun.serve<BunSession>({
+      ...(address as { hostname: string; port: number }),
+      // Without this word two kubelets share a port: its documented default does not hold.
+      reusePort: false,
+      development: false,
+      idleTimeout: IDLE_SECONDS,
+      maxRequestBodySize: MAX_BODY_BYTES,
+      fetch: (request, server) => this.#track(this.#fetch(request, server)),
+      // Reached by a fault of our own only: `respond` never rejects.
+      error: () => new Response("500 internal server error\n", { status: 500 }),
+      websocket: {
+        maxPayloadLength: MAX_MESSAGE_BYTES,
+        // Senders wait before this is reached; pongs do not.
+        backpressureLimit: MAX_UNSENT_BYTES * 4,
+        closeOnBackpressureLimit: true,
+        perMessageDeflate: false,
+        // A session ends its connection itself.
+        idleTimeout: 0,
+        sendPings: false,
+        open: (ws) => {
+          ws.data.socket.opened(ws);
+          void this.#track(this.#run(ws.data));
+        },
+        message: ({ data }, message) => data.socket.received(Buffer.from(message as Buffer)),
+        ping: ({ data }) => data.socket.onActivity(),
+        pong: ({ data }) => data.socket.onActivity(),
+        drain: ({ data }) => data.socket.drained(),
+        close: ({ data }) => data.socket.ended(),
+      },
+    });
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#running.add(work);
+    void work.finally(() => this.#running.delete(work)).catch(() => {});
+    return work;
+  }
+
+  async #fetch(request: BunRequest, server: BunServer): Promise<Response | undefined> {
+    const gone = new AbortController();
+    const end = () => gone.abort(new DOMException("the client is gone", "AbortError"));
+    request.signal.addEventListener("abort", end, { once: true });
+    // A route may take its time.
+    server.timeout(request, 0);
+    const address = server.requestIP(request);
+    const wantsUpgrade = /\bupgrade\b/i.test(request.headers.get("Connection") ?? "");
+    const response = await this.#handler.respond({
+      head: {
+        method: request.method,
+        header: (name) => request.headers.get(name),
+        shown: undefined,
+        isSecure: false,
+        ports: address && server.port ? { client: address.port, server: server.port } : undefined,
+        upgrade: wantsUpgrade ? (request.headers.get("Upgrade") ?? "").toLowerCase() : "",
+        sessions: server.pendingWebSockets + 1,
+        signal: gone.signal,
+      },
+      target: targetOf(request.url),
+      address: address?.address ?? "",
+      chunks: () => (request.body ?? []) as AsyncIterable<Uint8Array>,
+      awaitsBody: (isAwaited) => server.timeout(request, isAwaited ? IDLE_SECONDS : 0),
+    });
+    if (server.pendingRequests > MAX_PENDING) this.#cutAll("unread responses", server.pendingRequests);
+    return this.#toResponse(request, server, response, end);
+  }
+
+  #toResponse(
+    request: BunRequest,
+    server: BunServer,
+    response: ListenerResponse,
+    end: () => void,
+  ): Response | undefined {
+    if ("takeOver" in response) return toBunResponse(textResponse(400, "This cannot be upgraded.\n"));
+    if ("chunks" in response) return new Response(this.#stream(response, request.signal, end), response);
+    if ("run" in response) {
+      const { protocol, run } = response;
+      const headers = protocol === undefined ? {} : { "Sec-WebSocket-Protocol": protocol };
+      if (server.upgrade(request, { headers, data: { socket: new BunWebSocket(), run } })) return undefined;
+      return toBunResponse(textResponse(400, "This is no handshake of a WebSocket.\n"));
+    }
+    server.timeout(request, IDLE_SECONDS);
+    return toBunResponse(response);
+  }
+
+  /** Chunks as they come and as the client takes them; the headers at once. */
+  #stream({ chunks }: StreamedResponse, gone: AbortSignal, end: () => void): ReadableStream {
+    const send = async (controller: ReadableStreamDirectController) => {
+      try {
+        // Bun sends headers with the first chunk, which of a log that is followed may come tomorrow.
+        await controller.flush(true);
+        for await (const chunk of chunks) {
+          if (gone.aborted) return;
+          controller.write(chunk);
+          await controller.flush(true);
+        }
+        controller.close();
+      } catch (error) {
+        if (!gone.aborted) this.#logger.debug("A request was not answered completely", { error: messageOf(error) });
+        // The client must not take what it has for everything.
+        controller.close(error as Error);
+      } finally {
+        end();
+      }
+    };
+    return new ReadableStream({ type: "direct", pull: (controller) => this.#track(send(controller)) });
+  }
+
+  async #run({ socket, run }: BunSession): Promise<void> {
+    try {
+      await run(socket);
+    } catch (error) {
+      this.#logger.error("A session failed", { error: messageOf(error) });
+      socket.destroy();
+    }
+  }
+
+  #checkLater(): void {
+    this.#cancelCheck = this.#clock.schedule(CHECK_MS, () => {
+      const files = readdirSync("/proc/self/fd").length;
+      if (files > this.#maxOpenFiles) this.#cutAll("open files", files);
+      this.#checkLater();
+    });
+  }
+
+  #cutAll(what: string, count: number): void {
+    const { port } = this;
+    if (!this.#server || !port || !this.#place || !("hostname" in this.#place)) return;
+    this.#logger.warn(`Too many ${what}: all connections of a port are cut`, { port, count });
+    void this.#server.stop(true);
+    this.#server = this.#serve({ hostname: this.#place.hostname, port });
+  }
+}
+
+/** @param url absolute, or path and query where the Host header is none. Its dot segments are resolved. */
+function targetOf(url: string): string {
+  if (url.startsWith("/")) return url;
+  const path = url.indexOf("/", "http://".length);
+  return path < 0 ? "/" : url.slice(path);
+}
+
+/** Bodies by what holds them: a response that many clients share is copied once. */
+const blobs = new WeakMap<object, Blob>();
+
+function blobOf(response: HttpResponse): Blob {
+  const holder = typeof response.body === "string" ? response : response.body;
+  let blob = blobs.get(holder);
+  if (!blob) {
+    blob = new Blob([response.body as string]);
+    blobs.set(holder, blob);
+  }
+  return blob;
+}
+
+const toBunResponse = (response: HttpResponse): Response =>
+  new Response(response.status === 304 ? null : blobOf(response), response);
