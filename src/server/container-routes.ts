@@ -16,7 +16,7 @@ import {
   textResponse,
 } from "./http-response.ts";
 import { parseLogQuery, parseStreamQuery } from "./stream-query.ts";
-import { answerCommand, answerPortForward, type StreamRefusal } from "./stream-responses.ts";
+import { commandResponse, portForwardResponse, type StreamRefusal } from "./stream-responses.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Everything that the routes to containers use. */
@@ -169,10 +169,10 @@ function remoteCommand(
     streams = { ...streams, tty, stdout: streams.stdout || (tty && streams.stderr), stderr: streams.stderr && !tty };
     open = () => containers.attach(target.id, streams);
   }
-  const answer = answerCommand(request, { streams, open, clock, idleTimeoutMs: streamingIdleTimeoutMs });
-  if ("problem" in answer) return refuse(answer);
+  const response = commandResponse(request, { streams, open, clock, idleTimeoutMs: streamingIdleTimeoutMs });
+  if ("problem" in response) return refuse(response);
   logAccess(root, found, user, logger);
-  return answer;
+  return response;
 }
 
 function portForward(
@@ -185,16 +185,16 @@ function portForward(
   if (!pod) return textResponse(404, NO_SUCH_POD);
   const problem = `pod "${podName}" has no address: its sandbox does not run`;
   const address = addressOf(pod, view);
-  const answer = answerPortForward(request, {
+  const response = portForwardResponse(request, {
     dial: (port, signal) => (address ? dialPod(address, port, signal) : Promise.reject(new Error(problem))),
     pod: podName,
     clock,
     idleTimeoutMs: streamingIdleTimeoutMs,
   });
-  if ("problem" in answer) return refuse(answer);
+  if ("problem" in response) return refuse(response);
   if (!address) return textResponse(500, `${problem}\n`);
   logAccess("portForward", found, user, logger);
-  return answer;
+  return response;
 }
 
 /** undefined: its sandbox does not run. */

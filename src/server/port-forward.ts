@@ -4,18 +4,21 @@ import { type ChannelProtocol, decodeChannel, encodeChannel } from "./channel-pr
 import { watchIdle } from "./idle-watch.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
-export interface PortForwardOptions {
-  protocol: ChannelProtocol;
+/** Ports of a pod, and how long their client may be silent. */
+export interface ForwardOptions {
   /** Connects to a port of the pod. */
   dial: (port: number, signal: AbortSignal) => Promise<PodConnection>;
-  ports: readonly number[];
   /** `<namespace>/<name>`, for messages. */
   pod: string;
   clock: Clock;
+  /** 0 = never. */
   idleTimeoutMs: number;
 }
 
-type Send = (channel: number, data: Uint8Array) => Promise<void>;
+export interface PortForwardOptions extends ForwardOptions {
+  protocol: ChannelProtocol;
+  ports: readonly number[];
+}
 
 /**
  * `/portForward` over a WebSocket: for the nth port, channel 2n carries its data and 2n+1 what went wrong, each begun by
@@ -24,7 +27,7 @@ type Send = (channel: number, data: Uint8Array) => Promise<void>;
  */
 export async function servePortForward(socket: WebSocketConnection, options: PortForwardOptions): Promise<void> {
   const { protocol, ports, clock } = options;
-  const send: Send = (channel, data) =>
+  const send = (channel: number, data: Uint8Array) =>
     socket.send(encodeChannel(protocol, channel, data), protocol.isBase64 ? "text" : "binary");
   const idle = watchIdle(clock, options.idleTimeoutMs, () => socket.destroy());
   socket.onActivity = idle.touch;
@@ -42,7 +45,12 @@ export async function servePortForward(socket: WebSocketConnection, options: Por
         2 * index,
         dialled.catch(() => undefined),
       );
-      return forward(dialled, port, index, send, socket.gone, options.pod);
+      const client = {
+        gone: socket.gone,
+        write: (chunk: Uint8Array) => send(2 * index, chunk),
+        writeError: (data: Uint8Array) => send(2 * index + 1, data),
+      };
+      return forward(dialled, client, port, options.pod);
     });
     void feed(socket, connections, protocol);
     await Promise.all(forwards);
@@ -52,28 +60,29 @@ export async function servePortForward(socket: WebSocketConnection, options: Por
   }
 }
 
-async function forward(
+/**
+ * Carries what a port of a pod sends to a client; a failure is the client's error.
+ */
+export async function forward(
   dialled: Promise<PodConnection>,
-  port: number,
-  index: number,
-  send: Send,
-  gone: AbortSignal,
+  client: { gone: AbortSignal; write(chunk: Uint8Array): Promise<void>; writeError(data: Uint8Array): Promise<void> },
+  port: number | string,
   pod: string,
 ): Promise<void> {
+  const { gone } = client;
   try {
     const connection = await dialled;
     const close = () => connection.close();
     gone.addEventListener("abort", close, { once: true });
     if (gone.aborted) close();
     try {
-      for await (const chunk of connection.chunks()) await send(2 * index, chunk);
+      for await (const chunk of connection.chunks()) await client.write(chunk);
     } finally {
       gone.removeEventListener("abort", close);
       close();
     }
   } catch (error) {
-    const message = `error forwarding port ${port} to pod ${pod}: ${(error as Error).message}`;
-    await send(2 * index + 1, Buffer.from(message));
+    await client.writeError(Buffer.from(`error forwarding port ${port} to pod ${pod}: ${(error as Error).message}`));
   }
 }
 

@@ -11,46 +11,90 @@ import {
 import { watchIdle } from "./idle-watch.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
-export interface RemoteCommandOptions {
-  protocol: ChannelProtocol;
+/** A command in a container, and how long its client may be silent. */
+export interface CommandOptions {
   streams: StreamSelection;
   /** @throws Error whose message the client is shown */
   open: () => Promise<ProcessSession>;
   clock: Clock;
   /** The session ends after this time without data; 0 = never. */
   idleTimeoutMs: number;
-  /** Between two pings, whose answers count as data; absent: none are sent. */
+}
+
+export interface RemoteCommandOptions extends CommandOptions {
+  protocol: ChannelProtocol;
+  /** Between two pings, whose responses count as data; absent: none are sent. */
   pingMs?: number;
 }
 
-const NOTHING = new Uint8Array();
+/** The client of a command, over a WebSocket or over SPDY. */
+interface CommandClient {
+  /** Aborts when it is gone. */
+  gone: AbortSignal;
+  /** The end of a command is sent as a Status; before version 4 of the protocol only a failure is sent, as plain text. */
+  endsWithStatus: boolean;
+  write(stream: "stdout" | "stderr", data: Uint8Array): Promise<unknown>;
+  writeError(text: string): Promise<unknown>;
+  /** Passes on input and sizes until the client ends them. */
+  feed(session: ProcessSession): void;
+}
 
-/** `/exec` and `/attach` over a WebSocket, until the process or the client ends it. Source: kubelet's `remotecommand`. */
-export async function serveRemoteCommand(socket: WebSocketConnection, options: RemoteCommandOptions): Promise<void> {
-  const { protocol, streams } = options;
-  const send = (channel: number, data: Uint8Array) =>
-    socket.send(encodeChannel(protocol, channel, data), protocol.isBase64 ? "text" : "binary");
-  const sendError = (text: string) => send(CHANNEL.error, Buffer.from(text));
-  // An empty message on the lowest channel that is written shows the client that it is connected.
-  await send(streams.stdout ? CHANNEL.stdout : streams.stderr ? CHANNEL.stderr : CHANNEL.error, NOTHING);
-  let held: ProcessSession;
-  try {
-    held = await options.open();
-  } catch (error) {
+/** `/exec` and `/attach`, until the process or the client ends it. Source: kubelet's `remotecommand`. */
+export async function serveCommand(client: CommandClient, open: CommandOptions["open"]): Promise<void> {
+  const { gone, endsWithStatus } = client;
+  const writeFailure = (error: unknown) => {
     const problem = `error executing command in container: ${(error as Error).message}`;
-    await sendError(protocol.endsWithStatus ? failureStatus(problem) : problem);
-    socket.close();
+    return client.writeError(endsWithStatus ? failureStatus(problem) : problem);
+  };
+  let session: ProcessSession;
+  try {
+    session = await open();
+  } catch (error) {
+    await writeFailure(error);
     return;
   }
-  const idle = watchIdle(options.clock, options.idleTimeoutMs, () => socket.destroy());
-  socket.onActivity = idle.touch;
-  const endPings = repeat(options.clock, options.pingMs ?? 0, () => socket.ping());
+  const release = () => void session.close();
+  gone.addEventListener("abort", release, { once: true });
   try {
-    await converse(socket, held, send, sendError, options);
+    if (gone.aborted) return;
+    client.feed(session);
+    for await (const { stream, data } of session.output) {
+      await client.write(stream, data);
+      if (gone.aborted) return;
+    }
+    const exitCode = await session.exitCode();
+    if (endsWithStatus) await client.writeError(exitStatus(exitCode));
+    else if (exitCode) await client.writeError(`command terminated with non-zero exit code: exit status ${exitCode}`);
+  } catch (error) {
+    await writeFailure(error);
+  } finally {
+    gone.removeEventListener("abort", release);
+    await session.close();
+  }
+}
+
+/** `/exec` and `/attach` over a WebSocket. */
+export async function serveRemoteCommand(socket: WebSocketConnection, options: RemoteCommandOptions): Promise<void> {
+  const { protocol, streams, clock } = options;
+  const send = (channel: number, data: Uint8Array) =>
+    socket.send(encodeChannel(protocol, channel, data), protocol.isBase64 ? "text" : "binary");
+  const idle = watchIdle(clock, options.idleTimeoutMs, () => socket.destroy());
+  socket.onActivity = idle.touch;
+  const endPings = repeat(clock, options.pingMs ?? 0, () => socket.ping());
+  try {
+    // An empty message on the lowest channel that is written shows the client that it is connected.
+    await send(streams.stdout ? CHANNEL.stdout : streams.stderr ? CHANNEL.stderr : CHANNEL.error, new Uint8Array());
+    const client: CommandClient = {
+      gone: socket.gone,
+      endsWithStatus: protocol.endsWithStatus,
+      write: (stream, data) => send(stream === "stderr" ? CHANNEL.stderr : CHANNEL.stdout, data),
+      writeError: (text) => send(CHANNEL.error, Buffer.from(text)),
+      feed: (session) => void feed(socket, session, protocol),
+    };
+    await serveCommand(client, options.open);
   } finally {
     idle.end();
     endPings();
-    await held.close();
     socket.close();
   }
 }
@@ -67,34 +111,6 @@ function repeat(clock: Clock, periodMs: number, callback: () => void): () => voi
   };
   next();
   return () => cancel();
-}
-
-async function converse(
-  socket: WebSocketConnection,
-  held: ProcessSession,
-  send: (channel: number, data: Uint8Array) => Promise<void>,
-  sendError: (text: string) => Promise<void>,
-  { protocol }: RemoteCommandOptions,
-): Promise<void> {
-  const release = () => void held.close();
-  if (socket.gone.aborted) return;
-  socket.gone.addEventListener("abort", release, { once: true });
-  void feed(socket, held, protocol);
-  try {
-    for await (const { stream, data } of held.output) {
-      await send(stream === "stderr" ? CHANNEL.stderr : CHANNEL.stdout, data);
-      if (socket.gone.aborted) return;
-    }
-    if (socket.gone.aborted) return;
-    const exitCode = await held.exitCode();
-    if (protocol.endsWithStatus) await sendError(exitStatus(exitCode));
-    else if (exitCode) await sendError(`command terminated with non-zero exit code: exit status ${exitCode}`);
-  } catch (error) {
-    const problem = `error executing command in container: ${(error as Error).message}`;
-    await sendError(protocol.endsWithStatus ? failureStatus(problem) : problem);
-  } finally {
-    socket.gone.removeEventListener("abort", release);
-  }
 }
 
 /** Passes on the client's input until it ends. */

@@ -1,23 +1,15 @@
-import type { IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
 import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "./channel-protocol.ts";
-import type { UpgradeResponse, WebSocketResponse } from "./http-response.ts";
-import { type PortForwardOptions, servePortForward } from "./port-forward.ts";
-import { type RemoteCommandOptions, serveRemoteCommand } from "./remote-command.ts";
+import type { ServerRequest, UpgradeResponse, WebSocketResponse } from "./http-response.ts";
+import { type ForwardOptions, servePortForward } from "./port-forward.ts";
+import { type CommandOptions, serveRemoteCommand } from "./remote-command.ts";
 import { COMMAND_PROTOCOLS, serveSpdyCommand } from "./spdy/spdy-command.ts";
-import type { ByteChannel } from "./spdy/spdy-connection.ts";
-import { acceptSpdy, chooseStreamProtocol, loadDictionary } from "./spdy/spdy-handshake.ts";
+import { acceptSpdy, type ByteChannel, chooseStreamProtocol } from "./spdy/spdy-connection.ts";
 import { PORT_FORWARD_PROTOCOL, PORT_FORWARD_TUNNEL, serveSpdyPortForward } from "./spdy/spdy-port-forward.ts";
 import { parsePortQuery } from "./stream-query.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
 /** The part of a request that decides how its streams are carried. */
-interface StreamRequest {
-  /** Lower-case value of `Upgrade`; "" without one. */
-  upgrade: string;
-  header(name: string): string | null;
-  query: URLSearchParams;
-}
+type StreamRequest = Pick<ServerRequest, "upgrade" | "header" | "query">;
 
 /** A request that is answered with 400. `needsUpgrade`: it asked for neither SPDY nor a WebSocket. */
 export interface StreamRefusal {
@@ -28,27 +20,20 @@ export interface StreamRefusal {
 type StreamResponse = WebSocketResponse | UpgradeResponse;
 
 /** exec or attach, over SPDY or a WebSocket as the client asks. */
-export function answerCommand(
-  request: StreamRequest,
-  options: Omit<RemoteCommandOptions, "protocol">,
-): StreamResponse | StreamRefusal {
+export function commandResponse(request: StreamRequest, options: CommandOptions): StreamResponse | StreamRefusal {
   if (request.upgrade === "websocket") {
     const protocol = chooseProtocol(request.header("Sec-WebSocket-Protocol"), REMOTE_COMMAND_PROTOCOLS);
     if (!protocol) return unknownProtocol(REMOTE_COMMAND_PROTOCOLS);
     return { protocol: protocol.name, run: (socket) => serveRemoteCommand(socket, { ...options, protocol }) };
   }
-  return overSpdy(request, COMMAND_PROTOCOLS, async (channel, protocol) =>
-    serveSpdyCommand(channel, { ...options, protocol, dictionary: await loadDictionary() }),
+  return overSpdy(request, COMMAND_PROTOCOLS, (channel, protocol) =>
+    serveSpdyCommand(channel, { ...options, protocol }),
   );
 }
 
 /** port-forward, over SPDY, a WebSocket or a WebSocket that carries SPDY, as the client asks. */
-export function answerPortForward(
-  request: StreamRequest,
-  options: Omit<PortForwardOptions, "protocol" | "ports">,
-): StreamResponse | StreamRefusal {
-  const serveSpdy = async (channel: ByteChannel) =>
-    serveSpdyPortForward(channel, { ...options, dictionary: await loadDictionary() });
+export function portForwardResponse(request: StreamRequest, options: ForwardOptions): StreamResponse | StreamRefusal {
+  const serveSpdy = (channel: ByteChannel) => serveSpdyPortForward(channel, options);
   if (request.upgrade !== "websocket") return overSpdy(request, [PORT_FORWARD_PROTOCOL], serveSpdy);
   const offered = request.header("Sec-WebSocket-Protocol") ?? "";
   if (offered.split(",").some((name) => name.trim() === PORT_FORWARD_TUNNEL)) {
@@ -78,8 +63,7 @@ function overSpdy(
   const protocol = chooseStreamProtocol(request.header("X-Stream-Protocol-Version"), known);
   if (protocol === undefined) return unknownProtocol(known);
   return {
-    takeOver: (_message: IncomingMessage, socket: Duplex, head: Buffer) =>
-      run(acceptSpdy(socket, head, protocol), protocol),
+    takeOver: (_message, socket, head) => run(acceptSpdy(socket, head, protocol), protocol),
   };
 }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ServerWebSocket } from "bun";
 import type { WebSocket } from "ws";
+import { ReceivedChunks } from "./received-chunks.ts";
 
 /** Longest message accepted; kubectl's are up to 32 KiB. */
 export const MAX_MESSAGE_BYTES = 1024 * 1024;
@@ -17,10 +18,8 @@ const OPEN = 1;
 
 /** One WebSocket, server side, with back-pressure. */
 export abstract class WebSocketConnection {
-  readonly #received: Buffer[] = [];
+  readonly #received = new ReceivedChunks((bytes) => this.waiting(bytes));
   readonly #gone = new AbortController();
-  #receivedBytes = 0;
-  #wakeReader: (() => void) | undefined;
   /** Called for everything that is sent or received. */
   onActivity: () => void = () => {};
 
@@ -45,35 +44,21 @@ export abstract class WebSocketConnection {
   protected abstract waiting(bytes: number): void;
 
   /** Messages of the client, until it closes. May be read once. */
-  async *messages(): AsyncGenerator<Buffer> {
-    for (;;) {
-      const message = this.#received.shift();
-      if (message) {
-        this.#receivedBytes -= message.length;
-        this.waiting(this.#receivedBytes);
-        yield message;
-      } else if (this.#gone.signal.aborted) return;
-      else {
-        await new Promise<void>((resolve) => {
-          this.#wakeReader = resolve;
-        });
-      }
-    }
+  messages(): AsyncGenerator<Buffer> {
+    return this.#received.read();
   }
 
   received(message: Buffer): void {
     if (this.#gone.signal.aborted) return;
     this.onActivity();
-    this.#received.push(message);
-    this.#receivedBytes += message.length;
-    this.waiting(this.#receivedBytes);
-    this.#wakeReader?.();
+    this.#received.add(message);
+    this.waiting(this.#received.bytes);
   }
 
   ended(): void {
     if (this.#gone.signal.aborted) return;
     this.#gone.abort(new DOMException("the WebSocket is closed", "AbortError"));
-    this.#wakeReader?.();
+    this.#received.end();
   }
 }
 

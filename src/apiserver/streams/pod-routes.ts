@@ -6,7 +6,7 @@ import { findContainer } from "../../base/model/pod-containers.ts";
 import type { DialPod, PodAddress } from "../../base/model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
 import { parseLogQuery, parseStreamQuery } from "../../server/stream-query.ts";
-import { answerCommand, answerPortForward } from "../../server/stream-responses.ts";
+import { commandResponse, portForwardResponse } from "../../server/stream-responses.ts";
 import { badRequest, internalError, notFound } from "../api-error.ts";
 import type { ApiRequest, ApiResponse } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
@@ -111,7 +111,7 @@ function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: P
     streams = { ...streams, tty, stderr: streams.stderr && !tty };
     open = () => containers.attach(target.id, streams);
   }
-  const answer = answerCommand(request, { streams, open, clock, idleTimeoutMs });
+  const answer = commandResponse(request, { streams, open, clock, idleTimeoutMs });
   if ("problem" in answer) throw badRequest(answer.problem);
   note(what, pod, container, request, deps);
   return answer;
@@ -122,7 +122,7 @@ function portForward(request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiRes
   const address = addressOf(pod);
   const podName = `${pod.metadata.namespace}/${pod.metadata.name}`;
   if (!address) throw badRequest(`pod ${podName} has no address: its sandbox does not run`);
-  const answer = answerPortForward(request, {
+  const answer = portForwardResponse(request, {
     dial: (port, signal) => dialPod(address, port, signal),
     pod: podName,
     clock,

@@ -1,22 +1,13 @@
-import type { Clock } from "../../base/model/clock.ts";
-import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
-import { exitStatus, failureStatus } from "../channel-protocol.ts";
+import type { ProcessSession } from "../../base/model/container-access.ts";
 import { watchIdle } from "../idle-watch.ts";
-import { parseSize } from "../remote-command.ts";
+import { type CommandOptions, parseSize, serveCommand } from "../remote-command.ts";
 import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy-connection.ts";
 
 /** Versions of the protocol of exec and attach, newest first. Source: apimachinery's `remotecommand`. */
 export const COMMAND_PROTOCOLS = ["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io"] as const;
 
-interface SpdyCommandOptions {
+interface SpdyCommandOptions extends CommandOptions {
   protocol: string;
-  streams: StreamSelection;
-  dictionary: Buffer;
-  /** @throws Error whose message the client is shown */
-  open: () => Promise<ProcessSession>;
-  clock: Clock;
-  /** 0 = never. */
-  idleTimeoutMs: number;
 }
 
 /** The client opens its streams within this time. Source: kubelet's `--stream-creation-timeout`. */
@@ -33,7 +24,7 @@ export async function serveSpdyCommand(channel: ByteChannel, options: SpdyComman
   // A client that asked for no terminal opens none, also where the container has one: nothing waits for this stream.
   const sizes = Promise.withResolvers<SpdyStream>();
   const complete = Promise.withResolvers<boolean>();
-  const connection = new SpdyConnection(channel, options.dictionary, (stream) => {
+  const connection = new SpdyConnection(channel, (stream) => {
     const type = stream.headers.get("streamtype") ?? "";
     if (type === "resize" && streams.tty && protocol !== "v2.channel.k8s.io") return sizes.resolve(stream);
     if (!wanted.includes(type) || found.has(type)) return stream.end();
@@ -48,53 +39,22 @@ export async function serveSpdyCommand(channel: ByteChannel, options: SpdyComman
   try {
     const isComplete = await complete.promise;
     cancel();
-    if (isComplete) await converse(connection, found, sizes.promise, options);
+    const client = {
+      gone: connection.gone,
+      endsWithStatus: protocol === "v4.channel.k8s.io",
+      write: async (stream: string, data: Uint8Array) => found.get(stream)?.write(data),
+      writeError: async (text: string) => found.get("error")?.write(Buffer.from(text)),
+      feed: (session: ProcessSession) => {
+        void feedInput(found.get("stdin"), session);
+        void sizes.promise.then((stream) => feedSizes(stream, session));
+      },
+    };
+    if (isComplete) await serveCommand(client, options.open);
   } finally {
     for (const stream of found.values()) stream.end();
     idle.end();
     connection.close();
     await running;
-  }
-}
-
-async function converse(
-  connection: SpdyConnection,
-  streams: ReadonlyMap<string, SpdyStream>,
-  sizes: Promise<SpdyStream>,
-  { open, protocol }: SpdyCommandOptions,
-): Promise<void> {
-  const endsWithStatus = protocol === "v4.channel.k8s.io";
-  const tellFailure = async (error: unknown) => {
-    const problem = `error executing command in container: ${(error as Error).message}`;
-    await streams.get("error")?.write(Buffer.from(endsWithStatus ? failureStatus(problem) : problem));
-  };
-  let session: ProcessSession;
-  try {
-    session = await open();
-  } catch (error) {
-    return tellFailure(error);
-  }
-  const release = () => void session.close();
-  connection.gone.addEventListener("abort", release, { once: true });
-  if (connection.gone.aborted) release();
-  void feedInput(streams.get("stdin"), session);
-  void sizes.then((stream) => feedSizes(stream, session));
-  try {
-    for await (const { stream, data } of session.output) {
-      await streams.get(stream)?.write(data);
-      if (connection.gone.aborted) return;
-    }
-    const exitCode = await session.exitCode();
-    if (endsWithStatus) await streams.get("error")?.write(Buffer.from(exitStatus(exitCode)));
-    else if (exitCode) {
-      const text = `command terminated with non-zero exit code: exit status ${exitCode}`;
-      await streams.get("error")?.write(Buffer.from(text));
-    }
-  } catch (error) {
-    await tellFailure(error);
-  } finally {
-    connection.gone.removeEventListener("abort", release);
-    await session.close();
   }
 }
 

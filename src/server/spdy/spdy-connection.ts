@@ -1,3 +1,5 @@
+import type { Duplex } from "node:stream";
+import { ReceivedChunks } from "../received-chunks.ts";
 import {
   CONTROL,
   encodeControl,
@@ -31,7 +33,7 @@ const MAX_DATA_BYTES = 32 * 1024;
  */
 export class SpdyConnection {
   readonly #channel: ByteChannel;
-  readonly #headers: HeaderBlocks;
+  readonly #headers = new HeaderBlocks();
   readonly #streams = new Map<number, SpdyStream>();
   readonly #gone = new AbortController();
   readonly #onStream: (stream: SpdyStream) => void;
@@ -39,9 +41,8 @@ export class SpdyConnection {
   /** Called for everything that comes or goes. */
   onActivity: () => void = () => {};
 
-  constructor(channel: ByteChannel, dictionary: Buffer, onStream: (stream: SpdyStream) => void) {
+  constructor(channel: ByteChannel, onStream: (stream: SpdyStream) => void) {
     this.#channel = channel;
-    this.#headers = new HeaderBlocks(dictionary);
     this.#onStream = onStream;
   }
 
@@ -138,11 +139,9 @@ export class SpdyStream {
   readonly headers: ReadonlyMap<string, string>;
   readonly #connection: SpdyConnection;
   readonly #onClosed: () => void;
-  readonly #received: Buffer[] = [];
-  #receivedBytes = 0;
+  readonly #received = new ReceivedChunks(() => this.#wakeWriter?.());
   #isFinished = false;
   #isEnded = false;
-  #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
 
   constructor(id: number, headers: ReadonlyMap<string, string>, connection: SpdyConnection, onClosed: () => void) {
@@ -153,20 +152,8 @@ export class SpdyStream {
   }
 
   /** Data from the client, until it ends its side. May be read once. */
-  async *chunks(): AsyncGenerator<Buffer> {
-    for (;;) {
-      const chunk = this.#received.shift();
-      if (chunk) {
-        this.#receivedBytes -= chunk.length;
-        if (this.#receivedBytes < MAX_RECEIVED_BYTES) this.#wakeWriter?.();
-        yield chunk;
-      } else if (this.#isFinished) return;
-      else {
-        await new Promise<void>((resolve) => {
-          this.#wakeReader = resolve;
-        });
-      }
-    }
+  chunks(): AsyncGenerator<Buffer> {
+    return this.#received.read();
   }
 
   /** Resolves when more may follow. */
@@ -187,10 +174,8 @@ export class SpdyStream {
   /** For the connection: resolves when more may be received. */
   async receive(data: Buffer): Promise<void> {
     if (this.#isFinished) return;
-    this.#received.push(data);
-    this.#receivedBytes += data.length;
-    this.#wakeReader?.();
-    while (this.#receivedBytes >= MAX_RECEIVED_BYTES && !this.#isEnded && !this.#connection.gone.aborted) {
+    this.#received.add(data);
+    while (this.#received.bytes >= MAX_RECEIVED_BYTES && !this.#isEnded && !this.#connection.gone.aborted) {
       await new Promise<void>((resolve) => {
         this.#wakeWriter = resolve;
       });
@@ -200,7 +185,7 @@ export class SpdyStream {
   /** For the connection: the client has ended its side. */
   finish(): void {
     this.#isFinished = true;
-    this.#wakeReader?.();
+    this.#received.end();
     this.#wakeWriter?.();
     this.#closeIfDone();
   }
@@ -208,11 +193,50 @@ export class SpdyStream {
   /** For the connection: the client has closed the stream. */
   reset(): void {
     this.#isEnded = true;
-    this.#received.length = 0;
+    this.#received.drop();
     this.finish();
   }
 
   #closeIfDone(): void {
     if (this.#isFinished && this.#isEnded) this.#onClosed();
   }
+}
+
+/**
+ * The newest of the versions that both sides know; "" when the client names none; undefined when there is none in common.
+ * @param offered values of `X-Stream-Protocol-Version`
+ */
+export function chooseStreamProtocol(offered: string | null, known: readonly string[]): string | undefined {
+  const names = (offered ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  if (names.length === 0) return "";
+  return known.find((name) => names.includes(name));
+}
+
+/** Answers the handshake and takes the connection. @param head what the client sent behind its request */
+export function acceptSpdy(socket: Duplex, head: Buffer, protocol: string): ByteChannel {
+  const version = protocol === "" ? "" : `X-Stream-Protocol-Version: ${protocol}\r\n`;
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n${version}\r\n`);
+  return {
+    chunks: chunksOf(socket, head),
+    write: (data) =>
+      new Promise((resolve) => {
+        if (!socket.writable || socket.write(data)) return resolve();
+        const done = () => {
+          socket.off("drain", done);
+          socket.off("close", done);
+          resolve();
+        };
+        socket.on("drain", done);
+        socket.on("close", done);
+      }),
+    close: () => void socket.end(),
+  };
+}
+
+async function* chunksOf(socket: Duplex, head: Buffer): AsyncGenerator<Uint8Array> {
+  if (head.length > 0) yield head;
+  for await (const chunk of socket as AsyncIterable<Uint8Array>) yield chunk;
 }

@@ -64,13 +64,37 @@ export function encodeData(streamId: number, isLast: boolean, payload: Uint8Arra
   return frame;
 }
 
+export function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+const lengthFirst = (text: string) => Buffer.concat([uint32(Buffer.byteLength(text)), Buffer.from(text)]);
+
+/** The dictionary of SPDY/3.1, 2.6.10.1: these words, each behind its length, and after them the text. */
+const WORDS = `options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow
+authorization cache-control connection content-base content-encoding content-language content-length content-location
+content-md5 content-range content-type date etag expect expires from host if-match if-modified-since if-none-match
+if-range if-unmodified-since last-modified location max-forwards pragma proxy-authenticate proxy-authorization range
+referer retry-after server te trailer transfer-encoding upgrade user-agent vary via warning www-authenticate method get
+status 200 OK version HTTP/1.1 url public set-cookie keep-alive origin`;
+const TEXT =
+  "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505203 Non-Authoritative " +
+  "Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized403 Forbidden404 Not Found500 Internal " +
+  "Server Error501 Not Implemented503 Service UnavailableJan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, " +
+  "Tue, Wed, Thu, Fri, Sat, Sun, GMTchunked,text/html,image/png,image/jpg,image/gif,application/xml," +
+  "application/xhtml+xml,text/plain,text/javascript,publicprivatemax-age=gzip,deflate,sdchcharset=utf-8" +
+  "charset=iso-8859-1,utf-,*,enq=0.";
+const toDictionary = () => Buffer.concat([...WORDS.split(/\s(?!OK)/).map(lengthFirst), Buffer.from(TEXT)]);
+
 /** Compressed blocks of headers: one stream of zlib in each direction for the whole connection. */
 export class HeaderBlocks {
   readonly #inflate: Inflate;
   readonly #deflate: Deflate;
 
-  /** @param dictionary of SPDY/3.1 */
-  constructor(dictionary: Buffer) {
+  constructor() {
+    const dictionary = toDictionary();
     this.#inflate = createInflate({ dictionary, finishFlush: zlib.Z_SYNC_FLUSH });
     this.#deflate = createDeflate({ dictionary, flush: zlib.Z_SYNC_FLUSH });
     for (const stream of [this.#inflate, this.#deflate]) stream.on("error", () => {});
@@ -132,11 +156,3 @@ async function through(stream: Inflate | Deflate, chunk: Uint8Array): Promise<Bu
   }
   return Buffer.concat(made);
 }
-
-export function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-}
-
-const lengthFirst = (text: string) => Buffer.concat([uint32(Buffer.byteLength(text)), Buffer.from(text)]);

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { type ByteChannel, SpdyConnection, type SpdyStream } from "../../../src/server/spdy/spdy-connection.ts";
+import {
+  type ByteChannel,
+  chooseStreamProtocol,
+  SpdyConnection,
+  type SpdyStream,
+} from "../../../src/server/spdy/spdy-connection.ts";
 import {
   CONTROL,
   encodeControl,
@@ -9,10 +14,7 @@ import {
   type SpdyFrame,
   uint32,
 } from "../../../src/server/spdy/spdy-frames.ts";
-import { chooseStreamProtocol, loadDictionary } from "../../../src/server/spdy/spdy-handshake.ts";
 import { until } from "../../support/until.ts";
-
-const dictionary = await loadDictionary();
 
 /** A connection whose client is the test. */
 function aConnection() {
@@ -40,8 +42,8 @@ function aConnection() {
     },
   };
   const streams: SpdyStream[] = [];
-  const connection = new SpdyConnection(channel, dictionary, (stream) => void streams.push(stream));
-  const headers = new HeaderBlocks(dictionary);
+  const connection = new SpdyConnection(channel, (stream) => void streams.push(stream));
+  const headers = new HeaderBlocks();
   const send = (bytes: Uint8Array) => {
     toServer.push(bytes);
     wake();
@@ -78,7 +80,7 @@ function aConnection() {
 
 describe("SPDY/3.1", () => {
   test("header blocks share one compression, both ways", async () => {
-    const [here, there] = [new HeaderBlocks(dictionary), new HeaderBlocks(dictionary)];
+    const [here, there] = [new HeaderBlocks(), new HeaderBlocks()];
     for (const type of ["error", "stdin", "stdout"]) {
       const block = await here.encode(new Map([["StreamType", type]]));
       expect(await there.decode(block)).toEqual(new Map([["streamtype", type]]));
