@@ -169,6 +169,26 @@ export const serverAttacks: readonly Attack[] = [
     },
   },
   {
+    name: "silent-plain",
+    about:
+      "6,000 silent connections to the read-only port, renewed when they are cut; descriptors stay, others are answered",
+    maxGrowthMegabytes: 150,
+    run: async ({ node, pid }) => {
+      const done = flood(node.readOnlyPort, "G", { count: 6_000, seconds: 15 });
+      await Bun.sleep(13_000);
+      const startMs = performance.now();
+      const { status } = await fetch(`http://127.0.0.1:${node.cadvisorPort}/healthz`, {
+        signal: AbortSignal.timeout(8_000),
+      }).catch(() => ({ status: 0 }));
+      const ms = status === 200 ? performance.now() - startMs : Number.POSITIVE_INFINITY;
+      await done;
+      return [
+        { what: "another client's request", unit: "ms", value: ms, atMost: 1_000 },
+        { what: "open files", unit: "", value: openFiles(pid), atMost: 8_000 },
+      ];
+    },
+  },
+  {
     name: "silent-tls",
     about: "600 silent connections to the authenticated port; another client is answered",
     flags: ANONYMOUS,

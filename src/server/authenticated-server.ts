@@ -1,4 +1,3 @@
-import type { TextFiles } from "../base/files/text-files.ts";
 import type { AccessReviewer } from "../base/model/access-review.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
 import type { KubeletOptions } from "../base/model/kubelet-options.ts";
@@ -12,7 +11,7 @@ import { isLocalHost, isLoopback } from "./host-header.ts";
 import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
 import { Listener } from "./listener.ts";
 import type { ReadOnlyContext } from "./read-only-routes.ts";
-import { readTlsMaterial, type ServedNames } from "./serving-certificate.ts";
+import { type CertificateStore, readTlsMaterial, type ServedNames } from "./serving-certificate.ts";
 
 /** How the authenticated port is served; `port` is never 0. */
 type AuthenticatedOptions = Pick<
@@ -44,14 +43,14 @@ export interface AuthenticatedServerParts {
   /** Absent: `/logs/` is not served. */
   logDirectory: LogDirectory | undefined;
   names: ServedNames;
-  files: TextFiles;
+  certificates: CertificateStore;
   /** The API server of a cluster; absent when standalone. */
   reviewer?: AccessReviewer | undefined;
 }
 
 /** Starts the authenticated port. Returns at once and never throws. */
 export function startAuthenticatedServer(
-  { options, containers, dialPod, names, files, logDirectory, reviewer }: AuthenticatedServerParts,
+  { options, containers, dialPod, names, certificates, logDirectory, reviewer }: AuthenticatedServerParts,
   readOnly: ReadOnlyContext,
   dependencies: RequestCounters & { logger: Logger; onListening?: () => void },
 ): Listener {
@@ -85,7 +84,7 @@ export function startAuthenticatedServer(
       transport: "node:http",
       tls: {
         versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
-        readMaterial: () => readTlsMaterial(files, options, names, clock.now()),
+        readMaterial: () => readTlsMaterial(certificates, options, names, clock.now()),
       },
     },
     clock,

@@ -1,11 +1,10 @@
-import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
 
 export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile"> &
   Partial<Pick<KubeletOptions, "rotateServerCertificates">>;
@@ -20,7 +19,22 @@ export interface TlsMaterial {
 }
 
 /** A certificate and its key, as PEM. */
-type CertificatePair = Pick<TlsMaterial, "cert" | "key">;
+export type CertificatePair = Pick<TlsMaterial, "cert" | "key">;
+
+/** A certificate that signs itself is made for a server. Times are milliseconds since 1970. */
+export interface ServerCertificateRequest {
+  commonName: string;
+  /** DNS names and IP addresses. */
+  names: readonly string[];
+  notBefore: number;
+  notAfter: number;
+}
+
+/** Files that are read and written, and what makes a certificate for them. */
+export interface CertificateStore {
+  files: TextFiles;
+  makeCertificate: (request: ServerCertificateRequest) => Promise<CertificatePair>;
+}
 
 /** A file of certificates or keys cannot be used; the message names flag and file. */
 export class TlsFileError extends Error {
@@ -49,11 +63,12 @@ const MAX_COMMON_NAME = 64;
  * @throws TlsFileError
  */
 export async function readTlsMaterial(
-  files: TextFiles,
+  store: CertificateStore,
   options: TlsFileOptions,
   names: ServedNames,
   now: Date,
 ): Promise<TlsMaterial> {
+  const { files } = store;
   const clientCas = options.clientCaFile ? await readAuthorities(files, options.clientCaFile) : [];
   if (options.tlsCertFile) {
     const { tlsCertFile, tlsPrivateKeyFile } = options;
@@ -67,7 +82,7 @@ export async function readTlsMaterial(
     return { cert, key, clientCas };
   }
   const issued = options.rotateServerCertificates ? await readIssued(files, options.certDir) : undefined;
-  return { ...(issued ?? (await keptOrMade(files, options.certDir, names, now))), clientCas };
+  return { ...(issued ?? (await keptOrMade(store, options.certDir, names, now))), clientCas };
 }
 
 /** The certificate that the cluster issued, with its key; undefined before it has. Source: the kubelet's file name. */
@@ -76,12 +91,18 @@ async function readIssued(files: TextFiles, certDir: string): Promise<Certificat
   return pem === undefined || problemOfPair(pem, pem) ? undefined : { cert: pem, key: pem };
 }
 
-async function keptOrMade(files: TextFiles, certDir: string, names: ServedNames, now: Date): Promise<CertificatePair> {
+async function keptOrMade(
+  store: CertificateStore,
+  certDir: string,
+  names: ServedNames,
+  now: Date,
+): Promise<CertificatePair> {
+  const { files } = store;
   const certFile = join(certDir, "kubelet.crt");
   const keyFile = join(certDir, "kubelet.key");
   const cert = await readOptional(files, "--cert-dir", certFile);
   const key = await readOptional(files, "--cert-dir", keyFile);
-  if (cert === undefined && key === undefined) return await make(files, certFile, keyFile, names, now);
+  if (cert === undefined && key === undefined) return await make(store, certFile, keyFile, names, now);
   if (cert === undefined || key === undefined) {
     const [there, missing] = cert === undefined ? [keyFile, certFile] : [certFile, keyFile];
     throw new TlsFileError(`--cert-dir: there is "${there}" but no "${missing}": remove the one or add the other`);
@@ -90,29 +111,25 @@ async function keptOrMade(files: TextFiles, certDir: string, names: ServedNames,
   // Another program's files are used as they are and never overwritten.
   if (isOurs(cert)) {
     if (problem || !isStillGood(new X509Certificate(cert), names, now)) {
-      return await make(files, certFile, keyFile, names, now);
+      return await make(store, certFile, keyFile, names, now);
     }
   } else if (problem) throw new TlsFileError(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
   return { cert, key };
 }
 
 async function make(
-  files: TextFiles,
+  { files, makeCertificate }: CertificateStore,
   certFile: string,
   keyFile: string,
   names: ServedNames,
   now: Date,
 ): Promise<CertificatePair> {
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const cert = toSelfSignedCertificate({
+  const { cert, key } = await makeCertificate({
     commonName: `${names.nodeName.slice(0, MAX_COMMON_NAME - 12)}@${Math.floor(now.getTime() / 1000)}`,
     names: alternativeNames(names),
-    notBefore: new Date(now.getTime() - BACKDATED_MS),
-    notAfter: new Date(now.getTime() + VALID_MS),
-    serial: randomBytes(16),
-    privateKey,
+    notBefore: now.getTime() - BACKDATED_MS,
+    notAfter: now.getTime() + VALID_MS,
   });
-  const key = privateKey.export({ type: "pkcs8", format: "pem" }) as string;
   try {
     // The certificate first: with it a later start knows that a key which does not fit is ours.
     await files.replaceFile(certFile, cert, { durable: false, directoryMode: 0o755, mode: 0o644 });

@@ -64,9 +64,10 @@ async function aListener({
     tlsPrivateKeyFile: path("tls.key"),
     clientCaFile: clientCa ? path("ca.crt") : "",
   };
+  const store = { files: LOCAL_TEXT_FILES, makeCertificate: () => Promise.reject(new Error("none is made")) };
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
   const logger = new RecordingLogger();
-  const readMaterial = () => readTlsMaterial(LOCAL_TEXT_FILES, files, { nodeName: "node1", nodeIp: "" }, clock.now());
+  const readMaterial = () => readTlsMaterial(store, files, { nodeName: "node1", nodeIp: "" }, clock.now());
   const versions = toTlsVersions(minVersion, suites);
   const listener = new Listener(
     {

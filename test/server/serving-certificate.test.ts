@@ -1,10 +1,15 @@
 import { describe, expect, test } from "bun:test";
-import { generateKeyPairSync, X509Certificate } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeSelfSigned } from "../../src/apiserver/pki/make-certificates.ts";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
-import { toSelfSignedCertificate } from "../../src/server/self-signed-certificate.ts";
-import { readTlsMaterial, TlsFileError, type TlsFileOptions } from "../../src/server/serving-certificate.ts";
+import {
+  type CertificateStore,
+  readTlsMaterial,
+  TlsFileError,
+  type TlsFileOptions,
+} from "../../src/server/serving-certificate.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const temp = tempDirs();
@@ -12,18 +17,18 @@ const NOW = new Date("2026-11-21T08:00:00Z");
 const later = (days: number) => new Date(NOW.getTime() + days * 24 * 3_600_000);
 const node1 = { nodeName: "node1", nodeIp: "192.0.2.7" };
 
-function aPair(commonName: string) {
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const cert = toSelfSignedCertificate({
+const store: CertificateStore = {
+  files: LOCAL_TEXT_FILES,
+  makeCertificate: ({ notBefore, ...selfSigned }) => makeSelfSigned({ selfSigned, notBefore }),
+};
+
+const aPair = (commonName: string) =>
+  store.makeCertificate({
     commonName,
     names: ["x"],
-    notBefore: later(-900),
-    notAfter: later(-1),
-    serial: Buffer.from([1]),
-    privateKey,
+    notBefore: later(-900).getTime(),
+    notAfter: later(-1).getTime(),
   });
-  return { cert, key: privateKey.export({ type: "pkcs8", format: "pem" }) as string };
-}
 
 function world() {
   const directory = temp();
@@ -35,7 +40,7 @@ function world() {
     return path(name);
   };
   const read = (changes: Partial<TlsFileOptions> = {}, now = NOW, names = node1) =>
-    readTlsMaterial(LOCAL_TEXT_FILES, { ...options, ...changes }, names, now);
+    readTlsMaterial(store, { ...options, ...changes }, names, now);
   return { path, put, read };
 }
 
@@ -44,6 +49,10 @@ describe("without --tls-cert-file", () => {
     const { path, read } = world();
     const certificate = new X509Certificate((await read()).cert);
     expect(certificate.subject).toBe(`CN=node1@${NOW.getTime() / 1000}`);
+    expect(certificate.issuer).toBe(certificate.subject);
+    expect(certificate.validFrom).toBe("Nov 20 08:00:00 2026 GMT");
+    expect([certificate.ca, certificate.keyUsage]).toEqual([false, ["1.3.6.1.5.5.7.3.1"]]);
+    expect(certificate.verify(certificate.publicKey)).toBe(true);
     expect(certificate.subjectAltName).toBe(
       "DNS:node1, DNS:localhost, IP Address:192.0.2.7, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1",
     );
@@ -67,7 +76,7 @@ describe("without --tls-cert-file", () => {
   test("a crash between the two files heals", async () => {
     const { path, put, read } = world();
     await read();
-    put("pki/kubelet.key", aPair("other").key);
+    put("pki/kubelet.key", (await aPair("other")).key);
     const { cert, key } = await read();
     expect(readFileSync(path("pki/kubelet.key"), "utf8")).toBe(key);
     expect(await read()).toMatchObject({ cert, key });
@@ -75,11 +84,11 @@ describe("without --tls-cert-file", () => {
 
   test("a certificate that was put there is used as it is, though it has ended, and never overwritten", async () => {
     const { path, put, read } = world();
-    const theirs = aPair("someone");
+    const theirs = await aPair("someone");
     put("pki/kubelet.crt", theirs.cert);
     put("pki/kubelet.key", theirs.key);
     expect(await read()).toMatchObject(theirs);
-    put("pki/kubelet.key", aPair("other").key);
+    put("pki/kubelet.key", (await aPair("other")).key);
     await expect(read()).rejects.toThrow(/kubelet\.crt".*the key does not belong to the certificate/);
     rmSync(path("pki/kubelet.crt"));
     await expect(read()).rejects.toThrow(/there is ".*kubelet\.key" but no ".*kubelet\.crt"/);
@@ -93,16 +102,18 @@ describe("without --tls-cert-file", () => {
   });
 });
 
+const good = await aPair("a");
+const other = await aPair("b");
+
 describe("files that were given", () => {
   test("are read again each time", async () => {
     const { put, read } = world();
-    for (const pair of [aPair("a"), aPair("b")]) {
+    for (const pair of [await aPair("a"), await aPair("b")]) {
       const files = { tlsCertFile: put("tls.crt", pair.cert), tlsPrivateKeyFile: put("tls.key", pair.key) };
       expect(await read(files)).toEqual({ ...pair, clientCas: [] });
     }
   });
 
-  const good = aPair("a");
   test.each([
     {
       when: "no certificate file",
@@ -118,7 +129,7 @@ describe("files that were given", () => {
     },
     { when: "no certificate in it", cert: "hello", key: good.key, want: /holds no PEM certificate/ },
     { when: "no key in it", cert: good.cert, key: "hello", want: /holds no PEM private key/ },
-    { when: "another's key", cert: good.cert, key: aPair("b").key, want: /the key does not belong to the certificate/ },
+    { when: "another's key", cert: good.cert, key: other.key, want: /the key does not belong to the certificate/ },
   ])("$when", async ({ cert, key, want }) => {
     const { path, put, read } = world();
     if (cert) put("tls.crt", cert);
@@ -148,7 +159,7 @@ describe("files that were given", () => {
 describe("--client-ca-file", () => {
   test("a bundle is taken apart, whatever stands between", async () => {
     const { put, read } = world();
-    const [a, b] = [aPair("a").cert, aPair("b").cert];
+    const [a, b] = [(await aPair("a")).cert, (await aPair("b")).cert];
     const { clientCas } = await read({ clientCaFile: put("ca.crt", `# ours\n${a}\ntheirs\n${b}`) });
     expect(clientCas.map((pem) => new X509Certificate(pem).subject)).toEqual(["CN=a", "CN=b"]);
   });

@@ -3,6 +3,8 @@ import {
   CERTIFICATES_ARGUMENT,
   type CertificateRequest,
   type CertificateResult,
+  type KeyPair,
+  type SelfSignedOrder,
   type SigningDelivery,
   type SigningOrder,
 } from "./certificate-request.ts";
@@ -23,7 +25,16 @@ export const makeInChild = (argv: readonly string[], order: CertificateRequest):
 export const makeSigningRequest = (argv: readonly string[], order: SigningOrder): Promise<SigningDelivery> =>
   deliver<SigningDelivery>(argv, order);
 
-async function deliver<T>(argv: readonly string[], order: CertificateRequest | SigningOrder): Promise<T> {
+/** A certificate that signs itself, in the same way. @throws Error */
+export const makeSelfSigned = (
+  argv: readonly string[],
+  { notBefore, ...selfSigned }: SelfSignedOrder["selfSigned"] & { notBefore: number },
+): Promise<KeyPair> => deliver<KeyPair>(argv, { selfSigned, notBefore });
+
+async function deliver<T>(
+  argv: readonly string[],
+  order: CertificateRequest | SigningOrder | SelfSignedOrder,
+): Promise<T> {
   const { exitCode, stdout, stderr } = await runProgram([...argv, CERTIFICATES_ARGUMENT], {
     input: JSON.stringify(order),
     timeoutMs: TIMEOUT_MS,

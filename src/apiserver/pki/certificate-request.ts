@@ -44,6 +44,12 @@ export interface SigningOrder {
   signingRequest: Pick<LeafOrder, "commonName" | "organization" | "names">;
 }
 
+/** Order for a certificate of a server that signs itself, on the same input; a {@link KeyPair} is delivered. */
+export interface SelfSignedOrder {
+  selfSigned: Omit<LeafOrder, "usage" | "organization">;
+  notBefore: number;
+}
+
 /** PEM. */
 export interface SigningDelivery {
   request: string;

@@ -5,6 +5,7 @@ import type {
   CertificateResult,
   KeyPair,
   LeafOrder,
+  SelfSignedOrder,
   SigningDelivery,
   SigningOrder,
 } from "./certificate-request.ts";
@@ -76,7 +77,6 @@ async function makeLink(authority: x509.X509Certificate, notBefore: number, form
 async function makeLeaf(leaf: LeafOrder, notBefore: number, issuer: Issuer): Promise<KeyPair> {
   const { certificate, signingKey } = issuer;
   const keys = await generateKeys();
-  const isServer = leaf.usage === "server";
   const cert = await x509.X509CertificateGenerator.create({
     serialNumber: serialNumber(),
     subject: nameOf(leaf.commonName, leaf.organization),
@@ -86,15 +86,32 @@ async function makeLeaf(leaf: LeafOrder, notBefore: number, issuer: Issuer): Pro
     signingAlgorithm: ALGORITHM,
     publicKey: keys.publicKey,
     signingKey,
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([
-        isServer ? x509.ExtendedKeyUsage.serverAuth : x509.ExtendedKeyUsage.clientAuth,
-      ]),
-      await x509.AuthorityKeyIdentifierExtension.create(certificate),
-      ...(leaf.names.length > 0 ? [new x509.SubjectAlternativeNameExtension(leaf.names.map(alternativeName))] : []),
-    ],
+    extensions: [...leafExtensions(leaf), await x509.AuthorityKeyIdentifierExtension.create(certificate)],
+  });
+  return { cert: pem(cert), key: await exportKey(keys.privateKey) };
+}
+
+const leafExtensions = ({ usage, names }: Pick<LeafOrder, "usage" | "names">): x509.Extension[] => [
+  new x509.BasicConstraintsExtension(false, undefined, true),
+  new x509.KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+  new x509.ExtendedKeyUsageExtension([
+    usage === "server" ? x509.ExtendedKeyUsage.serverAuth : x509.ExtendedKeyUsage.clientAuth,
+  ]),
+  ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names.map(alternativeName))] : []),
+];
+
+/** A certificate for a server, as the kubelet makes its own: clients trust it by knowing it. */
+export async function makeSelfSigned({ selfSigned, notBefore }: SelfSignedOrder): Promise<KeyPair> {
+  const { commonName, names, notAfter } = selfSigned;
+  const keys = await generateKeys();
+  const cert = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serialNumber(),
+    name: nameOf(commonName),
+    notBefore: new Date(notBefore),
+    notAfter: new Date(notAfter),
+    signingAlgorithm: ALGORITHM,
+    keys,
+    extensions: leafExtensions({ usage: "server", names }),
   });
   return { cert: pem(cert), key: await exportKey(keys.privateKey) };
 }
@@ -144,7 +161,11 @@ async function makeSigningRequest({ signingRequest }: SigningOrder): Promise<Sig
 
 /** The process behind {@link CERTIFICATES_ARGUMENT}: reads its order, writes its delivery. */
 export async function runCertificateProcess(): Promise<void> {
-  const order = (await Bun.stdin.json()) as CertificateRequest | SigningOrder;
-  const made = "signingRequest" in order ? await makeSigningRequest(order) : await makeCertificates(order);
-  await Bun.write(Bun.stdout, JSON.stringify(made));
+  const order = (await Bun.stdin.json()) as CertificateRequest | SigningOrder | SelfSignedOrder;
+  await Bun.write(Bun.stdout, JSON.stringify(await make(order)));
+}
+
+function make(order: CertificateRequest | SigningOrder | SelfSignedOrder): Promise<object> {
+  if ("signingRequest" in order) return makeSigningRequest(order);
+  return "selfSigned" in order ? makeSelfSigned(order) : makeCertificates(order);
 }

@@ -5,7 +5,7 @@ import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
 import { restartRoute } from "../../apiserver/node/restart-route.ts";
 import { updateRoutes } from "../../apiserver/node/update-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
-import { makeInChild } from "../../apiserver/pki/certificate-process.ts";
+import { makeInChild, makeSelfSigned } from "../../apiserver/pki/certificate-process.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-set.ts";
 import { podRoutes } from "../../apiserver/streams/pod-routes.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
@@ -18,6 +18,7 @@ import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { RunningServers } from "../../server/servers.ts";
+import type { CertificateStore } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
 import { buildInfo, KUBERNETES_VERSION } from "../version.ts";
@@ -204,6 +205,12 @@ export function ownCommand(): string[] {
   const script = process.argv[1] ?? "";
   return script.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, script];
 }
+
+/** Certificates are made by a process of their own, because the library takes 20 MB once it is loaded. */
+export const certificateStore = ({ background }: NodeContext): CertificateStore => ({
+  files: background.textFiles,
+  makeCertificate: (request) => makeSelfSigned(ownCommand(), request),
+});
 
 function versionInfo(): VersionInfo {
   const { major, minor } = KUBERNETES_VERSION;

@@ -15,6 +15,7 @@ import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certific
 import type { KubeletView } from "../../server/view.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import { certificateStore } from "./build-local-api.ts";
 import type { NodeContext } from "./node-context.ts";
 import { NodeActions } from "./page-actions.ts";
 import { KubeletPage } from "./page-source.ts";
@@ -67,16 +68,17 @@ const pageTls = (context: NodeContext): ListenerTls => ({
  * The certificate of `--tls-cert-file`; without that flag, the one of the local API, whose authority a browser can import
  * to trust; without a local API, the one of the authenticated port.
  */
-async function readPageMaterial({ options, node, clock, background }: NodeContext): Promise<TlsMaterial> {
-  const files = background.textFiles;
+async function readPageMaterial(context: NodeContext): Promise<TlsMaterial> {
+  const { options, node, clock } = context;
+  const store = certificateStore(context);
   if (options.tlsCertFile !== "" || options.localApiPort === 0) {
     const names = { nodeName: node.name, nodeIp: node.ip };
-    return await readTlsMaterial(files, { ...options, clientCaFile: "" }, names, clock.now());
+    return await readTlsMaterial(store, { ...options, clientCaFile: "" }, names, clock.now());
   }
   const directory = join(options.rootDir, "apiserver");
   const read = async (name: string) => {
     const path = join(directory, name);
-    const text = await files.readText(path, SYSTEM_FILE_BYTES);
+    const text = await store.files.readText(path, SYSTEM_FILE_BYTES);
     if (text === undefined) throw new Error(`there is no "${path}"`);
     return text;
   };

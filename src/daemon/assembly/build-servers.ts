@@ -23,6 +23,7 @@ import {
   sourceMetrics,
 } from "../node-metrics.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import { certificateStore } from "./build-local-api.ts";
 import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import type { NodeFactsInput } from "./node-facts.ts";
@@ -117,7 +118,7 @@ const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => (
     ? new HostLogDirectory("/var/log", context.background.tasks)
     : undefined,
   names: { nodeName: context.node.name, nodeIp: context.node.ip },
-  files: context.background.textFiles,
+  certificates: certificateStore(context),
 });
 
 function collectMetrics(metrics: MetricsRecorder, status: ConfigurationStatus | undefined): Metric[] {
