@@ -4,7 +4,7 @@ import { COMMAND_SOCKET, type InstanceInfo } from "../base/host/root-lock.ts";
 import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import { endpointText, MAX_SOCKET_PATH_BYTES, parseEndpoint } from "../docker/engine/endpoint.ts";
 import { isLoopback } from "../server/host-header.ts";
-import type { RunningServers } from "../server/servers.ts";
+import type { Servers } from "../server/servers.ts";
 import { buildInfo } from "./version.ts";
 
 type InstanceOptions = Pick<
@@ -34,7 +34,7 @@ export function toCommandSocketPath(rootDir: string): string | undefined {
 export function instanceInfo(
   options: InstanceOptions,
   environment: Readonly<Record<string, string | undefined>>,
-  servers: Pick<RunningServers, "ports" | "socketPath"> | undefined,
+  servers: Pick<Servers, "ports" | "socketPath"> | undefined,
 ): InstanceInfo {
   const pagePort = servers?.ports().cadvisor;
   const boundPort = servers?.ports().readOnly;

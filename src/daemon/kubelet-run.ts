@@ -1,7 +1,7 @@
 import type { Configuration } from "../base/model/configuration.ts";
 import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { ResolvedOptions } from "../config/resolve-options.ts";
-import type { RunningServers } from "../server/servers.ts";
+import type { Servers } from "../server/servers.ts";
 import type { ConfigurationStart } from "./choose-configuration.ts";
 import type { AppLogger } from "./logging.ts";
 
@@ -24,7 +24,7 @@ export interface KubeletRun {
   /** Aborts on SIGTERM and SIGINT. */
   stop: AbortSignal;
   /** Called when the ports are open, and again with each port that opens later. */
-  onServers: (servers: RunningServers) => void;
+  onServers: (servers: Servers) => void;
 }
 
 /** Exit codes of every command. */

@@ -11,7 +11,7 @@ import type { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import { ShutdownManager } from "../kubelet/shutdown/shutdown-manager.ts";
 import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
-import type { RunningServers } from "../server/servers.ts";
+import type { Servers } from "../server/servers.ts";
 import type { KubeletView } from "../server/view.ts";
 import { PathWatch } from "../sources/path-watch.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
@@ -140,7 +140,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
 const RESTART = new Error("another configuration needs a restart");
 
 interface TrialParts {
-  servers: RunningServers;
+  servers: Servers;
   eviction: EvictionManager;
   settings: SettingsReloader;
   restart: () => void;
@@ -179,7 +179,7 @@ function buildTrial(
   });
 }
 
-function closedPorts(options: KubeletOptions, servers: RunningServers): string[] {
+function closedPorts(options: KubeletOptions, servers: Servers): string[] {
   const open = servers.ports();
   const wanted = [
     ["healthz", options.healthzPort, open.healthz],

@@ -2,13 +2,14 @@ import { createHash } from "node:crypto";
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
 import type { AccessAttributes, AccessReviewer, User } from "../base/model/access-review.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 
-export interface DelegatedAccessOptions {
-  /** How long an answer about a token counts; 0 = never. */
-  tokenTtlMs: number;
-  authorizedTtlMs: number;
-  unauthorizedTtlMs: number;
-}
+type DelegatedAccessOptions = Pick<
+  KubeletOptions,
+  | "authenticationTokenWebhookCacheTtlMs"
+  | "authorizationWebhookCacheAuthorizedTtlMs"
+  | "authorizationWebhookCacheUnauthorizedTtlMs"
+>;
 
 /** The oldest answers are dropped beyond this. Source: the size of client-go's caches. */
 const MAX_ANSWERS = 4096;
@@ -35,15 +36,17 @@ export class DelegatedAccess {
     // The token itself is not kept.
     const key = createHash("sha256").update(token).digest("base64");
     const ask = (stop: AbortSignal) => this.#reviewer.reviewToken(token, stop);
-    return this.#tokens.get(key, ask, () => this.#options.tokenTtlMs, signal);
+    return this.#tokens.get(key, ask, () => this.#options.authenticationTokenWebhookCacheTtlMs, signal);
   }
 
   /** @throws Error when the API server cannot be asked */
   authorize(user: User, attributes: AccessAttributes, signal: AbortSignal): Promise<boolean> {
-    const { authorizedTtlMs, unauthorizedTtlMs } = this.#options;
+    const options = this.#options;
+    const ttlMs = (allowed: boolean) =>
+      allowed ? options.authorizationWebhookCacheAuthorizedTtlMs : options.authorizationWebhookCacheUnauthorizedTtlMs;
     const key = JSON.stringify([user.name, user.uid, user.groups, user.extra, attributes.verb, attributes.subresource]);
     const ask = (stop: AbortSignal) => this.#reviewer.reviewAccess(user, attributes, stop);
-    return this.#accesses.get(key, ask, (allowed) => (allowed ? authorizedTtlMs : unauthorizedTtlMs), signal);
+    return this.#accesses.get(key, ask, ttlMs, signal);
   }
 }
 

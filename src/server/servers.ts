@@ -1,11 +1,19 @@
+import type { AccessReviewer } from "../base/model/access-review.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ContainerAccess } from "../base/model/container-access.ts";
 import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { LogDirectory } from "../base/model/log-directory.ts";
 import type { Logger } from "../base/model/logger.ts";
+import type { DialPod } from "../base/model/pod-dialer.ts";
+import { toTlsVersions } from "../config/cipher-suites.ts";
 import { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
+import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import type { Metric } from "../stats/metrics/metric.ts";
 import { processStartMetric } from "../stats/metrics/process-metrics.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
-import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authenticated-server.ts";
+import { type AuthenticatedContext, routeAuthenticated } from "./authenticated-routes.ts";
 import { routeCadvisor } from "./cadvisor-routes.ts";
+import { DelegatedAccess } from "./delegated-access.ts";
 import { healthzResponse } from "./healthz.ts";
 import { isLocalHost, isLoopback } from "./host-header.ts";
 import {
@@ -16,7 +24,6 @@ import {
   type RouteResponse,
   type ServerRequest,
 } from "./http-response.ts";
-import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
 import { Listener, type ListenerOptions } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
 import type { ListenerTls } from "./node-transport.ts";
@@ -24,24 +31,17 @@ import { pageHint } from "./page-hint.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 import type { ListenerPlace } from "./request-handler.ts";
+import { type CertificateStore, readTlsMaterial } from "./serving-certificate.ts";
 import { SharedResponses } from "./shared-responses.ts";
 import type { KubeletView } from "./view.ts";
 
-/** Which ports, and where. A port of 0 is off. */
-export type ServerOptions = Pick<
-  KubeletOptions,
-  | "healthzBindAddress"
-  | "healthzPort"
-  | "readOnlyAddress"
-  | "readOnlyPort"
-  | "readOnlyFull"
-  | "cadvisorBindAddress"
-  | "cadvisorPort"
->;
-
-export interface ServerDependencies extends RequestCounters {
+export interface ServerParts {
+  options: KubeletOptions;
+  clock: Clock;
   logger: Logger;
   stats: NodeStats;
+  /** Counts requests. */
+  kubeletMetrics: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
   /** Shown on `/metrics`, with those of the disks; asked at each scrape. */
   metrics: () => readonly Metric[];
   /** Shown on `/metrics/probes`. */
@@ -49,15 +49,28 @@ export interface ServerDependencies extends RequestCounters {
   /** For `/node`; asked at each request. */
   nodeFacts: ReadNodeFacts;
   /** Path of a Unix socket that answers like the read-only port, for the own user only; absent: none. */
-  socketPath?: string;
+  socketPath?: string | undefined;
   /** Absent: the cAdvisor port has no page. */
-  page?: Page;
+  page?: Page | undefined;
   /** Names the process that listens on a port, e.g. `nginx (pid 812)`. */
   portHolder?: (port: number) => Promise<string | undefined>;
   /** Called with each port or socket that opens, which may be later than the start. */
   onListening?: () => void;
   /** Absent: the authenticated port is off. */
-  authenticated?: AuthenticatedServerParts;
+  authenticated?: AuthenticatedParts | undefined;
+}
+
+/** Parts that only the authenticated port needs. */
+interface AuthenticatedParts {
+  containers: ContainerAccess;
+  dialPod: DialPod;
+  /** Absent: `/logs/` is not served. */
+  logDirectory: LogDirectory | undefined;
+  /** "" while unknown. */
+  nodeIp: string;
+  certificates: CertificateStore;
+  /** The API server of a cluster; absent when standalone. */
+  reviewer: AccessReviewer | undefined;
 }
 
 /** Routes in front of those of the cAdvisor port. */
@@ -69,116 +82,216 @@ export interface Page {
   stop(): void;
 }
 
-/** Servers that listen, or will when their port is free. */
-export interface RunningServers {
-  /** Ports that answer now; undefined while one is off or taken. */
-  ports(): Record<"healthz" | "readOnly" | "cadvisor" | "authenticated", number | undefined>;
-  /** Path of the Unix socket that answers; undefined while there is none. */
-  socketPath(): string | undefined;
-  /** The node as the API shows it; measured now. */
-  node(): Promise<object>;
-  /** Answers for users with all permissions; the local API passes requests on to them. */
-  answer(request: RouteRequest): HttpResponse | Promise<HttpResponse>;
-  /** Closes all; open connections are cut. */
-  stop(): Promise<void>;
-}
+/** The ports 10248, 10255, 4194 and 10250, and the socket of the commands: each listens, or will when its address is free. */
+export class Servers {
+  readonly #parts: ServerParts;
+  readonly #view: KubeletView;
+  readonly #context: ReadOnlyContext;
+  /** For authenticated clients: literal environment values are shown. Values of Secrets are in no pod object. */
+  readonly #fullContext: ReadOnlyContext;
+  readonly #listeners: Record<"healthz" | "readOnly" | "cadvisor" | "authenticated" | "socket", Listener | undefined>;
 
-/** Starts 10248, 10255, 4194 and 10250. Returns at once and never throws for a port that is taken. */
-export function startServers(
-  options: ServerOptions,
-  view: KubeletView,
-  dependencies: ServerDependencies,
-): RunningServers {
-  const { clock, logger, stats, metrics, probeMetrics, nodeFacts, page } = dependencies;
-  const podList = new PodListRenderer(options.readOnlyFull);
-  // Authenticated clients see literal environment values; values of Secrets are in no pod object.
-  const fullPodList = options.readOnlyFull ? podList : new PodListRenderer(true);
-  const cadvisor = new CadvisorApi(stats);
-  const context: ReadOnlyContext = {
-    view,
-    stats,
-    readOnlyPort: options.readOnlyPort,
-    securePagePort: page?.tls ? options.cadvisorPort : 0,
-    shared: new SharedResponses(clock),
-    cadvisor,
-    podList,
-    node: async () => toNodeObject(await nodeFacts(), cadvisor.facts.forNodeObject(), clock.now()),
-    metrics: () => [...metrics(), ...stats.diskMetrics()],
-    probeMetrics: () => [...probeMetrics, processStartMetric()],
-  };
-  const listenAt = (name: string, place: ListenerPlace, route: ListenerOptions["route"], tls?: ListenerTls) => {
+  /** Starts them. Never throws for a port that is taken. */
+  constructor(view: KubeletView, parts: ServerParts) {
+    const { clock, options, stats, metrics, probeMetrics, page, socketPath } = parts;
+    const podList = new PodListRenderer(options.readOnlyFull);
+    const cadvisor = new CadvisorApi(stats);
+    this.#parts = parts;
+    this.#view = view;
+    this.#context = {
+      view,
+      stats,
+      readOnlyPort: options.readOnlyPort,
+      securePagePort: page?.tls ? options.cadvisorPort : 0,
+      shared: new SharedResponses(clock),
+      cadvisor,
+      podList,
+      node: async () => toNodeObject(await parts.nodeFacts(), cadvisor.facts.forNodeObject(), clock.now()),
+      metrics: () => [...metrics(), ...stats.diskMetrics()],
+      probeMetrics: () => [...probeMetrics, processStartMetric()],
+    };
+    this.#fullContext = {
+      ...this.#context,
+      podList: options.readOnlyFull ? podList : new PodListRenderer(true),
+    };
+    const pagePlace = {
+      address: options.cadvisorBindAddress,
+      port: page ? options.cadvisorPort : 0,
+      nodeName: view.nodeName(),
+    };
+    const readOnly = this.#counted("readonly", (request: RouteRequest) => {
+      return pageHint(request, pagePlace) ?? routeReadOnly(request, this.#context);
+    });
+    this.#listeners = {
+      healthz: this.#listen(
+        "healthz port",
+        { hostname: options.healthzBindAddress, port: options.healthzPort },
+        {
+          route: (request) => pageHint(request, pagePlace) ?? routeHealthzPort(request, view),
+        },
+      ),
+      readOnly: this.#listen(
+        "read-only port",
+        { hostname: options.readOnlyAddress, port: options.readOnlyPort },
+        {
+          route: readOnly,
+        },
+      ),
+      socket:
+        socketPath === undefined
+          ? undefined
+          : this.#listen("socket of the commands", { socketPath }, { route: readOnly }),
+      cadvisor: this.#listen(
+        page ? "page and cAdvisor port" : "cAdvisor port",
+        { hostname: options.cadvisorBindAddress, port: options.cadvisorPort },
+        { route: (request) => page?.route(request) ?? routeCadvisor(request, this.#context), tls: page?.tls },
+      ),
+      authenticated: parts.authenticated && this.#listenAuthenticated(parts.authenticated),
+    };
+  }
+
+  /** Ports in use; undefined while one is off or taken. */
+  ports(): Record<"healthz" | "readOnly" | "cadvisor" | "authenticated", number | undefined> {
+    const { healthz, readOnly, cadvisor, authenticated } = this.#listeners;
+    return {
+      healthz: healthz?.port,
+      readOnly: readOnly?.port,
+      cadvisor: cadvisor?.port,
+      authenticated: authenticated?.port,
+    };
+  }
+
+  /** Path of the Unix socket in use; undefined while there is none. */
+  socketPath(): string | undefined {
+    return this.#listeners.socket?.socketPath;
+  }
+
+  /** The node as the API shows it; measured now. */
+  node(): Promise<object> {
+    return this.#context.node();
+  }
+
+  /** The read-only port's response for users with all permissions; the local API passes requests on. */
+  respond(request: RouteRequest): HttpResponse | Promise<HttpResponse> {
+    return routeReadOnly(request, this.#fullContext);
+  }
+
+  /** Closes all; open connections are cut. */
+  async stop(): Promise<void> {
+    this.#parts.page?.stop();
+    await Promise.all(Object.values(this.#listeners).map((listener) => listener?.stop()));
+  }
+
+  /** @returns undefined for port 0 */
+  #listen(
+    name: string,
+    place: ListenerPlace,
+    { route, tls }: Pick<ListenerOptions, "route" | "tls">,
+  ): Listener | undefined {
+    const { clock, logger, onListening, portHolder } = this.#parts;
+    if ("port" in place && place.port === 0) return undefined;
     const isLocal = "hostname" in place && isLoopback(place.hostname);
-    const acceptsHost = (host: string | null) => !isLocal || isLocalHost(host, view.nodeName());
+    const acceptsHost = (host: string | null) => !isLocal || isLocalHost(host, this.#view.nodeName());
+    const transport = tls ? "node:http" : "Bun.serve";
     const listener = new Listener(
-      {
-        name,
-        place,
-        route,
-        acceptsHost,
-        onListening: dependencies.onListening,
-        portHolder: dependencies.portHolder,
-        transport: tls ? "node:http" : "Bun.serve",
-        tls,
-      },
+      { name, place, route, acceptsHost, onListening, portHolder, transport, tls },
       clock,
       logger,
     );
     listener.start();
     return listener;
-  };
-  const listen = (name: string, hostname: string, port: number, route: ListenerOptions["route"], tls?: ListenerTls) =>
-    port === 0 ? undefined : listenAt(`${name} port`, { hostname, port }, route, tls);
-  const place = {
-    address: options.cadvisorBindAddress,
-    port: page ? options.cadvisorPort : 0,
-    nodeName: view.nodeName(),
-  };
-  const readOnly = instrumentHandler(
-    (request: RouteRequest) => pageHint(request, place) ?? routeReadOnly(request, context),
-    "readonly",
-    dependencies,
-  );
-  const cadvisorRoute = (request: ServerRequest) => page?.route(request) ?? routeCadvisor(request, context);
-  const { socketPath } = dependencies;
-  const listeners = {
-    healthz: listen(
-      "healthz",
-      options.healthzBindAddress,
-      options.healthzPort,
-      (request) => pageHint(request, place) ?? routeHealthzPort(request, view),
-    ),
-    readOnly: listen("read-only", options.readOnlyAddress, options.readOnlyPort, readOnly),
-    socket: socketPath === undefined ? undefined : listenAt("socket of the commands", { socketPath }, readOnly),
-    cadvisor: listen(
-      page ? "page and cAdvisor" : "cAdvisor",
-      options.cadvisorBindAddress,
-      options.cadvisorPort,
-      cadvisorRoute,
-      page?.tls,
-    ),
-    authenticated:
-      dependencies.authenticated &&
-      startAuthenticatedServer(dependencies.authenticated, { ...context, podList: fullPodList }, dependencies),
-  };
-  return {
-    ports: () => ({
-      healthz: listeners.healthz?.port,
-      readOnly: listeners.readOnly?.port,
-      cadvisor: listeners.cadvisor?.port,
-      authenticated: listeners.authenticated?.port,
-    }),
-    socketPath: () => listeners.socket?.socketPath,
-    node: context.node,
-    answer: (request) => routeReadOnly(request, { ...context, podList: fullPodList }),
-    stop: async () => {
-      page?.stop();
-      await Promise.all(Object.values(listeners).map((listener) => listener?.stop()));
-    },
-  };
+  }
+
+  #listenAuthenticated(parts: AuthenticatedParts): Listener | undefined {
+    const { options, clock, logger } = this.#parts;
+    const { reviewer, certificates, nodeIp } = parts;
+    const context: AuthenticatedContext = {
+      ...parts,
+      clock,
+      logger,
+      readOnly: this.#fullContext,
+      view: this.#view,
+      streamingIdleTimeoutMs: options.streamingConnectionIdleTimeoutMs,
+      debuggingHandlers: options.enableDebuggingHandlers,
+      rules: {
+        trustsCertificates: options.clientCaFile !== "",
+        trustsTokens: options.authenticationTokenWebhook,
+        anonymousAuth: options.anonymousAuth,
+        authorizationMode: options.authorizationMode,
+        delegated: reviewer && new DelegatedAccess(reviewer, options, clock),
+      },
+    };
+    const names = { nodeName: this.#view.nodeName(), nodeIp };
+    return this.#listen(
+      "authenticated port",
+      { hostname: options.address, port: options.port },
+      {
+        route: this.#counted("readwrite", (request) => routeAuthenticated(request, context)),
+        tls: {
+          versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
+          readMaterial: () => readTlsMaterial(certificates, options, names, clock.now()),
+        },
+      },
+    );
+  }
+
+  /**
+   * The route, with every request counted in `kubelet_http_requests_*`.
+   * @param server the kubelet's name of it
+   */
+  #counted<R extends { method: string; path: string }, A>(
+    server: "readonly" | "readwrite",
+    route: (request: R) => A | Promise<A>,
+  ): (request: R) => Promise<A> {
+    const { clock, kubeletMetrics } = this.#parts;
+    const { httpRequests, httpRequestsDuration, httpInflightRequests } = kubeletMetrics;
+    return async (request) => {
+      const path = metricPath(request.path);
+      const labels = [LONG_RUNNING.has(path) ? "true" : "false", request.method, path, server];
+      const startedMs = clock.monotonicMs();
+      httpRequests.inc(labels);
+      httpInflightRequests.add(1, labels);
+      try {
+        return await route(request);
+      } finally {
+        httpInflightRequests.add(-1, labels);
+        httpRequestsDuration.observe((clock.monotonicMs() - startedMs) / 1000, labels);
+      }
+    };
+  }
 }
 
 /** 10248: `/healthz` and nothing else. */
 export function routeHealthzPort(request: RouteRequest, view: KubeletView): HttpResponse {
-  const answer = request.path.startsWith("/healthz") ? healthzResponse(request, view.healthChecks()) : notFound();
-  return answer.status === 404 || isReading(request) ? answer : methodNotAllowed();
+  const response = request.path.startsWith("/healthz") ? healthzResponse(request, view.healthChecks()) : notFound();
+  return response.status === 404 || isReading(request) ? response : methodNotAllowed();
+}
+
+const LONG_RUNNING = new Set(["attach", "exec", "portForward"]);
+
+const METRIC_PATHS = new Set([
+  "api",
+  "attach",
+  "configz",
+  "containerLogs",
+  "exec",
+  "healthz",
+  "metrics",
+  "metrics/cadvisor",
+  "metrics/probes",
+  "metrics/resource",
+  "node",
+  "pods",
+  "portForward",
+  "run",
+  "runningpods",
+  "spec",
+  "stats",
+]);
+
+/** First part of the path, two for metrics, as upstream. Unknown paths share one label: clients must not create labels. */
+function metricPath(path: string): string {
+  const [first = "", second] = path.slice(1).split("/", 2);
+  const label = first === "metrics" && second ? `${first}/${second}` : first;
+  return METRIC_PATHS.has(label) ? label : "other";
 }

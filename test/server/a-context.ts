@@ -3,7 +3,7 @@ import type { RouteRequest } from "../../src/server/http-response.ts";
 import { type NodeObjectFacts, toNodeObject } from "../../src/server/node-object.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
 import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
-import type { ServerDependencies } from "../../src/server/servers.ts";
+import type { ServerParts } from "../../src/server/servers.ts";
 import { SharedResponses } from "../../src/server/shared-responses.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
 import { toKubeletMetrics, toProbeMetric } from "../../src/stats/metrics/kubelet-metrics.ts";
@@ -68,7 +68,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     metrics,
     probeMetrics: () => [probes, processStartMetric()],
   };
-  const dependencies: ServerDependencies = {
+  const parts: Omit<ServerParts, "options"> = {
     clock,
     logger,
     stats,
@@ -77,7 +77,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     metrics,
     probeMetrics: [probes],
   };
-  return { clock, view, stats, cadvisor, context, dependencies, logger, kubeletMetrics };
+  return { clock, view, stats, cadvisor, context, parts, logger, kubeletMetrics };
 }
 
 /** A request as a route gets it. */

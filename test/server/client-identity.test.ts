@@ -102,7 +102,11 @@ class FakeReviewer implements AccessReviewer {
 function aDelegation() {
   const clock = new FakeClock();
   const reviewer = new FakeReviewer();
-  const ttl = { tokenTtlMs: 120_000, authorizedTtlMs: 300_000, unauthorizedTtlMs: 30_000 };
+  const ttl = {
+    authenticationTokenWebhookCacheTtlMs: 120_000,
+    authorizationWebhookCacheAuthorizedTtlMs: 300_000,
+    authorizationWebhookCacheUnauthorizedTtlMs: 30_000,
+  };
   const delegated = new DelegatedAccess(reviewer, ttl, clock);
   const rules: AccessRules = { ...strict, trustsTokens: true, authorizationMode: "Webhook", delegated };
   return { clock, reviewer, rules };

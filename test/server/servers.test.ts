@@ -2,7 +2,8 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { type RunningServers, type ServerOptions, startServers } from "../../src/server/servers.ts";
+import type { KubeletOptions } from "../../src/base/model/kubelet-options.ts";
+import { Servers } from "../../src/server/servers.ts";
 import { metricsText } from "../../src/stats/metrics/metric.ts";
 import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
@@ -30,14 +31,14 @@ async function freePort(): Promise<number> {
 
 /** @param serving ports to wait for */
 async function start(
-  options: Partial<ServerOptions> = {},
+  options: Partial<KubeletOptions> = {},
   serving: ("healthz" | "readOnly" | "cadvisor")[] = ["healthz", "readOnly", "cadvisor"],
 ) {
   const world = aServerWorld(tree);
   const [healthzPort, readOnlyPort, cadvisorPort] = [await freePort(), await freePort(), await freePort()];
   const addresses = { healthzBindAddress: HOST, readOnlyAddress: HOST, cadvisorBindAddress: HOST };
-  const all: ServerOptions = { ...addresses, healthzPort, readOnlyPort, cadvisorPort, readOnlyFull: false, ...options };
-  const servers: RunningServers = startServers(all, world.view, world.dependencies);
+  const all = { ...addresses, healthzPort, readOnlyPort, cadvisorPort, ...options } as KubeletOptions;
+  const servers = new Servers(world.view, { ...world.parts, options: all });
   cleanUps.push(() => servers.stop());
   await until("the ports", () => serving.every((name) => servers.ports()[name] !== undefined));
   return { ...world, servers, options: all, url: `http://${HOST}:${all.readOnlyPort}` };
@@ -125,11 +126,8 @@ test("a socket for our own user answers as the read-only port does, also where t
   // Left behind by a killed kubelet.
   writeFileSync(path, "");
   const world = aServerWorld(tree);
-  const off = { healthzBindAddress: HOST, readOnlyAddress: HOST, cadvisorBindAddress: HOST, readOnlyFull: false };
-  const servers = startServers({ ...off, healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 }, world.view, {
-    ...world.dependencies,
-    socketPath: path,
-  });
+  const options = { healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 } as KubeletOptions;
+  const servers = new Servers(world.view, { ...world.parts, options, socketPath: path });
   cleanUps.push(() => servers.stop());
   await until("the socket", () => servers.socketPath() === path);
   expect((statSync(path).mode & 0o777).toString(8)).toBe("600");

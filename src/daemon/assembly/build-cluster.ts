@@ -1,6 +1,6 @@
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
-import type { RunningServers } from "../../server/servers.ts";
+import type { Servers } from "../../server/servers.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { probeVersion } from "../version.ts";
@@ -43,7 +43,7 @@ export async function buildCluster(context: NodeContext): Promise<ClusterNode | 
 }
 
 /** Joins the cluster. */
-export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: RunningServers): void {
+export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: Servers): void {
   const { kubelet, admission, context, networks, connectError } = parts;
   admission.addHandler((pod) => cluster.refusalOf(pod));
   cluster.start({

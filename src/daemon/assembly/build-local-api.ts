@@ -17,7 +17,7 @@ import { usesClaim } from "../../controllers/claims.ts";
 import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import type { RunningServers } from "../../server/servers.ts";
+import type { Servers } from "../../server/servers.ts";
 import type { CertificateStore } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
@@ -78,7 +78,7 @@ export async function startLocalApi(
   api: LocalApi,
   parts: AssembledKubelet,
   view: KubeletView,
-  servers: RunningServers,
+  servers: Servers,
 ): Promise<void> {
   const { kubelet, context } = parts;
   let desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -146,7 +146,7 @@ function buildRoutes(
   api: LocalApi,
   { context, client, kubelet, imageUpdates }: AssembledKubelet,
   view: KubeletView,
-  servers: RunningServers,
+  servers: Servers,
 ): ExtraRoute[] {
   const { clock, logger, node, options } = context;
   const refresh = () => api.refreshPods();
@@ -185,7 +185,7 @@ function buildRoutes(
       deleter: api.deleter,
       refresh,
       kubelet: async (request, path) => {
-        const answer = await servers.answer({
+        const response = await servers.respond({
           method: request.method,
           path,
           query: request.query,
@@ -193,7 +193,7 @@ function buildRoutes(
           signal: request.signal,
           text: async () => Buffer.from(await request.body()).toString("utf8"),
         });
-        const { status, headers, body } = answer;
+        const { status, headers, body } = response;
         return { status, headers, body: body instanceof Blob ? new Uint8Array(await body.arrayBuffer()) : body };
       },
     }),

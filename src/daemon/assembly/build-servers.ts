@@ -6,7 +6,8 @@ import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { toServedConfiguration } from "../../config/effective-config.ts";
 import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
-import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
+import type { ReadNodeFacts } from "../../server/node-object.ts";
+import { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { Metric } from "../../stats/metrics/metric.ts";
 import { processMetrics } from "../../stats/metrics/process-metrics.ts";
@@ -77,14 +78,14 @@ export function startNodeServers(
   parts: AssembledKubelet,
   view: KubeletView,
   stats: NodeStats,
-  nodeFacts: ServerDependencies["nodeFacts"],
+  nodeFacts: ReadNodeFacts,
   { configuration, onServers }: Pick<NodeFactsInput, "configuration"> & Pick<KubeletRun, "onServers">,
-): RunningServers {
+): Servers {
   const { options, clock, logger, recorder, metrics, background } = parts.context;
-  const socketPath = options.enableServer ? toCommandSocketPath(options.rootDir) : undefined;
-  let servers: RunningServers | undefined;
-  servers = startServers(options, view, {
-    ...(socketPath !== undefined && { socketPath }),
+  let servers: Servers | undefined;
+  servers = new Servers(view, {
+    options,
+    socketPath: options.enableServer ? toCommandSocketPath(options.rootDir) : undefined,
     portHolder: background.tasks.findPortHolder,
     onListening: () => servers && onServers(servers),
     clock,
@@ -103,7 +104,7 @@ export function startNodeServers(
     ],
     probeMetrics: metrics.probeMetrics,
     page: buildPage(parts, view, stats, nodeFacts),
-    ...(options.port !== 0 && { authenticated: authenticatedParts(parts) }),
+    authenticated: authenticatedParts(parts),
   });
   onServers(servers);
   return servers;
@@ -111,13 +112,12 @@ export function startNodeServers(
 
 const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => ({
   reviewer: cluster?.accessReviewer,
-  options: context.options,
   containers: new DockerContainerAccess(client, (ms, callback) => context.clock.schedule(ms, callback)),
   dialPod,
   logDirectory: context.options.enableSystemLogHandler
     ? new HostLogDirectory("/var/log", context.background.tasks)
     : undefined,
-  names: { nodeName: context.node.name, nodeIp: context.node.ip },
+  nodeIp: context.node.ip,
   certificates: certificateStore(context),
 });
 
