@@ -131,7 +131,7 @@ const routes = new PageRoutes({
 const listener = new Listener(
   {
     name: "benchmark",
-    place: { hostname: "127.0.0.1", port: 0 },
+    address: { hostname: "127.0.0.1", port: 0 },
     route: (request) => routes.route(request) ?? { status: 404, headers: {}, body: "" },
     acceptsHost: () => true,
     transport: "Bun.serve",

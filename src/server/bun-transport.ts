@@ -3,7 +3,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type HttpResponse, type ListenerResponse, type StreamedResponse, textResponse } from "./http-response.ts";
-import { IDLE_MS, type ListenerPlace, type RequestHandler, type Transport } from "./request-handler.ts";
+import { IDLE_MS, type ListenAddress, type RequestHandler, type Transport } from "./request-handler.ts";
 import { BunWebSocket, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES } from "./websocket.ts";
 
 const IDLE_SECONDS = IDLE_MS / 1000;
@@ -42,7 +42,7 @@ export class BunTransport implements Transport {
   readonly #maxOpenFiles: number;
   readonly #running = new Set<Promise<unknown>>();
   #server: BunServer | undefined;
-  #place: ListenerPlace | undefined;
+  #address: ListenAddress | undefined;
   #cancelCheck: (() => void) | undefined;
 
   constructor(handler: RequestHandler, clock: Clock, logger: Logger, maxOpenFiles = MAX_OPEN_FILES) {
@@ -56,10 +56,10 @@ export class BunTransport implements Transport {
     return this.#server?.port;
   }
 
-  async listen(place: ListenerPlace): Promise<void> {
-    this.#place = place;
-    this.#server = "socketPath" in place ? this.#listenOnSocket(place.socketPath) : this.#serve(place);
-    if ("port" in place) this.#checkLater();
+  async listen(address: ListenAddress): Promise<void> {
+    this.#address = address;
+    this.#server = "socketPath" in address ? this.#listenOnSocket(address.socketPath) : this.#serve(address);
+    if ("port" in address) this.#checkLater();
   }
 
   /** Cuts all connections. Resolves when the work for them has ended. */
@@ -127,7 +127,7 @@ export class BunTransport implements Transport {
     request.signal.addEventListener("abort", end, { once: true });
     // A route may take its time.
     server.timeout(request, 0);
-    const address = server.requestIP(request);
+    const client = server.requestIP(request);
     const wantsUpgrade = /\bupgrade\b/i.test(request.headers.get("Connection") ?? "");
     const response = await this.#handler.respond({
       head: {
@@ -135,13 +135,13 @@ export class BunTransport implements Transport {
         header: (name) => request.headers.get(name),
         shown: undefined,
         isSecure: false,
-        ports: address && server.port ? { client: address.port, server: server.port } : undefined,
+        ports: client && server.port ? { client: client.port, server: server.port } : undefined,
         upgrade: wantsUpgrade ? (request.headers.get("Upgrade") ?? "").toLowerCase() : "",
         sessions: server.pendingWebSockets + 1,
         signal: gone.signal,
       },
       target: targetOf(request.url),
-      address: address?.address ?? "",
+      address: client?.address ?? "",
       chunks: () => (request.body ?? []) as AsyncIterable<Uint8Array>,
       awaitsBody: (isAwaited) => server.timeout(request, isAwaited ? IDLE_SECONDS : 0),
     });
@@ -209,10 +209,10 @@ export class BunTransport implements Transport {
 
   #cutAll(what: string, count: number): void {
     const { port } = this;
-    if (!this.#server || !port || !this.#place || !("hostname" in this.#place)) return;
+    if (!this.#server || !port || !this.#address || !("hostname" in this.#address)) return;
     this.#logger.warn(`Too many ${what}: all connections of a port are cut`, { port, count });
     void this.#server.stop(true);
-    this.#server = this.#serve({ hostname: this.#place.hostname, port });
+    this.#server = this.#serve({ hostname: this.#address.hostname, port });
   }
 }
 

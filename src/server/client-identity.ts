@@ -1,6 +1,9 @@
-import type { AccessAttributes, User } from "../base/model/access-review.ts";
+import { createHash } from "node:crypto";
+import { SingleFlight } from "../base/concurrency/single-flight.ts";
+import type { AccessAttributes, AccessReviewer, User } from "../base/model/access-review.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import type { DelegatedAccess } from "./delegated-access.ts";
 
 /** A certificate a client showed, as the TLS layer saw it. */
 export interface ShownCertificate {
@@ -112,3 +115,76 @@ const SUBRESOURCES: Readonly<Record<string, string>> = {
   logs: "log",
   spec: "spec",
 };
+
+type DelegatedAccessOptions = Pick<
+  KubeletOptions,
+  | "authenticationTokenWebhookCacheTtlMs"
+  | "authorizationWebhookCacheAuthorizedTtlMs"
+  | "authorizationWebhookCacheUnauthorizedTtlMs"
+>;
+
+/** The oldest results are dropped beyond this. Source: the size of client-go's caches. */
+const MAX_RESULTS = 4096;
+
+/**
+ * Decisions of an API server about clients, kept for a while. A failed request is an error and is not kept. Source:
+ * apiserver's webhook token authenticator and webhook authorizer.
+ */
+export class DelegatedAccess {
+  readonly #reviewer: AccessReviewer;
+  readonly #options: DelegatedAccessOptions;
+  readonly #tokens: ResultCache<User | undefined>;
+  readonly #accesses: ResultCache<boolean>;
+
+  constructor(reviewer: AccessReviewer, options: DelegatedAccessOptions, clock: Clock) {
+    this.#reviewer = reviewer;
+    this.#options = options;
+    this.#tokens = new ResultCache(clock);
+    this.#accesses = new ResultCache(clock);
+  }
+
+  /** @returns undefined: the token is not valid. @throws Error when the API server cannot be asked */
+  authenticate(token: string, signal: AbortSignal): Promise<User | undefined> {
+    // The token itself is not kept.
+    const key = createHash("sha256").update(token).digest("base64");
+    const ask = (stop: AbortSignal) => this.#reviewer.reviewToken(token, stop);
+    return this.#tokens.get(key, ask, () => this.#options.authenticationTokenWebhookCacheTtlMs, signal);
+  }
+
+  /** @throws Error when the API server cannot be asked */
+  authorize(user: User, attributes: AccessAttributes, signal: AbortSignal): Promise<boolean> {
+    const options = this.#options;
+    const ttlMs = (allowed: boolean) =>
+      allowed ? options.authorizationWebhookCacheAuthorizedTtlMs : options.authorizationWebhookCacheUnauthorizedTtlMs;
+    const key = JSON.stringify([user.name, user.uid, user.groups, user.extra, attributes.verb, attributes.subresource]);
+    const ask = (stop: AbortSignal) => this.#reviewer.reviewAccess(user, attributes, stop);
+    return this.#accesses.get(key, ask, ttlMs, signal);
+  }
+}
+
+/** Results with the time until which they are valid. */
+class ResultCache<T> {
+  readonly #clock: Clock;
+  readonly #flights = new SingleFlight<T>();
+  readonly #results = new Map<string, { value: T; untilMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async get(
+    key: string,
+    ask: (stop: AbortSignal) => Promise<T>,
+    ttlMsOf: (value: T) => number,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const known = this.#results.get(key);
+    if (known && known.untilMs > this.#clock.monotonicMs()) return known.value;
+    const value = await this.#flights.do(key, ask, signal);
+    this.#results.delete(key);
+    const ttlMs = ttlMsOf(value);
+    if (ttlMs > 0) this.#results.set(key, { value, untilMs: this.#clock.monotonicMs() + ttlMs });
+    if (this.#results.size > MAX_RESULTS) this.#results.delete(this.#results.keys().next().value!);
+    return value;
+  }
+}

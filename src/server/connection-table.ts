@@ -9,7 +9,7 @@ export interface ConnectionLimits {
   perAddress: number;
 }
 
-/** A client that has taken nothing of its answer for this long may be closed in favor of a new one. */
+/** A client that has taken nothing of its response for this long may be closed in favor of a new one. */
 const SLOW_READER_MS = 5_000;
 
 interface Connection {
@@ -20,7 +20,7 @@ interface Connection {
   /** `address:port`. */
   peer: string;
   address: string;
-  /** `idle`: a request, or the rest of its body, is awaited. `working`: an answer is made or streamed. `sending`: the client has not taken all of its answer yet. */
+  /** `idle`: a request, or the rest of its body, is awaited. `working`: a response is made or streamed. `sending`: the client has not taken all of its response yet. */
   state: "idle" | "working" | "sending";
   sinceMs: number;
   cancelTimer: () => void;
@@ -101,7 +101,7 @@ export class ConnectionTable {
     if (connection && this.#connections.has(connection.socket)) this.#enter(connection, state, withinMs);
   }
 
-  /** Closes the connections whose clients have not taken their answers for a while. @returns whether there were any */
+  /** Closes the connections whose clients have not taken their responses for a while. @returns whether there were any */
   dropSlowReaders(): boolean {
     const nowMs = this.#clock.monotonicMs();
     const slow = [...this.#connections.values()].filter((connection) => isSlowReader(connection, nowMs));

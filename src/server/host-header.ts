@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 
 /**
- * Whether a server that listens on the loopback answers a request for this host. A page whose name was made to resolve to
+ * Whether a server that listens on the loopback serves a request for this host. A page whose name was made to resolve to
  * the loopback (DNS rebinding) asks for its own name: only addresses, `localhost` and the node's name are accepted.
  * @param host value of the Host header; null when there is none, which no browser sends
  */

@@ -132,7 +132,7 @@ export function escapeHtml(text: string): string {
     .replaceAll("'", "&#39;");
 }
 
-/** Whether an `Accept` header lets us answer with JSON; no header accepts everything. Parameters are ignored, as in go-restful. */
+/** Whether an `Accept` header accepts JSON; without the header everything is accepted. Parameters are ignored, as in go-restful. */
 export function acceptsJson(accept: string | null): boolean {
   if (!accept?.trim()) return true;
   return accept.split(",").some((part) => {

@@ -4,10 +4,10 @@ import { messageOf } from "../base/text/error-message.ts";
 import { BunTransport } from "./bun-transport.ts";
 import type { ConnectionLimits } from "./connection-table.ts";
 import { type ListenerTls, NodeTransport } from "./node-transport.ts";
-import { type ListenerPlace, RequestHandler, type RequestHandlerOptions, type Transport } from "./request-handler.ts";
+import { type ListenAddress, RequestHandler, type RequestHandlerOptions, type Transport } from "./request-handler.ts";
 
 export interface ListenerOptions extends RequestHandlerOptions {
-  place: ListenerPlace;
+  address: ListenAddress;
   /** Called when the listener begins to listen, which may be later than the start. */
   onListening?: (() => void) | undefined;
   /** Names the process that listens on a port, for the log; asked when the port is in use. */
@@ -59,8 +59,8 @@ export class Listener {
 
   /** Path of the socket in use; undefined while it is not available. */
   get socketPath(): string | undefined {
-    const { place } = this.#options;
-    return this.#isListening && "socketPath" in place ? place.socketPath : undefined;
+    const { address } = this.#options;
+    return this.#isListening && "socketPath" in address ? address.socketPath : undefined;
   }
 
   /** Never throws. */
@@ -70,15 +70,15 @@ export class Listener {
 
   async #start(): Promise<void> {
     if (this.#isStopped) return;
-    const { name, place, onListening } = this.#options;
+    const { name, address, onListening } = this.#options;
     try {
-      await this.#transport.listen(place);
+      await this.#transport.listen(address);
     } catch (error) {
       return this.#retry(error);
     }
     if (this.#isStopped) return void this.#transport.stop();
     this.#isListening = true;
-    this.#logger.info(`Serving the ${name}`, { address: this.#address });
+    this.#logger.info(`Serving the ${name}`, { address: this.#shownAddress });
     onListening?.();
   }
 
@@ -93,10 +93,10 @@ export class Listener {
     cancel();
   }
 
-  get #address(): string {
-    const { place } = this.#options;
-    if ("socketPath" in place) return place.socketPath;
-    return `${place.hostname.includes(":") ? `[${place.hostname}]` : place.hostname}:${place.port}`;
+  get #shownAddress(): string {
+    const { address } = this.#options;
+    if ("socketPath" in address) return address.socketPath;
+    return `${address.hostname.includes(":") ? `[${address.hostname}]` : address.hostname}:${address.port}`;
   }
 
   #retry(error: unknown): void {
@@ -104,7 +104,7 @@ export class Listener {
     const waitMs = this.#retryMs;
     this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);
     const { name } = this.#options;
-    const fields = { address: this.#address, error: messageOf(error) };
+    const fields = { address: this.#shownAddress, error: messageOf(error) };
     if (fields.error !== this.#loggedProblem) {
       void this.#holderOf(error).then((holder) =>
         this.#logger.error(`Cannot serve the ${name}, trying again`, { ...fields, ...holder }),
@@ -116,9 +116,9 @@ export class Listener {
 
   /** Never rejects. */
   async #holderOf(error: unknown): Promise<{ holder?: string }> {
-    const { place, portHolder } = this.#options;
-    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || !("port" in place)) return {};
-    const holder = await portHolder?.(place.port).catch(() => undefined);
+    const { address, portHolder } = this.#options;
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || !("port" in address)) return {};
+    const holder = await portHolder?.(address.port).catch(() => undefined);
     return holder === undefined ? {} : { holder };
   }
 }

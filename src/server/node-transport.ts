@@ -7,7 +7,7 @@ import { messageOf } from "../base/text/error-message.ts";
 import type { TlsVersions } from "../config/cipher-suites.ts";
 import { type ConnectionLimits, ConnectionTable } from "./connection-table.ts";
 import { NodeHttp } from "./node-http.ts";
-import { IDLE_MS, type ListenerPlace, type RequestHandler, type Transport } from "./request-handler.ts";
+import { IDLE_MS, type ListenAddress, type RequestHandler, type Transport } from "./request-handler.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";
 
 export interface ListenerTls {
@@ -64,7 +64,7 @@ export class NodeTransport implements Transport {
     return address && typeof address === "object" ? address.port : undefined;
   }
 
-  async listen(place: ListenerPlace): Promise<void> {
+  async listen(address: ListenAddress): Promise<void> {
     const { tls } = this.#options;
     if (tls && !tls.isOptional) {
       this.#material = await tls.readMaterial();
@@ -74,8 +74,8 @@ export class NodeTransport implements Transport {
     this.#server = server;
     await new Promise<void>((resolve, reject) => {
       server.on("error", reject);
-      if ("socketPath" in place) listenOnSocket(server, place.socketPath, resolve);
-      else server.listen({ host: place.hostname, port: place.port, exclusive: true }, resolve);
+      if ("socketPath" in address) listenOnSocket(server, address.socketPath, resolve);
+      else server.listen({ host: address.hostname, port: address.port, exclusive: true }, resolve);
     });
     if (tls) this.#scheduleReload(tls);
   }

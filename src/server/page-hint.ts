@@ -3,7 +3,7 @@ import { isLoopback } from "./host-header.ts";
 import { escapeHtml, type HttpResponse, type RouteRequest } from "./http-response.ts";
 
 /** Where the page is served. */
-interface PagePlace {
+interface PagePort {
   address: string;
   /** 0 = off. */
   port: number;
@@ -16,21 +16,21 @@ interface PagePlace {
  * @param host value of the Host header of that port
  * @returns undefined when the page is off or the header is malformed
  */
-export function pageAddress(host: string | null, { address, port }: Omit<PagePlace, "nodeName">): string | undefined {
+export function pageAddress(host: string | null, { address, port }: Omit<PagePort, "nodeName">): string | undefined {
   const name = hostName(host);
   if (port === 0 || name === undefined) return undefined;
   return isLoopback(address) ? `http://localhost:${port}/` : `https://${name}:${port}/`;
 }
 
-/** The answer to a browser that opens the root of a port without a page; undefined for other clients and paths. */
-export function pageHint({ method, path, header }: RouteRequest, place: PagePlace): HttpResponse | undefined {
+/** The response to a browser that opens the root of a port without a page; undefined for other clients and paths. */
+export function pageHint({ method, path, header }: RouteRequest, page: PagePort): HttpResponse | undefined {
   if (path !== "/" || method !== "GET" || !/\btext\/html\b/.test(header("Accept") ?? "")) return undefined;
-  const link = pageAddress(header("Host"), place);
+  const link = pageAddress(header("Host"), page);
   if (link === undefined) return undefined;
   const host = hostName(header("Host")) ?? "";
-  const machine = host === "localhost" || isIP(host.replace(/[[\]]/g, "")) ? place.nodeName : host;
-  const tunnel = isLoopback(place.address)
-    ? `<p>From another machine: <code>ssh -L ${place.port}:localhost:${place.port} ${escapeHtml(machine)}</code></p>`
+  const machine = host === "localhost" || isIP(host.replace(/[[\]]/g, "")) ? page.nodeName : host;
+  const tunnel = isLoopback(page.address)
+    ? `<p>From another machine: <code>ssh -L ${page.port}:localhost:${page.port} ${escapeHtml(machine)}</code></p>`
     : "";
   const headers = {
     "Content-Type": "text/html; charset=utf-8",

@@ -27,13 +27,12 @@ import {
   resourceNotFound,
   textResponse,
 } from "./http-response.ts";
-import { type PodListRenderer, type PreparedList, runningPodListText } from "./pod-list.ts";
-import { parsePodSelectors } from "./pod-selectors.ts";
+import { type PodListRenderer, type PreparedList, parsePodSelectors, runningPodListText } from "./pod-list.ts";
 import type { SharedResponses } from "./shared-responses.ts";
 import { isStatsResource, parseQuery, questionOf, statsResponse } from "./stats-routes.ts";
 import type { KubeletView } from "./view.ts";
 
-/** How long measured answers are shared by all clients. */
+/** How long measured responses are shared by all clients. */
 export const SHARED_MS = 1_000;
 
 /** Everything that the routes of the read-only port use. */
@@ -41,7 +40,7 @@ export interface ReadOnlyContext {
   view: KubeletView;
   podList: PodListRenderer;
   stats: NodeStats;
-  /** Makes each answer once for concurrent requests. */
+  /** Makes each response once for concurrent requests. */
   shared: SharedResponses;
   /** Port of the read-only server, for links to it; 0 = off. */
   readOnlyPort: number;
@@ -100,8 +99,8 @@ export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): 
     return root === "debug" && !path.startsWith("/debug/pprof/") ? notFound() : debugDisabled();
   }
   if (root === "metrics" || root === "healthz") {
-    const answer = root === "metrics" ? routeMetrics(request, context) : routeHealthz(request, context);
-    return answer;
+    const response = root === "metrics" ? routeMetrics(request, context) : routeHealthz(request, context);
+    return response;
   }
   if (!RESOURCE_ROOTS.has(root) && !isEvents(path)) return notFound();
   if (SLASH_FORM.has(path)) return movedPermanently(`${path}/`, request.query);
@@ -189,8 +188,8 @@ function podListResponse(request: RouteRequest, { body, etag }: PreparedList): H
 }
 
 function routeHealthz(request: RouteRequest, { view }: ReadOnlyContext): HttpResponse {
-  const answer = healthzResponse(request, view.healthChecks());
-  return answer.status === 404 || isReading(request) ? answer : methodNotAllowed();
+  const response = healthzResponse(request, view.healthChecks());
+  return response.status === 404 || isReading(request) ? response : methodNotAllowed();
 }
 
 function routeMetrics(request: RouteRequest, context: ReadOnlyContext): HttpResponse | Promise<HttpResponse> {
@@ -264,9 +263,9 @@ export function metricsResponse(
     });
   if (!acceptsGzip(request.header("Accept-Encoding"))) return plain(request.signal);
   return shared.get(`${name} ${format} gzip`, ageMs, request.signal, async (stop) => {
-    const answer = await plain(stop);
-    if (answer.status !== 200) return answer;
-    const body = await compress(answer.body as Uint8Array, COMPRESSION);
+    const response = await plain(stop);
+    if (response.status !== 200) return response;
+    const body = await compress(response.body as Uint8Array, COMPRESSION);
     return { status: 200, headers: { ...headers, "Content-Encoding": "gzip" }, body };
   });
 }

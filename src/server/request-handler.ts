@@ -20,7 +20,7 @@ export interface RequestHandlerOptions {
 }
 
 /** Where a listener listens. */
-export type ListenerPlace =
+export type ListenAddress =
   | {
       /** Address to bind, never empty. */
       hostname: string;
@@ -35,7 +35,7 @@ export interface Transport {
   /** In use; undefined before, and for a Unix socket. */
   readonly port: number | undefined;
   /** Resolves when it listens. @throws Error when the address cannot be had */
-  listen(place: ListenerPlace): Promise<void>;
+  listen(address: ListenAddress): Promise<void>;
   /** Closes all connections. Work for clients is aborted and waited for. */
   stop(): Promise<void>;
 }

@@ -13,7 +13,7 @@ import { processStartMetric } from "../stats/metrics/process-metrics.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "./authenticated-routes.ts";
 import { routeCadvisor } from "./cadvisor-routes.ts";
-import { DelegatedAccess } from "./delegated-access.ts";
+import { DelegatedAccess } from "./client-identity.ts";
 import { healthzResponse } from "./healthz.ts";
 import { isLocalHost, isLoopback } from "./host-header.ts";
 import {
@@ -30,7 +30,7 @@ import type { ListenerTls } from "./node-transport.ts";
 import { pageHint } from "./page-hint.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
-import type { ListenerPlace } from "./request-handler.ts";
+import type { ListenAddress } from "./request-handler.ts";
 import { type CertificateStore, readTlsMaterial } from "./serving-certificate.ts";
 import { SharedResponses } from "./shared-responses.ts";
 import type { KubeletView } from "./view.ts";
@@ -114,20 +114,20 @@ export class Servers {
       ...this.#context,
       podList: options.readOnlyFull ? podList : new PodListRenderer(true),
     };
-    const pagePlace = {
+    const pageAddress = {
       address: options.cadvisorBindAddress,
       port: page ? options.cadvisorPort : 0,
       nodeName: view.nodeName(),
     };
     const readOnly = this.#counted("readonly", (request: RouteRequest) => {
-      return pageHint(request, pagePlace) ?? routeReadOnly(request, this.#context);
+      return pageHint(request, pageAddress) ?? routeReadOnly(request, this.#context);
     });
     this.#listeners = {
       healthz: this.#listen(
         "healthz port",
         { hostname: options.healthzBindAddress, port: options.healthzPort },
         {
-          route: (request) => pageHint(request, pagePlace) ?? routeHealthzPort(request, view),
+          route: (request) => pageHint(request, pageAddress) ?? routeHealthzPort(request, view),
         },
       ),
       readOnly: this.#listen(
@@ -185,16 +185,16 @@ export class Servers {
   /** @returns undefined for port 0 */
   #listen(
     name: string,
-    place: ListenerPlace,
+    address: ListenAddress,
     { route, tls }: Pick<ListenerOptions, "route" | "tls">,
   ): Listener | undefined {
     const { clock, logger, onListening, portHolder } = this.#parts;
-    if ("port" in place && place.port === 0) return undefined;
-    const isLocal = "hostname" in place && isLoopback(place.hostname);
+    if ("port" in address && address.port === 0) return undefined;
+    const isLocal = "hostname" in address && isLoopback(address.hostname);
     const acceptsHost = (host: string | null) => !isLocal || isLocalHost(host, this.#view.nodeName());
     const transport = tls ? "node:http" : "Bun.serve";
     const listener = new Listener(
-      { name, place, route, acceptsHost, onListening, portHolder, transport, tls },
+      { name, address, route, acceptsHost, onListening, portHolder, transport, tls },
       clock,
       logger,
     );

@@ -3,17 +3,17 @@ import { LaneFullError, WorkLane } from "../base/concurrency/work-lane.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type HttpResponse, tooManyRequests } from "./http-response.ts";
 
-/** Answers kept or in the making. */
-const MAX_ANSWERS = 64;
+/** Responses that are kept or being made. */
+const MAX_RESPONSES = 64;
 /** Pieces of work that wait for their turn; above, requests are answered with 503. */
 const MAX_WAITING = 256;
 
 /**
- * Makes each answer once for all clients that ask the same question at the same time, and for a while after that. Work on
+ * Makes each response once for all clients that ask the same question at the same time, and for a while after that. Work on
  * different questions shares one lane. It ends when no client waits for it any more.
  */
 export class SharedResponses {
-  /** Where computing answers belongs. */
+  /** Where responses are computed. */
   readonly lane: WorkLane;
   readonly #clock: Clock;
   readonly #inProgress = new SingleFlight<HttpResponse>();
@@ -25,8 +25,8 @@ export class SharedResponses {
   }
 
   /**
-   * The answer to `question`, which `make` makes unless there is one. Too much work is 503.
-   * @param ageMs how long the answer is good for later requests
+   * The response to `question`, which `make` makes unless there is one. Too much work is 503.
+   * @param ageMs how long the response is good for later requests
    * @param signal of the request
    * @throws what `make` throws; the signal's reason
    */
@@ -38,7 +38,7 @@ export class SharedResponses {
   ): Promise<HttpResponse> {
     const kept = this.#kept.get(question);
     if (kept) return kept;
-    if (this.#inProgress.size >= MAX_ANSWERS) return tooManyRequests();
+    if (this.#inProgress.size >= MAX_RESPONSES) return tooManyRequests();
     try {
       return await this.#inProgress.do(question, (stop) => this.#make(question, ageMs, make, stop), signal);
     } catch (error) {
@@ -53,11 +53,11 @@ export class SharedResponses {
     make: (stop: AbortSignal) => Promise<HttpResponse>,
     stop: AbortSignal,
   ): Promise<HttpResponse> {
-    const answer = await make(stop);
-    if (ageMs > 0 && answer.status === 200 && this.#kept.size < MAX_ANSWERS) {
-      this.#kept.set(question, answer);
+    const response = await make(stop);
+    if (ageMs > 0 && response.status === 200 && this.#kept.size < MAX_RESPONSES) {
+      this.#kept.set(question, response);
       this.#clock.schedule(ageMs, () => void this.#kept.delete(question));
     }
-    return answer;
+    return response;
   }
 }

@@ -77,7 +77,7 @@ function statsParts(path: string): string[] | undefined {
 const found = (info: object | undefined) =>
   info ? indentedJsonResponse(info) : textResponse(404, "no matching container");
 
-/** The parameters that make a difference to the answer, for sharing it. */
+/** The parameters that change the response, as the key under which it is shared. */
 export function questionOf(path: string, query: ContainerQuery): string {
   const numStats = Math.max(0, Math.min(query.numStats, 2));
   return JSON.stringify([path, query.containerName, query.subcontainers, numStats]);

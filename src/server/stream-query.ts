@@ -1,6 +1,6 @@
 import type { LogSelection, StreamSelection } from "../base/model/container-access.ts";
 
-/** A parsed query, or the answer to an invalid one. */
+/** A parsed query, or the response to an invalid one. */
 type Parsed<T> = { value: T } | { status: 400 | 422; problem: string };
 
 interface LogQuery extends Omit<LogSelection, "since"> {

@@ -9,7 +9,7 @@ import type { PodFacts } from "../stats/pod-facts.ts";
  */
 export interface KubeletView {
   nodeName(): string;
-  /** Grows whenever `pods()` would answer something else. The list is rendered once for each revision. */
+  /** Grows whenever `pods()` would return something else. The list is rendered once for each revision. */
   podsRevision(): number;
   /**
    * Every pod wanted on this node, with its status, in wire shape (defaulted spec, config annotations) and in any

@@ -31,10 +31,10 @@ export abstract class WebSocketConnection {
   /** Resolves when more may be sent; at once when the connection is closed. */
   abstract send(payload: Uint8Array, kind?: "binary" | "text"): Promise<void>;
 
-  /** Clients answer automatically, browsers also in a hidden tab; the answer is activity. */
+  /** Clients respond automatically, browsers also in a hidden tab; the response is activity. */
   abstract ping(): void;
 
-  /** Sends a close frame; the connection ends when it is sent, as the kubelet's does: clients need not answer it. */
+  /** Sends a close frame; the connection ends when it is sent, as the kubelet's does: clients need not respond. */
   abstract close(): void;
 
   /** Ends the connection at once. */

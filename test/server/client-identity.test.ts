@@ -1,7 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import type { AccessReviewer, User } from "../../src/base/model/access-review.ts";
-import { type AccessRules, authenticate, authorize, type ShownCertificate } from "../../src/server/client-identity.ts";
-import { DelegatedAccess } from "../../src/server/delegated-access.ts";
+import {
+  type AccessRules,
+  authenticate,
+  authorize,
+  DelegatedAccess,
+  type ShownCertificate,
+} from "../../src/server/client-identity.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const NOW = new Date("2026-11-21T08:00:00Z");

@@ -72,7 +72,7 @@ async function aListener({
   const listener = new Listener(
     {
       name: "authenticated port",
-      place: { hostname: HOST, port },
+      address: { hostname: HOST, port },
       acceptsHost: () => true,
       transport: "node:http",
       tls: { versions, readMaterial, isOptional },

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findLog, HostLogDirectory, readLog } from "../../src/base/host/log-directory.ts";
-import { routeLogDirectory } from "../../src/server/log-directory-routes.ts";
+import { routeLogDirectory } from "../../src/server/authenticated-routes.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest } from "./a-context.ts";
 

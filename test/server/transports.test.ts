@@ -24,9 +24,9 @@ type Transport = ListenerOptions["transport"];
 async function started(transport: Transport, route: Route) {
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
   const logger = new RecordingLogger();
-  const place = { hostname: HOST, port: 0 };
+  const address = { hostname: HOST, port: 0 };
   const acceptsHost = (host: string | null) => host !== "evil";
-  const listener = new Listener({ name: "port", place, transport, acceptsHost, route }, clock, logger);
+  const listener = new Listener({ name: "port", address, transport, acceptsHost, route }, clock, logger);
   cleanUps.push(() => listener.stop());
   listener.start();
   const port = await until("the port", () => listener.port);

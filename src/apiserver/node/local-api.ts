@@ -6,7 +6,7 @@ import type { HealthCheck } from "../../base/model/health-check.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { Listener } from "../../server/listener.ts";
 import type { ListenerTls } from "../../server/node-transport.ts";
-import type { ListenerPlace } from "../../server/request-handler.ts";
+import type { ListenAddress } from "../../server/request-handler.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
 import type { ApiObject } from "../api-object.ts";
 import { type ApiRouteDeps, toApiRoute } from "../api-route.ts";
@@ -310,7 +310,7 @@ export class LocalApi {
     await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);
   }
 
-  #listen(place: ListenerPlace, deps: ApiRouteDeps, certificates?: () => LocalCertificates): Listener {
+  #listen(listenAddress: ListenAddress, deps: ApiRouteDeps, certificates?: () => LocalCertificates): Listener {
     const { clock, logger, clientCaFile, tlsVersions, portHolder, files } = this.#deps;
     const readMaterial = async (current: LocalCertificates) => ({
       ...current.server,
@@ -319,7 +319,7 @@ export class LocalApi {
     const listener = new Listener(
       {
         name: "Kubernetes API",
-        place,
+        address: listenAddress,
         route: toApiRoute(deps),
         // Clients prove who they are with a certificate or a token, or by the mode of the socket.
         acceptsHost: () => true,

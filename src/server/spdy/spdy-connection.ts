@@ -215,7 +215,7 @@ export function chooseStreamProtocol(offered: string | null, known: readonly str
   return known.find((name) => names.includes(name));
 }
 
-/** Answers the handshake and takes the connection. @param head what the client sent behind its request */
+/** Responds to the handshake and takes the connection. @param head what the client sent behind its request */
 export function acceptSpdy(socket: Duplex, head: Buffer, protocol: string): ByteChannel {
   const version = protocol === "" ? "" : `X-Stream-Protocol-Version: ${protocol}\r\n`;
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n${version}\r\n`);
