@@ -1,7 +1,8 @@
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, rmSync, statSync } from "node:fs";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { countKeptFiles, MAX_KEPT_FILES } from "../stats/cgroups/open-file-reader.ts";
 import { type HttpResponse, type ListenerResponse, type StreamedResponse, textResponse } from "./http-response.ts";
 import { IDLE_MS, type ListenAddress, type RequestHandler, type Transport } from "./request-handler.ts";
 import { BunWebSocket, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES } from "./websocket.ts";
@@ -9,11 +10,11 @@ import { BunWebSocket, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES } from "./websocket.t
 const IDLE_SECONDS = IDLE_MS / 1000;
 /** No route reads more: the page's manifests are the largest. Beyond it Bun answers 413 before the body. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** Above this, all connections are cut. The kubelet with 110 pods holds less than half as many files open. */
-const MAX_OPEN_FILES = 4_096;
+/** Above this, all connections are cut. The ports with TLS and the engine take at most half as many; cgroup files do not count. */
+const MAX_OPEN_FILES = Math.min(4_096, MAX_KEPT_FILES);
 /** Responses that are made, sent or streamed; most of them then belong to clients that read nothing. */
 const MAX_PENDING = 1_024;
-const CHECK_MS = 5_000;
+const CHECK_MS = 10_000;
 
 type BunServer = ReturnType<typeof Bun.serve<BunSession>>;
 type BunRequest = Parameters<BunServer["requestIP"]>[0];
@@ -33,7 +34,7 @@ interface BunSession {
  *
  * A limit for connections is missing: 8,000 silent ones took hardly any memory, but as many descriptors, without which no
  * process can be started; `closeIdleConnections` left 7,980 of them. So the descriptors of the process are counted every
- * 5 s, and too many of them, or too many unread responses, cut all connections of the port, which is open again at once.
+ * 10 s, and too many of them, or too many unread responses, cut all connections of the port, which is open again at once.
  */
 export class BunTransport implements Transport {
   readonly #handler: RequestHandler;
@@ -42,7 +43,8 @@ export class BunTransport implements Transport {
   readonly #maxOpenFiles: number;
   readonly #running = new Set<Promise<unknown>>();
   #server: BunServer | undefined;
-  #address: ListenAddress | undefined;
+  /** With the port that the system chose; unused for a socket. */
+  #address = { hostname: "", port: 0 };
   #cancelCheck: (() => void) | undefined;
 
   constructor(handler: RequestHandler, clock: Clock, logger: Logger, maxOpenFiles = MAX_OPEN_FILES) {
@@ -57,14 +59,19 @@ export class BunTransport implements Transport {
   }
 
   async listen(address: ListenAddress): Promise<void> {
-    this.#address = address;
-    this.#server = "socketPath" in address ? this.#listenOnSocket(address.socketPath) : this.#serve(address);
-    if ("port" in address) this.#checkLater();
+    if ("socketPath" in address) {
+      this.#server = this.#listenOnSocket(address.socketPath);
+      return;
+    }
+    this.#server = this.#serve(address);
+    this.#address = { ...address, port: this.#server.port ?? address.port };
+    this.#checkLater();
   }
 
   /** Cuts all connections. Resolves when the work for them has ended. */
   async stop(): Promise<void> {
     this.#cancelCheck?.();
+    this.#cancelCheck = undefined;
     // Its promise waits for handlers, which learn from their signals that the client is gone.
     void this.#server?.stop(true);
     this.#server = undefined;
@@ -201,20 +208,33 @@ export class BunTransport implements Transport {
 
   #checkLater(): void {
     this.#cancelCheck = this.#clock.schedule(CHECK_MS, () => {
-      const files = readdirSync("/proc/self/fd").length;
+      const files = countOpenFiles();
       if (files > this.#maxOpenFiles) this.#cutAll("open files", files);
+      else if (!this.#server) this.#open();
       this.#checkLater();
     });
   }
 
   #cutAll(what: string, count: number): void {
-    const { port } = this;
-    if (!this.#server || !port || !this.#address || !("hostname" in this.#address)) return;
-    this.#logger.warn(`Too many ${what}: all connections of a port are cut`, { port, count });
+    if (!this.#server || !this.#cancelCheck) return;
+    this.#logger.warn(`Too many ${what}: all connections of a port are cut`, { port: this.port, count });
     void this.#server.stop(true);
-    this.#server = this.#serve({ hostname: this.#address.hostname, port });
+    this.#open();
+  }
+
+  /** Tried again at the next check when it fails. */
+  #open(): void {
+    try {
+      this.#server = this.#serve(this.#address);
+    } catch (error) {
+      this.#server = undefined;
+      this.#logger.error("A port cannot be opened again, trying again", { ...this.#address, error: messageOf(error) });
+    }
   }
 }
+
+/** Descriptors of the process that are not kept to read control groups. Before Linux 6.2 a directory of them has no size. */
+const countOpenFiles = () => (statSync("/proc/self/fd").size || readdirSync("/proc/self/fd").length) - countKeptFiles();
 
 /** @param url absolute, or path and query where the Host header is none. Its dot segments are resolved. */
 function targetOf(url: string): string {

@@ -5,8 +5,11 @@ const BUFFER = Buffer.allocUnsafe(16 * 1024);
 const CLOSED = -1;
 
 /** Open descriptors of all readers together; above this, files are opened for each read. At most half of the process's limit. */
-const MAX_OPEN = Math.min(16_384, ownLimit() / 2);
+export const MAX_KEPT_FILES = Math.min(16_384, ownLimit() / 2);
 let openFiles = 0;
+
+/** Descriptors that all readers keep open now. */
+export const countKeptFiles = (): number => openFiles;
 
 function ownLimit(): number {
   try {
@@ -53,7 +56,7 @@ export class OpenFileReader {
   }
 
   #open(): boolean {
-    if (this.#isClosed || openFiles >= MAX_OPEN) return false;
+    if (this.#isClosed || openFiles >= MAX_KEPT_FILES) return false;
     try {
       this.#descriptor = openSync(this.path, "r");
     } catch {
