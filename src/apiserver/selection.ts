@@ -1,13 +1,18 @@
+import { parseFieldSelector, type SelectableFields } from "../base/api/field-selector.ts";
 import { parseLabelSelector } from "../base/api/label-selector.ts";
 import { badRequest } from "./api-error.ts";
 import type { ApiObject } from "./api-object.ts";
-import { type ObjectFilter, parseFieldSelector } from "./field-selector.ts";
 import type { ResourceDefinition } from "./resource-definition.ts";
+
+const COMMON_FIELDS: SelectableFields<ApiObject> = {
+  "metadata.name": ({ metadata }) => metadata.name,
+  "metadata.namespace": ({ metadata }) => metadata.namespace,
+};
 
 /** Which objects of a resource a request means. */
 export interface Selection {
   namespace: string | undefined;
-  matches: ObjectFilter;
+  matches: (object: ApiObject) => boolean;
 }
 
 /**
@@ -23,7 +28,7 @@ export function parseSelection(
 ): Selection {
   const labels = parseLabelSelector(query.get("labelSelector") ?? "");
   if ("problem" in labels) throw badRequest(`unable to parse requirement: ${labels.problem}`);
-  const fields = parseFieldSelector(query.get("fieldSelector") ?? "", definition);
+  const fields = parseFieldSelector(query.get("fieldSelector") ?? "", { ...COMMON_FIELDS, ...definition.fields });
   if ("problem" in fields) throw badRequest(fields.problem);
   const matches = (object: ApiObject) =>
     (namespace === undefined || object.metadata.namespace === namespace) &&

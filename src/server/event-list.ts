@@ -1,9 +1,10 @@
 import type { CoreEvent, CoreEventList } from "../base/api/event.ts";
+import { parseFieldSelector, type SelectableFields } from "../base/api/field-selector.ts";
 import { type HttpResponse, jsonResponse, matchesEtag, type RouteRequest, textResponse } from "./http-response.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Fields that `fieldSelector` may name. Source: core/v1 `Event`'s selectable fields. */
-const SELECTABLE: Readonly<Record<string, (event: CoreEvent) => string>> = {
+const SELECTABLE: SelectableFields<CoreEvent> = {
   "metadata.name": ({ metadata }) => metadata.name,
   "metadata.namespace": ({ metadata }) => metadata.namespace,
   "involvedObject.kind": ({ involvedObject }) => involvedObject.kind,
@@ -16,26 +17,6 @@ const SELECTABLE: Readonly<Record<string, (event: CoreEvent) => string>> = {
   type: ({ type }) => type,
 };
 
-type EventFilter = (event: CoreEvent) => boolean;
-
-/**
- * A field selector of the Kubernetes API, `involvedObject.name=web,type!=Normal`, as a filter.
- * @returns what is wrong with it as `problem`
- */
-function parseEventSelector(selector: string): EventFilter | { problem: string } {
-  const filters: EventFilter[] = [];
-  for (const term of selector.split(",").filter((part) => part !== "")) {
-    const [, field = "", operator = "", value = ""] = /^([^=!]*)(==|=|!=)(.*)$/.exec(term) ?? [];
-    if (operator === "") return { problem: `invalid selector: '${term}'; can't understand it` };
-    if (!Object.hasOwn(SELECTABLE, field)) {
-      return { problem: `field label not supported: ${field}; known: ${Object.keys(SELECTABLE).join(", ")}` };
-    }
-    const read = SELECTABLE[field]!;
-    filters.push((event) => (read(event) === value) === (operator !== "!="));
-  }
-  return (event) => filters.every((matches) => matches(event));
-}
-
 /**
  * `/api/v1/events` and `/api/v1/namespaces/<namespace>/events`: an EventList, the oldest last occurrence first, with an
  * ETag.
@@ -46,8 +27,10 @@ export function eventListResponse(
   view: KubeletView,
   namespace: string | undefined,
 ): HttpResponse {
-  const filter = parseEventSelector(request.query.get("fieldSelector") ?? "");
-  if ("problem" in filter) return textResponse(400, `${filter.problem}\n`);
+  const filter = parseFieldSelector(request.query.get("fieldSelector") ?? "", SELECTABLE);
+  if ("problem" in filter) {
+    return textResponse(400, `${filter.problem}; known: ${Object.keys(SELECTABLE).join(", ")}\n`);
+  }
   const { revision, items } = view.events();
   const list: CoreEventList = {
     kind: "EventList",

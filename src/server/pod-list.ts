@@ -1,3 +1,4 @@
+import { parseFieldSelector, type SelectableFields } from "../base/api/field-selector.ts";
 import { parseLabelSelector } from "../base/api/label-selector.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
@@ -117,7 +118,7 @@ function compareText(a: string, b: string): number {
 }
 
 /** Fields that `fieldSelector` may name. Source: core/v1 `Pod`'s selectable fields. */
-const SELECTABLE: Readonly<Record<string, (pod: Pod) => string | undefined>> = {
+const SELECTABLE: SelectableFields<Pod> = {
   "metadata.name": ({ metadata }) => metadata.name,
   "metadata.namespace": ({ metadata }) => metadata.namespace ?? "default",
   "metadata.uid": ({ metadata }) => metadata.uid,
@@ -142,15 +143,7 @@ export function parsePodSelectors(query: URLSearchParams): PodFilter | { problem
   if (labelText === "" && fieldText === "") return undefined;
   const labels = parseLabelSelector(labelText);
   if ("problem" in labels) return labels;
-  const filters: PodFilter[] = [({ metadata }) => labels(metadata.labels ?? {})];
-  for (const term of fieldText.split(",").filter((part) => part !== "")) {
-    const [, field = "", operator = "", value = ""] = /^([^=!]*)(==|=|!=)(.*)$/.exec(term) ?? [];
-    if (operator === "") return { problem: `invalid selector: '${term}'; can't understand it` };
-    if (!Object.hasOwn(SELECTABLE, field)) {
-      return { problem: `field label not supported: ${field}; known: ${Object.keys(SELECTABLE).join(", ")}` };
-    }
-    const read = SELECTABLE[field]!;
-    filters.push((pod) => ((read(pod) ?? "") === value) === (operator !== "!="));
-  }
-  return (pod) => filters.every((matches) => matches(pod));
+  const fields = parseFieldSelector(fieldText, SELECTABLE);
+  if ("problem" in fields) return { problem: `${fields.problem}; known: ${Object.keys(SELECTABLE).join(", ")}` };
+  return (pod) => labels(pod.metadata.labels ?? {}) && fields(pod);
 }

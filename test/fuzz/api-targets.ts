@@ -1,10 +1,10 @@
 import { ApiError } from "../../src/apiserver/api-error.ts";
 import { PATCH_TYPES } from "../../src/apiserver/body.ts";
-import { parseFieldSelector } from "../../src/apiserver/field-selector.ts";
 import { negotiateForm, parseMediaTypes } from "../../src/apiserver/media-type.ts";
 import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { decodeProtobufObject, ProtobufError } from "../../src/apiserver/protobuf-object.ts";
 import { applyConfiguration } from "../../src/apiserver/server-side-apply.ts";
+import { parseFieldSelector } from "../../src/base/api/field-selector.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
 import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
 import { readDocument } from "../../src/manifest/yaml/read-document.ts";
@@ -104,7 +104,7 @@ const headers: FuzzTarget = {
   run(input) {
     parseMediaTypes(input);
     negotiateForm(input);
-    const filter = parseFieldSelector(input, { fields: { "status.phase": () => "Running" } });
+    const filter = parseFieldSelector(input, { "status.phase": () => "Running" });
     if (typeof filter === "function") filter(LIVE);
     isLocalHost(input, "node1");
   },
