@@ -71,7 +71,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "valibot",
     "yaml",
   ],
-  "daemon/doctor": ["daemon/install", "docker/engine", "manifest", "plan", "sources", "base"],
+  "daemon/doctor": ["daemon/install", "config/option-table.ts", "docker/engine", "manifest", "plan", "sources", "base"],
   "daemon/install": ["base/files", "base/host"],
   // The listener and the streams into containers are those of the authenticated port.
   apiserver: [
@@ -89,7 +89,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "apiserver/printers": ["base/api"],
   // A source of pods, and the node that runs them as an API server sees it.
-  cluster: ["controllers", "plan", "sources", "manifest", "base", "@kubernetes/client-node", "valibot"],
+  cluster: ["controllers", "config/option-table.ts", "plan", "sources", "manifest", "base", "@kubernetes/client-node", "valibot"],
   server: ["config", "plan/status", "stats", "base", "ws"],
   "server/page": ["server", "page", "plan/status", "stats", "base"],
   // Runs in browsers. Of the kubelet it knows types of objects alone.
@@ -105,18 +105,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "@xterm/xterm",
     "@xterm/addon-fit",
   ],
-  kubelet: ["docker", "plan", "stats", "manifest", "base"],
+  kubelet: ["docker", "config/option-table.ts", "plan", "stats", "manifest", "base"],
   "kubelet/prober": ["plan", "base"],
   "kubelet/volumes": ["plan", "base"],
   "kubelet/cni": ["plan", "base", "valibot"],
   controllers: ["plan", "base"],
-  docker: ["plan", "manifest/yaml", "base"],
+  docker: ["plan", "config/option-table.ts", "manifest/yaml", "base"],
   // The Engine API. It knows no pods.
   "docker/engine": ["base/files", "base/model/clock.ts", "base/model/container-access.ts", "base/text", "valibot"],
-  plan: ["base/api", "base/model", "base/text"],
+  plan: ["config/option-table.ts", "base/api", "base/model", "base/text"],
   // A status reports restarts and back-off, which plan/ decides.
   "plan/status": ["plan", "base/api", "base/model", "base/text"],
-  sources: ["manifest", "base"],
+  sources: ["manifest", "config/option-table.ts", "base"],
   config: ["manifest/yaml", "base"],
   stats: ["base"],
   "stats/cgroups": ["base/host", "base/text"],

@@ -1,6 +1,11 @@
-import type { FlagRow, OptionRow } from "../config/option-row.ts";
 import { SUBJECTS } from "../config/option-row.ts";
-import { DEFAULT_KUBELET_OPTIONS, OPTION_TABLE, SHOWN_ROWS } from "../config/option-table.ts";
+import {
+  DEFAULT_KUBELET_OPTIONS,
+  type FlagRow,
+  OPTION_TABLE,
+  type OptionRow,
+  SHOWN_ROWS,
+} from "../config/option-table.ts";
 import { defaultText } from "./help.ts";
 
 /** docs/flags.md; a test holds the file to it. */

@@ -1,7 +1,7 @@
 import type { ArgsDef } from "citty";
-import type { CommandRow, OptionRow } from "../config/option-row.ts";
+import type { CommandRow } from "../config/option-row.ts";
 import { SUBJECTS } from "../config/option-row.ts";
-import { DEFAULT_KUBELET_OPTIONS, SHOWN_ROWS } from "../config/option-table.ts";
+import { DEFAULT_KUBELET_OPTIONS, type OptionRow, SHOWN_ROWS } from "../config/option-table.ts";
 import { flagsOf, GLOBAL_ARGS, hintOf, writtenName } from "./arguments.ts";
 
 /** A sub-command as its own help shows it. */

@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../docker/sysctls.ts";
 import type { FieldPath } from "../manifest/field-path.ts";
 import { admitPods } from "../plan/admission.ts";

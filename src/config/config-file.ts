@@ -3,8 +3,8 @@ import { parseStream } from "../manifest/yaml/parse-stream.ts";
 import { isDeeperThan, type MapNode, type SourceNode, toPlainValue } from "../manifest/yaml/source-node.ts";
 import { CONFIG_API_VERSION, CONFIG_KIND } from "./effective-config.ts";
 import type { Setting } from "./flags.ts";
-import { asksForNothing, type OptionRow } from "./option-row.ts";
-import { DEFAULT_KUBELET_OPTIONS, OPTION_TABLE, ROW_BY_FIELD } from "./option-table.ts";
+import { asksForNothing } from "./option-row.ts";
+import { DEFAULT_KUBELET_OPTIONS, OPTION_TABLE, type OptionRow, ROW_BY_FIELD } from "./option-table.ts";
 
 /** Settings of one configuration file. Messages start with `file:line:column:`. */
 interface ConfigFile {

@@ -1,6 +1,5 @@
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
-import type { OptionRow, Origins } from "./option-row.ts";
-import { OPTION_TABLE } from "./option-table.ts";
+import type { KubeletOptions, Origins } from "./option-table.ts";
+import { OPTION_TABLE, type OptionRow } from "./option-table.ts";
 
 /** Type fields of the configuration file. Source: kubelet.config.k8s.io. */
 export const CONFIG_KIND = "KubeletConfiguration";

@@ -1,7 +1,6 @@
 import { nearestName } from "../base/text/nearest-name.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
-import type { FlagRow } from "./option-row.ts";
-import { OPTION_TABLE } from "./option-table.ts";
+import { type FlagRow, OPTION_TABLE } from "./option-table.ts";
 
 const PREFIX = "KUBELET_TS_";
 /** Read elsewhere: by the tests, and by the commands. */

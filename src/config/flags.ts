@@ -1,7 +1,7 @@
 import { nearestName } from "../base/text/nearest-name.ts";
-import type { FlagRow, InapplicableRow, OptionRow, RefusedRow } from "./option-row.ts";
+import type { InapplicableRow, RefusedRow } from "./option-row.ts";
 import { asksForNothing, takesValue } from "./option-row.ts";
-import { ROW_BY_FLAG } from "./option-table.ts";
+import { type FlagRow, type OptionRow, ROW_BY_FLAG } from "./option-table.ts";
 
 /** An option set by flags or a file, with its origin. */
 export interface Setting {

@@ -1,9 +1,5 @@
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import { boolean } from "./kinds/scalar-kinds.ts";
 import type { ValueKind } from "./kinds/value-kind.ts";
-
-/** Origin of each option: `default`, `--flag`, or `file:line`. */
-export type Origins = Readonly<Record<keyof KubeletOptions, string>>;
 
 /** Chapters of `--help` and of docs/flags.md, in this order. */
 export const SUBJECTS = [
@@ -32,17 +28,10 @@ interface RowBase {
   field?: string;
 }
 
-/** An option that has an effect. */
-export interface OptionRow extends RowBase {
-  is: "option";
-  option: keyof KubeletOptions;
-  /** Syntax, unit and limits of the value. */
-  kind: ValueKind<unknown>;
-  /** In the unit of the option. Absent only from deprecated names of an option that another row declares. */
-  default?: unknown;
-  /** A change takes effect while the kubelet runs; without it kubelet-ts must be restarted, which pods do not notice. */
-  live?: true;
-  subject: Subject;
+/** What is said about an option besides its names, its kind and its default. */
+interface OptionNotes {
+  /** One letter, e.g. `v`. */
+  short?: string;
   /** One or two sentences. The default is not repeated. */
   description: string;
   /** Replaces the default in help where the bare value is not informative. */
@@ -52,10 +41,23 @@ export interface OptionRow extends RowBase {
    * in full can be read. Fields below `kubeletTs` always count.
    */
   zeroCounts?: true;
+  /** A change takes effect while the kubelet runs; without it kubelet-ts must be restarted, which pods do not notice. */
+  live?: true;
   /** Accepted without effect in this version; a warning gives the reason. */
   notYet?: string;
-  /** Still honoured, with this warning. */
+  /** Still honored, with this warning. */
   deprecated?: string;
+}
+
+/** An option that has an effect. */
+export interface DeclaredRow<Name extends string> extends RowBase, OptionNotes {
+  is: "option";
+  option: Name;
+  /** Syntax, unit and limits of the value. */
+  kind: ValueKind<unknown>;
+  /** In the unit of the option. Absent only from deprecated names of an option that another row declares. */
+  default?: unknown;
+  subject: Subject;
 }
 
 /** A flag of the program itself: `--config`, `--help`. */
@@ -85,27 +87,45 @@ export interface RefusedRow extends RowBase {
   allowed: readonly string[];
 }
 
-export type FlagRow = OptionRow | CommandRow | InapplicableRow | RefusedRow;
+export type TableRow<Name extends string> = DeclaredRow<Name> | CommandRow | InapplicableRow | RefusedRow;
 
-type TypedRow<K extends keyof KubeletOptions> = Omit<OptionRow, "is" | "option" | "kind" | "default"> & {
-  option: K;
-  kind: ValueKind<KubeletOptions[K]>;
-};
-
-/** The row that declares an option; checks that its kind and default fit. */
-export function option<K extends keyof KubeletOptions>(
-  row: TypedRow<K> & { default: KubeletOptions[K] },
-): OptionRow & { option: K; default: unknown } {
-  return { ...row, is: "option", kind: row.kind as unknown as ValueKind<unknown> };
+/** An option without its name and its subject, which {@link options} adds. */
+export interface OptionDraft<T> extends OptionNotes {
+  flag: string | undefined;
+  field: string | undefined;
+  kind: ValueKind<T>;
+  default: T;
 }
 
-/** A further name of an option. */
-export function alias<K extends keyof KubeletOptions>(row: TypedRow<K>): OptionRow & { default?: never } {
-  return { ...row, is: "option", kind: row.kind as unknown as ValueKind<unknown> };
-}
+/**
+ * Declares an option. Its type is that of its kind; an empty string or list means "not set", a port of 0 is off.
+ * @param flag long name without dashes; undefined: only the file has it
+ * @param field path in a KubeletConfiguration, e.g. `authentication.x509.clientCAFile`; options that upstream lacks are
+ * below `kubeletTs`
+ * @param fallback the default, in the unit that the name of the option ends with
+ */
+export const option = <T>(
+  flag: string | undefined,
+  field: string | undefined,
+  kind: ValueKind<T>,
+  fallback: NoInfer<T>,
+  notes: OptionNotes,
+): OptionDraft<T> => ({ flag, field, kind, default: fallback, ...notes });
+
+/** The options of one subject by their names; `KubeletOptions` is derived from them. */
+export const options = <D extends object>(subject: Subject, drafts: D): D =>
+  Object.fromEntries(
+    Object.entries(drafts).map(([name, draft]) => [name, { ...(draft as object), subject, option: name }]),
+  ) as D;
+
+/** A further, deprecated name of an option. */
+export const alias = <Name extends string>(row: Omit<DeclaredRow<Name>, "is" | "default">): DeclaredRow<Name> => ({
+  ...row,
+  is: "option",
+});
 
 export function command<T>(row: Omit<CommandRow, "is" | "kind"> & { kind: ValueKind<T> }): CommandRow {
-  return { ...row, is: "command", kind: row.kind as unknown as ValueKind<unknown> };
+  return { ...row, is: "command", kind: row.kind };
 }
 
 /** @param names `flag` or `flag|field` or `|field`; a flag that is a boolean ends in `?`. */
@@ -130,6 +150,6 @@ export function asksForNothing(value: unknown): boolean {
 }
 
 /** Whether a flag of this row takes the next word of the command line. */
-export function takesValue(row: FlagRow): boolean {
-  return "kind" in row ? row.kind !== (boolean as unknown as ValueKind<unknown>) : row.takesValue;
+export function takesValue(row: TableRow<string>): boolean {
+  return "kind" in row ? row.kind !== boolean : row.takesValue;
 }

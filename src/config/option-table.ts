@@ -1,45 +1,85 @@
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
-import type { CommandRow, FlagRow, OptionRow } from "./option-row.ts";
-import { CLUSTER_ROWS } from "./option-rows/cluster.ts";
-import { ENGINE_ROWS } from "./option-rows/engine.ts";
-import { LOGGING_ROWS } from "./option-rows/logging.ts";
-import { NETWORK_ROWS } from "./option-rows/network.ts";
-import { NODE_ROWS } from "./option-rows/node.ts";
-import { POD_ROWS } from "./option-rows/pods.ts";
-import { PRESSURE_ROWS } from "./option-rows/pressure.ts";
-import { SERVER_ROWS } from "./option-rows/servers.ts";
-import { SOURCE_ROWS } from "./option-rows/sources.ts";
+import type { CommandRow, DeclaredRow, OptionDraft, TableRow } from "./option-row.ts";
+import { CLUSTER_OPTIONS, CLUSTER_OTHERS } from "./option-rows/cluster.ts";
+import { ENGINE_OPTIONS, ENGINE_OTHERS } from "./option-rows/engine.ts";
+import { LOGGING_OPTIONS, LOGGING_OTHERS } from "./option-rows/logging.ts";
+import { NODE_OPTIONS, NODE_OTHERS } from "./option-rows/node.ts";
+import { POD_OPTIONS, POD_OTHERS } from "./option-rows/pods.ts";
+import { PRESSURE_OPTIONS, PRESSURE_OTHERS } from "./option-rows/pressure.ts";
+import { SERVER_OPTIONS, SERVER_OTHERS } from "./option-rows/servers.ts";
+import { COMMAND_ROWS, SOURCE_OPTIONS } from "./option-rows/sources.ts";
 
-const ROWS = [
-  ...SOURCE_ROWS,
-  ...NODE_ROWS,
-  ...CLUSTER_ROWS,
-  ...ENGINE_ROWS,
-  ...NETWORK_ROWS,
-  ...POD_ROWS,
-  ...SERVER_ROWS,
-  ...PRESSURE_ROWS,
-  ...LOGGING_ROWS,
-];
+const DECLARED = {
+  ...SOURCE_OPTIONS,
+  ...NODE_OPTIONS,
+  ...CLUSTER_OPTIONS,
+  ...ENGINE_OPTIONS,
+  ...POD_OPTIONS,
+  ...SERVER_OPTIONS,
+  ...PRESSURE_OPTIONS,
+  ...LOGGING_OPTIONS,
+};
+
+type Declared = typeof DECLARED;
+
+/**
+ * Everything that can be set, after defaults, file, drop-ins and flags were laid over one another. Units are in the
+ * names; durations are milliseconds; "" and an empty list mean "not set"; a port of 0 is off. Paths are absolute.
+ * Each member is declared by a row of option-rows/: flag, field of the configuration file, syntax, default, description.
+ */
+export type KubeletOptions = {
+  [Name in keyof Declared]: Declared[Name] extends OptionDraft<infer Value> ? Value : never;
+};
+
+/** Origin of each option: `default`, `--flag`, or `file:line`. */
+export type Origins = Readonly<Record<keyof KubeletOptions, string>>;
+
+/** The row of an option, or of a further name of it. */
+export type OptionRow = DeclaredRow<keyof KubeletOptions>;
+export type FlagRow = TableRow<keyof KubeletOptions>;
+
+const OPTION_ROWS = Object.values(DECLARED).map((row) => ({ ...row, is: "option" })) as unknown as OptionRow[];
 
 /** All options. Flags, fields of the configuration file, help, completion and docs/flags.md are derived from it. */
-export const OPTION_TABLE: readonly FlagRow[] = ROWS;
-
-type Declaration = Extract<(typeof ROWS)[number], { is: "option"; default: unknown }>;
-const DECLARATIONS = ROWS.filter((row): row is Declaration => row.is === "option" && "default" in row);
-
-// Does not compile when an option has no row.
-const defaults: Record<keyof KubeletOptions, unknown> = Object.fromEntries(
-  DECLARATIONS.map((row) => [row.option, row.default]),
-) as Record<Declaration["option"], unknown>;
+export const OPTION_TABLE: readonly FlagRow[] = [
+  ...COMMAND_ROWS,
+  ...OPTION_ROWS,
+  ...NODE_OTHERS,
+  ...CLUSTER_OTHERS,
+  ...ENGINE_OTHERS,
+  ...POD_OTHERS,
+  ...SERVER_OTHERS,
+  ...PRESSURE_OTHERS,
+  ...LOGGING_OTHERS,
+];
 
 /** Default of every option. Source: kubelet's defaults; docs/differences.md lists the exceptions. */
-export const DEFAULT_KUBELET_OPTIONS = defaults as KubeletOptions;
+export const DEFAULT_KUBELET_OPTIONS = Object.fromEntries(
+  OPTION_ROWS.map((row) => [row.option, row.default]),
+) as KubeletOptions;
 
 /** Options that take effect while the kubelet runs. */
-export const LIVE_OPTIONS: ReadonlySet<keyof KubeletOptions> = new Set(
-  DECLARATIONS.flatMap((row) => (row.live ? row.option : [])),
+const LIVE_OPTIONS: ReadonlySet<keyof KubeletOptions> = new Set(
+  OPTION_ROWS.flatMap((row) => (row.live ? row.option : [])),
 );
+
+/** Difference between the options in force and new ones. */
+interface OptionChanges {
+  /** Taken over now. */
+  live: (keyof KubeletOptions)[];
+  /** Take effect at the next start. */
+  needRestart: (keyof KubeletOptions)[];
+}
+
+/** Compares two resolved sets of options. Pure. */
+export function compareOptions(current: KubeletOptions, next: KubeletOptions): OptionChanges {
+  const changed = (Object.keys(next) as (keyof KubeletOptions)[]).filter(
+    (name) => !Bun.deepEquals(current[name], next[name]),
+  );
+  return {
+    live: changed.filter((name) => LIVE_OPTIONS.has(name)),
+    needRestart: changed.filter((name) => !LIVE_OPTIONS.has(name)),
+  };
+}
 
 /** Rows by long and short name. */
 export const ROW_BY_FLAG: ReadonlyMap<string, FlagRow> = new Map(

@@ -1,5 +1,4 @@
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
-import type { Origins } from "./option-row.ts";
+import type { KubeletOptions, Origins } from "./option-table.ts";
 
 export type Purpose = "run" | "show";
 

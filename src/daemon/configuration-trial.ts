@@ -1,7 +1,7 @@
 import type { Clock } from "../base/model/clock.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { findSymptoms, judgeTrial, type TrialHealth, type TrialProgress } from "../plan/config-trial.ts";
 import { type ConfigurationStart, changedOptions } from "./choose-configuration.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { readDefaultAddress, readNodeName } from "../base/host/node-info.ts";
 import { COMMAND_SOCKET, type InstanceInfo } from "../base/host/root-lock.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { endpointText, MAX_SOCKET_PATH_BYTES, parseEndpoint } from "../docker/engine/endpoint.ts";
 import { isLoopback } from "../server/host-header.ts";
 import type { Servers } from "../server/servers.ts";

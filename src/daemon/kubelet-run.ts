@@ -1,5 +1,5 @@
 import type { Configuration } from "../base/model/configuration.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import type { ResolvedOptions } from "../config/resolve-options.ts";
 import type { Servers } from "../server/servers.ts";
 import type { ConfigurationStart } from "./choose-configuration.ts";

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { runProgram } from "../base/host/run-program.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { Logger } from "../base/model/logger.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 
 interface ProcessSettingsHost {
   /** `/proc` of the machine. */

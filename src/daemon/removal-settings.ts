@@ -2,7 +2,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { readTextIfExists } from "../base/files/bounded-read.ts";
 import { replaceFile } from "../base/files/replace-file.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 
 /** Settings that place files and containers of pods outside the root directory. */
 const RemovalSettingsSchema = v.partial(

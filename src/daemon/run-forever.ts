@@ -5,7 +5,7 @@ import { ServiceNotifier } from "../base/host/service-notifier.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ConfigurationStatus } from "../base/model/configuration.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import type { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";

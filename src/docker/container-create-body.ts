@@ -1,7 +1,7 @@
 import type { Container, Pod } from "../base/api/pod.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { Mount } from "../base/model/mount.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { computeMounts } from "./container-mounts.ts";
 import type { ContainerCreateBody, DeviceMapping, HostConfig } from "./engine/container-create-body.ts";
 import { type Owner, toContainerLabels } from "./labels.ts";

@@ -1,7 +1,7 @@
 import type { Container, Pod } from "../base/api/pod.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
 import { describeMissingRuntime } from "./sandbox-create-body.ts";
 import { computeAppArmorProfile, hasSecurityOption, isApiAtLeast } from "./security.ts";

@@ -1,8 +1,8 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import { quantityToWhole } from "../base/api/quantity.ts";
 import type { ContainerLimits } from "../base/model/container-limits.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares } from "../plan/cpu-shares.ts";
 import { computePodTotal, cpuMillisOf, memoryBytesOf } from "../plan/pod-resources.ts";
 import { computeQosClass, isCriticalPod } from "../plan/qos-class.ts";

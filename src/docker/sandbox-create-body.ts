@@ -1,7 +1,7 @@
 import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { EngineInfo } from "../base/model/node.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import type { DnsConfig } from "../plan/dns-config.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";

@@ -1,11 +1,11 @@
 import type { Pod, QOSClass } from "../base/api/pod.ts";
 import type { CgroupPlan } from "../base/model/cgroup-plan.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import { PodStepError } from "../base/model/pod-services.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { computeKubepodsBounds } from "../plan/node-allocatable.ts";
 import {
   type CgroupLimits,

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Container, HostAlias, Pod } from "../base/api/pod.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { findContainer } from "../base/model/pod-containers.ts";

@@ -1,6 +1,6 @@
 /** Decides which configuration the kubelet runs with: a new one is on trial until it has been healthy for a while. */
 import type { Configuration } from "../base/model/configuration.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 
 /** The configuration that was tried last, as `.cur` keeps it. */
 export interface TriedConfiguration extends Configuration {

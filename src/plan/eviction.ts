@@ -1,7 +1,7 @@
 import type { Pod } from "../base/api/pod.ts";
 import { formatQuantity, quantityToWhole } from "../base/api/quantity.ts";
-import type { EvictionSignal, EvictionThreshold } from "../base/model/kubelet-options.ts";
 import type { NodeSignals, PressureType } from "../base/model/node-signals.ts";
+import type { EvictionSignal, EvictionThreshold } from "../base/model/option-values.ts";
 import { computePodTotal } from "./pod-resources.ts";
 import { isCriticalPod } from "./qos-class.ts";
 

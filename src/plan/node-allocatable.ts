@@ -1,6 +1,7 @@
 import { quantityToMilli, quantityToWhole } from "../base/api/quantity.ts";
-import type { EvictionSignal, KubeletOptions } from "../base/model/kubelet-options.ts";
 import type { NodeInfo } from "../base/model/node.ts";
+import type { EvictionSignal } from "../base/model/option-values.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 
 type ReservedOptions = Pick<KubeletOptions, "systemReserved" | "kubeReserved" | "evictionHard">;
 

@@ -1,7 +1,8 @@
 import type { Pod, PodSpec } from "../base/api/pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
-import type { KubeletOptions, ShutdownPeriod } from "../base/model/kubelet-options.ts";
+import type { ShutdownPeriod } from "../base/model/option-values.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { isTerminated } from "./container-history.ts";
 import type { PodEnd } from "./pod-plan.ts";
 import { endsOnlyOnSuccess } from "./restart-policy.ts";

@@ -1,7 +1,7 @@
 import type { AccessReviewer } from "../base/model/access-review.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import type { LogDirectory } from "../base/model/log-directory.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { DialPod } from "../base/model/pod-dialer.ts";

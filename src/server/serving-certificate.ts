@@ -3,7 +3,6 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
-import type { KubeletOptions } from "../base/model/kubelet-options.ts";
 import { messageOf } from "../base/text/error-message.ts";
 
 export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile"> &

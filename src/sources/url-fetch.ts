@@ -1,6 +1,6 @@
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { LOCAL_TEXT_FILES, type TextFiles } from "../base/files/text-files.ts";
-import type { SecretHeader } from "../base/model/kubelet-options.ts";
+import type { SecretHeader } from "../base/model/option-values.ts";
 import { maskUrl } from "../base/text/url.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
 import { ACCEPTED_ENCODINGS, ContentEncodingError, DecodedBodyTooLongError, decodeBody } from "./decode-body.ts";

@@ -3,8 +3,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderFlagsDoc } from "../../src/cli/flags-doc.ts";
 import { renderFlagsHelp } from "../../src/cli/help.ts";
-import type { OptionRow } from "../../src/config/option-row.ts";
-import { DEFAULT_KUBELET_OPTIONS, OPTION_TABLE, ROW_BY_FIELD, SHOWN_ROWS } from "../../src/config/option-table.ts";
+import {
+  compareOptions,
+  DEFAULT_KUBELET_OPTIONS,
+  OPTION_TABLE,
+  type OptionRow,
+  ROW_BY_FIELD,
+  SHOWN_ROWS,
+} from "../../src/config/option-table.ts";
 
 const optionRows = OPTION_TABLE.filter((row): row is OptionRow => row.is === "option");
 
@@ -45,7 +51,7 @@ test("docs/flags.md is what the table says", () => {
   expect(readFileSync(file, "utf8")).toBe(renderFlagsDoc());
 });
 
-describe("flags of features.md 1.2", () => {
+describe("flags of the kubelet of old", () => {
   const seeds = [
     "address",
     "port",
@@ -129,7 +135,7 @@ function readSources(directory: string): string {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
     .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => !/option-rows|kubelet-options|validate-options|resolve-options|flags-doc/.test(path))
+    .filter((path) => !/option-rows|validate-options|resolve-options|flags-doc/.test(path))
     .map((path) => readFileSync(path, "utf8"))
     .join("\n");
 }
@@ -163,4 +169,15 @@ test("upstream's fields are all known", () => {
       /\s+/,
     );
   expect(upstream.filter((field) => !ROW_BY_FIELD.has(field))).toEqual([]);
+});
+
+test("a change is live or needs a restart; equal lists are not a change", () => {
+  const next = {
+    ...DEFAULT_KUBELET_OPTIONS,
+    verbosity: 4,
+    readOnlyPort: 1,
+    nodeLabels: structuredClone(DEFAULT_KUBELET_OPTIONS.nodeLabels),
+    evictionHard: structuredClone(DEFAULT_KUBELET_OPTIONS.evictionHard),
+  };
+  expect(compareOptions(DEFAULT_KUBELET_OPTIONS, next)).toEqual({ live: ["verbosity"], needRestart: ["readOnlyPort"] });
 });

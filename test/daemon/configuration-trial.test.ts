@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Configuration } from "../../src/base/model/configuration.ts";
-import type { KubeletOptions } from "../../src/base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../../src/config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import type { ConfigurationStart } from "../../src/daemon/choose-configuration.ts";
 import { ConfigurationTrial } from "../../src/daemon/configuration-trial.ts";

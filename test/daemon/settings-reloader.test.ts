@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { KubeletOptions } from "../../src/base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../../src/config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { SettingsReloader } from "../../src/daemon/settings-reloader.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { CgroupPlan } from "../../src/base/model/cgroup-plan.ts";
-import type { KubeletOptions } from "../../src/base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../../src/config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { type CgroupWriter, PodCgroupManager } from "../../src/kubelet/pod-cgroup-manager.ts";
 import { aPod, ENGINE, type Json, NODE } from "../docker/mapping-requests.ts";

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import type { KubeletOptions } from "../../src/base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../../src/config/option-table.ts";
 import { Servers } from "../../src/server/servers.ts";
 import { metricsText } from "../../src/stats/metrics/metric.ts";
 import { layTree } from "../stats/lay-tree.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, uti
 import { join } from "node:path";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
-import type { KubeletOptions } from "../../src/base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../../src/config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { buildFeed } from "../../src/sources/build-sources.ts";

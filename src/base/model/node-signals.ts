@@ -1,4 +1,4 @@
-import type { EvictionSignal } from "./kubelet-options.ts";
+import type { EvictionSignal } from "./option-values.ts";
 
 /** Capacity and available amount, by signal. A signal that cannot be read is absent. */
 export type NodeSignals = Partial<Record<EvictionSignal, { capacity: number; available: number }>>;

@@ -1,9 +1,8 @@
 import { Document, isMap, isScalar, type Pair, type Scalar, type YAMLMap } from "yaml";
 import { readNodeName } from "../../base/host/node-info.ts";
-import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
 import { isManifestUrl } from "../../base/text/url.ts";
 import { originsByField, toKubeletConfiguration } from "../../config/effective-config.ts";
-import type { Origins } from "../../config/option-row.ts";
+import type { KubeletOptions, Origins } from "../../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
 import type { TextIo } from "../command-io.ts";
 

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
-import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
 import { findConfigPaths } from "../../config/environment-flags.ts";
 import { parseCommandLine } from "../../config/flags.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
 import { openConfigurationStore } from "../../daemon/choose-configuration.ts";
 import { type CheckResult, isFailure } from "../../daemon/doctor/check-result.ts";

@@ -1,5 +1,5 @@
-import type { NodeTaint } from "../../base/model/kubelet-options.ts";
 import { UNSCHEDULABLE_TAINT } from "../../base/model/node.ts";
+import type { NodeTaint } from "../../base/model/option-values.ts";
 import type { ObjectOfApi } from "../client/reflector.ts";
 
 export interface NodeCondition {

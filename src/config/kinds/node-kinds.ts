@@ -1,4 +1,4 @@
-import type { NodeTaint, ShutdownPeriod } from "../../base/model/kubelet-options.ts";
+import type { NodeTaint, ShutdownPeriod } from "../../base/model/option-values.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { asText, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
 

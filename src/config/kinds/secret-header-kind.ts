@@ -1,4 +1,4 @@
-import type { SecretHeader } from "../../base/model/kubelet-options.ts";
+import type { SecretHeader } from "../../base/model/option-values.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { quote, type ValueKind } from "./value-kind.ts";
 

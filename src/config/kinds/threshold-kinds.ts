@@ -1,5 +1,5 @@
 import { formatDuration } from "../../base/api/duration.ts";
-import type { EvictionSignal, EvictionThreshold } from "../../base/model/kubelet-options.ts";
+import type { EvictionSignal, EvictionThreshold } from "../../base/model/option-values.ts";
 import { mapKind } from "./map-kinds.ts";
 import { duration } from "./scalar-kinds.ts";
 import { formatBytes, quantityToNumber } from "./size-kinds.ts";

@@ -1,28 +1,70 @@
 import { boolean, duration, file, integer, MAX_INT32, oneOf, text } from "../kinds/scalar-kinds.ts";
-import { alias, inapplicable, option } from "../option-row.ts";
+import { alias, inapplicable, option, options } from "../option-row.ts";
 
 /** Options of a node of a cluster: without --kubeconfig they have no effect. */
-export const CLUSTER_ROWS = [
-  option({
-    flag: "kubeconfig",
-    field: "kubeletTs.kubeconfig",
-    option: "kubeconfig",
-    kind: file,
-    default: "",
-    subject: "Cluster",
+export const CLUSTER_OPTIONS = options("Cluster", {
+  kubeconfig: option("kubeconfig", "kubeletTs.kubeconfig", file, "", {
     description:
       "Kubeconfig file of an API server: this machine becomes a node of its cluster. Without it kubelet-ts runs standalone.",
   }),
-  option({
-    flag: "bootstrap-kubeconfig",
-    field: "kubeletTs.bootstrapKubeconfig",
-    option: "bootstrapKubeconfig",
-    kind: file,
-    default: "",
-    subject: "Cluster",
+  bootstrapKubeconfig: option("bootstrap-kubeconfig", "kubeletTs.bootstrapKubeconfig", file, "", {
     description:
       "Kubeconfig with a bootstrap token: requests a client certificate and writes the file of --kubeconfig, if that file has no certificate that is valid.",
   }),
+  registerNode: option("register-node", "registerNode", boolean, true, {
+    description: "Create the Node object; with false an administrator has to create it.",
+  }),
+  registerSchedulable: option("register-schedulable", "kubeletTs.registerSchedulable", boolean, true, {
+    description: "With false a new Node object is unschedulable.",
+  }),
+  cloudProvider: option("cloud-provider", "kubeletTs.cloudProvider", oneOf("", "external"), "", {
+    description:
+      "external: a cloud controller manager sets the addresses of the node and removes its uninitialized taint.",
+  }),
+  providerId: option("provider-id", "providerID", text, "", { description: "spec.providerID of the Node object." }),
+  nodeStatusUpdateFrequencyMs: option(
+    "node-status-update-frequency",
+    "nodeStatusUpdateFrequency",
+    duration(1000),
+    10_000,
+    { description: "Interval at which the node status is computed; a change is sent at once." },
+  ),
+  nodeStatusReportFrequencyMs: option(undefined, "nodeStatusReportFrequency", duration(1000), 300_000, {
+    description:
+      "Interval at which an unchanged node status is sent; by default nodeStatusUpdateFrequency where a file sets that.",
+  }),
+  nodeLeaseDurationSeconds: option(undefined, "nodeLeaseDurationSeconds", integer(1, MAX_INT32), 40, {
+    description: "Duration of the node's Lease, which is renewed four times within it.",
+  }),
+  nodeStatusMaxImages: option("node-status-max-images", "nodeStatusMaxImages", integer(-1, MAX_INT32, "-1 = all"), 50, {
+    description: "Images in the node status, the largest ones.",
+  }),
+  kubeApiQps: option("kube-api-qps", "kubeAPIQPS", integer(0, MAX_INT32, "0 = no limit"), 50, {
+    description: "Requests per second to the API server.",
+  }),
+  kubeApiBurst: option("kube-api-burst", "kubeAPIBurst", integer(0, MAX_INT32), 100, {
+    description: "Requests to the API server that may be sent at once after a quiet time.",
+  }),
+  enableControllerAttachDetach: option(
+    "enable-controller-attach-detach",
+    "enableControllerAttachDetach",
+    boolean,
+    true,
+    {
+      description:
+        "Annotate the Node object, so that the controller manager attaches volumes; kubelet-ts attaches none.",
+    },
+  ),
+  rotateCertificates: option("rotate-certificates", "rotateCertificates", boolean, false, {
+    description: "Request a new client certificate before the present one expires.",
+  }),
+  rotateServerCertificates: option("rotate-server-certificates", "serverTLSBootstrap", boolean, false, {
+    description:
+      "Request the serving certificate of the authenticated port from the cluster; its requests have to be approved.",
+  }),
+});
+
+export const CLUSTER_OTHERS = [
   alias({
     flag: "experimental-bootstrap-kubeconfig",
     option: "bootstrapKubeconfig",
@@ -30,124 +72,6 @@ export const CLUSTER_ROWS = [
     subject: "Cluster",
     description: "The old name of --bootstrap-kubeconfig.",
     deprecated: "use --bootstrap-kubeconfig",
-  }),
-  option({
-    flag: "register-node",
-    field: "registerNode",
-    option: "registerNode",
-    kind: boolean,
-    default: true,
-    subject: "Cluster",
-    description: "Create the Node object; with false an administrator has to create it.",
-  }),
-  option({
-    flag: "register-schedulable",
-    field: "kubeletTs.registerSchedulable",
-    option: "registerSchedulable",
-    kind: boolean,
-    default: true,
-    subject: "Cluster",
-    description: "With false a new Node object is unschedulable.",
-  }),
-  option({
-    flag: "cloud-provider",
-    field: "kubeletTs.cloudProvider",
-    option: "cloudProvider",
-    kind: oneOf("", "external"),
-    default: "",
-    subject: "Cluster",
-    description:
-      "external: a cloud controller manager sets the addresses of the node and removes its uninitialized taint.",
-  }),
-  option({
-    flag: "provider-id",
-    field: "providerID",
-    option: "providerId",
-    kind: text,
-    default: "",
-    subject: "Cluster",
-    description: "spec.providerID of the Node object.",
-  }),
-  option({
-    flag: "node-status-update-frequency",
-    field: "nodeStatusUpdateFrequency",
-    option: "nodeStatusUpdateFrequencyMs",
-    kind: duration(1000),
-    default: 10_000,
-    subject: "Cluster",
-    description: "Interval at which the node status is computed; a change is sent at once.",
-  }),
-  option({
-    field: "nodeStatusReportFrequency",
-    option: "nodeStatusReportFrequencyMs",
-    kind: duration(1000),
-    default: 300_000,
-    subject: "Cluster",
-    description:
-      "Interval at which an unchanged node status is sent; by default nodeStatusUpdateFrequency where a file sets that.",
-  }),
-  option({
-    field: "nodeLeaseDurationSeconds",
-    option: "nodeLeaseDurationSeconds",
-    kind: integer(1, MAX_INT32),
-    default: 40,
-    subject: "Cluster",
-    description: "Duration of the node's Lease, which is renewed four times within it.",
-  }),
-  option({
-    flag: "node-status-max-images",
-    field: "nodeStatusMaxImages",
-    option: "nodeStatusMaxImages",
-    kind: integer(-1, MAX_INT32, "-1 = all"),
-    default: 50,
-    subject: "Cluster",
-    description: "Images in the node status, the largest ones.",
-  }),
-  option({
-    flag: "kube-api-qps",
-    field: "kubeAPIQPS",
-    option: "kubeApiQps",
-    kind: integer(0, MAX_INT32, "0 = no limit"),
-    default: 50,
-    subject: "Cluster",
-    description: "Requests per second to the API server.",
-  }),
-  option({
-    flag: "kube-api-burst",
-    field: "kubeAPIBurst",
-    option: "kubeApiBurst",
-    kind: integer(0, MAX_INT32),
-    default: 100,
-    subject: "Cluster",
-    description: "Requests to the API server that may be sent at once after a quiet time.",
-  }),
-  option({
-    flag: "enable-controller-attach-detach",
-    field: "enableControllerAttachDetach",
-    option: "enableControllerAttachDetach",
-    kind: boolean,
-    default: true,
-    subject: "Cluster",
-    description: "Annotate the Node object, so that the controller manager attaches volumes; kubelet-ts attaches none.",
-  }),
-  option({
-    flag: "rotate-certificates",
-    field: "rotateCertificates",
-    option: "rotateCertificates",
-    kind: boolean,
-    default: false,
-    subject: "Cluster",
-    description: "Request a new client certificate before the present one expires.",
-  }),
-  option({
-    flag: "rotate-server-certificates",
-    field: "serverTLSBootstrap",
-    option: "rotateServerCertificates",
-    kind: boolean,
-    default: false,
-    subject: "Cluster",
-    description:
-      "Request the serving certificate of the authenticated port from the cluster; its requests have to be approved.",
   }),
   ...inapplicable(
     "each ConfigMap and Secret that a pod of this node names is watched",

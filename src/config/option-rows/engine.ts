@@ -10,153 +10,82 @@ import {
   text,
   timeWindow,
 } from "../kinds/scalar-kinds.ts";
-import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
+import { inapplicable, option, options, refused } from "../option-row.ts";
 
 const DOCKER_ONLY = "kubelet-ts runs pods on Docker only";
 
-export const ENGINE_ROWS = [
-  option({
-    flag: "docker-endpoint",
-    field: "kubeletTs.dockerEndpoint",
-    option: "dockerEndpoint",
-    kind: text,
-    default: "",
-    subject: "Engine and images",
+export const ENGINE_OPTIONS = options("Engine and images", {
+  dockerEndpoint: option("docker-endpoint", "kubeletTs.dockerEndpoint", text, "", {
     description: "Socket of the engine, e.g. unix:///var/run/docker.sock.",
     defaultText: "DOCKER_HOST, then /var/run/docker.sock",
   }),
-  option({
-    flag: "pod-infra-container-image",
-    field: "kubeletTs.podInfraContainerImage",
-    option: "podInfraContainerImage",
-    kind: text,
-    default: "",
-    subject: "Engine and images",
+  podInfraContainerImage: option("pod-infra-container-image", "kubeletTs.podInfraContainerImage", text, "", {
     description: "Image of the container that holds a pod's network.",
     defaultText: "built in",
   }),
-  option({
-    flag: "runtime-request-timeout",
-    field: "runtimeRequestTimeout",
-    option: "runtimeRequestTimeoutMs",
-    kind: duration(1),
-    default: 120_000,
-    subject: "Engine and images",
+  runtimeRequestTimeoutMs: option("runtime-request-timeout", "runtimeRequestTimeout", duration(1), 120_000, {
     description: "Timeout of requests to the engine, except pulls and waits.",
   }),
-  option({
-    flag: "image-pull-progress-deadline",
-    field: "kubeletTs.imagePullProgressDeadline",
-    option: "imagePullProgressDeadlineMs",
-    kind: duration(1),
-    default: 60_000,
-    subject: "Engine and images",
-    description: "Time without progress after which a pull is cancelled.",
-  }),
-  option({
-    flag: "serialize-image-pulls",
-    field: "serializeImagePulls",
-    option: "serializeImagePulls",
-    kind: boolean,
-    default: true,
-    subject: "Engine and images",
+  imagePullProgressDeadlineMs: option(
+    "image-pull-progress-deadline",
+    "kubeletTs.imagePullProgressDeadline",
+    duration(1),
+    60_000,
+    { description: "Time without progress after which a pull is cancelled." },
+  ),
+  serializeImagePulls: option("serialize-image-pulls", "serializeImagePulls", boolean, true, {
     description: "Pull one image at a time.",
   }),
-  option({
-    flag: "max-parallel-image-pulls",
-    field: "maxParallelImagePulls",
-    option: "maxParallelImagePulls",
-    kind: integer(0, MAX_INT32, "0 = no limit"),
-    default: 0,
-    subject: "Engine and images",
-    description: "Concurrent pulls when they are not serialized; 0 sets no limit.",
-  }),
-  option({
-    flag: "registry-qps",
-    field: "registryPullQPS",
-    zeroCounts: true,
-    option: "registryPullQps",
-    kind: integer(0, MAX_INT32, "0 = no limit"),
-    default: 5,
-    subject: "Engine and images",
+  maxParallelImagePulls: option(
+    "max-parallel-image-pulls",
+    "maxParallelImagePulls",
+    integer(0, MAX_INT32, "0 = no limit"),
+    0,
+    { description: "Concurrent pulls when they are not serialized; 0 sets no limit." },
+  ),
+  registryPullQps: option("registry-qps", "registryPullQPS", integer(0, MAX_INT32, "0 = no limit"), 5, {
     description: "Pulls per second; 0 sets no limit.",
+    zeroCounts: true,
   }),
-  option({
-    flag: "registry-burst",
-    field: "registryBurst",
-    option: "registryBurst",
-    kind: integer(0, MAX_INT32),
-    default: 10,
-    subject: "Engine and images",
+  registryBurst: option("registry-burst", "registryBurst", integer(0, MAX_INT32), 10, {
     description: "Pulls that may start at once within --registry-qps.",
   }),
-  option({
-    flag: "image-update",
-    field: "kubeletTs.imageUpdate",
-    option: "imageUpdate",
-    kind: imageUpdatePolicy,
-    default: "never",
-    live: true,
-    subject: "Engine and images",
+  imageUpdate: option("image-update", "kubeletTs.imageUpdate", imageUpdatePolicy, "never", {
     description: "Updates of images of pods without the annotation kubelet-ts.io/image-update.",
-  }),
-  option({
-    flag: "image-update-schedule",
-    field: "kubeletTs.imageUpdateSchedule",
-    option: "imageUpdateSchedule",
-    kind: cronSchedule,
-    default: "0 4 * * *",
     live: true,
-    subject: "Engine and images",
+  }),
+  imageUpdateSchedule: option("image-update-schedule", "kubeletTs.imageUpdateSchedule", cronSchedule, "0 4 * * *", {
     description: "When registries are asked for newer images, as five fields of cron.",
-  }),
-  option({
-    flag: "image-update-window",
-    field: "kubeletTs.imageUpdateWindow",
-    option: "imageUpdateWindow",
-    kind: timeWindow,
-    default: "always",
     live: true,
-    subject: "Engine and images",
+  }),
+  imageUpdateWindow: option("image-update-window", "kubeletTs.imageUpdateWindow", timeWindow, "always", {
     description: "When images may be exchanged: always, or a start and a length as in '0 2 * * sun +3h'.",
-  }),
-  option({
-    flag: "image-update-jitter",
-    field: "kubeletTs.imageUpdateJitter",
-    option: "imageUpdateJitterMs",
-    kind: duration(),
-    default: 1_800_000,
     live: true,
-    subject: "Engine and images",
-    description: "Longest random delay of a scheduled look-up, so that many nodes do not ask at once.",
   }),
-  option({
-    flag: "images-dir",
-    field: "kubeletTs.imagesDir",
-    option: "imagesDir",
-    kind: directory,
-    default: "",
-    subject: "Engine and images",
+  imageUpdateJitterMs: option("image-update-jitter", "kubeletTs.imageUpdateJitter", duration(), 1_800_000, {
+    description: "Longest random delay of a scheduled look-up, so that many nodes do not ask at once.",
+    live: true,
+  }),
+  imagesDir: option("images-dir", "kubeletTs.imagesDir", directory, "", {
     description: "Directory of image archives (docker save) loaded before the first pod starts.",
   }),
-  option({
-    flag: "image-credential-provider-config",
-    field: "kubeletTs.imageCredentialProviderConfig",
-    option: "imageCredentialProviderConfig",
-    kind: file,
-    default: "",
-    subject: "Engine and images",
-    description: "CredentialProviderConfig file with the plug-ins asked for registry credentials.",
-  }),
-  option({
-    flag: "image-credential-provider-bin-dir",
-    field: "kubeletTs.imageCredentialProviderBinDir",
-    option: "imageCredentialProviderBinDir",
-    kind: directory,
-    default: "",
-    subject: "Engine and images",
-    description: "Directory of those plug-ins.",
-  }),
+  imageCredentialProviderConfig: option(
+    "image-credential-provider-config",
+    "kubeletTs.imageCredentialProviderConfig",
+    file,
+    "",
+    { description: "CredentialProviderConfig file with the plug-ins asked for registry credentials." },
+  ),
+  imageCredentialProviderBinDir: option(
+    "image-credential-provider-bin-dir",
+    "kubeletTs.imageCredentialProviderBinDir",
+    directory,
+    "",
+    { description: "Directory of those plug-ins." },
+  ),
+});
+
+export const ENGINE_OTHERS = [
   ...refused(`${DOCKER_ONLY}; rkt no longer exists`, ["container-runtime"], ["", "docker", "remote"]),
   ...inapplicable(
     `${DOCKER_ONLY}: use --docker-endpoint`,
@@ -189,4 +118,4 @@ export const ENGINE_ROWS = [
     "rkt-api-endpoint",
     "rkt-stage1-image",
   ]),
-] satisfies readonly FlagRow[];
+];

@@ -1,48 +1,33 @@
 import { boolean, directory, integer, MAX_INT32, oneOf } from "../kinds/scalar-kinds.ts";
-import { alias, type FlagRow, inapplicable, option } from "../option-row.ts";
+import { alias, inapplicable, option, options } from "../option-row.ts";
 
-export const LOGGING_ROWS = [
-  option({
-    flag: "event-qps",
-    field: "eventRecordQPS",
-    zeroCounts: true,
-    option: "eventRecordQps",
-    kind: integer(0, MAX_INT32, "0 = no limit"),
-    default: 0,
-    subject: "Logging",
+export const LOGGING_OPTIONS = options("Logging", {
+  eventRecordQps: option("event-qps", "eventRecordQPS", integer(0, MAX_INT32, "0 = no limit"), 0, {
     description:
       "Events of pods recorded per second, those beyond it are dropped; 0 sets no limit, except that an API server gets 50 a second.",
+    zeroCounts: true,
   }),
-  option({
-    flag: "event-burst",
-    field: "eventBurst",
-    option: "eventBurst",
-    kind: integer(0, MAX_INT32),
-    default: 100,
-    subject: "Logging",
+  eventBurst: option("event-burst", "eventBurst", integer(0, MAX_INT32), 100, {
     description: "Events recorded at once within --event-qps.",
   }),
-  option({
-    flag: "v",
+  verbosity: option("v", "logging.verbosity", integer(0, 10), 0, {
     short: "v",
-    field: "logging.verbosity",
-    option: "verbosity",
-    kind: integer(0, 10),
-    default: 0,
-    live: true,
-    subject: "Logging",
     description: "Log verbosity: 0 events, 2 reasons, 4 every step.",
+    live: true,
   }),
-  option({
-    flag: "log-format",
-    field: "logging.format",
-    option: "logFormat",
-    kind: oneOf("text", "json", "journald"),
-    default: "text",
-    subject: "Logging",
+  logFormat: option("log-format", "logging.format", oneOf("text", "json", "journald"), "text", {
     description:
       "Text lines, one JSON object per line, or entries of systemd's journal with fields such as POD and CONTAINER.",
   }),
+  logDir: option("log-dir", "kubeletTs.logDir", directory, "", {
+    description: "Directory for log files, in addition to the terminal.",
+  }),
+  logToStderr: option("logtostderr", undefined, boolean, true, {
+    description: "Log to the terminal; false only makes sense with --log-dir.",
+  }),
+});
+
+export const LOGGING_OTHERS = [
   alias({
     flag: "logging-format",
     option: "logFormat",
@@ -50,23 +35,6 @@ export const LOGGING_ROWS = [
     subject: "Logging",
     description: "The kubelet's name of --log-format.",
     deprecated: "use --log-format",
-  }),
-  option({
-    flag: "log-dir",
-    field: "kubeletTs.logDir",
-    option: "logDir",
-    kind: directory,
-    default: "",
-    subject: "Logging",
-    description: "Directory for log files, in addition to the terminal.",
-  }),
-  option({
-    flag: "logtostderr",
-    option: "logToStderr",
-    kind: boolean,
-    default: true,
-    subject: "Logging",
-    description: "Log to the terminal; false only makes sense with --log-dir.",
   }),
   ...inapplicable("log lines have one format", [
     "add-dir-header?",
@@ -88,4 +56,4 @@ export const LOGGING_ROWS = [
     "log-json-split-stream?",
     "log-json-info-buffer-size",
   ]),
-] satisfies readonly FlagRow[];
+];

@@ -2,158 +2,91 @@ import { DEFAULT_DIRECTORIES } from "../default-directories.ts";
 import { featureGates, labels, reservedResources } from "../kinds/map-kinds.ts";
 import { shutdownPeriods, taints } from "../kinds/node-kinds.ts";
 import { boolean, directory, duration, integer, ipAddress, MAX_INT32, text } from "../kinds/scalar-kinds.ts";
-import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
+import { inapplicable, option, options, refused } from "../option-row.ts";
 
-export const NODE_ROWS = [
-  option({
-    flag: "hostname-override",
-    field: "kubeletTs.hostnameOverride",
-    option: "hostnameOverride",
-    kind: text,
-    default: "",
-    subject: "Node",
+export const NODE_OPTIONS = options("Node", {
+  hostnameOverride: option("hostname-override", "kubeletTs.hostnameOverride", text, "", {
     description: "Name of the node, and the suffix of the names of static pods.",
     defaultText: "the host name",
   }),
-  option({
-    flag: "node-ip",
-    field: "kubeletTs.nodeIP",
-    option: "nodeIp",
-    kind: ipAddress,
-    default: "",
-    subject: "Node",
+  nodeIp: option("node-ip", "kubeletTs.nodeIP", ipAddress, "", {
     description: "Address of the node, which pods learn as status.hostIP.",
     defaultText: "that of the default route",
   }),
-  option({
-    flag: "node-labels",
-    field: "kubeletTs.nodeLabels",
-    option: "nodeLabels",
-    kind: labels,
-    default: {},
-    subject: "Node",
-    description: "Labels of the node, for nodeSelector and /node, and of the Node object that is created in a cluster.",
-  }),
-  option({
-    flag: "register-with-taints",
-    field: "registerWithTaints",
-    option: "nodeTaints",
-    kind: taints,
-    default: [],
-    subject: "Node",
+  nodeLabels: option(
+    "node-labels",
+    "kubeletTs.nodeLabels",
+    labels,
+    {},
+    {
+      description:
+        "Labels of the node, for nodeSelector and /node, and of the Node object that is created in a cluster.",
+    },
+  ),
+  nodeTaints: option("register-with-taints", "registerWithTaints", taints, [], {
     description:
       "Taints of the node, shown by /node, and of the Node object that is created in a cluster. NoExecute taints apply to no pod from a file: static pods tolerate them.",
   }),
-  option({
-    flag: "root-dir",
-    field: "kubeletTs.rootDir",
-    option: "rootDir",
-    kind: directory,
-    default: DEFAULT_DIRECTORIES.rootDir,
-    defaultText: "/var/lib/kubelet; ~/.local/share/kubelet-ts without root",
-    subject: "Node",
+  rootDir: option("root-dir", "kubeletTs.rootDir", directory, DEFAULT_DIRECTORIES.rootDir, {
     description: "Directory for volumes, checkpoints and state. One kubelet-ts per directory.",
+    defaultText: "/var/lib/kubelet; ~/.local/share/kubelet-ts without root",
   }),
-  option({
-    flag: "max-pods",
-    field: "maxPods",
-    option: "maxPods",
-    kind: integer(0, MAX_INT32),
-    default: 110,
-    subject: "Node",
+  maxPods: option("max-pods", "maxPods", integer(0, MAX_INT32), 110, {
     description: "Pods that may run; those beyond it are refused with OutOfpods.",
   }),
-  option({
-    flag: "pods-per-core",
-    field: "podsPerCore",
-    option: "podsPerCore",
-    kind: integer(0, MAX_INT32),
-    default: 0,
-    subject: "Node",
+  podsPerCore: option("pods-per-core", "podsPerCore", integer(0, MAX_INT32), 0, {
     description: "Pods that may run per CPU core, within --max-pods; 0 sets no such limit.",
   }),
-  option({
-    flag: "system-reserved",
-    field: "systemReserved",
-    option: "systemReserved",
-    kind: reservedResources,
-    default: {},
-    subject: "Node",
-    description:
-      "Resources reserved for the system: pods whose requests do not fit into the rest are refused, and the cgroup of all pods is limited to it.",
-  }),
-  option({
-    flag: "kube-reserved",
-    field: "kubeReserved",
-    option: "kubeReserved",
-    kind: reservedResources,
-    default: {},
-    subject: "Node",
-    description: "Resources reserved for kubelet-ts and the engine, in the same way.",
-  }),
-  option({
-    flag: "fail-swap-on",
-    field: "failSwapOn",
-    option: "failSwapOn",
-    kind: boolean,
-    default: false,
-    subject: "Node",
+  systemReserved: option(
+    "system-reserved",
+    "systemReserved",
+    reservedResources,
+    {},
+    {
+      description:
+        "Resources reserved for the system: pods whose requests do not fit into the rest are refused, and the cgroup of all pods is limited to it.",
+    },
+  ),
+  kubeReserved: option(
+    "kube-reserved",
+    "kubeReserved",
+    reservedResources,
+    {},
+    { description: "Resources reserved for kubelet-ts and the engine, in the same way." },
+  ),
+  failSwapOn: option("fail-swap-on", "failSwapOn", boolean, false, {
     description: "Refuse to start while swap is on.",
   }),
-  option({
-    flag: "max-open-files",
-    field: "maxOpenFiles",
-    option: "maxOpenFiles",
-    kind: integer(0, Number.MAX_SAFE_INTEGER),
-    default: 1_000_000,
-    subject: "Node",
+  maxOpenFiles: option("max-open-files", "maxOpenFiles", integer(0, Number.MAX_SAFE_INTEGER), 1_000_000, {
     description: "Limit of open files of kubelet-ts, as far as the system allows to raise it.",
   }),
-  option({
-    flag: "oom-score-adj",
-    field: "oomScoreAdj",
-    zeroCounts: true,
-    option: "oomScoreAdj",
-    kind: integer(-1000, 1000),
-    default: -999,
-    subject: "Node",
+  oomScoreAdj: option("oom-score-adj", "oomScoreAdj", integer(-1000, 1000), -999, {
     description: "oom_score_adj of kubelet-ts, as far as the system allows to lower it.",
+    zeroCounts: true,
   }),
-  option({
-    flag: "feature-gates",
-    field: "featureGates",
-    option: "featureGates",
-    kind: featureGates,
-    default: {},
-    subject: "Node",
-    description: "Feature gates of the kubelet; unknown ones warn.",
-  }),
-  option({
-    flag: "shutdown-grace-period",
-    field: "shutdownGracePeriod",
-    option: "shutdownGracePeriodMs",
-    kind: duration(),
-    default: 0,
-    subject: "Node",
+  featureGates: option(
+    "feature-gates",
+    "featureGates",
+    featureGates,
+    {},
+    { description: "Feature gates of the kubelet; unknown ones warn." },
+  ),
+  shutdownGracePeriodMs: option("shutdown-grace-period", "shutdownGracePeriod", duration(), 0, {
     description: "How long a shutdown of the machine waits for pods to stop; 0s does not wait.",
   }),
-  option({
-    flag: "shutdown-grace-period-critical-pods",
-    field: "shutdownGracePeriodCriticalPods",
-    option: "shutdownGracePeriodCriticalPodsMs",
-    kind: duration(),
-    default: 0,
-    subject: "Node",
-    description: "How much of that is kept for critical pods, which stop last.",
-  }),
-  option({
-    field: "shutdownGracePeriodByPodPriority",
-    option: "shutdownGracePeriodByPodPriority",
-    kind: shutdownPeriods,
-    default: [],
-    subject: "Node",
+  shutdownGracePeriodCriticalPodsMs: option(
+    "shutdown-grace-period-critical-pods",
+    "shutdownGracePeriodCriticalPods",
+    duration(),
+    0,
+    { description: "How much of that is kept for critical pods, which stop last." },
+  ),
+  shutdownGracePeriodByPodPriority: option(undefined, "shutdownGracePeriodByPodPriority", shutdownPeriods, [], {
     description: "Replaces both: the time for pods of each priority and above, lowest first.",
   }),
+});
+
+export const NODE_OTHERS = [
   ...refused("kubelets take the address of an API server from a file: use --kubeconfig", ["api-servers"]),
   ...refused("cloud providers are not part of kubelet-ts; use --cloud-provider=external", ["cloud-config"]),
   ...inapplicable("it is obsolete: Kubernetes does not use it any more", [
@@ -201,4 +134,4 @@ export const NODE_ROWS = [
     "babysit-daemons?",
     "experimental-nvidia-gpus",
   ]),
-] satisfies readonly FlagRow[];
+];

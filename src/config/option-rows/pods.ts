@@ -1,5 +1,5 @@
 import { DEFAULT_DIRECTORIES } from "../default-directories.ts";
-import { ipList, sysctlPatterns } from "../kinds/list-kinds.ts";
+import { directoryList, ipList, sysctlPatterns } from "../kinds/list-kinds.ts";
 import {
   boolean,
   directory,
@@ -12,31 +12,123 @@ import {
   text,
 } from "../kinds/scalar-kinds.ts";
 import { byteSize } from "../kinds/size-kinds.ts";
-import { alias, type FlagRow, inapplicable, option } from "../option-row.ts";
+import { alias, inapplicable, option, options } from "../option-row.ts";
 
 const DOCKER_NETWORK = "the network of pods is Docker's, or that of CNI plugins with their own configuration";
 
-export const POD_ROWS = [
-  option({
-    flag: "allow-privileged",
-    field: "kubeletTs.allowPrivileged",
-    option: "allowPrivileged",
-    kind: boolean,
-    default: false,
-    live: true,
-    subject: "What pods may do",
-    description: "Allow privileged containers.",
-    defaultText: "false; true with --kubeconfig",
+export const POD_OPTIONS = {
+  ...options("What pods may do", {
+    allowPrivileged: option("allow-privileged", "kubeletTs.allowPrivileged", boolean, false, {
+      description: "Allow privileged containers.",
+      defaultText: "false; true with --kubeconfig",
+      live: true,
+    }),
+    allowedUnsafeSysctls: option("allowed-unsafe-sysctls", "allowedUnsafeSysctls", sysctlPatterns, [], {
+      description: "Sysctls pods may set beyond the safe ones; a trailing * matches any ending.",
+    }),
+    seccompDefault: option("seccomp-default", "seccompDefault", boolean, true, {
+      description: "Run containers under the engine's seccomp profile unless they set another one.",
+    }),
+    podPidsLimit: option("pod-max-pids", "podPidsLimit", integer(-1, Number.MAX_SAFE_INTEGER, "-1 = no limit"), -1, {
+      description: "Processes one pod may have; -1 sets no limit.",
+      zeroCounts: true,
+    }),
+    memorySwap: option("memory-swap-behavior", "memorySwap.swapBehavior", oneOf("NoSwap", "LimitedSwap"), "NoSwap", {
+      description: "Swap of containers: none, or by their share of the memory.",
+    }),
+    singleProcessOomKill: option(undefined, "singleProcessOOMKill", optionalBoolean, undefined, {
+      description: "Out of memory kills one process of a container instead of all of them.",
+      defaultText: "false; true on cgroup v1, which has no group kill",
+    }),
+    crashLoopBackOffMaxMs: option(
+      "crash-loop-back-off-max",
+      "crashLoopBackOff.maxContainerRestartPeriod",
+      duration(1000, 300_000),
+      300_000,
+      { description: "Longest delay before a crashing container is started again.", live: true },
+    ),
+    keepTerminatedPodVolumes: option(
+      "keep-terminated-pod-volumes",
+      "kubeletTs.keepTerminatedPodVolumes",
+      boolean,
+      false,
+      { description: "Keep the volumes of a finished pod until its manifest is removed." },
+    ),
+    cgroupRoot: option("cgroup-root", "cgroupRoot", text, "", {
+      description: "Cgroup below which the cgroups of pods are created.",
+      defaultText: "the root cgroup",
+    }),
+    cgroupsPerQos: option("cgroups-per-qos", "cgroupsPerQOS", boolean, true, {
+      description: "Give every pod a cgroup of its own below that of its QoS class.",
+    }),
+    cgroupDriver: option("cgroup-driver", "cgroupDriver", oneOf("", "cgroupfs", "systemd"), "", {
+      description: "Must be what the engine uses.",
+      defaultText: "what the engine uses",
+    }),
+    cpuCfsQuota: option("cpu-cfs-quota", "cpuCFSQuota", boolean, true, { description: "Enforce CPU limits." }),
+    cpuCfsQuotaPeriodMs: option("cpu-cfs-quota-period", "cpuCFSQuotaPeriod", duration(1, 1000), 100, {
+      description: "Period over which CPU limits are enforced.",
+    }),
   }),
-  option({
-    flag: "allowed-unsafe-sysctls",
-    field: "allowedUnsafeSysctls",
-    option: "allowedUnsafeSysctls",
-    kind: sysctlPatterns,
-    default: [],
-    subject: "What pods may do",
-    description: "Sysctls pods may set beyond the safe ones; a trailing * matches any ending.",
+  ...options("Network of pods", {
+    // Only the last value of the command line counts, so it is checked with the other options.
+    networkPlugin: option("network-plugin", "kubeletTs.networkPlugin", { ...text, hint: "cni", choices: ["cni"] }, "", {
+      description: "cni: plugins of the Container Network Interface make the network of pods.",
+      defaultText: "Docker makes it",
+    }),
+    cniConfDir: option("cni-conf-dir", "kubeletTs.cniConfDir", directory, "/etc/cni/net.d", {
+      description: "Directory of the network configuration: the first .conflist, .conf or .json file that can be used.",
+    }),
+    cniBinDirs: option("cni-bin-dir", "kubeletTs.cniBinDirs", directoryList, ["/opt/cni/bin"], {
+      description: "Directories of the plugins, separated by commas.",
+    }),
+    cniCacheDir: option("cni-cache-dir", "kubeletTs.cniCacheDir", directory, "/var/lib/kubelet/cni", {
+      description: "Directory where the results of the plugins are kept, which later releases the networks.",
+      defaultText: "<root-dir>/cni",
+    }),
+    clusterDns: option("cluster-dns", "clusterDNS", ipList, [], {
+      description: "Name servers of pods with dnsPolicy ClusterFirst. Repeatable.",
+      live: true,
+    }),
+    clusterDomain: option("cluster-domain", "clusterDomain", text, "", {
+      description: "Domain in which those pods look up names, and of subdomain host names.",
+      live: true,
+    }),
+    resolvConf: option("resolv-conf", "resolvConf", file, "/etc/resolv.conf", {
+      description: "File the resolv.conf of pods is made from; empty for none.",
+      zeroCounts: true,
+      live: true,
+    }),
   }),
+  ...options("Container logs", {
+    containerLogMaxSizeBytes: option(
+      "container-log-max-size",
+      "containerLogMaxSize",
+      byteSize(1024),
+      10 * 1024 * 1024,
+      { description: "A container's log file is rotated at this size." },
+    ),
+    containerLogMaxFiles: option("container-log-max-files", "containerLogMaxFiles", integer(2, MAX_INT32), 5, {
+      description: "Log files kept per container.",
+    }),
+    podLogsDir: option("pod-logs-dir", "podLogsDir", directory, DEFAULT_DIRECTORIES.podLogsDir, {
+      description: "Directory of links to the logs by pod, for log shippers; empty for none.",
+      defaultText: "/var/log/pods; without root log/pods below the root directory",
+    }),
+    containersLogsDir: option(
+      "containers-logs-dir",
+      "kubeletTs.containersLogsDir",
+      directory,
+      DEFAULT_DIRECTORIES.containersLogsDir,
+      {
+        description: "Directory of links to the logs by container, for log shippers; empty for none.",
+        defaultText: "/var/log/containers; without root log/containers below the root directory",
+      },
+    ),
+  }),
+};
+
+export const POD_OTHERS = [
   alias({
     flag: "experimental-allowed-unsafe-sysctls",
     option: "allowedUnsafeSysctls",
@@ -44,178 +136,6 @@ export const POD_ROWS = [
     subject: "What pods may do",
     description: "Old name of --allowed-unsafe-sysctls.",
     deprecated: "use --allowed-unsafe-sysctls",
-  }),
-  option({
-    flag: "seccomp-default",
-    field: "seccompDefault",
-    option: "seccompDefault",
-    kind: boolean,
-    default: true,
-    subject: "What pods may do",
-    description: "Run containers under the engine's seccomp profile unless they set another one.",
-  }),
-  option({
-    flag: "pod-max-pids",
-    field: "podPidsLimit",
-    zeroCounts: true,
-    option: "podPidsLimit",
-    kind: integer(-1, Number.MAX_SAFE_INTEGER, "-1 = no limit"),
-    default: -1,
-    subject: "What pods may do",
-    description: "Processes one pod may have; -1 sets no limit.",
-  }),
-  option({
-    flag: "memory-swap-behavior",
-    field: "memorySwap.swapBehavior",
-    option: "memorySwap",
-    kind: oneOf("NoSwap", "LimitedSwap"),
-    default: "NoSwap",
-    subject: "What pods may do",
-    description: "Swap of containers: none, or by their share of the memory.",
-  }),
-  option({
-    field: "singleProcessOOMKill",
-    option: "singleProcessOomKill",
-    kind: optionalBoolean,
-    default: undefined,
-    subject: "What pods may do",
-    description: "Out of memory kills one process of a container instead of all of them.",
-    defaultText: "false; true on cgroup v1, which has no group kill",
-  }),
-  option({
-    flag: "crash-loop-back-off-max",
-    field: "crashLoopBackOff.maxContainerRestartPeriod",
-    option: "crashLoopBackOffMaxMs",
-    kind: duration(1000, 300_000),
-    default: 300_000,
-    live: true,
-    subject: "What pods may do",
-    description: "Longest delay before a crashing container is started again.",
-  }),
-  option({
-    flag: "keep-terminated-pod-volumes",
-    field: "kubeletTs.keepTerminatedPodVolumes",
-    option: "keepTerminatedPodVolumes",
-    kind: boolean,
-    default: false,
-    subject: "What pods may do",
-    description: "Keep the volumes of a finished pod until its manifest is removed.",
-  }),
-  option({
-    flag: "cgroup-root",
-    field: "cgroupRoot",
-    option: "cgroupRoot",
-    kind: text,
-    default: "",
-    subject: "What pods may do",
-    description: "Cgroup below which the cgroups of pods are created.",
-    defaultText: "the root cgroup",
-  }),
-  option({
-    flag: "cgroups-per-qos",
-    field: "cgroupsPerQOS",
-    option: "cgroupsPerQos",
-    kind: boolean,
-    default: true,
-    subject: "What pods may do",
-    description: "Give every pod a cgroup of its own below that of its QoS class.",
-  }),
-  option({
-    flag: "cgroup-driver",
-    field: "cgroupDriver",
-    option: "cgroupDriver",
-    kind: oneOf("", "cgroupfs", "systemd"),
-    default: "",
-    subject: "What pods may do",
-    description: "Must be what the engine uses.",
-    defaultText: "what the engine uses",
-  }),
-  option({
-    flag: "cpu-cfs-quota",
-    field: "cpuCFSQuota",
-    option: "cpuCfsQuota",
-    kind: boolean,
-    default: true,
-    subject: "What pods may do",
-    description: "Enforce CPU limits.",
-  }),
-  option({
-    flag: "cpu-cfs-quota-period",
-    field: "cpuCFSQuotaPeriod",
-    option: "cpuCfsQuotaPeriodMs",
-    kind: duration(1, 1000),
-    default: 100,
-    subject: "What pods may do",
-    description: "Period over which CPU limits are enforced.",
-  }),
-  option({
-    flag: "cluster-dns",
-    field: "clusterDNS",
-    option: "clusterDns",
-    kind: ipList,
-    default: [],
-    live: true,
-    subject: "Network of pods",
-    description: "Name servers of pods with dnsPolicy ClusterFirst. Repeatable.",
-  }),
-  option({
-    flag: "cluster-domain",
-    field: "clusterDomain",
-    option: "clusterDomain",
-    kind: text,
-    default: "",
-    live: true,
-    subject: "Network of pods",
-    description: "Domain in which those pods look up names, and of subdomain host names.",
-  }),
-  option({
-    flag: "resolv-conf",
-    field: "resolvConf",
-    zeroCounts: true,
-    option: "resolvConf",
-    kind: file,
-    default: "/etc/resolv.conf",
-    live: true,
-    subject: "Network of pods",
-    description: "File the resolv.conf of pods is made from; empty for none.",
-  }),
-  option({
-    flag: "container-log-max-size",
-    field: "containerLogMaxSize",
-    option: "containerLogMaxSizeBytes",
-    kind: byteSize(1024),
-    default: 10 * 1024 * 1024,
-    subject: "Container logs",
-    description: "A container's log file is rotated at this size.",
-  }),
-  option({
-    flag: "container-log-max-files",
-    field: "containerLogMaxFiles",
-    option: "containerLogMaxFiles",
-    kind: integer(2, MAX_INT32),
-    default: 5,
-    subject: "Container logs",
-    description: "Log files kept per container.",
-  }),
-  option({
-    flag: "pod-logs-dir",
-    field: "podLogsDir",
-    option: "podLogsDir",
-    kind: directory,
-    default: DEFAULT_DIRECTORIES.podLogsDir,
-    defaultText: "/var/log/pods; without root log/pods below the root directory",
-    subject: "Container logs",
-    description: "Directory of links to the logs by pod, for log shippers; empty for none.",
-  }),
-  option({
-    flag: "containers-logs-dir",
-    field: "kubeletTs.containersLogsDir",
-    option: "containersLogsDir",
-    kind: directory,
-    default: DEFAULT_DIRECTORIES.containersLogsDir,
-    defaultText: "/var/log/containers; without root log/containers below the root directory",
-    subject: "Container logs",
-    description: "Directory of links to the logs by container, for log shippers; empty for none.",
   }),
   ...inapplicable(DOCKER_NETWORK, [
     "network-plugin-dir",
@@ -254,4 +174,4 @@ export const POD_ROWS = [
   ]),
   ...inapplicable("limits of ephemeral storage are always watched", ["|localStorageCapacityIsolation"]),
   ...inapplicable("no longer a setting of the kubelet either", ["experimental-check-node-capabilities-before-mount?"]),
-] satisfies readonly FlagRow[];
+];

@@ -1,163 +1,102 @@
 import { boolean, duration, integer, MAX_INT32 } from "../kinds/scalar-kinds.ts";
 import { hardThresholds, signalDurations, thresholds } from "../kinds/threshold-kinds.ts";
-import { type FlagRow, inapplicable, option } from "../option-row.ts";
+import { inapplicable, option, options } from "../option-row.ts";
 
-export const PRESSURE_ROWS = [
-  option({
-    flag: "image-gc-high-threshold",
-    field: "imageGCHighThresholdPercent",
-    zeroCounts: true,
-    option: "imageGcHighThresholdPercent",
-    kind: integer(0, 100),
-    default: 85,
-    live: true,
-    subject: "Disk and memory pressure",
+export const PRESSURE_OPTIONS = options("Disk and memory pressure", {
+  imageGcHighThresholdPercent: option("image-gc-high-threshold", "imageGCHighThresholdPercent", integer(0, 100), 85, {
     description: "Unused images are removed when the image disk is fuller than this per cent.",
-  }),
-  option({
-    flag: "image-gc-low-threshold",
-    field: "imageGCLowThresholdPercent",
     zeroCounts: true,
-    option: "imageGcLowThresholdPercent",
-    kind: integer(0, 100),
-    default: 80,
     live: true,
-    subject: "Disk and memory pressure",
+  }),
+  imageGcLowThresholdPercent: option("image-gc-low-threshold", "imageGCLowThresholdPercent", integer(0, 100), 80, {
     description: "They are removed until the disk is no fuller than this per cent.",
-  }),
-  option({
-    flag: "minimum-image-ttl-duration",
-    field: "imageMinimumGCAge",
-    option: "minimumImageTtlMs",
-    kind: duration(),
-    default: 120_000,
-    live: true,
-    subject: "Disk and memory pressure",
-    description: "An image is kept at least this long after it was last used.",
-  }),
-  option({
-    flag: "image-maximum-gc-age",
-    field: "imageMaximumGCAge",
-    option: "imageMaximumGcAgeMs",
-    kind: duration(),
-    default: 0,
-    live: true,
-    subject: "Disk and memory pressure",
-    description: "An image unused for longer is removed regardless of disk usage; 0s disables this.",
-  }),
-  option({
-    flag: "minimum-container-ttl-duration",
-    field: "kubeletTs.minimumContainerTTLDuration",
-    option: "minimumContainerTtlMs",
-    kind: duration(),
-    default: 0,
-    live: true,
-    subject: "Disk and memory pressure",
-    description: "A dead container is kept at least this long.",
-  }),
-  option({
-    flag: "maximum-dead-containers-per-container",
-    field: "kubeletTs.maximumDeadContainersPerContainer",
-    option: "maximumDeadContainersPerContainer",
-    kind: integer(-1, MAX_INT32, "-1 = no limit"),
-    default: 1,
-    live: true,
-    subject: "Disk and memory pressure",
-    description: "Dead instances kept per container, for their logs.",
-  }),
-  option({
-    flag: "maximum-dead-containers",
-    field: "kubeletTs.maximumDeadContainers",
-    option: "maximumDeadContainers",
-    kind: integer(-1, MAX_INT32, "-1 = no limit"),
-    default: -1,
-    live: true,
-    subject: "Disk and memory pressure",
-    description: "Dead containers kept in all; -1 sets no limit.",
-  }),
-  option({
-    flag: "eviction-hard",
-    field: "evictionHard",
     zeroCounts: true,
-    option: "evictionHard",
-    kind: hardThresholds(),
-    default: [
+    live: true,
+  }),
+  minimumImageTtlMs: option("minimum-image-ttl-duration", "imageMinimumGCAge", duration(), 120_000, {
+    description: "An image is kept at least this long after it was last used.",
+    live: true,
+  }),
+  imageMaximumGcAgeMs: option("image-maximum-gc-age", "imageMaximumGCAge", duration(), 0, {
+    description: "An image unused for longer is removed regardless of disk usage; 0s disables this.",
+    live: true,
+  }),
+  minimumContainerTtlMs: option(
+    "minimum-container-ttl-duration",
+    "kubeletTs.minimumContainerTTLDuration",
+    duration(),
+    0,
+    { description: "A dead container is kept at least this long.", live: true },
+  ),
+  maximumDeadContainersPerContainer: option(
+    "maximum-dead-containers-per-container",
+    "kubeletTs.maximumDeadContainersPerContainer",
+    integer(-1, MAX_INT32, "-1 = no limit"),
+    1,
+    { description: "Dead instances kept per container, for their logs.", live: true },
+  ),
+  maximumDeadContainers: option(
+    "maximum-dead-containers",
+    "kubeletTs.maximumDeadContainers",
+    integer(-1, MAX_INT32, "-1 = no limit"),
+    -1,
+    { description: "Dead containers kept in all; -1 sets no limit.", live: true },
+  ),
+  evictionHard: option(
+    "eviction-hard",
+    "evictionHard",
+    hardThresholds(),
+    [
       { signal: "memory.available", quantity: 100 * 1024 * 1024 },
       { signal: "nodefs.available", percentage: 10 },
       { signal: "nodefs.inodesFree", percentage: 5 },
       { signal: "imagefs.available", percentage: 15 },
     ],
-    live: true,
-    subject: "Disk and memory pressure",
-    description:
-      "Remaining amounts below which pods are evicted at once; the memory threshold also reduces allocatable memory.",
-  }),
-  option({
-    flag: "eviction-soft",
-    field: "evictionSoft",
-    option: "evictionSoft",
-    kind: thresholds("<"),
-    default: [],
-    live: true,
-    subject: "Disk and memory pressure",
+    {
+      description:
+        "Remaining amounts below which pods are evicted at once; the memory threshold also reduces allocatable memory.",
+      zeroCounts: true,
+      live: true,
+    },
+  ),
+  evictionSoft: option("eviction-soft", "evictionSoft", thresholds("<"), [], {
     description: "Thresholds below which pods are evicted after a grace period.",
-  }),
-  option({
-    flag: "eviction-soft-grace-period",
-    field: "evictionSoftGracePeriod",
-    option: "evictionSoftGracePeriodMs",
-    kind: signalDurations,
-    default: {},
     live: true,
-    subject: "Disk and memory pressure",
-    description: "Those grace periods; each soft threshold needs one.",
   }),
-  option({
-    flag: "eviction-minimum-reclaim",
-    field: "evictionMinimumReclaim",
-    option: "evictionMinimumReclaim",
-    kind: thresholds("="),
-    default: [],
-    live: true,
-    subject: "Disk and memory pressure",
+  evictionSoftGracePeriodMs: option(
+    "eviction-soft-grace-period",
+    "evictionSoftGracePeriod",
+    signalDurations,
+    {},
+    { description: "Those grace periods; each soft threshold needs one.", live: true },
+  ),
+  evictionMinimumReclaim: option("eviction-minimum-reclaim", "evictionMinimumReclaim", thresholds("="), [], {
     description: "Amount to free beyond the threshold.",
-  }),
-  option({
-    flag: "eviction-pressure-transition-period",
-    field: "evictionPressureTransitionPeriod",
-    option: "evictionPressureTransitionMs",
-    kind: duration(),
-    default: 300_000,
     live: true,
-    subject: "Disk and memory pressure",
-    description: "How long pressure is still reported after it ended.",
   }),
-  option({
-    flag: "eviction-max-pod-grace-period",
-    field: "evictionMaxPodGracePeriod",
-    option: "evictionMaxPodGracePeriodSeconds",
-    kind: integer(-1, MAX_INT32, "-1 = the pod's own"),
-    default: 0,
-    subject: "Disk and memory pressure",
-    description: "Longest grace period of a pod evicted by a soft threshold, in seconds; -1 takes the pod's own.",
-  }),
-  option({
-    field: "mergeDefaultEvictionSettings",
-    option: "mergeDefaultEvictionSettings",
-    kind: boolean,
-    default: false,
-    subject: "Disk and memory pressure",
+  evictionPressureTransitionMs: option(
+    "eviction-pressure-transition-period",
+    "evictionPressureTransitionPeriod",
+    duration(),
+    300_000,
+    { description: "How long pressure is still reported after it ended.", live: true },
+  ),
+  evictionMaxPodGracePeriodSeconds: option(
+    "eviction-max-pod-grace-period",
+    "evictionMaxPodGracePeriod",
+    integer(-1, MAX_INT32, "-1 = the pod's own"),
+    0,
+    { description: "Longest grace period of a pod evicted by a soft threshold, in seconds; -1 takes the pod's own." },
+  ),
+  mergeDefaultEvictionSettings: option(undefined, "mergeDefaultEvictionSettings", boolean, false, {
     description: "Signals that --eviction-hard does not name keep their default thresholds.",
   }),
-  option({
-    flag: "volume-stats-agg-period",
-    field: "volumeStatsAggPeriod",
-    option: "volumeStatsAggPeriodMs",
-    kind: duration(),
-    default: 60_000,
-    subject: "Disk and memory pressure",
+  volumeStatsAggPeriodMs: option("volume-stats-agg-period", "volumeStatsAggPeriod", duration(), 60_000, {
     description: "How often the disk usage of volumes is measured; 0s never.",
   }),
+});
+
+export const PRESSURE_OTHERS = [
   ...inapplicable("memory is measured, not announced by the kernel", [
     "kernel-memcg-notification?|kernelMemcgNotification",
     "experimental-kernel-memcg-notification?",
@@ -165,4 +104,4 @@ export const PRESSURE_ROWS = [
     "low-diskspace-threshold-mb",
     "outofdisk-transition-frequency",
   ]),
-] satisfies readonly FlagRow[];
+];

@@ -2,311 +2,155 @@ import { nearestName } from "../../base/text/nearest-name.ts";
 import { CIPHER_SUITE_NAMES } from "../cipher-suites.ts";
 import { listOf, metricNames } from "../kinds/list-kinds.ts";
 import { boolean, cgroupPath, directory, duration, file, ipAddress, oneOf, port } from "../kinds/scalar-kinds.ts";
-import { type FlagRow, inapplicable, option } from "../option-row.ts";
+import { inapplicable, option, options } from "../option-row.ts";
 
-export const SERVER_ROWS = [
-  option({
-    flag: "kubelet-cgroups",
-    field: "kubeletCgroups",
-    option: "kubeletCgroups",
-    kind: cgroupPath,
-    default: "",
-    subject: "Servers",
-    description: "Cgroup that /stats/summary shows as systemContainers kubelet; processes are not moved.",
+export const SERVER_OPTIONS = {
+  ...options("Servers", {
+    kubeletCgroups: option("kubelet-cgroups", "kubeletCgroups", cgroupPath, "", {
+      description: "Cgroup that /stats/summary shows as systemContainers kubelet; processes are not moved.",
+    }),
+    runtimeCgroups: option("runtime-cgroups", "kubeletTs.runtimeCgroups", cgroupPath, "", {
+      description: "Cgroup that /stats/summary shows as systemContainers runtime, e.g. /system.slice/docker.service.",
+    }),
+    systemCgroups: option("system-cgroups", "systemCgroups", cgroupPath, "", {
+      description: "Cgroup that /stats/summary shows as systemContainers misc; processes are not moved.",
+    }),
+    enableServer: option("enable-server", "enableServer", boolean, true, {
+      description: "Serve the HTTP ports; /healthz is always served.",
+    }),
+    disabledMetrics: option("disabled-metrics", "kubeletTs.disabledMetrics", metricNames, [], {
+      description:
+        "Metrics that /metrics/resource leaves out. A client that knows only those of 1.20 needs container_start_time_seconds, node_swap_usage_bytes, pod_swap_usage_bytes and container_swap_usage_bytes out of the way.",
+    }),
+    readOnlyPort: option("read-only-port", "readOnlyPort", port, 10255, {
+      description:
+        "Port of pods, stats and metrics without authentication; 0 is off. Off with a configuration file that does not name it.",
+      zeroCounts: true,
+    }),
+    readOnlyAddress: option("read-only-bind-address", "kubeletTs.readOnlyBindAddress", ipAddress, "127.0.0.1", {
+      description: "Address of the read-only port.",
+      defaultText: "--address if given, else 127.0.0.1",
+    }),
+    readOnlyFull: option("read-only-full", "kubeletTs.readOnlyFull", boolean, false, {
+      description: "Show the values of environment variables on the read-only port.",
+    }),
+    localApiPort: option("local-api-port", "kubeletTs.localApiPort", port, 6443, {
+      description:
+        "Port of the local Kubernetes API for kubectl (TLS, <root-dir>/admin.conf); 0 is off. <root-dir>/api.sock answers in any case. Off in a cluster, with the socket.",
+    }),
+    localApiAddress: option("local-api-address", "kubeletTs.localApiAddress", ipAddress, "127.0.0.1", {
+      description: "Address of the local Kubernetes API.",
+    }),
+    tokenAuthFile: option("token-auth-file", "kubeletTs.tokenAuthFile", file, "", {
+      description:
+        'Bearer tokens of the local Kubernetes API, one token,user,uid,"group1,group2" a line; system:masters may do everything, others may read.',
+    }),
+    healthzPort: option("healthz-port", "healthzPort", port, 10248, {
+      description: "Port of /healthz; 0 is off.",
+      zeroCounts: true,
+    }),
+    healthzBindAddress: option("healthz-bind-address", "healthzBindAddress", ipAddress, "127.0.0.1", {
+      description: "Address of /healthz; 0.0.0.0 for all.",
+    }),
+    cadvisorPort: option("cadvisor-port", "kubeletTs.cadvisorPort", port, 4194, {
+      description: "Port of the page and of cAdvisor's API; 0 is off.",
+    }),
+    cadvisorBindAddress: option("cadvisor-bind-address", "kubeletTs.cadvisorBindAddress", ipAddress, "127.0.0.1", {
+      description: "Address of cAdvisor's API; on a network the page needs TLS and a session.",
+    }),
   }),
-  option({
-    flag: "runtime-cgroups",
-    field: "kubeletTs.runtimeCgroups",
-    option: "runtimeCgroups",
-    kind: cgroupPath,
-    default: "",
-    subject: "Servers",
-    description: "Cgroup that /stats/summary shows as systemContainers runtime, e.g. /system.slice/docker.service.",
+  ...options("Authenticated server", {
+    address: option("address", "address", ipAddress, "0.0.0.0", {
+      description: "Address of the authenticated port; when given, of the read-only port too.",
+      defaultText: "0.0.0.0; 127.0.0.1 with --anonymous-auth",
+    }),
+    port: option("port", "port", port, 10250, {
+      description: "Port of the authenticated API (TLS); 0 is off.",
+      defaultText: "10250 if --client-ca-file or --anonymous-auth is set, else 0",
+    }),
+    certDir: option("cert-dir", "kubeletTs.certDir", directory, "/var/lib/kubelet/pki", {
+      description: "Directory of the self-signed certificate, made when none is given.",
+      defaultText: "<root-dir>/pki",
+    }),
+    tlsCertFile: option("tls-cert-file", "tlsCertFile", file, "", {
+      description: "PEM file with the server's certificate and its intermediates; reloaded when it changes.",
+      defaultText: "self-signed, in --cert-dir",
+    }),
+    tlsPrivateKeyFile: option("tls-private-key-file", "tlsPrivateKeyFile", file, "", {
+      description: "PEM file with its private key.",
+    }),
+    tlsMinVersion: option("tls-min-version", "tlsMinVersion", oneOf("VersionTLS12", "VersionTLS13"), "VersionTLS12", {
+      description: "Oldest TLS version accepted.",
+    }),
+    tlsCipherSuites: option("tls-cipher-suites", "tlsCipherSuites", listOf("name,…", checkCipherSuite), [], {
+      description: "Cipher suites of TLS 1.2 accepted, by their IANA names; those of TLS 1.3 are always on.",
+      defaultText: "ECDHE with AES-GCM or ChaCha20-Poly1305",
+    }),
+    clientCaFile: option("client-ca-file", "authentication.x509.clientCAFile", file, "", {
+      description: "PEM file with the authorities whose client certificates are accepted.",
+    }),
+    anonymousAuth: option("anonymous-auth", "authentication.anonymous.enabled", boolean, false, {
+      description: "Accept requests without credentials; they may run commands in every container.",
+    }),
+    authenticationTokenWebhook: option(
+      "authentication-token-webhook",
+      "authentication.webhook.enabled",
+      boolean,
+      false,
+      {
+        description: "Accept bearer tokens that the API server of --kubeconfig reviews as valid.",
+        defaultText: "false; true with --kubeconfig and a configuration file",
+      },
+    ),
+    authenticationTokenWebhookCacheTtlMs: option(
+      "authentication-token-webhook-cache-ttl",
+      "authentication.webhook.cacheTTL",
+      duration(),
+      120_000,
+      { description: "How long the answer about a token counts; 0s asks each time." },
+    ),
+    authorizationMode: option(
+      "authorization-mode",
+      "authorization.mode",
+      oneOf("AlwaysAllow", "AlwaysDeny", "Webhook"),
+      "AlwaysAllow",
+      {
+        description:
+          "Authorization of authenticated clients: all requests, none, or those that the API server of --kubeconfig allows.",
+        defaultText: "AlwaysAllow; Webhook with --kubeconfig and a configuration file",
+      },
+    ),
+    authorizationWebhookCacheAuthorizedTtlMs: option(
+      "authorization-webhook-cache-authorized-ttl",
+      "authorization.webhook.cacheAuthorizedTTL",
+      duration(),
+      300_000,
+      { description: "How long a request that the API server allowed is allowed." },
+    ),
+    authorizationWebhookCacheUnauthorizedTtlMs: option(
+      "authorization-webhook-cache-unauthorized-ttl",
+      "authorization.webhook.cacheUnauthorizedTTL",
+      duration(),
+      30_000,
+      { description: "How long a request that the API server denied is denied." },
+    ),
+    enableDebuggingHandlers: option("enable-debugging-handlers", "enableDebuggingHandlers", boolean, true, {
+      description: "Serve logs of containers, run, exec, attach, port-forward and /configz there.",
+    }),
+    enableSystemLogHandler: option(undefined, "enableSystemLogHandler", boolean, true, {
+      description: "Serve the files of /var/log below /logs/ there.",
+    }),
+    streamingConnectionIdleTimeoutMs: option(
+      "streaming-connection-idle-timeout",
+      "streamingConnectionIdleTimeout",
+      duration(),
+      4 * 3_600_000,
+      { description: "Idle exec, attach and port-forward connections are closed after this; 0s never." },
+    ),
   }),
-  option({
-    flag: "system-cgroups",
-    field: "systemCgroups",
-    option: "systemCgroups",
-    kind: cgroupPath,
-    default: "",
-    subject: "Servers",
-    description: "Cgroup that /stats/summary shows as systemContainers misc; processes are not moved.",
-  }),
-  option({
-    flag: "enable-server",
-    field: "enableServer",
-    option: "enableServer",
-    kind: boolean,
-    default: true,
-    subject: "Servers",
-    description: "Serve the HTTP ports; /healthz is always served.",
-  }),
-  option({
-    flag: "disabled-metrics",
-    field: "kubeletTs.disabledMetrics",
-    option: "disabledMetrics",
-    kind: metricNames,
-    default: [],
-    subject: "Servers",
-    description:
-      "Metrics that /metrics/resource leaves out. A client that knows only those of 1.20 needs container_start_time_seconds, node_swap_usage_bytes, pod_swap_usage_bytes and container_swap_usage_bytes out of the way.",
-  }),
-  option({
-    flag: "read-only-port",
-    field: "readOnlyPort",
-    zeroCounts: true,
-    option: "readOnlyPort",
-    kind: port,
-    default: 10255,
-    subject: "Servers",
-    description:
-      "Port of pods, stats and metrics without authentication; 0 is off. Off with a configuration file that does not name it.",
-  }),
-  option({
-    flag: "read-only-bind-address",
-    field: "kubeletTs.readOnlyBindAddress",
-    option: "readOnlyAddress",
-    kind: ipAddress,
-    default: "127.0.0.1",
-    subject: "Servers",
-    description: "Address of the read-only port.",
-    defaultText: "--address if given, else 127.0.0.1",
-  }),
-  option({
-    flag: "read-only-full",
-    field: "kubeletTs.readOnlyFull",
-    option: "readOnlyFull",
-    kind: boolean,
-    default: false,
-    subject: "Servers",
-    description: "Show the values of environment variables on the read-only port.",
-  }),
-  option({
-    flag: "local-api-port",
-    field: "kubeletTs.localApiPort",
-    option: "localApiPort",
-    kind: port,
-    default: 6443,
-    subject: "Servers",
-    description:
-      "Port of the local Kubernetes API for kubectl (TLS, <root-dir>/admin.conf); 0 is off. <root-dir>/api.sock answers in any case. Off in a cluster, with the socket.",
-  }),
-  option({
-    flag: "local-api-address",
-    field: "kubeletTs.localApiAddress",
-    option: "localApiAddress",
-    kind: ipAddress,
-    default: "127.0.0.1",
-    subject: "Servers",
-    description: "Address of the local Kubernetes API.",
-  }),
-  option({
-    flag: "token-auth-file",
-    field: "kubeletTs.tokenAuthFile",
-    option: "tokenAuthFile",
-    kind: file,
-    default: "",
-    subject: "Servers",
-    description:
-      'Bearer tokens of the local Kubernetes API, one token,user,uid,"group1,group2" a line; system:masters may do everything, others may read.',
-  }),
-  option({
-    flag: "healthz-port",
-    field: "healthzPort",
-    zeroCounts: true,
-    option: "healthzPort",
-    kind: port,
-    default: 10248,
-    subject: "Servers",
-    description: "Port of /healthz; 0 is off.",
-  }),
-  option({
-    flag: "healthz-bind-address",
-    field: "healthzBindAddress",
-    option: "healthzBindAddress",
-    kind: ipAddress,
-    default: "127.0.0.1",
-    subject: "Servers",
-    description: "Address of /healthz; 0.0.0.0 for all.",
-  }),
-  option({
-    flag: "cadvisor-port",
-    field: "kubeletTs.cadvisorPort",
-    option: "cadvisorPort",
-    kind: port,
-    default: 4194,
-    subject: "Servers",
-    description: "Port of the page and of cAdvisor's API; 0 is off.",
-  }),
-  option({
-    flag: "cadvisor-bind-address",
-    field: "kubeletTs.cadvisorBindAddress",
-    option: "cadvisorBindAddress",
-    kind: ipAddress,
-    default: "127.0.0.1",
-    subject: "Servers",
-    description: "Address of cAdvisor's API; on a network the page needs TLS and a session.",
-  }),
-  option({
-    flag: "address",
-    field: "address",
-    option: "address",
-    kind: ipAddress,
-    default: "0.0.0.0",
-    subject: "Authenticated server",
-    description: "Address of the authenticated port; when given, of the read-only port too.",
-    defaultText: "0.0.0.0; 127.0.0.1 with --anonymous-auth",
-  }),
-  option({
-    flag: "port",
-    field: "port",
-    option: "port",
-    kind: port,
-    default: 10250,
-    subject: "Authenticated server",
-    description: "Port of the authenticated API (TLS); 0 is off.",
-    defaultText: "10250 if --client-ca-file or --anonymous-auth is set, else 0",
-  }),
-  option({
-    flag: "cert-dir",
-    field: "kubeletTs.certDir",
-    option: "certDir",
-    kind: directory,
-    default: "/var/lib/kubelet/pki",
-    subject: "Authenticated server",
-    description: "Directory of the self-signed certificate, made when none is given.",
-    defaultText: "<root-dir>/pki",
-  }),
-  option({
-    flag: "tls-cert-file",
-    field: "tlsCertFile",
-    option: "tlsCertFile",
-    kind: file,
-    default: "",
-    subject: "Authenticated server",
-    description: "PEM file with the server's certificate and its intermediates; reloaded when it changes.",
-    defaultText: "self-signed, in --cert-dir",
-  }),
-  option({
-    flag: "tls-private-key-file",
-    field: "tlsPrivateKeyFile",
-    option: "tlsPrivateKeyFile",
-    kind: file,
-    default: "",
-    subject: "Authenticated server",
-    description: "PEM file with its private key.",
-  }),
-  option({
-    flag: "tls-min-version",
-    field: "tlsMinVersion",
-    option: "tlsMinVersion",
-    kind: oneOf("VersionTLS12", "VersionTLS13"),
-    default: "VersionTLS12",
-    subject: "Authenticated server",
-    description: "Oldest TLS version accepted.",
-  }),
-  option({
-    flag: "tls-cipher-suites",
-    field: "tlsCipherSuites",
-    option: "tlsCipherSuites",
-    kind: listOf("name,…", checkCipherSuite),
-    default: [],
-    subject: "Authenticated server",
-    description: "Cipher suites of TLS 1.2 accepted, by their IANA names; those of TLS 1.3 are always on.",
-    defaultText: "ECDHE with AES-GCM or ChaCha20-Poly1305",
-  }),
-  option({
-    flag: "client-ca-file",
-    field: "authentication.x509.clientCAFile",
-    option: "clientCaFile",
-    kind: file,
-    default: "",
-    subject: "Authenticated server",
-    description: "PEM file with the authorities whose client certificates are accepted.",
-  }),
-  option({
-    flag: "anonymous-auth",
-    field: "authentication.anonymous.enabled",
-    option: "anonymousAuth",
-    kind: boolean,
-    default: false,
-    subject: "Authenticated server",
-    description: "Accept requests without credentials; they may run commands in every container.",
-  }),
-  option({
-    flag: "authentication-token-webhook",
-    field: "authentication.webhook.enabled",
-    option: "authenticationTokenWebhook",
-    kind: boolean,
-    default: false,
-    subject: "Authenticated server",
-    description: "Accept bearer tokens that the API server of --kubeconfig reviews as valid.",
-    defaultText: "false; true with --kubeconfig and a configuration file",
-  }),
-  option({
-    flag: "authentication-token-webhook-cache-ttl",
-    field: "authentication.webhook.cacheTTL",
-    option: "authenticationTokenWebhookCacheTtlMs",
-    kind: duration(),
-    default: 120_000,
-    subject: "Authenticated server",
-    description: "How long the answer about a token counts; 0s asks each time.",
-  }),
-  option({
-    flag: "authorization-mode",
-    field: "authorization.mode",
-    option: "authorizationMode",
-    kind: oneOf("AlwaysAllow", "AlwaysDeny", "Webhook"),
-    default: "AlwaysAllow",
-    subject: "Authenticated server",
-    description:
-      "Authorization of authenticated clients: all requests, none, or those that the API server of --kubeconfig allows.",
-    defaultText: "AlwaysAllow; Webhook with --kubeconfig and a configuration file",
-  }),
-  option({
-    flag: "authorization-webhook-cache-authorized-ttl",
-    field: "authorization.webhook.cacheAuthorizedTTL",
-    option: "authorizationWebhookCacheAuthorizedTtlMs",
-    kind: duration(),
-    default: 300_000,
-    subject: "Authenticated server",
-    description: "How long a request that the API server allowed is allowed.",
-  }),
-  option({
-    flag: "authorization-webhook-cache-unauthorized-ttl",
-    field: "authorization.webhook.cacheUnauthorizedTTL",
-    option: "authorizationWebhookCacheUnauthorizedTtlMs",
-    kind: duration(),
-    default: 30_000,
-    subject: "Authenticated server",
-    description: "How long a request that the API server denied is denied.",
-  }),
-  option({
-    flag: "enable-debugging-handlers",
-    field: "enableDebuggingHandlers",
-    option: "enableDebuggingHandlers",
-    kind: boolean,
-    default: true,
-    subject: "Authenticated server",
-    description: "Serve logs of containers, run, exec, attach, port-forward and /configz there.",
-  }),
-  option({
-    field: "enableSystemLogHandler",
-    option: "enableSystemLogHandler",
-    kind: boolean,
-    default: true,
-    subject: "Authenticated server",
-    description: "Serve the files of /var/log below /logs/ there.",
-  }),
-  option({
-    flag: "streaming-connection-idle-timeout",
-    field: "streamingConnectionIdleTimeout",
-    option: "streamingConnectionIdleTimeoutMs",
-    kind: duration(),
-    default: 4 * 3_600_000,
-    subject: "Authenticated server",
-    description: "Idle exec, attach and port-forward connections are closed after this; 0s never.",
-  }),
+};
+
+export const SERVER_OTHERS = [
   ...inapplicable("kubelet-ts always serves cAdvisor's API on --cadvisor-port", [
     "enable-cadvisor-json-endpoints?",
     "enable-custom-metrics?",
@@ -343,7 +187,7 @@ export const SERVER_ROWS = [
     "storage-driver-user",
     "log-cadvisor-usage?",
   ]),
-] satisfies readonly FlagRow[];
+];
 
 function checkCipherSuite(name: string): string | undefined {
   if (CIPHER_SUITE_NAMES.includes(name)) return undefined;

@@ -1,167 +1,88 @@
 import { pathList, urlList } from "../kinds/list-kinds.ts";
 import { boolean, directory, duration, file, fileOrDirectory, oneOf } from "../kinds/scalar-kinds.ts";
 import { secretHeaders } from "../kinds/secret-header-kind.ts";
-import { command, type FlagRow, option } from "../option-row.ts";
+import { command, option, options } from "../option-row.ts";
 
-export const SOURCE_ROWS = [
-  option({
-    flag: "pod-manifest-path",
-    field: "staticPodPath",
-    option: "podManifestPaths",
-    kind: pathList,
-    default: [],
-    subject: "Pods from files and URLs",
-    description: "Directory of manifests, or one manifest file. Repeatable.",
+export const SOURCE_OPTIONS = {
+  ...options("Pods from files and URLs", {
+    podManifestPaths: option("pod-manifest-path", "staticPodPath", pathList, [], {
+      description: "Directory of manifests, or one manifest file. Repeatable.",
+    }),
+    manifestUrls: option("manifest-url", "staticPodURL", urlList, [], {
+      description: "URL (http, https or unix:/socket:/path) of a Pod, a PodList or several documents. Repeatable.",
+    }),
+    manifestUrlHeaders: option("manifest-url-header", "staticPodURLHeader", secretHeaders, [], {
+      description: "Header sent to every manifest URL, as name:value. Repeatable; values are never shown.",
+    }),
+    manifestUrlCaFile: option("manifest-url-ca-file", "kubeletTs.manifestUrlCAFile", file, "", {
+      description: "PEM file with the certificate authorities trusted for https manifest URLs.",
+      defaultText: "those of the system",
+    }),
+    manifestUrlClientCertFile: option(
+      "manifest-url-client-cert-file",
+      "kubeletTs.manifestUrlClientCertFile",
+      file,
+      "",
+      { description: "PEM file with the client certificate shown to https manifest URLs." },
+    ),
+    manifestUrlClientKeyFile: option("manifest-url-client-key-file", "kubeletTs.manifestUrlClientKeyFile", file, "", {
+      description: "PEM file with the private key of the client certificate.",
+    }),
+    manifestIdentityFile: option("manifest-identity-file", "kubeletTs.manifestIdentityFile", file, "", {
+      description: "File with the age identities (AGE-SECRET-KEY-…) that decrypt encrypted manifests.",
+    }),
+    manifestUrlTimeoutMs: option("manifest-url-timeout", "kubeletTs.manifestUrlTimeout", duration(1), 10_000, {
+      description: "Timeout of one request to a manifest URL, including the response body.",
+    }),
+    fileCheckFrequencyMs: option("file-check-frequency", "fileCheckFrequency", duration(1), 20_000, {
+      description: "Interval of full checks of manifest files; changes are noticed at once.",
+    }),
+    httpCheckFrequencyMs: option("http-check-frequency", "httpCheckFrequency", duration(1), 20_000, {
+      description: "Interval of requests to manifest URLs.",
+    }),
+    syncFrequencyMs: option("sync-frequency", "syncFrequency", duration(1), 60_000, {
+      description: "Longest time between two full checks of a pod; events trigger one at once.",
+    }),
+    validate: option("validate", "kubeletTs.validate", oneOf("strict", "standard", "warn", "ignore"), "standard", {
+      description:
+        "Unknown fields in manifests and configuration files: an error (strict, standard), a warning, or ignored. With strict, objects without effect on one node are errors too.",
+      live: true,
+    }),
+    rollout: option("rollout", "kubeletTs.rollout", oneOf("parallel", "serial"), "parallel", {
+      description:
+        "Edited pods change all at once, or (serial) one after the other, each when the one before is Ready; a failure stops the rest.",
+    }),
   }),
-  option({
-    flag: "manifest-url",
-    field: "staticPodURL",
-    option: "manifestUrls",
-    kind: urlList,
-    default: [],
-    subject: "Pods from files and URLs",
-    description: "URL (http, https or unix:/socket:/path) of a Pod, a PodList or several documents. Repeatable.",
+  ...options("Run once", {
+    runOnce: option("runonce", "runOnce", boolean, false, {
+      description: "Start the pods of all manifests, wait for them (see --wait), and exit; containers stay.",
+    }),
+    runOnceWait: option("wait", "kubeletTs.runOnceWait", oneOf("ready", "running", "completed", "none"), "ready", {
+      description:
+        "What --runonce waits for: every pod Ready or Succeeded, all containers running, every pod completed, or only the start of each container.",
+    }),
+    runOnceTimeoutMs: option("timeout", "kubeletTs.runOnceTimeout", duration(), 300_000, {
+      description: "How long --runonce waits for all pods; what is not reached by then has failed. 0s sets no limit.",
+    }),
+    output: option("output", undefined, oneOf("text", "json", "yaml"), "text", {
+      short: "o",
+      description: "How --runonce reports.",
+    }),
   }),
-  option({
-    flag: "manifest-url-header",
-    field: "staticPodURLHeader",
-    option: "manifestUrlHeaders",
-    kind: secretHeaders,
-    default: [],
-    subject: "Pods from files and URLs",
-    description: "Header sent to every manifest URL, as name:value. Repeatable; values are never shown.",
+  ...options("Configuration", {
+    dynamicConfigDir: option("dynamic-config-dir", "kubeletTs.dynamicConfigDir", directory, "/var/lib/kubelet/config", {
+      description:
+        "Directory of the configuration that was tried last (.cur) and of the last known good one (.lkg), which is used when the files of --config and --config-dir cannot be.",
+      defaultText: "<root-dir>/config",
+    }),
+    configTrialPeriodMs: option("config-trial-period", "kubeletTs.configTrialPeriod", duration(), 600_000, {
+      description:
+        "How long a changed configuration must be healthy to become the last known good one; 0s: no trial and no way back.",
+    }),
   }),
-  option({
-    flag: "manifest-url-ca-file",
-    field: "kubeletTs.manifestUrlCAFile",
-    option: "manifestUrlCaFile",
-    kind: file,
-    default: "",
-    subject: "Pods from files and URLs",
-    description: "PEM file with the certificate authorities trusted for https manifest URLs.",
-    defaultText: "those of the system",
-  }),
-  option({
-    flag: "manifest-url-client-cert-file",
-    field: "kubeletTs.manifestUrlClientCertFile",
-    option: "manifestUrlClientCertFile",
-    kind: file,
-    default: "",
-    subject: "Pods from files and URLs",
-    description: "PEM file with the client certificate shown to https manifest URLs.",
-  }),
-  option({
-    flag: "manifest-url-client-key-file",
-    field: "kubeletTs.manifestUrlClientKeyFile",
-    option: "manifestUrlClientKeyFile",
-    kind: file,
-    default: "",
-    subject: "Pods from files and URLs",
-    description: "PEM file with the private key of the client certificate.",
-  }),
-  option({
-    flag: "manifest-identity-file",
-    field: "kubeletTs.manifestIdentityFile",
-    option: "manifestIdentityFile",
-    kind: file,
-    default: "",
-    subject: "Pods from files and URLs",
-    description: "File with the age identities (AGE-SECRET-KEY-…) that decrypt encrypted manifests.",
-  }),
-  option({
-    flag: "manifest-url-timeout",
-    field: "kubeletTs.manifestUrlTimeout",
-    option: "manifestUrlTimeoutMs",
-    kind: duration(1),
-    default: 10_000,
-    subject: "Pods from files and URLs",
-    description: "Timeout of one request to a manifest URL, including the response body.",
-  }),
-  option({
-    flag: "file-check-frequency",
-    field: "fileCheckFrequency",
-    option: "fileCheckFrequencyMs",
-    kind: duration(1),
-    default: 20_000,
-    subject: "Pods from files and URLs",
-    description: "Interval of full checks of manifest files; changes are noticed at once.",
-  }),
-  option({
-    flag: "http-check-frequency",
-    field: "httpCheckFrequency",
-    option: "httpCheckFrequencyMs",
-    kind: duration(1),
-    default: 20_000,
-    subject: "Pods from files and URLs",
-    description: "Interval of requests to manifest URLs.",
-  }),
-  option({
-    flag: "sync-frequency",
-    field: "syncFrequency",
-    option: "syncFrequencyMs",
-    kind: duration(1),
-    default: 60_000,
-    subject: "Pods from files and URLs",
-    description: "Longest time between two full checks of a pod; events trigger one at once.",
-  }),
-  option({
-    flag: "validate",
-    field: "kubeletTs.validate",
-    option: "validate",
-    kind: oneOf("strict", "standard", "warn", "ignore"),
-    default: "standard",
-    live: true,
-    subject: "Pods from files and URLs",
-    description:
-      "Unknown fields in manifests and configuration files: an error (strict, standard), a warning, or ignored. With strict, objects without effect on one node are errors too.",
-  }),
-  option({
-    flag: "rollout",
-    field: "kubeletTs.rollout",
-    option: "rollout",
-    kind: oneOf("parallel", "serial"),
-    default: "parallel",
-    subject: "Pods from files and URLs",
-    description:
-      "Edited pods change all at once, or (serial) one after the other, each when the one before is Ready; a failure stops the rest.",
-  }),
-  option({
-    flag: "runonce",
-    field: "runOnce",
-    option: "runOnce",
-    kind: boolean,
-    default: false,
-    subject: "Run once",
-    description: "Start the pods of all manifests, wait for them (see --wait), and exit; containers stay.",
-  }),
-  option({
-    flag: "wait",
-    field: "kubeletTs.runOnceWait",
-    option: "runOnceWait",
-    kind: oneOf("ready", "running", "completed", "none"),
-    default: "ready",
-    subject: "Run once",
-    description:
-      "What --runonce waits for: every pod Ready or Succeeded, all containers running, every pod completed, or only the start of each container.",
-  }),
-  option({
-    flag: "timeout",
-    field: "kubeletTs.runOnceTimeout",
-    option: "runOnceTimeoutMs",
-    kind: duration(),
-    default: 300_000,
-    subject: "Run once",
-    description: "How long --runonce waits for all pods; what is not reached by then has failed. 0s sets no limit.",
-  }),
-  option({
-    flag: "output",
-    short: "o",
-    option: "output",
-    kind: oneOf("text", "json", "yaml"),
-    default: "text",
-    subject: "Run once",
-    description: "How --runonce reports.",
-  }),
+};
+
+export const COMMAND_ROWS = [
   command({
     flag: "config",
     kind: fileOrDirectory,
@@ -175,27 +96,6 @@ export const SOURCE_ROWS = [
     subject: "Configuration",
     description: "Directory of *.conf files laid over the configuration file, in the order of their names.",
   }),
-  option({
-    flag: "dynamic-config-dir",
-    field: "kubeletTs.dynamicConfigDir",
-    option: "dynamicConfigDir",
-    kind: directory,
-    default: "/var/lib/kubelet/config",
-    subject: "Configuration",
-    description:
-      "Directory of the configuration that was tried last (.cur) and of the last known good one (.lkg), which is used when the files of --config and --config-dir cannot be.",
-    defaultText: "<root-dir>/config",
-  }),
-  option({
-    flag: "config-trial-period",
-    field: "kubeletTs.configTrialPeriod",
-    option: "configTrialPeriodMs",
-    kind: duration(),
-    default: 600_000,
-    subject: "Configuration",
-    description:
-      "How long a changed configuration must be healthy to become the last known good one; 0s: no trial and no way back.",
-  }),
   command({ flag: "help", short: "h", kind: boolean, subject: "Configuration", description: "Show this help." }),
   command({
     flag: "version",
@@ -203,4 +103,4 @@ export const SOURCE_ROWS = [
     subject: "Configuration",
     description: "Show the version.",
   }),
-] satisfies readonly FlagRow[];
+];

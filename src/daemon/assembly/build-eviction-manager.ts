@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/model/clock.ts";
 import type { PodUID } from "../../base/model/identity.ts";
-import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
 import { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import type { Clock } from "../../base/model/clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
-import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
 import type { ImageStore } from "../../docker/image-inventory.ts";
 import { usableRuntimes } from "../../docker/sandbox-create-body.ts";
 import { isApiAtLeast } from "../../docker/security.ts";

@@ -6,7 +6,7 @@ import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.t
 import { findPortHolder, hasListener } from "../../base/host/port-holder.ts";
 import { readInstance } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
-import type { KubeletOptions } from "../../base/model/kubelet-options.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
 import { examineService, findService } from "../install/find-service.ts";

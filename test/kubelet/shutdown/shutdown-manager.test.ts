@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import type { ShutdownPeriod } from "../../../src/base/model/kubelet-options.ts";
+import type { ShutdownPeriod } from "../../../src/base/model/option-values.ts";
 import { type ShutdownHost, ShutdownManager } from "../../../src/kubelet/shutdown/shutdown-manager.ts";
 import { aContainer } from "../../support/builders.ts";
 import { KubeletWorld, named } from "../../support/kubelet-world.ts";
