@@ -132,10 +132,14 @@ const oneOf = (words: readonly string[]) =>
   words.length === 1 ? words[0] : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 
 const KUSTOMIZE = "kustomize is not built in: kubectl kustomize DIR | kubelet-ts apply -f -";
+const LABELS = "kubectl get shows labels in columns, after: kubelet-ts kubeconfig --merge";
 const ONE_NODE = "choose a kubelet of this machine with --root-dir, or with kubelet-ts use";
 
 /** Flags of kubectl that have no meaning here, and what does the job. */
 const FIXES: Readonly<Record<string, string>> = {
+  "-L": LABELS,
+  "--label-columns": LABELS,
+  "--show-labels": LABELS,
   "-k": KUSTOMIZE,
   "--kustomize": KUSTOMIZE,
   "--context": ONE_NODE,

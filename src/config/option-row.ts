@@ -28,7 +28,7 @@ interface RowBase {
   field?: string;
 }
 
-/** What is said about an option besides its names, its kind and its default. */
+/** Description of an option, and what differs from most options. */
 interface OptionNotes {
   /** One letter, e.g. `v`. */
   short?: string;

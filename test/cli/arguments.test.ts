@@ -79,7 +79,7 @@ describe("arguments", () => {
     ],
     [["pods", "--help"], "help"],
     [["-h"], "help"],
-    [["pods", "-o"], "--output needs a value: wide|json|yaml|name|jsonpath=|custom-columns="],
+    [["pods", "-o"], "--output needs a value: wide|json|yaml|name|jsonpath="],
     [["pods", "--watch=maybe"], '--watch must be true or false (found "maybe")'],
     [["pods", "--ouptut=json"], "--ouptut: no such flag of get; did you mean --output?"],
     [["pods", "-z"], "-z: no such flag of get"],

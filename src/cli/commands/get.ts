@@ -1,27 +1,28 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
-import { findApiSocket } from "../client/api-client.ts";
+import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, type ApiTable } from "../client/api-client.ts";
 import { KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
+import { kindOf, readWrittenObjects, referenceOf } from "../client/object-targets.ts";
 import { findPod } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
-import { labelHeaders, toLabelColumns, withLabelCells } from "../print/label-columns.ts";
-import { type PrinterOptions, ResourcePrinter } from "../print/resource-printer.ts";
 import {
-  changesBetween,
+  type Columns,
+  columnsOf,
+  type PrinterOptions,
   type ResourceFormat,
   type ResourceItem,
   type ResourceName,
-  toEventItem,
-  toNodeItem,
-  toPodItem,
-} from "../print/resource-view.ts";
+  ResourcePrinter,
+  toItem,
+  toList,
+} from "../print/resource-printer.ts";
 import {
   findUnknownField,
   type ObjectView,
   parseFieldSelector,
-  parseObjectFormat,
   parseSortBy,
+  parseTemplate,
 } from "../print/selection.ts";
 import {
   CommandError,
@@ -35,70 +36,79 @@ import {
   UsageError,
 } from "../sub-command.ts";
 
-/** Period of `-w`. Lists have an ETag, so an unchanged list is cheap; a node is measured at each request. */
-const WATCH_PERIOD_MS: Readonly<Record<ResourceName, number>> = { pods: 500, events: 500, nodes: 5_000 };
-/** A kubelet that has just started lists no pods yet: an empty list counts after this number of requests. */
-const EMPTY_ANSWERS_TO_BELIEVE = 4;
+/** Objects of one kind. */
+interface SeenKind {
+  columns: Columns;
+  items: ResourceItem[];
+  /** Whether its objects, selected or not, are all that is known of the kind. */
+  all: readonly object[];
+  /** Messages about names that do not exist. */
+  problems: string[];
+}
+
+/** What a command line names, read again for each period of a watch. */
+interface ObjectSource {
+  /** Period of `-w`. */
+  readonly periodMs: number;
+  /** An empty list counts after this number of requests. */
+  readonly emptyResponsesToBelieve: number;
+  /** Number of names on the command line. */
+  readonly names: number;
+  /** Why the engine is asked instead of a kubelet. */
+  readonly note: string | undefined;
+  /** @returns undefined when nothing has changed since the last call */
+  read(): Promise<SeenKind[] | undefined>;
+  /** Lines below a table of these objects. */
+  notes(items: readonly ResourceItem[]): Promise<string[]>;
+}
 
 /** `kubelet-ts get`. Returns the exit code; `-w` returns only when the signal aborts. */
 export async function runGet(request: CommandRequest, io: CommandIo, signal?: AbortSignal): Promise<number> {
-  const [written, ...names] = request.positionals;
   const view = readView(request);
-  if (needsApi(request)) {
-    const { getObjects } = await import("./get-objects.ts");
-    await findApiSocket(request).catch((error: unknown) => {
-      throw withoutApi(request, written ?? "", error as Error);
-    });
-    return await getObjects(request, view, await printerOptions(request), io);
+  const source = needsApi(request) ? await ServedObjects.open(request) : await NodeObjects.open(request);
+  const options = await printerOptions(request);
+  const read = async () => (await source.read())?.map((kind) => ({ ...kind, items: choose(kind, view) }));
+  const seen = (await read())!;
+  for (const { all } of seen) {
+    const unknownField = findUnknownField(view.fields, all);
+    if (unknownField !== undefined) throw new UsageError(unknownField);
   }
-  const { resource, named } = parseTarget(request, written, names);
-  const reader = new ResourceReader(resource, named, request, view);
-  const printer = new ResourcePrinter({ ...(await printerOptions(request)), resource });
-  const api = await openReader(request);
-  const { items, problems, unknownField } = (await reader.read(api))!;
-  if (unknownField !== undefined) throw new UsageError(unknownField);
-  const isWatch = request.isOn("watch") || request.isOn("watch-only");
-  if (isWatch) {
+  const items = seen.flatMap((kind) => kind.items);
+  const problems = seen.flatMap((kind) => kind.problems);
+  if (request.isOn("watch") || request.isOn("watch-only")) {
+    const [only, ...others] = seen;
+    if (others.length > 0) throw new UsageError("one kind at a time can be watched");
     if (problems.length > 0) throw new CommandError(problems.join("\n"));
+    const printer = new ResourcePrinter({ ...options, columns: only!.columns });
     if (!request.isOn("watch-only")) io.stdout(printer.lines(items, io.now()));
-    await watch(api, reader, items, printer, io, signal);
+    await watch(source, async () => (await read())?.[0]?.items, items, printer, io, signal);
     return 0;
   }
-  if (view.format)
-    io.stdout(
-      view.format(
-        items.map(({ object }) => object),
-        named.length === 1,
-      ),
+  const isOne = source.names === 1 && seen.length === 1;
+  const isTable = options.format === "table" || options.format === "wide";
+  if (view.render) io.stdout(view.render(isOne ? items[0]?.object : toList(items.map(({ object }) => object))));
+  else if (items.length === 0 && (isTable || options.format === "name")) {
+    const note = source.note === undefined ? "" : ` (${source.note})`;
+    if (source.names === 0) io.stderr(`${nothingFound(request)}${note}\n`);
+  } else {
+    // Names, JSON and YAML of several kinds are one list.
+    const parts = isTable ? seen.filter((kind) => kind.items.length > 0) : [{ columns: () => [], items }];
+    const texts = parts.map((part) =>
+      new ResourcePrinter({ ...options, columns: part.columns }).print(part.items, isOne, io.now()),
     );
-  else if (items.length > 0 || !isTable(request)) io.stdout(printer.print(items, named.length === 1, io.now()));
-  else if (named.length === 0) io.stderr(`${nothingFound(request)}${api.note ? ` (${api.note})` : ""}\n`);
+    io.stdout(texts.join("\n"));
+  }
   if (!request.isOn("ignore-not-found")) for (const problem of problems) io.stderr(`kubelet-ts get: ${problem}\n`);
-  const isPodTable = resource === "pods" && [undefined, "wide"].includes(request.value("output"));
-  if (isPodTable) showUnclaimed(items, io);
-  if (isPodTable && named.length === 0) await showRefused(api, io);
+  if (isTable) for (const note of await source.notes(items)) io.stderr(`${note}\n`);
   return problems.length > 0 && !request.isOn("ignore-not-found") ? 1 : 0;
 }
 
-/** The table has no column for it: which pods no configured source describes, and the way out. */
-function showUnclaimed(items: readonly ResourceItem[], io: CommandIo): void {
-  for (const { object } of items) {
-    const { metadata, status } = object as Pod;
-    const unclaimed = status?.conditions?.find(({ reason }) => reason === "Unclaimed");
-    if (unclaimed) io.stderr(`pod "${metadata.name}" is unclaimed: ${unclaimed.message}\n`);
-  }
+function choose({ items }: SeenKind, { matches, compare }: ObjectView): ResourceItem[] {
+  const chosen = items.filter(({ object }) => matches(object));
+  return compare ? chosen.sort((a, b) => compare(a.object, b.object)) : chosen;
 }
 
-/** A manifest that is refused has no row: it is named below the table. */
-async function showRefused(api: PodReader, io: CommandIo): Promise<void> {
-  const refused = (await api.refusedManifests?.().catch(() => [])) ?? [];
-  if (refused.length === 0) return;
-  const files = new Set(refused.map(({ file }) => file)).size;
-  io.stderr(`${files} ${files === 1 ? "manifest" : "manifests"} refused:\n`);
-  for (const { message } of refused) io.stderr(`  ${message}\n`);
-}
-
-const FORMATS: readonly string[] = ["wide", "json", "yaml", "name", "jsonpath=", "custom-columns="];
+const FORMATS: readonly string[] = ["wide", "json", "yaml", "name", "jsonpath="];
 
 /** @throws UsageError */
 function readView({ value, isOn }: CommandRequest): ObjectView {
@@ -108,37 +118,227 @@ function readView({ value, isOn }: CommandRequest): ObjectView {
   const order = sortBy === undefined ? undefined : parseSortBy(sortBy);
   if (order && "problem" in order) throw new UsageError(`--sort-by: ${order.problem}`);
   const output = value("output");
-  const format = output === undefined ? undefined : parseObjectFormat(output, isOn("headers"));
-  if (format && "problem" in format) throw new UsageError(`--output: ${format.problem}`);
-  if (output?.startsWith("go-template") || output?.startsWith("template"))
-    throw new UsageError("--output: Go templates are not built in: use jsonpath= or custom-columns=");
-  if (output !== undefined && !format && !FORMATS.includes(output)) {
+  const template = output === undefined ? undefined : parseTemplate(output);
+  if (template && "problem" in template) throw new UsageError(`--output: ${template.problem}`);
+  if (/^(custom-columns|go-template|template)/.test(output ?? ""))
+    throw new UsageError(
+      `--output: ${output!.split("=", 1)[0]} is not built in: use jsonpath=, or kubectl get after: kubelet-ts kubeconfig --merge`,
+    );
+  if (output !== undefined && !template && !FORMATS.includes(output)) {
     const near = nearestName(output, FORMATS);
     throw new UsageError(
       `--output must be ${FORMATS.join(", ")} (found "${output}"${near ? `; did you mean ${near}?` : ""})`,
     );
   }
-  if (format && (isOn("watch") || isOn("watch-only"))) throw new UsageError(`-o ${output} cannot be watched`);
+  if (template && (isOn("watch") || isOn("watch-only"))) throw new UsageError(`-o ${output} cannot be watched`);
   const fields = [
     ...filter.fields,
     ...(order ? [{ written: sortBy!.replace(/^\{?\.?|\}$/g, ""), path: order.path }] : []),
   ];
-  return { matches: filter.matches, fields, compare: order?.compare, format };
+  return { matches: filter.matches, fields, compare: order?.compare, render: template?.render };
 }
 
-async function printerOptions(request: CommandRequest): Promise<Omit<PrinterOptions, "resource">> {
+async function printerOptions(request: CommandRequest): Promise<Omit<PrinterOptions, "columns">> {
   const output = request.value("output");
   return {
     format: ["wide", "json", "yaml", "name"].includes(output ?? "") ? (output as ResourceFormat) : "table",
     headers: request.isOn("headers"),
-    labelHeaders: labelHeaders(labelColumnsOf(request)),
     namespaceColumn: request.isOn("all-namespaces") ? true : request.value("namespace") ? false : undefined,
     toYaml: output === "yaml" ? await loadYaml() : String,
   };
 }
 
+/** YAML 1.1, which the kubelet reads: strings that look like times or booleans are quoted. */
+async function loadYaml(): Promise<(value: unknown) => string> {
+  const { stringify } = await import("yaml");
+  return (value) => stringify(value, { version: "1.1", lineWidth: 0, indentSeq: false });
+}
+
+function nothingFound(request: CommandRequest): string {
+  const { namespace } = scopeOf(request);
+  return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
+}
+
+/** Pods, the node or events, by the kubelet's read-only routes, or while none runs by the engine. */
+class NodeObjects implements ObjectSource {
+  readonly #kind: ResourceName;
+  readonly #names: readonly string[];
+  readonly #request: CommandRequest;
+  readonly #reader: PodReader;
+  #etag: string | undefined;
+  /** A kubelet that has just started lists no pods yet. */
+  readonly emptyResponsesToBelieve = 4;
+
+  private constructor(kind: ResourceName, names: readonly string[], request: CommandRequest, reader: PodReader) {
+    this.#kind = kind;
+    this.#names = names;
+    this.#request = request;
+    this.#reader = reader;
+  }
+
+  /** `pods web` and `pod/web` alike. @throws UsageError, CommandError */
+  static async open(request: CommandRequest): Promise<NodeObjects> {
+    const [written, ...words] = request.positionals;
+    const [kind, name] = written?.split("/", 2) ?? [];
+    const found = findObject(request.command, kind);
+    const others = words.map((word) => {
+      const [otherKind, otherName] = word.split("/", 2);
+      if (otherName === undefined) return word;
+      if (findObject(request.command, otherKind) !== found) throw new UsageError(`"${word}" is none of the ${found}`);
+      return otherName;
+    });
+    const names = name ? [name, ...others] : others;
+    selectorOf(request, names);
+    return new NodeObjects(found as ResourceName, names, request, await openReader(request));
+  }
+
+  get names(): number {
+    return this.#names.length;
+  }
+
+  get note(): string | undefined {
+    return this.#reader.note;
+  }
+
+  /** Lists have an ETag, so an unchanged list is cheap; a node is measured at each request. */
+  get periodMs(): number {
+    return this.#kind === "nodes" ? 5_000 : 500;
+  }
+
+  /** What has no column or no row: pods that no configured source describes, and manifests that are refused. */
+  async notes(items: readonly ResourceItem[]): Promise<string[]> {
+    if (this.#kind !== "pods") return [];
+    const unclaimed = items.flatMap(({ object }) => {
+      const { metadata, status } = object as Pod;
+      const found = status?.conditions?.find(({ reason }) => reason === "Unclaimed");
+      return found ? [`pod "${metadata.name}" is unclaimed: ${found.message}`] : [];
+    });
+    if (this.names > 0) return unclaimed;
+    const refused = (await this.#reader.refusedManifests?.().catch(() => [])) ?? [];
+    if (refused.length === 0) return unclaimed;
+    const files = new Set(refused.map(({ file }) => file)).size;
+    const head = `${files} ${files === 1 ? "manifest" : "manifests"} refused:`;
+    return [...unclaimed, head, ...refused.map(({ message }) => `  ${message}`)];
+  }
+
+  async read(): Promise<SeenKind[] | undefined> {
+    const kind = this.#kind;
+    const columns = columnsOf(kind);
+    if (kind === "pods") {
+      const pods = this.#keep(await this.#reader.pods(this.#etag));
+      if (!pods) return undefined;
+      const items = pods.map((pod) => toItem("pods", pod));
+      if (this.#names.length === 0) return [{ columns, all: pods, items: this.#inScope(items), problems: [] }];
+      const found = this.#names.map((name) => findPod(pods, name, scopeOf(this.#request)));
+      return [
+        {
+          columns,
+          all: pods,
+          items: found.flatMap((pod) => ("problem" in pod ? [] : toItem("pods", pod))),
+          problems: found.flatMap((pod) => ("problem" in pod ? pod.problem : [])),
+        },
+      ];
+    }
+    const events = kind === "events" ? this.#keep(await this.#reader.events(this.#etag)) : undefined;
+    if (kind === "events" && !events) return undefined;
+    const all = events?.map((event) => toItem("events", event)) ?? [toItem("nodes", await this.#reader.node())];
+    const items = this.#inScope(all);
+    const nameOf = ({ reference }: ResourceItem) => reference.slice(reference.indexOf("/") + 1);
+    const missing = this.#names.filter((name) => !items.some((item) => nameOf(item) === name));
+    return [
+      {
+        columns,
+        all: all.map(({ object }) => object),
+        items: this.#names.length === 0 ? items : items.filter((item) => this.#names.includes(nameOf(item))),
+        problems: missing.map(
+          (name) => `${kind.slice(0, -1)} "${name}" not found; there are ${items.map(nameOf).join(", ")}`,
+        ),
+      },
+    ];
+  }
+
+  #keep<T>(response: Tagged<T> | undefined): T | undefined {
+    this.#etag = response?.etag ?? this.#etag;
+    return response?.value;
+  }
+
+  #inScope(items: ResourceItem[]): ResourceItem[] {
+    const { namespace } = scopeOf(this.#request);
+    const matches = selectorOf(this.#request);
+    return items.filter(
+      (item) =>
+        (namespace === undefined || (item.namespace ?? namespace) === namespace) &&
+        matches((item.object as ApiObject).metadata.labels ?? {}),
+    );
+  }
+}
+
+const AS_TABLE = { Accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" };
+
+/** Objects of any kinds, by the local API and in its columns. */
+class ServedObjects implements ObjectSource {
+  readonly #api: ApiClient;
+  readonly #request: CommandRequest;
+  /** The names of each kind in the order in which the kinds are written; none: all its objects. */
+  readonly #wanted: ReadonlyMap<ApiResource, string[]>;
+  readonly note = undefined;
+  readonly periodMs = 1000;
+  readonly emptyResponsesToBelieve = 1;
+
+  private constructor(api: ApiClient, request: CommandRequest, wanted: ReadonlyMap<ApiResource, string[]>) {
+    this.#api = api;
+    this.#request = request;
+    this.#wanted = wanted;
+  }
+
+  static async open(request: CommandRequest): Promise<ServedObjects> {
+    const api = await ApiClient.open(request).catch((error: unknown) => {
+      throw withoutApi(request, error as Error);
+    });
+    const { kinds, named, assumed } = await readWrittenObjects(api, request.positionals);
+    if (assumed !== undefined) throw new UsageError(assumed);
+    const wanted = new Map<ApiResource, string[]>(kinds.map((resource) => [resource, []]));
+    for (const { resource, name } of named) wanted.set(resource, [...(wanted.get(resource) ?? []), name]);
+    selectorOf(request, [...wanted.values()].flat());
+    return new ServedObjects(api, request, wanted);
+  }
+
+  get names(): number {
+    return [...this.#wanted.values()].flat().length;
+  }
+
+  async notes(): Promise<string[]> {
+    return [];
+  }
+
+  read(): Promise<SeenKind[]> {
+    return Promise.all([...this.#wanted].map(([resource, names]) => this.#readKind(resource, names)));
+  }
+
+  async #readKind(resource: ApiResource, names: readonly string[]): Promise<SeenKind> {
+    const query = new URLSearchParams({ includeObject: "Object" });
+    const selector = this.#request.value("selector");
+    if (selector) query.set("labelSelector", selector);
+    const path = this.#api.pathOf(resource, scopeOf(this.#request).namespace);
+    const table = await this.#api.json<ApiTable>("GET", `${path}?${query}`, undefined, AS_TABLE);
+    const all = (table.rows ?? []).map((row) => toServedItem(row, resource, table, this.#wanted.size > 1));
+    const items = names.length === 0 ? all : all.filter((item) => names.some((name) => isNamed(item, name)));
+    const missing = names.filter((name) => !items.some((item) => isNamed(item, name)));
+    return {
+      columns: (wide) =>
+        table.columnDefinitions.filter(({ priority }) => wide || priority === 0).map(({ name }) => name.toUpperCase()),
+      all: all.map(({ object }) => object),
+      items,
+      problems: missing.map((name) => {
+        const near = nearestName(name, all.map(nameOf));
+        return `${kindOf(resource)} "${name}" not found${near === undefined ? "" : `; did you mean "${near}"?`}`;
+      }),
+    };
+  }
+}
+
 /** Without a local API there are no further kinds. @param why there is none */
-function withoutApi({ command: { objects = {} } }: CommandRequest, written: string, why: Error): Error {
+function withoutApi({ command: { objects = {} }, positionals: [written = ""] }: CommandRequest, why: Error): Error {
   if (why instanceof UsageError) return why;
   const own = Object.entries(objects).flat(2);
   const kind = written.split("/", 1)[0]!;
@@ -147,130 +347,46 @@ function withoutApi({ command: { objects = {} } }: CommandRequest, written: stri
   return new CommandError(`"${written}" is asked from the local API of a running kubelet: ${why.message}`);
 }
 
-const isTable = ({ value }: CommandRequest) => ["table", "wide", "name", undefined].includes(value("output"));
+const nameOf = ({ object }: ResourceItem): string => (object as ApiObject).metadata.name ?? "";
 
-function nothingFound(request: CommandRequest): string {
-  const { namespace } = scopeOf(request);
-  return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
+/** The node's name at the end of a pod's may be left out. */
+function isNamed(item: ResourceItem, name: string): boolean {
+  const { kind, spec } = item.object as ApiObject;
+  const found = nameOf(item);
+  const { nodeName = "" } = (spec ?? {}) as { nodeName?: string };
+  return found === name || (kind === "Pod" && found === `${name}-${nodeName}`);
 }
 
-const labelColumnsOf = (request: CommandRequest) =>
-  toLabelColumns(request.value("label-columns"), request.isOn("show-labels"));
-
-/** `pods web` and `pod/web` alike. */
-function parseTarget(
-  request: CommandRequest,
-  written: string | undefined,
-  names: readonly string[],
-): { resource: ResourceName; named: string[] } {
-  const [kind, name] = written?.split("/", 2) ?? [];
-  const resource = findObject(request.command, kind);
-  const others = names.map((other) => {
-    const [otherKind, otherName] = other.split("/", 2);
-    if (otherName === undefined) return other;
-    if (findObject(request.command, otherKind) !== resource)
-      throw new UsageError(`"${other}" is none of the ${resource}`);
-    return otherName;
-  });
-  return { resource: resource as ResourceName, named: name ? [name, ...others] : others };
-}
-
-interface Seen {
-  items: ResourceItem[];
-  /** Messages about names that do not exist. */
-  problems: string[];
-  /** A field of the selection or the order that no object has. */
-  unknownField?: string | undefined;
-}
-
-/** The objects of one command, read again for each period of a watch. */
-class ResourceReader {
-  readonly #resource: ResourceName;
-  readonly #named: readonly string[];
-  readonly #request: CommandRequest;
-  readonly #view: ObjectView;
-  #etag: string | undefined;
-
-  constructor(resource: ResourceName, named: readonly string[], request: CommandRequest, view: ObjectView) {
-    this.#view = view;
-    this.#resource = resource;
-    this.#named = named;
-    this.#request = request;
-    selectorOf(request, named);
-  }
-
-  get periodMs(): number {
-    return WATCH_PERIOD_MS[this.#resource];
-  }
-
-  /** undefined: unchanged since the last call. */
-  async read(api: PodReader): Promise<Seen | undefined> {
-    const seen = await this.#fetch(api);
-    const columns = labelColumnsOf(this.#request);
-    const { matches, compare, fields } = this.#view;
-    const items = seen?.items.filter(({ object }) => matches(object)) ?? [];
-    if (compare) items.sort((a, b) => compare(a.object, b.object));
-    const unknownField = findUnknownField(fields, seen?.items.map(({ object }) => object) ?? []);
-    return seen && { ...seen, unknownField, items: items.map((item) => withLabelCells(item, columns)) };
-  }
-
-  async #fetch(api: PodReader): Promise<Seen | undefined> {
-    switch (this.#resource) {
-      case "pods": {
-        const answer = this.#keep(await api.pods(this.#etag));
-        return answer && this.#choosePods(answer);
-      }
-      case "events": {
-        const answer = this.#keep(await api.events(this.#etag));
-        return answer && this.#chooseOthers(answer.map(toEventItem));
-      }
-      case "nodes":
-        return this.#chooseOthers([toNodeItem(await api.node())]);
-      default:
-        return this.#resource satisfies never;
-    }
-  }
-
-  #keep<T>(answer: Tagged<T> | undefined): T | undefined {
-    this.#etag = answer?.etag ?? this.#etag;
-    return answer?.value;
-  }
-
-  #choosePods(pods: Parameters<typeof findPod>[0]): Seen {
-    const scope = scopeOf(this.#request);
-    if (this.#named.length === 0) return { items: this.#inScope(pods.map(toPodItem)), problems: [] };
-    const found = this.#named.map((name) => findPod(pods, name, scope));
-    return {
-      items: found.flatMap((pod) => ("problem" in pod ? [] : toPodItem(pod))),
-      problems: found.flatMap((pod) => ("problem" in pod ? pod.problem : [])),
-    };
-  }
-
-  #chooseOthers(all: ResourceItem[]): Seen {
-    const items = this.#inScope(all);
-    if (this.#named.length === 0) return { items, problems: [] };
-    const nameOf = ({ reference }: ResourceItem) => reference.slice(reference.indexOf("/") + 1);
-    return {
-      items: items.filter((item) => this.#named.includes(nameOf(item))),
-      problems: this.#named
-        .filter((name) => !items.some((item) => nameOf(item) === name))
-        .map((name) => `${this.#resource.slice(0, -1)} "${name}" not found; there are ${items.map(nameOf).join(", ")}`),
-    };
-  }
-
-  #inScope(items: ResourceItem[]): ResourceItem[] {
-    const { namespace } = scopeOf(this.#request);
-    const matches = selectorOf(this.#request);
-    return items.filter(
-      (item) => (namespace === undefined || (item.namespace ?? namespace) === namespace) && matches(item.labels),
-    );
-  }
+/** @param showKind names are written with their kind, as in a list of several kinds */
+function toServedItem(
+  { cells, object }: ApiTable["rows"][number],
+  resource: ApiResource,
+  { columnDefinitions }: ApiTable,
+  showKind: boolean,
+): ResourceItem {
+  const { metadata } = object;
+  const reference = referenceOf(resource, metadata.name ?? "");
+  const apiVersion = resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
+  return {
+    key: metadata.uid ?? `${metadata.namespace}/${metadata.name}`,
+    reference,
+    namespace: metadata.namespace,
+    // Objects of a table carry no kind.
+    object: { ...object, apiVersion, kind: resource.kind },
+    row: (_now, wide) =>
+      cells.flatMap((cell, index) => {
+        const column = columnDefinitions[index];
+        if (!wide && column?.priority !== 0) return [];
+        if (showKind && column?.name === "Name") return [reference];
+        return [cell === null || cell === undefined || cell === "" ? "<none>" : String(cell)];
+      }),
+  };
 }
 
 /** Prints changes. Waits for a kubelet that restarts, since its pods keep running. */
 async function watch(
-  api: PodReader,
-  reader: ResourceReader,
+  { periodMs, emptyResponsesToBelieve }: ObjectSource,
+  read: () => Promise<ResourceItem[] | undefined>,
   seen: readonly ResourceItem[],
   printer: ResourcePrinter,
   io: CommandIo,
@@ -281,27 +397,24 @@ async function watch(
   let latest = seen;
   let emptyResponses = 0;
   for (let isLost = false; !signal?.aborted; ) {
-    await clock.sleep(reader.periodMs, signal).catch(() => {});
+    await clock.sleep(periodMs, signal).catch(() => {});
     try {
-      latest = (await reader.read(api))?.items ?? latest;
+      latest = (await read()) ?? latest;
       if (isLost) io.stderr("kubelet-ts get: the kubelet answers again\n");
       isLost = false;
     } catch (error) {
-      if (!(error instanceof KubeletApiError)) throw error;
+      if (!isAway(error)) throw error;
       if (!isLost) io.stderr(`kubelet-ts get: ${error.message}; waiting for it\n`);
       isLost = true;
       continue;
     }
     emptyResponses = latest.length === 0 ? emptyResponses + 1 : 0;
-    if (emptyResponses > 0 && emptyResponses < EMPTY_ANSWERS_TO_BELIEVE) continue;
-    const { changed, gone } = changesBetween(before, latest, printer.format);
+    if (emptyResponses > 0 && emptyResponses < emptyResponsesToBelieve) continue;
+    io.stdout(printer.changes(before, latest, io.now()));
     before = latest;
-    io.stdout(printer.lines(changed, io.now()) + printer.lines(gone, io.now(), true));
   }
 }
 
-/** YAML 1.1, which the kubelet reads: strings that look like times or booleans are quoted. */
-async function loadYaml(): Promise<(value: unknown) => string> {
-  const { stringify } = await import("yaml");
-  return (value) => stringify(value, { version: "1.1", lineWidth: 0, indentSeq: false });
-}
+const isAway = (error: unknown): error is Error =>
+  error instanceof KubeletApiError ||
+  (error instanceof CommandError && !(error instanceof ApiStatusError && error.code < 500));

@@ -33,7 +33,7 @@ Pods are listed while no kubelet runs, too; kinds beyond these three come from i
       output: {
         type: "string",
         alias: "o",
-        valueHint: "wide|json|yaml|name|jsonpath=|custom-columns=",
+        valueHint: "wide|json|yaml|name|jsonpath=",
         description: "more columns, whole objects, names, or parts",
       },
       "field-selector": { type: "string", valueHint: "field=value,…", description: "only objects with these fields" },
@@ -43,13 +43,6 @@ Pods are listed while no kubelet runs, too; kinds beyond these three come from i
       "ignore-not-found": { type: "boolean", description: "what does not exist is no error" },
       ...HEADERS_ARG,
       ...SELECTOR_ARG,
-      "show-labels": { type: "boolean", description: "a last column with all labels" },
-      "label-columns": {
-        type: "string",
-        alias: "L",
-        valueHint: "key,…",
-        description: "a column for each of these labels",
-      },
       ...SCOPE_ARGS,
     },
     run: async (request, io) => (await import("../commands/get.ts")).runGet(request, io),

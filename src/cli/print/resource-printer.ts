@@ -1,21 +1,87 @@
-import { columnsOf, type ResourceFormat, type ResourceItem, type ResourceName } from "./resource-view.ts";
+import { EVENT_COLUMNS, EVENT_WIDE_COLUMNS, toEventRow } from "../../apiserver/printers/event-row.ts";
+import { NODE_COLUMNS, NODE_WIDE_COLUMNS, type NodeObject, toNodeRow } from "../../apiserver/printers/node-row.ts";
+import { POD_COLUMNS, POD_WIDE_COLUMNS, toPodRow } from "../../apiserver/printers/pod-row.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import { TextTable } from "./text-table.ts";
 
+/** An object as a line of a table. */
+export interface ResourceItem {
+  /** Identifies an object over time. */
+  key: string;
+  /** `pod/web-node1`. */
+  reference: string;
+  /** undefined: the kind has no namespace. */
+  namespace: string | undefined;
+  /** With kind and apiVersion, as JSON and YAML show it. */
+  object: object;
+  row: (now: Date, wide: boolean) => string[];
+}
+
+export type ResourceFormat = "table" | "wide" | "json" | "yaml" | "name";
+
+/** Names of the columns of a kind. */
+export type Columns = (wide: boolean) => readonly string[];
+
+/** Kinds that `kubelet-ts get` prints without a local API. */
+interface OwnKinds {
+  pods: Pod;
+  nodes: NodeObject;
+  events: CoreEvent;
+}
+export type ResourceName = keyof OwnKinds;
+
+interface OwnKind<T> {
+  singular: string;
+  /** Type fields, which the items of lists lack. */
+  type: { apiVersion: "v1"; kind: string };
+  columns: Columns;
+  row: (object: T, now: Date, wide: boolean) => string[];
+}
+
+const OWN_KINDS: { readonly [Name in ResourceName]: OwnKind<OwnKinds[Name]> } = {
+  pods: {
+    singular: "pod",
+    type: { apiVersion: "v1", kind: "Pod" },
+    columns: (wide) => (wide ? [...POD_COLUMNS, ...POD_WIDE_COLUMNS] : POD_COLUMNS),
+    row: toPodRow,
+  },
+  nodes: {
+    singular: "node",
+    type: { apiVersion: "v1", kind: "Node" },
+    columns: (wide) => (wide ? [...NODE_COLUMNS, ...NODE_WIDE_COLUMNS] : NODE_COLUMNS),
+    row: toNodeRow,
+  },
+  events: {
+    singular: "event",
+    type: { apiVersion: "v1", kind: "Event" },
+    columns: (wide) => (wide ? EVENT_WIDE_COLUMNS : EVENT_COLUMNS),
+    row: toEventRow,
+  },
+};
+
+export const columnsOf = (name: ResourceName): Columns => OWN_KINDS[name].columns;
+
+export function toItem<Name extends ResourceName>(name: Name, object: OwnKinds[Name]): ResourceItem {
+  const { singular, type, row } = OWN_KINDS[name] as OwnKind<OwnKinds[Name]>;
+  const { metadata } = object as { metadata: { name?: string; namespace?: string; uid?: string } };
+  return {
+    key: metadata.uid ?? `${metadata.namespace}/${metadata.name}`,
+    reference: `${singular}/${metadata.name}`,
+    namespace: name === "nodes" ? undefined : (metadata.namespace ?? "default"),
+    object: { ...type, ...object },
+    row: (now, wide) => row(object, now, wide),
+  };
+}
+
 export interface PrinterOptions {
-  /** undefined: of another kind, whose columns are given. */
-  resource: ResourceName | undefined;
-  /** Column names of a kind that only the server knows. */
-  columns?: (wide: boolean) => readonly string[];
+  columns: Columns;
   format: ResourceFormat;
   headers: boolean;
   /** `undefined`: a column for the namespace appears when one is not `default`. */
   namespaceColumn: boolean | undefined;
-  /** Further columns, which the items' rows have. */
-  labelHeaders?: readonly string[];
   toYaml: (value: unknown) => string;
 }
-
-const POD_STATUS_CELL = 2;
 
 /** Objects as text, in one of the formats of `-o`; keeps the widths of columns for what is printed later. */
 export class ResourcePrinter {
@@ -29,21 +95,17 @@ export class ResourcePrinter {
     this.#hasNamespace = options.namespaceColumn ?? false;
   }
 
-  get format(): ResourceFormat {
-    return this.#options.format;
-  }
-
   /** A list, or the one object that was named. */
   print(items: readonly ResourceItem[], isOne: boolean, now: Date): string {
     const { format, toYaml } = this.#options;
     if (format !== "json" && format !== "yaml") return this.lines(items, now);
-    const value = isOne && items[0] ? items[0].object : toList(items);
+    const value = isOne && items[0] ? items[0].object : toList(items.map(({ object }) => object));
     return format === "json" ? `${JSON.stringify(value, null, 4)}\n` : toYaml(value);
   }
 
   /** More of what was printed before: rows, or documents of their own. @param isGone they are no more */
   lines(items: readonly ResourceItem[], now: Date, isGone = false): string {
-    const { resource, format, headers, labelHeaders = [], toYaml } = this.#options;
+    const { columns, format, headers, toYaml } = this.#options;
     switch (format) {
       case "json":
         return items.map(({ object }) => `${JSON.stringify(object, null, 4)}\n`).join("");
@@ -55,22 +117,47 @@ export class ResourcePrinter {
       case "wide": {
         if (items.length === 0) return "";
         this.#widenFor(items);
-        const wide = format === "wide";
+        const names = columns(format === "wide");
+        const withNamespace = (namespace: string, row: readonly string[]) =>
+          this.#hasNamespace ? [namespace, ...row] : row;
         const rows = items.map((item) => {
-          const row = item.row(now, wide);
-          if (isGone && resource === "pods") row[POD_STATUS_CELL] = "Deleted";
-          return this.#hasNamespace ? [item.namespace ?? "", ...row] : row;
+          const row = item.row(now, format === "wide");
+          if (isGone && names.includes("RESTARTS")) row[names.indexOf("STATUS")] = "Deleted";
+          return withNamespace(item.namespace ?? "", row);
         });
-        const own = resource === undefined ? (this.#options.columns?.(wide) ?? []) : columnsOf(resource, wide);
-        const columns = [...own, ...labelHeaders];
-        const header = this.#hasNamespace ? ["NAMESPACE", ...columns] : columns;
         const isFirst = !this.#hasHeader;
         this.#hasHeader = true;
-        return this.#table.render(headers && isFirst ? [header, ...rows] : rows);
+        return this.#table.render(headers && isFirst ? [withNamespace("NAMESPACE", names), ...rows] : rows);
       }
       default:
         return format satisfies never;
     }
+  }
+
+  /**
+   * Objects that a watch prints after a new list: new and changed ones, in their order, then removed ones. A table changes
+   * with its rows, ages aside, JSON and YAML with anything, a list of names with none.
+   */
+  changes(before: readonly ResourceItem[], after: readonly ResourceItem[], now: Date): string {
+    const known = new Map(before.map((item) => [item.key, this.#fingerprint(item)]));
+    const still = new Set(after.map(({ key }) => key));
+    const changed = after.filter((item) => known.get(item.key) !== this.#fingerprint(item));
+    const gone = before.filter(({ key }) => !still.has(key));
+    return this.lines(changed, now) + this.lines(gone, now, true);
+  }
+
+  #fingerprint({ object, row }: ResourceItem): string {
+    const { columns, format } = this.#options;
+    if (format === "name") return "";
+    if (format === "json" || format === "yaml") return JSON.stringify(object);
+    const { kind, metadata } = object as { kind?: string; metadata?: { resourceVersion?: string } };
+    if (kind === "Event") return metadata?.resourceVersion ?? "";
+    const names = columns(format === "wide");
+    // `4 (3m ago)` has an age too.
+    const cells = row(new Date(0), format === "wide").map((cell, index) =>
+      names[index] === "AGE" ? "" : names[index] === "RESTARTS" ? cell.split(" ")[0] : cell,
+    );
+    return JSON.stringify(cells);
   }
 
   /** A pod of another namespace adds the column, and the header is printed again. */
@@ -83,9 +170,9 @@ export class ResourcePrinter {
   }
 }
 
-const toList = (items: readonly ResourceItem[]) => ({
+export const toList = (items: readonly object[]) => ({
   apiVersion: "v1",
   kind: "List",
   metadata: { resourceVersion: "" },
-  items: items.map(({ object }) => object),
+  items,
 });

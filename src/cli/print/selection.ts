@@ -1,6 +1,5 @@
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { type JsonPath, readJsonPath, readJsonPathTemplate, toText } from "./json-path.ts";
-import { TextTable } from "./text-table.ts";
 
 /** Whether an object is meant. */
 type ObjectFilter = (object: object) => boolean;
@@ -82,36 +81,15 @@ export function parseSortBy(
   };
 }
 
-/** Prints a list of objects, or the one that was named. */
-type ObjectFormat = (objects: readonly object[], isOne: boolean) => string;
-
 /**
- * `jsonpath=TEMPLATE` and `custom-columns=NAME:.metadata.name,…`.
+ * The template of `-o jsonpath=`.
  * @returns undefined for another format, what is wrong with it as `problem`
  */
-export function parseObjectFormat(output: string, hasHeaders: boolean): ObjectFormat | { problem: string } | undefined {
+export function parseTemplate(output: string): ReturnType<typeof readJsonPathTemplate> | undefined {
   const [name, template] = output.split(/=(.*)/s, 2);
-  if (name === "jsonpath") {
-    if (!template) return { problem: "jsonpath needs a template, as in jsonpath={.items[*].metadata.name}" };
-    const read = readJsonPathTemplate(template);
-    if ("problem" in read) return read;
-    return (objects, isOne) =>
-      read.render(isOne ? objects[0] : { apiVersion: "v1", kind: "List", metadata: {}, items: objects });
-  }
-  if (name !== "custom-columns") return undefined;
-  const columns: { header: string; path: JsonPath }[] = [];
-  for (const column of (template ?? "").split(",")) {
-    const [header = "", expression] = column.split(/:(.*)/s, 2);
-    const path = expression ? readJsonPath(expression) : { problem: `"${column}" must be NAME:PATH` };
-    if ("problem" in path) return { problem: `custom-columns: ${path.problem}` };
-    columns.push({ header, path });
-  }
-  return (objects) => {
-    const rows = objects.map((object) =>
-      columns.map(({ path }) => path.values(object).map(toText).join(",") || "<none>"),
-    );
-    return new TextTable().render([...(hasHeaders ? [columns.map(({ header }) => header)] : []), ...rows]);
-  };
+  if (name !== "jsonpath") return undefined;
+  if (!template) return { problem: "jsonpath needs a template, as in jsonpath={.items[*].metadata.name}" };
+  return readJsonPathTemplate(template);
 }
 
 /** Selection, order and format by `--field-selector`, `--sort-by` and `-o`. */
@@ -120,6 +98,6 @@ export interface ObjectView {
   /** Fields of the selection and the order, as written. */
   fields: readonly { written: string; path: JsonPath }[];
   compare: ((a: object, b: object) => number) | undefined;
-  /** undefined: a table, JSON, YAML or names. */
-  format: ObjectFormat | undefined;
+  /** Prints a List, or the one object that was named; undefined: a table, JSON, YAML or names. */
+  render: ((object: unknown) => string) | undefined;
 }

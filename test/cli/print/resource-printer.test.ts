@@ -1,14 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { type PrinterOptions, ResourcePrinter } from "../../../src/cli/print/resource-printer.ts";
-import { changesBetween, toNodeItem, toPodItem } from "../../../src/cli/print/resource-view.ts";
+import { columnsOf, type PrinterOptions, ResourcePrinter, toItem } from "../../../src/cli/print/resource-printer.ts";
 import { ago, ended, has, NOW, running, shown, waiting } from "./pods.ts";
 
-const WEB = toPodItem(shown({ ready: true }));
-const DB = toPodItem(shown({ name: "db-node1", namespace: "prod", ready: true }));
+const WEB = toItem("pods", shown({ ready: true }));
+const DB = toItem("pods", shown({ name: "db-node1", namespace: "prod", ready: true }));
 
 const printer = (over: Partial<PrinterOptions> = {}) =>
   new ResourcePrinter({
-    resource: "pods",
+    columns: columnsOf("pods"),
     format: "table",
     headers: true,
     namespaceColumn: undefined,
@@ -56,7 +55,7 @@ describe("tables", () => {
   });
 
   test("a node under pressure", () => {
-    const node = toNodeItem({
+    const node = toItem("nodes", {
       kind: "Node",
       apiVersion: "v1",
       metadata: { name: "node1", creationTimestamp: null, labels: { "node-role.kubernetes.io/edge": "" } },
@@ -112,7 +111,7 @@ describe("other formats", () => {
 });
 
 describe("what a watcher is shown", () => {
-  const seen = (...args: Parameters<typeof shown>) => toPodItem(shown(...args));
+  const seen = (...args: Parameters<typeof shown>) => toItem("pods", shown(...args));
   const crashed = (restartCount: number, finishedAt: string) =>
     seen({
       mains: [has("app", waiting("CrashLoopBackOff"), { restartCount, lastState: ended("Error", 1, { finishedAt }) })],
@@ -128,16 +127,23 @@ describe("what a watcher is shown", () => {
     ["an address, in JSON", "json", seen({ status: { podIP: "" } }), seen(), 1],
     ["a status, where only names are shown", "name", seen(), seen({ mains: [has("app", ended("Error", 1))] }), 0],
   ] as const)("%s changes in %s", (_, format, before, after, count) => {
-    expect(changesBetween([before], [after], format).changed).toHaveLength(count);
+    expect(printer({ format, headers: false }).changes([before], [after], NOW) === "").toBe(count === 0);
   });
 
+  const changes = (before: object[], after: object[], format: "table" | "name" = "table") =>
+    printer({ format, headers: false }).changes(before as [], after as [], NOW);
+
   test("new ones and those that are gone", () => {
-    expect(changesBetween([WEB], [DB], "table")).toEqual({ changed: [DB], gone: [WEB] });
-    expect(changesBetween([WEB], [WEB, DB], "name")).toEqual({ changed: [DB], gone: [] });
+    expect(changes([WEB], [DB])).toMatch(/db-node1 +1\/1 +Running.*\n.*web-node1 +1\/1 +Deleted/);
+    expect(changes([WEB], [WEB, DB], "name")).toBe("pod/db-node1\n");
   });
 
   test("a pod of the same name is another one", () => {
-    const next = toPodItem(shown({ ready: true, metadata: { uid: "another" }, mains: [has("app", running)] }));
-    expect(changesBetween([WEB], [next], "table")).toEqual({ changed: [next], gone: [WEB] });
+    const next = toItem("pods", shown({ ready: true, metadata: { uid: "another" }, mains: [has("app", running)] }));
+    expect(changes([WEB], [next]).split("\n")).toEqual([
+      expect.stringMatching(/^web-node1 .*Running/),
+      expect.stringMatching(/^web-node1 .*Deleted/),
+      "",
+    ]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parseFieldSelector, parseObjectFormat, parseSortBy } from "../../../src/cli/print/selection.ts";
+import { parseFieldSelector, parseSortBy, parseTemplate } from "../../../src/cli/print/selection.ts";
 
 const pod = (name: string, phase: string, restarts: number) => ({ metadata: { name }, status: { phase, restarts } });
 const PODS = [pod("web-10", "Running", 10), pod("web-9", "Failed", 9)];
@@ -33,22 +33,16 @@ test.each([
   expect("problem" in order ? order : PODS.toSorted(order.compare).map(({ metadata }) => metadata.name)).toEqual(want);
 });
 
-describe("formats", () => {
-  test.each([
-    ["jsonpath={.items[*].metadata.name}", "web-10 web-9"],
-    ["custom-columns=NAME:.metadata.name,IP:.status.podIP", "NAME     IP\nweb-10   <none>\nweb-9    <none>\n"],
-  ])("%s", (output, want) => {
-    const format = parseObjectFormat(output, true);
-    expect(typeof format === "function" ? format(PODS, false) : format).toBe(want);
+describe("templates", () => {
+  test("a list or one object is rendered", () => {
+    const list = parseTemplate("jsonpath={.items[*].metadata.name}");
+    expect(list && "render" in list && list.render({ items: PODS })).toBe("web-10 web-9");
+    const one = parseTemplate("jsonpath={.metadata.name}");
+    expect(one && "render" in one && one.render(PODS[0])).toBe("web-10");
   });
 
-  test("one object is not a list", () => {
-    const format = parseObjectFormat("jsonpath={.metadata.name}", true);
-    expect(typeof format === "function" && format([PODS[0]!], true)).toBe("web-10");
+  test.each(["jsonpath", "jsonpath={.a[}"])("%s is refused", (output) => {
+    expect(parseTemplate(output)).toHaveProperty("problem");
   });
-
-  test.each(["jsonpath", "jsonpath={.a[}", "custom-columns=NAME"])("%s is refused", (output) => {
-    expect(parseObjectFormat(output, true)).toHaveProperty("problem");
-  });
-  test("others are left to their printer", () => expect(parseObjectFormat("wide", true)).toBeUndefined());
+  test("others are left to their printer", () => expect(parseTemplate("wide")).toBeUndefined());
 });
