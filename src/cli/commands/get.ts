@@ -40,13 +40,13 @@ import {
 interface SeenKind {
   columns: Columns;
   items: ResourceItem[];
-  /** Whether its objects, selected or not, are all that is known of the kind. */
+  /** Its objects, selected or not. */
   all: readonly object[];
   /** Messages about names that do not exist. */
   problems: string[];
 }
 
-/** What a command line names, read again for each period of a watch. */
+/** The objects of a command line, read again for each period of a watch. */
 interface ObjectSource {
   /** Period of `-w`. */
   readonly periodMs: number;
@@ -205,7 +205,7 @@ class NodeObjects implements ObjectSource {
     return this.#kind === "nodes" ? 5_000 : 500;
   }
 
-  /** What has no column or no row: pods that no configured source describes, and manifests that are refused. */
+  /** Pods that no configured source describes have no column, manifests that are refused no row. */
   async notes(items: readonly ResourceItem[]): Promise<string[]> {
     if (this.#kind !== "pods") return [];
     const unclaimed = items.flatMap(({ object }) => {
