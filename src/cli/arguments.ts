@@ -17,8 +17,6 @@ type ReadArguments =
   | { help: true }
   | {
       help: false;
-      /** For citty: every flag in its long form with its value attached, then `--` and the positionals. */
-      canonical: string[];
       /** Every value of each flag, in order; booleans as `true` and `false`. */
       values: ReadonlyMap<string, readonly string[]>;
       positionals: string[];
@@ -54,8 +52,11 @@ const isNegative = (def: ArgDef): boolean => def.type === "boolean" && def.defau
 
 /**
  * Reads arguments as kubectl does: flags anywhere, `--name value`, `--name=value`, `-o wide`, `-owide`, `-fp`; `--` ends
- * the flags. citty alone accepts unknown flags and takes `--no-headers=true` for a flag of that name, so what it parses
- * is written out in full here first.
+ * the flags. citty 0.2 declares and runs the commands; its parser is not used, since it
+ * - accepts unknown flags, a value that is missing, and any text for a switch (`--watch=maybe`),
+ * - keeps the last value of a repeated flag alone (`-f a -f b`),
+ * - takes `-o=wide` for the value "=wide" and `--no-headers=true` for a flag of that name,
+ * - distinguishes the case of choices (`--stream=stdout`), and reads flags behind the command of `exec`.
  * @param stopsAtCommand everything from the second positional on belongs to another program, as in `exec pod ls -l`
  */
 export function readArguments(
@@ -100,12 +101,7 @@ export function readArguments(
     values.set(flag.name, [...(values.get(flag.name) ?? []), meant]);
   }
   if (values.get("help")?.at(-1) === "true") return { help: true };
-  const canonical = [...values].map(([flag, given]) => {
-    const value = given.at(-1) ?? "";
-    const isSwitch = flags.some((known) => known.name === flag && !known.takesValue);
-    return isSwitch ? `--${value === "false" ? "no-" : ""}${flag}` : `--${flag}=${value}`;
-  });
-  return { help: false, canonical: [...canonical, "--", ...positionals], values, positionals };
+  return { help: false, values, positionals };
 }
 
 const choicesOf = (def: ArgDef): readonly string[] => (def.type === "enum" ? (def.options ?? []) : []);

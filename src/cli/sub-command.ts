@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type ArgsDef, defineCommand, runCommand } from "citty";
+import { defineCommand, runCommand } from "citty";
 import { parseDuration } from "../base/api/duration.ts";
 import { type LabelFilter, parseLabelSelector } from "../base/api/label-selector.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError } from "../base/host/write-all.ts";
@@ -9,7 +9,7 @@ import { DockerClient } from "../docker/engine/docker-client.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/engine/docker-error.ts";
 import type { DockerEndpoint } from "../docker/engine/endpoint.ts";
 import { computeRootHash } from "../docker/labels.ts";
-import { GLOBAL_ARGS, readArguments } from "./arguments.ts";
+import { readArguments } from "./arguments.ts";
 import { chooseRootDir } from "./client/default-context.ts";
 import type { EngineReader } from "./client/engine-reader.ts";
 import { type FindingOptions, type FoundKubelet, findKubelet } from "./client/find-kubelet.ts";
@@ -67,19 +67,16 @@ export async function runSubCommand(
       io.stdout(renderCommandHelp(command));
       return 0;
     }
-    if (command.takesKubeletFlags) return await command.run(toRequest(command, { _: [] }, new Map(), argv), io);
-    const read = readArguments(command.name, command.args, argv, command.stopsAtCommand);
-    if ("problem" in read) throw new UsageError(read.problem);
-    if (read.help) {
+    const request = readRequest(command, argv);
+    if (request === "help") {
       io.stdout(renderCommandHelp(command));
       return 0;
     }
     const definition = defineCommand({
       meta: { name: command.name, description: command.description },
-      args: { ...command.args, ...GLOBAL_ARGS } as ArgsDef,
-      run: ({ args }) => command.run(toRequest(command, args, read.values, argv), io),
+      run: ({ data }) => command.run(data as CommandRequest, io),
     });
-    const { result } = await runCommand(definition, { rawArgs: read.canonical });
+    const { result } = await runCommand(definition, { rawArgs: [], data: request });
     return result as number;
   } catch (error) {
     if (error instanceof BrokenPipeError) return BROKEN_PIPE_EXIT;
@@ -109,20 +106,21 @@ const isExpectedFailure = (error: unknown): boolean =>
   EXPECTED_FAILURES.some((kind) => error instanceof kind) ||
   (error instanceof Error && "syscall" in error && error.syscall !== "write");
 
-/** @param args as citty parsed them */
-function toRequest(
-  command: SubCommand,
-  args: Readonly<Record<string, unknown>> & { _: string[] },
-  values: ReadonlyMap<string, readonly string[]>,
-  rawArgs: readonly string[],
-): CommandRequest {
+/** @throws UsageError */
+export function readRequest(command: SubCommand, argv: readonly string[]): CommandRequest | "help" {
+  const read = command.takesKubeletFlags
+    ? { help: false as const, values: new Map<string, readonly string[]>(), positionals: [] }
+    : readArguments(command.name, command.args, argv, command.stopsAtCommand);
+  if ("problem" in read) throw new UsageError(read.problem);
+  if (read.help) return "help";
+  const { values, positionals } = read;
   return {
     command,
-    positionals: args._,
-    value: (flag) => (typeof args[flag] === "string" ? args[flag] : undefined),
+    positionals,
+    value: (flag) => values.get(flag)?.at(-1),
     values: (flag) => values.get(flag) ?? [],
-    isOn: (flag) => args[flag] === true,
-    rawArgs,
+    isOn: (flag) => (values.get(flag)?.at(-1) ?? String(command.args[flag]?.default ?? false)) === "true",
+    rawArgs: argv,
   };
 }
 

@@ -1,11 +1,9 @@
 import { readNodeName } from "../../base/host/node-info.ts";
-import { writeAll } from "../../base/host/write-all.ts";
-import { writeStderr } from "../../base/host/write-stderr.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import type { Strictness } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { readArguments } from "../arguments.ts";
-import { VALIDATE_ARGS } from "../declarations/validate-args.ts";
+import type { CommandIo } from "../command-io.ts";
+import { type CommandRequest, UsageError } from "../sub-command.ts";
 import { checkInputs, readInputs } from "../validate-inputs.ts";
 import type { NodeRules } from "../validate-node.ts";
 import { renderText, toJsonResult } from "../validate-report.ts";
@@ -26,12 +24,8 @@ interface ValidateOptions {
 }
 
 /** `kubelet-ts validate`. Returns the exit code. */
-export async function runValidate(argv: readonly string[], io: ValidateIo): Promise<number> {
-  const parsed = await parse(argv);
-  if ("problem" in parsed) {
-    io.stderr(`kubelet-ts validate: ${parsed.problem}\nTry 'kubelet-ts validate --help'.\n`);
-    return 2;
-  }
+export async function runValidate(request: CommandRequest, io: ValidateIo): Promise<number> {
+  const parsed = await parse(request);
   if (parsed.batch) return runBatch(parsed.options, io);
   for (const warning of parsed.warnings) io.stderr(`kubelet-ts validate: warning: ${warning}\n`);
   const inputs = await readInputs(parsed.files, io.input);
@@ -42,16 +36,14 @@ export async function runValidate(argv: readonly string[], io: ValidateIo): Prom
   return results.every((result) => result.ok) ? 0 : 2;
 }
 
-type Parsed =
-  | { problem: string }
-  | {
-      batch: boolean;
-      output: string;
-      files: string[];
-      options: ValidateOptions;
-      rules: NodeRules;
-      warnings: readonly string[];
-    };
+interface ParsedRequest {
+  batch: boolean;
+  output: string;
+  files: readonly string[];
+  options: ValidateOptions;
+  rules: NodeRules;
+  warnings: readonly string[];
+}
 
 /** Flags that the kubelet has, too. */
 const NODE_FLAGS = [
@@ -63,21 +55,15 @@ const NODE_FLAGS = [
   "node-labels",
 ] as const;
 
-async function parse(argv: readonly string[]): Promise<Parsed> {
-  const read = readArguments("validate", VALIDATE_ARGS, argv);
-  if ("problem" in read) return read;
-  // --help was answered before.
-  if (read.help) return { problem: "--help must be the only argument" };
-  const files = read.positionals;
-  const value = (flag: keyof typeof VALIDATE_ARGS) => read.values.get(flag)?.at(-1);
-  const batch = value("batch") === "true";
-  if (!batch && files.length === 0) {
-    return { problem: "name at least one file, directory or URL, or - for standard input" };
-  }
-  if (batch && files.length > 0) return { problem: "--batch takes its manifests from standard input only" };
-  const nodeFlags = NODE_FLAGS.flatMap((flag) => (read.values.get(flag) ?? []).map((text) => `--${flag}=${text}`));
+/** @throws UsageError */
+async function parse({ positionals: files, value, values, isOn }: CommandRequest): Promise<ParsedRequest> {
+  const batch = isOn("batch");
+  if (!batch && files.length === 0)
+    throw new UsageError("name at least one file, directory or URL, or - for standard input");
+  if (batch && files.length > 0) throw new UsageError("--batch takes its manifests from standard input only");
+  const nodeFlags = NODE_FLAGS.flatMap((flag) => values(flag).map((text) => `--${flag}=${text}`));
   const resolved = await resolveOptions(nodeFlags, process.cwd(), "show");
-  if (resolved.errors.length > 0) return { problem: resolved.errors.join("; ") };
+  if (resolved.errors.length > 0) throw new UsageError(resolved.errors.join("; "));
   const node = resolved.options;
   const nodeName = readNodeName(value("node-name") ?? node.hostnameOverride);
   const options: ValidateOptions = {
@@ -139,10 +125,5 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 }
 
 /** `kubelet-ts validate` on this process's streams. */
-export const runValidateCommand = (argv: readonly string[]): Promise<number> =>
-  runValidate(argv, {
-    stdout: (text) => writeAll(1, text),
-    stderr: writeStderr,
-    isTerminal: process.stdout.isTTY,
-    input: () => Bun.stdin.stream(),
-  });
+export const runValidateCommand = (request: CommandRequest, io: CommandIo): Promise<number> =>
+  runValidate(request, { ...io, isTerminal: process.stdout.isTTY, input: () => Bun.stdin.stream() });

@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { findCommand } from "../../../src/cli/command-table.ts";
 import { runValidate } from "../../../src/cli/commands/validate-command.ts";
+import { runSubCommand, type SubCommand } from "../../../src/cli/sub-command.ts";
 import { readInputs } from "../../../src/cli/validate-inputs.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
@@ -17,13 +19,16 @@ beforeAll(() => {
 async function run(argv: string[], input = "", isTerminal = false) {
   let stdout = "";
   let stderr = "";
-  const code = await runValidate(argv, {
-    stdout: (text) => {
-      stdout += text;
+  const output = {
+    stdout: (text: string | Uint8Array) => {
+      stdout += String(text);
     },
-    stderr: (text) => {
+    stderr: (text: string) => {
       stderr += text;
     },
+  };
+  const streams = {
+    ...output,
     isTerminal,
     async *input() {
       // In small pieces, so that lines are cut.
@@ -32,7 +37,12 @@ async function run(argv: string[], input = "", isTerminal = false) {
         .match(/.{1,7}/gs) ?? [])
         yield Buffer.from(byte, "latin1");
     },
-  });
+  };
+  const command: SubCommand = {
+    ...findCommand("validate")!,
+    run: (request) => runValidate(request, streams),
+  };
+  const code = await runSubCommand(command, argv, { ...output, now: () => new Date(), offsetMinutes: () => 0 });
   return { code, stdout, stderr };
 }
 
