@@ -22,6 +22,7 @@ import { runOnce } from "../daemon/run-once.ts";
 import { logUnexpectedErrors } from "../daemon/unexpected-errors.ts";
 import { buildFacts, versionLine } from "../daemon/version.ts";
 import { isLoopback } from "../server/host-header.ts";
+import { removeProxies } from "./client/find-kubelet.ts";
 import { type CommandSummary, renderHelp } from "./help.ts";
 
 const NO_MANIFESTS = "no manifests: name a file, a directory or a URL, or use --pod-manifest-path or --manifest-url";
@@ -116,7 +117,7 @@ async function runLocked(
   argv: readonly string[],
   { cwd, ...given }: Pick<KubeletRun, "resolve" | "configuration"> & { cwd: string },
 ): Promise<number | "restart"> {
-  const environment = takeProxiesOutOfEnvironment();
+  const environment = removeProxies();
   let lock: RootLock | undefined;
   try {
     prepareRootDirectory(options.rootDir);
@@ -184,14 +185,4 @@ function stopOnSignals(logger: Logger): AbortSignal {
     });
   }
   return stop.signal;
-}
-
-/** Bun's fetch applies proxy variables to every address, pods included. @returns the environment as it was */
-function takeProxiesOutOfEnvironment(): Environment {
-  const before = { ...process.env };
-  for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
-    delete process.env[name];
-    delete process.env[name.toLowerCase()];
-  }
-  return before;
 }

@@ -1,20 +1,10 @@
-import { resolve } from "node:path";
 import { defineCommand, runCommand } from "citty";
 import { parseDuration } from "../base/api/duration.ts";
 import { type LabelFilter, parseLabelSelector } from "../base/api/label-selector.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError } from "../base/host/write-all.ts";
 import { nearestName } from "../base/text/nearest-name.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../config/option-table.ts";
-import { DockerClient } from "../docker/engine/docker-client.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/engine/docker-error.ts";
-import type { DockerEndpoint } from "../docker/engine/endpoint.ts";
-import { computeRootHash } from "../docker/labels.ts";
 import { readArguments } from "./arguments.ts";
-import { chooseRootDir } from "./client/default-context.ts";
-import type { EngineReader } from "./client/engine-reader.ts";
-import { type FindingOptions, type FoundKubelet, findKubelet } from "./client/find-kubelet.ts";
-import { KubeletApi, KubeletApiError } from "./client/kubelet-api.ts";
-import type { PodScope } from "./client/pod-lookup.ts";
 import { type CommandIo, terminalIo } from "./command-io.ts";
 import { type CommandManual, renderCommandHelp } from "./help.ts";
 
@@ -92,18 +82,9 @@ export async function runSubCommand(
   }
 }
 
-/** Errors whose message is for the user. All others are defects, reported with their stack. */
-const EXPECTED_FAILURES = [
-  CommandError,
-  KubeletApiError,
-  DockerError,
-  DockerUnreachableError,
-  DockerProtocolError,
-] as const;
-
-/** Besides those, what the file system or the network refused. */
+/** Errors whose message is for the user, and what the file system or the network refused. All others are defects. */
 const isExpectedFailure = (error: unknown): boolean =>
-  EXPECTED_FAILURES.some((kind) => error instanceof kind) ||
+  [CommandError, DockerError, DockerUnreachableError, DockerProtocolError].some((kind) => error instanceof kind) ||
   (error instanceof Error && "syscall" in error && error.syscall !== "write");
 
 /** @throws UsageError */
@@ -147,71 +128,10 @@ export function needsApi({ command: { objects = {} }, positionals }: CommandRequ
   return kind === undefined || rest.some((word) => word.includes("/") && kindOf(word) !== kind);
 }
 
-/** `--root-dir` wins over KUBELET_TS_ROOT_DIR in the environment, that over the default of `kubelet-ts use`. */
-export const findingOptions = ({ value }: CommandRequest): FindingOptions => ({
-  rootDir: chooseRootDir(value("root-dir"))?.rootDir,
-  server: value("server"),
-});
-
-/** @throws CommandError when none can be asked */
-export async function openKubelet(request: CommandRequest): Promise<{ api: KubeletApi; kubelet: FoundKubelet }> {
-  removeProxies();
-  const kubelet = await findKubelet(findingOptions(request));
-  if ("problem" in kubelet) throw new CommandError(kubelet.problem);
-  return { api: new KubeletApi(kubelet), kubelet };
-}
-
-/** The source of read commands: a kubelet, or the engine. */
-export type PodReader = Pick<KubeletApi, "pods" | "events" | "node"> & {
-  /** Absent without a kubelet. */
-  refusedManifests?: KubeletApi["refusedManifests"];
-  /** Why the engine is asked instead of a kubelet. */
-  note?: string;
-};
-
-/**
- * The kubelet; where none runs, the engine and the checkpoints of the root directory.
- * @throws CommandError when neither can be asked
- */
-export async function openReader(request: CommandRequest): Promise<PodReader> {
-  removeProxies();
-  const options = findingOptions(request);
-  const kubelet = await findKubelet(options);
-  if (!("problem" in kubelet)) return new KubeletApi(kubelet);
-  if (!kubelet.isAbsent) throw new CommandError(kubelet.problem);
-  return await openEngine(request, kubelet.problem);
-}
-
-/** @param noKubelet why the kubelet cannot be asked */
-export async function openEngine(request: CommandRequest, noKubelet: string): Promise<EngineReader> {
-  const [{ EngineReader }, { readKeptPods }] = await Promise.all([
-    import("./client/engine-reader.ts"),
-    import("./client/kept-pods.ts"),
-  ]);
-  const { rootDir } = findingOptions(request);
-  return new EngineReader({
-    client: new DockerClient(engineEndpoint(request, undefined)),
-    rootHash: rootDir === undefined ? undefined : computeRootHash(resolve(rootDir)),
-    kept: readKeptPods(resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir)).map(({ pod }) => pod),
-    noKubelet,
-  });
-}
-
-/** @param known of the kubelet that runs. @throws UsageError */
-export function engineEndpoint({ value }: CommandRequest, known: string | undefined): DockerEndpoint {
-  try {
-    return DockerClient.endpointFrom(value("docker-endpoint") ?? known);
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
-/** Bun's fetch would send requests for this machine to a proxy. */
-export function removeProxies(): void {
-  for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
-    delete process.env[name];
-    delete process.env[name.toLowerCase()];
-  }
+/** Which pods are meant. */
+export interface PodScope {
+  /** undefined: all of them. */
+  namespace: string | undefined;
 }
 
 /** `-A` wins over `-n`, as with kubectl. */

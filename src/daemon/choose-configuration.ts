@@ -4,8 +4,8 @@ import { StateFile } from "../base/host/state-file.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Configuration } from "../base/model/configuration.ts";
 import type { Persisted } from "../base/model/persisted.ts";
-import { compareOptions } from "../config/option-table.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
+import { compareOptions } from "../config/option-table.ts";
 import type { ResolvedOptions } from "../config/resolve-options.ts";
 import { decideStart, type StartDecision, type TriedConfiguration } from "../plan/config-trial.ts";
 

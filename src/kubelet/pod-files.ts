@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import type { Container, HostAlias, Pod } from "../base/api/pod.ts";
-import type { KubeletOptions } from "../config/option-table.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { findContainer } from "../base/model/pod-containers.ts";
 import { PodStepError } from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { seccompProfilePath } from "../docker/security.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";

@@ -1,7 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import type { ContainerLimits } from "../base/model/container-limits.ts";
-import type { KubeletOptions } from "../config/option-table.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
@@ -14,6 +13,7 @@ import {
 } from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import type { ContainerRequest } from "../docker/container-create-body.ts";
 import type { DockerPods } from "../docker/docker-pods.ts";
 import type { ImageInfo } from "../docker/image-info.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { ApiObject } from "../../src/cli/client/api-client.ts";
-import { podsOfObject } from "../../src/cli/client/pods-of-object.ts";
+import { podsOfObject } from "../../src/cli/client/choose-pod.ts";
 import { parseCopyPlace } from "../../src/cli/commands/cp.ts";
 import { graceOf } from "../../src/cli/commands/delete.ts";
 import { parsePortPair, resolvePort } from "../../src/cli/commands/port-forward.ts";

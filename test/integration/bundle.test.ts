@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { loadBundleImages } from "../../src/cli/bundle/load-images.ts";
-import { openBundle } from "../../src/cli/bundle/read-bundle.ts";
+import { loadBundleImages, openBundle } from "../../src/cli/bundle/read-bundle.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import * as v from "valibot";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { BLOCK_BYTES, parseTarHeader } from "../../docker/engine/tar.ts";
-import { type BundleIndex, BundleIndexSchema, checkBundle, type FoundFile, INDEX } from "./bundle-index.ts";
+import { type BundleIndex, BundleIndexSchema, checkBundle, type FoundFile, IMAGES, INDEX } from "./bundle-index.ts";
 
 /** The bundle cannot be used; nothing was changed. */
 export class BundleError extends Error {}
@@ -69,4 +70,39 @@ async function hashOf(slice: Blob): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of slice.stream()) hash.update(chunk);
   return hash.digest("hex");
+}
+
+/**
+ * Loads the images of a bundle that are not on the engine yet.
+ * @returns their names; empty when all were there
+ * @throws BundleError when the engine does not take them
+ */
+export async function loadBundleImages(
+  client: Pick<DockerClient, "loadImage" | "inspectImage">,
+  { index, read }: Pick<Bundle, "read"> & { index: Pick<BundleIndex, "images"> },
+): Promise<string[]> {
+  const missing = await missingImages(client, index.images);
+  if (missing.length === 0) return [];
+  try {
+    await client.loadImage(read(IMAGES));
+  } catch (error) {
+    throw new BundleError(
+      `the engine does not load the images: ${(error as Error).message}; check its disk: docker system df`,
+    );
+  }
+  const still = await missingImages(client, missing);
+  if (still.length > 0) throw new BundleError(`images are missing after loading: ${still.join(", ")}`);
+  return missing;
+}
+
+async function missingImages(client: Pick<DockerClient, "inspectImage">, images: readonly string[]): Promise<string[]> {
+  const missing: string[] = [];
+  for (const image of images) {
+    const found = await client.inspectImage(image).catch((error: { status?: number }) => {
+      if (error.status === 404) return undefined;
+      throw error;
+    });
+    if (!found) missing.push(image);
+  }
+  return missing;
 }

@@ -4,8 +4,8 @@ import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
-import { CommandError, type CommandRequest, findingOptions, removeProxies, UsageError } from "../sub-command.ts";
-import { findKubelet } from "./find-kubelet.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { findingOptions, findKubelet, removeProxies } from "./find-kubelet.ts";
 
 /** Any Kubernetes object. */
 export interface ApiObject {

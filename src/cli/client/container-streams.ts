@@ -1,5 +1,6 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
+import type { InstanceInfo } from "../../base/host/root-lock.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
 import { findContainer } from "../../base/model/pod-containers.ts";
@@ -7,7 +8,13 @@ import type { PodConnection } from "../../base/model/pod-dialer.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { openAttachSession, openExecSession } from "../../docker/engine/exec-session.ts";
 import { CHANNEL } from "../../server/channel-protocol.ts";
+import { CommandError, type CommandRequest } from "../sub-command.ts";
+import { type ApiObject, apiSocketOf } from "./api-client.ts";
 import { ApiWebSocket } from "./api-web-socket.ts";
+import { chooseContainers, choosePod } from "./choose-pod.ts";
+import { engineClient } from "./engine-reader.ts";
+import { localInstances } from "./find-kubelet.ts";
+import { readKnownPods } from "./open-reader.ts";
 
 /** Streams into one running container, and into its pod. */
 export interface ContainerStreams {
@@ -158,4 +165,57 @@ export class EngineStreams implements ContainerStreams {
     };
     return dialPod(address, port, signal);
   }
+}
+
+/** A running container of the engine. */
+export interface ChosenContainer {
+  pod: Pod;
+  containerName: string;
+  streams: ContainerStreams;
+  /** The workload or Service that the pod was chosen by. */
+  object?: ApiObject;
+  /** Which container was chosen where the command line names none. */
+  note?: string;
+}
+
+/**
+ * The running container that the arguments mean, by a kubelet if one runs, else by the engine's labels.
+ * @throws CommandError, UsageError
+ */
+export async function chooseRunningContainer(request: CommandRequest, written: string): Promise<ChosenContainer> {
+  const { pods, instance } = await readKnownPods(request, false);
+  const { pod, object, note } = await choosePod(request, pods, written);
+  const chosen = chooseContainers(pod, request.value("container"), false);
+  if ("problem" in chosen) throw new CommandError(chosen.problem);
+  const [containerName = ""] = chosen.names;
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
+  const all = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
+  const status = all.find(({ name }) => name === containerName);
+  const containerId = status?.state.running && status.containerID?.replace(/^docker:\/\//, "");
+  if (!containerId) {
+    const { waiting, terminated } = status?.state ?? {};
+    const why = waiting?.reason ?? (terminated ? `it exited with code ${terminated.exitCode}` : "it has not started");
+    throw new CommandError(`container "${containerName}" of pod "${pod.metadata.name}" does not run: ${why}`);
+  }
+  const notes = [note, chosen.note].filter((text) => text !== undefined);
+  return {
+    pod,
+    containerName,
+    streams: openStreams(request, { pod, containerName, containerId, instance }),
+    ...(object && { object }),
+    ...(notes.length > 0 && { note: notes.join("\n") }),
+  };
+}
+
+/** Streams over the local API of the kubelet where this user may use it, else over the engine. */
+function openStreams(
+  request: CommandRequest,
+  found: { pod: Pod; containerName: string; containerId: string; instance: InstanceInfo | undefined },
+): ContainerStreams {
+  const { pod, containerName, containerId, instance } = found;
+  const socketPath = instance && apiSocketOf(instance.rootDir);
+  if (socketPath !== undefined && localInstances.mayUse(socketPath))
+    return new ApiStreams(socketPath, pod, containerName);
+  const client = engineClient(request, instance?.dockerEndpoint);
+  return new EngineStreams(client, containerId, pod.status?.podIP);
 }

@@ -1,15 +1,43 @@
+import { resolve } from "node:path";
+import * as v from "valibot";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
-import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { DockerUnreachableError, isNotFound } from "../../docker/engine/docker-error.ts";
 import { type EnginePod, listEnginePods } from "../../docker/engine-pods.ts";
-import { ANNOTATION_LABEL_PREFIX, LABEL } from "../../docker/labels.ts";
+import { ANNOTATION_LABEL_PREFIX, computeRootHash, LABEL } from "../../docker/labels.ts";
 import { byNewest, isRunning } from "../../plan/container-history.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
 import { computePodStatus } from "../../plan/status/compute-pod-status.ts";
+import type { DockerContainer } from "../import/docker.ts";
+import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-inspect.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { findingOptions } from "./find-kubelet.ts";
+import { readKeptPods } from "./kept-pods.ts";
 import { KubeletApiError, type Tagged } from "./kubelet-api.ts";
+
+/** The engine of the flags, else of the kubelet. @param known of the kubelet that runs. @throws UsageError */
+export function engineClient({ value }: CommandRequest, known?: string): DockerClient {
+  try {
+    return new DockerClient(DockerClient.endpointFrom(value("docker-endpoint") ?? known));
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+/** Pods without a kubelet. @param noKubelet why the kubelet cannot be asked */
+export function openEngine(request: CommandRequest, noKubelet: string): EngineReader {
+  const { rootDir } = findingOptions(request);
+  return new EngineReader({
+    client: engineClient(request),
+    rootHash: rootDir === undefined ? undefined : computeRootHash(resolve(rootDir)),
+    kept: readKeptPods(resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir)).map(({ pod }) => pod),
+    noKubelet,
+  });
+}
 
 /** Answers about pods while no kubelet runs: from the labels on the engine and the checkpoints of the root directory. */
 export class EngineReader {
@@ -126,4 +154,46 @@ function toPodOfLabels(
       })),
     },
   } as unknown as Pod;
+}
+
+const TIMEOUT_MS = 15_000;
+
+/**
+ * Inspects containers and their images; changes nothing.
+ * @param names names, ids or prefixes of ids; two of one container count once
+ * @throws CommandError, DockerError, DockerUnreachableError
+ */
+export async function readContainers(client: DockerClient, names: readonly string[]): Promise<DockerContainer[]> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const found = new Map<string, DockerContainer>();
+  for (const name of names) {
+    const one = await readContainer(client, name, signal);
+    found.set(one.container.Id, one);
+  }
+  return [...found.values()];
+}
+
+async function readContainer(client: DockerClient, name: string, signal: AbortSignal): Promise<DockerContainer> {
+  const raw = await known(client.inspectContainerRaw(name, { signal }));
+  if (raw === undefined) throw new CommandError(`there is no container "${name}": docker ps -a shows all`);
+  const container = v.parse(InspectedContainerSchema, raw);
+  const pod = container.Config.Labels[LABEL.podName];
+  if (pod !== undefined)
+    throw new CommandError(`container "${name}" is one of pod "${pod}": it has a manifest already`);
+  const imageOf = async (reference: string) => {
+    const response = reference === "" ? undefined : await known(client.inspectImageRaw(reference, { signal }));
+    return response && v.parse(InspectedImageSchema, response);
+  };
+  const [image, current] = [await imageOf(container.Image), await imageOf(container.Config.Image)];
+  return { container, ...(image && { image }), ...(current && { currentImageId: current.Id }) };
+}
+
+/** undefined for what the engine does not know. */
+async function known<T>(response: Promise<T>): Promise<T | undefined> {
+  try {
+    return await response;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
 }

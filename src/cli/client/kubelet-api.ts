@@ -3,9 +3,10 @@ import type { CoreEvent, CoreEventList } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { CommandError } from "../sub-command.ts";
 
 /** The kubelet did not answer, or not as it should; the message is for users. */
-export class KubeletApiError extends Error {}
+export class KubeletApiError extends CommandError {}
 
 /** An answer and the name of exactly this answer, to ask again with. */
 export interface Tagged<T> {

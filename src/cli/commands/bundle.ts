@@ -1,12 +1,13 @@
 import { basename, resolve } from "node:path";
 import { buildInfo } from "../../daemon/version.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { isNotFound } from "../../docker/engine/docker-error.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { BINARY, IMAGES, MANIFESTS } from "../bundle/bundle-index.ts";
 import { type BundleContent, once, writeBundle } from "../bundle/write-bundle.ts";
+import { engineClient } from "../client/engine-reader.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, engineEndpoint, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";
 
 /** `kubelet-ts bundle -f DIR -o site.tar`. Returns the exit code. */
@@ -26,7 +27,7 @@ export async function runBundle(request: CommandRequest, io: CommandIo): Promise
     manifests.set(name, input.bytes);
   }
   if (manifests.size === 0) throw new CommandError(`no manifest in ${files.join(", ")}`);
-  const client = new DockerClient(engineEndpoint(request, undefined));
+  const client = engineClient(request, undefined);
   await checkImages(client, [...images]);
   const contents: BundleContent[] = [
     { path: BINARY, mode: 0o755, chunks: Bun.file(process.execPath).stream() },

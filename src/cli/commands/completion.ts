@@ -1,8 +1,9 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiList } from "../client/api-client.ts";
-import { listKubelets } from "../client/find-kubelet.ts";
-import { findPod, inScope, namespaceOf } from "../client/pod-lookup.ts";
+import { findPod, inScope, namespaceOf } from "../client/choose-pod.ts";
+import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
+import { openReader } from "../client/open-reader.ts";
 import { loadServedKinds } from "../client/served-kinds.ts";
 import type { TextIo } from "../command-io.ts";
 import {
@@ -14,7 +15,7 @@ import {
   SHELLS,
   type Shell,
 } from "../completion.ts";
-import { type CommandRequest, openReader, removeProxies, UsageError } from "../sub-command.ts";
+import { type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */
 export function runCompletion({ positionals }: CommandRequest, io: TextIo): number {

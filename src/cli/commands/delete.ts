@@ -11,21 +11,13 @@ import { RootDirInUseError, removePods } from "../../daemon/remove-pods.ts";
 import type { EnginePod } from "../../docker/engine-pods.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
-import { findKubelet } from "../client/find-kubelet.ts";
+import { findPod, namespaceOf } from "../client/choose-pod.ts";
+import { findingOptions, findKubelet, removeProxies } from "../client/find-kubelet.ts";
 import { placeOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
-import { findPod, namespaceOf } from "../client/pod-lookup.ts";
 import { kindNames, loadServedKinds } from "../client/served-kinds.ts";
 import type { CommandIo } from "../command-io.ts";
-import {
-  CommandError,
-  type CommandRequest,
-  findingOptions,
-  removeProxies,
-  scopeOf,
-  selectorOf,
-  UsageError,
-} from "../sub-command.ts";
+import { CommandError, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 import { readInputs, type ValidateInput } from "../validate-inputs.ts";
 import { deleteByApi } from "./delete-objects.ts";
 

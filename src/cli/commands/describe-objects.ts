@@ -1,13 +1,13 @@
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { ApiClient, type ApiList, type ApiObject, type ApiResource } from "../client/api-client.ts";
+import { podsOfObject } from "../client/choose-pod.ts";
 import { type KeptObjects, placeOfObject, placeOfPod } from "../client/kept-pods.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
-import { podsOfObject } from "../client/pods-of-object.ts";
 import type { CommandIo } from "../command-io.ts";
 import { describeObject } from "../print/describe-object.ts";
+import type { DescribedObject } from "../print/describe-pod.ts";
 import { describePod } from "../print/describe-pod.ts";
-import type { DescribedObject } from "../print/described-object.ts";
 import { CommandError, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 
 /** All that one command asks the API for, each list once. */

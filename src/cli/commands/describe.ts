@@ -1,20 +1,19 @@
 import { resolve } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import { findKubelet } from "../client/find-kubelet.ts";
+import { findPod, inScope } from "../client/choose-pod.ts";
+import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
-import { findPod, inScope } from "../client/pod-lookup.ts";
+import { openReader } from "../client/open-reader.ts";
 import type { CommandIo } from "../command-io.ts";
 import { describeNode } from "../print/describe-node.ts";
 import { describePod } from "../print/describe-pod.ts";
 import {
   CommandError,
   type CommandRequest,
-  findingOptions,
   findObject,
   needsApi,
-  openReader,
   requireNode,
   scopeOf,
   selectorOf,

@@ -5,7 +5,6 @@ import { podFullName } from "../../base/model/identity.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { diffManifest, type PlainObject, type RunningState } from "../../daemon/manifest-diff.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { listEnginePods } from "../../docker/engine-pods.ts";
 import { computeRootHash } from "../../docker/labels.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
@@ -13,11 +12,12 @@ import { readManifest } from "../../manifest/read-manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/source-text.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts";
-import { findKubelet, localInstances } from "../client/find-kubelet.ts";
+import { engineClient } from "../client/engine-reader.ts";
+import { findingOptions, findKubelet, localInstances } from "../client/find-kubelet.ts";
 import { readKeptObjects, submittedPath } from "../client/kept-pods.ts";
 import { manifestsBelow } from "../client/manifest-objects.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, engineEndpoint, findingOptions, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";
 
 /** `kubelet-ts diff -f FILE`: what an edit changes and restarts. Returns 0 without a difference, 1 with one. */
@@ -31,7 +31,7 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
   if ("problem" in kubelet && !kubelet.isAbsent) throw new CommandError(kubelet.problem);
   const instance = kubelet.instance;
   const rootDir = instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
-  const client = new DockerClient(engineEndpoint(request, instance?.dockerEndpoint));
+  const client = engineClient(request, instance?.dockerEndpoint);
   const running = await listEnginePods(client, computeRootHash(rootDir), AbortSignal.timeout(15_000));
   const nodeName = instance?.nodeName ?? running[0]?.owner.nodeName;
   const resolved = await resolveOptions([

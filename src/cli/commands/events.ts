@@ -2,11 +2,12 @@ import { EVENT_COLUMNS, toEventRow } from "../../apiserver/printers/event-row.ts
 import type { CoreEvent } from "../../base/api/event.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
+import { findPod, namespaceOf } from "../client/choose-pod.ts";
 import { KubeletApi, KubeletApiError } from "../client/kubelet-api.ts";
-import { findPod, namespaceOf } from "../client/pod-lookup.ts";
+import { openReader, type PodReader } from "../client/open-reader.ts";
 import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";
-import { CommandError, type CommandRequest, openReader, type PodReader, scopeOf, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, scopeOf, UsageError } from "../sub-command.ts";
 
 /** The list has an ETag, so an unchanged one is cheap. */
 const WATCH_PERIOD_MS = 500;

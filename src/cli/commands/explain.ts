@@ -1,22 +1,15 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { findPortHolders } from "../../base/host/port-holder.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
-import { findKubelet } from "../client/find-kubelet.ts";
+import { findLogTarget, findPod, inScope } from "../client/choose-pod.ts";
+import { engineClient } from "../client/engine-reader.ts";
+import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, type RefusedText } from "../client/kubelet-api.ts";
-import { findLogTarget } from "../client/log-target.ts";
-import { findPod, inScope, type PodScope } from "../client/pod-lookup.ts";
+import { openReader } from "../client/open-reader.ts";
 import type { CommandIo } from "../command-io.ts";
-import {
-  CommandError,
-  type CommandRequest,
-  engineEndpoint,
-  findingOptions,
-  openReader,
-  scopeOf,
-  UsageError,
-} from "../sub-command.ts";
+import { CommandError, type CommandRequest, type PodScope, scopeOf, UsageError } from "../sub-command.ts";
 
 const LOG_LINES = 20;
 const MAX_LOG_BYTES = 16_384;
@@ -40,7 +33,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const refused = (await api.refusedManifests?.().catch(() => [])) ?? [];
   const chosen = names.length === 0 ? inScope(pods, scope) : names.map((name) => find(pods, name, scope, refused));
   if (names.length === 0 && chosen.length === 0) throw new UsageError("there are no pods");
-  const client = new DockerClient(engineEndpoint(request, await knownEndpoint(request)));
+  const client = engineClient(request, await knownEndpoint(request));
   const explanations = await Promise.all(
     chosen.map(async (pod) =>
       explainPod({

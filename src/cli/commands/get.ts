@@ -2,9 +2,10 @@ import type { Pod } from "../../base/api/pod.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, type ApiTable } from "../client/api-client.ts";
+import { findPod } from "../client/choose-pod.ts";
 import { KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
 import { kindOf, readWrittenObjects, referenceOf } from "../client/object-targets.ts";
-import { findPod } from "../client/pod-lookup.ts";
+import { openReader, type PodReader } from "../client/open-reader.ts";
 import type { CommandIo } from "../command-io.ts";
 import {
   type Columns,
@@ -29,8 +30,6 @@ import {
   type CommandRequest,
   findObject,
   needsApi,
-  openReader,
-  type PodReader,
   scopeOf,
   selectorOf,
   UsageError,

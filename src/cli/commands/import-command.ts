@@ -5,11 +5,12 @@ import type { Json } from "../../base/text/json.ts";
 import { writeYaml } from "../../base/text/write-yaml.ts";
 import { parseStream } from "../../manifest/yaml/parse-stream.ts";
 import { isDeeperThan, toPlainValue } from "../../manifest/yaml/source-node.ts";
+import { engineClient } from "../client/engine-reader.ts";
 import type { CommandIo } from "../command-io.ts";
 import { importCompose, NotComposeError } from "../import/compose.ts";
 import { InterpolationError, parseEnvFile } from "../import/compose-text.ts";
 import type { Imported } from "../import/import-notes.ts";
-import { CommandError, type CommandRequest, engineEndpoint, findObject, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
 
 /** Names that `docker compose` looks for. */
 const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
@@ -30,9 +31,9 @@ async function importContainers(request: CommandRequest): Promise<Imported> {
   const names = request.positionals.slice(1);
   if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
   if (request.value("project-name") !== undefined) throw new UsageError("--project-name is for import compose");
-  const { readContainers } = await import("../client/read-containers.ts");
+  const { readContainers } = await import("../client/engine-reader.ts");
   const { importDocker } = await import("../import/docker.ts");
-  return importDocker(await readContainers(engineEndpoint(request, undefined), names), deviceType);
+  return importDocker(await readContainers(engineClient(request), names), deviceType);
 }
 
 function deviceType(path: string): "CharDevice" | "BlockDevice" | undefined {

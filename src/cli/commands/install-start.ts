@@ -10,7 +10,7 @@ import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
 import { serviceEnvironment } from "../../daemon/install/find-service.ts";
 import type { InstallState } from "../../daemon/install/plan-install.ts";
 import { buildFacts } from "../../daemon/version.ts";
-import { removeProxies } from "../sub-command.ts";
+import { removeProxies } from "../client/find-kubelet.ts";
 import { renderLines } from "./doctor.ts";
 
 /** Time that a service which has started gets to reach its engine. */

@@ -19,11 +19,11 @@ import {
   removeScratch,
   runStep,
 } from "../../daemon/install/run-install.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
-import type { DockerEndpoint } from "../../docker/engine/endpoint.ts";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/source-text.ts";
+import { engineClient } from "../client/engine-reader.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, engineEndpoint, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts install [--rollback]`. Returns the exit code. */
 export async function runInstall(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -36,7 +36,7 @@ export async function runInstall(request: CommandRequest, io: CommandIo): Promis
     : planInstall({ ...state, ...(bundle && { manifests: bundle.manifests }) });
   if ("problem" in plan) throw new CommandError(plan.problem);
   if (bundle && !request.isOn("dry-run")) {
-    if (target.destdir === "") await bundle.loadImages(engineEndpoint(request, state.dockerEndpoint), io);
+    if (target.destdir === "") await bundle.loadImages(engineClient(request, state.dockerEndpoint), io);
     else io.stdout("The images of the bundle are not loaded: with --destdir only files are written\n");
   }
   await carryOut(plan, target, state.manager, request.isOn("dry-run"), io);
@@ -90,9 +90,9 @@ async function openVerified(file: string, ownHash: string) {
   );
   return {
     manifests,
-    loadImages: async (endpoint: DockerEndpoint, io: CommandIo) => {
-      const { loadBundleImages } = await import("../bundle/load-images.ts");
-      const loaded = await loadBundleImages(new DockerClient(endpoint), bundle).catch(fail);
+    loadImages: async (client: DockerClient, io: CommandIo) => {
+      const { loadBundleImages } = await import("../bundle/read-bundle.ts");
+      const loaded = await loadBundleImages(client, bundle).catch(fail);
       for (const image of loaded) io.stdout(`Loaded ${image}\n`);
     },
   };

@@ -2,21 +2,19 @@ import { parseDuration } from "../../base/api/duration.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { BrokenPipeError } from "../../base/host/write-all.ts";
 import type { LogsOptions } from "../../docker/engine/container-calls.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerError, isNotFound } from "../../docker/engine/docker-error.ts";
-import { readKnownPods } from "../client/known-pods.ts";
-import { LinePrefixer } from "../client/log-lines.ts";
-import { chooseContainers, findLogTarget, type LogTarget } from "../client/log-target.ts";
-import { inScope } from "../client/pod-lookup.ts";
-import { choosePod } from "../client/pods-of-object.ts";
+import { chooseContainers, choosePod, findLogTarget, inScope, type LogTarget } from "../client/choose-pod.ts";
+import { engineClient } from "../client/engine-reader.ts";
+import { readKnownPods } from "../client/open-reader.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, engineEndpoint, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts logs`. Returns the exit code. */
 export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
   const known = await readKnownPods(request, true);
-  const client = new DockerClient(engineEndpoint(request, known.instance?.dockerEndpoint));
+  const client = engineClient(request, known.instance?.dockerEndpoint);
   const pods = await choosePods(request, wanted, known.pods, io);
   const { targets, problems } = chooseTargets(wanted, pods, io);
   for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
@@ -179,4 +177,41 @@ async function printLog(
     );
   }
   for (const prefixer of Object.values(prefixers)) io.stdout(prefixer.end());
+}
+
+const LINE_END = 10;
+
+/**
+ * Puts a prefix before each line, where pieces are split anywhere. A last line without its end gets one.
+ * @returns pieces of whole lines
+ */
+export class LinePrefixer {
+  readonly #prefix: Uint8Array;
+  #rest: Uint8Array[] = [];
+
+  constructor(prefix: string) {
+    this.#prefix = Buffer.from(prefix, "utf8");
+  }
+
+  /** Whole lines so far. */
+  push(data: Uint8Array): Uint8Array {
+    const out: Uint8Array[] = [];
+    let from = 0;
+    for (let at = data.indexOf(LINE_END); at >= 0; at = data.indexOf(LINE_END, from)) {
+      out.push(this.#prefix, ...this.#rest, data.subarray(from, at + 1));
+      this.#rest = [];
+      from = at + 1;
+    }
+    // A copy (`slice` of a Buffer is none): the caller may reuse its memory.
+    if (from < data.length) this.#rest.push(new Uint8Array(data.subarray(from)));
+    return Buffer.concat(out);
+  }
+
+  /** The last line, which has no line end. */
+  end(): Uint8Array {
+    if (this.#rest.length === 0) return new Uint8Array();
+    const out = Buffer.concat([this.#prefix, ...this.#rest, Uint8Array.of(LINE_END)]);
+    this.#rest = [];
+    return out;
+  }
 }

@@ -2,8 +2,8 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Pod } from "../../base/api/pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { ApiObject } from "../client/api-client.ts";
-import { chooseRunningContainer } from "../client/choose-container.ts";
 import type { ContainerStreams } from "../client/container-streams.ts";
+import { chooseRunningContainer } from "../client/container-streams.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 

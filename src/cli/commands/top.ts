@@ -1,6 +1,7 @@
 import type { PodSummary } from "../../base/api/stats-summary.ts";
+import { findPod, inScope } from "../client/choose-pod.ts";
 import type { KubeletApi } from "../client/kubelet-api.ts";
-import { findPod, inScope } from "../client/pod-lookup.ts";
+import { openKubelet } from "../client/open-reader.ts";
 import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";
 import {
@@ -13,15 +14,7 @@ import {
   toUsageSum,
   type UsageOrder,
 } from "../print/usage-rows.ts";
-import {
-  CommandError,
-  type CommandRequest,
-  findObject,
-  openKubelet,
-  requireNode,
-  scopeOf,
-  selectorOf,
-} from "../sub-command.ts";
+import { CommandError, type CommandRequest, findObject, requireNode, scopeOf, selectorOf } from "../sub-command.ts";
 
 /** `kubelet-ts top`. Returns the exit code. */
 export async function runTop(request: CommandRequest, io: CommandIo): Promise<number> {

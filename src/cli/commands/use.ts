@@ -1,8 +1,7 @@
 import { resolve } from "node:path";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import { chooseRootDir, writeDefaultContext } from "../client/default-context.ts";
-import { listKubelets } from "../client/find-kubelet.ts";
+import { chooseRootDir, listKubelets, writeDefaultContext } from "../client/find-kubelet.ts";
 import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";

@@ -6,8 +6,7 @@ import type { Pod, ResourceList } from "../../base/api/pod.ts";
 import { formatQuantity, quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf } from "../../plan/pod-resources.ts";
 import { type DescribeTimes, describeAnnotations, describeEvents, pairs } from "./describe-pod.ts";
-import { Description } from "./description.ts";
-import { toCell } from "./text-table.ts";
+import { Description, toCell } from "./text-table.ts";
 
 const SYSTEM_INFO: readonly (readonly [title: string, field: NodeInfoField])[] = [
   ["Machine ID", "machineID"],

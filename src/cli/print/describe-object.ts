@@ -1,10 +1,10 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
+import type { DescribedObject, ObjectSurroundings } from "./describe-pod.ts";
 import { describeAnnotations, describeEvents, pairs } from "./describe-pod.ts";
 import { describeWorkload, isWorkloadKind } from "./describe-workload.ts";
-import type { DescribedObject, ObjectSurroundings } from "./described-object.ts";
-import { Description } from "./description.ts";
+import { Description } from "./text-table.ts";
 
 /** `kubelet-ts describe` of kinds other than Pod and Node, in kubectl's layout. */
 export function describeObject(object: DescribedObject, around: ObjectSurroundings): string {

@@ -2,10 +2,8 @@ import { formatLongTime, formatSince } from "../../apiserver/printers/age.ts";
 import { eventAge } from "../../apiserver/printers/event-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod, PodStatus, Toleration } from "../../base/api/pod.ts";
-import { describeContainer, seccompText } from "./describe-container.ts";
-import { describeVolume } from "./describe-volume.ts";
-import { Description } from "./description.ts";
-import { toCell } from "./text-table.ts";
+import { describeContainer, describeVolume, seccompText } from "./describe-container.ts";
+import { Description, toCell } from "./text-table.ts";
 
 export interface DescribeTimes {
   now: Date;
@@ -157,4 +155,31 @@ export function describeEvents(out: Description, events: readonly CoreEvent[], n
   for (const event of events) {
     out.cells(1, [event.type, event.reason, eventAge(event, now), event.source.component, toCell(event.message)]);
   }
+}
+
+/** An object of the API, whose fields beyond the metadata depend on its kind. */
+export interface DescribedObject {
+  kind: string;
+  metadata: {
+    name?: string;
+    namespace?: string;
+    creationTimestamp?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+    ownerReferences?: readonly { kind: string; name: string; controller?: boolean }[];
+  };
+  [field: string]: unknown;
+}
+
+/** Surroundings of a described object. */
+export interface ObjectSurroundings {
+  /** The object's own, oldest first. */
+  events: readonly CoreEvent[];
+  /** The pods that the object selects or owns. */
+  pods: readonly Pod[];
+  /** ReplicaSets of a Deployment. */
+  replicaSets?: readonly DescribedObject[];
+  /** `file:line` of its manifest, if it is known. */
+  manifest: string | undefined;
+  times: DescribeTimes;
 }

@@ -4,11 +4,10 @@ import { toLabelSelector } from "../../base/api/match-labels.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
-import { describeContainer } from "./describe-container.ts";
+import { describeContainer, describeVolume } from "./describe-container.ts";
+import type { DescribedObject, ObjectSurroundings } from "./describe-pod.ts";
 import { describeAnnotations, pairs, tolerationLines } from "./describe-pod.ts";
-import { describeVolume } from "./describe-volume.ts";
-import type { DescribedObject, ObjectSurroundings } from "./described-object.ts";
-import type { Description } from "./description.ts";
+import type { Description } from "./text-table.ts";
 
 const KINDS = [
   "Deployment",

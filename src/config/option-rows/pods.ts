@@ -2,6 +2,7 @@ import { DEFAULT_DIRECTORIES } from "../default-directories.ts";
 import { directoryList, ipList, sysctlPatterns } from "../kinds/list-kinds.ts";
 import {
   boolean,
+  byteSize,
   directory,
   duration,
   file,
@@ -11,7 +12,6 @@ import {
   optionalBoolean,
   text,
 } from "../kinds/scalar-kinds.ts";
-import { byteSize } from "../kinds/size-kinds.ts";
 import { alias, inapplicable, option, options } from "../option-row.ts";
 
 const DOCKER_NETWORK = "the network of pods is Docker's, or that of CNI plugins with their own configuration";

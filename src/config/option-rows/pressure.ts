@@ -1,5 +1,5 @@
+import { hardThresholds, signalDurations, thresholds } from "../kinds/map-kinds.ts";
 import { boolean, duration, integer, MAX_INT32 } from "../kinds/scalar-kinds.ts";
-import { hardThresholds, signalDurations, thresholds } from "../kinds/threshold-kinds.ts";
 import { inapplicable, option, options } from "../option-row.ts";
 
 export const PRESSURE_OPTIONS = options("Disk and memory pressure", {

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/model/clock.ts";
 import type { PodUID } from "../../base/model/identity.ts";
-import type { KubeletOptions } from "../../config/option-table.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
 import { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import type { PodDiskUsage, PodUsage } from "../../plan/eviction.ts";
 import { containerDirectories, type DirectoryUsage, DiskUsage } from "../../stats/disk-usage.ts";

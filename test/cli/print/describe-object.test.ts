@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import { describeObject } from "../../../src/cli/print/describe-object.ts";
-import type { DescribedObject } from "../../../src/cli/print/described-object.ts";
+import type { DescribedObject } from "../../../src/cli/print/describe-pod.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 const AROUND = {

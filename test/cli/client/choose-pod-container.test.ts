@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chooseContainers, findLogTarget } from "../../../src/cli/client/log-target.ts";
+import { chooseContainers, findLogTarget } from "../../../src/cli/client/choose-pod.ts";
 import { ended, has, running, shown, waiting } from "../print/pods.ts";
 
 const TWO = shown({ mains: [has("app", running), has("side", running)], init: [has("prep", ended("Completed"))] });

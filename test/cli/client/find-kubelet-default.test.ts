@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { chooseRootDir, defaultContextPath, writeDefaultContext } from "../../../src/cli/client/default-context.ts";
+import { chooseRootDir, defaultContextPath, writeDefaultContext } from "../../../src/cli/client/find-kubelet.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { LinePrefixer } from "../../../src/cli/client/log-lines.ts";
+import { LinePrefixer } from "../../../src/cli/commands/logs.ts";
 
 function prefixed(prefix: string, pieces: string[]): string {
   const prefixer = new LinePrefixer(prefix);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { findPod, inScope } from "../../../src/cli/client/pod-lookup.ts";
+import { findPod, inScope } from "../../../src/cli/client/choose-pod.ts";
 import { shown } from "../print/pods.ts";
 
 const WEB = shown({ name: "web-node1" });
