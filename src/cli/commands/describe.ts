@@ -1,14 +1,19 @@
 import { resolve } from "node:path";
+import type { NodeObject } from "../../apiserver/printers/node-row.ts";
+import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import { findPod, inScope } from "../client/choose-pod.ts";
+import { ApiClient, type ApiList, type ApiObject, type ApiResource } from "../client/api-client.ts";
+import { findPod, inScope, podsOfObject } from "../client/choose-pod.ts";
 import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
-import { type KeptObjects, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
+import { type KeptObjects, placeOfObject, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
+import { readWrittenObjects } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
 import type { CommandIo } from "../command-io.ts";
 import { describeNode } from "../print/describe-node.ts";
-import { describePod } from "../print/describe-pod.ts";
+import { describeObject } from "../print/describe-object.ts";
+import { type DescribedObject, describePod } from "../print/describe-pod.ts";
 import {
   CommandError,
   type CommandRequest,
@@ -17,46 +22,152 @@ import {
   requireNode,
   scopeOf,
   selectorOf,
+  UsageError,
 } from "../sub-command.ts";
 
-/** `kubelet-ts describe pod` and `describe node`. Returns the exit code. */
+/** Objects to describe, and the lists that surround them, each read once. */
+interface Found {
+  /** Each with its kind, which the items of a list lack. */
+  objects: DescribedObject[];
+  /** The node is described with what its pods request, where that is all that is named. */
+  node?: NodeObject;
+  /** Messages about names that do not exist. */
+  problems: string[];
+  /** Oldest first. */
+  events: readonly CoreEvent[];
+  pods: readonly Pod[];
+  replicaSets: readonly ApiObject[];
+}
+
+/** `kubelet-ts describe`. Returns the exit code. */
 export async function runDescribe(request: CommandRequest, io: CommandIo): Promise<number> {
+  const found = needsApi(request) ? await findServed(request) : await findOwn(request);
+  const times = { now: io.now(), offsetMinutes: io.offsetMinutes };
+  if (found.node) {
+    const own = found.events.filter(({ involvedObject }) => involvedObject.kind === "Node");
+    io.stdout(describeNode(found.node, found.pods, own, times));
+    return 0;
+  }
+  const kept = await readKept(request);
+  const texts = found.objects.map((object) => describeOne(object, found, kept, times));
+  io.stdout(texts.join("\n\n"));
+  if (found.problems.length > 0) throw new CommandError(found.problems.join("\n"));
+  if (texts.length === 0) io.stderr("No resources found\n");
+  return 0;
+}
+
+/** Pods or the node, by the kubelet's read-only routes, or while none runs by the engine. */
+async function findOwn(request: CommandRequest): Promise<Found> {
   const [written, ...more] = request.positionals;
   const [kind, first] = written?.split("/", 2) ?? [];
-  if (needsApi(request)) {
-    const { describeObjects } = await import("./describe-objects.ts");
-    return await describeObjects(request, io, await readKept(request));
-  }
-  const object = findObject(request.command, kind);
+  const wanted = findObject(request.command, kind);
   const names = first ? [first, ...more] : more;
   const matches = selectorOf(request, names);
-  const api = await openReader(request);
+  const reader = await openReader(request);
   // Events are known to a running kubelet alone.
-  const events = await (api instanceof KubeletApi ? api.events() : undefined);
-  const all = { pods: (await api.pods())!.value, events: events?.value ?? [] };
-  const times = { now: io.now(), offsetMinutes: io.offsetMinutes };
-  if (object === "nodes") {
-    const node = await api.node();
+  const events = (await (reader instanceof KubeletApi ? reader.events() : undefined))?.value ?? [];
+  const pods = (await reader.pods())!.value;
+  const lists = { events, pods, replicaSets: [] };
+  if (wanted === "nodes") {
+    const node = await reader.node();
     requireNode(node, names);
-    const own = all.events.filter(({ involvedObject }) => involvedObject.kind === "Node");
-    io.stdout(describeNode(node, all.pods, own, times));
-    return 0;
+    return { objects: [], node, problems: [], ...lists };
   }
   const scope = scopeOf(request);
   const found =
     names.length > 0
-      ? names.map((name) => findPod(all.pods, name, scope))
-      : inScope(all.pods, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
-  const ofPod = ({ metadata }: Pod) => all.events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
-  const kept = await readKept(request);
-  const texts = found.flatMap((pod) =>
-    "problem" in pod ? [] : describePod(pod, ofPod(pod), times, kept && placeOfPod(pod, kept)),
-  );
-  io.stdout(texts.join("\n\n"));
-  const problems = found.flatMap((pod) => ("problem" in pod ? pod.problem : []));
-  if (problems.length > 0) throw new CommandError(problems.join("\n"));
-  if (texts.length === 0) io.stderr("No resources found\n");
-  return 0;
+      ? names.map((name) => findPod(pods, name, scope))
+      : inScope(pods, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
+  return {
+    objects: found.flatMap((pod) => ("problem" in pod ? [] : ({ ...pod, kind: "Pod" } as unknown as DescribedObject))),
+    problems: found.flatMap((pod) => ("problem" in pod ? pod.problem : [])),
+    ...lists,
+  };
+}
+
+/** Objects of any kinds, by the local API. */
+async function findServed(request: CommandRequest): Promise<Found> {
+  const api = await ApiClient.open(request);
+  const { kinds, named, assumed } = await readWrittenObjects(api, request.positionals);
+  if (assumed !== undefined) throw new UsageError(assumed);
+  const names = named.map(({ name }) => name);
+  selectorOf(request, names);
+  const { namespace } = scopeOf(request);
+  const objects: DescribedObject[] = [];
+  const problems: string[] = [];
+  const add = ({ kind }: ApiResource, object: ApiObject) => objects.push({ ...object, kind } as DescribedObject);
+  for (const { resource, name } of named) {
+    try {
+      add(resource, await findOne(api, resource, namespace, name));
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      problems.push(error.message);
+    }
+  }
+  const selector = request.value("selector");
+  const query = selector ? `?${new URLSearchParams({ labelSelector: selector })}` : "";
+  for (const resource of kinds) {
+    const { items } = await api.json<ApiList>("GET", `${api.pathOf(resource, namespace)}${query}`);
+    for (const object of items ?? []) add(resource, object);
+  }
+  const itemsOf = async <T>(path: string) => (await api.json<{ items: T[] | null }>("GET", path)).items ?? [];
+  const [events, pods, replicaSets] = await Promise.all([
+    itemsOf<CoreEvent>("/api/v1/events"),
+    itemsOf<Pod>("/api/v1/pods"),
+    itemsOf<ApiObject>("/apis/apps/v1/replicasets"),
+  ]);
+  const time = ({ lastTimestamp }: CoreEvent) => Date.parse(lastTimestamp) || 0;
+  return { objects, problems, events: events.toSorted((a, b) => time(a) - time(b)), pods, replicaSets };
+}
+
+/** @param namespace undefined: the only one that has an object of that name, else `default` */
+async function findOne(
+  api: ApiClient,
+  resource: ApiResource,
+  namespace: string | undefined,
+  name: string,
+): Promise<ApiObject> {
+  if (namespace !== undefined || !resource.namespaced)
+    return await api.requireObject(resource, namespace ?? "default", name);
+  const { items } = await api.json<ApiList>("GET", api.pathOf(resource, undefined));
+  const namesakes = (items ?? []).filter(({ metadata }) => metadata.name === name);
+  const spaces = namesakes.map(({ metadata }) => metadata.namespace);
+  if (spaces.length > 1)
+    throw new CommandError(
+      `there are ${resource.name} "${name}" in the namespaces ${spaces.join(", ")}: choose one with -n`,
+    );
+  return await api.requireObject(resource, spaces[0] ?? "default", name);
+}
+
+function describeOne(
+  object: DescribedObject,
+  { events, pods, replicaSets }: Found,
+  kept: KeptObjects | undefined,
+  times: Parameters<typeof describePod>[2],
+): string {
+  const { kind, metadata } = object;
+  if (kind === "Pod") {
+    const pod = object as unknown as Pod;
+    const own = events.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid);
+    return describePod(pod, own, times, kept && placeOfPod(pod, kept));
+  }
+  const inNamespace = <T extends { metadata: { namespace?: string | undefined } }>(all: readonly T[]) =>
+    all.filter((it) => (it.metadata.namespace ?? "default") === metadata.namespace);
+  const hasSelector = (object.spec as { selector?: object } | undefined)?.selector !== undefined;
+  return describeObject(object, {
+    events: events.filter(
+      ({ involvedObject }) =>
+        involvedObject.kind === kind &&
+        involvedObject.name === metadata.name &&
+        (metadata.namespace === undefined || involvedObject.namespace === metadata.namespace),
+    ),
+    pods: hasSelector ? podsOfObject(object as unknown as ApiObject, inNamespace(pods)) : [],
+    replicaSets: inNamespace(replicaSets as unknown as readonly DescribedObject[]).filter((set) =>
+      set.metadata.ownerReferences?.some(({ kind: of, name }) => of === kind && name === metadata.name),
+    ),
+    manifest: kept && placeOfObject(kind, metadata as Parameters<typeof placeOfObject>[1], kept),
+    times,
+  });
 }
 
 /** The checkpoints of the kubelet's root directory; undefined where another server is asked. */
