@@ -112,6 +112,9 @@ export const option = <T>(
   notes: OptionNotes,
 ): OptionDraft<T> => ({ flag, field, kind, default: fallback, ...notes });
 
+/** The default of a map without entries. */
+export const NONE: Readonly<Record<string, never>> = {};
+
 /** The options of one subject by their names; `KubeletOptions` is derived from them. */
 export const options = <D extends object>(subject: Subject, drafts: D): D =>
   Object.fromEntries(
@@ -128,14 +131,16 @@ export function command<T>(row: Omit<CommandRow, "is" | "kind"> & { kind: ValueK
   return { ...row, is: "command", kind: row.kind };
 }
 
-/** @param names `flag` or `flag|field` or `|field`; a flag that is a boolean ends in `?`. */
-export function inapplicable(why: string, names: readonly string[], silent: readonly string[] = []): InapplicableRow[] {
-  return names.map((name) => ({ is: "inapplicable", why, silent, ...splitName(name) }));
+/** @param names separated by blanks: `flag` or `flag|field` or `|field`; a flag that is a boolean ends in `?`. */
+export function inapplicable(why: string, names: string, silent: readonly string[] = []): InapplicableRow[] {
+  return wordsOf(names).map((name) => ({ is: "inapplicable", why, silent, ...splitName(name) }));
 }
 
-export function refused(why: string, names: readonly string[], allowed: readonly string[] = [""]): RefusedRow[] {
-  return names.map((name) => ({ is: "refused", why, allowed, ...splitName(name) }));
+export function refused(why: string, names: string, allowed: readonly string[] = [""]): RefusedRow[] {
+  return wordsOf(names).map((name) => ({ is: "refused", why, allowed, ...splitName(name) }));
 }
+
+const wordsOf = (text: string): string[] => text.trim().split(/\s+/);
 
 function splitName(name: string): RowBase & { takesValue: boolean } {
   const [flag = "", field = ""] = name.split("|");

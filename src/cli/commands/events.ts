@@ -1,13 +1,13 @@
-import { EVENT_COLUMNS, toEventRow } from "../../apiserver/printers/event-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
-import { SystemClock } from "../../base/host/system-clock.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
+import { ApiClient } from "../client/api-client.ts";
 import { findPod, namespaceOf } from "../client/choose-pod.ts";
-import { KubeletApi, KubeletApiError } from "../client/kubelet-api.ts";
+import { KubeletApi } from "../client/kubelet-api.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
 import type { CommandIo } from "../command-io.ts";
-import { TextTable } from "../print/text-table.ts";
+import { columnsOf, ResourcePrinter, toItem } from "../print/resource-printer.ts";
 import { CommandError, type CommandRequest, scopeOf, UsageError } from "../sub-command.ts";
+import { printerOptions, watchItems } from "./get.ts";
 
 /** The list has an ETag, so an unchanged one is cheap. */
 const WATCH_PERIOD_MS = 500;
@@ -32,15 +32,32 @@ export async function runEvents(request: CommandRequest, io: CommandIo, signal?:
         (types === undefined || types.includes(event.type)) &&
         (namespace === undefined || event.metadata.namespace === namespace),
     );
-  const printer = new EventPrinter(request, io, await toYamlFor(value("output")));
-  const shown = choose(events);
+  const printer = new ResourcePrinter({
+    ...(await printerOptions(request)),
+    columns: columnsOf("events"),
+    namespaceColumn: isOn("all-namespaces"),
+  });
+  const toItems = (all: readonly CoreEvent[]) => choose(all).map((event) => toItem("events", event));
+  const shown = toItems(events);
   if (isOn("watch")) {
-    printer.print(shown);
-    await watch(api, choose, shown, printer, io, signal);
+    let known = shown;
+    let etag: string | undefined;
+    const read = async () => {
+      const response = await api.events(etag);
+      etag = response?.etag ?? etag;
+      if (!response) return undefined;
+      const items = toItems(response.value);
+      const keys = new Set(items.map(({ key }) => key));
+      // Events that were forgotten are no news.
+      known = [...items, ...known.filter(({ key }) => !keys.has(key))];
+      return known;
+    };
+    io.stdout(printer.lines(shown, io.now()));
+    await watchItems({ name: "events", periodMs: WATCH_PERIOD_MS, read }, shown, printer, io, signal);
     return 0;
   }
   if (shown.length === 0 && !["json", "yaml"].includes(value("output") ?? "")) io.stderr("No events found\n");
-  else printer.printList(shown);
+  else io.stdout(printer.print(shown, false, io.now()));
   return 0;
 }
 
@@ -84,86 +101,5 @@ async function filterFor(request: CommandRequest, api: PodReader, events: readon
 /** The kind of a short name, in lower case. */
 async function kindNamed(request: CommandRequest, written: string): Promise<string> {
   if (["node", "nodes", "no"].includes(written.toLowerCase())) return "node";
-  const { ApiClient } = await import("../client/api-client.ts");
   return (await (await ApiClient.open(request)).findResource(written)).kind.toLowerCase();
-}
-
-async function toYamlFor(output: string | undefined): Promise<(value: unknown) => string> {
-  return output === "yaml" ? (await import("../../base/text/write-yaml.ts")).writeYaml : String;
-}
-
-/** Prints what is new or has happened again. Waits for a kubelet that restarts. */
-async function watch(
-  api: PodReader,
-  choose: (all: readonly CoreEvent[]) => CoreEvent[],
-  seen: readonly CoreEvent[],
-  printer: EventPrinter,
-  io: CommandIo,
-  signal?: AbortSignal,
-): Promise<void> {
-  const clock = new SystemClock();
-  const versionOf = ({ metadata, count }: CoreEvent) => `${metadata.resourceVersion} ${count}`;
-  let known = new Map(seen.map((event) => [event.metadata.uid, versionOf(event)]));
-  let etag: string | undefined;
-  for (let isLost = false; !signal?.aborted; ) {
-    await clock.sleep(WATCH_PERIOD_MS, signal).catch(() => {});
-    try {
-      const answer = await api.events(etag);
-      if (isLost) io.stderr("kubelet-ts events: the kubelet answers again\n");
-      isLost = false;
-      if (!answer) continue;
-      etag = answer.etag;
-      const events = choose(answer.value);
-      printer.print(events.filter((event) => known.get(event.metadata.uid) !== versionOf(event)));
-      known = new Map(events.map((event) => [event.metadata.uid, versionOf(event)]));
-    } catch (error) {
-      if (!(error instanceof KubeletApiError)) throw error;
-      if (!isLost) io.stderr(`kubelet-ts events: ${error.message}; waiting for it\n`);
-      isLost = true;
-    }
-  }
-}
-
-/** Events in the format of `-o`. */
-class EventPrinter {
-  readonly #table = new TextTable();
-  readonly #request: CommandRequest;
-  readonly #io: CommandIo;
-  readonly #toYaml: (value: unknown) => string;
-  #hasHeader: boolean;
-
-  constructor(request: CommandRequest, io: CommandIo, toYaml: (value: unknown) => string) {
-    this.#request = request;
-    this.#io = io;
-    this.#toYaml = toYaml;
-    this.#hasHeader = !request.isOn("headers");
-  }
-
-  /** One List in JSON and YAML. */
-  printList(events: readonly CoreEvent[]): void {
-    const list = { apiVersion: "v1", kind: "List", metadata: { resourceVersion: "" }, items: events };
-    const output = this.#request.value("output");
-    if (output === "json") this.#io.stdout(`${JSON.stringify(list, null, 4)}\n`);
-    else if (output === "yaml") this.#io.stdout(this.#toYaml(list));
-    else this.print(events);
-  }
-
-  /** Rows, or documents of their own. */
-  print(events: readonly CoreEvent[]): void {
-    if (events.length === 0) return;
-    const output = this.#request.value("output");
-    if (output === "json") this.#io.stdout(events.map((event) => `${JSON.stringify(event, null, 4)}\n`).join(""));
-    else if (output === "yaml") this.#io.stdout(events.map((event) => `---\n${this.#toYaml(event)}`).join(""));
-    else if (output === "name") this.#io.stdout(events.map(({ metadata }) => `event/${metadata.name}\n`).join(""));
-    else {
-      const isAll = this.#request.isOn("all-namespaces");
-      const withNamespace = (namespace: string, row: string[]) => (isAll ? [namespace, ...row] : row);
-      const rows = events.map((event) =>
-        withNamespace(event.metadata.namespace, toEventRow(event, this.#io.now(), false)),
-      );
-      const header = this.#hasHeader ? [] : [withNamespace("NAMESPACE", [...EVENT_COLUMNS])];
-      this.#hasHeader = true;
-      this.#io.stdout(this.#table.render([...header, ...rows]));
-    }
-  }
 }

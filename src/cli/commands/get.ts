@@ -80,7 +80,9 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
     if (problems.length > 0) throw new CommandError(problems.join("\n"));
     const printer = new ResourcePrinter({ ...options, columns: only!.columns });
     if (!request.isOn("watch-only")) io.stdout(printer.lines(items, io.now()));
-    await watch(source, async () => (await read())?.[0]?.items, items, printer, io, signal);
+    const { periodMs, emptyResponsesToBelieve } = source;
+    const watched = { name: "get", periodMs, emptyResponsesToBelieve, read: async () => (await read())?.[0]?.items };
+    await watchItems(watched, items, printer, io, signal);
     return 0;
   }
   const isOne = source.names === 1 && seen.length === 1;
@@ -137,7 +139,7 @@ function readView({ value, isOn }: CommandRequest): ObjectView {
   return { matches: filter.matches, fields, compare: order?.compare, render: template?.render };
 }
 
-async function printerOptions(request: CommandRequest): Promise<Omit<PrinterOptions, "columns">> {
+export async function printerOptions(request: CommandRequest): Promise<Omit<PrinterOptions, "columns">> {
   const output = request.value("output");
   return {
     format: ["wide", "json", "yaml", "name"].includes(output ?? "") ? (output as ResourceFormat) : "table",
@@ -382,10 +384,19 @@ function toServedItem(
   };
 }
 
-/** Prints changes. Waits for a kubelet that restarts, since its pods keep running. */
-async function watch(
-  { periodMs, emptyResponsesToBelieve }: ObjectSource,
-  read: () => Promise<ResourceItem[] | undefined>,
+interface WatchedItems {
+  /** Name of the command. */
+  name: string;
+  periodMs: number;
+  /** An empty list counts after this number of requests. */
+  emptyResponsesToBelieve?: number;
+  /** @returns undefined when nothing has changed */
+  read: () => Promise<ResourceItem[] | undefined>;
+}
+
+/** Prints changes until the signal aborts. Waits for a kubelet that restarts, since its pods keep running. */
+export async function watchItems(
+  { name, periodMs, emptyResponsesToBelieve = 1, read }: WatchedItems,
   seen: readonly ResourceItem[],
   printer: ResourcePrinter,
   io: CommandIo,
@@ -399,11 +410,11 @@ async function watch(
     await clock.sleep(periodMs, signal).catch(() => {});
     try {
       latest = (await read()) ?? latest;
-      if (isLost) io.stderr("kubelet-ts get: the kubelet answers again\n");
+      if (isLost) io.stderr(`kubelet-ts ${name}: the kubelet answers again\n`);
       isLost = false;
     } catch (error) {
       if (!isAway(error)) throw error;
-      if (!isLost) io.stderr(`kubelet-ts get: ${error.message}; waiting for it\n`);
+      if (!isLost) io.stderr(`kubelet-ts ${name}: ${error.message}; waiting for it\n`);
       isLost = true;
       continue;
     }

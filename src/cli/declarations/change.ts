@@ -1,38 +1,39 @@
 import type { ArgsDef } from "citty";
 import type { SubCommand } from "../sub-command.ts";
-import { CONTAINER_ARG, NAMESPACE_ARG, POD_ARG, SCOPE_ARGS, SELECTOR_ARG } from "./shared-args.ts";
+import {
+  CONTAINER_ARG,
+  choice,
+  NAMESPACE_ARG,
+  POD_ARG,
+  SCOPE_ARGS,
+  SELECTOR_ARG,
+  text,
+  toggle,
+  word,
+} from "./shared-args.ts";
 
 const FILENAME_ARG = {
-  filename: {
-    type: "string",
-    alias: "f",
-    valueHint: "file",
-    description: "file, directory, URL or -; may be repeated",
-  },
-  recursive: { type: "boolean", alias: "R", description: "with -f: also the directories below" },
+  filename: text("file", "file, directory, URL or -; may be repeated", "f"),
+  recursive: toggle("with -f: also the directories below", "R"),
 } satisfies ArgsDef;
 
 const SUBMIT_ARGS = {
   ...FILENAME_ARG,
-  namespace: { type: "string", alias: "n", valueHint: "namespace", description: "for objects that name none" },
-  "dry-run": { type: "enum", options: ["none", "client", "server"], description: "check, and change nothing" },
-  validate: {
-    type: "enum",
-    options: ["strict", "warn", "ignore", "true", "false"],
-    description: "treatment of unknown fields (default: strict)",
-  },
-  output: { type: "enum", alias: "o", options: ["name", "json", "yaml"], description: "print the objects" },
+  namespace: text("namespace", "for objects that name none", "n"),
+  "dry-run": choice(["none", "client", "server"], "check, and change nothing"),
+  validate: choice(["strict", "warn", "ignore", "true", "false"], "treatment of unknown fields (default: strict)"),
+  output: choice(["name", "json", "yaml"], "print the objects", "o"),
 } satisfies ArgsDef;
 
 /** `pod web`, `pod/web`, `deploy,svc -l app=web`. */
 const TARGET_ARGS = {
-  kind: { type: "positional", required: false, valueHint: "kind" },
-  name: { type: "positional", required: false, valueHint: "name" },
+  kind: word("kind"),
+  name: word("name"),
 } satisfies ArgsDef;
 
 const SELECTION_ARGS = {
   ...SELECTOR_ARG,
-  "field-selector": { type: "string", valueHint: "field=value,…", description: "only objects with these fields" },
+  "field-selector": text("field=value,…", "only objects with these fields"),
 } satisfies ArgsDef;
 
 /** Objects are named in the namespace "default" unless another one is given. */
@@ -44,21 +45,20 @@ const CHANGE_SCOPE_ARGS = {
 const DELETE_ARGS = {
   ...TARGET_ARGS,
   ...FILENAME_ARG,
-  all: { type: "boolean", description: "every object of the kind; without a kubelet, every pod" },
+  all: toggle("every object of the kind; without a kubelet, every pod"),
   ...SELECTION_ARGS,
-  "grace-period": { type: "string", valueHint: "seconds", description: "in place of the pods' own" },
-  now: { type: "boolean", description: "a grace period of one second" },
-  force: { type: "boolean", description: "kill at once" },
-  cascade: {
-    type: "enum",
-    options: ["background", "foreground", "orphan", "true", "false"],
-    description: "how the pods of a workload are deleted (default: background)",
-  },
-  wait: { type: "boolean", description: "wait until they are gone (default; --wait=false does not)" },
-  timeout: { type: "string", valueHint: "duration", description: "of the wait (default: none)" },
-  "ignore-not-found": { type: "boolean", description: "what is gone already is no error" },
-  "dry-run": { type: "enum", options: ["none", "client", "server"], description: "check, and delete nothing" },
-  output: { type: "enum", alias: "o", options: ["name"], description: "print names only" },
+  "grace-period": text("seconds", "in place of the pods' own"),
+  now: toggle("a grace period of one second"),
+  force: toggle("kill at once"),
+  cascade: choice(
+    ["background", "foreground", "orphan", "true", "false"],
+    "how the pods of a workload are deleted (default: background)",
+  ),
+  wait: toggle("wait until they are gone (default; --wait=false does not)"),
+  timeout: text("duration", "of the wait (default: none)"),
+  "ignore-not-found": toggle("what is gone already is no error"),
+  "dry-run": choice(["none", "client", "server"], "check, and delete nothing"),
+  output: choice(["name"], "print names only", "o"),
   ...CHANGE_SCOPE_ARGS,
 } satisfies ArgsDef;
 
@@ -73,8 +73,8 @@ export const CHANGE_COMMANDS: readonly SubCommand[] = [
 <root-dir>/manifests. Objects that come from a manifest file are changed in that file.`,
     args: {
       ...SUBMIT_ARGS,
-      "server-side": { type: "boolean", description: "accepted; every apply is server-side" },
-      "force-conflicts": { type: "boolean", description: "accepted; the manifest always wins" },
+      "server-side": toggle("accepted; every apply is server-side"),
+      "force-conflicts": toggle("accepted; the manifest always wins"),
     },
     run: async (request, io) => (await import("../commands/apply.ts")).runApply(request, io),
   },
@@ -115,7 +115,7 @@ kubelet runs, pods are removed without one: delete pod NAME, -f FILE, -l SELECTO
 StatefulSet or DaemonSet successors, by its update strategy.`,
     args: {
       ...TARGET_ARGS,
-      all: { type: "boolean", description: "every object of the kind" },
+      all: toggle("every object of the kind"),
       ...SELECTION_ARGS,
       ...CHANGE_SCOPE_ARGS,
     },
@@ -129,12 +129,12 @@ StatefulSet or DaemonSet successors, by its update strategy.`,
     about: `Lists the images of pods with the annotation kubelet-ts.io/image-update: which digest is pinned, which is
 new, held or on trial, and which failed. A name is that of a pod or a workload: web, shop/web, deployment/web.`,
     args: {
-      name: { type: "positional", required: false, valueHint: "object" },
-      now: { type: "boolean", description: "ask the registries and update now, outside schedule and window too" },
-      undo: { type: "boolean", description: "go back to the previous image; the present one is not tried again" },
-      wait: { type: "boolean", description: "wait for the end of what is under way; exit code 1 if an update failed" },
-      timeout: { type: "string", valueHint: "duration", description: "of --wait, default 15m" },
-      output: { type: "enum", alias: "o", options: ["wide", "json"], description: "with digests, or as JSON" },
+      name: word("object"),
+      now: toggle("ask the registries and update now, outside schedule and window too"),
+      undo: toggle("go back to the previous image; the present one is not tried again"),
+      wait: toggle("wait for the end of what is under way; exit code 1 if an update failed"),
+      timeout: text("duration", "of --wait, default 15m"),
+      output: choice(["wide", "json"], "with digests, or as JSON", "o"),
       ...NAMESPACE_ARG,
     },
     run: async (request, io) => (await import("../commands/updates.ts")).runUpdates(request, io),
@@ -153,9 +153,9 @@ last edit of a pod was rolled back (kubelet-ts.io/rollback).`,
         valueHint: "condition=Ready|delete|create",
         description: "also jsonpath={.status.phase}=Running",
       },
-      timeout: { type: "string", valueHint: "duration", description: "default 30s; 0s checks once" },
+      timeout: text("duration", "default 30s; 0s checks once"),
       ...FILENAME_ARG,
-      all: { type: "boolean", description: "every object of the kind" },
+      all: toggle("every object of the kind"),
       ...SELECTION_ARGS,
       ...CHANGE_SCOPE_ARGS,
     },
@@ -175,8 +175,8 @@ and which containers start, restart or stop. Exit codes: 0 no difference, 1 a di
 ];
 
 const STREAM_ARGS = {
-  stdin: { type: "boolean", alias: "i", description: "pass standard input" },
-  tty: { type: "boolean", alias: "t", description: "with a terminal" },
+  stdin: toggle("pass standard input", "i"),
+  tty: toggle("with a terminal", "t"),
 } satisfies ArgsDef;
 
 /** Commands that reach into containers. */
@@ -190,7 +190,7 @@ export const INSIDE_COMMANDS: readonly SubCommand[] = [
     stopsAtCommand: true,
     args: {
       ...POD_ARG,
-      command: { type: "positional", required: false },
+      command: word(),
       ...CONTAINER_ARG,
       ...STREAM_ARGS,
       ...NAMESPACE_ARG,
@@ -213,8 +213,8 @@ export const INSIDE_COMMANDS: readonly SubCommand[] = [
     usage: ["cp POD:PATH LOCAL [flags]", "cp LOCAL POD:PATH [flags]"],
     about: "Copies a file or a directory with tar, which the image must have. NAMESPACE/POD:PATH names a namespace.",
     args: {
-      from: { type: "positional", required: false, valueHint: "place" },
-      to: { type: "positional", required: false, valueHint: "place" },
+      from: word("place"),
+      to: word("place"),
       ...CONTAINER_ARG,
       ...NAMESPACE_ARG,
     },
@@ -229,12 +229,8 @@ export const INSIDE_COMMANDS: readonly SubCommand[] = [
 Service REMOTE is a port of the Service. :REMOTE takes any free local port.`,
     args: {
       ...POD_ARG,
-      ports: { type: "positional", required: false },
-      address: {
-        type: "string",
-        valueHint: "address",
-        description: "listen here (default: 127.0.0.1); several with commas",
-      },
+      ports: word(),
+      address: text("address", "listen here (default: 127.0.0.1); several with commas"),
       ...NAMESPACE_ARG,
     },
     run: async (request, io) => (await import("../commands/port-forward.ts")).runPortForward(request, io),

@@ -1,31 +1,22 @@
 import type { ArgsDef } from "citty";
 import type { SubCommand } from "../sub-command.ts";
+import { choice, text, toggle, word } from "./shared-args.ts";
 
 /** Arguments of `kubelet-ts validate`. */
 const VALIDATE_ARGS = {
-  manifest: { type: "positional", required: false, valueHint: "file" },
-  output: { type: "enum", alias: "o", options: ["text", "json"], description: "what to print (default: text)" },
-  validate: {
-    type: "enum",
-    options: ["strict", "standard", "warn", "ignore"],
-    description:
-      "unknown fields are errors (strict, standard), warnings, or ignored; strict refuses objects without effect too (default: standard, with --batch strict)",
-  },
-  "node-name": {
-    type: "string",
-    valueHint: "name",
-    description: "suffix of the pods' names (default: this host's name, or hostnameOverride of --config)",
-  },
-  config: { type: "string", valueHint: "file", description: "the node's KubeletConfiguration, whose rules apply" },
-  "config-dir": { type: "string", valueHint: "directory", description: "the node's drop-ins (*.conf)" },
-  "allow-privileged": { type: "boolean", description: "whether containers may be privileged (default: false)" },
-  "allowed-unsafe-sysctls": {
-    type: "string",
-    valueHint: "name,…",
-    description: "sysctls that pods may set beyond the safe ones",
-  },
-  "max-pods": { type: "string", valueHint: "int", description: "pods that may run (default: 110)" },
-  "node-labels": { type: "string", valueHint: "key=value,…", description: "labels of the node, for nodeSelector" },
+  manifest: word("file"),
+  output: choice(["text", "json"], "what to print (default: text)", "o"),
+  validate: choice(
+    ["strict", "standard", "warn", "ignore"],
+    "unknown fields are errors (strict, standard), warnings, or ignored; strict refuses objects without effect too (default: standard, with --batch strict)",
+  ),
+  "node-name": text("name", "suffix of the pods' names (default: this host's name, or hostnameOverride of --config)"),
+  config: text("file", "the node's KubeletConfiguration, whose rules apply"),
+  "config-dir": text("directory", "the node's drop-ins (*.conf)"),
+  "allow-privileged": toggle("whether containers may be privileged (default: false)"),
+  "allowed-unsafe-sysctls": text("name,…", "sysctls that pods may set beyond the safe ones"),
+  "max-pods": text("int", "pods that may run (default: 110)"),
+  "node-labels": text("key=value,…", "labels of the node, for nodeSelector"),
   batch: {
     type: "boolean",
     description: 'read JSON lines {"id", "manifest"} or {"id", "manifest_b64"}, answer each with {"id", "results"}',
@@ -65,7 +56,7 @@ Exit codes: 0 no errors, 2 errors (or bad usage).`,
 The link starts a session with logs, a shell and actions. It works once, within ten minutes, in a browser on
 this machine; from another machine, forward the port first: ssh -L 4194:localhost:4194 HOST. Only the user
 that runs the kubelet can make a link: use sudo for the installed service.`,
-    args: { open: { type: "boolean", description: "open it in the desktop's browser (xdg-open)" } },
+    args: { open: toggle("open it in the desktop's browser (xdg-open)") },
     run: async (request, io) => (await import("../commands/page.ts")).runPage(request, io),
   },
   {
@@ -91,15 +82,11 @@ place: pods keep running, edited files stay, the binary before is kept for --rol
 installs a systemd user service for a rootless engine.
 Exit codes: 0 installed and ready, 1 not installed or not ready, 2 bad usage.`,
     args: {
-      rollback: { type: "boolean", description: "go back to the binary before the last upgrade" },
-      "dry-run": { type: "boolean", description: "show the steps and change nothing" },
-      bundle: {
-        type: "string",
-        valueHint: "file",
-        description: "verify a bundle, load its images, install its manifests",
-      },
-      "docker-endpoint": { type: "string", valueHint: "url", description: "the engine that loads the images" },
-      destdir: { type: "string", valueHint: "directory", description: "write below this directory and start nothing" },
+      rollback: toggle("go back to the binary before the last upgrade"),
+      "dry-run": toggle("show the steps and change nothing"),
+      bundle: text("file", "verify a bundle, load its images, install its manifests"),
+      "docker-endpoint": text("url", "the engine that loads the images"),
+      destdir: text("directory", "write below this directory and start nothing"),
     },
     run: async (request, io) => (await import("../commands/install.ts")).runInstall(request, io),
   },
@@ -111,9 +98,9 @@ Exit codes: 0 installed and ready, 1 not installed or not ready, 2 bad usage.`,
     about: `Writes this binary, the manifests and the images that they name to one file with checksums. A machine
 without a network is set up with it: tar -xf site.tar kubelet-ts && ./kubelet-ts install --bundle site.tar`,
     args: {
-      filename: { type: "string", alias: "f", valueHint: "file", description: "file or directory; may be repeated" },
-      output: { type: "string", alias: "o", valueHint: "file", description: "the bundle" },
-      "docker-endpoint": { type: "string", valueHint: "url", description: "the engine that has the images" },
+      filename: text("file", "file or directory; may be repeated", "f"),
+      output: text("file", "the bundle", "o"),
+      "docker-endpoint": text("url", "the engine that has the images"),
     },
     run: async (request, io) => (await import("../commands/bundle.ts")).runBundle(request, io),
   },
@@ -125,12 +112,9 @@ without a network is set up with it: tar -xf site.tar kubelet-ts && ./kubelet-ts
     about: `Stops the service and removes it and the binary. Configuration, manifests and the root
 directory stay.`,
     args: {
-      pods: {
-        type: "boolean",
-        description: "stop the pods and remove their containers too; also those that an earlier uninstall left",
-      },
-      "dry-run": { type: "boolean", description: "show the steps and change nothing" },
-      destdir: { type: "string", valueHint: "directory", description: "remove below this directory" },
+      pods: toggle("stop the pods and remove their containers too; also those that an earlier uninstall left"),
+      "dry-run": toggle("show the steps and change nothing"),
+      destdir: text("directory", "remove below this directory"),
     },
     run: async (request, io) => (await import("../commands/install.ts")).runUninstall(request, io),
   },
@@ -141,7 +125,7 @@ directory stay.`,
     usage: ["kubeconfig [--merge]"],
     about: "Prints <root-dir>/admin.conf. With --merge its context is added to ~/.kube/config, or to KUBECONFIG.",
     args: {
-      merge: { type: "boolean", description: "add it to the user's kubeconfig and make it the current context" },
+      merge: toggle("add it to the user's kubeconfig and make it the current context"),
     },
     run: async (request, io) => (await import("../commands/kubeconfig.ts")).runKubeconfig(request, io),
   },
@@ -153,8 +137,8 @@ directory stay.`,
     about: `Without an argument lists the kubelets of this machine. The choice is kept in
 ~/.config/kubelet-ts/root-dir; --root-dir and KUBELET_TS_ROOT_DIR win over it.`,
     args: {
-      object: { type: "positional", required: false, valueHint: "kubelet" },
-      none: { type: "boolean", description: "choose none" },
+      object: word("kubelet"),
+      none: toggle("choose none"),
     },
     run: async (request, io) => (await import("../commands/use.ts")).runUse(request, io),
   },
@@ -169,14 +153,9 @@ compose without FILE reads the file that docker compose would read in this direc
 docker asks the engine how the containers were started. Nothing is started or stopped.`,
     objects: { compose: ["docker-compose"], docker: ["container", "containers"] },
     args: {
-      object: { type: "positional", required: false, valueHint: "object" },
-      file: { type: "positional", required: false, valueHint: "file" },
-      "project-name": {
-        type: "string",
-        alias: "p",
-        valueHint: "name",
-        description: "prefix of volumes, name of the network (default: as docker compose)",
-      },
+      object: word("object"),
+      file: word("file"),
+      "project-name": text("name", "prefix of volumes, name of the network (default: as docker compose)", "p"),
     },
     run: async (request, io) => (await import("../commands/import-command.ts")).runImport(request, io),
   },
@@ -189,7 +168,7 @@ docker asks the engine how the containers were started. Nothing is started or st
 bash), the same in zsh, kubelet-ts completion fish | source. It asks the binary for each
 completion, so names come from the kubelet that the flags typed so far name.`,
     objects: Object.fromEntries(SHELLS.map((shell) => [shell, []])),
-    args: { shell: { type: "positional", required: false, valueHint: "object" } },
+    args: { shell: word("object") },
     run: async (request, io) => (await import("../commands/completion.ts")).runCompletion(request, io),
   },
   {
@@ -199,7 +178,7 @@ completion, so names come from the kubelet that the flags typed so far name.`,
     usage: ["version [flags]"],
     about: "Prints the version, and the commit it was built from.",
     args: {
-      output: { type: "enum", alias: "o", options: ["text", "json"], description: "one line, or an object" },
+      output: choice(["text", "json"], "one line, or an object", "o"),
     },
     run: async (request, io) => (await import("../commands/version.ts")).runVersion(request, io),
   },

@@ -1,4 +1,34 @@
-import type { ArgsDef } from "citty";
+import type { ArgDef, ArgsDef } from "citty";
+
+/** A flag with a value. @param alias one letter */
+export const text = (valueHint: string, description: string, alias?: string): ArgDef => ({
+  type: "string",
+  valueHint,
+  description,
+  ...(alias && { alias }),
+});
+
+/** A flag whose value is one of these. */
+export const choice = (options: string[], description: string, alias?: string): ArgDef => ({
+  type: "enum",
+  options,
+  description,
+  ...(alias && { alias }),
+});
+
+/** A flag without a value. */
+export const toggle = (description: string, alias?: string): ArgDef => ({
+  type: "boolean",
+  description,
+  ...(alias && { alias }),
+});
+
+/** An argument. Arguments are declared for completion; each command checks their number itself. */
+export const word = (valueHint?: string): ArgDef => ({
+  type: "positional",
+  required: false,
+  ...(valueHint && { valueHint }),
+});
 
 /** Names of kinds the first argument can be. */
 export const PODS = ["pod", "po"];
@@ -6,16 +36,16 @@ export const NODES = ["node", "no"];
 export const EVENTS = ["event", "ev"];
 
 export const NAMESPACE_ARG = {
-  namespace: { type: "string", alias: "n", valueHint: "namespace", description: "namespace of the pod (default: any)" },
+  namespace: text("namespace", "namespace of the pod (default: any)", "n"),
 } satisfies ArgsDef;
 
 export const SCOPE_ARGS = {
-  namespace: { type: "string", alias: "n", valueHint: "namespace", description: "only this namespace (default: all)" },
-  "all-namespaces": { type: "boolean", alias: "A", description: "all namespaces, with a column for them" },
+  namespace: text("namespace", "only this namespace (default: all)", "n"),
+  "all-namespaces": toggle("all namespaces, with a column for them", "A"),
 } satisfies ArgsDef;
 
 export const SELECTOR_ARG = {
-  selector: { type: "string", alias: "l", valueHint: "key=value,…", description: "only objects with these labels" },
+  selector: text("key=value,…", "only objects with these labels", "l"),
 } satisfies ArgsDef;
 
 export const HEADERS_ARG = {
@@ -23,15 +53,9 @@ export const HEADERS_ARG = {
 } satisfies ArgsDef;
 
 export const CONTAINER_ARG = {
-  container: {
-    type: "string",
-    alias: "c",
-    valueHint: "container",
-    description: "which container (default: the first one)",
-  },
+  container: text("container", "which container (default: the first one)", "c"),
 } satisfies ArgsDef;
 
-/** Positional arguments are declared for completion; each command checks their number itself. */
 export const POD_ARG = {
-  pod: { type: "positional", required: false, valueHint: "pod", description: "name, with or without the node's" },
+  pod: word("pod"),
 } satisfies ArgsDef;

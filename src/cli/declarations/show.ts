@@ -1,6 +1,7 @@
 import type { SubCommand } from "../sub-command.ts";
 import {
   CONTAINER_ARG,
+  choice,
   EVENTS,
   HEADERS_ARG,
   NAMESPACE_ARG,
@@ -9,12 +10,15 @@ import {
   PODS,
   SCOPE_ARGS,
   SELECTOR_ARG,
+  text,
+  toggle,
+  word,
 } from "./shared-args.ts";
 
-const KIND_ARG = { kind: { type: "positional", required: false, valueHint: "object" } } as const;
+const KIND_ARG = { kind: word("object") } as const;
 /** A kind of the local API too. */
-const ANY_KIND_ARG = { kind: { type: "positional", required: false, valueHint: "kind" } } as const;
-const NAME_ARG = { name: { type: "positional", required: false, valueHint: "name" } } as const;
+const ANY_KIND_ARG = { kind: word("kind") } as const;
+const NAME_ARG = { name: word("name") } as const;
 
 /** Commands that only read. */
 export const SHOW_COMMANDS: readonly SubCommand[] = [
@@ -30,17 +34,12 @@ Pods are listed while no kubelet runs, too; kinds beyond these three come from i
     args: {
       ...ANY_KIND_ARG,
       ...NAME_ARG,
-      output: {
-        type: "string",
-        alias: "o",
-        valueHint: "wide|json|yaml|name|jsonpath=",
-        description: "more columns, whole objects, names, or parts",
-      },
-      "field-selector": { type: "string", valueHint: "field=value,…", description: "only objects with these fields" },
-      "sort-by": { type: "string", valueHint: "jsonpath", description: "order by this field" },
-      watch: { type: "boolean", alias: "w", description: "continue, and show what changes" },
-      "watch-only": { type: "boolean", description: "show changes only" },
-      "ignore-not-found": { type: "boolean", description: "what does not exist is no error" },
+      output: text("wide|json|yaml|name|jsonpath=", "more columns, whole objects, names, or parts", "o"),
+      "field-selector": text("field=value,…", "only objects with these fields"),
+      "sort-by": text("jsonpath", "order by this field"),
+      watch: toggle("continue, and show what changes", "w"),
+      "watch-only": toggle("show changes only"),
+      "ignore-not-found": toggle("what does not exist is no error"),
       ...HEADERS_ARG,
       ...SELECTOR_ARG,
       ...SCOPE_ARGS,
@@ -68,18 +67,18 @@ kubelet runs with --read-only-full, and values of Secrets never. Pods are shown 
 or a Service (deployment/web) one pod is chosen; with -l the end of the log of every pod is shown.`,
     args: {
       ...POD_ARG,
-      "container-name": { type: "positional", required: false, valueHint: "container" },
+      "container-name": word("container"),
       ...CONTAINER_ARG,
-      "all-containers": { type: "boolean", description: "all containers, init containers first" },
-      follow: { type: "boolean", alias: "f", description: "continue until the container ends" },
-      previous: { type: "boolean", alias: "p", description: "of the container before this one" },
-      tail: { type: "string", valueHint: "lines", description: "only the last lines" },
-      since: { type: "string", valueHint: "duration", description: "only what is younger: 30s, 5m, 2h" },
-      "since-time": { type: "string", valueHint: "time", description: "only what is younger (RFC 3339)" },
-      timestamps: { type: "boolean", description: "begin each line with its time" },
-      "limit-bytes": { type: "string", valueHint: "bytes", description: "stop after this number of bytes" },
-      prefix: { type: "boolean", description: "begin each line with [pod/name/container]" },
-      stream: { type: "enum", options: ["All", "Stdout", "Stderr"], description: "one of the two streams only" },
+      "all-containers": toggle("all containers, init containers first"),
+      follow: toggle("continue until the container ends", "f"),
+      previous: toggle("of the container before this one", "p"),
+      tail: text("lines", "only the last lines"),
+      since: text("duration", "only what is younger: 30s, 5m, 2h"),
+      "since-time": text("time", "only what is younger (RFC 3339)"),
+      timestamps: toggle("begin each line with its time"),
+      "limit-bytes": text("bytes", "stop after this number of bytes"),
+      prefix: toggle("begin each line with [pod/name/container]"),
+      stream: choice(["All", "Stdout", "Stderr"], "one of the two streams only"),
       ...SELECTOR_ARG,
       ...NAMESPACE_ARG,
     },
@@ -96,10 +95,10 @@ memory as the working set: what the kernel cannot easily reclaim.`,
     args: {
       ...KIND_ARG,
       ...POD_ARG,
-      containers: { type: "boolean", description: "each container of the pods" },
-      "sort-by": { type: "enum", options: ["cpu", "memory"], description: "the largest first (default: by name)" },
-      sum: { type: "boolean", description: "add a line with the sum over the pods shown" },
-      "show-capacity": { type: "boolean", description: "shares of the node's capacity, not of its allocatable" },
+      containers: toggle("each container of the pods"),
+      "sort-by": choice(["cpu", "memory"], "the largest first (default: by name)"),
+      sum: toggle("add a line with the sum over the pods shown"),
+      "show-capacity": toggle("shares of the node's capacity, not of its allocatable"),
       ...HEADERS_ARG,
       ...SELECTOR_ARG,
       ...SCOPE_ARGS,
@@ -116,8 +115,8 @@ end of its log, what is missing, and what to do. Exit codes: 0 ready, 1 not. Wit
 pod.spec.containers or deployment, it describes the fields of manifests instead.`,
     args: {
       ...POD_ARG,
-      recursive: { type: "boolean", description: "names and types of all fields of a kind" },
-      output: { type: "enum", alias: "o", options: ["text", "json"], description: "what to print (default: text)" },
+      recursive: toggle("names and types of all fields of a kind"),
+      output: choice(["text", "json"], "what to print (default: text)", "o"),
       ...NAMESPACE_ARG,
     },
     run: async (request, io) => (await import("../commands/explain.ts")).runExplain(request, io),
@@ -129,10 +128,10 @@ pod.spec.containers or deployment, it describes the fields of manifests instead.
     usage: ["events [--for KIND/NAME] [flags]"],
     about: "Lists the events of the last hour and of this run of the kubelet.",
     args: {
-      for: { type: "string", valueHint: "name", description: "of this object, also after it is gone" },
-      types: { type: "string", valueHint: "Normal|Warning", description: "only these types" },
-      watch: { type: "boolean", alias: "w", description: "continue, and show what is new" },
-      output: { type: "enum", alias: "o", options: ["json", "yaml", "name"], description: "whole objects, or names" },
+      for: text("name", "of this object, also after it is gone"),
+      types: text("Normal|Warning", "only these types"),
+      watch: toggle("continue, and show what is new", "w"),
+      output: choice(["json", "yaml", "name"], "whole objects, or names", "o"),
       ...HEADERS_ARG,
       ...SCOPE_ARGS,
     },

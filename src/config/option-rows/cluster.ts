@@ -75,12 +75,12 @@ export const CLUSTER_OTHERS = [
   }),
   ...inapplicable(
     "each ConfigMap and Secret that a pod of this node names is watched",
-    ["|configMapAndSecretChangeDetectionStrategy"],
+    "|configMapAndSecretChangeDetectionStrategy",
     ["Watch"],
   ),
   ...inapplicable(
     "JSON is the only format that kubelet-ts uses with API servers",
-    ["kube-api-content-type|contentType"],
+    "kube-api-content-type|contentType",
     ["application/json", "application/vnd.kubernetes.protobuf"],
   ),
 ];

@@ -86,36 +86,25 @@ export const ENGINE_OPTIONS = options("Engine and images", {
 });
 
 export const ENGINE_OTHERS = [
-  ...refused(`${DOCKER_ONLY}; rkt no longer exists`, ["container-runtime"], ["", "docker", "remote"]),
+  ...refused(`${DOCKER_ONLY}; rkt no longer exists`, "container-runtime", ["", "docker", "remote"]),
   ...inapplicable(
     `${DOCKER_ONLY}: use --docker-endpoint`,
-    [
-      "container-runtime-endpoint|containerRuntimeEndpoint",
-      "image-service-endpoint|imageServiceEndpoint",
-      "remote-runtime-endpoint",
-      "remote-image-endpoint",
-    ],
+    `
+      container-runtime-endpoint|containerRuntimeEndpoint
+      image-service-endpoint|imageServiceEndpoint
+      remote-runtime-endpoint
+      remote-image-endpoint`,
     [""],
   ),
-  ...inapplicable("plug-ins are asked for credentials: use --image-credential-provider-config", [
+  ...inapplicable(
+    "plug-ins are asked for credentials: use --image-credential-provider-config",
     "azure-container-registry-config",
-  ]),
-  ...inapplicable("there are no docker settings beyond --docker-endpoint", [
-    "docker",
-    "docker-exec-handler",
-    "docker-root",
-    "docker-only?",
-    "docker-env-metadata-whitelist",
-    "docker-tls?",
-    "docker-tls-ca",
-    "docker-tls-cert",
-    "docker-tls-key",
-    "docker-disable-shared-pid?",
-    "experimental-dockershim?",
-    "experimental-dockershim-root-directory",
-    "redirect-container-streaming?",
-    "rkt-path",
-    "rkt-api-endpoint",
-    "rkt-stage1-image",
-  ]),
+  ),
+  ...inapplicable(
+    "there are no docker settings beyond --docker-endpoint",
+    `
+      docker docker-exec-handler docker-root docker-only? docker-env-metadata-whitelist docker-tls? docker-tls-ca
+      docker-tls-cert docker-tls-key docker-disable-shared-pid? experimental-dockershim?
+      experimental-dockershim-root-directory redirect-container-streaming? rkt-path rkt-api-endpoint rkt-stage1-image`,
+  ),
 ];

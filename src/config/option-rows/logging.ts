@@ -36,24 +36,12 @@ export const LOGGING_OTHERS = [
     description: "The kubelet's name of --log-format.",
     deprecated: "use --log-format",
   }),
-  ...inapplicable("log lines have one format", [
-    "add-dir-header?",
-    "alsologtostderr?",
-    "log-backtrace-at",
-    "log-file",
-    "log-file-max-size",
-    "log-flush-frequency|logging.flushFrequency",
-    "one-output?",
-    "skip-headers?",
-    "skip-log-headers?",
-    "stderrthreshold",
-    "vmodule|logging.vmodule",
-    "|logging.options",
-    "|logging.sanitization",
-    "experimental-logging-sanitization?",
-    "log-text-split-stream?",
-    "log-text-info-buffer-size",
-    "log-json-split-stream?",
-    "log-json-info-buffer-size",
-  ]),
+  ...inapplicable(
+    "log lines have one format",
+    `
+      add-dir-header? alsologtostderr? log-backtrace-at log-file log-file-max-size
+      log-flush-frequency|logging.flushFrequency one-output? skip-headers? skip-log-headers? stderrthreshold
+      vmodule|logging.vmodule |logging.options |logging.sanitization experimental-logging-sanitization?
+      log-text-split-stream? log-text-info-buffer-size log-json-split-stream? log-json-info-buffer-size`,
+  ),
 ];

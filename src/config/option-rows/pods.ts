@@ -137,41 +137,35 @@ export const POD_OTHERS = [
     description: "Old name of --allowed-unsafe-sysctls.",
     deprecated: "use --allowed-unsafe-sysctls",
   }),
-  ...inapplicable(DOCKER_NETWORK, [
-    "network-plugin-dir",
-    "network-plugin-mtu",
-    "pod-cidr|podCIDR",
-    "non-masquerade-cidr",
-    "configure-cbr0?",
-    "experimental-flannel-overlay?",
-  ]),
   ...inapplicable(
     DOCKER_NETWORK,
-    [
-      "hairpin-mode|hairpinMode",
-      "make-iptables-util-chains?|makeIPTablesUtilChains",
-      "iptables-masquerade-bit|iptablesMasqueradeBit",
-      "iptables-drop-bit|iptablesDropBit",
-    ],
+    `
+      network-plugin-dir network-plugin-mtu pod-cidr|podCIDR non-masquerade-cidr configure-cbr0?
+      experimental-flannel-overlay?`,
+  ),
+  ...inapplicable(
+    DOCKER_NETWORK,
+    `
+      hairpin-mode|hairpinMode make-iptables-util-chains?|makeIPTablesUtilChains
+      iptables-masquerade-bit|iptablesMasqueradeBit iptables-drop-bit|iptablesDropBit`,
     ["promiscuous-bridge", "true", "14", "15"],
   ),
-  ...inapplicable("Docker rotates the logs itself", ["|containerLogMaxWorkers", "|containerLogMonitorInterval"]),
+  ...inapplicable("Docker rotates the logs itself", "|containerLogMaxWorkers |containerLogMonitorInterval"),
   ...inapplicable(
     "kubelet-ts has no plug-ins for volumes",
-    ["volume-plugin-dir|volumePluginDir", "experimental-mounter-path"],
+    "volume-plugin-dir|volumePluginDir experimental-mounter-path",
     ["/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"],
   ),
-  ...inapplicable("seccomp profiles are read from <root-dir>/seccomp", ["seccomp-profile-root"]),
-  ...inapplicable("manifests are files of the administrator: every source may use the host's namespaces", [
-    "host-network-sources",
-    "host-pid-sources",
-    "host-ipc-sources",
-  ]),
-  ...inapplicable("user namespaces are set for the whole engine", ["|userNamespaces"]),
-  ...inapplicable("images already on the machine may be used by every pod", [
-    "|imagePullCredentialsVerificationPolicy",
-    "|preloadedImagesVerificationAllowlist",
-  ]),
-  ...inapplicable("limits of ephemeral storage are always watched", ["|localStorageCapacityIsolation"]),
-  ...inapplicable("no longer a setting of the kubelet either", ["experimental-check-node-capabilities-before-mount?"]),
+  ...inapplicable("seccomp profiles are read from <root-dir>/seccomp", "seccomp-profile-root"),
+  ...inapplicable(
+    "manifests are files of the administrator: every source may use the host's namespaces",
+    "host-network-sources host-pid-sources host-ipc-sources",
+  ),
+  ...inapplicable("user namespaces are set for the whole engine", "|userNamespaces"),
+  ...inapplicable(
+    "images already on the machine may be used by every pod",
+    "|imagePullCredentialsVerificationPolicy |preloadedImagesVerificationAllowlist",
+  ),
+  ...inapplicable("limits of ephemeral storage are always watched", "|localStorageCapacityIsolation"),
+  ...inapplicable("no longer a setting of the kubelet either", "experimental-check-node-capabilities-before-mount?"),
 ];

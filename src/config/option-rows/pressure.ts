@@ -1,6 +1,6 @@
 import { hardThresholds, signalDurations, thresholds } from "../kinds/map-kinds.ts";
 import { boolean, duration, integer, MAX_INT32 } from "../kinds/scalar-kinds.ts";
-import { inapplicable, option, options } from "../option-row.ts";
+import { inapplicable, NONE, option, options } from "../option-row.ts";
 
 export const PRESSURE_OPTIONS = options("Disk and memory pressure", {
   imageGcHighThresholdPercent: option("image-gc-high-threshold", "imageGCHighThresholdPercent", integer(0, 100), 85, {
@@ -63,13 +63,10 @@ export const PRESSURE_OPTIONS = options("Disk and memory pressure", {
     description: "Thresholds below which pods are evicted after a grace period.",
     live: true,
   }),
-  evictionSoftGracePeriodMs: option(
-    "eviction-soft-grace-period",
-    "evictionSoftGracePeriod",
-    signalDurations,
-    {},
-    { description: "Those grace periods; each soft threshold needs one.", live: true },
-  ),
+  evictionSoftGracePeriodMs: option("eviction-soft-grace-period", "evictionSoftGracePeriod", signalDurations, NONE, {
+    description: "Those grace periods; each soft threshold needs one.",
+    live: true,
+  }),
   evictionMinimumReclaim: option("eviction-minimum-reclaim", "evictionMinimumReclaim", thresholds("="), [], {
     description: "Amount to free beyond the threshold.",
     live: true,
@@ -97,11 +94,10 @@ export const PRESSURE_OPTIONS = options("Disk and memory pressure", {
 });
 
 export const PRESSURE_OTHERS = [
-  ...inapplicable("memory is measured, not announced by the kernel", [
-    "kernel-memcg-notification?|kernelMemcgNotification",
-    "experimental-kernel-memcg-notification?",
-    "experimental-allocatable-ignore-eviction?",
-    "low-diskspace-threshold-mb",
-    "outofdisk-transition-frequency",
-  ]),
+  ...inapplicable(
+    "memory is measured, not announced by the kernel",
+    `
+      kernel-memcg-notification?|kernelMemcgNotification experimental-kernel-memcg-notification?
+      experimental-allocatable-ignore-eviction? low-diskspace-threshold-mb outofdisk-transition-frequency`,
+  ),
 ];

@@ -151,42 +151,26 @@ export const SERVER_OPTIONS = {
 };
 
 export const SERVER_OTHERS = [
-  ...inapplicable("kubelet-ts always serves cAdvisor's API on --cadvisor-port", [
-    "enable-cadvisor-json-endpoints?",
-    "enable-custom-metrics?",
-  ]),
-  ...inapplicable("kubelet-ts has no Go profiler", [
-    "contention-profiling?|enableContentionProfiling",
-    "|enableProfilingHandler",
-    "profiling?",
-    "|enableDebugFlagsHandler",
-    "show-hidden-metrics-for-version|showHiddenMetricsForVersion",
-    "|tracing",
-    "|tlsCurvePreferences",
-  ]),
-  ...inapplicable("the logs of services are not served: ask journalctl", ["|enableSystemLogQuery"], ["false"]),
-  ...inapplicable("kubelet-ts has its own collector of statistics", [
-    "application-metrics-count-limit",
-    "boot-id-file",
-    "machine-id-file",
-    "container-hints",
-    "containerd",
-    "containerd-namespace",
-    "enable-load-reader?",
-    "event-storage-age-limit",
-    "event-storage-event-limit",
-    "global-housekeeping-interval",
-    "housekeeping-interval",
-    "disable-root-cgroup-stats?",
-    "storage-driver-buffer-duration",
-    "storage-driver-db",
-    "storage-driver-host",
-    "storage-driver-password",
-    "storage-driver-secure?",
-    "storage-driver-table",
-    "storage-driver-user",
-    "log-cadvisor-usage?",
-  ]),
+  ...inapplicable(
+    "kubelet-ts always serves cAdvisor's API on --cadvisor-port",
+    "enable-cadvisor-json-endpoints? enable-custom-metrics?",
+  ),
+  ...inapplicable(
+    "kubelet-ts has no Go profiler",
+    `
+      contention-profiling?|enableContentionProfiling |enableProfilingHandler profiling? |enableDebugFlagsHandler
+      show-hidden-metrics-for-version|showHiddenMetricsForVersion |tracing |tlsCurvePreferences`,
+  ),
+  ...inapplicable("the logs of services are not served: ask journalctl", "|enableSystemLogQuery", ["false"]),
+  ...inapplicable(
+    "kubelet-ts has its own collector of statistics",
+    `
+      application-metrics-count-limit boot-id-file machine-id-file container-hints containerd containerd-namespace
+      enable-load-reader? event-storage-age-limit event-storage-event-limit global-housekeeping-interval
+      housekeeping-interval disable-root-cgroup-stats? storage-driver-buffer-duration storage-driver-db
+      storage-driver-host storage-driver-password storage-driver-secure? storage-driver-table storage-driver-user
+      log-cadvisor-usage?`,
+  ),
 ];
 
 function checkCipherSuite(name: string): string | undefined {
