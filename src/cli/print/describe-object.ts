@@ -3,7 +3,7 @@ import type { Service } from "../../base/api/service.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { DescribedObject, ObjectSurroundings } from "./describe-pod.ts";
 import { describeAnnotations, describeEvents, pairs } from "./describe-pod.ts";
-import { describeWorkload, isWorkloadKind } from "./describe-workload.ts";
+import { describeWorkload } from "./describe-workload.ts";
 import { Description } from "./text-table.ts";
 
 /** `kubelet-ts describe` of kinds other than Pod and Node, in kubectl's layout. */
@@ -13,13 +13,10 @@ export function describeObject(object: DescribedObject, around: ObjectSurroundin
   out.field(0, "Name", metadata.name);
   if (metadata.namespace !== undefined) out.field(0, "Namespace", metadata.namespace);
   out.optional(0, "Manifest", around.manifest);
-  if (isWorkloadKind(kind)) describeWorkload(out, object, around);
-  else {
+  if (!describeWorkload(out, object, around)) {
     describeMetadata(out, object);
-    if (kind === "Service") describeService(out, object as unknown as Service, around.pods);
-    else if (kind === "ConfigMap") describeConfigMap(out, object);
-    else if (kind === "Secret") describeSecret(out, object);
-    else if (kind === "Namespace") out.field(0, "Status", (object.status as { phase?: string } | undefined)?.phase);
+    const describe = DESCRIBERS[kind];
+    if (describe) describe(out, object, around);
     else describeFields(out, 0, withoutShown(object));
   }
   if (kind !== "Secret" && kind !== "Namespace") describeEvents(out, around.events, around.times.now);
@@ -30,6 +27,16 @@ function describeMetadata(out: Description, { metadata }: DescribedObject): void
   out.list(0, "Labels", pairs(metadata.labels, "="));
   describeAnnotations(out, 0, metadata.annotations ?? {});
 }
+
+type Describe = (out: Description, object: DescribedObject, around: ObjectSurroundings) => void;
+
+/** Kinds with a layout of their own, besides workloads. */
+const DESCRIBERS: Readonly<Record<string, Describe>> = {
+  Service: (out, object, { pods }) => describeService(out, object as unknown as Service, pods),
+  ConfigMap: describeConfigMap,
+  Secret: describeSecret,
+  Namespace: (out, { status }) => out.field(0, "Status", (status as { phase?: string } | undefined)?.phase),
+};
 
 const MAX_ENDPOINTS = 3;
 

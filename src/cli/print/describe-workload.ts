@@ -9,19 +9,6 @@ import type { DescribedObject, ObjectSurroundings } from "./describe-pod.ts";
 import { describeAnnotations, pairs, tolerationLines } from "./describe-pod.ts";
 import type { Description } from "./text-table.ts";
 
-const KINDS = [
-  "Deployment",
-  "ReplicaSet",
-  "ReplicationController",
-  "StatefulSet",
-  "DaemonSet",
-  "Job",
-  "CronJob",
-] as const;
-type Kind = (typeof KINDS)[number];
-
-export const isWorkloadKind = (kind: string): kind is Kind => (KINDS as readonly string[]).includes(kind);
-
 /** Counters and times of a workload's status; absent ones count as 0. */
 interface WorkloadStatus {
   conditions?: { type: string; status: string; reason?: string }[];
@@ -32,37 +19,12 @@ interface WorkloadStatus {
   [counter: string]: unknown;
 }
 
-/** All after the name, up to the events. Source: kubectl's `describeDeployment`, `describeJob` and their neighbours. */
-export function describeWorkload(out: Description, object: DescribedObject, around: ObjectSurroundings): void {
-  const status = (object.status ?? {}) as WorkloadStatus;
-  const kind = object.kind as Kind;
-  switch (kind) {
-    case "Deployment":
-      return describeDeployment(out, object, status, around);
-    case "ReplicaSet":
-    case "ReplicationController":
-      return describeReplicaSet(out, object, status, around);
-    case "StatefulSet":
-      return describeStatefulSet(out, object, status, around);
-    case "DaemonSet":
-      return describeDaemonSet(out, object, status, around);
-    case "Job":
-      return describeJob(out, object, status, around);
-    case "CronJob":
-      return describeCronJob(out, object, status, around);
-    default:
-      kind satisfies never;
-  }
-}
+/** Writes all after the name, up to the events. */
+type Describe = (out: Description, object: DescribedObject, status: WorkloadStatus, around: ObjectSurroundings) => void;
 
 const count = (status: WorkloadStatus, name: string): number => Number(status[name] ?? 0);
 
-function describeDeployment(
-  out: Description,
-  object: DescribedObject,
-  status: WorkloadStatus,
-  { times, replicaSets = [] }: ObjectSurroundings,
-): void {
+const describeDeployment: Describe = (out, object, status, { times, replicaSets = [] }) => {
   const { spec } = object as unknown as Deployment;
   out.field(0, "CreationTimestamp", formatLongTime(object.metadata.creationTimestamp, times.offsetMinutes));
   describeLabels(out, object);
@@ -88,7 +50,7 @@ function describeDeployment(
   const old = others.filter((set) => replicasOf(set) > 0);
   out.field(0, "OldReplicaSets", old.map(replicaSetText).join(", ") || "<none>");
   out.field(0, "NewReplicaSet", newest ? replicaSetText(newest) : "<none>");
-}
+};
 
 const revisionOf = ({ metadata }: DescribedObject): number =>
   Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 0);
@@ -98,12 +60,7 @@ const replicasOf = (set: DescribedObject): number => (set.spec as { replicas?: n
 const replicaSetText = (set: DescribedObject): string =>
   `${set.metadata.name} (${count((set.status ?? {}) as WorkloadStatus, "replicas")}/${replicasOf(set)} replicas created)`;
 
-function describeReplicaSet(
-  out: Description,
-  object: DescribedObject,
-  status: WorkloadStatus,
-  { pods }: ObjectSurroundings,
-): void {
+const describeReplicaSet: Describe = (out, object, status, { pods }) => {
   const { spec } = object as unknown as ReplicaSet;
   out.field(0, "Selector", selectorText(spec.selector));
   describeLabels(out, object);
@@ -112,14 +69,9 @@ function describeReplicaSet(
   out.field(0, "Pods Status", podsText(pods));
   describeTemplate(out, spec.template);
   describeConditions(out, status);
-}
+};
 
-function describeStatefulSet(
-  out: Description,
-  object: DescribedObject,
-  status: WorkloadStatus,
-  { times, pods }: ObjectSurroundings,
-): void {
+const describeStatefulSet: Describe = (out, object, status, { times, pods }) => {
   const { spec } = object as unknown as StatefulSet;
   out.field(0, "CreationTimestamp", formatLongTime(object.metadata.creationTimestamp, times.offsetMinutes));
   out.field(0, "Selector", selectorText(spec.selector));
@@ -141,14 +93,9 @@ function describeStatefulSet(
     out.field(1, "Capacity", claim.resources?.requests?.storage ?? "<default>");
     out.field(1, "Access Modes", `[${(claim.accessModes ?? []).join(" ")}]`);
   }
-}
+};
 
-function describeDaemonSet(
-  out: Description,
-  object: DescribedObject,
-  status: WorkloadStatus,
-  { pods }: ObjectSurroundings,
-): void {
+const describeDaemonSet: Describe = (out, object, status, { pods }) => {
   const { spec } = object as unknown as DaemonSet;
   out.field(0, "Selector", selectorText(spec.selector));
   out.field(0, "Node-Selector", pairs(spec.template.spec.nodeSelector, "=").join(",") || "<none>");
@@ -164,14 +111,9 @@ function describeDaemonSet(
   }
   out.field(0, "Pods Status", podsText(pods));
   describeTemplate(out, spec.template);
-}
+};
 
-function describeJob(
-  out: Description,
-  object: DescribedObject,
-  status: WorkloadStatus,
-  { times }: ObjectSurroundings,
-): void {
+const describeJob: Describe = (out, object, status, { times }) => {
   const { spec } = object as unknown as Job;
   out.field(0, "Selector", selectorText(spec.selector));
   describeLabels(out, object);
@@ -190,14 +132,9 @@ function describeJob(
   const ready = status.ready === undefined ? "" : ` (${count(status, "ready")} Ready)`;
   out.field(0, "Pods Statuses", `${count(status, "active")} Active${ready} / ${ended}`);
   describeTemplate(out, spec.template);
-}
+};
 
-function describeCronJob(
-  out: Description,
-  object: DescribedObject,
-  { lastScheduleTime, active }: WorkloadStatus,
-  { times }: ObjectSurroundings,
-): void {
+const describeCronJob: Describe = (out, object, { lastScheduleTime, active }, { times }) => {
   const { spec } = object as unknown as CronJob;
   describeLabels(out, object);
   out.field(0, "Schedule", spec.schedule);
@@ -217,7 +154,7 @@ function describeCronJob(
   out.field(0, "Last Schedule Time", last);
   const jobs = Array.isArray(active) ? active.map(({ name }) => name ?? "") : [];
   out.field(0, "Active Jobs", jobs.join(", ") || "<none>");
-}
+};
 
 function describeJobNumbers(out: Description, { parallelism, completions }: Job["spec"]): void {
   out.field(0, "Parallelism", parallelism ?? "<unset>");
@@ -281,4 +218,22 @@ function describeConditions(out: Description, { conditions = [] }: WorkloadStatu
   out.cells(1, ["Type", "Status", "Reason"]);
   out.cells(1, ["----", "------", "------"]);
   for (const { type, status, reason = "" } of conditions) out.cells(1, [type, status, reason]);
+}
+
+/** Workloads. Source: kubectl's `describeDeployment`, `describeJob` and their neighbors. */
+const WORKLOADS: Readonly<Record<string, Describe>> = {
+  Deployment: describeDeployment,
+  ReplicaSet: describeReplicaSet,
+  ReplicationController: describeReplicaSet,
+  StatefulSet: describeStatefulSet,
+  DaemonSet: describeDaemonSet,
+  Job: describeJob,
+  CronJob: describeCronJob,
+};
+
+/** @returns false for an object that is no workload */
+export function describeWorkload(out: Description, object: DescribedObject, around: ObjectSurroundings): boolean {
+  const describe = WORKLOADS[object.kind];
+  describe?.(out, object, (object.status ?? {}) as WorkloadStatus, around);
+  return describe !== undefined;
 }
