@@ -22,7 +22,7 @@ async function main(argv: readonly string[]): Promise<void> {
   if (first === COMPLETE_ARGUMENT) {
     const [{ runComplete }, { terminalIo }] = await Promise.all([
       import("./cli/commands/completion.ts"),
-      import("./cli/command-io.ts"),
+      import("./cli/sub-command.ts"),
     ]);
     process.exit(await runComplete(rest, { commands: COMMANDS, takesValue: flagTakesValue }, terminalIo));
   }

@@ -1,11 +1,10 @@
 import { defineCommand, runCommand } from "citty";
 import { parseDuration } from "../base/api/duration.ts";
 import { type LabelFilter, parseLabelSelector } from "../base/api/label-selector.ts";
-import { BROKEN_PIPE_EXIT, BrokenPipeError } from "../base/host/write-all.ts";
+import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../base/host/write-all.ts";
 import { nearestName } from "../base/text/nearest-name.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/engine/docker-error.ts";
 import { readArguments } from "./arguments.ts";
-import { type CommandIo, terminalIo } from "./command-io.ts";
 import { type CommandManual, renderCommandHelp } from "./help.ts";
 
 /** The command line makes no sense: exit code 2. */
@@ -174,3 +173,29 @@ export function requireNode(node: { metadata: { name: string } }, names: readonl
   const other = names.find((name) => name !== node.metadata.name);
   if (other !== undefined) throw new CommandError(`node "${other}" not found; this one is "${node.metadata.name}"`);
 }
+
+/**
+ * Streams and clock of a command. Commands do not use consola: their output is kubectl's, byte for byte, and scripts parse
+ * it. consola formats the log (daemon/logging.ts).
+ */
+export interface CommandIo {
+  /** Writes everything before it returns. @throws BrokenPipeError when the reader has closed the pipe */
+  stdout: (data: string | Uint8Array) => void;
+  stderr: (text: string) => void;
+  now: () => Date;
+  /** Minutes east of Greenwich at some time. */
+  offsetMinutes: (at: Date) => number;
+}
+
+/** Where a command writes text. */
+export interface TextIo {
+  stdout: (text: string) => void;
+  stderr: (text: string) => void;
+}
+
+export const terminalIo: CommandIo = {
+  stdout: (data) => writeAll(1, data),
+  stderr: (text) => writeAll(2, text),
+  now: () => new Date(),
+  offsetMinutes: (at) => -at.getTimezoneOffset(),
+};

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { loadBundleImages, openBundle } from "../../src/cli/bundle/read-bundle.ts";
+import { loadBundleImages, openBundle } from "../../src/cli/bundle/bundle-file.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 

@@ -1,3 +1,4 @@
+import type { ResourceDefinition } from "../../apiserver/resource-definition.ts";
 import { type CommandRequest, UsageError } from "../sub-command.ts";
 import { type ApiClient, type ApiList, type ApiResource, ApiStatusError } from "./api-client.ts";
 import { readManifestObjects } from "./manifest-objects.ts";
@@ -152,3 +153,16 @@ export const referenceOf = (resource: ApiResource, name: string): string => `${k
 /** `pod`, `deployment.apps`. */
 export const kindOf = ({ singularName, name, group }: ApiResource): string =>
   `${singularName || name}${group && `.${group}`}`;
+
+/** Every kind that a kubelet of this version serves; works without a running kubelet. */
+export async function loadServedKinds(): Promise<ResourceDefinition[]> {
+  const { servedKinds } = await import("../../apiserver/kinds/served-kinds.ts");
+  return servedKinds(() => {
+    throw new Error("no object is read here");
+  });
+}
+
+/** Names of a kind: `pods`, `pod`, `po`. */
+export const kindNames = ({ plural, singular, kind, shortNames = [] }: ResourceDefinition): string[] => [
+  ...new Set([plural, singular, kind.toLowerCase(), ...shortNames]),
+];

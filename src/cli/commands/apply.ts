@@ -2,7 +2,7 @@ import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
 import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, FIELD_MANAGER } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-objects.ts";
 import { referenceOf } from "../client/object-targets.ts";
-import type { CommandIo } from "../command-io.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, dryRunText, UsageError } from "../sub-command.ts";
 
 /** Words of `--validate`, as kubectl takes them. Source: meta/v1 `FieldValidation`. */

@@ -3,10 +3,9 @@ import { buildInfo } from "../../daemon/version.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { isNotFound } from "../../docker/engine/docker-error.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { BINARY, IMAGES, MANIFESTS } from "../bundle/bundle-index.ts";
-import { type BundleContent, once, writeBundle } from "../bundle/write-bundle.ts";
+import { BINARY, type BundleContent, IMAGES, MANIFESTS, once, writeBundle } from "../bundle/bundle-file.ts";
 import { engineClient } from "../client/engine-reader.ts";
-import type { CommandIo } from "../command-io.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";
 

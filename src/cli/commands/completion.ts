@@ -3,9 +3,8 @@ import { nearestName } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiList } from "../client/api-client.ts";
 import { findPod, inScope, namespaceOf } from "../client/choose-pod.ts";
 import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
+import { loadServedKinds } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
-import { loadServedKinds } from "../client/served-kinds.ts";
-import type { TextIo } from "../command-io.ts";
 import {
   type Candidate,
   type Completion,
@@ -15,6 +14,7 @@ import {
   SHELLS,
   type Shell,
 } from "../completion.ts";
+import type { TextIo } from "../sub-command.ts";
 import { type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */

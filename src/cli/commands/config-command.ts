@@ -4,7 +4,7 @@ import { isManifestUrl } from "../../base/text/url.ts";
 import { originsByField, toKubeletConfiguration } from "../../config/effective-config.ts";
 import type { KubeletOptions, Origins } from "../../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
-import type { TextIo } from "../command-io.ts";
+import type { TextIo } from "../sub-command.ts";
 
 /**
  * `kubelet-ts config [flags] [-o yaml|json]`: prints the effective configuration with the origin of each value. Returns

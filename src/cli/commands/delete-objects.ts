@@ -1,6 +1,6 @@
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
 import { kindOf, type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
-import type { CommandIo } from "../command-io.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, dryRunText, durationFlag } from "../sub-command.ts";
 
 /** Between two reads of an object that is being deleted. */

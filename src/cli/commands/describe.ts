@@ -10,10 +10,10 @@ import { type KeptObjects, placeOfObject, placeOfPod, readKeptObjects } from "..
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
-import type { CommandIo } from "../command-io.ts";
 import { describeNode } from "../print/describe-node.ts";
 import { describeObject } from "../print/describe-object.ts";
 import { type DescribedObject, describePod } from "../print/describe-pod.ts";
+import type { CommandIo } from "../sub-command.ts";
 import {
   CommandError,
   type CommandRequest,

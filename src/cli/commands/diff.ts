@@ -16,7 +16,7 @@ import { engineClient } from "../client/engine-reader.ts";
 import { findingOptions, findKubelet, localInstances } from "../client/find-kubelet.ts";
 import { readKeptObjects, submittedPath } from "../client/kept-pods.ts";
 import { manifestsBelow } from "../client/manifest-objects.ts";
-import type { CommandIo } from "../command-io.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";
 

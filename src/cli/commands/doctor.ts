@@ -16,7 +16,7 @@ import { findService, serviceEnvironment } from "../../daemon/install/find-servi
 import { buildFacts } from "../../daemon/version.ts";
 import { CredentialProviders } from "../../docker/credential-provider.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
-import type { CommandIo } from "../command-io.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { UsageError } from "../sub-command.ts";
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;

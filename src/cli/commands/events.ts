@@ -4,8 +4,8 @@ import { ApiClient } from "../client/api-client.ts";
 import { findPod, namespaceOf } from "../client/choose-pod.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
-import type { CommandIo } from "../command-io.ts";
 import { columnsOf, ResourcePrinter, toItem } from "../print/resource-printer.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, scopeOf, UsageError } from "../sub-command.ts";
 import { printerOptions, watchItems } from "./get.ts";
 

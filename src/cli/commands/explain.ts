@@ -1,15 +1,24 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { findPortHolders } from "../../base/host/port-holder.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { findLogTarget, findPod, inScope } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, type RefusedText } from "../client/kubelet-api.ts";
+import { kindNames, loadServedKinds } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
-import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, type PodScope, scopeOf, UsageError } from "../sub-command.ts";
+import { type DocumentedType, findField, renderFields, renderTree } from "../print/kind-fields.ts";
+import {
+  CommandError,
+  type CommandIo,
+  type CommandRequest,
+  type PodScope,
+  scopeOf,
+  UsageError,
+} from "../sub-command.ts";
 
 const LOG_LINES = 20;
 const MAX_LOG_BYTES = 16_384;
@@ -22,7 +31,6 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   // `pod` alone means all pods; a pod may be called like a kind.
   const isField = only !== undefined && others.length === 0 && names.length === 1 && !only.includes("/");
   if (isField && (request.isOn("recursive") || !(await isPod(request, only)))) {
-    const { explainKind } = await import("./explain-kind.ts");
     const code = await explainKind(only, request, io);
     if (code !== undefined) return code;
   }
@@ -105,4 +113,35 @@ async function readTail(client: DockerClient, id: string): Promise<string[]> {
     if (text.length > MAX_LOG_BYTES) break;
   }
   return text.split("\n").filter((line) => line.trim() !== "");
+}
+
+/**
+ * `kubelet-ts explain pod.spec`: the fields of a kind, as the manifests are read. Needs no kubelet.
+ * @param written a kind, and fields behind dots
+ * @returns undefined when the first word is no kind
+ */
+async function explainKind(written: string, request: CommandRequest, io: CommandIo): Promise<number | undefined> {
+  const [word = "", ...fields] = written.split(".");
+  const kinds = await loadServedKinds();
+  const kind = kinds.find((it) => kindNames(it).includes(word.toLowerCase()));
+  if (!kind) return undefined;
+  const [{ definitionName, openApiDefinitions }, { default: descriptions }] = await Promise.all([
+    import("../../apiserver/openapi/definitions.ts"),
+    import("../../apiserver/openapi/descriptions.json", { with: { type: "json" } }),
+  ]);
+  const definitions = openApiDefinitions(kinds, descriptions) as Record<string, DocumentedType>;
+  const found = findField(definitions, definitionName(kind), fields);
+  if ("missing" in found) {
+    const near = nearestName(found.missing, found.known);
+    const hint = near === undefined ? `; it has ${found.known.join(", ") || "no fields"}` : `; did you mean ${near}?`;
+    throw new UsageError(`${found.path || kind.kind} has no field "${found.missing}"${hint}`);
+  }
+  const head = [
+    ...(kind.group === "" ? [] : [`GROUP:      ${kind.group}`]),
+    `KIND:       ${kind.kind}`,
+    `VERSION:    ${kind.version}`,
+  ];
+  const body = request.isOn("recursive") ? renderTree(definitions, found) : renderFields(definitions, found);
+  io.stdout(`${head.join("\n")}\n\n${body}`);
+  return 0;
 }

@@ -6,7 +6,6 @@ import { findPod } from "../client/choose-pod.ts";
 import { KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
 import { kindOf, readWrittenObjects, referenceOf } from "../client/object-targets.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
-import type { CommandIo } from "../command-io.ts";
 import {
   type Columns,
   columnsOf,
@@ -25,6 +24,7 @@ import {
   parseSortBy,
   parseTemplate,
 } from "../print/selection.ts";
+import type { CommandIo } from "../sub-command.ts";
 import {
   CommandError,
   type CommandRequest,

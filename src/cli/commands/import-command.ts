@@ -6,10 +6,10 @@ import { writeYaml } from "../../base/text/write-yaml.ts";
 import { parseStream } from "../../manifest/yaml/parse-stream.ts";
 import { isDeeperThan, toPlainValue } from "../../manifest/yaml/source-node.ts";
 import { engineClient } from "../client/engine-reader.ts";
-import type { CommandIo } from "../command-io.ts";
 import { importCompose, NotComposeError } from "../import/compose.ts";
 import { InterpolationError, parseEnvFile } from "../import/compose-text.ts";
 import type { Imported } from "../import/import-notes.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
 
 /** Names that `docker compose` looks for. */

@@ -1,11 +1,18 @@
 import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
+import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { COMMAND_SOCKET } from "../../base/host/root-lock.ts";
+import { runProgram } from "../../base/host/run-program.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
+import type { CheckResult } from "../../daemon/doctor/check-result.ts";
+import { runChecks } from "../../daemon/doctor/checks.ts";
+import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
 import { serviceEnvironment } from "../../daemon/install/find-service.ts";
 import { installPaths, type ServiceManager } from "../../daemon/install/install-files.ts";
 import {
   type InstallPlan,
+  type InstallState,
   isAbsent,
   planInstall,
   planRollback,
@@ -19,11 +26,13 @@ import {
   removeScratch,
   runStep,
 } from "../../daemon/install/run-install.ts";
+import { buildFacts } from "../../daemon/version.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/source-text.ts";
 import { engineClient } from "../client/engine-reader.ts";
-import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { removeProxies } from "../client/find-kubelet.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
+import { renderLines } from "./doctor.ts";
 
 /** `kubelet-ts install [--rollback]`. Returns the exit code. */
 export async function runInstall(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -45,7 +54,6 @@ export async function runInstall(request: CommandRequest, io: CommandIo): Promis
     io.stdout(`Installed below ${target.destdir}; nothing was started\n`);
     return 0;
   }
-  const { watchStart } = await import("./install-start.ts");
   const { problem, findings, exposure } = await watchStart(state);
   const { manifestDir, config } = state.paths;
   if (problem !== undefined) {
@@ -69,10 +77,7 @@ ${exposure === undefined ? "" : `Exposure of the service: ${exposure} (systemd-a
 
 /** Everything in the bundle is verified before anything is changed. */
 async function openVerified(file: string, ownHash: string) {
-  const [{ openBundle, BundleError }, { BINARY, MANIFESTS }] = await Promise.all([
-    import("../bundle/read-bundle.ts"),
-    import("../bundle/bundle-index.ts"),
-  ]);
+  const { BINARY, BundleError, loadBundleImages, MANIFESTS, openBundle } = await import("../bundle/bundle-file.ts");
   const fail = (error: unknown): never => {
     throw error instanceof BundleError ? new CommandError(error.message) : error;
   };
@@ -91,7 +96,6 @@ async function openVerified(file: string, ownHash: string) {
   return {
     manifests,
     loadImages: async (client: DockerClient, io: CommandIo) => {
-      const { loadBundleImages } = await import("../bundle/read-bundle.ts");
       const loaded = await loadBundleImages(client, bundle).catch(fail);
       for (const image of loaded) io.stdout(`Loaded ${image}\n`);
     },
@@ -173,4 +177,61 @@ async function carryOut(
     }
   }
   for (const note of plan.notes) io.stdout(`${note}\n`);
+}
+
+/** Time that a service which has started gets to reach its engine. */
+const READY_WITHIN_MS = 60_000;
+const POLL_MS = 500;
+const MAX_ANSWER_BYTES = 65_536;
+
+interface ServiceStart {
+  /** Why it is not ready; undefined when it is. */
+  problem: string | undefined;
+  /** Lines of doctor about it; "" when there are none. */
+  findings: string;
+  /** Result of `systemd-analyze security`, e.g. `6.2 MEDIUM`; undefined where it is not known. */
+  exposure: string | undefined;
+}
+
+/** Waits until the service that was started supervises pods, and looks for what keeps it from its work. */
+async function watchStart({ rootDir, paths, manager }: InstallState): Promise<ServiceStart> {
+  removeProxies();
+  const problem = await waitUntilHealthy(join(rootDir, COMMAND_SOCKET));
+  const argv = existsSync(paths.config) ? [`--config=${paths.config}`] : [];
+  const { options } = await resolveOptions(argv, "/", "show");
+  const results = runChecks(
+    await gatherFacts({ options, environment: serviceEnvironment(manager, process.env), ...buildFacts() }),
+  );
+  const isAboutStart = ({ status, name }: CheckResult) =>
+    status === "fail" || (status === "warn" && name.startsWith("port "));
+  const found = results.filter(isAboutStart);
+  const findings = found.length === 0 ? "" : `${renderLines(found).join("\n")}\n`;
+  return { problem, findings, exposure: manager === "systemd" ? await readExposure() : undefined };
+}
+
+async function readExposure(): Promise<string | undefined> {
+  const argv = ["systemd-analyze", "security", "--no-pager", "kubelet-ts.service"];
+  const outcome = await runProgram(argv, { timeoutMs: 30_000, maxBytes: 1 << 20 }).catch(() => undefined);
+  return /Overall exposure level.*: (\S+ \S+)/.exec(outcome?.stdout ?? "")?.[1];
+}
+
+/** @returns what /healthz says after the last try; undefined once it is ok */
+async function waitUntilHealthy(socket: string): Promise<string | undefined> {
+  const endMs = performance.now() + READY_WITHIN_MS;
+  for (;;) {
+    const problem = await askHealth(socket);
+    if (problem === undefined || performance.now() >= endMs) return problem;
+    await Bun.sleep(POLL_MS);
+  }
+}
+
+async function askHealth(unix: string): Promise<string | undefined> {
+  try {
+    const answer = await fetch("http://kubelet/healthz", { unix, signal: AbortSignal.timeout(5000) });
+    if (answer.ok) return undefined;
+    const text = await readBoundedStream(answer.body, MAX_ANSWER_BYTES);
+    return /^\[-\].*? failed: (.*)$/m.exec(text)?.[1] ?? text.trim().split("\n")[0] ?? "";
+  } catch {
+    return "it does not answer";
+  }
 }

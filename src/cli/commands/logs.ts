@@ -7,7 +7,7 @@ import { DockerError, isNotFound } from "../../docker/engine/docker-error.ts";
 import { chooseContainers, choosePod, findLogTarget, inScope, type LogTarget } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { readKnownPods } from "../client/open-reader.ts";
-import type { CommandIo } from "../command-io.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts logs`. Returns the exit code. */

@@ -4,7 +4,7 @@ import { containersOf } from "../../base/model/pod-containers.ts";
 import type { ApiObject } from "../client/api-client.ts";
 import type { ContainerStreams } from "../client/container-streams.ts";
 import { chooseRunningContainer } from "../client/container-streams.ts";
-import type { CommandIo } from "../command-io.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** A local port and the port behind it. */

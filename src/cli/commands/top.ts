@@ -1,20 +1,19 @@
-import type { PodSummary } from "../../base/api/stats-summary.ts";
+import type { NodeObject } from "../../apiserver/printers/node-row.ts";
+import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
+import type { CpuSummary, MemorySummary, PodSummary, Summary } from "../../base/api/stats-summary.ts";
 import { findPod, inScope } from "../client/choose-pod.ts";
 import type { KubeletApi } from "../client/kubelet-api.ts";
 import { openKubelet } from "../client/open-reader.ts";
-import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";
 import {
-  CONTAINER_USAGE_COLUMNS,
-  NODE_USAGE_COLUMNS,
-  POD_USAGE_COLUMNS,
-  toContainerUsageRows,
-  toNodeUsageRow,
-  toPodUsageRows,
-  toUsageSum,
-  type UsageOrder,
-} from "../print/usage-rows.ts";
-import { CommandError, type CommandRequest, findObject, requireNode, scopeOf, selectorOf } from "../sub-command.ts";
+  CommandError,
+  type CommandIo,
+  type CommandRequest,
+  findObject,
+  requireNode,
+  scopeOf,
+  selectorOf,
+} from "../sub-command.ts";
 
 /** `kubelet-ts top`. Returns the exit code. */
 export async function runTop(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -77,4 +76,84 @@ async function choosePods(api: KubeletApi, names: readonly string[], request: Co
       : inScope(all, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
   const byUid = new Map(measured.map((pod) => [pod.podRef.uid, pod]));
   return chosen.flatMap(({ metadata }) => byUid.get(metadata.uid ?? "") ?? []);
+}
+
+const POD_USAGE_COLUMNS = ["NAME", "CPU(cores)", "MEMORY(bytes)"] as const;
+const CONTAINER_USAGE_COLUMNS = ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"] as const;
+const NODE_USAGE_COLUMNS = ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"] as const;
+
+type UsageOrder = "cpu" | "memory" | undefined;
+
+interface UsageRow {
+  namespace: string;
+  /** Below {@link POD_USAGE_COLUMNS}, or {@link CONTAINER_USAGE_COLUMNS}. */
+  cells: string[];
+}
+
+interface Usage {
+  cpu?: CpuSummary;
+  memory?: MemorySummary;
+}
+
+/** Usage of pods: CPU in thousandths of a core, working set in Mi, as kubectl prints them. */
+export function toPodUsageRows(pods: readonly PodSummary[], order: UsageOrder): UsageRow[] {
+  return sorted(pods, order).map(({ podRef, ...usage }) => ({
+    namespace: podRef.namespace,
+    cells: [podRef.name, ...usageCells(usage)],
+  }));
+}
+
+/** The same of each container. */
+export function toContainerUsageRows(pods: readonly PodSummary[], order: UsageOrder): UsageRow[] {
+  return sorted(pods, order).flatMap(({ podRef, containers }) =>
+    sorted(containers ?? [], order).map(({ name, ...usage }) => ({
+      namespace: podRef.namespace,
+      cells: [podRef.name, name, ...usageCells(usage)],
+    })),
+  );
+}
+
+/** The sum over pods, as a row of its own. */
+export function toUsageSum(pods: readonly PodSummary[]): string[] {
+  const cpu = pods.reduce((sum, pod) => sum + (pod.cpu?.usageNanoCores ?? 0), 0);
+  const memory = pods.reduce((sum, pod) => sum + (pod.memory?.workingSetBytes ?? 0), 0);
+  return [formatMilliCores(cpu), formatMebibytes(memory)];
+}
+
+/** Usage of the node. Shares refer to the allocatable resources, or to the capacity with `ofCapacity`. */
+export function toNodeUsageRow({ node }: Summary, { status }: NodeObject, ofCapacity: boolean): string[] {
+  const available = (ofCapacity ? status.capacity : status.allocatable) ?? {};
+  const share = (used: number | undefined, all: number) =>
+    used === undefined || all === 0 ? "<unknown>" : `${Math.floor((used * 100) / all)}%`;
+  const cpu = node.cpu?.usageNanoCores;
+  const memory = node.memory?.workingSetBytes;
+  const [cpuCell = "", memoryCell = ""] = usageCells(node);
+  return [
+    node.nodeName,
+    cpuCell,
+    share(cpu === undefined ? undefined : toMilliCores(cpu), quantityToMilli(available.cpu ?? "0")),
+    memoryCell,
+    share(memory, quantityToWhole(available.memory ?? "0")),
+  ];
+}
+
+function usageCells({ cpu, memory }: Usage): string[] {
+  return [
+    cpu?.usageNanoCores === undefined ? "<unknown>" : formatMilliCores(cpu.usageNanoCores),
+    memory?.workingSetBytes === undefined ? "<unknown>" : formatMebibytes(memory.workingSetBytes),
+  ];
+}
+
+/** A share of a thousandth is one, so that what runs is not 0. */
+const toMilliCores = (nanoCores: number) => Math.ceil(nanoCores / 1_000_000);
+
+const formatMilliCores = (nanoCores: number) => `${toMilliCores(nanoCores)}m`;
+
+const formatMebibytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20)}Mi`;
+
+/** Sorts by usage, highest first; keeps the order when no sort key is given. */
+function sorted<T extends Usage>(items: readonly T[], order: UsageOrder): readonly T[] {
+  if (order === undefined) return items;
+  const amount = ({ cpu, memory }: T) => (order === "cpu" ? cpu?.usageNanoCores : memory?.workingSetBytes) ?? 0;
+  return items.toSorted((a, b) => amount(b) - amount(a));
 }

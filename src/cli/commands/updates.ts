@@ -2,8 +2,8 @@ import { formatSince } from "../../apiserver/printers/age.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-report.ts";
 import { ApiClient } from "../client/api-client.ts";
-import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
 const PATH = "/apis/kubelet-ts.io/v1/imageupdates";

@@ -2,8 +2,8 @@ import { resolve } from "node:path";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { chooseRootDir, listKubelets, writeDefaultContext } from "../client/find-kubelet.ts";
-import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts use [NODE|ROOT-DIR]`: which of several kubelets the other commands mean. Returns the exit code. */

@@ -1,8 +1,8 @@
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
 import { type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
-import type { CommandIo } from "../command-io.ts";
 import { readJsonPath } from "../print/json-path.ts";
+import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
 const POLL_MS = 250;

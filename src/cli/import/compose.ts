@@ -1,6 +1,5 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { FILE_ADVICE } from "./compose-notes.ts";
-import { toServiceManifests } from "./compose-service.ts";
+import { FILE_ADVICE, toServiceManifests } from "./compose-service.ts";
 import { interpolateAll } from "./compose-text.ts";
 import type { DeviceType } from "./docker-volumes.ts";
 import { type Imported, ImportNotes, toDnsLabel } from "./import-notes.ts";

@@ -1,6 +1,6 @@
 import { DEFAULT_DIRECTORIES } from "../default-directories.ts";
+import { shutdownPeriods, taints } from "../kinds/list-kinds.ts";
 import { featureGates, labels, reservedResources } from "../kinds/map-kinds.ts";
-import { shutdownPeriods, taints } from "../kinds/node-kinds.ts";
 import { boolean, directory, duration, integer, ipAddress, MAX_INT32, text } from "../kinds/scalar-kinds.ts";
 import { inapplicable, NONE, option, options, refused } from "../option-row.ts";
 

@@ -1,6 +1,5 @@
-import { pathList, urlList } from "../kinds/list-kinds.ts";
+import { pathList, secretHeaders, urlList } from "../kinds/list-kinds.ts";
 import { boolean, directory, duration, file, fileOrDirectory, oneOf } from "../kinds/scalar-kinds.ts";
-import { secretHeaders } from "../kinds/secret-header-kind.ts";
 import { command, option, options } from "../option-row.ts";
 
 export const SOURCE_OPTIONS = {

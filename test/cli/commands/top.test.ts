@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { NodeObject } from "../../../src/apiserver/printers/node-row.ts";
 import type { PodSummary, Summary } from "../../../src/base/api/stats-summary.ts";
-import { toContainerUsageRows, toNodeUsageRow, toPodUsageRows, toUsageSum } from "../../../src/cli/print/usage-rows.ts";
+import { toContainerUsageRows, toNodeUsageRow, toPodUsageRows, toUsageSum } from "../../../src/cli/commands/top.ts";
 
 const time = "2026-11-21T08:30:00Z";
 const MI = 2 ** 20;

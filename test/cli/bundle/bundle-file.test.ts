@@ -1,9 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkBundle, IMAGES } from "../../../src/cli/bundle/bundle-index.ts";
-import { BundleError, loadBundleImages, openBundle } from "../../../src/cli/bundle/read-bundle.ts";
-import { once, writeBundle } from "../../../src/cli/bundle/write-bundle.ts";
+import {
+  BundleError,
+  checkBundle,
+  IMAGES,
+  loadBundleImages,
+  once,
+  openBundle,
+  writeBundle,
+} from "../../../src/cli/bundle/bundle-file.ts";
 import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../../src/docker/engine/tar.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
