@@ -8,7 +8,7 @@ import { writeStderr } from "../base/host/write-stderr.ts";
 import type { Configuration } from "../base/model/configuration.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { SettingsError } from "../base/model/settings-error.ts";
-import { findConfigPaths } from "../config/environment-flags.ts";
+import { findConfigPaths } from "../config/flags.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../config/resolve-options.ts";
 import { chooseConfiguration, openConfigurationStore } from "../daemon/choose-configuration.ts";

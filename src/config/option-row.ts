@@ -1,5 +1,5 @@
+import type { ValueKind } from "./kinds/scalar-kinds.ts";
 import { boolean } from "./kinds/scalar-kinds.ts";
-import type { ValueKind } from "./kinds/value-kind.ts";
 
 /** Chapters of `--help` and of docs/flags.md, in this order. */
 export const SUBJECTS = [

@@ -4,12 +4,10 @@ import { dirname, join, resolve } from "node:path";
 import type { Configuration, ConfigurationFile } from "../base/model/configuration.ts";
 import type { EvictionThreshold } from "../base/model/option-values.ts";
 import { isManifestUrl } from "../base/text/url.ts";
-import { chooseConfigPaths, environmentSettings } from "./environment-flags.ts";
-import { featureGateWarnings } from "./feature-gates.ts";
-import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
+import { type CommandLine, chooseConfigPaths, environmentSettings, parseCommandLine, type Setting } from "./flags.ts";
 import type { KubeletOptions, Origins } from "./option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS, type OptionRow, ROW_BY_FIELD } from "./option-table.ts";
-import { checkOptions, type Purpose } from "./validate-options.ts";
+import { checkOptions, featureGateWarnings, type Purpose } from "./validate-options.ts";
 
 /** Nothing is thrown: `errors` non-empty means exit code 2, and `options` must not be used. */
 export interface ResolvedOptions {

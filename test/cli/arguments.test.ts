@@ -17,74 +17,29 @@ function parsed(argv: string[], command = GET): unknown {
 
 describe("arguments", () => {
   test.each([
-    [
-      ["pods", "-o", "wide"],
-      [{ output: "wide" }, "pods"],
-    ],
-    [
-      ["-owide", "pods"],
-      [{ output: "wide" }, "pods"],
-    ],
-    [
-      ["-o=wide", "pods"],
-      [{ output: "wide" }, "pods"],
-    ],
-    [
-      ["pods", "--output=json", "web"],
-      [{ output: "json" }, "pods", "web"],
-    ],
-    [
-      ["pods", "--output", "json", "--output", "yaml"],
-      [{ output: "yaml" }, "pods"],
-    ],
-    [
-      ["pods", "-Aw"],
-      [{ "all-namespaces": "true", watch: "true" }, "pods"],
-    ],
-    [
-      ["pods", "-wn", "kube-system"],
-      [{ watch: "true", namespace: "kube-system" }, "pods"],
-    ],
-    [
-      ["pods", "--watch=false"],
-      [{ watch: "false" }, "pods"],
-    ],
-    [
-      ["pods", "-w=false"],
-      [{ watch: "false" }, "pods"],
-    ],
-    [
-      ["pods", "--", "--odd"],
-      [{}, "pods", "--odd"],
-    ],
-    [
-      ["pods", "-l", "a=b"],
-      [{ selector: "a=b" }, "pods"],
-    ],
-    [
-      ["pods", "-l=a=b"],
-      [{ selector: "a=b" }, "pods"],
-    ],
-    [
-      ["pods", "--no-headers"],
-      [{ headers: "false" }, "pods"],
-    ],
-    [
-      ["pods", "--no-headers=false"],
-      [{ headers: "true" }, "pods"],
-    ],
-    [
-      ["--root-dir", "/srv/a", "pods", "-s", "10255"],
-      [{ "root-dir": "/srv/a", server: "10255" }, "pods"],
-    ],
-    [["pods", "--help"], "help"],
-    [["-h"], "help"],
-    [["pods", "-o"], "--output needs a value: wide|json|yaml|name|jsonpath="],
-    [["pods", "--watch=maybe"], '--watch must be true or false (found "maybe")'],
-    [["pods", "--ouptut=json"], "--ouptut: no such flag of get; did you mean --output?"],
-    [["pods", "-z"], "-z: no such flag of get"],
-  ])("%j", (argv, want) => {
-    expect(parsed(argv)).toEqual(want);
+    ["pods -o wide", [{ output: "wide" }, "pods"]],
+    ["-owide pods", [{ output: "wide" }, "pods"]],
+    ["-o=wide pods", [{ output: "wide" }, "pods"]],
+    ["pods --output=json web", [{ output: "json" }, "pods", "web"]],
+    ["pods --output json --output yaml", [{ output: "yaml" }, "pods"]],
+    ["pods -Aw", [{ "all-namespaces": "true", watch: "true" }, "pods"]],
+    ["pods -wn kube-system", [{ watch: "true", namespace: "kube-system" }, "pods"]],
+    ["pods --watch=false", [{ watch: "false" }, "pods"]],
+    ["pods -w=false", [{ watch: "false" }, "pods"]],
+    ["pods -- --odd", [{}, "pods", "--odd"]],
+    ["pods -l a=b", [{ selector: "a=b" }, "pods"]],
+    ["pods -l=a=b", [{ selector: "a=b" }, "pods"]],
+    ["pods --no-headers", [{ headers: "false" }, "pods"]],
+    ["pods --no-headers=false", [{ headers: "true" }, "pods"]],
+    ["--root-dir /srv/a pods -s 10255", [{ "root-dir": "/srv/a", server: "10255" }, "pods"]],
+    ["pods --help", "help"],
+    ["-h", "help"],
+    ["pods -o", "--output needs a value: wide|json|yaml|name|jsonpath="],
+    ["pods --watch=maybe", '--watch must be true or false (found "maybe")'],
+    ["pods --ouptut=json", "--ouptut: no such flag of get; did you mean --output?"],
+    ["pods -z", "-z: no such flag of get"],
+  ])("%s", (line, want) => {
+    expect(parsed(line.split(" "))).toEqual(want);
   });
 
   test("a value that is none of the choices", () => {

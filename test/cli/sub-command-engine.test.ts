@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { COMMANDS } from "../../src/cli/command-table.ts";
 import { runSubCommand } from "../../src/cli/sub-command.ts";
 import { tempDirs } from "../support/temp-dir.ts";
+import { capturedIo } from "./captured-io.ts";
 
 const tempDir = tempDirs();
 
@@ -75,32 +76,23 @@ describe("with neither a kubelet nor an engine", () => {
         manifest,
         "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: 'busybox:1.35'}]}\n",
       );
-      const written = { out: "", err: "" };
+      const io = capturedIo();
       const words = ARGUMENTS[name]!.split(" ").filter(Boolean);
       const argv = words.map((word) => word.replace(/^M$/, manifest).replace(/^D(?=\/|$)/, directory));
       const globals = command.takesKubeletFlags || name === "validate" ? [] : [`--root-dir=${join(directory, "root")}`];
-      const code = await runSubCommand(command, [...globals, ...argv], {
-        stdout: (text) => {
-          written.out += text;
-        },
-        stderr: (text) => {
-          written.err += text;
-        },
-        now: () => new Date(),
-        offsetMinutes: () => 0,
-      });
+      const code = await runSubCommand(command, [...globals, ...argv], io);
       expect({ code, isKnown: [0, 1, 2].includes(code) }).toEqual({ code, isKnown: true });
-      expect(written.err).not.toMatch(/\n\s+at .*:\d+:\d+/);
+      expect(io.err).not.toMatch(/\n\s+at .*:\d+:\d+/);
       if (ASKS_ENGINE.includes(name) || name === "bundle") {
-        expect({ code, err: written.err }).toEqual({
+        expect({ code, err: io.err }).toEqual({
           code: name === "diff" ? 2 : 1,
           err: expect.stringContaining(socket),
         });
       }
       if (NEEDS_KUBELET.includes(name)) {
-        expect({ code, err: written.err }).toEqual({ code: 1, err: expect.stringContaining("no kubelet runs on") });
+        expect({ code, err: io.err }).toEqual({ code: 1, err: expect.stringContaining("no kubelet runs on") });
       }
-      expect(written.err.includes("nothing can be submitted")).toBe(["apply", "create"].includes(name));
+      expect(io.err.includes("nothing can be submitted")).toBe(["apply", "create"].includes(name));
     },
   );
 });

@@ -4,6 +4,7 @@ import { findCommand } from "../../src/cli/command-table.ts";
 import { runGet } from "../../src/cli/commands/get.ts";
 import type { CommandIo } from "../../src/cli/sub-command.ts";
 import { type CommandRequest, runSubCommand } from "../../src/cli/sub-command.ts";
+import { capturedIo } from "./captured-io.ts";
 import { ago, has, NOW, running, shown } from "./print/pods.ts";
 
 const PODS = [
@@ -93,20 +94,9 @@ afterAll(() => server.stop(true));
 
 async function run(line: string, port: number | undefined = server.port) {
   const [name = "", ...argv] = line.split(" ");
-  let out = "";
-  let err = "";
-  const io: CommandIo = {
-    stdout: (data) => {
-      out += typeof data === "string" ? data : new TextDecoder().decode(data);
-    },
-    stderr: (text) => {
-      err += text;
-    },
-    now: () => NOW,
-    offsetMinutes: () => 0,
-  };
+  const io = capturedIo(() => NOW);
   const code = await runSubCommand(findCommand(name)!, [...argv, `--server=${port}`], io);
-  return { code, out, err };
+  return { code, out: io.out, err: io.err };
 }
 
 test("an unclaimed pod is named below the table, with the way out; not in output for programs", async () => {
@@ -244,14 +234,10 @@ describe("exit codes", () => {
   });
 
   test("who reads went away", async () => {
-    const io: CommandIo = {
-      stdout: () => {
-        throw new BrokenPipeError();
-      },
-      stderr: () => {},
-      now: () => NOW,
-      offsetMinutes: () => 0,
+    const stdout = () => {
+      throw new BrokenPipeError();
     };
+    const io = { ...capturedIo(), stdout };
     expect(await runSubCommand(findCommand("get")!, ["pods", `-s${server.port}`], io)).toBe(141);
   });
 });
@@ -265,15 +251,13 @@ async function watched(lists: readonly object[][], argv: readonly string[] = [])
     port: 0,
     fetch: () => Response.json({ items: lists[Math.min(asked++, lists.length - 1)] }),
   });
-  let out = "";
+  const captured = capturedIo(() => NOW);
   const io: CommandIo = {
+    ...captured,
     stdout: (data) => {
-      out += String(data);
+      captured.stdout(data);
       if (asked >= lists.length) stop.abort();
     },
-    stderr: () => {},
-    now: () => NOW,
-    offsetMinutes: () => 0,
   };
   const request: CommandRequest = {
     command: findCommand("get")!,
@@ -285,7 +269,7 @@ async function watched(lists: readonly object[][], argv: readonly string[] = [])
   };
   await runGet(request, io, stop.signal);
   await turns.stop(true);
-  return out;
+  return captured.out;
 }
 
 test("a watcher sees what is new, changed and gone", async () => {

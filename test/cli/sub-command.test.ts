@@ -7,21 +7,9 @@ import { runConfig } from "../../src/cli/commands/config-command.ts";
 import { runSubCommand } from "../../src/cli/sub-command.ts";
 import { resolveOptions } from "../../src/config/resolve-options.ts";
 import { tempDirs } from "../support/temp-dir.ts";
+import { capturedIo } from "./captured-io.ts";
 
 const tempDir = tempDirs();
-
-function io() {
-  const written = { out: "", err: "" };
-  return {
-    written,
-    stdout: (text: string) => {
-      written.out += text;
-    },
-    stderr: (text: string) => {
-      written.err += text;
-    },
-  };
-}
 
 describe("kubelet-ts config", () => {
   const FLAGS = [
@@ -32,12 +20,12 @@ describe("kubelet-ts config", () => {
   ];
 
   test("YAML says where each value comes from and is itself a file for --config", async () => {
-    const at = io();
+    const at = capturedIo();
     expect(await runConfig(FLAGS, at, "/")).toBe(0);
-    expect(at.written.out).toContain("maxPods: 3 # --max-pods\n");
-    expect(at.written.out).toContain("syncFrequency: 1m0s # default\n");
+    expect(at.out).toContain("maxPods: 3 # --max-pods\n");
+    expect(at.out).toContain("syncFrequency: 1m0s # default\n");
     const path = join(tempDir(), "again.yaml");
-    writeFileSync(path, at.written.out);
+    writeFileSync(path, at.out);
     const { options, warnings, errors } = await resolveOptions(["--config", path], "/");
     expect({ warnings, errors, maxPods: options.maxPods, dns: options.clusterDns }).toEqual({
       warnings: [],
@@ -48,29 +36,29 @@ describe("kubelet-ts config", () => {
   });
 
   test("JSON has the same, with the origins apart", async () => {
-    const at = io();
+    const at = capturedIo();
     expect(await runConfig([...FLAGS, "-o", "json"], at, "/")).toBe(0);
-    const { config, origins } = JSON.parse(at.written.out);
+    const { config, origins } = JSON.parse(at.out);
     expect(config).toMatchObject({ kind: "KubeletConfiguration", maxPods: 3, clusterDNS: ["10.0.0.1"] });
     expect(origins).toMatchObject({ maxPods: "--max-pods", syncFrequency: "default" });
-    const yaml = io();
+    const yaml = capturedIo();
     await runConfig(FLAGS, yaml, "/");
-    expect(parse(yaml.written.out)).toEqual(config);
+    expect(parse(yaml.out)).toEqual(config);
   });
 
   test("secrets are in neither", async () => {
     for (const format of ["yaml", "json"]) {
-      const at = io();
+      const at = capturedIo();
       await runConfig([...FLAGS, "-o", format], at, "/");
-      expect(at.written.out + at.written.err).not.toMatch(/s3cret|me:pw/);
-      expect(at.written.out).toContain("<masked>");
+      expect(at.out + at.err).not.toMatch(/s3cret|me:pw/);
+      expect(at.out).toContain("<masked>");
     }
   });
 
   test("mistakes end with 2", async () => {
-    const at = io();
+    const at = capturedIo();
     expect(await runConfig(["--max-podz=1", "--docker-exec-handler=x"], at, "/")).toBe(2);
-    expect(at.written).toEqual({
+    expect(at).toMatchObject({
       out: "",
       err: "kubelet-ts config: warning: --docker-exec-handler has no effect: there are no docker settings beyond --docker-endpoint\nkubelet-ts config: --max-podz: no such flag; did you mean --max-pods?\n",
     });
@@ -78,22 +66,17 @@ describe("kubelet-ts config", () => {
 });
 
 describe("kubelet-ts version", () => {
-  const runVersion = (argv: readonly string[], at: ReturnType<typeof io>) =>
-    runSubCommand(findCommand("version")!, argv, {
-      ...at,
-      stdout: (data) => at.stdout(String(data)),
-      now: () => new Date(),
-      offsetMinutes: () => 0,
-    });
+  const runVersion = (argv: readonly string[], at: ReturnType<typeof capturedIo>) =>
+    runSubCommand(findCommand("version")!, argv, at);
 
   test("one line, or an object", async () => {
-    const at = io();
+    const at = capturedIo();
     expect(await runVersion([], at)).toBe(0);
-    expect(at.written.out).toStartWith("kubelet-ts ");
+    expect(at.out).toStartWith("kubelet-ts ");
     for (const argv of [["-o", "json"], ["-o=json"], ["--output=json"]]) {
-      const json = io();
+      const json = capturedIo();
       expect(await runVersion(argv, json)).toBe(0);
-      expect(Object.keys(JSON.parse(json.written.out))).toContain("gitCommit");
+      expect(Object.keys(JSON.parse(json.out))).toContain("gitCommit");
     }
   });
 
@@ -103,9 +86,9 @@ describe("kubelet-ts version", () => {
       [["-o", "yml"], '--output must be text or json (found "yml")'],
       [["1"], 'takes no arguments (found "1")'],
     ] as const) {
-      const at = io();
+      const at = capturedIo();
       expect(await runVersion(argv, at)).toBe(2);
-      expect(at.written).toEqual({
+      expect(at).toMatchObject({
         out: "",
         err: `kubelet-ts version: ${problem}\nTry 'kubelet-ts version --help'.\n`,
       });

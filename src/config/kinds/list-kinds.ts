@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { NodeTaint, SecretHeader, ShutdownPeriod } from "../../base/model/option-values.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { maskUrl } from "../../base/text/url.ts";
-import { asText, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
+import { asText, type Parsed, quote, splitList, type ValueKind } from "./scalar-kinds.ts";
 
 /** Comma separated and repeatable; in the file a list (or one string). */
 export function listOf(

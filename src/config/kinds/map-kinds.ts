@@ -2,8 +2,17 @@ import { formatDuration } from "../../base/api/duration.ts";
 import { formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import type { EvictionSignal, EvictionThreshold } from "../../base/model/option-values.ts";
 import { isRecord } from "../../base/text/json.ts";
-import { boolean, duration, formatBytes, quantityToNumber } from "./scalar-kinds.ts";
-import { asText, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
+import {
+  asText,
+  boolean,
+  duration,
+  formatBytes,
+  type Parsed,
+  quantityToNumber,
+  quote,
+  splitList,
+  type ValueKind,
+} from "./scalar-kinds.ts";
 
 /** A map of `key=value` pairs; in the file a map. @param show value in the syntax of flag and file */
 export function mapKind<V>(

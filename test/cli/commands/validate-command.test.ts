@@ -6,6 +6,7 @@ import { runValidate } from "../../../src/cli/commands/validate-command.ts";
 import { runSubCommand, type SubCommand } from "../../../src/cli/sub-command.ts";
 import { readInputs } from "../../../src/cli/validate-inputs.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
+import { capturedIo } from "../captured-io.ts";
 
 const dir = tempDirs()();
 const POD = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: "b:1"}]\n';
@@ -17,16 +18,7 @@ beforeAll(() => {
 });
 
 async function run(argv: string[], input = "", isTerminal = false) {
-  let stdout = "";
-  let stderr = "";
-  const output = {
-    stdout: (text: string | Uint8Array) => {
-      stdout += String(text);
-    },
-    stderr: (text: string) => {
-      stderr += text;
-    },
-  };
+  const output = capturedIo();
   const streams = {
     ...output,
     isTerminal,
@@ -42,8 +34,8 @@ async function run(argv: string[], input = "", isTerminal = false) {
     ...findCommand("validate")!,
     run: (request) => runValidate(request, streams),
   };
-  const code = await runSubCommand(command, argv, { ...output, now: () => new Date(), offsetMinutes: () => 0 });
-  return { code, stdout, stderr };
+  const code = await runSubCommand(command, argv, output);
+  return { code, stdout: output.out, stderr: output.err };
 }
 
 describe("text", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { environmentSettings, findConfigPaths, variableOf } from "../../src/config/environment-flags.ts";
+import { environmentSettings, findConfigPaths, variableOf } from "../../src/config/flags.ts";
 import { OPTION_TABLE } from "../../src/config/option-table.ts";
 import { resolveOptions } from "../../src/config/resolve-options.ts";
 import { tempDirs } from "../support/temp-dir.ts";
