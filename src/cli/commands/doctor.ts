@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
-import { findConfigPaths } from "../../config/flags.ts";
-import { parseCommandLine } from "../../config/flags.ts";
+import { findConfigPaths, parseCommandLine } from "../../config/flags.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
 import { openConfigurationStore } from "../../daemon/choose-configuration.ts";
