@@ -89,7 +89,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "apiserver/printers": ["base/api"],
   // A source of pods, and the node that runs them as an API server sees it.
-  cluster: ["controllers", "config/option-table.ts", "plan", "sources", "manifest", "base", "@kubernetes/client-node", "valibot"],
+  cluster: [
+    "controllers",
+    "config/option-table.ts",
+    "plan",
+    "sources",
+    "manifest",
+    "base",
+    "@kubernetes/client-node",
+    "valibot",
+  ],
   server: ["config", "plan/status", "stats", "base", "ws"],
   "server/page": ["server", "page", "plan/status", "stats", "base"],
   // Runs in browsers. Of the kubelet it knows types of objects alone.

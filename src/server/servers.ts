@@ -1,11 +1,11 @@
 import type { AccessReviewer } from "../base/model/access-review.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
-import type { KubeletOptions } from "../config/option-table.ts";
 import type { LogDirectory } from "../base/model/log-directory.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { DialPod } from "../base/model/pod-dialer.ts";
 import { toTlsVersions } from "../config/cipher-suites.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
 import type { KubeletMetrics } from "../stats/metrics/kubelet-metrics.ts";
 import type { Metric } from "../stats/metrics/metric.ts";

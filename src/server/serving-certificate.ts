@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 
 export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile"> &
   Partial<Pick<KubeletOptions, "rotateServerCertificates">>;

@@ -1,6 +1,5 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { ShutdownPeriod } from "../../base/model/option-values.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { ShutdownPeriod } from "../../base/model/option-values.ts";
 import type { Rejection } from "../../plan/admission.ts";
