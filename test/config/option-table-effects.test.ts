@@ -155,7 +155,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "authorization-webhook-cache-unauthorized-ttl": [IDENTITY, "what is allowed is kept longer than what is denied"],
   "authorization-mode": [AUTHENTICATED, "--authorization-mode=AlwaysDeny"],
   "enable-debugging-handlers": [AUTHENTICATED, "--anonymous-auth, --enable-debugging-handlers=false"],
-  enableSystemLogHandler: ["server/log-directory-routes.test.ts", "a directory is a list (oracle 97)"],
+  enableSystemLogHandler: ["server/authenticated-routes-logs.test.ts", "a directory is a list (oracle 97)"],
   "streaming-connection-idle-timeout": [
     "server/remote-command.test.ts",
     "a session in which nothing happens ends after --streaming-connection-idle-timeout",
