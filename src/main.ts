@@ -5,7 +5,7 @@ import { RELAY_ARGUMENT } from "./base/model/pod-dialer.ts";
 import { readCommandLine } from "./cli/command-line.ts";
 import { COMMANDS, findCommand, flagErrors, flagTakesValue } from "./cli/command-table.ts";
 import { COMPLETE_ARGUMENT } from "./cli/completion.ts";
-import { takePrivateArguments } from "./daemon/private-arguments.ts";
+import { raiseFetchLimit, takePrivateArguments } from "./daemon/private-arguments.ts";
 import { handleUnexpectedErrors } from "./daemon/unexpected-errors.ts";
 
 async function main(argv: readonly string[]): Promise<void> {
@@ -49,6 +49,7 @@ async function main(argv: readonly string[]): Promise<void> {
       return writeAll(1, renderFlagsHelp());
     }
     case "kubelet": {
+      raiseFetchLimit(argv);
       const { runKubelet } = await import("./cli/kubelet-command.ts");
       return process.exit(await runKubelet(invocation.argv, COMMANDS));
     }

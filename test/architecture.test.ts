@@ -49,7 +49,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "yaml",
   ],
   // Files of other programs to manifests: knows the shapes of the engine's containers, and no command.
-  "cli/import": ["docker", "base/text", "valibot"],
+  "cli/import": ["docker/engine", "plan/sysctls.ts", "base/text", "valibot"],
   "cli/bundle": ["docker/engine", "valibot"],
   // The one place that puts everything together.
   daemon: [
@@ -114,7 +114,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "@xterm/xterm",
     "@xterm/addon-fit",
   ],
-  kubelet: ["docker", "config/option-table.ts", "plan", "stats", "manifest", "base"],
+  kubelet: [
+    "docker/image-manager.ts",
+    "docker/log-links.ts",
+    "config/option-table.ts",
+    "plan",
+    "stats",
+    "manifest",
+    "base",
+  ],
   "kubelet/prober": ["plan", "base"],
   "kubelet/volumes": ["plan", "base"],
   "kubelet/cni": ["plan", "base", "valibot"],
@@ -196,7 +204,7 @@ const READS_WITHOUT_LIMIT: Readonly<Record<string, string>> = {
   "apiserver/pki/make-certificates.ts": "the order of our own parent process",
   "server/page/bundle-page.ts": "runs when the executable is built",
   "server/cadvisor-routes.ts": "ServerRequest.text, limited by the server",
-  "docker/container-create-body.ts": "a parameter: a text of container-inputs.ts, which limits it",
+  "base/model/container-engine.ts": "a parameter: a text of container-inputs.ts, which limits it",
   "docker/security.ts": "a parameter: a text of container-inputs.ts, which limits it",
   "docker/image-preload.ts": "the archive is streamed to the engine",
   "cli/import/compose.ts": "a parameter of the command, which limits it",

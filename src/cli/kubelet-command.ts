@@ -163,9 +163,8 @@ function configPathsOf(argv: readonly string[], environment: Environment): strin
 /** Logs the first failed check of the machine: it often explains why the kubelet cannot run. */
 async function logFailedCheck(options: KubeletOptions, environment: Environment, logger: Logger): Promise<void> {
   try {
-    const [{ runChecks }, { isReasonNotToStart }, { gatherFacts }] = await Promise.all([
+    const [{ isReasonNotToStart, runChecks }, { gatherFacts }] = await Promise.all([
       import("../daemon/doctor/checks.ts"),
-      import("../daemon/doctor/check-result.ts"),
       import("../daemon/doctor/gather-facts.ts"),
     ]);
     const found = runChecks(await gatherFacts({ options, environment, ...buildFacts() })).find(isReasonNotToStart);

@@ -1,11 +1,11 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../docker/sysctls.ts";
 import type { FieldPath } from "../manifest/field-path.ts";
 import { admitPods } from "../plan/admission.ts";
 import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
+import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../plan/sysctls.ts";
 
 /** The options of a node that decide which pods it runs, without its capacity and its engine. */
 export type NodeRules = { nodeName: string; comparesAllLabels: boolean } & Pick<

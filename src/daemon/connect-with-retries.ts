@@ -1,6 +1,6 @@
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { MisconfigurationError } from "../docker/engine-connection.ts";
+import { MisconfigurationError } from "../docker/docker-engine.ts";
 
 /** Pause after an attempt that failed. */
 const RETRY_MS = 1_000;

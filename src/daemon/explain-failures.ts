@@ -1,6 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { DockerClient } from "../docker/engine/docker-client.ts";
-import { readLogTail } from "../docker/log-tail.ts";
+import type { DockerContainers } from "../docker/docker-containers.ts";
 import type { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import type { RunOnceResult } from "./wait-for-pods.ts";
 
@@ -9,7 +8,7 @@ const LOG_LINES = 10;
 /** Adds to each failed pod the last failure of a probe and the last lines of the container's log. */
 export function explainFailures(
   results: readonly RunOnceResult[],
-  client: DockerClient,
+  containers: Pick<DockerContainers, "logTail">,
   recorder: Pick<PodEventRecorder, "list">,
   signal: AbortSignal,
 ): Promise<RunOnceResult[]> {
@@ -22,7 +21,7 @@ export function explainFailures(
         .findLast(({ reason, involvedObject }) => reason === "Unhealthy" && involvedObject.uid === pod.metadata.uid);
       const message = unhealthy ? `${verdict.message}: ${unhealthy.message.trim()}` : verdict.message;
       const id = verdict.container === undefined ? undefined : findLoggingContainer(pod, verdict.container);
-      const log = id === undefined ? "" : await readLogTail(client, id, LOG_LINES, signal).catch(() => "");
+      const log = id === undefined ? "" : await containers.logTail(id, LOG_LINES, signal).catch(() => "");
       const lines = log.split(/\r?\n/).filter((line) => line.trim() !== "");
       return { ...result, verdict: { ...verdict, message }, ...(lines.length > 0 && { log: lines }) };
     }),

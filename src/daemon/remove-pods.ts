@@ -14,12 +14,8 @@ import { PodManager } from "../kubelet/pod-manager.ts";
 import { isRunning } from "../plan/container-history.ts";
 import { SANDBOX_GRACE_SECONDS } from "../plan/stop-pod.ts";
 import { CheckpointStore } from "../sources/checkpoint-store.ts";
-import { buildCgroups } from "./assembly/build-cgroups.ts";
-import { buildImageCredentials, buildImageManager } from "./assembly/build-images.ts";
-import { buildNetworks } from "./assembly/build-networks.ts";
-import { buildLogLinks, buildRuntimeManager } from "./assembly/build-runtime-manager.ts";
-import { buildVolumeEngine, buildVolumes } from "./assembly/build-volumes.ts";
-import { buildEngineConnection, readNodeContext } from "./assembly/node-context.ts";
+import { buildPodServices } from "./assembly/build-pod-services.ts";
+import { readNodeContext } from "./assembly/node-context.ts";
 import { instanceInfo } from "./instance-info.ts";
 import type { Environment } from "./kubelet-run.ts";
 
@@ -135,23 +131,12 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
     logger,
     recorder,
   });
-  const engine = buildEngineConnection(context);
-  await engine.connect(signal);
-  const podManager = new PodManager();
-  const images = buildImageManager(context, engine, buildImageCredentials(context), undefined);
-  const volumes = await buildVolumes(context, buildVolumeEngine(context, engine, images, podManager), podManager);
-  const cgroups = buildCgroups(context, engine, podManager);
-  const services: PodServices = buildRuntimeManager(context, engine, {
-    images,
-    volumes,
-    cgroups,
-    logLinks: buildLogLinks(context, engine),
-    networks: buildNetworks(context),
-  });
+  const parts = await buildPodServices(context, { podManager: new PodManager() });
+  await parts.engine.connect(signal);
   return {
-    services,
-    client: engine.client,
-    listPodDirs: () => volumes.listPodDirs(),
+    services: parts.services as PodServices,
+    client: parts.engine.client,
+    listPodDirs: () => parts.volumes.listPodDirs(),
     settled: () => context.background.settled(),
   };
 }

@@ -106,7 +106,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   if (!stop.aborted) {
     await parts.preload(stop);
     const loops: (BackgroundLoop | undefined)[] = [
-      parts.images,
+      parts.engine.images,
       parts.imageGc,
       eviction,
       new MemoryReclaimer({ clock }),
@@ -161,7 +161,7 @@ function buildTrial(
     options,
     trialMs: options.configTrialPeriodMs,
     health: () => ({
-      engineError: parts.connectError() ?? parts.kubelet.runtimeError,
+      engineError: parts.engine.connectError ?? parts.kubelet.runtimeError,
       closedPorts: closedPorts(options, servers),
       pressures: [...eviction.pressures],
     }),

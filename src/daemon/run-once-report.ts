@@ -1,4 +1,4 @@
-import type { ImageProgress } from "../docker/pull-progress.ts";
+import type { ImageProgress } from "../docker/image-manager.ts";
 import { escapeControl } from "./logging.ts";
 import type { RunOnceResult } from "./wait-for-pods.ts";
 

@@ -40,9 +40,9 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
   await parts.connect(stop);
   await parts.feed.storeRunOnce();
   await parts.preload(stop);
-  void parts.images.run(stop);
+  void parts.engine.images.run(stop);
   const outcomes = await startAndWait(parts, read.state, report, stop);
-  const results = await explainFailures(outcomes, parts.client, recorder, stop);
+  const results = await explainFailures(outcomes, parts.engine.containers, recorder, stop);
   report.finish(options.output === "text" ? results : []);
   if (options.output !== "text") writeAll(1, await serializeResults(results, options.output));
   if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;

@@ -1,27 +1,19 @@
 import type { Container, Pod } from "../base/api/pod.ts";
+import type { ContainerRequest } from "../base/model/container-engine.ts";
 import type { Mount } from "../base/model/mount.ts";
-import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
-import type { KubeletOptions } from "../config/option-table.ts";
+import { computeContainerLimits } from "../plan/container-limits.ts";
 import { computeMounts } from "./container-mounts.ts";
 import type { ContainerCreateBody, DeviceMapping, HostConfig } from "./engine/container-create-body.ts";
-import { type Owner, toContainerLabels } from "./labels.ts";
-import { toContainerLogPath } from "./log-paths.ts";
+import { toContainerLabels } from "./labels.ts";
+import { toContainerLogPath } from "./log-link-files.ts";
 import {
   clampOomScoreAdj,
-  computeContainerLimits,
   computeDeviceRequests,
   computeOomScoreAdj,
   computePidsLimit,
-  type ResourceSettings,
+  toResources,
 } from "./resources.ts";
-import {
-  type CgroupSettings,
-  computeCgroupParent,
-  computeRuntime,
-  computeUsernsMode,
-  type LogSettings,
-  toLogConfig,
-} from "./sandbox-create-body.ts";
+import { computeCgroupParent, computeRuntime, computeUsernsMode, toLogConfig } from "./sandbox-create-body.ts";
 import {
   computeGroupAdd,
   computeProcPaths,
@@ -29,51 +21,6 @@ import {
   computeSecurityOpt,
   computeUser,
 } from "./security.ts";
-
-export interface ContainerRequest {
-  pod: Pod;
-  container: Container;
-  /** 0 for the first container of that name. */
-  restartCount: number;
-  sandboxId: string;
-  /** Id of the container whose process namespace it joins, unless the pod shares one. */
-  targetId?: string | undefined;
-  /** {@link computeContainerHash}. */
-  hash: string;
-  /** Kept as a label: crash-loop back-off after its next end. */
-  backOffMs?: number | undefined;
-  image: {
-    /** `sha256:…`: the image that was pulled or found; its tag may have moved since. */
-    id: string;
-    /** `Config.User` of the image, "" for none. */
-    user: string;
-  };
-  /** Complete and expanded, in order. */
-  env: readonly { name: string; value: string }[];
-  /** Expanded; absent or empty: what the image says. */
-  command?: readonly string[];
-  args?: readonly string[];
-  /** In the order of volumeMounts. */
-  mounts: readonly Mount[];
-  /** Handler of the pod's RuntimeClass, as for its sandbox. */
-  runtimeHandler?: string;
-  node: NodeInfo;
-  engine: EngineInfo;
-  owner: Owner;
-  paths: {
-    /** The pod's managed /etc/hosts; absent when there is none. */
-    hostsFile?: string;
-    /** File on the host for the termination message; absent when the manifest has no path for it. */
-    terminationLogFile?: string;
-    /** `<root-dir>/seccomp`. */
-    seccompRoot: string;
-    /** `--pod-logs-dir`; "" when there are no log links. */
-    podLogsDir: string;
-  };
-  settings: ResourceSettings & CgroupSettings & LogSettings & Pick<KubeletOptions, "seccompDefault">;
-  /** Reads a seccomp profile; throws as `readFileSync` does. */
-  readFile(path: string): string;
-}
 
 const HOSTS_PATH = "/etc/hosts";
 
@@ -122,7 +69,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
     ...(groups.length > 0 && { GroupAdd: groups }),
     ...(securityOpt.length > 0 && { SecurityOpt: securityOpt }),
     ...computeProcPaths(context, engine),
-    ...computeContainerLimits({ pod, container, node, settings }),
+    ...toResources(computeContainerLimits({ pod, container, node, settings })),
     ...(pidsLimit !== undefined && { PidsLimit: pidsLimit }),
     Devices: devices,
     ...(deviceRequests.length > 0 && { DeviceRequests: deviceRequests }),

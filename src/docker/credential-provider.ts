@@ -24,14 +24,14 @@ interface Cached {
 
 /**
  * The kubelet's credential-provider plugins: programs that are asked for credentials when an image matches.
- * Answers are kept as long as they say. Source: k8s.io/kubernetes/pkg/credentialprovider/plugin.
+ * Responses are kept as long as they say. Source: k8s.io/kubernetes/pkg/credentialprovider/plugin.
  */
 export class CredentialProviders {
   readonly #providers: readonly CredentialProvider[];
   readonly #binDir: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** Cached answers by provider, kind of key and key. */
+  /** Cached responses by provider, kind of key and key. */
   readonly #cache = new Map<string, Cached>();
 
   constructor(providers: readonly CredentialProvider[], binDir: string, clock: Clock, logger: Logger) {

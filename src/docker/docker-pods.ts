@@ -1,61 +1,66 @@
+import { closeSync, openSync, readSync } from "node:fs";
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type {
+  ContainerRequest,
+  Listed,
+  Observed,
+  Owner,
+  PodEngine,
+  SandboxRequest,
+  StartedSandbox,
+  WatchOptions,
+} from "../base/model/container-engine.ts";
 import type { ContainerLimits } from "../base/model/container-limits.ts";
+import type { PodNetworks } from "../base/model/pod-networks.ts";
 import { PodStepError } from "../base/model/pod-services.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { describeNetwork } from "../plan/pod-network.ts";
-import { type ContainerRequest, toContainerCreateBody } from "./container-create-body.ts";
+import { toContainerCreateBody } from "./container-create-body.ts";
 import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { DockerError, isConflict, isNotFound } from "./engine/docker-error.ts";
-import { isOwned, type Owner } from "./labels.ts";
+import { toIps, toObserved } from "./inspect-to-snapshot.ts";
+import { isOwned, LABEL, toConflictFreeName, toContainerName, toOwnershipFilter, toSandboxName } from "./labels.ts";
 import { MappingError } from "./mapping-error.ts";
-import { toConflictFreeName, toContainerName, toSandboxName } from "./names.ts";
-import { type SandboxRequest, toSandboxCreateBody } from "./sandbox-create-body.ts";
+import { toUpdateBody } from "./resources.ts";
+import { toSandboxCreateBody } from "./sandbox-create-body.ts";
 
-interface DockerPodsDeps {
+const PROC_BYTES = 16 * 1024;
+/** Pauses between two tries to get the event stream back. */
+const RECONNECT_MS = [50, 100, 250, 500, 1000, 2000];
+
+export interface DockerPodsDeps {
   client: DockerClient;
   owner: Owner;
-  clock: Pick<Clock, "monotonicMs">;
+  clock: Clock;
   random: () => number;
+  /** Addresses of the sandboxes that plugins attached. */
+  networks?: Pick<PodNetworks, "ipsOf">;
+  /** Called when an engine that was unreachable responds again, before anything else is asked. */
+  onReconnect?: (signal: AbortSignal) => Promise<void>;
   /** Called after each call, with CRI's word for it: `run_podsandbox`, `create_container`, … */
   onOperation?: (operation: string, durationMs: number, failed: boolean) => void;
   /** Called when a container (not a sandbox) runs; the start is over when this has resolved, which it must. */
   onStarted?: (id: ContainerId, signal: AbortSignal) => Promise<void>;
 }
 
-/** A sandbox that runs, and where the engine keeps what was made for it. */
-interface StartedSandbox {
-  id: ContainerId;
-  /** Host pid of its process. */
-  pid: number;
-  /** On the engine's host; "" when the engine does not say. */
-  resolvConfPath: string;
-  /** IPv4 first; empty with host networking. */
-  ips: string[];
-}
-
-/** Sandboxes and containers on the engine: one method, one step. Each may be repeated: "already so" is success. */
-export class DockerPods {
+/** Sandboxes and containers with our ownership labels on one Docker engine. */
+export class DockerPods implements PodEngine {
   readonly #client: DockerClient;
   readonly #owner: Owner;
-  readonly #random: () => number;
+  readonly #clock: Clock;
+  readonly #deps: DockerPodsDeps;
 
-  readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #onOperation: NonNullable<DockerPodsDeps["onOperation"]>;
-  readonly #onStarted: NonNullable<DockerPodsDeps["onStarted"]>;
-
-  constructor({ client, owner, clock, random, onOperation = () => {}, onStarted = async () => {} }: DockerPodsDeps) {
-    this.#client = client;
-    this.#owner = owner;
-    this.#clock = clock;
-    this.#random = random;
-    this.#onOperation = onOperation;
-    this.#onStarted = onStarted;
+  constructor(deps: DockerPodsDeps) {
+    this.#client = deps.client;
+    this.#owner = deps.owner;
+    this.#clock = deps.clock;
+    this.#deps = deps;
   }
 
-  /** @throws PodStepError FailedCreatePodSandBox */
   startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox> {
     return this.#timed("run_podsandbox", () => this.#startSandbox(request, signal));
   }
@@ -67,10 +72,8 @@ export class DockerPods {
       const id = await this.#create(name, toSandboxCreateBody(request), signal);
       attempted = "failed to start sandbox container for";
       await this.#client.startContainer(id, { signal });
-      const { ResolvConfPath, NetworkSettings, State } = await this.#client.inspectContainer(id, { signal });
-      const networks = Object.values(NetworkSettings.Networks).filter((network) => network !== null);
-      const ips = [...networks.map((it) => it.IPAddress), ...networks.map((it) => it.GlobalIPv6Address)];
-      return { id, pid: State.Pid, resolvConfPath: ResolvConfPath, ips: ips.filter((ip) => ip !== "") };
+      const inspect = await this.#client.inspectContainer(id, { signal });
+      return { id, pid: inspect.State.Pid, resolvConfPath: inspect.ResolvConfPath, ips: toIps(inspect) };
     } catch (error) {
       signal.throwIfAborted();
       throw new PodStepError("FailedCreatePodSandBox", toSandboxFailure(request.pod, attempted, error), {
@@ -79,7 +82,6 @@ export class DockerPods {
     }
   }
 
-  /** @throws PodStepError with upstream's reasons: CreateContainerConfigError, CreateContainerError */
   async createContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerId> {
     try {
       const name = toContainerName(request.pod, request.container.name, request.restartCount);
@@ -92,8 +94,7 @@ export class DockerPods {
     }
   }
 
-  /** @throws PodStepError RunContainerError: the container stays, with the engine's verdict in its state */
-  async startContainer(id: ContainerId, signal: AbortSignal): Promise<void> {
+  async start(id: ContainerId, signal: AbortSignal): Promise<void> {
     try {
       await this.#timed("start_container", () => this.#client.startContainer(id, { signal }));
     } catch (error) {
@@ -104,10 +105,9 @@ export class DockerPods {
       const eventReason = why.includes("error while mounting volume") ? "FailedMount" : undefined;
       throw new PodStepError("RunContainerError", why, { cause: error, eventReason });
     }
-    await this.#onStarted(id, signal);
+    await this.#deps.onStarted?.(id, signal);
   }
 
-  /** SIGTERM (or the image's or the manifest's signal), then SIGKILL after the grace period. One that is gone is fine. */
   async stop(
     id: ContainerId,
     graceSeconds: number,
@@ -122,7 +122,6 @@ export class DockerPods {
     }
   }
 
-  /** Host pid of a container, 0 when it does not run; undefined when it does not exist. */
   async pidOf(id: ContainerId, signal: AbortSignal): Promise<number | undefined> {
     try {
       const { State } = await this.#client.inspectContainer(id, { signal });
@@ -133,18 +132,66 @@ export class DockerPods {
     }
   }
 
-  /** @throws what the engine answers, e.g. when more memory is in use than the new limit allows */
   async resize(id: ContainerId, update: Partial<ContainerLimits>, signal: AbortSignal): Promise<void> {
-    await this.#timed("update_container", () => this.#client.updateContainer(id, { ...update }, { signal }));
+    await this.#timed("update_container", () => this.#client.updateContainer(id, toUpdateBody(update), { signal }));
   }
 
-  /** Removes a container. One that is gone, or is being removed already, is not an error. */
   async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
     try {
       const how = { volumes: true, force: true };
       await this.#timed("remove_container", () => this.#client.removeContainer(id, how, { signal }));
     } catch (error) {
       if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+
+  async list(signal?: AbortSignal): Promise<Listed[]> {
+    const filters = { label: toOwnershipFilter(this.#owner) };
+    const containers = await this.#client.listContainers({ all: true, filters }, { signal });
+    return containers.map(({ Id, State, Labels }) => ({ id: Id, podUid: Labels[LABEL.podUid] ?? "", state: State }));
+  }
+
+  async inspect(id: ContainerId, signal?: AbortSignal): Promise<Observed | undefined> {
+    try {
+      const inspect = await this.#client.inspectContainer(id, { signal });
+      if (!isOwned(inspect.Config.Labels, this.#owner)) return undefined;
+      const { UpperDir } = inspect.GraphDriver.Data;
+      const layer = UpperDir || readWritableLayerPath(inspect.State.Pid, inspect.Id);
+      return toObserved(inspect, layer, this.#deps.networks?.ipsOf(id));
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async watch({ onOpen, onEvent, onLost, signal }: WatchOptions): Promise<void> {
+    let failures = 0;
+    let cursor: string | undefined;
+    const filters = { type: ["container"], label: toOwnershipFilter(this.#owner) };
+    while (!signal.aborted) {
+      try {
+        // The engine may have been upgraded in between.
+        if (failures > 0) {
+          await this.#client.connect({ signal });
+          await this.#deps.onReconnect?.(signal);
+        }
+        const opened = () => {
+          failures = 0;
+          onOpen();
+        };
+        for await (const event of this.#client.events({ filters, since: cursor, signal, onOpen: opened })) {
+          cursor = event.cursor;
+          const { signal: number } = event.attributes;
+          onEvent({ id: event.id, action: event.action, ...(number !== undefined && { signal: number }) });
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        if (failures === 0) onLost(error as Error);
+      }
+      if (signal.aborted) return;
+      const pauseMs = RECONNECT_MS[Math.min(failures, RECONNECT_MS.length - 1)]!;
+      failures++;
+      await this.#clock.sleep(pauseMs, signal).catch(() => {});
     }
   }
 
@@ -156,11 +203,11 @@ export class DockerPods {
       failed = false;
       return result;
     } finally {
-      this.#onOperation(operation, this.#clock.monotonicMs() - startedAtMs, failed);
+      this.#deps.onOperation?.(operation, this.#clock.monotonicMs() - startedAtMs, failed);
     }
   }
 
-  /** A name that is taken is ours from an attempt that broke off (then that goes), or a stranger's (then we dodge). */
+  /** A name that is taken is that of our own container from an attempt that broke off, which is removed, or of another program's: then the name gets a suffix. */
   async #create(name: string, body: ContainerCreateBody, signal: AbortSignal): Promise<ContainerId> {
     const fields: Readonly<Record<string, unknown>> = { ...body };
     try {
@@ -173,22 +220,62 @@ export class DockerPods {
       });
       const isLeftover = holder && isOwned(holder.Config.Labels, this.#owner) && !holder.State.Running;
       if (isLeftover) await this.remove(holder.Id, signal);
-      const nextName = holder && !isLeftover ? toConflictFreeName(name, this.#random) : name;
+      const nextName = holder && !isLeftover ? toConflictFreeName(name, this.#deps.random) : name;
       return (await this.#client.createContainer(nextName, fields, { signal })).Id;
     }
   }
 }
 
-/** Message for the pod's status: the engine's own text if it answered. */
+/** Message for the pod's status: the engine's own text if it responded. */
 function textOf(error: unknown): string {
   if (error instanceof DockerError) return `Error response from daemon: ${error.daemonMessage}`;
   return messageOf(error);
 }
 
-/** In the words of kubelet and dockershim [oracle A 05]; and where, for the engine does not say whose address is taken. */
+/** In the words of kubelet and dockershim; with the network, because the engine does not name the address that is taken. */
 function toSandboxFailure(pod: Pod, attempted: string, error: unknown): string {
   if (!(error instanceof DockerError)) return `Failed to create pod sandbox: ${textOf(error)}`;
   const where = describeNetwork(pod);
   const what = `${attempted} pod ${JSON.stringify(pod.metadata.name ?? "")}${where && ` ${where}`}`;
   return `Failed to create pod sandbox: rpc error: code = Unknown desc = ${what}: ${textOf(error)}`;
+}
+
+/**
+ * The directory of a container's writable layer, where inspect does not name it: with images in containerd, as in new
+ * engines. "" when it is not an overlay, or not this machine's.
+ * @param pid of the container's main process on the host
+ * @param containerId all 64 digits: a process that is not in a cgroup of that name is another one
+ */
+export function readWritableLayerPath(pid: number, containerId: string): string {
+  if (pid <= 1) return "";
+  try {
+    const isOurs = readStart(`/proc/${pid}/cgroup`).includes(containerId);
+    return isOurs ? parseUpperDir(readStart(`/proc/${pid}/mountinfo`)) : "";
+  } catch {
+    // It has ended, or may not be read.
+    return "";
+  }
+}
+
+/** The start of a file of the kernel: a container may have made any number of mounts, its root is the first. */
+function readStart(path: string): string {
+  const descriptor = openSync(path, "r");
+  try {
+    const buffer = Buffer.allocUnsafe(PROC_BYTES);
+    let length = 0;
+    // The kernel hands out a page at a time.
+    for (let read = -1; read !== 0 && length < buffer.length; length += read) {
+      read = readSync(descriptor, buffer, length, buffer.length - length, length);
+    }
+    return buffer.toString("utf8", 0, length);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** `upperdir` of the overlay a process has for its root; "" when that is none. Source: proc(5), overlayfs's options. */
+export function parseUpperDir(mountinfo: string): string {
+  const root = mountinfo.split("\n").findLast((line) => line.split(" ", 5)[4] === "/") ?? "";
+  const [type, , options = ""] = root.slice(root.indexOf(" - ") + 3).split(" ");
+  return type === "overlay" ? unescapeMountPath(/(?:^|,)upperdir=([^,]*)/.exec(options)?.[1] ?? "") : "";
 }

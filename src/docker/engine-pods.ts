@@ -1,10 +1,11 @@
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
+import type { Owner } from "../base/model/container-engine.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { byNewest } from "../plan/container-history.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { isNotFound } from "./engine/docker-error.ts";
 import { toObserved } from "./inspect-to-snapshot.ts";
-import { LABEL, type Owner } from "./labels.ts";
+import { LABEL } from "./labels.ts";
 
 /** A pod by its containers alone, as the engine knows them while no kubelet runs. */
 export interface EnginePod {

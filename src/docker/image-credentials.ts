@@ -1,11 +1,12 @@
 import type { Secret } from "../base/api/secret.ts";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
+import { runProgram } from "../base/host/run-program.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
-import { askCredentialHelper } from "./credential-helper.ts";
 import type { CredentialProviders } from "./credential-provider.ts";
+import type { RegistryAuth } from "./engine/docker-client.ts";
 import {
   type DockerConfig,
   DockerConfigError,
@@ -13,7 +14,6 @@ import {
   parseLegacyDockerConfig,
   type RegistryCredential,
 } from "./engine/docker-config.ts";
-import type { RegistryAuth } from "./engine/image-transfer.ts";
 import { lookUpCredentials, registryKey, registryMatches } from "./image-keyring.ts";
 
 interface ImageCredentialsOptions {
@@ -130,4 +130,46 @@ function readPullSecrets(secrets: readonly Secret[]): RegistryCredential[] {
       throw new DockerConfigError(`imagePullSecret "${name}", key ${key}: ${why}`, { cause });
     }
   });
+}
+
+/** Docker's protocol: this user name says that the secret is a token. */
+const TOKEN_USER = "<token>";
+const HELPER_TIMEOUT_MS = 30_000;
+
+/**
+ * Asks `docker-credential-<helper> get` for the credentials of a registry.
+ * Source: github.com/docker/docker-credential-helpers.
+ * @returns undefined when it knows none
+ * @throws Error naming the helper, never its output; the signal's reason
+ */
+async function askCredentialHelper(
+  helper: string,
+  registry: string,
+  signal: AbortSignal | undefined,
+): Promise<RegistryAuth | undefined> {
+  if (!/^[A-Za-z0-9._-]+$/.test(helper)) throw new Error(`"${helper}" is not a name of a credential helper`);
+  const program = `docker-credential-${helper}`;
+  const outcome = await runProgram([program, "get"], {
+    input: registry,
+    timeoutMs: HELPER_TIMEOUT_MS,
+    maxBytes: 1024 * 1024,
+    signal,
+  });
+  if (outcome.exitCode !== 0) {
+    // The protocol has no code for it, only this text, on stdout.
+    if (/credentials not found/i.test(outcome.stdout)) return undefined;
+    throw new Error(`${program} get ended with ${outcome.exitCode}`);
+  }
+  const login = parseResponse(outcome.stdout);
+  if (!login) throw new Error(`${program} get answered something else than Username and Secret`);
+  return login.user === TOKEN_USER ? { identitytoken: login.secret } : { username: login.user, password: login.secret };
+}
+
+function parseResponse(text: string): { user: string; secret: string } | undefined {
+  try {
+    const { Username, Secret } = JSON.parse(text) as { Username?: unknown; Secret?: unknown };
+    return typeof Username === "string" && typeof Secret === "string" ? { user: Username, secret: Secret } : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -13,7 +13,7 @@ type ImageErrorReason =
 
 /**
  * The kind of a registry failure, for hints and for `--runonce`: `unknown` no such image, `denied` wrong or no
- * credentials, `unreachable` no answer, `tls` no trust, `stalled` no progress, `other` the rest.
+ * credentials, `unreachable` no response, `tls` no trust, `stalled` no progress, `other` the rest.
  */
 type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "stalled" | "other";
 
@@ -39,12 +39,12 @@ export class ImageError extends PodStepError {
 /**
  * Which of its problems a registry had. The engine reports it as text only, mostly with status 500: this is the one
  * place where text is matched. It serves hints; no decision depends on it.
- * @param daemonMessage as the engine answered
+ * @param daemonMessage as the engine responded
  */
 export function registryProblem(daemonMessage: string): Exclude<RegistryProblem, "stalled"> {
   const text = daemonMessage.toLowerCase();
   if (/x509:|tls:|certificate|gave http response to https client/.test(text)) return "tls";
-  // Docker Hub answers "denied" for what does not exist too: both words come, and denied covers both.
+  // Docker Hub says "denied" for what does not exist too: both words come, and denied covers both.
   if (/unauthorized|denied|no basic auth credentials|authentication required|forbidden/.test(text)) return "denied";
   if (/manifest unknown|name unknown|not found|no matching manifest|does not exist/.test(text)) return "unknown";
   if (/dial tcp|no such host|connection refused|i\/o timeout|timeout|unreachable|eof|connection reset/.test(text)) {

@@ -1,5 +1,5 @@
+import type { RegistryAuth } from "./engine/docker-client.ts";
 import type { RegistryCredential } from "./engine/docker-config.ts";
-import type { RegistryAuth } from "./engine/image-transfer.ts";
 
 /** Docker Hub's name in every docker config. */
 const DEFAULT_REGISTRY_KEY = "index.docker.io";

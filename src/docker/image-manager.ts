@@ -6,23 +6,23 @@ import { Listeners } from "../base/concurrency/listeners.ts";
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
 import { type Rate, TokenBucket } from "../base/concurrency/token-bucket.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { EngineImage, ImageEngine, ImageInfo } from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { containerFieldPath } from "../base/model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../base/model/pod-event.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { applyDefaultTag, parseImageReference } from "../base/text/image-reference.ts";
 import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../plan/back-off.ts";
-import type { DockerClient } from "./engine/docker-client.ts";
+import type { DockerImages, ImageStore } from "./docker-images.ts";
+import type { DockerClient, RegistryAuth } from "./engine/docker-client.ts";
 import { DockerError, DockerUnreachableError } from "./engine/docker-error.ts";
-import type { RegistryAuth } from "./engine/image-transfer.ts";
+import type { ProgressLine } from "./engine/image-schema.ts";
 import type { ImageCredentials } from "./image-credentials.ts";
 import { engineText, ImageError, registryHint, toPullFailure } from "./image-error.ts";
-import { type ImageInfo, toImageInfo } from "./image-info.ts";
-import { ImageStatusCache } from "./image-status-cache.ts";
-import { type ImageProgress, PullProgress } from "./pull-progress.ts";
 
 export interface ImageManagerOptions {
   client: DockerClient;
+  images: DockerImages;
   clock: Clock;
   logger: Logger;
   /** Gets every event about images; callers of `ensureImage` record none. */
@@ -50,19 +50,19 @@ const BACK_OFF_KEPT_MS = 2 * MAX_BACK_OFF_MS;
  * same pod waits 10 s, 20 s, … 300 s.
  * Source: kubelet `imageManager.EnsureImageExists`; the texts are those recorded of kubelet 1.20.
  */
-export class ImageManager {
+export class ImageManager implements ImageEngine {
   readonly #options: ImageManagerOptions;
   readonly #queue: PullQueue;
   readonly #pulls = new SingleFlight<ImageInfo>();
   /** Back-off by pod UID and image. */
   readonly #backOff = new Map<string, BackOffEntry>();
-  readonly #cache: ImageStatusCache;
+  readonly #cache: DockerImages;
   readonly #uses = new Listeners<ImageInfo>();
 
   constructor(options: ImageManagerOptions) {
     this.#options = options;
     this.#queue = new PullQueue(options.limits, options.clock);
-    this.#cache = new ImageStatusCache(options);
+    this.#cache = options.images;
   }
 
   /** Called with each image that a pod is about to use. @returns removes the callback */
@@ -70,7 +70,7 @@ export class ImageManager {
     return this.#uses.add(listener);
   }
 
-  /** Watches the engine's image events, so that answers can be remembered. Ends when the signal aborts. */
+  /** Watches the engine's image events, so that properties can be remembered. Ends when the signal aborts. */
   run(signal: AbortSignal): Promise<void> {
     return this.#cache.run(signal);
   }
@@ -113,7 +113,20 @@ export class ImageManager {
     return this.#cache.get(applyDefaultTag(image), signal);
   }
 
-  /** A create was answered with 404: the next caller inspects the image again. */
+  list(signal: AbortSignal): Promise<EngineImage[]> {
+    return this.#cache.list(signal);
+  }
+
+  remove(image: EngineImage, signal: AbortSignal): Promise<boolean> {
+    return this.#cache.remove(image, signal);
+  }
+
+  /** Every image of the engine, at most a minute old. */
+  inventory(): Promise<ImageStore> {
+    return this.#cache.inventory();
+  }
+
+  /** The engine has no such image for a create: the next caller inspects the image again. */
   forget(image: string): void {
     this.#cache.forget(image);
   }
@@ -253,7 +266,7 @@ export class ImageManager {
           },
         });
         this.#cache.forget(ref);
-        return toImageInfo(ref, await client.inspectImage(ref, { signal }));
+        return await this.#cache.inspect(ref, signal);
       } catch (error) {
         signal.throwIfAborted();
         if (isEngineGone(error)) throw error;
@@ -311,5 +324,65 @@ export class PullQueue {
       if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
       return work();
     });
+  }
+}
+
+/** How far a pull has come. */
+export interface ImageProgress {
+  /** As the manifest names the image. */
+  image: string;
+  layers: number;
+  /** Unpacked, or there already. */
+  layersDone: number;
+  /** Totals over the layers whose size is known so far; both grow as layers start. Unit: bytes. */
+  downloadedBytes: number;
+  totalBytes: number;
+}
+
+interface Layer {
+  done: boolean;
+  current: number;
+  total: number;
+}
+
+/** Adds up what the engine reports layer by layer. */
+export class PullProgress {
+  readonly #image: string;
+  readonly #layers = new Map<string, Layer>();
+
+  constructor(image: string) {
+    this.#image = image;
+  }
+
+  add(line: ProgressLine): ImageProgress {
+    // Lines about the whole image have no id, or (`Pulling from library/nginx`) the tag for an id.
+    if (line.id !== "" && !line.status.startsWith("Pulling from")) this.#addLayer(line);
+    const layers = [...this.#layers.values()];
+    return {
+      image: this.#image,
+      layers: layers.length,
+      layersDone: layers.filter((layer) => layer.done).length,
+      downloadedBytes: layers.reduce((sum, layer) => sum + layer.current, 0),
+      totalBytes: layers.reduce((sum, layer) => sum + layer.total, 0),
+    };
+  }
+
+  #addLayer({ id, status, progressDetail }: ProgressLine): void {
+    const layer = this.#layers.get(id) ?? { done: false, current: 0, total: 0 };
+    this.#layers.set(id, layer);
+    switch (status) {
+      case "Downloading":
+        layer.current = progressDetail.current;
+        layer.total = Math.max(progressDetail.total, progressDetail.current);
+        break;
+      case "Download complete":
+        layer.current = layer.total;
+        break;
+      case "Pull complete":
+      case "Already exists":
+        layer.current = layer.total;
+        layer.done = true;
+        break;
+    }
   }
 }

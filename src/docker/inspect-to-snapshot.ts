@@ -1,4 +1,4 @@
-import type { Observed } from "../base/model/container-runtime.ts";
+import type { Observed } from "../base/model/container-engine.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ContainerSnapshot, ContainerState, SandboxSnapshot } from "../base/model/pod-snapshot.ts";
 import type { ContainerInspect } from "./engine/container-schema.ts";
@@ -23,7 +23,7 @@ function toState(inspect: ContainerInspect): ContainerState {
 }
 
 /**
- * Maps an inspect answer to a pod's container or sandbox; undefined for a container that is not part of a pod.
+ * Maps an inspect response to a pod's container or sandbox; undefined for a container that is not part of a pod.
  * Addresses come from `NetworkSettings.Networks`: API 1.52 has no others.
  * @param writableLayerPath host directory of its writable layer, "" when unknown
  * @param pluginIps addresses that network plugins gave the sandbox; undefined: it is not attached
@@ -95,14 +95,15 @@ export function toObserved(
 }
 
 const toLimits = ({ CpuShares, CpuPeriod, CpuQuota, Memory, MemorySwap }: ContainerInspect["HostConfig"]) => ({
-  CpuShares,
-  CpuPeriod,
-  CpuQuota,
-  Memory,
-  MemorySwap,
+  cpuShares: CpuShares,
+  cpuPeriodUs: CpuPeriod,
+  cpuQuotaUs: CpuQuota,
+  memoryBytes: Memory,
+  memorySwapBytes: MemorySwap,
 });
 
-function toIps(inspect: ContainerInspect): string[] {
+/** Addresses of a sandbox, IPv4 first. */
+export function toIps(inspect: ContainerInspect): string[] {
   const networks = Object.values(inspect.NetworkSettings.Networks).filter((network) => network !== null);
   const v4 = networks.map(({ IPAddress }) => IPAddress);
   const v6 = networks.map(({ GlobalIPv6Address }) => GlobalIPv6Address);

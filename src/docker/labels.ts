@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Container, ContainerPort, Pod } from "../base/api/pod.ts";
-import { SANDBOX_CONTAINER_NAME } from "./names.ts";
+import type { Owner } from "../base/model/container-engine.ts";
 
 /** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix. */
 export const ANNOTATION_LABEL_PREFIX = "annotation.";
@@ -36,17 +36,10 @@ export const LABEL = {
   root: "kubelet-ts.io/root",
 } as const;
 
-/** The owner of a container: two kubelet-ts processes on one engine differ in at least one field. */
-export interface Owner {
-  nodeName: string;
-  /** {@link computeRootHash} of the root directory. */
-  rootHash: string;
-}
-
 /** 16 hex digits. The path counts as it is written, so give it absolute and without a trailing slash. */
 export const computeRootHash = (rootDir: string) => createHash("sha256").update(rootDir).digest("hex").slice(0, 16);
 
-const ownershipLabels = (owner: Owner) => ({ [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash });
+export const ownershipLabels = (owner: Owner) => ({ [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash });
 
 /** Values of the `label` filter of `GET /containers/json` and `/events` that match only our containers. */
 export const toOwnershipFilter = (owner: Owner) =>
@@ -190,4 +183,33 @@ export function parseContainerLabels(labels: Readonly<Record<string, string>>): 
     default:
       return undefined;
   }
+}
+
+/** Name of the sandbox among the containers of its pod. */
+export const SANDBOX_CONTAINER_NAME = "POD";
+
+const PREFIX = "k8s";
+
+// A fixed metadata.uid is free text upstream; Docker allows only these in a name. The label has it unchanged.
+const dockerSafe = (part: string) => part.replace(/[^a-zA-Z0-9.-]/g, "-");
+
+function toDockerName(pod: Pod, containerName: string, attempt: number): string {
+  const { name = "", namespace = "default", uid = "" } = pod.metadata;
+  return [PREFIX, containerName, name, namespace, dockerSafe(uid), attempt].join("_");
+}
+
+/** `k8s_<container>_<pod>_<namespace>_<uid>_<attempt>`. Source: dockershim. */
+export const toContainerName = (pod: Pod, containerName: string, restartCount: number) =>
+  toDockerName(pod, containerName, restartCount);
+
+/** `k8s_POD_<pod>_<namespace>_<uid>_<attempt>`. */
+export const toSandboxName = (pod: Pod, attempt: number) => toDockerName(pod, SANDBOX_CONTAINER_NAME, attempt);
+
+/**
+ * The name to take when the engine says that `name` is in use by something we cannot remove: `<name>_<8 hex>`.
+ * @param random In [0, 1).
+ */
+export function toConflictFreeName(name: string, random: () => number): string {
+  const suffix = Math.floor(random() * 2 ** 32);
+  return `${name}_${suffix.toString(16).padStart(8, "0")}`;
 }

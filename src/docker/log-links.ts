@@ -1,8 +1,8 @@
 import { dirname, join } from "node:path";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import type { LoggedPod } from "./log-link-files.ts";
 import { type LoggedContainer, type LogLinkTask, type LogPlaces, performLogLinkTask } from "./log-link-files.ts";
-import type { LoggedPod } from "./log-paths.ts";
 
 interface LogLinksOptions extends LogPlaces {
   /** Where the engine keeps the log of a container; "" when it keeps no file. */

@@ -3,9 +3,10 @@ import type { EngineInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
+import { computeAppArmorProfile } from "../plan/security-profiles.ts";
+import { findForbiddenSysctl } from "../plan/sysctls.ts";
 import { describeMissingRuntime } from "./sandbox-create-body.ts";
-import { computeAppArmorProfile, hasSecurityOption, isApiAtLeast } from "./security.ts";
-import { findForbiddenSysctl } from "./sysctls.ts";
+import { hasSecurityOption, isApiAtLeast } from "./security.ts";
 
 /** Why a pod is not run on this node: its phase is Failed with this reason and message. */
 interface PodRefusal {

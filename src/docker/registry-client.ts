@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";
-import type { RegistryAuth } from "./engine/image-transfer.ts";
+import type { RegistryAuth } from "./engine/docker-client.ts";
 import type { EngineInfoResponse } from "./engine/system-schema.ts";
 import {
   explain,
@@ -26,7 +26,7 @@ interface RegistryClientOptions {
 }
 
 const TIMEOUT_MS = 30_000;
-const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
 const MAX_TAG_PAGES = 100;
 const MAX_TAGS = 100_000;
 const MAX_REDIRECTS = 4;
@@ -73,7 +73,7 @@ export class RegistryClient {
     const head = await ask("HEAD");
     const digest = head.headers.get("docker-content-digest");
     if (digest !== null && isDigest(digest)) return digest;
-    // Registries need not name the digest in the answer to HEAD.
+    // Registries need not name the digest in the response to HEAD.
     const { bytes } = await ask("GET");
     return `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
   }
@@ -83,7 +83,7 @@ export class RegistryClient {
     const tags: string[] = [];
     let target: string | undefined = `/v2/${path}/tags/list?n=1000`;
     for (let page = 0; target !== undefined && page < MAX_TAG_PAGES; page++) {
-      const answer: RegistryResponse = await this.#ask(
+      const response: RegistryResponse = await this.#ask(
         domain,
         path,
         target,
@@ -91,9 +91,9 @@ export class RegistryClient {
         auths,
         signal,
       );
-      for (const tag of parseTags(answer, domain)) tags.push(tag);
+      for (const tag of parseTags(response, domain)) tags.push(tag);
       if (tags.length > MAX_TAGS) throw new RegistryError(0, `${domain} lists more than ${MAX_TAGS} tags of ${path}`);
-      target = nextPage(answer.headers.get("link"), target);
+      target = nextPage(response.headers.get("link"), target);
     }
     return tags;
   }
@@ -128,16 +128,16 @@ export class RegistryClient {
     auth: RegistryAuth | undefined,
     signal: AbortSignal,
   ): Promise<RegistryResponse> {
-    const { endpoint, answer: first } = await this.#reach(domain, target, request, signal);
-    let answer = first;
-    if (answer.status === 401) {
-      const authorization = await this.#authorize(answer, endpoint, path, auth, signal);
+    const { endpoint, response: first } = await this.#reach(domain, target, request, signal);
+    let response = first;
+    if (response.status === 401) {
+      const authorization = await this.#authorize(response, endpoint, path, auth, signal);
       if (authorization !== undefined) {
-        answer = await this.#send(new URL(target, endpoint.base), { ...request, authorization }, endpoint, signal);
+        response = await this.#send(new URL(target, endpoint.base), { ...request, authorization }, endpoint, signal);
       }
     }
-    if (answer.status >= 200 && answer.status < 300) return answer;
-    throw new RegistryError(answer.status, `${domain} answered ${answer.status} for ${path}: ${explain(answer)}`);
+    if (response.status >= 200 && response.status < 300) return response;
+    throw new RegistryError(response.status, `${domain} answered ${response.status} for ${path}: ${explain(response)}`);
   }
 
   /** Tries https, and http where the engine would. */
@@ -149,16 +149,16 @@ export class RegistryClient {
     };
     const plain: Endpoint = { base: `http://${domain}`, tls: {} };
     if (isInsecure && this.#plain.has(domain)) {
-      return { endpoint: plain, answer: await this.#send(new URL(target, plain.base), request, plain, signal) };
+      return { endpoint: plain, response: await this.#send(new URL(target, plain.base), request, plain, signal) };
     }
     try {
-      return { endpoint, answer: await this.#send(new URL(target, endpoint.base), request, endpoint, signal) };
+      return { endpoint, response: await this.#send(new URL(target, endpoint.base), request, endpoint, signal) };
     } catch (error) {
       signal.throwIfAborted();
       if (!isInsecure) throw error;
-      const answer = await this.#send(new URL(target, plain.base), request, plain, signal);
+      const response = await this.#send(new URL(target, plain.base), request, plain, signal);
       this.#plain.add(domain);
-      return { endpoint: plain, answer };
+      return { endpoint: plain, response };
     }
   }
 
@@ -208,7 +208,7 @@ export class RegistryClient {
       if (challenge.service !== "") realm.searchParams.set("service", challenge.service);
       realm.searchParams.set("scope", scope);
     }
-    const answer = await this.#send(
+    const response = await this.#send(
       realm,
       {
         method: body ? "POST" : "GET",
@@ -219,10 +219,10 @@ export class RegistryClient {
       realm.host === new URL(endpoint.base).host ? endpoint : { base: realm.origin, tls: {} },
       signal,
     );
-    if (answer.status !== 200) {
-      throw new RegistryError(answer.status, `${realm.host} answered ${answer.status} to the request for a token`);
+    if (response.status !== 200) {
+      throw new RegistryError(response.status, `${realm.host} answered ${response.status} to the request for a token`);
     }
-    const { token, access_token: accessToken } = parseJson(answer, realm.host) as Record<string, unknown>;
+    const { token, access_token: accessToken } = parseJson(response, realm.host) as Record<string, unknown>;
     const found = [token, accessToken].find((value) => typeof value === "string" && value !== "");
     if (found === undefined) throw new RegistryError(200, `${realm.host} answered without a token`);
     return `Bearer ${found as string}`;
@@ -259,7 +259,7 @@ export class RegistryClient {
         signal.throwIfAborted();
         if (cause instanceof RegistryError) throw cause;
         const { name, message, code } = cause as Error & { code?: unknown };
-        const why = name === "TimeoutError" ? `no answer within ${TIMEOUT_MS / 1000} s` : String(code ?? message);
+        const why = name === "TimeoutError" ? `no response within ${TIMEOUT_MS / 1000} s` : String(code ?? message);
         throw new RegistryError(0, `${next.host} cannot be reached: ${why}`, { cause });
       }
       if (next.protocol !== "https:" && url.protocol === "https:") break;
@@ -280,7 +280,8 @@ async function readLimited(response: Response, host: string): Promise<Uint8Array
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    if (length > MAX_ANSWER_BYTES) throw new RegistryError(0, `${host} answered more than ${MAX_ANSWER_BYTES} bytes`);
+    if (length > MAX_RESPONSE_BYTES)
+      throw new RegistryError(0, `${host} answered more than ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -1,7 +1,7 @@
-/** A registry refused or did not answer; the message holds no credentials. */
+/** A registry refused or did not respond; the message holds no credentials. */
 export class RegistryError extends Error {
   override readonly name = "RegistryError";
-  /** HTTP status; 0: no answer. */
+  /** HTTP status; 0: no response. */
   readonly status: number;
 
   constructor(status: number, message: string, options?: { cause?: unknown }) {
@@ -10,7 +10,7 @@ export class RegistryError extends Error {
   }
 }
 
-/** The answer of a registry, read to its end. */
+/** The response of a registry, read to its end. */
 export interface RegistryResponse {
   status: number;
   headers: Headers;
@@ -56,8 +56,8 @@ export function parseJson({ bytes }: RegistryResponse, host: string): object {
 }
 
 /** Tags of a page of a list; invalid ones are left out. @throws RegistryError */
-export function parseTags(answer: RegistryResponse, host: string): string[] {
-  const { tags } = parseJson(answer, host) as { tags?: unknown };
+export function parseTags(response: RegistryResponse, host: string): string[] {
+  const { tags } = parseJson(response, host) as { tags?: unknown };
   return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string" && TAG.test(tag)) : [];
 }
 

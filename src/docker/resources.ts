@@ -1,71 +1,31 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import { quantityToWhole } from "../base/api/quantity.ts";
 import type { ContainerLimits } from "../base/model/container-limits.ts";
-import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
+import type { EngineInfo } from "../base/model/node.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares } from "../plan/cpu-shares.ts";
-import { computePodTotal, cpuMillisOf, memoryBytesOf } from "../plan/pod-resources.ts";
+import { MIN_CPU_SHARES } from "../plan/cpu-shares.ts";
+import { computePodTotal, memoryBytesOf } from "../plan/pod-resources.ts";
 import { computeQosClass, isCriticalPod } from "../plan/qos-class.ts";
 import type { DeviceRequest } from "./engine/container-create-body.ts";
 import { UnsupportedError } from "./mapping-error.ts";
 
-export type ResourceSettings = Pick<
-  KubeletOptions,
-  "cpuCfsQuota" | "cpuCfsQuotaPeriodMs" | "podPidsLimit" | "memorySwap"
->;
+/** Docker's resources of a container that is created. */
+export const toResources = ({ cpuShares, cpuPeriodUs, cpuQuotaUs, memoryBytes, memorySwapBytes }: ContainerLimits) => ({
+  CpuShares: cpuShares,
+  CpuPeriod: cpuPeriodUs,
+  CpuQuota: cpuQuotaUs,
+  Memory: memoryBytes,
+  MemorySwap: memorySwapBytes,
+});
 
-interface ResourceInput {
-  pod: Pod;
-  container: Container;
-  node: NodeInfo;
-  settings: ResourceSettings;
-}
-
-/** CPU and memory of a container by requests and limits. Source: kubelet and dockershim 1.20; swap: KEP-2400. */
-export function computeContainerLimits(input: ResourceInput): ContainerLimits {
-  const { requests, limits } = input.container.resources;
-  const { settings } = input;
-  const cpuRequest = cpuMillisOf(requests);
-  const cpuLimit = cpuMillisOf(limits);
-  const periodUs = settings.cpuCfsQuotaPeriodMs * 1000;
-  return {
-    CpuShares: toCpuShares(cpuRequest === 0 ? cpuLimit : cpuRequest),
-    CpuPeriod: settings.cpuCfsQuota ? periodUs : 0,
-    CpuQuota: settings.cpuCfsQuota ? toCpuQuotaUs(cpuLimit, periodUs) : 0,
-    ...computeMemory(input),
-  };
-}
-
-/** The engine reads an int64; of the numbers that JSON carries exactly the largest below its end, in whole KiB. */
-const MOST_BYTES = 2 ** 63 - 1024;
-
-/**
- * NoSwap: memory and swap together may not exceed the memory limit. LimitedSwap: a Burstable container whose request
- * is below its limit gets a share of the node's swap in proportion to its memory request.
- */
-function computeMemory({
-  pod,
-  container,
-  node,
-  settings,
-}: ResourceInput): Pick<ContainerLimits, "Memory" | "MemorySwap"> {
-  const request = memoryBytesOf(container.resources.requests);
-  const limit = Math.min(memoryBytesOf(container.resources.limits), MOST_BYTES);
-  const maySwap =
-    settings.memorySwap === "LimitedSwap" &&
-    computeQosClass(pod) === "Burstable" &&
-    !isCriticalPod(pod) &&
-    request > 0 &&
-    request !== limit;
-  const swap = maySwap ? Math.floor((request / node.memoryBytes) * (node.swapBytes ?? 0)) : 0;
-  if (limit > 0) return { Memory: limit, MemorySwap: limit + swap };
-  // The engine takes a bound on swap only together with one on memory: all of the node's memory is equal to no bound.
-  if (settings.memorySwap === "LimitedSwap") return { Memory: node.memoryBytes, MemorySwap: node.memoryBytes + swap };
-  return { Memory: 0, MemorySwap: 0 };
-}
+/** The body of `POST /containers/{id}/update`. What stays is left out. */
+export const toUpdateBody = ({ cpuQuotaUs, ...others }: Partial<ContainerLimits>) =>
+  // The engine takes 0 for "unchanged"; -1 removes the limit.
+  toResources({ ...others, cpuQuotaUs: cpuQuotaUs === 0 ? -1 : cpuQuotaUs } as ContainerLimits);
 
 /** Docker's `PidsLimit` of one container: no more than the whole pod may have. Undefined: no limit. */
-export const computePidsLimit = ({ podPidsLimit }: ResourceSettings) => (podPidsLimit > 0 ? podPidsLimit : undefined);
+export const computePidsLimit = ({ podPidsLimit }: Pick<KubeletOptions, "podPidsLimit">) =>
+  podPidsLimit > 0 ? podPidsLimit : undefined;
 
 /** OOM score of pause: it goes last, for all containers live in its namespaces. Source: dockershim. */
 export const SANDBOX_OOM_SCORE_ADJ = -998;

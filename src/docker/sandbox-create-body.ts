@@ -1,43 +1,22 @@
 import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
+import type { SandboxRequest } from "../base/model/container-engine.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import type { DnsConfig } from "../plan/dns-config.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
 import { computeUserNetwork } from "../plan/pod-network.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
+import { computeSysctls } from "../plan/sysctls.ts";
 import type { ContainerCreateBody, EndpointConfig, LogConfig, PortBinding } from "./engine/container-create-body.ts";
-import { type Owner, toSandboxLabels } from "./labels.ts";
+import { toSandboxLabels } from "./labels.ts";
 import { MappingError, UnsupportedError } from "./mapping-error.ts";
 import { clampOomScoreAdj, SANDBOX_CPU_SHARES, SANDBOX_OOM_SCORE_ADJ } from "./resources.ts";
 import { computeGroupAdd, computeSandboxSecurityOpt, computeSandboxUser, hasSecurityOption } from "./security.ts";
-import { computeSysctls } from "./sysctls.ts";
 
-export type CgroupSettings = Pick<KubeletOptions, "cgroupRoot" | "cgroupsPerQos">;
-export type LogSettings = Pick<KubeletOptions, "containerLogMaxSizeBytes" | "containerLogMaxFiles">;
-
-export interface SandboxRequest {
-  pod: Pod;
-  /** 0 for the first sandbox of the pod. */
-  attempt: number;
-  /** Reference or id of the pause image. */
-  image: string;
-  /** {@link computeSandboxHash}. */
-  hash: string;
-  /** {@link computeInitHash}. */
-  initHash?: string | undefined;
-  /** Handler of the pod's RuntimeClass, as the API server has it; "" = the default runtime. */
-  runtimeHandler?: string;
-  /** Plugins attach the sandbox once it runs; the engine gives it a namespace without a network. */
-  usesNetworkPlugin?: boolean;
-  /** DNS servers and options for the engine's resolv.conf; absent where kubelet-ts replaces that file afterwards. */
-  dns?: DnsConfig;
-  engine: EngineInfo;
-  owner: Owner;
-  settings: CgroupSettings & LogSettings & Pick<KubeletOptions, "clusterDomain">;
-}
+type CgroupSettings = Pick<KubeletOptions, "cgroupRoot" | "cgroupsPerQos">;
+type LogSettings = Pick<KubeletOptions, "containerLogMaxSizeBytes" | "containerLogMaxFiles">;
 
 /**
  * Docker's `CgroupParent` of everything in a pod; undefined lets the engine choose.

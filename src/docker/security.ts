@@ -1,7 +1,8 @@
-import { isAbsolute, join, normalize } from "node:path";
-import type { AppArmorProfile, Container, Pod, SeccompProfile, SecurityContext } from "../base/api/pod.ts";
+import { join, normalize } from "node:path";
+import type { AppArmorProfile, Container, Pod, SecurityContext } from "../base/api/pod.ts";
+import { apiAtLeast } from "../base/model/container-engine.ts";
 import type { EngineInfo } from "../base/model/node.ts";
-import { compareApiVersions } from "./engine/api-version.ts";
+import { computeAppArmorProfile, computeSeccompProfile, isBeneath } from "../plan/security-profiles.ts";
 import { MappingError, UnsupportedError } from "./mapping-error.ts";
 
 /** `name_namespace(uid)`, as upstream's messages name a pod. */
@@ -70,38 +71,6 @@ export function computeGroupAdd(pod: Pod): string[] {
   return [...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups].map(String);
 }
 
-const SECCOMP_POD_ANNOTATION = "seccomp.security.alpha.kubernetes.io/pod";
-const SECCOMP_CONTAINER_ANNOTATION_PREFIX = "container.seccomp.security.alpha.kubernetes.io/";
-const APPARMOR_ANNOTATION_PREFIX = "container.apparmor.security.beta.kubernetes.io/";
-
-function parseProfileAnnotation(value: string | undefined): SeccompProfile | undefined {
-  if (value === undefined) return undefined;
-  if (value === "runtime/default" || value === "docker/default") return { type: "RuntimeDefault" };
-  if (value === "unconfined") return { type: "Unconfined" };
-  if (value.startsWith("localhost/")) return { type: "Localhost", localhostProfile: value.slice("localhost/".length) };
-  return undefined;
-}
-
-/** Field before annotation, container before pod. Undefined: the manifest says nothing. Source: kubelet 1.20. */
-export function computeSeccompProfile(pod: Pod, container: Container): SeccompProfile | undefined {
-  const annotations = pod.metadata.annotations ?? {};
-  return (
-    container.securityContext?.seccompProfile ??
-    parseProfileAnnotation(annotations[SECCOMP_CONTAINER_ANNOTATION_PREFIX + container.name]) ??
-    pod.spec.securityContext.seccompProfile ??
-    parseProfileAnnotation(annotations[SECCOMP_POD_ANNOTATION])
-  );
-}
-
-/** Undefined: the manifest says nothing, and the engine applies its own default where the kernel has AppArmor. */
-export function computeAppArmorProfile(pod: Pod, container: Container): AppArmorProfile | undefined {
-  return (
-    container.securityContext?.appArmorProfile ??
-    pod.spec.securityContext.appArmorProfile ??
-    parseProfileAnnotation(pod.metadata.annotations?.[APPARMOR_ANNOTATION_PREFIX + container.name])
-  );
-}
-
 export interface SecurityOptInput {
   pod: Pod;
   container: Container;
@@ -125,16 +94,6 @@ function toAppArmorOptions(profile: AppArmorProfile | undefined): string[] {
   if (profile?.type === "Unconfined") return ["apparmor=unconfined"];
   return profile?.type === "Localhost" ? [`apparmor=${profile.localhostProfile ?? ""}`] : [];
 }
-
-/** The file of a container's seccomp profile on the host; undefined when it has none, or one outside of `seccompRoot`. */
-export function seccompProfilePath(pod: Pod, container: Container, seccompRoot: string): string | undefined {
-  const profile = computeSeccompProfile(pod, container);
-  if (profile?.type !== "Localhost") return undefined;
-  const relative = normalize(profile.localhostProfile ?? "");
-  return isBeneath(relative) ? join(seccompRoot, relative) : undefined;
-}
-
-const isBeneath = (relative: string) => !isAbsolute(relative) && !relative.split("/").includes("..");
 
 function loadSeccompProfile(input: SecurityOptInput, localhostProfile: string): string {
   const fail = (problem: string, cause?: unknown): never => {
@@ -230,6 +189,5 @@ export function computeProcPaths(
   return { MaskedPaths: [...MASKED_PATHS, ...newer], ReadonlyPaths: READONLY_PATHS };
 }
 
-export function isApiAtLeast(engine: EngineInfo, version: `${number}.${number}`): boolean {
-  return compareApiVersions(engine.apiVersion, version) >= 0;
-}
+export const isApiAtLeast = (engine: EngineInfo, version: `${number}.${number}`): boolean =>
+  apiAtLeast(engine.apiVersion, version);

@@ -7,9 +7,8 @@ import type { NodeInfo } from "../base/model/node.ts";
 import { allContainersOf, containersOf } from "../base/model/pod-containers.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { computeContainerHash, computeInitHash, computeSandboxHash } from "../docker/hashes.ts";
-import { computeContainerLimits } from "../docker/resources.ts";
 import { attemptsOf } from "../plan/container-history.ts";
+import { computeContainerLimits } from "../plan/container-limits.ts";
 import {
   computeSourceRevision,
   environmentReferences,
@@ -17,6 +16,7 @@ import {
   hasReferences,
   podReferences,
 } from "../plan/object-references.ts";
+import { computeContainerHash, computeInitHash, computeSandboxHash } from "../plan/pod-hashes.ts";
 import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
 import type { PendingResize } from "../plan/pod-resize.ts";
 import { computeQosClass } from "../plan/qos-class.ts";

@@ -1,5 +1,5 @@
 import type { EphemeralContainer, Pod } from "../base/api/pod.ts";
-import type { ObservedRuntime } from "../base/model/container-runtime.ts";
+import type { ObservedRuntime } from "../base/model/container-engine.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";

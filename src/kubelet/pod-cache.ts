@@ -1,5 +1,5 @@
 import type { Clock } from "../base/model/clock.ts";
-import type { Observed, ObservedRuntime, RuntimeEvent } from "../base/model/container-runtime.ts";
+import type { Observed, ObservedRuntime, RuntimeEvent } from "../base/model/container-engine.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";

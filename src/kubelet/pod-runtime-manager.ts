@@ -1,5 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
+import type { ContainerRequest, ImageInfo, Owner, PodEngine } from "../base/model/container-engine.ts";
 import type { ContainerLimits } from "../base/model/container-limits.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
@@ -14,11 +15,7 @@ import {
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import type { ContainerRequest } from "../docker/container-create-body.ts";
-import type { DockerPods } from "../docker/docker-pods.ts";
-import type { ImageInfo } from "../docker/image-info.ts";
 import type { ImageManager } from "../docker/image-manager.ts";
-import type { Owner } from "../docker/labels.ts";
 import type { LogLinks } from "../docker/log-links.ts";
 import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
@@ -51,7 +48,7 @@ interface RuntimeNode {
 }
 
 interface RuntimeParts {
-  pods: DockerPods;
+  pods: PodEngine;
   sandboxes: PodSandboxes;
   images: Pick<ImageManager, "ensureImage" | "forget">;
   volumes: PodVolumeQueue;
@@ -160,7 +157,7 @@ export class PodRuntimeManager implements PodServices {
       const record = (reason: string, message: string) =>
         recorder.record(podRefOf(pod), { type: "Normal", reason, message, fieldPath });
       record("Created", `Created container ${container.name}`);
-      await pods.startContainer(id, signal);
+      await pods.start(id, signal);
       record("Started", `Started container ${container.name}`);
       logLinks.create(pod, container.name, restartCount, id);
       return id;
@@ -195,7 +192,9 @@ export class PodRuntimeManager implements PodServices {
   ): Promise<void> {
     const { cgroups, pods } = this.#parts;
     // The pod's bound must never be below that of its containers: raised before, lowered after.
-    const grows = (update.Memory ?? 0) > container.limits.Memory || (update.CpuQuota ?? 0) > container.limits.CpuQuota;
+    const grows =
+      (update.memoryBytes ?? 0) > container.limits.memoryBytes ||
+      (update.cpuQuotaUs ?? 0) > container.limits.cpuQuotaUs;
     if (grows) await cgroups.ensure(pod);
     await pods.resize(container.id, update, signal);
     if (!grows) await cgroups.ensure(pod);

@@ -1,11 +1,11 @@
 import type { Pod } from "../base/api/pod.ts";
+import type { PodEngine } from "../base/model/container-engine.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
 import { PodStepError } from "../base/model/pod-services.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import type { DockerPods } from "../docker/docker-pods.ts";
 import { asksForEngineNetwork } from "../plan/pod-network.ts";
 
 /** How often the configuration directory of the network is read while it has no configuration. Source: dockershim. */
@@ -15,7 +15,7 @@ const netnsOf = (pid: number) => `/proc/${pid}/ns/net`;
 
 interface PodSandboxesDeps {
   logger: Logger;
-  pods: DockerPods;
+  pods: PodEngine;
   networks: PodNetworks;
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
   ensurePauseImage: (signal: AbortSignal) => Promise<string>;

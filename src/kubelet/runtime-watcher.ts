@@ -1,5 +1,5 @@
 import type { Clock } from "../base/model/clock.ts";
-import type { ObservedRuntime } from "../base/model/container-runtime.ts";
+import type { ObservedRuntime } from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { PodCache } from "./pod-cache.ts";

@@ -1,8 +1,8 @@
 import type { Container } from "../base/api/pod.ts";
-import { computeLimitsUpdate } from "../base/model/container-limits.ts";
 import { allContainersOf, containersOf, findContainer } from "../base/model/pod-containers.ts";
 import type { ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { isRunning, isTerminated } from "./container-history.ts";
+import { computeLimitsUpdate } from "./container-limits.ts";
 import { PlanDraft } from "./plan-draft.ts";
 import type { PodEnd, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";

@@ -1,7 +1,8 @@
 import type { Container, Pod, ResourceList, ResourceRequirements } from "../base/api/pod.ts";
 import { formatQuantity } from "../base/api/quantity.ts";
-import { type ContainerLimits, computeLimitsUpdate } from "../base/model/container-limits.ts";
+import type { ContainerLimits } from "../base/model/container-limits.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
+import { computeLimitsUpdate } from "./container-limits.ts";
 
 /** Requests and limits that a pod was admitted with, by container name; "" is the pod itself. */
 export type PodAllocation = Readonly<Record<string, ResourceRequirements>>;
@@ -64,14 +65,14 @@ export function computeActualResources(
   wanted: ContainerLimits | undefined,
 ): ResourceRequirements {
   if (!inForce || !wanted || !computeLimitsUpdate(inForce, wanted)) return allocated;
-  const { CpuShares, CpuPeriod, CpuQuota, Memory } = inForce;
+  const { cpuShares, cpuPeriodUs, cpuQuotaUs, memoryBytes } = inForce;
   const requests: ResourceList = {};
   const limits: ResourceList = {};
-  if (CpuShares !== wanted.CpuShares) requests.cpu = toCpuQuantity(Math.ceil((CpuShares * 1000) / 1024));
-  if (CpuQuota > 0 && CpuPeriod > 0 && CpuQuota !== wanted.CpuQuota) {
-    limits.cpu = toCpuQuantity(Math.round((CpuQuota * 1000) / CpuPeriod));
+  if (cpuShares !== wanted.cpuShares) requests.cpu = toCpuQuantity(Math.ceil((cpuShares * 1000) / 1024));
+  if (cpuQuotaUs > 0 && cpuPeriodUs > 0 && cpuQuotaUs !== wanted.cpuQuotaUs) {
+    limits.cpu = toCpuQuantity(Math.round((cpuQuotaUs * 1000) / cpuPeriodUs));
   }
-  if (Memory > 0 && Memory !== wanted.Memory) limits.memory = toMemoryQuantity(Memory);
+  if (memoryBytes > 0 && memoryBytes !== wanted.memoryBytes) limits.memory = toMemoryQuantity(memoryBytes);
   return {
     ...allocated,
     ...(allocated.requests && { requests: withAmounts(allocated.requests, requests) }),

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { connectWithRetries } from "../../src/daemon/connect-with-retries.ts";
-import { MisconfigurationError } from "../../src/docker/engine-connection.ts";
+import { MisconfigurationError } from "../../src/docker/docker-engine.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 

@@ -5,7 +5,7 @@ import type { Mount } from "../../src/base/model/mount.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
 import type { ContainerCreateBody } from "../../src/docker/engine/container-create-body.ts";
-import { toContainerName, toSandboxName } from "../../src/docker/names.ts";
+import { toContainerName, toSandboxName } from "../../src/docker/labels.ts";
 import { toSandboxCreateBody } from "../../src/docker/sandbox-create-body.ts";
 import { aContainerRequest, aSandboxRequest, ENGINE, type Json } from "./mapping-requests.ts";
 import { CASES, type Inspected, normalise, withoutNothing } from "./oracle-cases.ts";

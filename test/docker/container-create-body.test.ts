@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import type { ContainerRequest } from "../../src/base/model/container-engine.ts";
 import type { Mount } from "../../src/base/model/mount.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import { type ContainerRequest, toContainerCreateBody } from "../../src/docker/container-create-body.ts";
+import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
 import { aContainerRequest, aPod, ENGINE, type Json } from "./mapping-requests.ts";
 
 const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<ContainerRequest> = {}) =>

@@ -3,10 +3,12 @@ import type { Pod } from "../../src/base/api/pod.ts";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import type { PodEvent } from "../../src/base/model/pod-event.ts";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import type { ProgressLine } from "../../src/docker/engine/image-schema.ts";
 import { ImageCredentials } from "../../src/docker/image-credentials.ts";
 import { registryProblem } from "../../src/docker/image-error.ts";
-import { ImageManager, type ImageManagerOptions } from "../../src/docker/image-manager.ts";
+import { ImageManager, type ImageManagerOptions, PullProgress } from "../../src/docker/image-manager.ts";
 import { aContainer, aPod } from "../support/builders.ts";
+import { someDockerImages } from "../support/docker-engine.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeDaemon, type FakeRoute } from "../support/fake-daemon.ts";
 import { imageFailure } from "../support/image-failure.ts";
@@ -34,8 +36,10 @@ function start(options: Partial<ImageManagerOptions> = {}): void {
   const record = (_: unknown, { type, reason, message, fieldPath }: PodEvent) => {
     events.push(`${type} ${reason} ${message} (${fieldPath})`);
   };
+  const client = options.client ?? new DockerClient({ kind: "unix", path: daemon.socketPath });
   manager = new ImageManager({
-    client: new DockerClient({ kind: "unix", path: daemon.socketPath }),
+    client,
+    images: someDockerImages(client, clock),
     clock,
     logger,
     recorder: { record },
@@ -422,4 +426,39 @@ describe("what is remembered", () => {
       talking[Symbol.dispose]();
     }
   });
+});
+
+const line = (id: string, status: string, current = 0, total = 0) =>
+  ({ id, status, progressDetail: { current, total } }) as ProgressLine;
+
+test("layers add up as the engine reports them", () => {
+  const progress = new PullProgress("app:1");
+  const steps = [
+    line("1", "Pulling from app"),
+    line("a", "Pulling fs layer"),
+    line("b", "Already exists"),
+    line("a", "Downloading", 40, 100),
+    line("a", "Download complete"),
+    line("a", "Extracting", 10, 100),
+    line("a", "Pull complete"),
+    line("", "Status: Downloaded newer image for app:1"),
+  ].map((step) => progress.add(step));
+  expect(
+    steps.map(({ layers, layersDone, downloadedBytes, totalBytes }) => [
+      layers,
+      layersDone,
+      downloadedBytes,
+      totalBytes,
+    ]),
+  ).toEqual([
+    [0, 0, 0, 0],
+    [1, 0, 0, 0],
+    [2, 1, 0, 0],
+    [2, 1, 40, 100],
+    [2, 1, 100, 100],
+    [2, 1, 100, 100],
+    [2, 2, 100, 100],
+    [2, 2, 100, 100],
+  ]);
+  expect(steps[0]?.image).toBe("app:1");
 });

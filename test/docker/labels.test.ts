@@ -3,9 +3,12 @@ import {
   computeRootHash,
   isOwned,
   parseContainerLabels,
+  toConflictFreeName,
   toContainerLabels,
+  toContainerName,
   toOwnershipFilter,
   toSandboxLabels,
+  toSandboxName,
 } from "../../src/docker/labels.ts";
 import { aPod, OWNER } from "./mapping-requests.ts";
 
@@ -136,4 +139,21 @@ test("labels that cannot be read are as if they were not there", () => {
     "annotation.io.kubernetes.container.restartCount": "many",
   });
   expect(parsed).toMatchObject({ restartCount: 0 });
+});
+
+const NAMED_POD = aPod({ metadata: { name: "lblpod-node1", namespace: "my-ns", uid: "0123" } });
+
+test("names are dockershim's", () => {
+  expect(toSandboxName(NAMED_POD, 2)).toBe("k8s_POD_lblpod-node1_my-ns_0123_2");
+  expect(toContainerName(NAMED_POD, "first", 0)).toBe("k8s_first_lblpod-node1_my-ns_0123_0");
+});
+
+test("a uid that Docker would refuse in a name is made to fit", () => {
+  const pod = aPod({ metadata: { uid: "a/b_c ü" } });
+  expect(toContainerName(pod, "c", 0)).toBe("k8s_c_web-node1_default_a-b-c--_0");
+});
+
+test("a name in use gets eight random hex digits", () => {
+  expect(toConflictFreeName("k8s_c_p_n_u_0", () => 0.5)).toBe("k8s_c_p_n_u_0_80000000");
+  expect(toConflictFreeName("x", () => 0)).toBe("x_00000000");
 });

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { toContainerLogLinkName } from "../../src/docker/log-link-files.ts";
 import { LogLinks, toEngineLogPath } from "../../src/docker/log-links.ts";
-import { toContainerLogLinkName } from "../../src/docker/log-paths.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 

@@ -1,9 +1,8 @@
 import * as v from "valibot";
 import { type Pod, PodSchema } from "../../src/base/api/pod.ts";
+import type { ContainerRequest, SandboxRequest } from "../../src/base/model/container-engine.ts";
 import type { EngineInfo, NodeInfo } from "../../src/base/model/node.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import type { ContainerRequest } from "../../src/docker/container-create-body.ts";
-import type { SandboxRequest } from "../../src/docker/sandbox-create-body.ts";
 
 /** Part of a manifest; checked by the schema when the pod is built. */
 export type Json = { [key: string]: unknown };

@@ -1,74 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { computeLimitsUpdate } from "../../src/base/model/container-limits.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import {
   clampOomScoreAdj,
-  computeContainerLimits,
   computeDeviceRequests,
   computeOomScoreAdj,
-  type ResourceSettings,
+  toUpdateBody,
 } from "../../src/docker/resources.ts";
-import { aPod, ENGINE, type Json, NODE } from "./mapping-requests.ts";
-
-const limitsOf = (resources: Json, over: Partial<ResourceSettings> = {}, node = NODE) => {
-  const pod = aPod({ container: { resources } });
-  const settings = { ...DEFAULT_KUBELET_OPTIONS, ...over };
-  return computeContainerLimits({ pod, container: pod.spec.containers[0]!, node, settings });
-};
-
-describe("cpu → CpuShares, CpuQuota", () => {
-  test.each<[Json, number, number]>([
-    [{}, 2, 0],
-    [{ requests: { cpu: "100m" }, limits: { cpu: "100m" } }, 102, 10_000],
-    [{ requests: { cpu: "1500m" }, limits: { cpu: "1500m" } }, 1536, 150_000],
-    [{ limits: { cpu: "500m" } }, 512, 50_000],
-    [{ requests: { cpu: "1m" }, limits: { cpu: "1m" } }, 2, 1000],
-    [{ requests: { cpu: "300m" }, limits: { cpu: "500m" } }, 307, 50_000],
-    [{ requests: { cpu: "300" } }, 262_144, 0],
-    [{ requests: { cpu: "0" } }, 2, 0],
-  ])("%j", (resources, CpuShares, CpuQuota) => {
-    expect(limitsOf(resources)).toMatchObject({ CpuShares, CpuQuota, CpuPeriod: 100_000 });
-  });
-});
-
-describe("memory → Memory, MemorySwap", () => {
-  const GI = 1024 ** 3;
-  const node = { ...NODE, memoryBytes: 8 * GI, swapBytes: 4 * GI };
-  const limited = { memorySwap: "LimitedSwap" } as const;
-
-  test.each<[string, Json, Partial<ResourceSettings>, number, number]>([
-    ["no limit", {}, {}, 0, 0],
-    ["decimal", { limits: { memory: "128M" } }, {}, 128_000_000, 128_000_000],
-    ["a fraction is rounded up", { limits: { memory: "1.1Mi" } }, {}, 1_153_434, 1_153_434],
-    ["more than the engine can count", { limits: { memory: "16Ei" } }, {}, 2 ** 63 - 1024, 2 ** 63 - 1024],
-    ["NoSwap", { requests: { memory: "1Gi" }, limits: { memory: "2Gi" } }, {}, 2 * GI, 2 * GI],
-    [
-      "LimitedSwap: an eighth of the memory, an eighth of the swap",
-      { requests: { memory: "1Gi" }, limits: { memory: "2Gi" } },
-      limited,
-      2 * GI,
-      2.5 * GI,
-    ],
-    [
-      "LimitedSwap, request = limit",
-      { requests: { cpu: "1", memory: "1Gi" }, limits: { memory: "1Gi" } },
-      limited,
-      GI,
-      GI,
-    ],
-    [
-      "LimitedSwap, Guaranteed",
-      { requests: { cpu: "1", memory: "1Gi" }, limits: { cpu: "1", memory: "1Gi" } },
-      limited,
-      GI,
-      GI,
-    ],
-    ["LimitedSwap, Burstable without a limit", { requests: { memory: "2Gi" } }, limited, 8 * GI, 9 * GI],
-    ["LimitedSwap, BestEffort: none", {}, limited, 8 * GI, 8 * GI],
-  ])("%s", (_, resources, over, Memory, MemorySwap) => {
-    expect(limitsOf(resources, over, node)).toMatchObject({ Memory, MemorySwap });
-  });
-});
+import { aPod, ENGINE, type Json } from "./mapping-requests.ts";
 
 describe("OOM score", () => {
   const GI = 1024 ** 3;
@@ -157,19 +94,6 @@ describe("devices", () => {
   });
 });
 
-describe("in-place resize", () => {
-  const HAVE = { CpuShares: 102, CpuPeriod: 100_000, CpuQuota: 10_000, Memory: 100, MemorySwap: 100 };
-
-  test.each<[string, Partial<typeof HAVE>, Partial<typeof HAVE>, Json | undefined]>([
-    ["nothing to do", {}, {}, undefined],
-    ["a higher request", {}, { CpuShares: 204 }, { CpuShares: 204 }],
-    ["a higher limit", {}, { CpuQuota: 20_000 }, { CpuQuota: 20_000 }],
-    ["a limit taken away", {}, { CpuQuota: 0 }, { CpuQuota: -1 }],
-    ["a limit that was taken away is gone", { CpuQuota: -1 }, { CpuQuota: 0 }, undefined],
-    ["memory", {}, { Memory: 200, MemorySwap: 200 }, { Memory: 200, MemorySwap: 200 }],
-    ["swap", {}, { MemorySwap: 150 }, { Memory: 100, MemorySwap: 150 }],
-    ["CFS quotas switched off on the node", {}, { CpuPeriod: 0, CpuQuota: 0 }, { CpuQuota: -1 }],
-  ])("%s", (_, have, want, body) => {
-    expect(computeLimitsUpdate({ ...HAVE, ...have }, { ...HAVE, ...want })).toEqual(body as never);
-  });
+test("an update names what changes, and takes a quota away by -1", () => {
+  expect(JSON.stringify(toUpdateBody({ cpuQuotaUs: 0, memoryBytes: 5 }))).toBe('{"CpuQuota":-1,"Memory":5}');
 });

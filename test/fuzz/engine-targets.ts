@@ -6,14 +6,14 @@ import { parseCronSchedule } from "../../src/base/text/cron-schedule.ts";
 import { InvalidImageReferenceError, parseImageReference } from "../../src/base/text/image-reference.ts";
 import { parseTimeWindow } from "../../src/base/text/time-window.ts";
 import { maskUrl } from "../../src/base/text/url.ts";
-import { parseUpperDir } from "../../src/docker/docker-runtime.ts";
+import { parseUpperDir } from "../../src/docker/docker-pods.ts";
+import { parseEvent } from "../../src/docker/engine/docker-client.ts";
 import {
   DockerConfigError,
   parseDockerConfig,
   parseLegacyDockerConfig,
 } from "../../src/docker/engine/docker-config.ts";
 import { DockerProtocolError } from "../../src/docker/engine/docker-error.ts";
-import { parseEvent } from "../../src/docker/engine/events.ts";
 import { describePluginFailure, parseCniResult, toPodIps } from "../../src/kubelet/cni/cni-result.ts";
 import { chooseNetworkConfig } from "../../src/kubelet/cni/network-config.ts";
 import { formatResolvConf, parseResolvConf } from "../../src/plan/dns-config.ts";

@@ -9,6 +9,7 @@ import { ImageCredentials } from "../../src/docker/image-credentials.ts";
 import { ImageError } from "../../src/docker/image-error.ts";
 import { ImageManager } from "../../src/docker/image-manager.ts";
 import { aContainer, aPod } from "../support/builders.ts";
+import { someDockerImages } from "../support/docker-engine.ts";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
 import type { PrivateEngine } from "../support/private-engine.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -78,6 +79,7 @@ describeWithEngine("a registry that dies in the middle of a layer and stays dead
     const clock = new PutForwardClock();
     const manager = new ImageManager({
       client: engine.docker,
+      images: someDockerImages(engine.docker, clock),
       clock,
       logger,
       recorder: { record: (_, { type, reason, message }) => void events.push(`${type} ${reason} ${message}`) },

@@ -6,15 +6,16 @@ import type { Pod } from "../../src/base/api/pod.ts";
 import type { Secret } from "../../src/base/api/secret.ts";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
+import type { ImageInfo } from "../../src/base/model/container-engine.ts";
 import type { PodEvent } from "../../src/base/model/pod-event.ts";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { ImageCredentials } from "../../src/docker/image-credentials.ts";
-import type { ImageInfo } from "../../src/docker/image-info.ts";
 import { ImageManager, type ImageManagerOptions } from "../../src/docker/image-manager.ts";
 import { preloadImages } from "../../src/docker/image-preload.ts";
 import { buildPauseImage } from "../../src/docker/pause-image.ts";
 import { aContainer, aPod } from "../support/builders.ts";
+import { someDockerImages } from "../support/docker-engine.ts";
 import { describeWithEngine } from "../support/engine.ts";
 import { imageFailure } from "../support/image-failure.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -40,6 +41,7 @@ const logger = new RecordingLogger();
 function managerWith(options: Partial<ImageManagerOptions> = {}): ImageManager {
   return new ImageManager({
     client,
+    images: someDockerImages(client),
     clock: new SystemClock(),
     logger,
     recorder: {

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
 import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
 import { computeMounts } from "../../src/docker/container-mounts.ts";
-import { DockerVolumeEngine } from "../../src/docker/docker-volume-engine.ts";
+import { readEngineInfo } from "../../src/docker/docker-engine.ts";
+import { DockerVolumes } from "../../src/docker/docker-volumes.ts";
 import { DockerError } from "../../src/docker/engine/docker-error.ts";
-import { readEngineInfo } from "../../src/docker/engine-info.ts";
 import type { ImageManager } from "../../src/docker/image-manager.ts";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { isApiAtLeast } from "../../src/docker/security.ts";
@@ -48,7 +48,7 @@ describeWithEngine("volumes in real containers", () => {
     }),
     clock: new FakeClock(),
     logger: new RecordingLogger(),
-    engine: new DockerVolumeEngine({
+    engine: new DockerVolumes({
       client: node.docker,
       images: images as unknown as ImageManager,
       owner: { nodeName: node.name, rootHash: computeRootHash(node.rootDir) },

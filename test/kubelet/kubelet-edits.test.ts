@@ -27,7 +27,7 @@ describe("an edit", () => {
     await world.clock.advance(100);
     expect(world.engine.calls).toEqual(["resize app"]);
     expect(world.engine.find("web-node1", "app")).toMatchObject({
-      container: { limits: { Memory: 4096 }, restartCount: 0 },
+      container: { limits: { memoryBytes: 4096 }, restartCount: 0 },
     });
   });
 
@@ -46,7 +46,7 @@ describe("an edit", () => {
     const wanted = { limits: { memory: "4096" } };
     expect(status?.containerStatuses?.[0]).toMatchObject({ resources: wanted });
     await world.clock.advance(6_000);
-    expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { limits: { Memory: 4096 } } });
+    expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { limits: { memoryBytes: 4096 } } });
     expect(world.statusOf("web")?.conditions?.map(({ type }) => type)).not.toContain("PodResizeInProgress");
   });
 

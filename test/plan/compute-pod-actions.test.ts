@@ -283,8 +283,8 @@ describe("main containers", () => {
   ]);
 
   test("other limits: changed in place, without a restart", () => {
-    const { actions } = planOf({ containers: [aRunning()], limits: { app: { CpuQuota: 50_000 } } });
-    expect(actions).toEqual([{ kind: "resize-container", id: "app-0", name: "app", update: { CpuQuota: 50_000 } }]);
+    const { actions } = planOf({ containers: [aRunning()], limits: { app: { cpuQuotaUs: 50_000 } } });
+    expect(actions).toEqual([{ kind: "resize-container", id: "app-0", name: "app", update: { cpuQuotaUs: 50_000 } }]);
   });
 
   test("a liveness kill uses the probe's own grace period and says what happens", () => {

@@ -20,15 +20,21 @@ const ALLOCATED: ResourceRequirements = {
   requests: { cpu: "100m", memory: "32Mi" },
   limits: { cpu: "500m", memory: "64Mi", "example.com/device": "1" },
 };
-const WANTED = { CpuShares: 102, CpuPeriod: 100_000, CpuQuota: 50_000, Memory: 2 ** 26, MemorySwap: 2 ** 26 };
+const WANTED = {
+  cpuShares: 102,
+  cpuPeriodUs: 100_000,
+  cpuQuotaUs: 50_000,
+  memoryBytes: 2 ** 26,
+  memorySwapBytes: 2 ** 26,
+};
 
 test.each([
   ["that is not running: what it is to get", undefined, {}, {}],
   ["that has it all", {}, {}, {}],
-  ["without swap accounting", { MemorySwap: -1 }, {}, {}],
-  ["with another request", { CpuShares: 1024 }, { cpu: "1" }, {}],
-  ["with other limits", { CpuQuota: 25_000, Memory: 2 ** 25 }, {}, { cpu: "250m", memory: "32Mi" }],
-  ["without limits", { CpuQuota: 0, Memory: 0 }, {}, {}],
+  ["without swap accounting", { memorySwapBytes: -1 }, {}, {}],
+  ["with another request", { cpuShares: 1024 }, { cpu: "1" }, {}],
+  ["with other limits", { cpuQuotaUs: 25_000, memoryBytes: 2 ** 25 }, {}, { cpu: "250m", memory: "32Mi" }],
+  ["without limits", { cpuQuotaUs: 0, memoryBytes: 0 }, {}, {}],
 ])("resources in force of a container %s", (_, inForce, requests, limits) => {
   expect(computeActualResources(ALLOCATED, inForce && { ...WANTED, ...inForce }, WANTED)).toEqual({
     requests: { ...ALLOCATED.requests, ...requests },
@@ -37,6 +43,6 @@ test.each([
 });
 
 test("a resource that was not asked for is not shown", () => {
-  const given = computeActualResources({ requests: { memory: "1Mi" } }, { ...WANTED, CpuShares: 512 }, NO_LIMITS);
+  const given = computeActualResources({ requests: { memory: "1Mi" } }, { ...WANTED, cpuShares: 512 }, NO_LIMITS);
   expect(given).toEqual({ requests: { memory: "1Mi" } });
 });

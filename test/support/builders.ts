@@ -8,7 +8,7 @@ import type { ContainerProbeState, PodPlanInput } from "../../src/plan/pod-plan.
 export const EPOCH = new Date("2026-01-02T03:04:05.000Z");
 export const at = (ms: number) => new Date(EPOCH.getTime() + ms);
 
-export const NO_LIMITS = { CpuShares: 2, CpuPeriod: 100_000, CpuQuota: 0, Memory: 0, MemorySwap: 0 };
+export const NO_LIMITS = { cpuShares: 2, cpuPeriodUs: 100_000, cpuQuotaUs: 0, memoryBytes: 0, memorySwapBytes: 0 };
 
 export function aContainer(overrides: Partial<Container> = {}): Container {
   return {

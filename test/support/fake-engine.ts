@@ -1,5 +1,14 @@
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { Listed, Observed, ObservedRuntime, WatchOptions } from "../../src/base/model/container-runtime.ts";
+import type {
+  ContainerRequest,
+  Listed,
+  Observed,
+  PodEngine,
+  SandboxRequest,
+  StartedSandbox,
+  WatchOptions,
+} from "../../src/base/model/container-engine.ts";
+import type { ContainerLimits } from "../../src/base/model/container-limits.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
 import type {
   PodRequest,
@@ -21,7 +30,7 @@ const refOf = ({ metadata }: Pod): PodRef => ({
  * An engine and everything around it, in memory: keeps containers, emits events, notes every call as a word in `calls`.
  * A container ends only by `exit` or when it is killed, after `stopTakesMs`.
  */
-export class FakeEngine implements ObservedRuntime, PodServices {
+export class FakeEngine implements PodEngine, PodServices {
   readonly calls: string[] = [];
   /** Requests of the containers that were started. */
   readonly requests: StartContainerRequest[] = [];
@@ -130,7 +139,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     this.#watch?.onOpen();
   }
 
-  // --- ObservedRuntime ---
+  // --- PodEngine ---
 
   async list(): Promise<Listed[]> {
     this.#check();
@@ -151,22 +160,19 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     options.onOpen();
   }
 
-  // --- PodServices ---
-
-  async createSandbox({ pod, sandboxHash, initHash }: PodRequest, attempt: number): Promise<string> {
-    this.calls.push(`sandbox#${attempt} ${pod.metadata.name}`);
-    await this.#work("sandbox");
+  async startSandbox({ pod, attempt, hash, initHash }: Pick<SandboxRequest, "pod" | "attempt" | "hash" | "initHash">) {
     const id = `sandbox-${this.#next++}`;
+    const started: StartedSandbox = { id, pid: 1000 + this.#next, resolvConfPath: "", ips: [`172.17.0.${this.#next}`] };
     const sandbox = {
       id,
       state: "ready" as const,
       attempt,
-      hash: sandboxHash,
+      hash,
       ...(initHash !== undefined && { initHash }),
       createdAt: this.#clock.now(),
-      ips: [`172.17.0.${this.#next}`],
+      ips: started.ips,
       hostNetwork: false,
-      pid: 1000 + this.#next,
+      pid: started.pid,
       startedAt: this.#clock.now(),
       imageId: "sha256:pause",
       dockerName: "",
@@ -177,25 +183,15 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     };
     this.#put(id, { kind: "sandbox", pod: refOf(pod), sandbox });
     this.#emit(id, "start");
-    return id;
+    return started;
   }
 
-  async stopSandbox(id: string): Promise<void> {
-    this.calls.push(`stop-sandbox ${id}`);
-    await this.#work("stop");
-    this.exit(id);
-  }
-
-  async pullImage({ container }: StartContainerRequest): Promise<void> {
-    await this.#work(`pull ${container.name}`);
-  }
-
-  async startContainer(request: StartContainerRequest, onCreated: (id: string) => void): Promise<string> {
-    const { container: spec, pod, hash, backOffMs, restartCount, sandboxId } = request;
-    this.requests.push(request);
-    this.calls.push(`start ${spec.name}#${restartCount} ${pod.metadata.name}`);
+  async createContainer(
+    request: Pick<ContainerRequest, "pod" | "container" | "sandboxId" | "restartCount" | "hash" | "backOffMs">,
+  ): Promise<string> {
+    const { pod, container: spec, sandboxId, restartCount, hash, backOffMs } = request;
     const id = `${spec.name}-${this.#next++}`;
-    const base: ContainerSnapshot = {
+    const container: ContainerSnapshot = {
       id,
       name: spec.name,
       sandboxId,
@@ -217,19 +213,76 @@ export class FakeEngine implements ObservedRuntime, PodServices {
       writableLayerPath: "",
       labels: { "annotation.io.kubernetes.pod.terminationGracePeriod": String(pod.spec.terminationGracePeriodSeconds) },
     };
+    this.#put(id, { kind: "container", pod: refOf(pod), container });
+    return id;
+  }
+
+  async start(id: string): Promise<void> {
+    const it = this.containers.get(id);
+    if (it?.kind !== "container") throw new Error(`no container ${id}`);
+    const startedAt = this.#clock.now();
+    this.#put(id, { ...it, container: { ...it.container, state: "running", startedAt, pid: 2000 + this.#next } });
+    this.#emit(id, "start");
+  }
+
+  async stop(id: string, graceSeconds: number): Promise<void> {
+    const it = this.containers.get(id);
+    if (!it || (await this.pidOf(id)) === 0) return;
+    if (it.kind === "container") await this.#clock.sleep(Math.min(this.stopTakesMs, graceSeconds * 1000));
+    this.exit(id, this.stopExitCode);
+  }
+
+  async pidOf(id: string): Promise<number | undefined> {
+    const it = this.containers.get(id);
+    return it?.kind === "container" ? it.container.pid : it?.sandbox.pid;
+  }
+
+  async resize(id: string, update: Partial<ContainerLimits>): Promise<void> {
+    const it = this.containers.get(id);
+    if (it?.kind !== "container") return;
+    this.#put(id, { ...it, container: { ...it.container, limits: { ...it.container.limits, ...update } } });
+    this.#emit(id, "update");
+  }
+
+  async remove(id: string): Promise<void> {
+    if (this.containers.has(id)) this.destroy(id);
+  }
+
+  // --- PodServices ---
+
+  async createSandbox({ pod, sandboxHash: hash, initHash }: PodRequest, attempt: number): Promise<string> {
+    this.calls.push(`sandbox#${attempt} ${pod.metadata.name}`);
+    await this.#work("sandbox");
+    return (await this.startSandbox({ pod, attempt, hash, initHash })).id;
+  }
+
+  async stopSandbox(id: string): Promise<void> {
+    this.calls.push(`stop-sandbox ${id}`);
+    await this.#work("stop");
+    this.exit(id);
+  }
+
+  async pullImage({ container }: StartContainerRequest): Promise<void> {
+    await this.#work(`pull ${container.name}`);
+  }
+
+  async startContainer(request: StartContainerRequest, onCreated: (id: string) => void): Promise<string> {
+    const { container: spec, pod, restartCount } = request;
+    this.requests.push(request);
+    this.calls.push(`start ${spec.name}#${restartCount} ${pod.metadata.name}`);
     await this.#work(`create ${spec.name}`);
-    this.#put(id, { kind: "container", pod: refOf(pod), container: base });
+    const id = await this.createContainer(request);
     onCreated(id);
     try {
       await this.#work(`start ${spec.name}`);
     } catch (error) {
-      const container = { ...base, exitCode: 127, error: (error as Error).message };
-      this.#put(id, { kind: "container", pod: refOf(pod), container });
+      const it = this.containers.get(id);
+      if (it?.kind === "container") {
+        this.#put(id, { ...it, container: { ...it.container, exitCode: 127, error: (error as Error).message } });
+      }
       throw error;
     }
-    const container = { ...base, state: "running" as const, startedAt: this.#clock.now(), pid: 2000 + this.#next };
-    this.#put(id, { kind: "container", pod: refOf(pod), container });
-    this.#emit(id, "start");
+    await this.start(id);
     return id;
   }
 
@@ -255,10 +308,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
   async resizeContainer({ container, update }: Parameters<PodServices["resizeContainer"]>[0]): Promise<void> {
     this.calls.push(`resize ${container.name}`);
     await this.#work("resize");
-    const it = this.containers.get(container.id);
-    if (it?.kind !== "container") return;
-    this.#put(container.id, { ...it, container: { ...it.container, limits: { ...it.container.limits, ...update } } });
-    this.#emit(container.id, "update");
+    await this.resize(container.id, update);
   }
 
   async removeContainer({ id, name }: ContainerSnapshot): Promise<void> {

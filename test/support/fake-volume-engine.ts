@@ -1,4 +1,4 @@
-import type { EngineVolume, VolumeEngine } from "../../src/kubelet/volumes/volume-engine.ts";
+import type { EngineVolume, VolumeEngine } from "../../src/base/model/container-engine.ts";
 
 /** An engine's volumes and images in memory. */
 export class FakeVolumeEngine implements VolumeEngine {

@@ -24,7 +24,7 @@ export const toPodRevision = ({ pod }: Pick<DesiredPod, "pod">, state?: Partial<
     sandbox: `sandbox ${pod.spec.hostname ?? ""}`,
     containers: new Map(allContainersOf(pod.spec).map((c) => [c.name, c.image!])),
     limits: new Map(
-      pod.spec.containers.map((c) => [c.name, { ...NO_LIMITS, Memory: Number(c.resources.limits?.memory ?? 0) }]),
+      pod.spec.containers.map((c) => [c.name, { ...NO_LIMITS, memoryBytes: Number(c.resources.limits?.memory ?? 0) }]),
     ),
   },
   qosClass: "BestEffort",

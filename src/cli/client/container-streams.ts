@@ -1,12 +1,11 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
 import type { InstanceInfo } from "../../base/host/root-lock.ts";
-import { SystemClock } from "../../base/host/system-clock.ts";
 import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
 import { findContainer } from "../../base/model/pod-containers.ts";
 import type { PodConnection } from "../../base/model/pod-dialer.ts";
+import { DockerContainers } from "../../docker/docker-containers.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
-import { openAttachSession, openExecSession } from "../../docker/engine/exec-session.ts";
 import { CHANNEL } from "../../server/channel-protocol.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";
 import { type ApiObject, apiSocketOf } from "./api-client.ts";
@@ -129,23 +128,23 @@ async function* portChunks(socket: ApiWebSocket): AsyncGenerator<Uint8Array> {
 /** Through the engine, while no kubelet answers. */
 export class EngineStreams implements ContainerStreams {
   readonly #client: DockerClient;
+  readonly #containers: DockerContainers;
   readonly #containerId: string;
   readonly #podIp: string | undefined;
 
   constructor(client: DockerClient, containerId: string, podIp: string | undefined) {
     this.#client = client;
+    this.#containers = new DockerContainers(client);
     this.#containerId = containerId;
     this.#podIp = podIp;
   }
 
   exec(argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
-    const clock = new SystemClock();
-    const schedule = (ms: number, callback: () => void) => clock.schedule(ms, callback);
-    return openExecSession(this.#client, this.#containerId, argv, streams, schedule);
+    return this.#containers.exec(this.#containerId, argv, streams);
   }
 
   attach(streams: StreamSelection): Promise<ProcessSession> {
-    return openAttachSession(this.#client, this.#containerId, streams);
+    return this.#containers.attach(this.#containerId, streams);
   }
 
   async hasTerminal(): Promise<boolean> {

@@ -5,7 +5,7 @@ import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { COMMAND_SOCKET } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
-import type { CheckResult } from "../../daemon/doctor/check-result.ts";
+import type { CheckResult } from "../../daemon/doctor/checks.ts";
 import { runChecks } from "../../daemon/doctor/checks.ts";
 import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
 import { serviceEnvironment } from "../../daemon/install/find-service.ts";

@@ -1,5 +1,5 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { SAFE_SYSCTLS } from "../../docker/sysctls.ts";
+import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
 import { parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
 import { ComposeVolumes, type VolumeContext } from "./compose-volumes.ts";
 import { adviceOf } from "./docker-settings.ts";

@@ -1,4 +1,4 @@
-import { SAFE_SYSCTLS } from "../../docker/sysctls.ts";
+import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
 import type { InspectedContainer, InspectedImage } from "./docker-inspect.ts";
 import { podNameOf, toDockerPorts, toNetworkAnnotations, toPodNetwork } from "./docker-network.ts";
 import { noteSettings } from "./docker-settings.ts";

@@ -2,27 +2,28 @@ import { Listeners } from "../../base/concurrency/listeners.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
+import { encryptionOf } from "../../base/text/age-text.ts";
 import { ExternalNames } from "../../controllers/external-names.ts";
 import { ServiceHosts } from "../../controllers/service-hosts.ts";
-import { ImageInventory } from "../../docker/image-inventory.ts";
-import type { ImageProgress } from "../../docker/pull-progress.ts";
+import type { ImageProgress } from "../../docker/image-manager.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
+import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
+import { readManifest } from "../../manifest/read-manifest.ts";
 import { ProbeLog } from "../../server/page/probe-log.ts";
+import { buildFeed } from "../../sources/build-sources.ts";
+import type { FeedSource } from "../../sources/checkpoint-store.ts";
+import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
+import { ManifestChangeCheck } from "../../sources/manifest-change-check.ts";
+import { proxyFor } from "../../sources/proxy.ts";
 import { SecretValues } from "../secret-values.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
-import { buildCgroups } from "./build-cgroups.ts";
 import { buildCluster } from "./build-cluster.ts";
-import { buildImageUpdates } from "./build-image-updates.ts";
-import { buildImageCredentials, buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
-import { buildKubelet } from "./build-kubelet.ts";
+import { buildImageGc, buildImageUpdates, preloadImageArchives } from "./build-images.ts";
+import { buildKubelet, buildProbes } from "./build-kubelet.ts";
 import { buildCordon, buildLocalApi } from "./build-local-api.ts";
-import { buildManifestFeed } from "./build-manifest-feed.ts";
-import { adoptNetworks, buildNetworks } from "./build-networks.ts";
-import { buildProbes } from "./build-probes.ts";
-import { buildLogLinks, buildRuntimeManager } from "./build-runtime-manager.ts";
-import { buildVolumeEngine, buildVolumes } from "./build-volumes.ts";
+import { buildPodServices } from "./build-pod-services.ts";
 import { buildWorkloads } from "./build-workloads.ts";
-import { buildEngineConnection, type NodeContextInput, readNodeContext } from "./node-context.ts";
+import { type NodeContext, type NodeContextInput, readNodeContext } from "./node-context.ts";
 import { PodAdmission } from "./pod-admission.ts";
 
 interface AssembleInput extends NodeContextInput {
@@ -34,40 +35,21 @@ interface AssembleInput extends NodeContextInput {
 /** Builds one subsystem after the other. Reads and writes below the root directory but does not talk to the engine. */
 export async function assembleKubelet(input: AssembleInput): Promise<AssembledKubelet> {
   const context = await readNodeContext(input);
-  const engine = buildEngineConnection(context);
-  const { client } = engine;
   const cluster = await buildCluster(context);
   const podManager = new PodManager();
-  const credentials = buildImageCredentials(context);
-  const images = buildImageManager(context, engine, credentials, input.onPullProgress);
-  const volumeEngine = buildVolumeEngine(context, engine, images, podManager);
-  const volumes = await buildVolumes(context, volumeEngine, podManager, cluster);
-  const cgroups = buildCgroups(context, engine, podManager, cluster);
-  const logLinks = buildLogLinks(context, engine);
-  const networks = buildNetworks(context);
   const { clock, logger } = context;
   const externalNames = new ExternalNames({ clock, logger, lookUp: lookUpName });
   const serviceHosts = new ServiceHosts(context.options.clusterDomain, externalNames);
-  const services = buildRuntimeManager(context, engine, {
-    images,
-    volumes,
-    cgroups,
-    logLinks,
-    networks,
-    serviceHosts,
-    ...(cluster && {
-      serviceEnvironmentOf: (pod) => cluster.serviceEnvironmentOf(pod),
-      runtimeHandlerOf: (pod) => cluster.runtimeHandlerOf(pod),
-    }),
-  });
+  const { onPullProgress } = input;
+  const parts = await buildPodServices(context, { podManager, cluster, serviceHosts, onPullProgress });
+  const { engine, credentials, volumes, networks, services, connect } = parts;
   const probeChanges = new Listeners<PodUID>();
   const probeLog = new ProbeLog();
-  const probes = buildProbes(context, client, probeChanges, probeLog);
+  const probes = buildProbes(context, engine, probeChanges, probeLog);
   const admission = new PodAdmission(context, engine);
   const oomEvents = new Listeners<ContainerId>();
   const imageChanges = new Listeners();
   const imageUpdates = buildImageUpdates(context, engine, {
-    images,
     credentials,
     volumes,
     onChange: () => imageChanges.emit(),
@@ -76,9 +58,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const cordon = hasLocalApi ? buildCordon(context) : undefined;
   const kubelet = buildKubelet(context, engine, {
     podManager,
-    images,
     services,
-    networks,
     probes,
     admission,
     oomEvents,
@@ -87,7 +67,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
   imageChanges.add(() => kubelet.refresh());
-  const imageGc = buildImageGc(context, engine, images, kubelet, imageUpdates);
+  const imageGc = buildImageGc(context, engine, kubelet, imageUpdates);
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
   const secretValues = new SecretValues({
@@ -98,7 +78,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   });
   return {
     context,
-    client,
+    engine,
     kubelet,
     secretValues,
     cluster,
@@ -106,28 +86,59 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     cordon,
     workloads: buildWorkloads(context, kubelet, services, serviceHosts, feed, secretValues),
     feed,
-    images,
     imageUpdates,
     imageGc,
-    imageInventory: new ImageInventory(client, context.clock),
     volumes,
     networks,
     probes,
     probeLog,
     admission,
     oomEvents,
-    engineIfKnown: () => engine.infoIfKnown,
-    connectError: () => engine.connectError,
     preload: (signal) => preloadImageArchives(context, engine, imageGc, signal),
-    connect: async (signal) => {
-      await engine.connect(signal);
-      await volumeEngine.removeLeftovers(signal);
-      logLinks.sweep();
-      await adoptNetworks(context, client, networks, signal);
-      cgroups.oomGroup.check();
-      if (!engine.info().negativeOomScores) {
-        context.logger.warn("The kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): containers get 0 instead");
-      }
-    },
+    connect,
   };
+}
+
+/** A longer text takes more than some 10 ms, and is parsed in another thread. */
+const LONG_MANIFEST_BYTES = 256 * 1024;
+
+/**
+ * @param manifests arguments of the command line: absolute paths, URLs, `-`
+ * @param submitted pods of the cluster's API server, or objects of the local API; absent when pods run once
+ */
+function buildManifestFeed(
+  { options, environment, node, clock, logger, background }: NodeContext,
+  manifests: readonly string[],
+  submitted?: FeedSource,
+): DesiredStateFeed {
+  const changeCheck = new ManifestChangeCheck(background.slot);
+  return buildFeed({
+    options,
+    manifests,
+    ...(submitted && { submitted }),
+    nodeName: node.name,
+    read: (bytes, file, source) => {
+      const how: ReadManifestOptions = {
+        file,
+        nodeName: node.name,
+        source,
+        strictness: options.validate,
+        allowPrivileged: options.allowPrivileged,
+      };
+      const { manifestIdentityFile } = options;
+      return manifestIdentityFile !== "" && encryptionOf(bytes)
+        ? background.tasks.readEncryptedManifest(bytes, how, manifestIdentityFile)
+        : bytes.length > LONG_MANIFEST_BYTES
+          ? background.tasks.readManifest(bytes, how)
+          : readManifest(bytes, how);
+    },
+    readManifests: async (path, known) =>
+      (await changeCheck.snapshotIfUnchanged(path, known)) ?? background.tasks.readManifests(path, known),
+    replaceFile: background.tasks.replaceFile,
+    files: background.textFiles,
+    clock,
+    logger,
+    random: Math.random,
+    proxyFor: (url) => proxyFor(url, environment),
+  });
 }

@@ -1,13 +1,10 @@
 import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import type { Listeners } from "../../base/concurrency/listeners.ts";
-import type { EngineInfo } from "../../base/model/node.ts";
 import type { PodNetworks } from "../../base/model/pod-networks.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import type { WorkloadManager } from "../../controllers/workload-manager.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
-import type { ImageInventory } from "../../docker/image-inventory.ts";
-import type { ImageManager } from "../../docker/image-manager.ts";
+import type { DockerEngine } from "../../docker/docker-engine.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
 import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
@@ -23,7 +20,7 @@ import type { PodAdmission } from "./pod-admission.ts";
 /** All subsystems of a kubelet, built but not yet running. */
 export interface AssembledKubelet {
   context: NodeContext;
-  client: DockerClient;
+  engine: DockerEngine;
   kubelet: Kubelet;
   /** Turns workloads into pods, between the sources and the kubelet. */
   workloads: WorkloadManager;
@@ -36,10 +33,8 @@ export interface AssembledKubelet {
   localApi: LocalApi | undefined;
   /** undefined without a local API. */
   cordon: NodeCordon | undefined;
-  images: ImageManager;
   imageUpdates: ImageUpdateManager;
   imageGc: ImageGcManager;
-  imageInventory: ImageInventory;
   volumes: VolumeManager;
   networks: PodNetworks;
   probes: ProbeManager;
@@ -48,10 +43,6 @@ export interface AssembledKubelet {
   admission: PodAdmission;
   /** Containers and sandboxes that ran out of memory, as the engine reports it. */
   oomEvents: Listeners<ContainerId>;
-  /** Facts of the engine; undefined before {@link AssembledKubelet.connect} has resolved. */
-  engineIfKnown: () => EngineInfo | undefined;
-  /** Why the engine was never reached; undefined once it was. */
-  connectError: () => string | undefined;
   /** Loads the archives of `--images-dir` before anything is pulled. Rejects only when the signal aborts. */
   preload: (signal: AbortSignal) => Promise<void>;
   /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */

@@ -44,7 +44,7 @@ export async function buildCluster(context: NodeContext): Promise<ClusterNode | 
 
 /** Joins the cluster. */
 export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: Servers): void {
-  const { kubelet, admission, context, networks, connectError } = parts;
+  const { kubelet, admission, context, networks, engine } = parts;
   admission.addHandler((pod) => cluster.refusalOf(pod));
   cluster.start({
     pods: () => kubelet.pods(),
@@ -57,7 +57,7 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
       return kubelet.isComplete;
     },
     readNode: () => servers.node(),
-    isReady: () => connectError() === undefined && kubelet.runtimeError === undefined && !networks.problem(),
+    isReady: () => engine.connectError === undefined && kubelet.runtimeError === undefined && !networks.problem(),
     onNodeLabels: (labels) => admission.setNodeLabels(labels),
     onChange: (listener) => void kubelet.onChange(listener),
     events: {

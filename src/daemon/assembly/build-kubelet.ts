@@ -1,9 +1,8 @@
 import type { Listeners } from "../../base/concurrency/listeners.ts";
 import type { DesiredState } from "../../base/model/desired-pod.ts";
-import type { PodNetworks } from "../../base/model/pod-networks.ts";
+import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
-import { DockerRuntime } from "../../docker/docker-runtime.ts";
-import type { EngineConnection } from "../../docker/engine-connection.ts";
+import type { DockerEngine } from "../../docker/docker-engine.ts";
 import type { ImageManager } from "../../docker/image-manager.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
 import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
@@ -11,9 +10,12 @@ import { Kubelet } from "../../kubelet/kubelet.ts";
 import type { NodeCordon } from "../../kubelet/node-cordon.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
-import type { ProbeManager } from "../../kubelet/prober/probe-manager.ts";
+import { HostProber } from "../../kubelet/prober/host-prober.ts";
+import { ProbeManager } from "../../kubelet/prober/probe-manager.ts";
 import { conflictOverPorts } from "../../plan/host-ports.ts";
 import type { ImageNames } from "../../plan/status/container-status.ts";
+import type { ProbeLog } from "../../server/page/probe-log.ts";
+import { probeVersion } from "../version.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import type { PodAdmission } from "./pod-admission.ts";
 import {
@@ -22,14 +24,13 @@ import {
   EphemeralContainersSchema,
   EvictionsSchema,
   PodsToCleanUpSchema,
+  ProbeResultsSchema,
   RolloutsSchema,
 } from "./state-schemas.ts";
 
 interface KubeletParts {
   podManager: PodManager;
-  images: ImageManager;
   services: PodRuntimeManager;
-  networks: PodNetworks;
   probes: ProbeManager;
   admission: PodAdmission;
   /** Called for each container or sandbox that ran out of memory. */
@@ -40,16 +41,16 @@ interface KubeletParts {
 }
 
 /** The sync loop. */
-export function buildKubelet(context: NodeContext, engine: EngineConnection, parts: KubeletParts): Kubelet {
-  const { options, node, owner, clock, logger, recorder, metrics } = context;
-  const { podManager, images, services, networks, probes, admission, oomEvents, imageUpdates, cordon } = parts;
+export function buildKubelet(context: NodeContext, { pods, images }: DockerEngine, parts: KubeletParts): Kubelet {
+  const { options, node, clock, logger, recorder, metrics } = context;
+  const { podManager, services, probes, admission, oomEvents, imageUpdates, cordon } = parts;
   const imageNames = new Map<string, ImageNames>();
   const kubelet = new Kubelet({
     clock,
     logger,
     recorder,
     podManager,
-    runtime: new DockerRuntime(engine.client, owner, clock, (signal) => engine.refresh(signal), networks),
+    runtime: pods,
     services,
     probes,
     hostIp: () => node.ip,
@@ -101,4 +102,32 @@ async function readImageNames(images: ImageManager, imageId: string): Promise<Im
   const [tag] = image?.repoTags ?? [];
   const [digest] = image?.repoDigests ?? [];
   return { ...(tag && { tag }), ...(digest && { digest }) };
+}
+
+/** @param onChange called with each pod whose probe results changed */
+export function buildProbes(
+  context: NodeContext,
+  { client }: DockerEngine,
+  onChange: Listeners<PodUID>,
+  log: ProbeLog,
+): ProbeManager {
+  const { node, clock, logger, recorder, metrics, loopLag } = context;
+  // Not durable: no container outlives a power cut, and its results need not either.
+  const file = openStateFile(context, "probes", ProbeResultsSchema);
+  return new ProbeManager({
+    clock,
+    logger,
+    recorder,
+    prober: new HostProber({ exec: client, clock, version: probeVersion }),
+    random: Math.random,
+    hostIp: () => node.ip,
+    loopLag,
+    onChange: (uid) => onChange.emit(uid),
+    stored: new Map(file.read() ?? []),
+    store: { save: (results) => file.write([...results]) },
+    onAttempt: ({ pod, containerName, kind, outcome, durationMs }) => {
+      log.add(pod.uid, containerName, kind, outcome, durationMs, clock.now().getTime());
+      metrics.countProbe(pod, containerName, kind, outcome);
+    },
+  });
 }

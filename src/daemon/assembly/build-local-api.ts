@@ -14,7 +14,6 @@ import { objectKey } from "../../base/model/desired-object.ts";
 import type { DesiredState } from "../../base/model/desired-pod.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { usesClaim } from "../../controllers/claims.ts";
-import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { Servers } from "../../server/servers.ts";
@@ -144,7 +143,7 @@ const isBound = (status: object | undefined): boolean =>
 /** Paths that lead into containers, to the kubelet's own answers and to its measurements. */
 function buildRoutes(
   api: LocalApi,
-  { context, client, kubelet, imageUpdates }: AssembledKubelet,
+  { context, engine, kubelet, imageUpdates }: AssembledKubelet,
   view: KubeletView,
   servers: Servers,
 ): ExtraRoute[] {
@@ -154,7 +153,7 @@ function buildRoutes(
     ...podRoutes({
       store: api.store,
       refresh,
-      containers: new DockerContainerAccess(client, (ms, callback) => clock.schedule(ms, callback)),
+      containers: engine.containers,
       dialPod,
       addressOf: ({ metadata, status }) => {
         const facts = view.podFacts().find(({ uid }) => uid === metadata.uid);

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import { findSocketUser } from "../../base/host/socket-user.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
-import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
 import { isLoopback } from "../../server/host-header.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";
 import type { ListenerTls } from "../../server/node-transport.ts";
@@ -27,13 +26,13 @@ export function buildPage(
   stats: NodeStats,
   nodeFacts: ReadNodeFacts,
 ): Page {
-  const { context, kubelet, client, localApi } = parts;
+  const { context, kubelet, engine, localApi } = parts;
   const { clock, logger, options, background } = context;
   const isLocal = isLoopback(options.cadvisorBindAddress);
   const usage = new UsageRecorder();
   const history = new KeptHistory(usage, options.rootDir, clock, logger, background.tasks.replaceFile);
   history.restore();
-  const containers = new DockerContainerAccess(client, (ms, callback) => clock.schedule(ms, callback));
+  const { containers } = engine;
   const page = new KubeletPage(parts, view, stats, nodeFacts, containers);
   const feed = new PageFeed(clock, logger, usage, page);
   const routes = new PageRoutes({

@@ -5,7 +5,6 @@ import type { ConfigurationStatus } from "../../base/model/configuration.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { toServedConfiguration } from "../../config/effective-config.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
-import { DockerContainerAccess } from "../../docker/docker-container-access.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";
 import { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
@@ -30,14 +29,7 @@ import { toKubeletView } from "./kubelet-view.ts";
 import type { NodeFactsInput } from "./node-facts.ts";
 
 /** The kubelet as HTTP answers show it. */
-export const buildView = ({
-  context,
-  kubelet,
-  feed,
-  volumes,
-  connectError,
-  engineIfKnown,
-}: AssembledKubelet): KubeletView =>
+export const buildView = ({ context, kubelet, feed, volumes, engine }: AssembledKubelet): KubeletView =>
   toKubeletView({
     nodeName: context.node.name,
     kubelet,
@@ -45,9 +37,9 @@ export const buildView = ({
     config: () => toServedConfiguration(context.options),
     sources: () => feed.status(),
     rejections: () => feed.rejections(),
-    connectError,
+    connectError: () => engine.connectError,
     usagePaths: ({ revision }) =>
-      revision ? volumes.usagePaths(revision.pod, revision.claims, engineIfKnown()?.dockerRootDir) : [],
+      revision ? volumes.usagePaths(revision.pod, revision.claims, engine.infoIfKnown?.dockerRootDir) : [],
   });
 
 /** Measurements of the node and of the pods in the view. */
@@ -58,13 +50,13 @@ export function buildStats(parts: AssembledKubelet, view: KubeletView): NodeStat
     nodeName: parts.context.node.name,
     podFacts: () => view.podFacts(),
     rootDir: parts.context.options.rootDir,
-    imagesDir: () => parts.engineIfKnown()?.imagesDir ?? "",
+    imagesDir: () => parts.engine.infoIfKnown?.imagesDir ?? "",
     systemCgroups: toSystemCgroups(options),
-    engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
+    engineVersion: () => parts.engine.infoIfKnown?.serverVersion ?? "",
     volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
     slot: background.slot,
     disabledMetrics: options.disabledMetrics,
-    readImageBytes: async () => (await parts.imageInventory.list()).bytes,
+    readImageBytes: async () => (await parts.engine.images.inventory()).bytes,
   });
   warnOfMissingCgroups(options, (path) => stats.measureOnce(path) !== undefined, logger);
   return stats;
@@ -110,9 +102,9 @@ export function startNodeServers(
   return servers;
 }
 
-const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => ({
+const authenticatedParts = ({ context, engine, cluster }: AssembledKubelet) => ({
   reviewer: cluster?.accessReviewer,
-  containers: new DockerContainerAccess(client, (ms, callback) => context.clock.schedule(ms, callback)),
+  containers: engine.containers,
   dialPod,
   logDirectory: context.options.enableSystemLogHandler
     ? new HostLogDirectory("/var/log", context.background.tasks)

@@ -1,15 +1,14 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { LoopLagMonitor } from "../../base/concurrency/loop-lag-monitor.ts";
-import { readMayLowerOomScores, readNodeInfo, readNodeName } from "../../base/host/node-info.ts";
+import { readNodeInfo, readNodeName } from "../../base/host/node-info.ts";
 import { StateFile } from "../../base/host/state-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
+import type { Owner } from "../../base/model/container-engine.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { NodeInfo } from "../../base/model/node.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
-import { DockerClient } from "../../docker/engine/docker-client.ts";
-import { EngineConnection } from "../../docker/engine-connection.ts";
-import { computeRootHash, type Owner } from "../../docker/labels.ts";
+import { computeRootHash } from "../../docker/labels.ts";
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import type { NodeAllocatable } from "../../plan/downward-api.ts";
 import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
@@ -55,19 +54,6 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
     loopLag: new LoopLagMonitor(clock),
     background,
   };
-}
-
-export function buildEngineConnection({ options, environment, clock, background }: NodeContext): EngineConnection {
-  const endpoint = DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment);
-  return new EngineConnection({
-    client: new DockerClient(endpoint, {
-      schedule: (ms, callback) => clock.schedule(ms, callback),
-      timeoutMs: options.runtimeRequestTimeoutMs,
-      killExecProcesses: background.tasks.killExecProcesses,
-    }),
-    cgroupDriver: options.cgroupDriver,
-    mayLowerOomScores: readMayLowerOomScores,
-  });
 }
 
 /**

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import type { Clock } from "../../base/model/clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
-import type { ImageStore } from "../../docker/image-inventory.ts";
+import type { ImageStore } from "../../docker/docker-images.ts";
 import { usableRuntimes } from "../../docker/sandbox-create-body.ts";
 import { isApiAtLeast } from "../../docker/security.ts";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
@@ -16,10 +16,7 @@ import type { AssembledKubelet } from "./assembled-kubelet.ts";
 const IMAGES_WITHIN_MS = 1000;
 
 export interface NodeFactsInput {
-  parts: Pick<
-    AssembledKubelet,
-    "context" | "kubelet" | "cordon" | "networks" | "imageInventory" | "connectError" | "engineIfKnown"
-  >;
+  parts: Pick<AssembledKubelet, "context" | "kubelet" | "cordon" | "networks" | "engine">;
   options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
   /** The machine is about to go down. */
@@ -38,12 +35,12 @@ export function nodeFacts({
   configuration,
   clock,
 }: NodeFactsInput): ReadNodeFacts {
-  const { kubelet, networks, imageInventory, connectError, engineIfKnown } = parts;
+  const { kubelet, networks } = parts;
   const { node } = parts.context;
   const findProblem = () => {
     // Upstream's words.
     if (isShuttingDown()) return "node is shutting down";
-    return connectError() ?? kubelet.runtimeError ?? toNetworkError(networks.problem());
+    return parts.engine.connectError ?? kubelet.runtimeError ?? toNetworkError(networks.problem());
   };
   const ready = { runtimeError: findProblem(), since: clock.now() };
   const noteReady = () => {
@@ -69,12 +66,12 @@ export function nodeFacts({
   };
   const readImages = () => {
     const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
-    return Promise.race([imageInventory.list().catch((): ImageStore | undefined => undefined), none]);
+    return Promise.race([parts.engine.images.inventory().catch((): ImageStore | undefined => undefined), none]);
   };
   return async (withImages = true) => {
     const [store] = await Promise.all([withImages ? readImages() : undefined, networks.findProblem().catch(() => {})]);
     noteReady();
-    const engine = engineIfKnown();
+    const engine = parts.engine.infoIfKnown;
     return {
       ...fixed,
       cordonedSince: parts.cordon?.since,

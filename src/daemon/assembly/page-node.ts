@@ -2,7 +2,7 @@ import type { Pod } from "../../base/api/pod.ts";
 import { type CoreTimes, type InterfaceCounters, parseCoreTimes } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { EngineInfo } from "../../base/model/node.ts";
-import type { StoredImage } from "../../docker/image-inventory.ts";
+import type { StoredImage } from "../../docker/docker-images.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
 import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDetail } from "../../page/wire.ts";
 import { type CadvisorFacts, CadvisorFactsReader, type NodeFilesystem } from "../../stats/cadvisor/cadvisor-facts.ts";
@@ -31,16 +31,16 @@ export class NodeReader {
   }
 
   async read(pods: readonly Pod[]): Promise<Omit<NodeDetail, "state" | "events">> {
-    const { imageGc, imageInventory, engineIfKnown } = this.#parts;
+    const { imageGc, engine } = this.#parts;
     const { clock, options } = this.#parts.context;
     const tooLate = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
     const [sample, cores, store] = await Promise.all([
       this.#stats.sampleWithRates("all"),
       this.#rates.cores(),
-      Promise.race([imageInventory.list().catch(() => undefined), tooLate]),
+      Promise.race([engine.images.inventory().catch(() => undefined), tooLate]),
     ]);
     const facts = this.#cadvisor.recent();
-    const directories = { "root directory": options.rootDir, images: engineIfKnown()?.imagesDir ?? "" };
+    const directories = { "root directory": options.rootDir, images: engine.infoIfKnown?.imagesDir ?? "" };
     return {
       cgroups: toCgroupTree(sample, this.#rates.otherCgroups(this.#stats.reader, sample)),
       cores,
@@ -57,7 +57,7 @@ export class NodeReader {
         "Machine id": facts.machine.machine_id,
         "Boot id": facts.machine.boot_id,
       },
-      engine: toEngineFacts(engineIfKnown()),
+      engine: toEngineFacts(engine.infoIfKnown),
     };
   }
 }

@@ -13,7 +13,7 @@ import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import type { WorkloadReader } from "../../controllers/workload-reader.ts";
-import type { CallOptions } from "../../docker/engine/docker-request.ts";
+import type { CallOptions } from "../../docker/engine/transport.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-report.ts";
 import { type PodRow, toPodRow } from "../../page/pod-row.ts";
 import type {
@@ -79,7 +79,7 @@ export class KubeletPage implements PageSource, PageDetails {
     this.#nodeFacts = nodeFacts;
     this.#containers = containers;
     this.#machine = new NodeReader(parts, stats);
-    this.#engineCheck = new EngineCheck((asked) => parts.client.ping(asked));
+    this.#engineCheck = new EngineCheck((asked) => parts.engine.client.ping(asked));
     parts.feed.onChange((state, { findings }) => {
       this.#desired = state;
       this.#findings = findings;
@@ -130,10 +130,10 @@ export class KubeletPage implements PageSource, PageDetails {
   }
 
   async node(): Promise<NodeState> {
-    const { context, cluster, engineIfKnown } = this.#parts;
+    const { context, cluster, engine } = this.#parts;
     const { clock, node } = context;
     const facts = await this.#nodeFacts(false);
-    const { serverVersion } = engineIfKnown() ?? {};
+    const { serverVersion } = engine.infoIfKnown ?? {};
     return {
       name: node.name,
       version: versionLine(),

@@ -1,7 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
-import type { EngineConnection } from "../../docker/engine-connection.ts";
+import type { DockerEngine } from "../../docker/docker-engine.ts";
 import { findPodRefusal } from "../../docker/pod-refusal.ts";
 import type { Admission, Rejection } from "../../plan/admission.ts";
 import { NodeAdmission } from "../../plan/node-admission.ts";
@@ -16,11 +16,11 @@ type PodAdmitHandler = (pod: Pod) => Rejection | undefined;
 /** Decides which pods the node takes: features of the engine, admit handlers, resources, in this order. */
 export class PodAdmission {
   readonly #context: NodeContext;
-  readonly #engine: EngineConnection;
+  readonly #engine: DockerEngine;
   readonly #node: NodeAdmission;
   readonly #handlers: PodAdmitHandler[] = [];
 
-  constructor(context: NodeContext, engine: EngineConnection) {
+  constructor(context: NodeContext, engine: DockerEngine) {
     const { node, options, allocatable } = context;
     this.#context = context;
     this.#engine = engine;

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, readlinkSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { readTextIfExists, readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
 import { findPortHolder, hasListener } from "../../base/host/port-holder.ts";
 import { readInstance } from "../../base/host/root-lock.ts";
@@ -11,8 +11,15 @@ import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
 import { examineService, findService } from "../install/find-service.ts";
 import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
-import type { ConfigurationFacts, DiskFacts, EngineFacts, MachineFacts, PortFacts } from "./machine-facts.ts";
-import { readRoutes, readUserlandProxy } from "./network-facts.ts";
+import type {
+  ConfigurationFacts,
+  DiskFacts,
+  EngineFacts,
+  MachineFacts,
+  PortFacts,
+  RouteFacts,
+  UserlandProxyFacts,
+} from "./machine-facts.ts";
 import { type ReadEncrypted, readManifestFiles } from "./read-manifest-files.ts";
 
 interface GatherInput {
@@ -290,4 +297,54 @@ function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions
       return [];
     }
   });
+}
+
+/** Devices of container networks. */
+const CONTAINER_DEVICE = /^(docker|br-|veth|cni|lo$)/;
+
+/** Routes of IPv4 to networks, without the default route and those of container networks. @param table for tests */
+export function readRoutes(table = readTextIfReadable("/proc/net/route", MAX_PROC_BYTES) ?? ""): RouteFacts[] {
+  return table
+    .split("\n")
+    .slice(1)
+    .flatMap((line) => {
+      const [device = "", destination = "", , , , , , mask = ""] = line.trim().split(/\s+/);
+      const prefix = Number.parseInt(mask, 16).toString(2).replaceAll("0", "").length;
+      if (device === "" || mask === "00000000" || CONTAINER_DEVICE.test(device)) return [];
+      return [{ subnet: `${toAddress(destination)}/${prefix}`, device }];
+    });
+}
+
+/** The kernel prints addresses as numbers in the order of the machine's bytes. */
+const toAddress = (hex: string): string =>
+  [6, 4, 2, 0].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join(".");
+
+/** Settings of the machine's own engine: its configuration file, and the command line that it was started with. */
+export function readUserlandProxy(): UserlandProxyFacts {
+  const commands = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => ({ pid, name: readTextIfReadable(`/proc/${pid}/comm`, 4096)?.trim() }));
+  const engine = commands.find(({ name }) => name === "dockerd");
+  const argv = engine ? (readTextIfReadable(`/proc/${engine.pid}/cmdline`, MAX_PROC_BYTES) ?? "").split("\0") : [];
+  return toUserlandProxy(
+    readTextIfReadable("/etc/docker/daemon.json", MAX_PROC_BYTES),
+    argv,
+    commands.filter(({ name }) => name === "docker-proxy").length,
+  );
+}
+
+/** Pure. @param file daemon.json @param argv of dockerd */
+export function toUserlandProxy(
+  file: string | undefined,
+  argv: readonly string[],
+  processes: number,
+): UserlandProxyFacts {
+  let settings: Record<string, unknown> = {};
+  try {
+    settings = (JSON.parse(file ?? "{}") ?? {}) as Record<string, unknown>;
+  } catch {
+    // The engine reports it.
+  }
+  const isOff = (name: string) => settings[name] === false || argv.includes(`--${name}=false`);
+  return { isOn: !isOff("userland-proxy"), hasIptables: !isOff("iptables"), processes };
 }

@@ -3,9 +3,8 @@ import type { Secret } from "../../base/api/secret.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import type { DockerClient, RegistryAuth } from "../../docker/engine/docker-client.ts";
 import { DockerError } from "../../docker/engine/docker-error.ts";
-import type { RegistryAuth } from "../../docker/engine/image-transfer.ts";
 import { resolvePullSecrets } from "../../plan/object-references.ts";
 import type { ImageFacts, RemoteImage } from "./machine-facts.ts";
 

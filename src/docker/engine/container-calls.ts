@@ -14,10 +14,9 @@ import {
 } from "./container-schema.ts";
 import { DockerConnection, type Filters, filtersText, segment } from "./docker-connection.ts";
 import { DockerUnreachableError, isNotFound } from "./docker-error.ts";
-import type { CallOptions } from "./docker-request.ts";
 import { type ExecOptions, type ExecOutcome, runExec } from "./exec.ts";
-import type { HijackedConnection } from "./hijacked-connection.ts";
 import { demultiplex, type OutputChunk, rawOutput } from "./stream-frames.ts";
+import type { CallOptions, HijackedConnection } from "./transport.ts";
 
 export interface LogsOptions extends CallOptions {
   /** Both streams when neither is given. */
@@ -66,7 +65,7 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /**
-   * Creates a container. `name` "" lets the engine choose. When the connection breaks before the answer, the name is looked up
+   * Creates a container. `name` "" lets the engine choose. When the connection breaks before the response, the name is looked up
    * before anything is repeated: a container with that name and all these labels is the one just created.
    * @param body Config with HostConfig and NetworkingConfig.
    * @throws DockerError 404 no such image, 409 the name is taken, 400 a bad body
@@ -99,7 +98,7 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /**
-   * TERM (or `signal`), and KILL after `timeoutSeconds`; answers when it has ended.
+   * TERM (or `signal`), and KILL after `timeoutSeconds`; resolves when it has ended.
    * @param stop.signal e.g. `SIGINT`; engines before API 1.42 cannot take it and send the image's own.
    * @returns false when it had ended already
    */
@@ -109,7 +108,7 @@ export class ContainerCalls extends DockerConnection {
     options: CallOptions = {},
   ): Promise<boolean> {
     const seconds = Math.max(0, Math.ceil(stop.timeoutSeconds));
-    const answer = await this.transport.sendUnpooled({
+    const response = await this.transport.send({
       timeoutMs: seconds * 1000 + STOP_MARGIN_MS,
       ...options,
       method: "POST",
@@ -117,7 +116,7 @@ export class ContainerCalls extends DockerConnection {
       // 0 must be said: left out it means ten seconds.
       query: { t: String(seconds), signal: this.supports("1.42") ? stop.signal : undefined },
     });
-    return answer.status !== 304;
+    return response.status !== 304;
   }
 
   /** @throws DockerError 409 when it does not run */
@@ -151,14 +150,14 @@ export class ContainerCalls extends DockerConnection {
     options: CallOptions = {},
   ): Promise<{ exitCode: number; error: string }> {
     const path = `/containers/${segment(id)}/wait`;
-    const answer = await this.transport.sendUnpooled({
+    const response = await this.transport.send({
       timeoutMs: 0,
       ...options,
       method: "POST",
       path: await this.path(path, options),
       query: { condition },
     });
-    const parsed = this.parse(ContainerWaitSchema, answer.text, `POST ${path}`);
+    const parsed = this.parse(ContainerWaitSchema, response.text, `POST ${path}`);
     return { exitCode: parsed.StatusCode, error: parsed.Error?.Message ?? "" };
   }
 
@@ -173,7 +172,7 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /**
-   * As `containerLogs`, but resolves when the engine's answer begins, so a refusal rejects before the first piece is read.
+   * As `containerLogs`, but resolves when the engine's response begins, so a refusal rejects before the first piece is read.
    * Throws when the signal aborts.
    */
   async openContainerLogs(id: string, options: LogsOptions = {}): Promise<AsyncIterable<OutputChunk>> {

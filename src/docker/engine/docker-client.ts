@@ -1,12 +1,9 @@
 import * as v from "valibot";
-import { PING } from "./api-version.ts";
 import { ContainerCalls } from "./container-calls.ts";
 import { IdSchema } from "./container-schema.ts";
-import { type Filters, filtersText, segment, segments } from "./docker-connection.ts";
-import { DockerUnreachableError } from "./docker-error.ts";
-import type { CallOptions } from "./docker-request.ts";
+import { type Filters, filtersText, PING, segment, segments } from "./docker-connection.ts";
+import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText, parseEndpoint } from "./endpoint.ts";
-import { type DockerEvent, type EventsOptions, eventStreamEnded, parseEvent } from "./events.ts";
 import {
   type Distribution,
   DistributionSchema,
@@ -16,8 +13,9 @@ import {
   type ImageSummary,
   ImageSummarySchema,
   type ProgressLine,
+  ProgressLineSchema,
 } from "./image-schema.ts";
-import { loadedName, pullQuery, type RegistryAuth, readProgress, registryAuthHeader } from "./image-transfer.ts";
+import { text, textMap, whole } from "./shapes.ts";
 import { jsonLines } from "./stream-frames.ts";
 import {
   type DiskUsage,
@@ -32,6 +30,7 @@ import {
   VolumeListSchema,
   VolumeSchema,
 } from "./system-schema.ts";
+import type { CallOptions } from "./transport.ts";
 
 interface PullOptions {
   auth?: RegistryAuth | undefined;
@@ -48,11 +47,11 @@ const LONG_CALL_MS = 10 * 60_000;
 const PULL_IDLE_MS = 60_000;
 
 /**
- * One Docker engine. Every call ends: with an answer, at its deadline, or with the caller's signal (it then
- * rejects with the signal's reason). Answers pass a schema.
+ * One Docker engine. Every call ends: with a response, at its deadline, or with the caller's signal (it then
+ * rejects with the signal's reason). Responses pass a schema.
  *
- * Every call throws DockerError (the engine said no), DockerUnreachableError (no engine answered) or DockerProtocolError
- * (the answer makes no sense). Bun repeats a GET or DELETE whose pooled connection died; a POST is not repeated, it fails
+ * Every call throws DockerError (the engine said no), DockerUnreachableError (no engine responded) or DockerProtocolError
+ * (the response makes no sense). Bun repeats a GET or DELETE whose pooled connection died; a POST is not repeated, it fails
  * as `connection-lost` with `mayHaveBeenDone`: check first, then repeat.
  */
 export class DockerClient extends ContainerCalls {
@@ -66,7 +65,7 @@ export class DockerClient extends ContainerCalls {
 
   // --- the engine ---
 
-  /** Answers "OK" or throws. Unversioned, so it works with any engine. */
+  /** Resolves or throws. Unversioned, so it works with any engine. */
   async ping(options: CallOptions = {}): Promise<void> {
     await this.transport.send({ timeoutMs: 10_000, ...options, ...PING });
   }
@@ -162,7 +161,7 @@ export class DockerClient extends ContainerCalls {
    * @returns names of the images, or ids of those without a name
    */
   async loadImage(archive: Bun.BodyInit, options: CallOptions = {}): Promise<string[]> {
-    const answer = await this.transport.send({
+    const response = await this.transport.send({
       timeoutMs: LONG_CALL_MS,
       ...options,
       method: "POST",
@@ -172,7 +171,7 @@ export class DockerClient extends ContainerCalls {
     });
     const loaded: string[] = [];
     const chunks = async function* () {
-      yield new TextEncoder().encode(answer.text);
+      yield new TextEncoder().encode(response.text);
     };
     await readProgress(chunks(), "POST /images/load", (line) => {
       const name = loadedName(line);
@@ -195,14 +194,14 @@ export class DockerClient extends ContainerCalls {
     { auth, signal, timeoutMs }: CallOptions & { auth?: RegistryAuth | undefined } = {},
   ): Promise<Distribution> {
     const path = `/distribution/${segments(reference)}/json`;
-    const answer = await this.transport.send({
+    const response = await this.transport.send({
       signal,
       timeoutMs,
       method: "GET",
       path: await this.path(path, { signal }),
       ...(auth && { headers: { "X-Registry-Auth": registryAuthHeader(auth) } }),
     });
-    return this.parse(DistributionSchema, answer.text, `GET ${path}`);
+    return this.parse(DistributionSchema, response.text, `GET ${path}`);
   }
 
   /** As the engine wrote it. @throws DockerError 404 */
@@ -228,8 +227,8 @@ export class DockerClient extends ContainerCalls {
     options: CallOptions = {},
   ): Promise<string[]> {
     const path = `/images/${segments(reference)}`;
-    const answer = await this.delete(path, { force: remove.force, noprune: remove.noPrune }, options);
-    return this.parse(ImageRemovedSchema, answer, `DELETE ${path}`).map((step) => step.Deleted || step.Untagged);
+    const response = await this.delete(path, { force: remove.force, noprune: remove.noPrune }, options);
+    return this.parse(ImageRemovedSchema, response, `DELETE ${path}`).map((step) => step.Deleted || step.Untagged);
   }
 
   async tagImage(reference: string, repository: string, tag: string, options: CallOptions = {}): Promise<void> {
@@ -238,7 +237,7 @@ export class DockerClient extends ContainerCalls {
 
   // --- volumes and networks ---
 
-  /** Creates it, or answers the one there is with that name. */
+  /** Creates it, or returns the one there is with that name. */
   createVolume(
     body: {
       Name: string;
@@ -272,8 +271,14 @@ export class DockerClient extends ContainerCalls {
     body: { Name: string } & Readonly<Record<string, unknown>>,
     options: CallOptions = {},
   ): Promise<string> {
-    const answer = await this.post("/networks/create", IdSchema, { CheckDuplicate: true, ...body }, undefined, options);
-    return answer.Id;
+    const response = await this.post(
+      "/networks/create",
+      IdSchema,
+      { CheckDuplicate: true, ...body },
+      undefined,
+      options,
+    );
+    return response.Id;
   }
 
   async removeNetwork(name: string, options: CallOptions = {}): Promise<void> {
@@ -287,4 +292,139 @@ export class DockerClient extends ContainerCalls {
   ): Promise<void> {
     await this.command(`/networks/${segment(name)}/disconnect`, {}, options, body);
   }
+}
+
+/** Both wire shapes: up to API 1.51 with `status`, `id` and `from` in addition, from 1.52 without. */
+const EventLineSchema = v.object({
+  Type: text,
+  Action: text,
+  Actor: v.nullish(v.object({ ID: text, Attributes: textMap }), { ID: "", Attributes: {} }),
+  /** Unix seconds. */
+  time: whole,
+});
+
+/** Something happened at the engine. */
+export interface DockerEvent {
+  /** container, image, network, volume, daemon, … */
+  type: string;
+  /** `create`, `start`, `die`, `oom`, `destroy`, `health_status`, `exec_start`, … without its detail. */
+  action: string;
+  /** The text after the colon of an action: `healthy`, an exec's command line; else "". */
+  detail: string;
+  /** Container id, image reference, network id, … */
+  id: string;
+  /** Labels of a container, and `name`, `image`, `exitCode`, `signal`, `container`, … */
+  attributes: Readonly<Record<string, string>>;
+  /** Unix milliseconds by the engine's clock. */
+  timeMs: number;
+  /** As `since` of the next request it resumes the stream here; the event itself may be repeated. Unit: seconds, nine decimals. */
+  cursor: string;
+}
+
+interface EventsOptions {
+  /** A `cursor`, or Unix seconds. Events since then are sent first, then those to come. */
+  since?: string | undefined;
+  /** e.g. `{ type: ["container"], label: ["kubelet-ts.io/node=a"] }`. */
+  filters?: Readonly<Record<string, readonly string[]>> | undefined;
+  signal?: AbortSignal | undefined;
+  /** The engine has responded: all later events will be delivered. List existing objects now. */
+  onOpen?: (() => void) | undefined;
+}
+
+/**
+ * One line of `/events`.
+ * @throws DockerProtocolError
+ */
+export function parseEvent(line: string): DockerEvent {
+  let parsed: v.InferOutput<typeof EventLineSchema>;
+  try {
+    parsed = v.parse(EventLineSchema, JSON.parse(line));
+  } catch (cause) {
+    throw new DockerProtocolError("GET /events", `no event: ${line.slice(0, 200)}`, { cause });
+  }
+  // Nanoseconds exceed what a JavaScript number holds exactly: they are read from the text.
+  const nanos = /"timeNano":\s*(\d+)/.exec(line)?.[1];
+  const [seconds, fraction] =
+    nanos !== undefined && nanos.length > 9
+      ? [nanos.slice(0, -9), nanos.slice(-9)]
+      : [String(Math.trunc(parsed.time)), "000000000"];
+  const colon = parsed.Action.indexOf(": ");
+  return {
+    type: parsed.Type,
+    action: colon < 0 ? parsed.Action : parsed.Action.slice(0, colon),
+    detail: colon < 0 ? "" : parsed.Action.slice(colon + 2),
+    id: parsed.Actor.ID,
+    attributes: parsed.Actor.Attributes,
+    timeMs: Number(seconds) * 1000 + Number(fraction.slice(0, 3)),
+    cursor: `${seconds}.${fraction}`,
+  };
+}
+
+/** An engine that ends the stream is going away: for the reader that is a lost connection, not an end. */
+const eventStreamEnded = (where: string) =>
+  new DockerUnreachableError(
+    "connection-lost",
+    "GET /events",
+    `The Docker engine at ${where} ended the event stream; it may be restarting`,
+  );
+
+/** Credentials for a registry, as Docker's X-Registry-Auth carries them. Never logged. */
+export interface RegistryAuth {
+  username?: string;
+  password?: string;
+  /** base64 of `user:password`; Docker's own configuration has it instead of the two. */
+  auth?: string;
+  /** A refresh token instead of a password. */
+  identitytoken?: string;
+  /** A bearer token for the registry itself. */
+  registrytoken?: string;
+  serveraddress?: string;
+}
+
+/** base64 for URLs, padded: without the padding the engine reads no credentials at all, and says nothing. */
+export const registryAuthHeader = (auth: RegistryAuth): string =>
+  Buffer.from(JSON.stringify(auth)).toString("base64").replaceAll("+", "-").replaceAll("/", "_");
+
+/**
+ * Reads a pull's or a load's progress to the end.
+ * @throws DockerError for an error inside the stream; DockerProtocolError.
+ */
+export async function readProgress(
+  chunks: AsyncIterable<Uint8Array>,
+  operation: string,
+  onLine: (line: ProgressLine) => void,
+): Promise<void> {
+  for await (const text of jsonLines(chunks)) {
+    let line: ProgressLine;
+    try {
+      line = v.parse(ProgressLineSchema, JSON.parse(text));
+    } catch (cause) {
+      throw new DockerProtocolError(operation, `no progress: ${text.slice(0, 200)}`, { cause });
+    }
+    const problem = line.errorDetail?.message || line.error;
+    if (problem) throw new DockerError(line.errorDetail?.code || 500, operation, problem);
+    onLine(line);
+  }
+}
+
+/** `fromImage` and `tag` of a pull. Without a tag the engine would fetch every tag there is, so `latest` is meant. */
+export function pullQuery(reference: string): { fromImage: string; tag: string } {
+  const at = reference.indexOf("@");
+  if (at >= 0) {
+    // With both a tag and a digest the digest decides; the engine does not take the two together.
+    const name = reference.slice(0, at);
+    return { fromImage: withoutTag(name), tag: reference.slice(at + 1) };
+  }
+  const fromImage = withoutTag(reference);
+  return { fromImage, tag: reference.slice(fromImage.length + 1) || "latest" };
+}
+
+function withoutTag(name: string): string {
+  const colon = name.indexOf(":", name.lastIndexOf("/") + 1);
+  return colon < 0 ? name : name.slice(0, colon);
+}
+
+/** Names and ids out of a load's `Loaded image: x:1` and `Loaded image ID: sha256:…`. */
+export function loadedName(line: ProgressLine): string | undefined {
+  return /^Loaded image(?: ID)?: (\S+)/.exec(line.stream)?.[1];
 }

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { RegistryAuth } from "./image-transfer.ts";
+import type { RegistryAuth } from "./docker-client.ts";
 
 const AuthEntrySchema = v.object({
   username: v.nullish(v.string(), ""),

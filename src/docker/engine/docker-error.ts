@@ -19,7 +19,7 @@ export class DockerError extends Error {
   }
 }
 
-/** The engine's answer did not have the shape the Engine API promises. `message` names the field. */
+/** The engine's response did not have the shape the Engine API promises. `message` names the field. */
 export class DockerProtocolError extends Error {
   override readonly name = "DockerProtocolError";
   readonly operation: string;
@@ -33,7 +33,7 @@ export class DockerProtocolError extends Error {
 /**
  * `bad-endpoint`: the address cannot be used as written. `no-socket`: no such file. `no-permission`: the socket exists,
  * but access is denied. `refused`: no process listens. `not-trusted`: the TLS certificate is invalid. `not-docker`: the
- * answer is not a Docker engine's. `too-old` / `too-new`: no API version in common. `timeout`: no answer within the
+ * response is not a Docker engine's. `too-old` / `too-new`: no API version in common. `timeout`: no response within the
  * deadline. `connection-lost`: the connection broke in the middle of a call.
  */
 export type UnreachableKind =
@@ -48,7 +48,7 @@ export type UnreachableKind =
   | "timeout"
   | "connection-lost";
 
-/** The engine did not answer. `message` says what was tried and what to do about it. */
+/** The engine did not respond. `message` says what was tried and what to do about it. */
 export class DockerUnreachableError extends Error {
   override readonly name = "DockerUnreachableError";
   readonly kind: UnreachableKind;

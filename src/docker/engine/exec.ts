@@ -1,7 +1,7 @@
 import type { ExecInspect } from "./container-schema.ts";
-import type { Schedule } from "./deadline.ts";
 import type { KillExecProcesses } from "./exec-kill.ts";
 import type { OutputChunk } from "./stream-frames.ts";
+import type { Schedule } from "./transport.ts";
 
 export interface ExecOptions {
   /**

@@ -51,7 +51,7 @@ export type Distribution = v.InferOutput<typeof DistributionSchema>;
 export const ImageRemovedSchema = v.array(v.object({ Untagged: text, Deleted: text }));
 
 /**
- * One line of a pull or a load. `error` comes last: the work failed although the answer began with 200.
+ * One line of a pull or a load. `error` comes last: the work failed although the response began with 200.
  * @see https://docs.docker.com/reference/api/engine/ `JSONMessage`
  */
 export const ProgressLineSchema = v.object({

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 
 /**
- * Building blocks for what Docker answers. Docker (Go) writes `null` for empty lists and maps, and leaves out what newer
+ * Building blocks for the responses of Docker. Docker (Go) writes `null` for empty lists and maps, and leaves out what newer
  * or older versions do not know: so all of these take absent and null. Unknown fields are dropped.
  */
 export const text = v.nullish(v.string(), "");

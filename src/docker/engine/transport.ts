@@ -1,34 +1,80 @@
 import http from "node:http";
 import https from "node:https";
+import type { Duplex } from "node:stream";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import { Deadline, realSchedule, type Schedule } from "./deadline.ts";
-import { DockerError, DockerProtocolError, DockerUnreachableError, daemonError } from "./docker-error.ts";
 import {
-  type CallOptions,
-  type DockerRequest,
-  type DockerResponse,
-  type DockerStream,
-  headerText,
-  operationOf,
-  queryText,
-  requestHeaders,
-} from "./docker-request.ts";
+  DockerError,
+  DockerProtocolError,
+  DockerUnreachableError,
+  daemonError,
+  type UnreachableKind,
+} from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
-import { explainUnreachable } from "./explain-unreachable.ts";
-import { HijackedConnection } from "./hijacked-connection.ts";
 
-/** Largest answer that is read whole: a list of 10,000 containers has about 50 MB. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-/** Limit of an error answer: an engine's refusal is one sentence. */
+/** Runs a callback once after `ms` and hands back its cancellation: `Clock.schedule`. */
+export type Schedule = (ms: number, callback: () => void) => () => void;
+
+/** The real timer, for callers without a `Clock`. */
+export const realSchedule: Schedule = (ms, callback) => {
+  const timer = setTimeout(callback, ms);
+  return () => clearTimeout(timer);
+};
+
+/** How long one call may take and who may end it early. */
+export interface CallOptions {
+  /** Ends the call; it then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** From sending to the last byte of the response; of a stream: to its headers. 0 = no deadline. */
+  timeoutMs?: number | undefined;
+}
+
+export type QueryValue = string | number | boolean | undefined;
+
+export interface DockerRequest extends CallOptions {
+  /** Largest response that is read whole; default: the transport's. */
+  maxResponseBytes?: number;
+  method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
+  /** With its version, as sent: `/v1.41/containers/json`. Segments are already encoded. */
+  path: string;
+  /** `false`, `undefined` and "" are left out. */
+  query?: Readonly<Record<string, QueryValue>> | undefined;
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as is (a tar archive). */
+  body?: Bun.BodyInit | undefined;
+}
+
+interface DockerResponse {
+  status: number;
+  /** Lower-case names. */
+  header(name: string): string | undefined;
+  text: string;
+}
+
+export interface DockerStream {
+  header(name: string): string | undefined;
+  /** May be read once. Leaving the loop closes the connection. Throws like a call when the connection is lost. */
+  chunks: AsyncIterable<Uint8Array>;
+}
+
+/** Largest response that is read whole: a list of 10,000 containers has about 50 MB. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+/** Limit of an error response: an engine's refusal is one sentence. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
 /** Deadline of a call that sets none. */
 const DEFAULT_TIMEOUT_MS = 120_000;
 
 /**
- * HTTP to one engine. Short calls use `fetch` (pooled, cheap); a stream uses `node:http` on its own
- * connection, because Bun counts every open fetch of the process against one cap of 256 and lets the next one wait.
+ * HTTP to one engine, by `fetch` on pooled connections. Bun lets 256 fetches of a process be open at a time and the next
+ * one wait without an error, so the kubelet starts with a higher limit (`raiseFetchLimit`). Only a call that is hijacked
+ * for a standard input uses `node:http`: `fetch` can read after a 101, but not write.
+ *
+ * Measurements are in bench/docker-by-fetch.md. A POST whose pooled connection is closed
+ * while it is sent fails as `connection-lost` and is not sent again, a GET or DELETE is sent again once; bytes that arrive
+ * together with the end of a broken connection are lost.
  */
 export class DockerTransport {
   readonly endpoint: DockerEndpoint;
@@ -41,7 +87,7 @@ export class DockerTransport {
     endpoint: DockerEndpoint,
     schedule: Schedule = realSchedule,
     timeoutMs = DEFAULT_TIMEOUT_MS,
-    maxResponseBytes = MAX_ANSWER_BYTES,
+    maxResponseBytes = MAX_RESPONSE_BYTES,
   ) {
     this.endpoint = endpoint;
     this.#schedule = schedule;
@@ -50,173 +96,117 @@ export class DockerTransport {
   }
 
   /**
-   * One call, the answer read whole.
-   * @throws DockerError for any status from 400; DockerProtocolError for an answer that is too large;
+   * One call, the response read whole.
+   * @throws DockerError for any status from 400; DockerProtocolError for a response that is too large;
    *   DockerUnreachableError; the signal's reason.
    */
   async send(request: DockerRequest): Promise<DockerResponse> {
-    const operation = operationOf(request);
     const deadline = this.#deadline(request);
-    try {
-      const response = await fetch(`${this.#origin()}${request.path}${queryText(request.query)}`, {
-        method: request.method,
-        headers: requestHeaders(request),
-        signal: deadline.signal,
-        redirect: "manual",
-        // Our own deadline rules; Bun's default would end a silent call after five minutes.
-        timeout: false,
-        ...(request.json !== undefined ? { body: JSON.stringify(request.json) } : {}),
-        ...(request.body !== undefined ? { body: request.body } : {}),
-        ...(this.endpoint.kind === "unix" ? { unix: this.endpoint.path } : { tls: this.#tlsOptions() }),
-      } as BunFetchRequestInit);
-      const limit = response.status >= 400 ? MAX_ERROR_BYTES : (request.maxResponseBytes ?? this.#maxResponseBytes);
-      const text = await collectText(response.body ?? [], limit, operation);
-      const header = (name: string) => response.headers.get(name) ?? undefined;
-      if (response.status >= 400) throw daemonError(response.status, operation, text);
-      return { status: response.status, header, text };
-    } catch (error) {
-      throw this.#explain(error, operation, request, deadline);
-    } finally {
-      deadline.end();
-    }
+    return this.#explained(request, deadline, async (operation) => {
+      try {
+        const response = await this.#fetch(request, operation, deadline.signal);
+        const text = await collectText(response.body, request.maxResponseBytes ?? this.#maxResponseBytes, operation);
+        return { status: response.status, header: (name) => response.headers.get(name) ?? undefined, text };
+      } finally {
+        deadline.end();
+      }
+    });
   }
 
   /**
-   * A call whose answer is read while it comes, on a connection of its own. The deadline covers the way to the headers;
-   * the signal ends the stream at any time.
+   * A call whose response is read while it comes. The deadline covers the way to the headers; the signal ends the stream
+   * at any time.
    * @throws as `send`
    */
   async open(request: DockerRequest): Promise<DockerStream> {
-    const operation = operationOf(request);
     const deadline = this.#deadline(request);
-    try {
-      const response = await this.#request(request, deadline.signal);
-      const stream = this.#stream(response, operation, request);
-      if (stream.status >= 400) {
-        throw daemonError(stream.status, operation, await collectText(stream.chunks, MAX_ERROR_BYTES, operation));
+    return this.#explained(request, deadline, async (operation) => {
+      try {
+        const { body, headers } = await this.#fetch(request, operation, deadline.signal);
+        deadline.stopTimer();
+        const explained = <T>(work: () => Promise<T>) => this.#explained(request, deadline, work);
+        const chunks = readChunks(body, explained, () => deadline.end());
+        return { header: (name) => headers.get(name) ?? undefined, chunks };
+      } catch (error) {
+        deadline.end();
+        throw error;
       }
-      return stream;
-    } catch (error) {
-      throw this.#explain(error, operation, request, deadline);
-    } finally {
-      deadline.end();
-    }
-  }
-
-  /** Like `send`, on a connection of its own: for calls that may be pending for long in great number (wait, stop). */
-  async sendUnpooled(request: DockerRequest): Promise<DockerResponse> {
-    const operation = operationOf(request);
-    const deadline = this.#deadline(request);
-    try {
-      const inner: DockerRequest = { ...request, signal: deadline.signal, timeoutMs: 0 };
-      const response = await this.#request(inner, deadline.signal);
-      const stream = this.#stream(response, operation, inner);
-      const text = await collectText(stream.chunks, this.#maxResponseBytes, operation);
-      if (stream.status >= 400) throw daemonError(stream.status, operation, text);
-      return { status: stream.status, header: stream.header, text };
-    } catch (error) {
-      throw this.#explain(error, operation, request, deadline);
-    } finally {
-      deadline.end();
-    }
+    });
   }
 
   /**
    * A call after which the connection carries bytes both ways, as the docker command does for attach and exec. The
-   * deadline covers the way to the engine's consent; the signal ends only that, too: afterwards there is `close`.
+   * deadline and the signal cover the way to the engine's consent only: afterwards there is `close`.
    * @throws as `send`
    */
   async hijack(request: DockerRequest): Promise<HijackedConnection> {
-    const operation = operationOf(request);
     const deadline = this.#deadline(request);
-    try {
-      const headers = { ...request.headers, Connection: "Upgrade", Upgrade: "tcp" };
-      const answer = await this.#request({ ...request, headers }, deadline.signal, true);
-      if (answer instanceof HijackedConnection) return answer;
-      const { status, chunks } = this.#stream(answer, operation, request);
-      if (status >= 400) throw daemonError(status, operation, await collectText(chunks, MAX_ERROR_BYTES, operation));
-      throw new DockerError(500, operation, `the connection was not upgraded (status ${status})`);
-    } catch (error) {
-      throw this.#explain(error, operation, request, deadline);
-    } finally {
-      deadline.end();
-    }
+    return this.#explained(request, deadline, async (operation) => {
+      try {
+        const response = await this.#upgrade(request, deadline.signal);
+        if (response instanceof HijackedConnection) return response;
+        const { statusCode: status = 0 } = response;
+        if (status >= 400)
+          throw daemonError(status, operation, await collectText(response, MAX_ERROR_BYTES, operation));
+        throw new DockerError(500, operation, `the connection was not upgraded (status ${status})`);
+      } finally {
+        deadline.end();
+      }
+    });
   }
 
-  #request(request: DockerRequest, signal: AbortSignal): Promise<http.IncomingMessage>;
-  #request(
-    request: DockerRequest,
-    signal: AbortSignal,
-    mayUpgrade: true,
-  ): Promise<http.IncomingMessage | HijackedConnection>;
-  #request(
-    request: DockerRequest,
-    signal: AbortSignal,
-    mayUpgrade = false,
-  ): Promise<http.IncomingMessage | HijackedConnection> {
-    const endpoint = this.endpoint;
+  /** @throws DockerError for any status from 400 */
+  async #fetch(request: DockerRequest, operation: string, signal: AbortSignal): Promise<Response> {
+    const response = await fetch(`${this.#origin()}${request.path}${queryText(request.query)}`, {
+      method: request.method,
+      headers: requestHeaders(request),
+      signal,
+      redirect: "manual",
+      // Our own deadline rules; Bun's default would end a silent call after five minutes.
+      timeout: false,
+      ...(request.json !== undefined ? { body: JSON.stringify(request.json) } : {}),
+      ...(request.body !== undefined ? { body: request.body } : {}),
+      ...(this.endpoint.kind === "unix" ? { unix: this.endpoint.path } : { tls: this.#tlsOptions() }),
+    } as BunFetchRequestInit);
+    if (response.status < 400) return response;
+    throw daemonError(response.status, operation, await collectText(response.body, MAX_ERROR_BYTES, operation));
+  }
+
+  #upgrade(request: DockerRequest, signal: AbortSignal): Promise<http.IncomingMessage | HijackedConnection> {
+    const { endpoint } = this;
     const body = request.json !== undefined ? JSON.stringify(request.json) : undefined;
-    if (request.body !== undefined) throw new Error("a body of bytes goes by send()");
     const options: https.RequestOptions = {
       method: request.method,
       path: `${request.path}${queryText(request.query)}`,
       headers: {
         ...requestHeaders(request),
+        Connection: "Upgrade",
+        Upgrade: "tcp",
         Host: "docker",
         ...(body !== undefined ? { "Content-Length": String(Buffer.byteLength(body)) } : {}),
       },
       agent: false,
       ...(endpoint.kind === "unix" ? { socketPath: endpoint.path } : { host: endpoint.host, port: endpoint.port }),
-      ...(endpoint.kind === "tcp" && endpoint.tls ? this.#tlsOptions() : {}),
+      ...this.#tlsOptions(),
     };
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
-      const request =
-        endpoint.kind === "tcp" && endpoint.tls ? https.request(options, resolve) : http.request(options, resolve);
+      const sent = endpoint.kind === "tcp" && endpoint.tls ? https.request(options) : http.request(options);
       const stop = () => {
-        request.destroy();
+        sent.destroy();
         reject(signal.reason);
       };
-      const release = () => signal.removeEventListener("abort", stop);
+      const settle = (result: http.IncomingMessage | HijackedConnection) => {
+        signal.removeEventListener("abort", stop);
+        resolve(result);
+      };
       signal.addEventListener("abort", stop, { once: true });
-      request.once("close", release);
-      request.once("response", release);
-      if (mayUpgrade) {
-        request.once("upgrade", (_response, socket, head) => {
-          release();
-          resolve(new HijackedConnection(socket, head));
-        });
-      }
-      request.on("error", reject);
-      request.end(body);
+      sent.once("close", () => signal.removeEventListener("abort", stop));
+      sent.once("response", settle);
+      sent.once("upgrade", (_response, socket, head) => settle(new HijackedConnection(socket, head)));
+      sent.on("error", reject);
+      sent.end(body);
     });
-  }
-
-  #stream(response: http.IncomingMessage, operation: string, options: CallOptions): DockerStream {
-    const signal = options.signal;
-    const close = () => void response.destroy();
-    const explain = (error: unknown) => this.#explain(error, operation, options, undefined);
-    signal?.addEventListener("abort", close, { once: true });
-    response.once("close", () => signal?.removeEventListener("abort", close));
-    const chunks = async function* (): AsyncGenerator<Uint8Array> {
-      try {
-        if (signal?.aborted) throw signal.reason;
-        for await (const chunk of response) yield chunk as Uint8Array;
-        if (signal?.aborted) throw signal.reason;
-        // A connection that dies in the middle of a chunked answer ends the loop like a proper end does.
-        if (!response.complete) throw Object.assign(new Error("the answer was cut short"), { code: "ECONNRESET" });
-      } catch (error) {
-        throw explain(error);
-      } finally {
-        close();
-      }
-    };
-    return {
-      status: response.statusCode ?? 0,
-      header: (name) => headerText(response.headers, name),
-      chunks: chunks(),
-      close,
-    };
   }
 
   #origin(): string {
@@ -252,29 +242,232 @@ export class DockerTransport {
     return new Deadline(options.timeoutMs ?? this.#timeoutMs, options.signal, this.#schedule);
   }
 
-  /** Turns errors of fetch and node:http into ours; the caller's own abort passes unchanged. */
-  #explain(error: unknown, operation: string, options: CallOptions, deadline: Deadline | undefined): unknown {
-    if (options.signal?.aborted) return options.signal.reason;
-    const isOurs = error instanceof DockerError || error instanceof DockerProtocolError;
-    if (isOurs || error instanceof DockerUnreachableError) return error;
-    const expiredMs = deadline?.expired ? (options.timeoutMs ?? this.#timeoutMs) : undefined;
-    return explainUnreachable(error, operation, this.endpoint, expiredMs);
+  /** Runs `work`, and turns errors of fetch and node:http into ours; the caller's own abort passes unchanged. */
+  async #explained<T>(request: DockerRequest, deadline: Deadline, work: (operation: string) => Promise<T>): Promise<T> {
+    const operation = operationOf(request);
+    try {
+      return await work(operation);
+    } catch (error) {
+      if (request.signal?.aborted) throw request.signal.reason;
+      const isOurs = error instanceof DockerError || error instanceof DockerProtocolError;
+      if (isOurs || error instanceof DockerUnreachableError) throw error;
+      const expiredMs = deadline.expired ? (request.timeoutMs ?? this.#timeoutMs) : undefined;
+      throw explainUnreachable(error, operation, this.endpoint, expiredMs);
+    }
   }
 }
 
 /** The text of a stream. Leaving the loop early closes the connection. @throws DockerProtocolError beyond `maxBytes` */
 async function collectText(
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  chunks: AsyncIterable<Uint8Array> | null,
   maxBytes: number,
   operation: string,
 ): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
-  for await (const chunk of chunks) {
+  for await (const chunk of chunks ?? []) {
     bytes += chunk.length;
     if (bytes > maxBytes) throw new DockerProtocolError(operation, `more than ${maxBytes} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();
+}
+
+async function* readChunks(
+  body: ReadableStream<Uint8Array> | null,
+  explained: <T>(read: () => Promise<T>) => Promise<T>,
+  onEnd: () => void,
+): AsyncGenerator<Uint8Array> {
+  const reader = body?.getReader();
+  try {
+    for (;;) {
+      const { done, value } = (await explained(async () => reader?.read())) ?? { done: true };
+      if (done) return;
+      yield value!;
+    }
+  } finally {
+    // Closes the connection of a stream that has not ended.
+    await reader?.cancel().catch(() => {});
+    onEnd();
+  }
+}
+
+/**
+ * Why a call got no response, and what to do about it. Pure.
+ * @param error thrown by fetch or node:http
+ * @param expiredMs the deadline, if it passed
+ */
+export function explainUnreachable(
+  error: unknown,
+  operation: string,
+  endpoint: DockerEndpoint,
+  expiredMs: number | undefined,
+): DockerUnreachableError {
+  const where = endpointText(endpoint);
+  const unreachable = (kind: UnreachableKind, message: string) =>
+    new DockerUnreachableError(kind, operation, message, { cause: error });
+  if (expiredMs !== undefined) {
+    return unreachable("timeout", `Docker ${operation} at ${where} did not answer within ${expiredMs / 1000} s`);
+  }
+  const code = (error as { code?: unknown } | undefined)?.code;
+  switch (code) {
+    case "ENOENT":
+      return unreachable(
+        "no-socket",
+        `No Docker engine at ${where}: there is no such socket. Install and start Docker, or say where it listens with --docker-endpoint or DOCKER_HOST`,
+      );
+    case "EACCES":
+    case "EPERM":
+      return unreachable(
+        "no-permission",
+        `No permission to use the Docker engine at ${where}: run as root, or as a member of the group that owns the socket (usually "docker")`,
+      );
+    case "ECONNREFUSED":
+    case "ConnectionRefused":
+      return unreachable(
+        "refused",
+        endpoint.kind === "unix"
+          ? `No process listens at ${where}: the socket exists, but no Docker engine answers. Is dockerd running?`
+          : `No process listens at ${where}. Is dockerd running there, with that TCP port?`,
+      );
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+    case "FailedToOpenSocket":
+      return unreachable("refused", `The Docker engine at ${where} cannot be reached (${String(code)})`);
+    case "ECONNRESET":
+    case "EPIPE":
+    case "ConnectionClosed":
+    case "ERR_STREAM_PREMATURE_CLOSE":
+      return unreachable(
+        "connection-lost",
+        `The Docker engine at ${where} closed the connection during ${operation}; it may be restarting`,
+      );
+    default: {
+      if (typeof code === "string" && /CERT|TLS|SELF_SIGNED|VERIFY/.test(code)) {
+        return unreachable(
+          "not-trusted",
+          `The certificate of the Docker engine at ${where} is not trusted (${code}): check DOCKER_CERT_PATH/ca.pem and the name in DOCKER_HOST`,
+        );
+      }
+      const why = messageOf(error);
+      return unreachable("not-docker", `The server at ${where} is not a Docker engine: ${why}`);
+    }
+  }
+}
+
+/** A signal that aborts with the caller's, or at the deadline; `end` takes all hooks back, so nothing piles up. */
+class Deadline {
+  readonly #controller = new AbortController();
+  readonly #cancel: () => void;
+  readonly #outer: AbortSignal | undefined;
+  expired = false;
+
+  constructor(timeoutMs: number, outer: AbortSignal | undefined, schedule: Schedule) {
+    this.#outer = outer;
+    this.#cancel =
+      timeoutMs > 0
+        ? schedule(timeoutMs, () => {
+            this.expired = true;
+            this.#controller.abort(new DOMException("the deadline passed", "TimeoutError"));
+          })
+        : () => {};
+    if (outer?.aborted) this.#forward();
+    else outer?.addEventListener("abort", this.#forward, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  readonly #forward = () => this.#controller.abort(this.#outer?.reason);
+
+  /** The rest may take as long as it likes; the caller's signal still ends it. */
+  stopTimer(): void {
+    this.#cancel();
+  }
+
+  end(): void {
+    this.#cancel();
+    this.#outer?.removeEventListener("abort", this.#forward);
+  }
+}
+
+/** `POST /containers/create` of `/v1.41/containers/create`. */
+function operationOf(request: DockerRequest): string {
+  return `${request.method} ${decodeURIComponent(request.path.replace(/^\/v\d+\.\d+(?=\/)/, ""))}`;
+}
+
+/** Headers of the request, without those of the connection. */
+function requestHeaders(request: DockerRequest): Record<string, string> {
+  return {
+    "User-Agent": "kubelet-ts",
+    ...(request.json !== undefined ? { "Content-Type": "application/json" } : {}),
+    // An empty POST to 20.10 with no type is answered 400 by some proxies of the socket; the docker command sends this.
+    ...(request.method === "POST" && request.json === undefined && request.body === undefined
+      ? { "Content-Type": "text/plain" }
+      : {}),
+    ...(request.body !== undefined ? { "Content-Type": "application/x-tar" } : {}),
+    ...request.headers,
+  };
+}
+
+/** `?name=value&…`, or "". */
+function queryText(query: DockerRequest["query"]): string {
+  const parts: string[] = [];
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value === undefined || value === false || value === "") continue;
+    parts.push(`${name}=${value === true ? "1" : encodeURIComponent(value)}`);
+  }
+  return parts.length > 0 ? `?${parts.join("&")}` : "";
+}
+
+/** A connection to the engine that carries what a process reads and writes. */
+export class HijackedConnection {
+  readonly #socket: Duplex;
+  readonly #head: Uint8Array;
+
+  /** @param head bytes that followed the engine's 101 response */
+  constructor(socket: Duplex, head: Uint8Array) {
+    this.#socket = socket;
+    this.#head = head;
+    // A reader sees the end of the stream; a broken connection needs no other report.
+    socket.on("error", () => {});
+  }
+
+  /** The output of the process, as the engine frames it, until its end or the connection's. May be read once. */
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    if (this.#head.length > 0) yield this.#head;
+    try {
+      for await (const chunk of this.#socket) yield chunk as Uint8Array;
+    } catch {
+      // Cut: what could be read has been read.
+    }
+  }
+
+  /** Resolves when more may be written, also when the connection no longer takes data. */
+  write(data: Uint8Array): Promise<void> {
+    if (!this.#socket.writable) return Promise.resolve();
+    if (this.#socket.write(data)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#socket.off("drain", done);
+        this.#socket.off("close", done);
+        resolve();
+      };
+      this.#socket.on("drain", done);
+      this.#socket.on("close", done);
+    });
+  }
+
+  /** The process reads the end of its input; its output still comes. */
+  endInput(): void {
+    if (this.#socket.writable) this.#socket.end();
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
 }

@@ -1,8 +1,8 @@
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
+import type { EngineImage, ImageEngine } from "../../base/model/container-engine.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { Persisted } from "../../base/model/persisted.ts";
-import type { EngineImage } from "../../docker/engine-images.ts";
 import {
   computeImageGc,
   type ImageDisk,
@@ -22,11 +22,7 @@ export interface KnownImage {
 interface ImageGcDeps {
   clock: Clock;
   logger: Logger;
-  images: {
-    list(signal: AbortSignal): Promise<EngineImage[]>;
-    /** @returns false when it is used after all */
-    remove(image: EngineImage, signal: AbortSignal): Promise<boolean>;
-  };
+  images: Pick<ImageEngine, "list" | "remove">;
   /** The disk the engine keeps images on; undefined when it cannot be asked. */
   readDisk: () => Promise<ImageDisk | undefined>;
   /** Names that desired pods mention, as `toImageKey` writes them: these are in use, whether the pods run or not. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { NFSVolumeSource, Pod } from "../../base/api/pod.ts";
 import { claimVolumeOf } from "../../base/model/claim-volume.ts";
+import type { EngineVolume, VolumeEngine } from "../../base/model/container-engine.ts";
 import type { FsGroupOptions } from "./ownership.ts";
-import type { EngineVolume, VolumeEngine } from "./volume-engine.ts";
 
 /** Name of the Docker volume of a claim of a pod. */
 export const claimVolumeName = ({ metadata }: Pod, claimName: string): string =>

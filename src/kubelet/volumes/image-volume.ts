@@ -3,8 +3,8 @@ import { join } from "node:path";
 import type { ImageVolumeSource, Pod } from "../../base/api/pod.ts";
 import { readBoundedText } from "../../base/files/bounded-read.ts";
 import { readOutput } from "../../base/files/bounded-stream.ts";
+import { apiAtLeast, type VolumeEngine } from "../../base/model/container-engine.ts";
 import { makeDirectory } from "./pod-directories.ts";
-import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
 
 export interface ImageVolumePaths {
   directory: string;

@@ -1,5 +1,6 @@
 import { isAbsolute, join } from "node:path";
 import type { Container, VolumeMount } from "../../base/api/pod.ts";
+import { apiAtLeast, type VolumeEngine } from "../../base/model/container-engine.ts";
 import type { Mount } from "../../base/model/mount.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { EnvironmentVariable } from "../../plan/environment.ts";
@@ -10,7 +11,6 @@ import { type ImageVolumePaths, mountsImages } from "./image-volume.ts";
 import type { Mounter } from "./mounter.ts";
 import { findNestedMounts } from "./nested-mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
-import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
 
 /**
  * The mounts of one container cannot be made (a bad subPath, mostly); the pod's other containers are not concerned.

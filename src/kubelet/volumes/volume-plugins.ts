@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Pod, Volume, VolumeMount } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
+import type { VolumeEngine } from "../../base/model/container-engine.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { TokenSpec } from "../../base/model/token-spec.ts";
@@ -12,7 +13,6 @@ import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import type { MountSource } from "./mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
-import type { VolumeEngine } from "./volume-engine.ts";
 
 /** Volumes of pods as an API server knows them. */
 export interface ClusterVolumes {

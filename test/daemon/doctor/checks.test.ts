@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { CheckStatus } from "../../../src/daemon/doctor/check-result.ts";
+import type { CheckStatus } from "../../../src/daemon/doctor/checks.ts";
 import { runChecks } from "../../../src/daemon/doctor/checks.ts";
 import type { MachineFacts } from "../../../src/daemon/doctor/machine-facts.ts";
 

@@ -321,10 +321,9 @@ describe("streams", () => {
         if (path === "/_ping") return answer("OK");
         if (path === "/version") return answer('{"Version":"1","ApiVersion":"1.41"}');
         const line = event("die");
-        socket.write(
-          `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${line.length.toString(16)}\r\n${line}\r\n`,
-          () => socket.destroy(),
-        );
+        socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${line.length.toString(16)}\r\n${line}\r\n`);
+        // fetch drops bytes that it has not yet handed out when the connection breaks: `since` brings such events again.
+        setTimeout(() => socket.destroy(), 20);
       });
     });
     const seen: string[] = [];

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { realSchedule } from "../../../src/docker/engine/deadline.ts";
 import { DockerProtocolError } from "../../../src/docker/engine/docker-error.ts";
-import { DockerTransport } from "../../../src/docker/engine/transport.ts";
+import { DockerTransport, realSchedule } from "../../../src/docker/engine/transport.ts";
 import { RawDaemon } from "../../support/fake-daemon.ts";
 
 const MAX_BYTES = 1024 * 1024;
@@ -31,9 +30,7 @@ describe("an answer without end", () => {
 
   test.each([
     ["send", OK],
-    ["sendUnpooled", OK],
     ["send", FAILED],
-    ["sendUnpooled", FAILED],
     ["open", FAILED],
     ["hijack", FAILED],
   ] as const)("%s ends at the limit", async (call, head) => {

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import type { EngineImage } from "../../../src/docker/engine-images.ts";
+import type { EngineImage } from "../../../src/base/model/container-engine.ts";
 import { ImageGcManager, type KnownImage } from "../../../src/kubelet/images/image-gc-manager.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";

@@ -1,0 +1,291 @@
+import type { Container, Pod } from "../api/pod.ts";
+import type { ContainerAccess } from "./container-access.ts";
+import type { ContainerLimits } from "./container-limits.ts";
+import type { PodUID } from "./identity.ts";
+import type { Mount } from "./mount.ts";
+import type { EngineInfo, NodeInfo } from "./node.ts";
+import type { PodRef } from "./pod-ref.ts";
+import type { ContainerId, ContainerSnapshot, SandboxSnapshot } from "./pod-snapshot.ts";
+
+/**
+ * The port of a container engine. Docker is the one implementation (`DockerEngine`); another engine is another
+ * folder with a class that passes test/support/engine-contract.ts, as Docker and the fake engine of the tests do.
+ */
+export interface ContainerEngine {
+  readonly pods: PodEngine;
+  /** Logs, commands and streams. */
+  readonly containers: ContainerAccess;
+  readonly images: ImageEngine;
+  readonly volumes: VolumeEngine;
+  /** Its features. @throws Error before `connect` has resolved once */
+  readonly info: () => EngineInfo;
+  /** One attempt to reach it; to be repeated until it succeeds once. */
+  connect(signal: AbortSignal): Promise<void>;
+}
+
+/** The owner of a container: two kubelet-ts processes on one engine differ in at least one field. */
+export interface Owner {
+  nodeName: string;
+  /** Digest of the root directory. */
+  rootHash: string;
+}
+
+/**
+ * One of our containers as inspect shows it. `isBeingRemoved`: its removal has begun and will be done in a
+ * moment unless the engine fails.
+ */
+export type Observed = { pod: PodRef; isBeingRemoved?: boolean } & (
+  | { kind: "sandbox"; sandbox: SandboxSnapshot }
+  | { kind: "container"; container: ContainerSnapshot }
+);
+
+/** One line of the labelled list: enough to decide whether inspect would have a new result. */
+export interface Listed {
+  id: ContainerId;
+  podUid: PodUID;
+  /** Docker's word: created, running, paused, restarting, removing, exited, dead. */
+  state: string;
+}
+
+/** An event of one of our containers. */
+export interface RuntimeEvent {
+  id: ContainerId;
+  /** `create`, `start`, `die`, `oom`, `destroy`, `pause`, `unpause`, `rename`, `update`, … */
+  action: string;
+  /** Number of the signal of a `kill`. */
+  signal?: string;
+}
+
+export interface WatchOptions {
+  /** The subscription is active: list existing containers now. Called again after each reconnection. */
+  onOpen: () => void;
+  onEvent: (event: RuntimeEvent) => void;
+  /** The stream was lost; it reconnects on its own. */
+  onLost: (error: Error) => void;
+  signal: AbortSignal;
+}
+
+/** Settings of the node that become settings of a container. */
+interface ContainerSettings {
+  cgroupRoot: string;
+  cgroupsPerQos: boolean;
+  clusterDomain: string;
+  containerLogMaxFiles: number;
+  containerLogMaxSizeBytes: number;
+  cpuCfsQuota: boolean;
+  cpuCfsQuotaPeriodMs: number;
+  memorySwap: "NoSwap" | "LimitedSwap";
+  podPidsLimit: number;
+  seccompDefault: boolean;
+}
+
+export interface SandboxRequest {
+  pod: Pod;
+  /** 0 for the first sandbox of the pod. */
+  attempt: number;
+  /** Reference or id of the pause image. */
+  image: string;
+  /** Revision of what only a new sandbox can change. */
+  hash: string;
+  /** Revision of the init containers. */
+  initHash?: string | undefined;
+  /** Handler of the pod's RuntimeClass, as the API server has it; "" = the default runtime. */
+  runtimeHandler?: string;
+  /** Plugins attach the sandbox once it runs; the engine gives it a namespace without a network. */
+  usesNetworkPlugin?: boolean;
+  /** DNS servers and options for the engine's resolv.conf; absent where kubelet-ts replaces that file afterwards. */
+  dns?: { nameservers: string[]; searches: string[]; options: string[] };
+  engine: EngineInfo;
+  owner: Owner;
+  settings: Pick<
+    ContainerSettings,
+    "cgroupRoot" | "cgroupsPerQos" | "clusterDomain" | "containerLogMaxFiles" | "containerLogMaxSizeBytes"
+  >;
+}
+
+/** A sandbox that runs, and where the engine keeps what was made for it. */
+export interface StartedSandbox {
+  id: ContainerId;
+  /** Host pid of its process. */
+  pid: number;
+  /** On the engine's host; "" when the engine does not say. */
+  resolvConfPath: string;
+  /** IPv4 first; empty with host networking. */
+  ips: string[];
+}
+
+export interface ContainerRequest {
+  pod: Pod;
+  container: Container;
+  /** 0 for the first container of that name. */
+  restartCount: number;
+  sandboxId: string;
+  /** Id of the container whose process namespace it joins, unless the pod shares one. */
+  targetId?: string | undefined;
+  /** Revision of everything that goes into it. */
+  hash: string;
+  /** Kept as a label: crash-loop back-off after its next end. */
+  backOffMs?: number | undefined;
+  image: {
+    /** `sha256:…`: the image that was pulled or found; its tag may have moved since. */
+    id: string;
+    /** `Config.User` of the image, "" for none. */
+    user: string;
+  };
+  /** Complete and expanded, in order. */
+  env: readonly { name: string; value: string }[];
+  /** Expanded; absent or empty: what the image says. */
+  command?: readonly string[];
+  args?: readonly string[];
+  /** In the order of volumeMounts. */
+  mounts: readonly Mount[];
+  /** Handler of the pod's RuntimeClass, as for its sandbox. */
+  runtimeHandler?: string;
+  node: NodeInfo;
+  engine: EngineInfo;
+  owner: Owner;
+  paths: {
+    /** The pod's managed /etc/hosts; absent when there is none. */
+    hostsFile?: string;
+    /** File on the host for the termination message; absent when the manifest has no path for it. */
+    terminationLogFile?: string;
+    /** `<root-dir>/seccomp`. */
+    seccompRoot: string;
+    /** `--pod-logs-dir`; "" when there are no log links. */
+    podLogsDir: string;
+  };
+  settings: Omit<ContainerSettings, "clusterDomain">;
+  /** Reads a seccomp profile; throws as `readFileSync` does. */
+  readFile(path: string): string;
+}
+
+/** The engine as the sync loop sees it: only containers that carry our ownership labels. */
+export interface ObservedRuntime {
+  /** All containers and sandboxes of this node and root, in any state. */
+  list(signal?: AbortSignal): Promise<Listed[]>;
+  /** undefined when it does not exist (or is not ours). */
+  inspect(id: ContainerId, signal?: AbortSignal): Promise<Observed | undefined>;
+  /** Runs until the signal aborts; reconnects with a pause that grows to some seconds. */
+  watch(options: WatchOptions): Promise<void>;
+}
+
+/** Sandboxes and containers: one method, one step. Each may be repeated: "already so" is success. */
+export interface PodEngine extends ObservedRuntime {
+  /** @throws PodStepError FailedCreatePodSandBox */
+  startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox>;
+  /** @throws PodStepError with upstream's reasons: CreateContainerConfigError, CreateContainerError */
+  createContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerId>;
+  /** @throws PodStepError RunContainerError: the container stays, with the engine's verdict in its state */
+  start(id: ContainerId, signal: AbortSignal): Promise<void>;
+  /**
+   * SIGTERM (or the image's or the manifest's signal), then SIGKILL after the grace period; resolves when it has ended. One
+   * that is gone is success.
+   */
+  stop(id: ContainerId, graceSeconds: number, stopSignal: string | undefined, signal: AbortSignal): Promise<void>;
+  /** Host pid of a container, 0 when it does not run; undefined when it does not exist. */
+  pidOf(id: ContainerId, signal: AbortSignal): Promise<number | undefined>;
+  /** @throws what the engine responds, e.g. when more memory is in use than the new limit allows */
+  resize(id: ContainerId, update: Partial<ContainerLimits>, signal: AbortSignal): Promise<void>;
+  /** Removes a container, also one that runs. One that is gone, or is being removed already, is not an error. */
+  remove(id: ContainerId, signal: AbortSignal): Promise<void>;
+}
+
+/** The properties of an image that a container created from it needs. */
+export interface ImageInfo {
+  /** The engine's, `sha256:…`: what containers are created from. */
+  id: string;
+  /** As the manifest names it, with `:latest` where it had neither tag nor digest. */
+  ref: string;
+  /** `repository@sha256:…`, empty for an image that was never pulled or pushed. */
+  repoDigests: readonly string[];
+  repoTags: readonly string[];
+  /** `USER`: name, uid, or either with group; "" = root. */
+  user: string;
+  /** `KEY=value`. */
+  env: readonly string[];
+  entrypoint: readonly string[];
+  cmd: readonly string[];
+  /** "" = /. */
+  workingDir: string;
+  /** Container paths of `VOLUME`. */
+  volumes: readonly string[];
+  /** e.g. `SIGQUIT`; "" = SIGTERM. */
+  stopSignal: string;
+  /** Its own HEALTHCHECK, which a pod switches off; undefined = none. */
+  healthcheck: readonly string[] | undefined;
+  labels: Readonly<Record<string, string>>;
+  /** As Go names it. */
+  architecture: string;
+  sizeBytes: number;
+}
+
+/** One image as the clean-up sees it. */
+export interface EngineImage {
+  /** The engine's, `sha256:…`. */
+  id: string;
+  /** As the engine writes them. */
+  tags: readonly string[];
+  /** The same, as `toImageKey` writes them. */
+  keys: readonly string[];
+  sizeBytes: number;
+  /** A container was created from it, by any program and in any state. */
+  isInUse: boolean;
+  /** `toImageKey` of the names by which our containers use it now; undefined when none does. */
+  usedByUsAs: readonly string[] | undefined;
+  isPause: boolean;
+}
+
+/** The images of an engine. */
+export interface ImageEngine {
+  /**
+   * Properties of an image, or undefined when the engine does not have it.
+   * @param image as a manifest names it, or an id
+   */
+  imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined>;
+  list(signal: AbortSignal): Promise<EngineImage[]>;
+  /**
+   * Removes an image with all its names. Never by force: the engine refuses while any container uses it.
+   * @returns false when it is used after all
+   */
+  remove(image: EngineImage, signal: AbortSignal): Promise<boolean>;
+}
+
+/** A named volume as the engine knows it. */
+export interface EngineVolume {
+  name: string;
+  driver: string;
+  /** Path on the engine's host; "" where the driver has none. */
+  mountpoint: string;
+  /** Driver options, e.g. `{ type: "nfs", device: ":/export" }`; empty for a plain directory. */
+  options: Readonly<Record<string, string>>;
+  labels: Readonly<Record<string, string>>;
+}
+
+/** The little that volumes need of the engine. Every call throws when the engine refuses or cannot be reached. */
+export interface VolumeEngine {
+  /** Negotiated, e.g. `1.41`. */
+  apiVersion(): string;
+  /** One that exists with the same driver is success. */
+  createVolume(
+    volume: { name: string; driver: "local"; options: Record<string, string>; labels: Record<string, string> },
+    signal: AbortSignal,
+  ): Promise<void>;
+  inspectVolume(name: string, signal: AbortSignal): Promise<EngineVolume | undefined>;
+  /** A missing one is success. */
+  removeVolume(name: string, signal: AbortSignal): Promise<void>;
+  /** Pulls by policy as for a container of the pod; resolves to the image's id. */
+  ensureImage(
+    pod: Pod,
+    image: { reference: string; pullPolicy: "Always" | "IfNotPresent" | "Never" },
+    signal: AbortSignal,
+  ): Promise<string>;
+  /** The image's whole file system as a tar stream. */
+  exportImage(imageId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+}
+
+/** Compares `1.9` and `1.41` as versions, not as text. */
+export function apiAtLeast(version: string, wanted: `${number}.${number}`): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [wantedMajor = 0, wantedMinor = 0] = wanted.split(".").map(Number);
+  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+}

@@ -1,0 +1,286 @@
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import { MachineLock } from "../../base/host/machine-lock.ts";
+import { readMayLowerOomScores } from "../../base/host/node-info.ts";
+import { OomGroup } from "../../base/host/oom-group.ts";
+import { PodCgroups, runSystemctl } from "../../base/host/pod-cgroups.ts";
+import type { PodEvent } from "../../base/model/pod-event.ts";
+import type { PodNetworks } from "../../base/model/pod-networks.ts";
+import { messageOf } from "../../base/text/error-message.ts";
+import type { ClusterNode } from "../../cluster/cluster-node.ts";
+import { computeClaimBytes } from "../../controllers/claims.ts";
+import type { ServiceHosts } from "../../controllers/service-hosts.ts";
+import { CredentialProviders } from "../../docker/credential-provider.ts";
+import { DockerEngine } from "../../docker/docker-engine.ts";
+import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { ImageCredentials } from "../../docker/image-credentials.ts";
+import type { ImageProgress } from "../../docker/image-manager.ts";
+import { ownershipLabels } from "../../docker/labels.ts";
+import { LogLinks, toEngineLogPath } from "../../docker/log-links.ts";
+import { CniNetworks } from "../../kubelet/cni/cni-networks.ts";
+import { PodCgroupManager } from "../../kubelet/pod-cgroup-manager.ts";
+import { PodFiles } from "../../kubelet/pod-files.ts";
+import { PodHookRunner } from "../../kubelet/pod-hook-runner.ts";
+import type { PodManager } from "../../kubelet/pod-manager.ts";
+import { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
+import { PodSandboxes } from "../../kubelet/pod-sandboxes.ts";
+import { PodVolumeQueue } from "../../kubelet/pod-volume-queue.ts";
+import { canMount, Mounter } from "../../kubelet/volumes/mounter.ts";
+import { VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
+import { isStaticPod } from "../../manifest/identity.ts";
+import { type CgroupMount, parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
+import { probeVersion } from "../version.ts";
+import type { NodeContext } from "./node-context.ts";
+
+/** Lines of a log that become a termination message. Source: the kubelet. */
+const LOG_TAIL_LINES = 80;
+/** Source: the kubelet's container manager. */
+const NODE_BOUNDED: PodEvent = {
+  type: "Normal",
+  reason: "NodeAllocatableEnforced",
+  message: "Updated Node Allocatable limit across pods",
+};
+
+interface PodServicesInput {
+  podManager: PodManager;
+  /** The cluster this machine is a node of. */
+  cluster?: ClusterNode | undefined;
+  /** Names of Services; absent: hosts files have none. */
+  serviceHosts?: ServiceHosts;
+  onPullProgress?: ((progress: ImageProgress) => void) | undefined;
+}
+
+/** The engine, and every step of a pod's life on it: sandbox, images, containers, hooks, volumes, cgroups, networks. */
+export interface PodServicesParts {
+  engine: DockerEngine;
+  credentials: ImageCredentials;
+  volumes: VolumeManager;
+  networks: PodNetworks;
+  services: PodRuntimeManager;
+  /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
+  connect: (signal: AbortSignal) => Promise<void>;
+}
+
+/** Reads and writes below the root directory, tests whether this process may mount, and does not talk to the engine. */
+export async function buildPodServices(context: NodeContext, input: PodServicesInput): Promise<PodServicesParts> {
+  const { options, node, owner, allocatable, clock, logger, recorder, background } = context;
+  const { cluster, serviceHosts } = input;
+  const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
+  const networks = buildNetworks(context);
+  const oomGroup = new OomGroup({
+    hierarchies,
+    cgroupVersion: () => engine.info().cgroupVersion,
+    singleProcess: options.singleProcessOomKill,
+    log: logger,
+  });
+  const credentials = buildImageCredentials(context);
+  const engine = buildEngine(context, input, { networks, oomGroup, credentials });
+  const volumes = await buildVolumes(context, engine, input);
+  const logLinks = new LogLinks({
+    podLogsDir: options.podLogsDir,
+    containersLogsDir: options.containersLogsDir,
+    engineLogPath: (id) => toEngineLogPath(engine.info().dockerRootDir, id),
+    log: logger,
+    perform: background.tasks.performLogLinkTask,
+  });
+  const services = new PodRuntimeManager(
+    {
+      recorder,
+      options,
+      owner,
+      info: node,
+      allocatable,
+      engine: engine.info,
+      ...(cluster && {
+        runtimeHandlerOf: (pod) => cluster.runtimeHandlerOf(pod),
+        serviceEnvironmentOf: (pod) => cluster.serviceEnvironmentOf(pod),
+      }),
+    },
+    {
+      pods: engine.pods,
+      sandboxes: new PodSandboxes({ logger, pods: engine.pods, networks, ensurePauseImage: engine.ensurePauseImage }),
+      images: engine.images,
+      volumes: new PodVolumeQueue({ clock, logger, recorder, volumes }),
+      files: new PodFiles({
+        logger,
+        options,
+        node,
+        files: background.tasks,
+        serviceHosts,
+        readLogTail: (id, signal) => engine.containers.logTail(id, LOG_TAIL_LINES, signal),
+      }),
+      hooks: new PodHookRunner({ clock, recorder, node, exec: engine.client, version: probeVersion }),
+      cgroups: buildPodCgroups(context, engine, hierarchies, input),
+      logLinks,
+    },
+  );
+  const connect = async (signal: AbortSignal) => {
+    await engine.connect(signal);
+    await engine.volumes.removeLeftovers(signal);
+    logLinks.sweep();
+    await adoptNetworks(context, engine, networks, signal);
+    oomGroup.check();
+    if (!engine.info().negativeOomScores) {
+      logger.warn("The kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): containers get 0 instead");
+    }
+  };
+  return { engine, credentials, volumes, networks, services, connect };
+}
+
+interface EngineNeeds {
+  networks: PodNetworks;
+  oomGroup: OomGroup;
+  credentials: ImageCredentials;
+}
+
+function buildEngine(
+  context: NodeContext,
+  { podManager, onPullProgress }: PodServicesInput,
+  { networks, oomGroup, credentials }: EngineNeeds,
+): DockerEngine {
+  const { options, environment, owner, clock, logger, recorder, metrics, background } = context;
+  const client = new DockerClient(DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment), {
+    schedule: (ms, callback) => clock.schedule(ms, callback),
+    timeoutMs: options.runtimeRequestTimeoutMs,
+    killExecProcesses: background.tasks.killExecProcesses,
+  });
+  return new DockerEngine({
+    client,
+    owner,
+    clock,
+    logger,
+    options,
+    mayLowerOomScores: readMayLowerOomScores,
+    pods: {
+      networks,
+      onOperation: metrics.countOperation,
+      onStarted: async (id, signal) => {
+        if (!oomGroup.isWanted) return;
+        // A container that has been removed already needs no setting.
+        const container = await client.inspectContainer(id, { signal }).catch(() => undefined);
+        if (container?.State.Running) oomGroup.apply(container.State.Pid);
+      },
+    },
+    images: {
+      recorder,
+      credentials,
+      limits: {
+        maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
+        perSecond: options.registryPullQps,
+        burst: options.registryBurst,
+      },
+      progressDeadlineMs: options.imagePullProgressDeadlineMs,
+      onProgress: onPullProgress,
+      onPull: (durationMs, failed) => metrics.countOperation("pull_image", durationMs, failed),
+    },
+    pullSecretsOf: (pod) => podManager.pullSecretsOf(pod),
+  });
+}
+
+/** The credentials of the machine, of pods and of credential providers. */
+function buildImageCredentials({ options, environment, clock, logger, background }: NodeContext): ImageCredentials {
+  const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: binDir } = options;
+  return new ImageCredentials({
+    rootDir: options.rootDir,
+    homeDir: environment.HOME ?? "",
+    logger,
+    files: background.textFiles,
+    ...(file && { providers: CredentialProviders.fromFile(file, binDir, clock, logger) }),
+  });
+}
+
+async function buildVolumes(
+  context: NodeContext,
+  engine: DockerEngine,
+  { podManager, cluster }: PodServicesInput,
+): Promise<VolumeManager> {
+  const { options, owner, allocatable, clock, logger, metrics, background } = context;
+  const mounter = new Mounter();
+  const mounting = await canMount(options.rootDir, mounter);
+  if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
+  return new VolumeManager({
+    onSetUp: metrics.countVolume,
+    rootDir: options.rootDir,
+    allocatable,
+    clock,
+    logger,
+    engine: engine.volumes,
+    ...(mounting.ok && { mounter }),
+    hostFiles: background.tasks,
+    ...(cluster && {
+      cluster: {
+        // Claims of static pods are Docker volumes, as without a cluster.
+        claimProblemOf: (pod, claimName) => (isStaticPod(pod) ? undefined : cluster.claimProblemOf(pod, claimName)),
+        tokenFor: (pod, spec) => cluster.tokenFor(pod, spec),
+      },
+    }),
+    claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),
+    ownerLabels: ownershipLabels(owner),
+  });
+}
+
+/** Cgroups above the containers. */
+function buildPodCgroups(
+  { options, node, clock, logger, metrics }: NodeContext,
+  engine: DockerEngine,
+  hierarchies: readonly CgroupMount[],
+  { podManager, cluster }: PodServicesInput,
+): PodCgroupManager {
+  const cgroupVersion = () => engine.info().cgroupVersion;
+  const cgroups = new PodCgroups({ hierarchies, cgroupVersion, log: logger, systemctl: runSystemctl });
+  const qosLock = new MachineLock(`kubepods${options.cgroupRoot}`);
+  return new PodCgroupManager({
+    clock,
+    cgroups: metrics.timeCgroups(cgroups),
+    engine: engine.info,
+    node: () => node,
+    pods: () => podManager.pods(),
+    ownsQosCgroups: () => qosLock.hold(),
+    options,
+    logger,
+    ...(cluster && { onNodeBounded: () => cluster.recordNode(NODE_BOUNDED) }),
+  });
+}
+
+const buildNetworks = ({ options, clock, logger, background }: NodeContext): PodNetworks =>
+  new CniNetworks(
+    {
+      isEnabled: options.networkPlugin === "cni",
+      confDir: options.cniConfDir,
+      binDirs: options.cniBinDirs,
+      cacheDir: options.cniCacheDir,
+      files: {
+        replaceFile: background.tasks.replaceFile,
+        removeFile: background.tasks.removeFile,
+        readDirectory: background.textFiles.readDirectory,
+      },
+    },
+    clock,
+    logger,
+  );
+
+/**
+ * Releases the networks of sandboxes that were removed while no kubelet-ts ran, and checks those of the others in the
+ * background: a network that has changed is reported, its pod is left alone.
+ */
+async function adoptNetworks(
+  { logger }: NodeContext,
+  { pods }: DockerEngine,
+  networks: PodNetworks,
+  signal: AbortSignal,
+): Promise<void> {
+  const listed = await pods.list(signal);
+  await networks.detachMissing(new Set(listed.map(({ id }) => id)), signal);
+  const check = async () => {
+    for (const { id, state } of listed) {
+      if (state !== "running" || !networks.holds(id)) continue;
+      const seen = await pods.inspect(id, signal);
+      if (seen?.kind !== "sandbox" || seen.sandbox.pid === 0) continue;
+      const problem = await networks.check({ id, netns: `/proc/${seen.sandbox.pid}/ns/net` }, signal);
+      const pod = `${seen.pod.namespace}/${seen.pod.name}`;
+      if (problem !== undefined) logger.warn(`The network of pod "${pod}" has changed since it was set up: ${problem}`);
+    }
+  };
+  check().catch((error: unknown) => {
+    if (!signal.aborted) logger.warn(`The networks of pods cannot be checked: ${messageOf(error)}`);
+  });
+}

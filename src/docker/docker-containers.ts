@@ -1,0 +1,118 @@
+import type { ContainerAccess, LogSelection, ProcessSession, StreamSelection } from "../base/model/container-access.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
+import type { DockerClient } from "./engine/docker-client.ts";
+import { exitCodeOf, killExec } from "./engine/exec.ts";
+import { demultiplex, type OutputChunk, rawOutput } from "./engine/stream-frames.ts";
+import type { HijackedConnection } from "./engine/transport.ts";
+import { realSchedule, type Schedule } from "./engine/transport.ts";
+
+const TAIL_BYTES = 64 * 1024;
+const TAIL_MS = 10_000;
+
+/** Logs, commands and streams of containers, from Docker. */
+export class DockerContainers implements ContainerAccess {
+  readonly #client: DockerClient;
+  readonly #schedule: Schedule;
+
+  constructor(client: DockerClient, schedule: Schedule = realSchedule) {
+    this.#client = client;
+    this.#schedule = schedule;
+  }
+
+  async logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    const { tailLines, since, limitBytes, ...rest } = selection;
+    const chunks = await this.#client.openContainerLogs(id, {
+      ...rest,
+      tail: tailLines,
+      since: since && (since.getTime() / 1000).toFixed(3),
+      signal,
+    });
+    return limited(chunks, limitBytes ?? Number.POSITIVE_INFINITY);
+  }
+
+  /**
+   * The last lines of a container's log, at most 64 KiB of them, read within 10 s.
+   * @throws what the client throws; the signal's reason
+   */
+  async logTail(id: ContainerId, lines: number, signal: AbortSignal): Promise<string> {
+    const within = AbortSignal.any([signal, AbortSignal.timeout(TAIL_MS)]);
+    let tail: Uint8Array = new Uint8Array();
+    for await (const { data } of this.#client.containerLogs(id, { tail: lines, signal: within })) {
+      tail = Buffer.concat([tail, data]).subarray(-TAIL_BYTES);
+    }
+    return new TextDecoder().decode(tail);
+  }
+
+  run(id: ContainerId, argv: readonly string[], signal: AbortSignal) {
+    return this.#client.exec(id, argv, { signal });
+  }
+
+  /**
+   * Starts a command and holds its streams. `close` kills the command if it still runs: nothing else would end it
+   * (kubernetes#26895).
+   * @throws DockerError 404 no such container, 409 not running or paused; DockerUnreachableError
+   */
+  async exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
+    const client = this.#client;
+    const execId = await client.execCreate(id, argv, { streams });
+    const connection = await client.execHold(execId, streams.tty);
+    let hasEnded = false;
+    let closing: Promise<void> | undefined;
+    return {
+      ...held(connection, streams),
+      output: noteEnd(outputOf(connection, streams.tty), () => {
+        hasEnded = closing === undefined;
+      }),
+      resize: (size) => client.execResize(execId, size),
+      exitCode: () => exitCodeOf(client, execId, this.#schedule),
+      close: () => {
+        connection.close();
+        closing ??= hasEnded ? Promise.resolve() : killExec(client, execId, this.#schedule);
+        return closing;
+      },
+    };
+  }
+
+  /**
+   * Holds the streams of a container's own process, which continues when they are released.
+   * @param streams.tty whether the container has a terminal
+   */
+  async attach(id: ContainerId, streams: StreamSelection): Promise<ProcessSession> {
+    const connection = await this.#client.attachContainer(id, streams);
+    return {
+      ...held(connection, streams),
+      output: outputOf(connection, streams.tty),
+      resize: (size) => this.#client.resizeContainer(id, size),
+      exitCode: async () => undefined,
+      close: async () => connection.close(),
+    };
+  }
+}
+
+function held(connection: HijackedConnection, { stdin }: StreamSelection) {
+  return {
+    write: async (data: Uint8Array) => {
+      if (stdin) await connection.write(data);
+    },
+    endInput: () => {
+      if (stdin) connection.endInput();
+    },
+  };
+}
+
+const outputOf = (connection: HijackedConnection, tty: boolean) =>
+  tty ? rawOutput(connection.chunks()) : demultiplex(connection.chunks());
+
+async function* noteEnd(chunks: AsyncIterable<OutputChunk>, onEnd: () => void): AsyncGenerator<OutputChunk> {
+  yield* chunks;
+  onEnd();
+}
+
+async function* limited(chunks: AsyncIterable<{ data: Uint8Array }>, limitBytes: number): AsyncGenerator<Uint8Array> {
+  let left = limitBytes;
+  for await (const { data } of chunks) {
+    yield data.length > left ? data.subarray(0, left) : data;
+    left -= data.length;
+    if (left <= 0) return;
+  }
+}

@@ -1,0 +1,155 @@
+import type { Pod } from "../base/api/pod.ts";
+import type { Secret } from "../base/api/secret.ts";
+import { SingleFlight } from "../base/concurrency/single-flight.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { ContainerEngine, Owner } from "../base/model/container-engine.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { EngineInfo } from "../base/model/node.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
+import { DockerContainers } from "./docker-containers.ts";
+import { DockerImages } from "./docker-images.ts";
+import { DockerPods, type DockerPodsDeps } from "./docker-pods.ts";
+import { DockerVolumes } from "./docker-volumes.ts";
+import type { DockerClient } from "./engine/docker-client.ts";
+import type { EngineInfoResponse } from "./engine/system-schema.ts";
+import { ImageManager, type ImageManagerOptions } from "./image-manager.ts";
+import { ensurePauseImage } from "./pause-image.ts";
+
+/** The configuration does not fit the engine that responded: a retry does not help. */
+export class MisconfigurationError extends Error {
+  override readonly name = "MisconfigurationError";
+}
+
+interface DockerEngineOptions {
+  client: DockerClient;
+  owner: Owner;
+  clock: Clock;
+  logger: Logger;
+  options: Pick<KubeletOptions, "cgroupDriver" | "podInfraContainerImage">;
+  /** Whether this process may lower OOM scores below 0. */
+  mayLowerOomScores: () => boolean;
+  pods: Pick<DockerPodsDeps, "networks" | "onOperation" | "onStarted">;
+  images: Omit<ImageManagerOptions, "client" | "clock" | "logger" | "images">;
+  /** imagePullSecrets of a pod, those that are there. */
+  pullSecretsOf: (pod: Pod) => readonly Secret[];
+}
+
+/** One Docker engine: its pods, containers, images and volumes, and what is known of it since it was last connected to. */
+export class DockerEngine implements ContainerEngine {
+  readonly client: DockerClient;
+  readonly pods: DockerPods;
+  readonly containers: DockerContainers;
+  readonly images: ImageManager;
+  readonly volumes: DockerVolumes;
+  readonly #options: DockerEngineOptions;
+  readonly #pauseImages = new SingleFlight<string>();
+  #info: EngineInfo | undefined;
+  #error: string | undefined = "the Docker engine has not answered yet";
+
+  constructor(options: DockerEngineOptions) {
+    const { client, owner, clock, logger } = options;
+    this.#options = options;
+    this.client = client;
+    const onReconnect = (signal: AbortSignal) => this.#refresh(signal);
+    this.pods = new DockerPods({ client, owner, clock, random: Math.random, onReconnect, ...options.pods });
+    this.containers = new DockerContainers(client, (ms, callback) => clock.schedule(ms, callback));
+    const pauseOverride = options.options.podInfraContainerImage;
+    const images = new DockerImages({ client, owner, clock, logger, pauseOverride });
+    this.images = new ImageManager({ client, clock, logger, images, ...options.images });
+    this.volumes = new DockerVolumes({ client, owner, images: this.images, pullSecretsOf: options.pullSecretsOf });
+  }
+
+  /** undefined until the engine has responded once. */
+  get infoIfKnown(): EngineInfo | undefined {
+    return this.#info;
+  }
+
+  readonly info = (): EngineInfo => {
+    if (!this.#info) throw new Error("the Docker engine has not answered yet");
+    return this.#info;
+  };
+
+  /** Why the engine was never reached; undefined once it was. Later errors are those of the event stream. */
+  get connectError(): string | undefined {
+    return this.#info ? undefined : this.#error;
+  }
+
+  /** @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
+  async connect(signal: AbortSignal): Promise<void> {
+    const { options, mayLowerOomScores } = this.#options;
+    try {
+      await this.client.connect({ signal });
+      this.#info = await readEngineInfo(this.client, mayLowerOomScores(), signal);
+    } catch (error) {
+      this.#error = (error as Error).message;
+      throw error;
+    }
+    if (options.cgroupDriver !== "" && options.cgroupDriver !== this.#info.cgroupDriver) {
+      throw new MisconfigurationError(
+        `--cgroup-driver is ${options.cgroupDriver}, but the Docker engine uses ${this.#info.cgroupDriver}: remove the flag, or change native.cgroupdriver of the engine`,
+      );
+    }
+  }
+
+  /** Id of the image of the sandboxes, loaded or pulled when it is not there. Pods that need it at a time share one look-up. */
+  readonly ensurePauseImage = (signal: AbortSignal): Promise<string> => {
+    const override = this.#options.options.podInfraContainerImage || undefined;
+    const ensure = (stop: AbortSignal) =>
+      ensurePauseImage(
+        this.client,
+        { override, pull: async (reference) => void (await this.images.pull(reference, stop)) },
+        stop,
+      );
+    return this.#pauseImages.do("pause", ensure, signal);
+  };
+
+  /** Reads the facts again after a reconnection: the engine may have another version or cgroup driver. */
+  async #refresh(signal: AbortSignal): Promise<void> {
+    if (this.#info) this.#info = await readEngineInfo(this.client, this.#info.negativeOomScores, signal);
+  }
+}
+
+/** The machine's own containerd, where it is, and its default state directory. */
+const CONTAINERD_ADDRESS = "/run/containerd/containerd.sock";
+const CONTAINERD_ROOT = "/var/lib/containerd";
+
+/**
+ * Where images and what containers write lie. An engine with its images in containerd has them in its own directory only
+ * when that containerd is its child; else they are where the machine's containerd keeps them.
+ */
+export function toImagesDir({
+  DockerRootDir,
+  DriverStatus,
+  Containerd,
+}: Pick<EngineInfoResponse, "DockerRootDir" | "DriverStatus" | "Containerd">): string {
+  const isInContainerd = DriverStatus.flat().includes("io.containerd.snapshotter.v1");
+  return isInContainerd && Containerd?.Address === CONTAINERD_ADDRESS ? CONTAINERD_ROOT : DockerRootDir;
+}
+
+/**
+ * Reads the engine's capabilities; called once per connection.
+ * @param negativeOomScores whether the kernel lets the engine lower an OOM score
+ * @throws what the client throws
+ */
+export async function readEngineInfo(
+  client: DockerClient,
+  negativeOomScores: boolean,
+  signal?: AbortSignal,
+): Promise<EngineInfo> {
+  const [info, { apiVersion }] = await Promise.all([client.info({ signal }), client.engine({ signal })]);
+  return {
+    apiVersion,
+    serverVersion: info.ServerVersion,
+    cgroupDriver: info.CgroupDriver === "systemd" ? "systemd" : "cgroupfs",
+    cgroupVersion: info.CgroupVersion === "2" ? 2 : 1,
+    dockerRootDir: info.DockerRootDir,
+    imagesDir: toImagesDir(info),
+    ...(info.Driver !== "" && { storageDriver: info.Driver }),
+    // In its user namespace a rootless engine may not, although it may inside.
+    negativeOomScores: negativeOomScores && !info.SecurityOptions.includes("name=rootless"),
+    securityOptions: info.SecurityOptions,
+    architecture: info.Architecture,
+    runtimes: Object.keys(info.Runtimes),
+    ...(info.DiscoveredDevices.length > 0 && { cdiDevices: info.DiscoveredDevices.map(({ ID }) => ID) }),
+  };
+}

@@ -1,0 +1,228 @@
+import type { Clock } from "../base/model/clock.ts";
+import type { EngineImage, ImageInfo, Owner } from "../base/model/container-engine.ts";
+import type { Logger } from "../base/model/logger.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import { applyDefaultTag, parseImageReference } from "../base/text/image-reference.ts";
+import type { DockerClient } from "./engine/docker-client.ts";
+import { isConflict, isNotFound } from "./engine/docker-error.ts";
+import type { ImageInspect } from "./engine/image-schema.ts";
+import { isOwned, LABEL } from "./labels.ts";
+import { isAnyPauseImage } from "./pause-image.ts";
+
+/** Contents of the engine's image store. */
+export interface ImageStore {
+  /** Disk usage of all images. */
+  bytes: number;
+  images: readonly StoredImage[];
+}
+
+export interface StoredImage {
+  /** `sha256:…` */
+  id: string;
+  /** Digests, then tags. */
+  names: readonly string[];
+  /** Layers shared with other images included. */
+  sizeBytes: number;
+  /** Unix seconds at which it was built; 0 = unknown. */
+  createdSeconds: number;
+}
+
+/** Maximum age of a listed store: images change seldom, and a client that asks every second must cost nothing. */
+const STORE_AGE_MS = 60_000;
+const STORE_TIMEOUT_MS = 30_000;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5000;
+
+export interface DockerImagesDeps {
+  client: DockerClient;
+  owner: Owner;
+  clock: Clock;
+  logger: Logger;
+  /** `--pod-infra-container-image`, "" = none. */
+  pauseOverride: string;
+}
+
+/**
+ * The images of an engine. Properties of images are remembered as long as the engine's events are heard: any image event
+ * (pull, load, tag, untag, delete, import, prune) drops everything.
+ */
+export class DockerImages {
+  readonly #client: DockerClient;
+  readonly #owner: Owner;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #pauseKey: string | undefined;
+  readonly #known = new Map<string, ImageInfo>();
+  #listening = false;
+  /** Counts drops: a response that was under way at a drop is not remembered. */
+  #generation = 0;
+  #lastStore: { store: ImageStore; atMs: number } | undefined;
+  #listing: Promise<ImageStore> | undefined;
+
+  constructor({ client, owner, clock, logger, pauseOverride }: DockerImagesDeps) {
+    this.#client = client;
+    this.#owner = owner;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#pauseKey = pauseOverride === "" ? undefined : toImageKey(pauseOverride);
+  }
+
+  /** @returns undefined when the engine does not have it. @throws DockerError, DockerUnreachableError */
+  async get(ref: string, signal: AbortSignal | undefined): Promise<ImageInfo | undefined> {
+    const known = this.#known.get(ref);
+    if (known) return known;
+    const generation = this.#generation;
+    try {
+      const info = await this.inspect(ref, signal);
+      if (this.#listening && generation === this.#generation) this.#known.set(ref, info);
+      return info;
+    } catch (error) {
+      // Absence is never cached: it is looked up just before a pull, and is cheap compared with it.
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** As the engine has it now. @throws DockerError 404 */
+  async inspect(ref: string, signal: AbortSignal | undefined): Promise<ImageInfo> {
+    return toImageInfo(ref, await this.#client.inspectImage(ref, { signal }));
+  }
+
+  forget(ref: string): void {
+    this.#generation++;
+    this.#known.delete(ref);
+  }
+
+  /** Listens, and connects again when the engine was unreachable, until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    let pauseMs = FIRST_PAUSE_MS;
+    while (!signal.aborted) {
+      try {
+        const onOpen = () => {
+          pauseMs = FIRST_PAUSE_MS;
+          this.#drop();
+          this.#listening = true;
+        };
+        for await (const _event of this.#client.events({ filters: { type: ["image"] }, signal, onOpen })) this.#drop();
+      } catch (error) {
+        this.#logger.debug("Image events are not heard", {
+          why: messageOf(error),
+        });
+      }
+      this.#listening = false;
+      this.#drop();
+      try {
+        await this.#clock.sleep(pauseMs, signal);
+      } catch {
+        return;
+      }
+      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    }
+  }
+
+  #drop(): void {
+    this.#generation++;
+    this.#known.clear();
+  }
+
+  /** All images, listed on demand, at most once a minute; concurrent callers share one request. @throws what the client throws */
+  inventory(): Promise<ImageStore> {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#lastStore && nowMs - this.#lastStore.atMs < STORE_AGE_MS) return Promise.resolve(this.#lastStore.store);
+    this.#listing ??= this.#readStore(nowMs).finally(() => {
+      this.#listing = undefined;
+    });
+    return this.#listing;
+  }
+
+  async #readStore(atMs: number): Promise<ImageStore> {
+    const options = { timeoutMs: STORE_TIMEOUT_MS };
+    const found = await this.#client.listImages({}, options);
+    // Each layer once. Older engines cannot be asked for images alone and would measure every container and volume too;
+    // there layers that images share count for each of them, which is upstream's figure (ImageStats of its runtime).
+    const bytes = this.#client.supports("1.42")
+      ? (await this.#client.diskUsage({ ...options, only: "image" })).imagesBytes
+      : found.reduce((sum, { Size }) => sum + Size, 0);
+    const images = found.map(({ Id, RepoDigests, RepoTags, Size, Created }) => ({
+      id: Id,
+      names: [...RepoDigests, ...RepoTags],
+      sizeBytes: Size,
+      createdSeconds: Created,
+    }));
+    const store = { bytes, images };
+    this.#lastStore = { store, atMs };
+    return store;
+  }
+
+  /** @throws DockerError, DockerUnreachableError */
+  async list(signal: AbortSignal): Promise<EngineImage[]> {
+    const [images, containers] = await Promise.all([
+      this.#client.listImages({}, { signal }),
+      this.#client.listContainers({ all: true }, { signal }),
+    ]);
+    return images.map((image): EngineImage => {
+      const users = containers.filter(({ ImageID }) => ImageID === image.Id);
+      const ours = users.filter(({ Labels }) => isOwned(Labels, this.#owner));
+      const names = ours.map(({ Labels }) => Labels[LABEL.image]).filter((name) => name !== undefined);
+      const keys = image.RepoTags.map(toImageKey);
+      const known = [image.Id, ...keys, ...image.RepoDigests.map(toImageKey)];
+      return {
+        id: image.Id,
+        tags: image.RepoTags,
+        keys,
+        sizeBytes: image.Size,
+        isInUse: users.length > 0,
+        usedByUsAs: ours.length > 0 ? [...new Set(names.map(toImageKey))] : undefined,
+        isPause: isAnyPauseImage(image.Labels) || (this.#pauseKey !== undefined && known.includes(this.#pauseKey)),
+      };
+    });
+  }
+
+  async remove({ id, tags }: EngineImage, signal: AbortSignal): Promise<boolean> {
+    try {
+      // The engine refuses to remove an image with several names by id; removing its last name removes the image.
+      for (const name of tags.length > 0 ? tags : [id]) {
+        await this.#client.removeImage(name, {}, { signal });
+      }
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return true;
+      if (isConflict(error)) return false;
+      throw error;
+    }
+  }
+}
+
+/**
+ * An image name in the one form in which two can be compared: `docker.io/library/busybox:latest`. What is not a name (an
+ * id) stays as it is.
+ */
+export function toImageKey(name: string): string {
+  try {
+    const { domain, path, tag, digest } = parseImageReference(applyDefaultTag(name));
+    return `${domain}/${path}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`;
+  } catch {
+    return name;
+  }
+}
+
+function toImageInfo(ref: string, image: ImageInspect): ImageInfo {
+  const { Config } = image;
+  return {
+    id: image.Id,
+    ref,
+    repoDigests: image.RepoDigests,
+    repoTags: image.RepoTags,
+    user: Config.User,
+    env: Config.Env,
+    entrypoint: Config.Entrypoint ?? [],
+    cmd: Config.Cmd ?? [],
+    workingDir: Config.WorkingDir,
+    volumes: Object.keys(Config.Volumes),
+    stopSignal: Config.StopSignal,
+    healthcheck: Config.Healthcheck?.Test,
+    labels: Config.Labels,
+    architecture: image.Architecture,
+    sizeBytes: image.Size,
+  };
+}

@@ -1,0 +1,119 @@
+import type { Container, Pod } from "../base/api/pod.ts";
+import type { Secret } from "../base/api/secret.ts";
+import type { EngineVolume, Owner, VolumeEngine } from "../base/model/container-engine.ts";
+import type { DockerClient } from "./engine/docker-client.ts";
+import { isNotFound } from "./engine/docker-error.ts";
+import type { ImageManager } from "./image-manager.ts";
+import { LABEL, toOwnershipFilter } from "./labels.ts";
+
+/** On a container that exists only to read its image. */
+const EXPORT_LABEL = "kubelet-ts.io/export";
+
+/** Docker volumes and images as pod volumes need them. */
+export class DockerVolumes implements VolumeEngine {
+  readonly #client: DockerClient;
+  readonly #images: Pick<ImageManager, "ensureImage">;
+  readonly #owner: Owner;
+  readonly #pullSecretsOf: (pod: Pod) => readonly Secret[];
+
+  constructor(deps: {
+    client: DockerClient;
+    images: Pick<ImageManager, "ensureImage">;
+    owner: Owner;
+    /** imagePullSecrets of a pod, those that are there. */
+    pullSecretsOf: (pod: Pod) => readonly Secret[];
+  }) {
+    this.#client = deps.client;
+    this.#images = deps.images;
+    this.#owner = deps.owner;
+    this.#pullSecretsOf = deps.pullSecretsOf;
+  }
+
+  /** Removes the containers for reading images that an earlier process left behind. */
+  async removeLeftovers(signal: AbortSignal): Promise<void> {
+    const filters = { label: [...toOwnershipFilter(this.#owner), EXPORT_LABEL] };
+    for (const { Id } of await this.#client.listContainers({ all: true, filters }, { signal })) {
+      await this.#client.removeContainer(Id, { force: true }, { signal });
+    }
+  }
+
+  apiVersion(): string {
+    return this.#client.apiVersion ?? "1.24";
+  }
+
+  async createVolume(
+    volume: { name: string; driver: "local"; options: Record<string, string>; labels: Record<string, string> },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { name, driver, options, labels } = volume;
+    await this.#client.createVolume({ Name: name, Driver: driver, DriverOpts: options, Labels: labels }, { signal });
+  }
+
+  async inspectVolume(name: string, signal: AbortSignal): Promise<EngineVolume | undefined> {
+    try {
+      const { Name, Driver, Mountpoint, Options, Labels } = await this.#client.inspectVolume(name, { signal });
+      return { name: Name, driver: Driver, mountpoint: Mountpoint, options: Options, labels: Labels };
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async removeVolume(name: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#client.removeVolume(name, false, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  async ensureImage(
+    pod: Pod,
+    image: { reference: string; pullPolicy: "Always" | "IfNotPresent" | "Never" },
+    signal: AbortSignal,
+  ): Promise<string> {
+    // Events and back-off are those of the pod; the volume has no container of its own.
+    const container = {
+      ...pod.spec.containers[0]!,
+      image: image.reference,
+      imagePullPolicy: image.pullPolicy,
+    } as Container;
+    return (await this.#images.ensureImage(pod, container, { pullSecrets: this.#pullSecretsOf(pod) }, signal)).id;
+  }
+
+  /** Exports an image through a container that is never started. */
+  async exportImage(imageId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const Labels = { [LABEL.node]: this.#owner.nodeName, [LABEL.root]: this.#owner.rootHash, [EXPORT_LABEL]: "1" };
+    const { Id } = await this.#client.createContainer("", { Image: imageId, Cmd: ["/none"], Labels }, { signal });
+    const remove = () => this.#client.removeContainer(Id, { force: true });
+    try {
+      const chunks = await this.#client.getArchive(Id, "/", { signal });
+      return toStream(andThen(chunks, remove));
+    } catch (error) {
+      await remove();
+      throw error;
+    }
+  }
+}
+
+async function* andThen(chunks: AsyncIterable<Uint8Array>, end: () => Promise<void>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } finally {
+    await end();
+  }
+}
+
+/** A pull stream over a generator; cancelling it ends the generator. */
+function toStream(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await chunks.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    async cancel() {
+      await chunks.return(undefined);
+    },
+  });
+}

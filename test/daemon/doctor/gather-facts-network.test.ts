@@ -1,0 +1,24 @@
+import { expect, test } from "bun:test";
+import { readRoutes, toUserlandProxy } from "../../../src/daemon/doctor/gather-facts.ts";
+
+test("routes are those that lead to other machines", () => {
+  const table = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t00000000\t0100A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0
+eth0\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+tun0\t000511AC\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+`;
+  expect(readRoutes(table)).toEqual([
+    { subnet: "192.168.0.0/24", device: "eth0" },
+    { subnet: "172.17.5.0/24", device: "tun0" },
+  ]);
+});
+
+test.each([
+  [undefined, [], { isOn: true, hasIptables: true }],
+  ["not JSON", [], { isOn: true, hasIptables: true }],
+  ['{"userland-proxy": false}', [], { isOn: false, hasIptables: true }],
+  ["{}", ["dockerd", "--userland-proxy=false", "--iptables=false"], { isOn: false, hasIptables: false }],
+])("the proxy by daemon.json %p and flags %p", (file, argv, expected) => {
+  expect(toUserlandProxy(file, argv, 2)).toEqual({ ...expected, processes: 2 });
+});
