@@ -13,11 +13,11 @@ import type {
 } from "../base/model/container-engine.ts";
 import type { ContainerLimits } from "../base/model/container-limits.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
-import { PodStepError } from "../base/model/pod-services.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { describeNetwork } from "../plan/pod-network.ts";
+import { PodStepError } from "../plan/waiting-reasons.ts";
 import { toContainerCreateBody } from "./container-create-body.ts";
 import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";

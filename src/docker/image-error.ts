@@ -1,5 +1,5 @@
-import { PodStepError } from "../base/model/pod-services.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { PodStepError } from "../plan/waiting-reasons.ts";
 import { DockerError, DockerUnreachableError } from "./engine/docker-error.ts";
 
 /** Upstream's words, as they are in a waiting container's state. */

@@ -2,18 +2,12 @@ import type { Container, Pod } from "../base/api/pod.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
+import type { PodRefusal } from "../plan/pod-end-reasons.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
 import { computeAppArmorProfile } from "../plan/security-profiles.ts";
 import { findForbiddenSysctl } from "../plan/sysctls.ts";
 import { describeMissingRuntime } from "./sandbox-create-body.ts";
 import { hasSecurityOption, isApiAtLeast } from "./security.ts";
-
-/** Why a pod is not run on this node: its phase is Failed with this reason and message. */
-interface PodRefusal {
-  /** Upstream's where it has one: `SysctlForbidden`, `AppArmor`, else `Unsupported` or `PrivilegedNotAllowed`. */
-  reason: string;
-  message: string;
-}
 
 export interface RefusalInput {
   pod: Pod;

@@ -5,18 +5,14 @@ import type { Logger } from "../base/model/logger.ts";
 import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
-import {
-  type PodRequest,
-  type PodServices,
-  PodStepError,
-  type StartContainerRequest,
-} from "../base/model/pod-services.ts";
+import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
 import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import type { ImageNames } from "../plan/status/container-status.ts";
 import { backOffKey } from "../plan/sync-state.ts";
+import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodCache } from "./pod-cache.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
@@ -439,7 +435,7 @@ function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): 
   return isPullError ? Math.min(retryAfterMs, PULL_ERROR_SHOWN_MS) : retryAfterMs;
 }
 
-const toStepError = (error: unknown, reason: string): PodStepError =>
+const toStepError = (error: unknown, reason: WaitingReasonName): PodStepError =>
   error instanceof PodStepError ? error : new PodStepError(reason, messageOf(error), { cause: error });
 
 const toPodRequest = ({ pod, objects, hashes, imagePins }: PodRevision): PodRequest => ({

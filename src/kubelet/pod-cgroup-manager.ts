@@ -4,7 +4,6 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
-import { PodStepError } from "../base/model/pod-services.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { computeKubepodsBounds } from "../plan/node-allocatable.ts";
 import {
@@ -19,6 +18,7 @@ import {
 } from "../plan/pod-cgroup.ts";
 import { hugePageNamesOf } from "../plan/pod-resources.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
+import { PodStepError } from "../plan/waiting-reasons.ts";
 
 /** Cgroups of the host, as src/base/host/pod-cgroups.ts has them. */
 export interface CgroupWriter {

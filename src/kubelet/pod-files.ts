@@ -3,7 +3,6 @@ import type { Container, HostAlias, Pod } from "../base/api/pod.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { findContainer } from "../base/model/pod-containers.ts";
-import { PodStepError } from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -11,6 +10,7 @@ import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-
 import { computePodHostname } from "../plan/pod-hostname.ts";
 import { seccompProfilePath } from "../plan/security-profiles.ts";
 import { toTerminationMessage } from "../plan/status/termination-message.ts";
+import { PodStepError } from "../plan/waiting-reasons.ts";
 import type { PodVolumeQueue } from "./pod-volume-queue.ts";
 import type { HostFiles } from "./volumes/host-files.ts";
 import { PodDirectories } from "./volumes/pod-directories.ts";

@@ -6,12 +6,7 @@ import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
-import {
-  type PodRequest,
-  type PodServices,
-  PodStepError,
-  type StartContainerRequest,
-} from "../base/model/pod-services.ts";
+import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
@@ -23,6 +18,7 @@ import { pinImage } from "../plan/image-updates.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
 import { computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
+import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { PodCgroupManager } from "./pod-cgroup-manager.ts";
 import type { PodFiles } from "./pod-files.ts";
 import type { PodHookRunner } from "./pod-hook-runner.ts";
@@ -109,7 +105,7 @@ export class PodRuntimeManager implements PodServices {
    * The runtime that a RuntimeClass names; undefined where the class has the runtime's name, or there is none.
    * @throws PodStepError with `reason` while there is no such RuntimeClass
    */
-  async #findRuntimeHandler(pod: Pod, reason: string): Promise<string | undefined> {
+  async #findRuntimeHandler(pod: Pod, reason: WaitingReasonName): Promise<string | undefined> {
     if (!pod.spec.runtimeClassName) return undefined;
     try {
       return await this.#node.runtimeHandlerOf?.(pod);

@@ -3,10 +3,10 @@ import type { PodEngine } from "../base/model/container-engine.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
-import { PodStepError } from "../base/model/pod-services.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { asksForEngineNetwork } from "../plan/pod-network.ts";
+import { PodStepError } from "../plan/waiting-reasons.ts";
 
 /** How often the configuration directory of the network is read while it has no configuration. Source: dockershim. */
 const NETWORK_RETRY_MS = 5_000;

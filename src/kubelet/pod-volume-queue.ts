@@ -6,7 +6,7 @@ import type { Mount } from "../base/model/mount.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
-import { PodStepError } from "../base/model/pod-services.ts";
+import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { VolumeManager } from "./volumes/volume-manager.ts";
 
 interface PodVolumeQueueDeps {
@@ -52,7 +52,7 @@ export class PodVolumeQueue {
     try {
       return await this.#inTurn(pod, () => this.#deps.volumes.mountsFor(pod, container, env, signal));
     } catch (error) {
-      const { reason = "CreateContainerConfigError" } = error as { reason?: string };
+      const { reason = "CreateContainerConfigError" } = error as { reason?: WaitingReasonName };
       throw new PodStepError(reason, (error as Error).message, { cause: error });
     }
   }

@@ -5,6 +5,7 @@ import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import { computeHostPorts, type HostPort, isSameClaim } from "./host-ports.ts";
 import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
+import type { PodRefusal } from "./pod-end-reasons.ts";
 import { allocationOf, type PendingResize, type PodAllocation, withAllocation } from "./pod-resize.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
 import { isCriticalPod } from "./qos-class.ts";
@@ -234,7 +235,7 @@ function findLacking(pod: Pod, taken: Taken, node: AdmissionNode): Lack[] {
 const describeFirst = ({ name, requested, used, capacity }: Lack) =>
   `Node didn't have enough resource: ${name}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
 
-function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreempted: boolean): Rejection | undefined {
+function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreempted: boolean): PodRefusal | undefined {
   const lacking = findLacking(pod, taken, node);
   const [first] = lacking;
   if (!first) return undefined;
@@ -251,7 +252,7 @@ function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreem
   return { reason: `OutOf${first.name}`, message: `Pod ${describeFirst(first)}` };
 }
 
-function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): Rejection | undefined {
+function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): PodRefusal | undefined {
   for (const claim of computeHostPorts(pod)) {
     const holders = taken.holdersOf(claim);
     // A port the pod itself holds: the conflict is caused by an edit of the other pod.
@@ -284,7 +285,7 @@ function describeMissingLabels({ spec }: Pod, labels: Readonly<Record<string, st
 /** The text of a URL is often meant for many machines, among which labels choose. */
 const isOfThisNodeAlone = ({ isFromTemplate, source }: DesiredPod) => isFromTemplate === true && source !== "http";
 
-function rejectForNode(desired: DesiredPod, node: AdmissionNode): Rejection | undefined {
+function rejectForNode(desired: DesiredPod, node: AdmissionNode): PodRefusal | undefined {
   const { pod } = desired;
   const isMatch =
     isOfThisNodeAlone(desired) && !node.comparesAllLabels

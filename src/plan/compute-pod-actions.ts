@@ -4,6 +4,7 @@ import type { ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { isRunning, isTerminated } from "./container-history.ts";
 import { computeLimitsUpdate } from "./container-limits.ts";
 import { PlanDraft } from "./plan-draft.ts";
+import type { PodRefusal } from "./pod-end-reasons.ts";
 import type { PodEnd, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
 import { computeStopActions, SANDBOX_GRACE_SECONDS } from "./stop-pod.ts";
@@ -40,7 +41,7 @@ export function computePodActions(input: PodPlanInput): PodPlan {
 }
 
 /** Upstream's status of a pod that was active for too long. */
-export const DEADLINE_EXCEEDED: PodEnd = {
+export const DEADLINE_EXCEEDED: PodEnd & PodRefusal = {
   phase: "Failed",
   reason: "DeadlineExceeded",
   message: "Pod was active on the node longer than the specified deadline",

@@ -4,18 +4,19 @@ import type { ShutdownPeriod } from "../base/model/option-values.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { isTerminated } from "./container-history.ts";
+import type { PodRefusal } from "./pod-end-reasons.ts";
 import type { PodEnd } from "./pod-plan.ts";
 import { endsOnlyOnSuccess } from "./restart-policy.ts";
 
 /** Upstream's status of a pod that a shutdown of the machine ends. Source: nodeshutdown. */
-export const ENDED_BY_SHUTDOWN: PodEnd & { reason: string; message: string } = {
+export const ENDED_BY_SHUTDOWN: PodEnd & PodRefusal = {
   phase: "Failed",
   reason: "Terminated",
   message: "Pod was terminated in response to imminent node shutdown.",
 };
 
 /** Upstream's rejection of a pod during a shutdown. */
-export const REFUSED_BY_SHUTDOWN = {
+export const REFUSED_BY_SHUTDOWN: PodRefusal = {
   reason: "NodeShutdown",
   message: "Pod was rejected as the node is shutting down.",
 };

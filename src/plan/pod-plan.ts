@@ -3,6 +3,7 @@ import type { ContainerLimits } from "../base/model/container-limits.ts";
 import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
 import type { SyncState } from "./sync-state.ts";
+import type { WaitingReasonName } from "./waiting-reasons.ts";
 
 /** Why a container is killed; `message` of the action is that of the `Killing` event. */
 export type KillReason =
@@ -50,7 +51,7 @@ export interface PodEnd {
 
 /** Why a container is not running although it should be, e.g. `CrashLoopBackOff` and its message. */
 export interface WaitingReason {
-  reason: string;
+  reason: WaitingReasonName;
   message: string;
 }
 

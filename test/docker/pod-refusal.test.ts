@@ -122,7 +122,7 @@ test.each<[string, Parameters<typeof refuse>, string, RegExp]>([
   ["AppArmor by annotation on a kernel without it", [appArmorAnnotation], "AppArmor", /not enabled on the host/],
   ["recursiveReadOnly on an old engine", [recursive], "Unsupported", /API 1\.44 or newer, this one has 1\.41/],
 ])("%s is refused", (_, input, reason, message) => {
-  expect(refuse(...input)).toEqual({ reason, message: expect.stringMatching(message) });
+  expect<object | undefined>(refuse(...input)).toEqual({ reason, message: expect.stringMatching(message) });
 });
 
 test.each<[string, Parameters<typeof refuse>]>([

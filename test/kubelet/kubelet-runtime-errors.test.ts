@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { PodStepError } from "../../src/base/model/pod-services.ts";
+import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 

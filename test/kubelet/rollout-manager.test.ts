@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import { PodStepError } from "../../src/base/model/pod-services.ts";
+import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 

@@ -669,7 +669,7 @@ describe("activeDeadlineSeconds", () => {
 });
 
 describe("a pod that waits for another pod", () => {
-  const hold = { reason: "WaitingForDependency", message: "waits for pod default/db to be Ready" };
+  const hold = { reason: "WaitingForDependency", message: "waits for pod default/db to be Ready" } as const;
 
   test("starts nothing, and its containers say what they wait for", () => {
     const plan = planOf({ hold, sandboxes: [] });

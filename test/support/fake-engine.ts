@@ -10,13 +10,9 @@ import type {
 } from "../../src/base/model/container-engine.ts";
 import type { ContainerLimits } from "../../src/base/model/container-limits.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
-import type {
-  PodRequest,
-  PodServices,
-  PodStepError,
-  StartContainerRequest,
-} from "../../src/base/model/pod-services.ts";
+import type { PodRequest, PodServices, StartContainerRequest } from "../../src/base/model/pod-services.ts";
 import type { ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
+import type { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { NO_LIMITS } from "./builders.ts";
 import type { FakeClock } from "./fake-clock.ts";
 

@@ -30,30 +30,6 @@ export interface StartContainerRequest extends PodRequest {
   podIps: readonly string[];
 }
 
-/**
- * A step towards a running container failed in a way the status has a name for: `ErrImagePull`,
- * `CreateContainerConfigError`, `CreateContainerError`, `RunContainerError`, `FailedMount`, `FailedCreatePodSandBox`…
- */
-export class PodStepError extends Error {
-  override readonly name = "PodStepError";
-  readonly reason: string;
-  /** When another try makes sense; absent = the caller's own back-off. Unit: milliseconds. */
-  readonly retryAfterMs: number | undefined;
-  /** Reason of the event; absent = `Failed`. */
-  readonly eventReason: string | undefined;
-
-  constructor(
-    reason: string,
-    message: string,
-    options?: { retryAfterMs?: number | undefined; eventReason?: string | undefined; cause?: unknown },
-  ) {
-    super(message, options?.cause === undefined ? undefined : { cause: options.cause });
-    this.reason = reason;
-    this.retryAfterMs = options?.retryAfterMs;
-    this.eventReason = options?.eventReason;
-  }
-}
-
 /** Everything a pod worker has done: each call is one step, may be repeated, and ends early when `signal` aborts. */
 export interface PodServices {
   /** Volumes, pod cgroup, sandbox with its network and files. @returns the id of the running sandbox. @throws PodStepError */

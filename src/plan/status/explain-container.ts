@@ -1,7 +1,7 @@
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Container, ContainerStateTerminated, ContainerStatus, Pod, Probe } from "../../base/api/pod.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
-import { describeStart, findBlockingInit, isToBeStarted } from "./explain-waiting.ts";
+import { isSidecar } from "../restart-policy.ts";
+import { type Explained, explainStartFailure, findWaitingReason, type WaitingContainer } from "../waiting-reasons.ts";
 
 /** One reason why a pod is not ready. */
 export interface Cause {
@@ -15,25 +15,12 @@ export interface Cause {
   fix: string;
 }
 
-interface ExplainContainerInput {
+interface ExplainContainerInput extends WaitingContainer {
   pod: Pod;
-  spec: Container;
-  status: ContainerStatus;
-  /** Events of this container, oldest first. */
-  events: readonly CoreEvent[];
   /** The end of its log. */
   log: readonly string[];
   isInit: boolean;
-  /** Images that this machine has, as other pods name them. */
-  images: readonly string[];
   now: Date;
-}
-
-/** Problem and way out of one of the mistakes users make most. */
-interface Finding {
-  problem: string;
-  facts?: string[];
-  fix: string;
 }
 
 const LOG_LINES = 5;
@@ -48,7 +35,7 @@ export function explainContainer(input: ExplainContainerInput): Cause {
     problem,
     facts = [],
     fix,
-  } = explainImage(input) ?? explainConfig(input) ?? explainEnd(input) ?? explainProbe(input) ?? explainWaiting(input);
+  } = explainReason(input) ?? explainEnd(input) ?? explainProbe(input) ?? explainProgress(input);
   const tail = log.slice(-LOG_LINES);
   return {
     subject,
@@ -60,94 +47,29 @@ export function explainContainer(input: ExplainContainerInput): Cause {
 
 const shorten = (line: string) => (line.length > LOG_LINE_CHARS ? `${line.slice(0, LOG_LINE_CHARS)}…` : line);
 
-function explainImage({ spec, status, events, images }: ExplainContainerInput): Finding | undefined {
-  const { reason = "" } = status.state.waiting ?? {};
-  // While it backs off, the status has lost what the registry said.
-  const failed = events.findLast((event) => event.reason === "Failed" && /pull image/i.test(event.message));
-  const message = failed?.message ?? status.state.waiting?.message ?? "";
-  const image = spec.image ?? "";
-  const facts = message ? [message] : [];
-  switch (reason) {
-    case "ErrImagePull":
-    case "ImagePullBackOff":
-    case "RegistryUnavailable": {
-      const isDenied = /denied|unauthorized|authentication/i.test(message);
-      const isUnreachable =
-        /no such host|i\/o timeout|deadline exceeded|connection refused|network is unreachable|lookup /i.test(message);
-      const near = nearestName(image, images);
-      return {
-        problem: `the image "${image}" cannot be pulled`,
-        facts: near === undefined ? facts : [...facts, `this machine has an image "${near}": is that the one?`],
-        fix: isDenied
-          ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
-          : isUnreachable
-            ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
-            : "check name and tag of the image; docker pull shows the same answer",
-      };
-    }
-    case "ErrImageNeverPull":
-      return {
-        problem: `the image "${image}" is not on this machine, and imagePullPolicy is Never`,
-        fix: "load it with docker load or --images-dir, or set imagePullPolicy: IfNotPresent",
-      };
-    case "InvalidImageName":
-      return { problem: `"${image}" is not an image name`, facts, fix: "correct spec.containers[].image" };
-    default:
-      return undefined;
-  }
-}
-
-function explainConfig({ status }: ExplainContainerInput): Finding | undefined {
-  const { reason = "", message = "" } = status.state.waiting ?? {};
-  if (!["CreateContainerConfigError", "CreateContainerError"].includes(reason)) return undefined;
-  const missing = /(configmap|secret) "([^"]+)" not found/i.exec(message);
-  if (missing) {
-    const kind = missing[1]?.toLowerCase() === "secret" ? "Secret" : "ConfigMap";
-    return {
-      problem: `the ${kind} "${missing[2]}" is missing`,
-      facts: [message],
-      fix: `add the ${kind} to the manifest, or mark the reference optional`,
-    };
-  }
-  const key = /couldn't find key (\S+) in (ConfigMap|Secret) (\S+)/i.exec(message);
-  if (key) {
-    return {
-      problem: `the key "${key[1]}" is missing in ${key[2]} "${key[3]?.replace(/[",]/g, "")}"`,
-      facts: [message],
-      fix: "add the key, or correct its name in the reference",
-    };
-  }
-  if (/runAsNonRoot/.test(message)) {
-    return {
-      problem: "the image runs as root, and runAsNonRoot forbids it",
-      facts: [message],
-      fix: "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
-    };
-  }
-  return {
-    problem: "the container cannot be created",
-    facts: [message],
-    fix: "correct the field the message names",
-  };
+/** Why it waits, where its reason says so itself. */
+function explainReason(container: ExplainContainerInput): Explained | undefined {
+  const { reason, message = "" } = container.status.state.waiting ?? {};
+  const explain = findWaitingReason(reason)?.explain;
+  if (explain === undefined || explain === "start" || explain === "last end") return undefined;
+  if (typeof explain === "function") return explain(message, container);
+  return { ...explain, facts: [...(explain.facts ?? []), ...(message === "" ? [] : [message])] };
 }
 
 /** The container ended, now or before its last restart. */
-function explainEnd(input: ExplainContainerInput): Finding | undefined {
+function explainEnd(input: ExplainContainerInput): Explained | undefined {
   const { status, spec, isInit, events } = input;
   const isWaitingToRestart = status.state.waiting?.reason === "CrashLoopBackOff";
   const end =
     status.state.terminated ??
     (isWaitingToRestart || status.restartCount > 0 ? status.lastState.terminated : undefined);
-  if (!end) {
-    const { reason, message } = status.state.waiting ?? {};
-    return reason === "RunContainerError" ? cannotRun(spec, message ?? "") : undefined;
-  }
+  if (!end) return undefined;
   // A container that runs again now is held back by its probe, if it has one.
   if (status.state.running && !status.ready && spec.readinessProbe) return undefined;
   const facts = [describeEnd(end), ...nextRestart(input)];
   if (end.reason === "ContainerCannotRun" || end.reason === "StartError") {
-    const finding = cannotRun(spec, end.message ?? "");
-    return { ...finding, facts: [...(finding.facts ?? []), ...nextRestart(input)] };
+    const failure = explainStartFailure(spec, end.message ?? "");
+    return { ...failure, facts: [...(failure.facts ?? []), ...nextRestart(input)] };
   }
   if (end.reason === "OOMKilled") {
     const limit = spec.resources?.limits?.memory;
@@ -233,33 +155,23 @@ function fixOfName({ spec: { dnsPolicy = "ClusterFirst", hostNetwork = false } }
   return `a name does not resolve: with dnsPolicy ${dnsPolicy} a pod does not resolve the names of Services: set dnsPolicy: ${policy}, or use DNS or hostAliases`;
 }
 
-function cannotRun({ command = [], args = [] }: Container, message: string): Finding {
-  const words = [...command, ...args];
-  const shellWord = command.length === 1 && / |&&|\|/.test(command[0] ?? "");
-  return {
-    problem: "its program cannot be started",
-    facts: [message],
-    fix: shellWord
-      ? `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`
-      : `check that ${JSON.stringify(words[0] ?? "the image's entrypoint")} exists in the image and is executable`,
-  };
-}
-
-function explainProbe({ status, spec, events }: ExplainContainerInput): Finding | undefined {
+function explainProbe({ status, spec, events }: ExplainContainerInput): Explained | undefined {
   if (!status.state.running || status.ready) return undefined;
   const isStarting = spec.startupProbe !== undefined && status.started === false;
   const kind = isStarting ? "Startup" : "Readiness";
-  const answer = lastProbe(events, new RegExp(`^${kind}`));
+  const failure = lastProbe(events, new RegExp(`^${kind}`));
   if (!spec.readinessProbe && !isStarting) return undefined;
-  const isRefused = /connection refused/i.test(answer ?? "");
-  const status4xx = /statuscode: (\d+)/.exec(answer ?? "")?.[1];
+  const isRefused = /connection refused/i.test(failure ?? "");
+  const status4xx = /statuscode: (\d+)/.exec(failure ?? "")?.[1];
   return {
-    problem: answer ? `its ${kind.toLowerCase()} probe fails` : `its ${kind.toLowerCase()} probe has not succeeded yet`,
-    ...(answer && { facts: [answer] }),
+    problem: failure
+      ? `its ${kind.toLowerCase()} probe fails`
+      : `its ${kind.toLowerCase()} probe has not succeeded yet`,
+    ...(failure && { facts: [failure] }),
     fix: isRefused
       ? "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1"
       : status4xx
-        ? `the program answers ${status4xx}: check the probe's path, or what the program waits for`
+        ? `the program responds with ${status4xx}: check the probe's path, or what the program waits for`
         : `check the probe's ${whatIsProbed(isStarting ? spec.startupProbe : spec.readinessProbe)} and timeoutSeconds`,
   };
 }
@@ -270,14 +182,17 @@ function whatIsProbed(probe: Probe | undefined): string {
   return probe?.httpGet ? "path and port" : "port";
 }
 
-/** A container that waits for the others has no way out of its own. */
-function explainWaiting({ pod, spec, status, events, isInit }: ExplainContainerInput): Finding {
+/** A container that waits for the others has no fix of its own. */
+function explainProgress({ pod, spec, status, events, isInit }: ExplainContainerInput): Explained {
   const { running, waiting } = status.state;
   const { reason, message } = waiting ?? {};
   if (running && isInit) return { problem: "it still runs; the next container waits for its end", fix: "" };
-  if (running && status.started === false) return explainPostStart();
-  // Our own messages say in a sentence what the pod waits for.
-  if (message && /Dependency/.test(reason ?? "")) return { problem: message, fix: fixOfWait(reason, message) };
+  if (running && status.started === false) {
+    return {
+      problem: "its postStart hook has not ended",
+      fix: "if that takes long, the hook waits for something: correct lifecycle.postStart",
+    };
+  }
   if (isToBeStarted(status) && !message) {
     const init = findBlockingInit(pod, spec.name);
     if (init !== undefined) return { problem: `it waits for init container ${init}`, fix: "" };
@@ -286,25 +201,47 @@ function explainWaiting({ pod, spec, status, events, isInit }: ExplainContainerI
   return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), fix: "" };
 }
 
-const explainPostStart = (): Finding => ({
-  problem: "its postStart hook has not ended",
-  fix: "if that takes long, the hook waits for something: correct lifecycle.postStart",
-});
+/** Whether a container waits for its first start, and not because something failed. */
+export const isToBeStarted = ({ state: { waiting } }: ContainerStatus): boolean =>
+  waiting !== undefined && findWaitingReason(waiting.reason ?? "ContainerCreating")?.explain === "start";
+
+/** Whether the volumes and the network of a pod are still missing. Source: the condition PodReadyToStartContainers. */
+export const isBeingSetUp = ({ status }: Pod): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === "PodReadyToStartContainers" && is === "False") ?? false;
+
+/** The init container that has to end, or the sidecar that has to start, before this container; undefined: none. */
+export function findBlockingInit({ spec, status }: Pod, name: string): string | undefined {
+  for (const init of spec.initContainers ?? []) {
+    if (init.name === name) return undefined;
+    const found = status?.initContainerStatuses?.find((one) => one.name === init.name);
+    if (!(isSidecar(init) ? found?.started : found?.state.terminated?.exitCode === 0)) return init.name;
+  }
+  return undefined;
+}
+
+/**
+ * The step of its start that a container waits for.
+ * @param events of this container, oldest first
+ */
+function describeStart({ image = "" }: Container, events: readonly CoreEvent[]): { problem: string; facts: string[] } {
+  const last = events.findLast(({ reason }) => ["Pulling", "Pulled", "Created"].includes(reason));
+  switch (last?.reason) {
+    case "Pulling":
+      return { problem: `its image "${image}" is being pulled`, facts: [`since ${last.lastTimestamp}`] };
+    case "Created":
+      return { problem: "it is being started", facts: [] };
+    default:
+      return { problem: "it is being created", facts: [] };
+  }
+}
 
 /** `once`, `3 times`. */
 export const countTimes = (count: number): string => (count === 1 ? "once" : `${count} times`);
 
-/** The newest answer of a failed probe, with its time. */
+/** The newest result of a failed probe, with its time. */
 function lastProbe(events: readonly CoreEvent[], kind: RegExp): string | undefined {
   const event = events.findLast(({ reason, message }) => reason === "Unhealthy" && kind.test(message));
   return event && `${event.message.trim()} (${event.lastTimestamp}, ${countTimes(event.count)})`;
-}
-
-function fixOfWait(reason: string | undefined, message: string): string {
-  if (reason === "DependencyNotFound") return "add that pod, or correct its name in the annotation";
-  if (reason === "DependencyCycle") return "take one of these pods out of the annotation of another";
-  const name = /pod "[^"]*\/([^"/]+)"/.exec(message)?.[1];
-  return name === undefined ? "" : `kubelet-ts explain ${name} says what keeps that pod`;
 }
 
 function describeEnd({ exitCode, reason, signal, finishedAt, message }: ContainerStateTerminated): string {

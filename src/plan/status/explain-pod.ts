@@ -2,8 +2,16 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { containersOf, hostPortsOf } from "../../base/model/pod-containers.ts";
 import { toPlainText } from "../../base/text/plain-text.ts";
-import { type Cause, countTimes, explainContainer } from "./explain-container.ts";
-import { findBlockingInit, isBeingSetUp, isToBeStarted } from "./explain-waiting.ts";
+import { explainPodEnd } from "../pod-end-reasons.ts";
+import { findMissingObject } from "../waiting-reasons.ts";
+import {
+  type Cause,
+  countTimes,
+  explainContainer,
+  findBlockingInit,
+  isBeingSetUp,
+  isToBeStarted,
+} from "./explain-container.ts";
 
 /** Everything that is known about a pod. */
 export interface ExplainInput {
@@ -140,7 +148,11 @@ function mostUseful(causes: readonly Cause[]): Cause[] {
 /** Causes that no single container has. */
 function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator<Cause> {
   const { status = {}, spec } = pod;
-  if (status.phase === "Failed" && status.reason) yield refusal(pod);
+  if (status.phase === "Failed" && status.reason) {
+    const { reason, message = "" } = status;
+    const { problem, fix } = explainPodEnd(reason, message);
+    yield { subject: "pod", problem: `${problem} (${reason})`, facts: message === "" ? [] : [message], fix };
+  }
   const notBegun = explainNotBegun(pod);
   if (notBegun) yield notBegun;
   const isPending = status.phase === "Pending" && !isTrue(pod, "PodReadyToStartContainers");
@@ -149,14 +161,11 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   const stuck = allStatuses(pod).find(waitsForVolume);
   const mountMessage = isPending || stuck ? (mount?.message ?? stuck?.state.waiting?.message) : undefined;
   if (mountMessage !== undefined) {
-    const missing = /(configmap|secret|persistentvolumeclaim) "?([^"\s]+)"? not found/i.exec(mountMessage);
     yield {
       subject: "pod",
       problem: "a volume cannot be made ready",
       facts: [mountMessage, ...(mount ? [seen(mount)] : [])],
-      fix: missing
-        ? `add the ${kindOf(missing[1])} "${missing[2]}" to the manifest, or mark the reference optional`
-        : fixOfMount(mountMessage),
+      fix: findMissingObject(mountMessage)?.fix ?? fixOfMount(mountMessage),
     };
   }
   const sandbox = last("FailedCreatePodSandBox");
@@ -236,61 +245,11 @@ function explainRemoval(pod: Pod): Cause | undefined {
   };
 }
 
-/** Reasons of pods that the node refused or ended, in words. */
-const REFUSALS: readonly [RegExp, string][] = [
-  [/^NodePorts$/, "another pod has its host port"],
-  [/^OutOfpods$/, "the node has as many pods as it may have"],
-  [/^OutOf/, "it requests more than the node has left"],
-  [/^Evicted$/, "the node ran short of memory or disk and evicted it"],
-  [/^Preempting$/, "it was ended to make room for a critical pod"],
-  [/^DeadlineExceeded$/, "it ran for longer than spec.activeDeadlineSeconds"],
-  [/^Terminated$/, "it was ended because the machine was shut down"],
-  [/^NodeShutdown$/, "it was not started because the machine is being shut down"],
-  [/^NodeAffinity$/, "the labels of the node are not those it asks for"],
-];
-
-/** The node refused, evicted or ended the pod. */
-function refusal(pod: Pod): Cause {
-  const { reason = "", message = "" } = pod.status ?? {};
-  const ways: [RegExp, string][] = [
-    [/^NodePorts$/, "choose another hostPort, or remove the pod that holds it"],
-    [/^OutOf/, fixOfResources(message)],
-    [
-      /^Evicted$/,
-      "free memory or disk on this machine, or give the pod limits it keeps; edit the manifest to run it again",
-    ],
-    [/^DeadlineExceeded$/, "raise or remove spec.activeDeadlineSeconds"],
-    [/^NodeAffinity$/, "correct spec.nodeSelector or the affinity, or label the node with --node-labels"],
-    [/^Unsupported|^PodOS|^Sysctl|^AppArmor/i, "remove the field: this node cannot do it"],
-  ];
-  return {
-    subject: "pod",
-    problem: `${REFUSALS.find(([pattern]) => pattern.test(reason))?.[1] ?? "the node ended or refused the pod"} (${reason})`,
-    facts: message ? [message] : [],
-    fix: ways.find(([pattern]) => pattern.test(reason))?.[1] ?? "correct the manifest; an edit runs the pod again",
-  };
-}
-
-/** Source: the kubelet's `InsufficientResourceError`. */
-function fixOfResources(message: string): string {
-  const [, requested, capacity] = /requested: (\d+), used: \d+, capacity: (\d+)/.exec(message) ?? [];
-  return requested !== undefined && Number(requested) > Number(capacity)
-    ? "lower the pod's requests: they are more than the whole node has"
-    : "lower the pod's requests, or remove another pod";
-}
-
 function holdersOf(port: number, { metadata }: Pod, pods: readonly Pod[]): string[] {
   return pods
     .filter((other) => other.metadata.uid !== metadata.uid && hostPortsOf(other.spec).includes(port))
     .map((other) => `port ${port} is held by pod "${other.metadata.namespace}/${other.metadata.name}"`);
 }
-
-const KINDS: Readonly<Record<string, string>> = {
-  configmap: "ConfigMap",
-  secret: "Secret",
-  persistentvolumeclaim: "PersistentVolumeClaim",
-};
-const kindOf = (word = ""): string => KINDS[word.toLowerCase()] ?? word;
 
 const seen = ({ lastTimestamp, count }: CoreEvent): string => `last seen ${lastTimestamp}, ${countTimes(count)}`;
 

@@ -1,4 +1,5 @@
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
+import { findWaitingReason } from "../waiting-reasons.ts";
 
 /**
  * The container of the engine that has the requested log, or the reason why there is none, as upstream words it.
@@ -20,7 +21,7 @@ export function findLogContainer(
   }
   const { terminated, waiting } = found.state;
   if (terminated) return { problem: `${who} is terminated` };
-  const why = WAITING_REASONS[waiting?.reason ?? ""] ?? waiting?.reason;
+  const why = findWaitingReason(waiting?.reason)?.logText ?? waiting?.reason;
   return { problem: why ? `${who} is waiting to start: ${why}` : `${who} is waiting to start - no logs yet` };
 }
 
@@ -35,11 +36,6 @@ export function findLogContainerId(
   const id = previous ? before : present || before;
   return id ? withoutScheme(id) : undefined;
 }
-
-const WAITING_REASONS: Readonly<Record<string, string>> = {
-  ErrImagePull: "image can't be pulled",
-  ImagePullBackOff: "trying and failing to pull image",
-};
 
 /** The running container of that name; undefined while it does not run. */
 export function findRunningContainer({ status }: Pod, name: string): { id: string } | undefined {

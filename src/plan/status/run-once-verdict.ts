@@ -1,5 +1,6 @@
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import type { RolloutProgress } from "../rollout.ts";
+import { findWaitingReason } from "../waiting-reasons.ts";
 
 /**
  * The goal of `--runonce` (`--wait`): containers that run, the Ready condition, the end of the pod, or only that each
@@ -17,20 +18,6 @@ export interface RunOnceVerdict {
 }
 
 const EDIT_IN_PROGRESS: RunOnceVerdict = { state: "waiting", message: "an edit is in progress" };
-
-/** Waiting reasons that will not go away by waiting. */
-const HOPELESS = new Set([
-  "ErrImagePull",
-  "ImagePullBackOff",
-  "ErrImageNeverPull",
-  "InvalidImageName",
-  "ImageInspectError",
-  "RegistryUnavailable",
-  "CreateContainerConfigError",
-  "CreateContainerError",
-  "RunContainerError",
-  "CrashLoopBackOff",
-]);
 
 /**
  * Whether a pod has reached what `--runonce` waits for. A pod that cannot reach it with this manifest has failed without
@@ -51,7 +38,7 @@ export function judgeRunOnce(
   if (wait === "completed" && pod.spec.restartPolicy === "Always") {
     return { state: "failed", message: "never completes: its restartPolicy is Always" };
   }
-  const hopeless = all.find(({ state }) => HOPELESS.has(state.waiting?.reason ?? ""));
+  const hopeless = all.find(({ state }) => findWaitingReason(state.waiting?.reason)?.isHopeless);
   if (hopeless) return { state: "failed", message: describeWaiting(hopeless), container: hopeless.name };
   if (sandboxError) return { state: "failed", message: sandboxError };
   const isEnough = (status: ContainerStatus) => isStarted(pod, status, wait);

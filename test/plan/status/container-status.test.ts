@@ -4,7 +4,7 @@ import { type ContainerStatusInput, computeContainerStatus } from "../../../src/
 import { aContainer, anExited, aRunning, EPOCH } from "../../support/builders.ts";
 
 const START = `${EPOCH.toISOString().slice(0, 19)}Z`;
-const backOff = { reason: "CrashLoopBackOff", message: "back-off 10s" };
+const backOff = { reason: "CrashLoopBackOff", message: "back-off 10s" } as const;
 const neverStarted = (restartCount: number) => {
   const { startedAt: _, ...container } = anExited("app", 127, { restartCount, error: "exec: no such file" });
   return { ...container, state: "created" as const };

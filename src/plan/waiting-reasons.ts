@@ -1,0 +1,194 @@
+import type { CoreEvent } from "../base/api/event.ts";
+import type { Container, ContainerStatus } from "../base/api/pod.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
+
+/** A container that waits, and what is known about it. */
+export interface WaitingContainer {
+  spec: Container;
+  status: ContainerStatus;
+  /** Events of this container, oldest first. */
+  events: readonly CoreEvent[];
+  /** Images that this machine has, as other pods name them. */
+  images: readonly string[];
+}
+
+/** A problem and its fix; without a fix where the pod only waits. */
+export interface Explained {
+  problem: string;
+  /** Facts behind it, one line each. */
+  facts?: string[];
+  fix: string;
+}
+
+interface WaitingReasonEntry {
+  /**
+   * What `explain` and the page say: a text, to which the message of the reason is added, or a function of that message.
+   * `start`: the step of its start that the container has reached. `last end`: how it ended before.
+   */
+  explain: Explained | ((message: string, container: WaitingContainer) => Explained) | "start" | "last end";
+  /** Waiting does not help: `--runonce` gives up. */
+  isHopeless?: true;
+  /** Upstream's words in the response to a request for the log of a container that has none. */
+  logText?: string;
+}
+
+const RETRIED = "the engine's message names the cause; the kubelet retries automatically";
+
+/**
+ * Why a container waits, or a step towards its start failed. A new reason is an entry here and the place that reports it.
+ */
+export const WAITING_REASONS = {
+  ContainerCreating: { explain: "start" },
+  PodInitializing: { explain: "start" },
+
+  ErrImagePull: { explain: explainPull, isHopeless: true, logText: "image can't be pulled" },
+  ImagePullBackOff: { explain: explainPull, isHopeless: true, logText: "trying and failing to pull image" },
+  RegistryUnavailable: { explain: explainPull, isHopeless: true },
+  ImageInspectError: { explain: { problem: "its image cannot be inspected", fix: RETRIED }, isHopeless: true },
+  InvalidImageName: {
+    explain: (message, { spec }) => ({
+      problem: `"${spec.image ?? ""}" is not an image name`,
+      facts: factOf(message),
+      fix: "correct spec.containers[].image",
+    }),
+    isHopeless: true,
+  },
+  ErrImageNeverPull: {
+    explain: (_, { spec }) => ({
+      problem: `the image "${spec.image ?? ""}" is not on this machine, and imagePullPolicy is Never`,
+      fix: "load it with docker load or --images-dir, or set imagePullPolicy: IfNotPresent",
+    }),
+    isHopeless: true,
+  },
+
+  CreateContainerConfigError: { explain: explainConfig, isHopeless: true },
+  CreateContainerError: { explain: explainConfig, isHopeless: true },
+  RunContainerError: { explain: (message, { spec }) => explainStartFailure(spec, message), isHopeless: true },
+  CrashLoopBackOff: { explain: "last end", isHopeless: true },
+  FailedMount: { explain: { problem: "a volume cannot be made ready", fix: RETRIED } },
+
+  WaitingForDependency: { explain: explainDependency },
+  DependencyTimeout: { explain: explainDependency },
+  DependencyNotFound: {
+    explain: (message) => ({ problem: message, fix: "add that pod, or correct its name in the annotation" }),
+  },
+  DependencyCycle: {
+    explain: (message) => ({ problem: message, fix: "take one of these pods out of the annotation of another" }),
+  },
+
+  // Events have these; the containers of the pod show ContainerCreating.
+  FailedCreatePodSandBox: { explain: "start" },
+  CreatePodSandboxError: { explain: "start" },
+  FailedCreatePodContainer: { explain: "start" },
+  NetworkNotReady: { explain: "start" },
+} satisfies Record<string, WaitingReasonEntry>;
+
+export type WaitingReasonName = keyof typeof WAITING_REASONS;
+
+/** @returns undefined for a reason that only another kubelet has */
+export const findWaitingReason = (reason = ""): WaitingReasonEntry | undefined =>
+  Object.hasOwn(WAITING_REASONS, reason) ? WAITING_REASONS[reason as WaitingReasonName] : undefined;
+
+/** A step towards a running container failed in a way the status has a name for. */
+export class PodStepError extends Error {
+  override readonly name = "PodStepError";
+  readonly reason: WaitingReasonName;
+  /** When another try makes sense; absent = the caller's own back-off. Unit: milliseconds. */
+  readonly retryAfterMs: number | undefined;
+  /** Reason of the event; absent = `Failed`. */
+  readonly eventReason: string | undefined;
+
+  constructor(
+    reason: WaitingReasonName,
+    message: string,
+    options?: { retryAfterMs?: number | undefined; eventReason?: string | undefined; cause?: unknown },
+  ) {
+    super(message, options?.cause === undefined ? undefined : { cause: options.cause });
+    this.reason = reason;
+    this.retryAfterMs = options?.retryAfterMs;
+    this.eventReason = options?.eventReason;
+  }
+}
+
+const factOf = (message: string): string[] => (message === "" ? [] : [message]);
+
+function explainPull(waitingMessage: string, { spec, events, images }: WaitingContainer): Explained {
+  // While it backs off, the status has lost what the registry said.
+  const failed = events.findLast((event) => event.reason === "Failed" && /pull image/i.test(event.message));
+  const message = failed?.message ?? waitingMessage;
+  const isDenied = /denied|unauthorized|authentication/i.test(message);
+  const isUnreachable =
+    /no such host|i\/o timeout|deadline exceeded|connection refused|network is unreachable|lookup /i.test(message);
+  const image = spec.image ?? "";
+  const near = nearestName(image, images);
+  return {
+    problem: `the image "${image}" cannot be pulled`,
+    facts: [
+      ...factOf(message),
+      ...(near === undefined ? [] : [`this machine has an image "${near}": is that the one?`]),
+    ],
+    fix: isDenied
+      ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
+      : isUnreachable
+        ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
+        : "check name and tag of the image; docker pull shows the same response",
+  };
+}
+
+function explainConfig(message: string): Explained {
+  const facts = [message];
+  const missing = findMissingObject(message);
+  if (missing) return { problem: `the ${missing.what} is missing`, facts, fix: missing.fix };
+  const key = /couldn't find key (\S+) in (ConfigMap|Secret) (\S+)/i.exec(message);
+  if (key) {
+    return {
+      problem: `the key "${key[1]}" is missing in ${key[2]} "${key[3]?.replace(/[",]/g, "")}"`,
+      facts,
+      fix: "add the key, or correct its name in the reference",
+    };
+  }
+  if (/runAsNonRoot/.test(message)) {
+    return {
+      problem: "the image runs as root, and runAsNonRoot forbids it",
+      facts,
+      fix: "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
+    };
+  }
+  return { problem: "the container cannot be created", facts, fix: "correct the field the message names" };
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  configmap: "ConfigMap",
+  secret: "Secret",
+  persistentvolumeclaim: "PersistentVolumeClaim",
+};
+
+/** The object that a message of a reference or a volume says is missing: `ConfigMap "conf"`. */
+export function findMissingObject(message: string): { what: string; fix: string } | undefined {
+  const [, word, name] = /(configmap|secret|persistentvolumeclaim) "?([^"\s]+)"? not found/i.exec(message) ?? [];
+  if (word === undefined) return undefined;
+  const kind = KINDS[word.toLowerCase()];
+  return {
+    what: `${kind} "${name}"`,
+    fix: `add the ${kind} "${name}" to the manifest, or mark the reference optional`,
+  };
+}
+
+/** The engine could not start the program of a container. */
+export function explainStartFailure({ command = [], args = [] }: Container, message: string): Explained {
+  const words = [...command, ...args];
+  const isShellLine = command.length === 1 && / |&&|\|/.test(command[0] ?? "");
+  return {
+    problem: "its program cannot be started",
+    facts: [message],
+    fix: isShellLine
+      ? `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`
+      : `check that ${JSON.stringify(words[0] ?? "the image's entrypoint")} exists in the image and is executable`,
+  };
+}
+
+/** Our own messages say in a sentence what the pod waits for. */
+function explainDependency(message: string): Explained {
+  const name = /pod "[^"]*\/([^"/]+)"/.exec(message)?.[1];
+  return { problem: message, fix: name === undefined ? "" : `kubelet-ts explain ${name} says what keeps that pod` };
+}
