@@ -152,7 +152,8 @@ export class ObjectReading {
     return {
       path,
       locate: (field) => lines.locate(locateField(root, field)),
-      lineText: (line) => (mayShowLines(this.kind, lines) ? lines.lineText(line) : ""),
+      // A text that is no object may be a file of passwords.
+      lineText: (line) => (root.kind !== "string" && mayShowLines(this.kind, lines) ? lines.lineText(line) : ""),
     };
   }
 

@@ -1,9 +1,7 @@
 import type { Finding } from "../base/model/finding.ts";
 import { encryptionOf } from "../base/text/age-text.ts";
 import { FieldPath } from "./field-path.ts";
-import { describeUnit } from "./foreign-documents.ts";
-import { describeTemplate } from "./foreign-formats.ts";
-import { describeBinary, describeForeignText } from "./foreign-texts.ts";
+import { describeForeignText, describeTemplate } from "./foreign-formats.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
@@ -15,13 +13,11 @@ import { type ParsedStream, parseStream } from "./yaml/parse-stream.ts";
  */
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
   if (encryptionOf(bytes)) return refuseManifest(options, ENCRYPTED);
-  const binary = describeBinary(bytes);
-  if (binary !== undefined) return refuseManifest(options, binary);
   const stream = parseStream(bytes);
   const matches = (pattern: RegExp) => stream.lines.matches(pattern);
   const first = stream.documents.find(({ kind }) => kind !== "empty");
   const isObject = first?.kind === "value" && first.root.kind === "map";
-  const foreign = first && !isObject ? (describeUnit(matches) ?? describeForeignText(matches)) : undefined;
+  const foreign = first && !isObject ? describeForeignText(matches) : undefined;
   if (foreign !== undefined) return refuseManifest(options, foreign);
   const result = emptyResult();
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;

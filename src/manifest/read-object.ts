@@ -8,9 +8,13 @@ import { addFieldHomes } from "./decode/field-home.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
-import { describeForeignList, describePatch, describeUnknownObject } from "./foreign-documents.ts";
-import { convertContainerDeclaration, describeForeignFormat } from "./foreign-formats.ts";
-import { describeForeignText } from "./foreign-texts.ts";
+import {
+  convertContainerDeclaration,
+  describeForeignFormat,
+  describeForeignList,
+  describePatch,
+  describeUnknownObject,
+} from "./foreign-formats.ts";
 import { directoryOf, resolveHostPaths } from "./host-paths.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
@@ -91,10 +95,7 @@ function readType(
   if (isTypedItem) {
     return { kind: defaultKind, apiVersion: isObjectKind(defaultKind) ? versionsOf(defaultKind)[0] : "v1" };
   }
-  const { document, lines } = reading.context;
-  const isWhole = document === 1 && path.steps().length === 0;
-  const describeText = () => (isWhole ? describeForeignText((pattern) => lines.matches(pattern)) : undefined);
-  const foreign = describeForeignFormat(node) ?? describeUnknownObject(node, describeText);
+  const foreign = describeForeignFormat(node) ?? describeUnknownObject(node);
   if (foreign) {
     reading.add("unsupported", "error", path, foreign);
     reading.valid = false;

@@ -63,8 +63,6 @@ describe("formats of other programs are recognized and answered with the next st
     ["values of a Helm chart", "replicaCount: 1\nimage: {repository: nginx}\nnameOverride: a\n", "helm template"],
     ["a Helm chart", "apiVersion: v2\nname: web\nversion: 1.0.0\n", "helm template"],
     ["a Kustomization", "kind: Kustomization\nresources: [a.yaml]\n", "kustomize build"],
-    ["a state of Ankaios", "apiVersion: v0.1\nworkloads: {web: {runtime: podman, agent: a}}\n", "import docker"],
-    ["its pods", "desiredState: {apiVersion: v0.1, workloads: {p: {runtime: podman-kube}}}\n", "file of its own"],
     ["a Kustomization of patches", "bases: [../base]\npatchesStrategicMerge: [a.yaml]\n", "kustomize build"],
     ["a Kustomization without kind", "resources: [a.yaml]\nnamePrefix: x-\n", "kustomize build"],
   ])("%s", (_, text, next) => {
@@ -270,7 +268,6 @@ describe("placeholders that nothing replaced", () => {
 });
 
 test.each([
-  ["a unit of systemd", "[Unit]\nDescription=x\n\n[Container]\nImage=y\n", "unit of systemd"],
   ["values of a Helm chart", "image: {tag: 1}\nports: []\n", "helm template NAME CHART --values FILE"],
   ["containers without a pod", "version: v1beta1\ncontainers: [{name: a, image: b}]\n", 'under "spec"'],
 ])("%s is no manifest", (_, text, next) => {
