@@ -11,6 +11,7 @@ import { PersistentVolumeSchema } from "../src/base/api/persistent-volume.ts";
 import { PodSchema } from "../src/base/api/pod.ts";
 import { SecretSchema } from "../src/base/api/secret.ts";
 import { ServiceSchema } from "../src/base/api/service.ts";
+import { CLUSTER_VOLUME_NAMES } from "../src/base/api/volume-drivers.ts";
 import {
   DaemonSetSchema,
   DeploymentSchema,
@@ -21,7 +22,6 @@ import {
 } from "../src/base/api/workload.ts";
 import { type Field, type ObjectShape, objectShapeOf, type Shape } from "../src/manifest/decode/shape.ts";
 import { FIELD_SUPPORT, type FieldSupport } from "../src/manifest/support/field-support.ts";
-import { CLUSTER_SOURCES } from "../src/manifest/workloads/validate-storage.ts";
 
 const INTRODUCTION = `# Fields of a manifest
 
@@ -239,7 +239,7 @@ const WORKLOAD_NOTES: Readonly<Record<string, { level: string; note: string }>> 
       "topologyKeys",
     ].map((name) => [`Service spec.${name}`, noProxy]),
   ),
-  ...Object.fromEntries(CLUSTER_SOURCES.map((name) => [`PersistentVolume spec.${name}`, noCluster])),
+  ...Object.fromEntries(CLUSTER_VOLUME_NAMES.map((name) => [`PersistentVolume spec.${name}`, noCluster])),
 };
 
 if (import.meta.main) writeFileSync(join(import.meta.dir, "../docs/fields.md"), renderFieldsDoc());

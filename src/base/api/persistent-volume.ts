@@ -3,6 +3,12 @@ import { NodeSelectorSchema } from "./affinity.ts";
 import { ObjectMetaSchema } from "./meta.ts";
 import { oneOfPointer, raw, resourceList, text, textList, textPointer } from "./scalar.ts";
 import { HostPathVolumeSourceSchema, NFSVolumeSourceSchema } from "./volume.ts";
+import { CLUSTER_VOLUME_NAMES, type ClusterVolumeName } from "./volume-drivers.ts";
+
+const clusterVolumes = Object.fromEntries(CLUSTER_VOLUME_NAMES.map((name) => [name, v.optional(raw)])) as Record<
+  ClusterVolumeName,
+  v.OptionalSchema<typeof raw, undefined>
+>;
 
 /** Source: core/v1 `PersistentVolume`; sources that need a cluster are kept as they are. */
 export const PersistentVolumeSchema = v.object({
@@ -30,25 +36,7 @@ export const PersistentVolumeSchema = v.object({
     hostPath: v.optional(HostPathVolumeSourceSchema),
     local: v.optional(v.object({ path: text, fsType: v.optional(textPointer) })),
     nfs: v.optional(NFSVolumeSourceSchema),
-    awsElasticBlockStore: v.optional(raw),
-    azureDisk: v.optional(raw),
-    azureFile: v.optional(raw),
-    cephfs: v.optional(raw),
-    cinder: v.optional(raw),
-    csi: v.optional(raw),
-    fc: v.optional(raw),
-    flexVolume: v.optional(raw),
-    flocker: v.optional(raw),
-    gcePersistentDisk: v.optional(raw),
-    glusterfs: v.optional(raw),
-    iscsi: v.optional(raw),
-    photonPersistentDisk: v.optional(raw),
-    portworxVolume: v.optional(raw),
-    quobyte: v.optional(raw),
-    rbd: v.optional(raw),
-    scaleIO: v.optional(raw),
-    storageos: v.optional(raw),
-    vsphereVolume: v.optional(raw),
+    ...clusterVolumes,
   }),
   status: v.optional(raw),
 });

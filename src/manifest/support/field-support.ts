@@ -1,4 +1,5 @@
 import type { Pod } from "../../base/api/pod.ts";
+import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume-drivers.ts";
 
 /** Level of support of a field. `partly`: some values or effects; the note says which. */
 type SupportLevel = "supported" | "partly" | "ignored" | "refused";
@@ -168,13 +169,7 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
     note: "a mount of the image from Docker API 1.48 on; older engines: unpacked into a directory, once for each pod",
   },
   refusedVolume("gitRepo", "gone from Kubernetes too: clone in an init container into an emptyDir"),
-  ...["awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc"].map((name) =>
-    refusedVolume(name),
-  ),
-  ...["flexVolume", "flocker", "gcePersistentDisk", "glusterfs", "iscsi", "photonPersistentDisk"].map((name) =>
-    refusedVolume(name),
-  ),
-  ...["portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"].map((name) => refusedVolume(name)),
+  ...CLUSTER_VOLUME_NAMES.map((name) => refusedVolume(name)),
   refusedVolume("ephemeral", "there is no provisioner: use emptyDir, or a Docker volume (persistentVolumeClaim)"),
   { path: "spec.volumes[].projected.sources[].serviceAccountToken", level: "refused", note: noToken },
   { path: "spec.volumes[].projected.sources[].clusterTrustBundle", level: "refused", note: noToken },

@@ -3,7 +3,7 @@ import { isNegativeQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { checkDnsLabel, checkDnsSubdomain, hasBacksteps, validateNoBacksteps } from "./names.ts";
-import { DRIVER_CHECKS } from "./volume-drivers.ts";
+import { validateDriver } from "./volume-drivers.ts";
 import { validateDownwardItems, validateItems, validateMode, validateProjected } from "./volume-files.ts";
 
 /** Volumes without errors, by name: only these can be mounted. */
@@ -27,46 +27,54 @@ export function validateVolumes(spec: PodSpec, podName: string, path: FieldPath,
 
 type SourceCheck = (volume: Volume, path: FieldPath, errors: FieldErrors) => void;
 
-/** Upstream's order: the first source counts, the others are reported. */
-const SOURCE_CHECKS: readonly [VolumeSourceName, SourceCheck][] = [
-  ["emptyDir", validateEmptyDir],
-  ["hostPath", validateHostPath],
-  ["gitRepo", DRIVER_CHECKS.gitRepo],
-  ["gcePersistentDisk", DRIVER_CHECKS.gcePersistentDisk],
-  ["awsElasticBlockStore", DRIVER_CHECKS.awsElasticBlockStore],
-  ["secret", validateSecretVolume],
-  ["nfs", validateNfs],
-  ["iscsi", DRIVER_CHECKS.iscsi],
-  ["glusterfs", DRIVER_CHECKS.glusterfs],
-  ["flocker", DRIVER_CHECKS.flocker],
-  ["persistentVolumeClaim", validateClaimVolume],
-  ["rbd", DRIVER_CHECKS.rbd],
-  ["cinder", DRIVER_CHECKS.cinder],
-  ["cephfs", DRIVER_CHECKS.cephfs],
-  ["quobyte", DRIVER_CHECKS.quobyte],
-  ["downwardAPI", validateDownwardVolume],
-  ["fc", DRIVER_CHECKS.fc],
-  ["flexVolume", DRIVER_CHECKS.flexVolume],
-  ["configMap", validateConfigMapVolume],
-  ["azureFile", DRIVER_CHECKS.azureFile],
-  ["vsphereVolume", DRIVER_CHECKS.vsphereVolume],
-  ["photonPersistentDisk", DRIVER_CHECKS.photonPersistentDisk],
-  ["portworxVolume", DRIVER_CHECKS.portworxVolume],
-  ["azureDisk", DRIVER_CHECKS.azureDisk],
-  ["storageos", DRIVER_CHECKS.storageos],
-  ["projected", (volume, path, errors) => validateProjected(volume.projected!, path.child("projected"), errors)],
-  ["scaleIO", DRIVER_CHECKS.scaleIO],
-  ["csi", DRIVER_CHECKS.csi],
-  ["ephemeral", DRIVER_CHECKS.ephemeral],
-  ["image", validateImageVolume],
-];
+const driver =
+  (name: Parameters<typeof validateDriver>[0]): SourceCheck =>
+  (volume, path, errors) =>
+    validateDriver(name, volume, path, errors);
+
+/** In upstream's order: the first source counts, the others are reported. */
+const SOURCE_CHECKS: Readonly<Record<VolumeSourceName, SourceCheck>> = {
+  emptyDir: validateEmptyDir,
+  hostPath: validateHostPath,
+  gitRepo: driver("gitRepo"),
+  gcePersistentDisk: driver("gcePersistentDisk"),
+  awsElasticBlockStore: driver("awsElasticBlockStore"),
+  secret: validateSecretVolume,
+  nfs: validateNfs,
+  iscsi: driver("iscsi"),
+  glusterfs: driver("glusterfs"),
+  flocker: driver("flocker"),
+  persistentVolumeClaim(volume, path, errors) {
+    const { claimName } = volume.persistentVolumeClaim!;
+    if (claimName === "") errors.required(path.child("persistentVolumeClaim").child("claimName"));
+  },
+  rbd: driver("rbd"),
+  cinder: driver("cinder"),
+  cephfs: driver("cephfs"),
+  quobyte: driver("quobyte"),
+  downwardAPI: validateDownwardVolume,
+  fc: driver("fc"),
+  flexVolume: driver("flexVolume"),
+  configMap: validateConfigMapVolume,
+  azureFile: driver("azureFile"),
+  vsphereVolume: driver("vsphereVolume"),
+  photonPersistentDisk: driver("photonPersistentDisk"),
+  portworxVolume: driver("portworxVolume"),
+  azureDisk: driver("azureDisk"),
+  storageos: driver("storageos"),
+  projected: (volume, path, errors) => validateProjected(volume.projected!, path.child("projected"), errors),
+  scaleIO: driver("scaleIO"),
+  csi: driver("csi"),
+  ephemeral: driver("ephemeral"),
+  image: validateImageVolume,
+};
 
 /** Upstream's spelling in the error about several sources where it differs from the field. */
 const FORBIDDEN_NAMES: Partial<Record<VolumeSourceName, string>> = { downwardAPI: "downwarAPI", cephfs: "cephFS" };
 
 function validateSource(volume: Volume, podName: string, path: FieldPath, errors: FieldErrors): void {
   let first: VolumeSourceName | undefined;
-  for (const [name, check] of SOURCE_CHECKS) {
+  for (const [name, check] of Object.entries(SOURCE_CHECKS) as [VolumeSourceName, SourceCheck][]) {
     if (volume[name] === undefined) continue;
     if (first === undefined) {
       first = name;
@@ -137,12 +145,6 @@ function validateNfs(volume: Volume, path: FieldPath, errors: FieldErrors): void
   if (nfs.server === "") errors.required(sourcePath.child("server"));
   if (nfs.path === "") errors.required(sourcePath.child("path"));
   if (!nfs.path.startsWith("/")) errors.invalid(sourcePath.child("path"), nfs.path, "must be an absolute path");
-}
-
-function validateClaimVolume(volume: Volume, path: FieldPath, errors: FieldErrors): void {
-  if (volume.persistentVolumeClaim!.claimName === "") {
-    errors.required(path.child("persistentVolumeClaim").child("claimName"));
-  }
 }
 
 function validateDownwardVolume(volume: Volume, path: FieldPath, errors: FieldErrors): void {

@@ -1,4 +1,5 @@
 import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
+import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume-drivers.ts";
 import type { PersistentVolumeClaim } from "../../base/api/workload.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
@@ -15,23 +16,41 @@ function validateAccessModes(modes: readonly string[] | undefined, path: FieldPa
   for (const [index, mode] of modes.entries()) {
     if (!ACCESS_MODES.includes(mode)) errors.notSupported(path, mode, ACCESS_MODES, { at: path.index(index) });
   }
+  const isOther = (mode: string) => mode !== "ReadWriteOncePod" && ACCESS_MODES.includes(mode);
+  if (modes.includes("ReadWriteOncePod") && modes.some(isOther)) {
+    errors.forbidden(path, "ReadWriteOncePod excludes other modes");
+  }
 }
 
 /** Source: core validation `ValidatePersistentVolumeClaim`. */
 export function validateClaim({ metadata, spec }: PersistentVolumeClaim, path: FieldPath): FieldErrors {
   const errors = new FieldErrors();
   validateMetadata(metadata, path.child("metadata"), errors);
-  const specPath = path.child("spec");
+  validateClaimSpec(spec, path.child("spec"), errors);
+  return errors;
+}
+
+/** Source: core validation `ValidatePersistentVolumeClaimSpec`. */
+export function validateClaimSpec(spec: PersistentVolumeClaim["spec"], specPath: FieldPath, errors: FieldErrors): void {
   validateAccessModes(spec.accessModes, specPath.child("accessModes"), errors);
   if (spec.selector) validateLabelSelector(spec.selector, specPath.child("selector"), errors);
   const storage = spec.resources.requests?.storage;
   const storagePath = specPath.child("resources").key("storage");
-  const at = { at: specPath.child("resources").child("requests") };
+  const at = { at: specPath.child("resources").child("requests").key("storage") };
   if (storage === undefined) errors.required(storagePath, "is required, e.g. requests: {storage: 1Gi}", at);
   else if (!isPositive(storage)) errors.invalid(storagePath, storage, "must be greater than zero", at);
   validateVolumeMode(spec.volumeMode, specPath, errors);
   validateClassName(spec.storageClassName, specPath, errors);
-  return errors;
+  for (const name of ["dataSource", "dataSourceRef"] as const) {
+    const source = spec[name];
+    if (!source) continue;
+    const path = specPath.child(name);
+    if (source.name === "") errors.required(path.child("name"));
+    if (source.kind === "") errors.required(path.child("kind"));
+    if ((source.apiGroup ?? "") === "" && source.kind !== "PersistentVolumeClaim") {
+      errors.invalid(path, source.kind, "must be a PersistentVolumeClaim, or have an apiGroup");
+    }
+  }
 }
 
 /** @param storage a canonical quantity */
@@ -46,29 +65,6 @@ function validateClassName(name: string | undefined, specPath: FieldPath, errors
 }
 
 const SOURCES_HERE = ["hostPath", "local", "nfs"] as const;
-/** Volumes that only a cluster can provide. */
-export const CLUSTER_SOURCES = [
-  "awsElasticBlockStore",
-  "azureDisk",
-  "azureFile",
-  "cephfs",
-  "cinder",
-  "csi",
-  "fc",
-  "flexVolume",
-  "flocker",
-  "gcePersistentDisk",
-  "glusterfs",
-  "iscsi",
-  "photonPersistentDisk",
-  "portworxVolume",
-  "quobyte",
-  "rbd",
-  "scaleIO",
-  "storageos",
-  "vsphereVolume",
-] as const;
-
 /** Source: core validation `ValidatePersistentVolume`. */
 export function validatePersistentVolume({ metadata, spec }: PersistentVolume, path: FieldPath): FieldErrors {
   const errors = new FieldErrors();
@@ -80,7 +76,7 @@ export function validatePersistentVolume({ metadata, spec }: PersistentVolume, p
   const capacityPath = specPath.child("capacity");
   if (storage === undefined) errors.required(capacityPath, "is required, e.g. capacity: {storage: 1Gi}");
   else if (!isPositive(storage)) errors.invalid(capacityPath.child("storage"), storage, "must be greater than zero");
-  const sources = [...SOURCES_HERE, ...CLUSTER_SOURCES].filter((name) => spec[name] !== undefined);
+  const sources = [...SOURCES_HERE, ...CLUSTER_VOLUME_NAMES].filter((name) => spec[name] !== undefined);
   if (sources.length === 0) errors.required(specPath, "must have a volume type such as hostPath");
   for (const name of sources.slice(1)) {
     errors.forbidden(specPath.child(name), `a volume has one type, and this one is ${sources[0]} already`);
@@ -122,7 +118,7 @@ function validateNodeAffinity(spec: PersistentVolume["spec"], specPath: FieldPat
 
 /** Findings for such volumes. */
 export function findVolumeNotes({ spec }: PersistentVolume, path: FieldPath): SupportNote[] {
-  const found = CLUSTER_SOURCES.find((name) => spec[name] !== undefined);
+  const found = CLUSTER_VOLUME_NAMES.find((name) => spec[name] !== undefined);
   const specPath = path.child("spec");
   if (found) {
     const message = "cannot be used here: needs a storage driver of a cluster; use hostPath, local or nfs";
