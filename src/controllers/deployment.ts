@@ -2,21 +2,14 @@ import type { Pod } from "../base/api/pod.ts";
 import type { Deployment, DeploymentSpec, PodTemplateSpec } from "../base/api/workload.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
 import { type ControllerWorld, Draft } from "./controller.ts";
-import type { RevisionRecord, WorkloadRecord } from "./workload-record.ts";
+import type { ConditionRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** Counts of `status`, as upstream's DeploymentStatus has them. */
-export interface DeploymentCounts {
+interface DeploymentCounts {
   replicas: number;
   updatedReplicas: number;
   readyReplicas: number;
   availableReplicas: number;
-}
-
-interface DeploymentOutcome {
-  draft: Draft;
-  counts: DeploymentCounts;
-  /** ReplicaSet of the present template; undefined while a paused Deployment has not got one. */
-  current: RevisionRecord | undefined;
 }
 
 /** A rollout settles after a few steps; the limit guards against a programming error. */
@@ -31,14 +24,31 @@ export function reconcileDeployment(
   objectRevision: string,
   known: WorkloadRecord | undefined,
   world: ControllerWorld,
-): DeploymentOutcome {
+  progress: ProgressState | undefined,
+): { draft: Draft; state: ProgressState } {
   const draft = new Draft(world, "Deployment", deployment.metadata, objectRevision, known);
   for (const revision of draft.revisions()) draft.fitPods(revision);
   const rollout = new Rollout(draft, deployment.spec);
   for (let step = 0; step < MAX_STEPS && rollout.step(); step++);
   const { current } = rollout;
   if (current) draft.inheritAnnotations(current);
-  return { draft, counts: rollout.counts(), current };
+  const { record } = draft;
+  const { spec } = deployment;
+  const counts = rollout.counts();
+  const wasExceeded = record.progressDeadlineExceeded === true && known?.generation === record.generation;
+  const verdict = judgeProgress(spec, counts, record.generation, progress, wasExceeded, world.nowMs);
+  if (verdict.wakeInMs !== undefined) draft.wakeIn(verdict.wakeInMs);
+  delete record.progressDeadlineExceeded;
+  if (verdict.isExceeded) record.progressDeadlineExceeded = true;
+  if (verdict.isExceeded && !wasExceeded && current) {
+    const message = `ReplicaSet "${current.name}" has timed out progressing`;
+    draft.recordEvent("ProgressDeadlineExceeded", message, "Warning");
+  }
+  delete record.updateRevision;
+  if (current) record.updateRevision = current.hash;
+  const conditions = { spec, counts, replicaSet: current?.name, verdict, before: record.conditions ?? [] };
+  record.conditions = computeConditions({ ...conditions, now: draft.nowText });
+  return { draft, state: verdict.state };
 }
 
 class Rollout {
@@ -253,3 +263,130 @@ export function scaledValue(value: number | string, total: number, round: "up" |
 
 /** Whether two pods of the template cannot run on one node together. */
 const hasHostPorts = (template: PodTemplateSpec): boolean => computeHostPorts(template as Pod).length > 0;
+
+interface ConditionInput {
+  spec: DeploymentSpec;
+  counts: DeploymentCounts;
+  /** Name of the ReplicaSet of the present template, once there is one. */
+  replicaSet: string | undefined;
+  verdict: ProgressVerdict;
+  /** Conditions so far. */
+  before: readonly ConditionRecord[];
+  /** RFC 3339. */
+  now: string;
+}
+
+type Finding = Pick<ConditionRecord, "status" | "reason" | "message">;
+
+const COMPLETE = "NewReplicaSetAvailable";
+const EXCEEDED = "ProgressDeadlineExceeded";
+const PAUSED = "DeploymentPaused";
+
+/** The conditions Available and Progressing. Source: `syncRolloutStatus`, `calculateStatus`, `checkPausedConditions`. */
+function computeConditions(input: ConditionInput): ConditionRecord[] {
+  const { spec, before, now } = input;
+  const find = (type: string) => before.find((condition) => condition.type === type);
+  const hasDeadline = (spec.progressDeadlineSeconds ?? NO_DEADLINE) !== NO_DEADLINE;
+  const progress = hasDeadline ? computeProgress(input, find("Progressing")) : undefined;
+  return [
+    withTimes("Available", computeAvailability(input), find("Available"), now),
+    ...(progress ? [withTimes("Progressing", progress, find("Progressing"), now)] : []),
+  ];
+}
+
+function computeAvailability({ spec, counts }: ConditionInput): Finding {
+  const { unavailable } = computeFenceposts(spec);
+  return counts.availableReplicas >= spec.replicas - unavailable
+    ? { status: "True", reason: "MinimumReplicasAvailable", message: "Deployment has minimum availability." }
+    : {
+        status: "False",
+        reason: "MinimumReplicasUnavailable",
+        message: "Deployment does not have minimum availability.",
+      };
+}
+
+function computeProgress(input: ConditionInput, before: ConditionRecord | undefined): Finding {
+  const { spec, counts, verdict, replicaSet } = input;
+  const subject = `ReplicaSet "${replicaSet ?? ""}"`;
+  if (spec.paused) {
+    if (before?.reason === EXCEEDED) return before;
+    return { status: "Unknown", reason: PAUSED, message: "Deployment is paused" };
+  }
+  const complete: Finding = { status: "True", reason: COMPLETE, message: `${subject} has successfully progressed.` };
+  // A change of replicas is not a rollout.
+  const wasComplete = before?.reason === COMPLETE && before.message === complete.message;
+  if (isRolloutComplete(spec, counts) || (wasComplete && counts.replicas === counts.updatedReplicas)) return complete;
+  if (verdict.isExceeded) {
+    return { status: "False", reason: EXCEEDED, message: `${subject} has timed out progressing.` };
+  }
+  if (verdict.hasMoved || !before || before.reason === PAUSED) {
+    return { status: "True", reason: "ReplicaSetUpdated", message: `${subject} is progressing.` };
+  }
+  return before;
+}
+
+/** Source: `SetDeploymentCondition`: the same status and reason is the same condition. */
+function withTimes(type: string, found: Finding, before: ConditionRecord | undefined, now: string): ConditionRecord {
+  if (before && before.status === found.status && before.reason === found.reason && before.message === found.message) {
+    return before;
+  }
+  const lastTransitionTime = before?.status === found.status ? before.lastTransitionTime : now;
+  const { status, reason, message } = found;
+  return { type, status, reason, message, lastUpdateTime: now, lastTransitionTime };
+}
+
+/** No deadline, as `extensions/v1beta1` writes it. */
+const NO_DEADLINE = 2147483647;
+
+/** The last progress of a rollout; not persisted. */
+export interface ProgressState {
+  kind: "Deployment";
+  counts: DeploymentCounts;
+  generation: number;
+  /** Monotonic. */
+  sinceMs: number;
+}
+
+interface ProgressVerdict {
+  state: ProgressState;
+  isExceeded: boolean;
+  /** It progressed since the last pass, or was edited. */
+  hasMoved: boolean;
+  /** The deadline, when it is yet to come. */
+  wakeInMs?: number;
+}
+
+/**
+ * Whether a rollout makes progress. Source: `deploymentutil.DeploymentProgressing`, `DeploymentTimedOut`.
+ * @param wasExceeded an earlier verdict holds until something moves
+ */
+function judgeProgress(
+  spec: DeploymentSpec,
+  counts: DeploymentCounts,
+  generation: number,
+  before: ProgressState | undefined,
+  wasExceeded: boolean,
+  nowMs: number,
+): ProgressVerdict {
+  const hasMoved = !before || before.generation !== generation || isFurther(before.counts, counts);
+  const state: ProgressState = { kind: "Deployment", counts, generation, sinceMs: hasMoved ? nowMs : before.sinceMs };
+  const { paused, progressDeadlineSeconds = NO_DEADLINE } = spec;
+  if (isRolloutComplete(spec, counts) || paused || progressDeadlineSeconds === NO_DEADLINE) {
+    return { state, hasMoved, isExceeded: false };
+  }
+  // A restart of kubelet-ts is not progress.
+  if (wasExceeded && (!before || !hasMoved)) return { state, hasMoved, isExceeded: true };
+  const leftMs = state.sinceMs + progressDeadlineSeconds * 1000 - nowMs;
+  if (leftMs > 0) return { state, hasMoved, isExceeded: false, wakeInMs: leftMs };
+  return { state, hasMoved, isExceeded: true };
+}
+
+/** Every pod is of the present template and available. Source: `deploymentutil.DeploymentComplete`. */
+const isRolloutComplete = ({ replicas }: DeploymentSpec, counts: DeploymentCounts): boolean =>
+  counts.updatedReplicas === replicas && counts.replicas === replicas && counts.availableReplicas === replicas;
+
+const isFurther = (before: DeploymentCounts, now: DeploymentCounts): boolean =>
+  now.updatedReplicas > before.updatedReplicas ||
+  now.replicas - now.updatedReplicas < before.replicas - before.updatedReplicas ||
+  now.readyReplicas > before.readyReplicas ||
+  now.availableReplicas > before.availableReplicas;

@@ -2,9 +2,7 @@ import type { DesiredWorkload } from "../base/model/desired-object.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { type JobLookup, reconcileCronJob } from "./cron-job.ts";
 import { reconcileDaemonSet } from "./daemon-set.ts";
-import { reconcileDeployment } from "./deployment.ts";
-import { computeDeploymentConditions } from "./deployment-conditions.ts";
-import { judgeProgress, type ProgressState } from "./deployment-progress.ts";
+import { type ProgressState, reconcileDeployment } from "./deployment.ts";
 import { type JobState, reconcileJob } from "./job.ts";
 import { reconcileReplicaSet } from "./replica-set.ts";
 import { reconcileStatefulSet } from "./stateful-set.ts";
@@ -32,24 +30,9 @@ export function reconcileWorkload(
   const { revision } = desired;
   switch (desired.kind) {
     case "Deployment": {
-      const { draft, counts, current } = reconcileDeployment(desired.object, revision, known, world);
-      const { record } = draft;
-      const wasExceeded = record.progressDeadlineExceeded === true && known?.generation === record.generation;
-      const { spec } = desired.object;
       const progress = state?.kind === "Deployment" ? state : undefined;
-      const verdict = judgeProgress(spec, counts, record.generation, progress, wasExceeded, world.nowMs);
-      if (verdict.wakeInMs !== undefined) draft.wakeIn(verdict.wakeInMs);
-      delete record.progressDeadlineExceeded;
-      if (verdict.isExceeded) record.progressDeadlineExceeded = true;
-      if (verdict.isExceeded && !wasExceeded && current) {
-        const message = `ReplicaSet "${current.name}" has timed out progressing`;
-        draft.recordEvent("ProgressDeadlineExceeded", message, "Warning");
-      }
-      delete record.updateRevision;
-      if (current) record.updateRevision = current.hash;
-      const conditions = { spec, counts, replicaSet: current?.name, verdict, before: record.conditions ?? [] };
-      record.conditions = computeDeploymentConditions({ ...conditions, now: draft.nowText });
-      return toOutcome(draft, verdict.state);
+      const { draft, state: next } = reconcileDeployment(desired.object, revision, known, world, progress);
+      return toOutcome(draft, next);
     }
     case "ReplicaSet":
     case "ReplicationController":

@@ -1,7 +1,11 @@
 import * as v from "valibot";
+import { type ConfigMap, ConfigMapSchema } from "../base/api/config-map.ts";
+import type { ObjectMeta } from "../base/api/meta.ts";
 import { type Pod, PodSchema } from "../base/api/pod.ts";
 import { raw, text } from "../base/api/scalar.ts";
+import { type Secret, SecretSchema } from "../base/api/secret.ts";
 import type { DesiredObject, ObjectKind } from "../base/model/desired-object.ts";
+import { nearestName } from "../base/text/nearest-name.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "./decode/decode.ts";
 import { decodeAnyCase, decodeExactly, type MiscasedField } from "./decode/field-case.ts";
 import { addFieldHomes } from "./decode/field-home.ts";
@@ -17,15 +21,15 @@ import {
 } from "./foreign-formats.ts";
 import { directoryOf, resolveHostPaths } from "./host-paths.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
+import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
-import { renameObject } from "./podman-names.ts";
+import { isEngineName, renameObject } from "./podman-names.ts";
 import { adaptPodmanPod } from "./podman-pod.ts";
-import { addObjectErrors, readConfigMap, readSecret } from "./read-config-object.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
-import { CORE_KINDS, listedKind, refuseType } from "./supported-types.ts";
+import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 import { validatePod } from "./validate/pod.ts";
-import { isObjectKind, readWorkload, versionsOf } from "./workloads/read-workload.ts";
+import { isObjectKind, OBJECT_KINDS, readWorkload, versionsOf } from "./workloads/read-workload.ts";
 import { type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
 
 const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
@@ -67,8 +71,7 @@ export function readObject(
   if (itemKind !== undefined) {
     if (readItems(root, node, path, context, itemKind, reading)) return;
   } else if (type?.kind === "Pod") readPod(node, reading);
-  else if (type?.kind === "ConfigMap") readConfigMap(node, reading);
-  else if (type?.kind === "Secret") readSecret(node, reading);
+  else if (type?.kind === "ConfigMap" || type?.kind === "Secret") readConfigObject(type.kind, node, reading);
   else if (type && isObjectKind(type.kind)) readDesiredObject(type.kind, type.apiVersion, node, reading);
   reading.finish();
 }
@@ -291,4 +294,88 @@ function sectionOf(path: FieldPath): string {
     path.toString(),
   );
   return match?.[0] ?? "";
+}
+
+const LIST_KINDS: Readonly<Record<string, string>> = {
+  List: "",
+  PodList: "Pod",
+  ConfigMapList: "ConfigMap",
+  SecretList: "Secret",
+};
+
+/** Kind of the items of a typed list such as DeploymentList; undefined when it is no such list. */
+function listedKind(kind: string): string | undefined {
+  if (Object.hasOwn(LIST_KINDS, kind)) return LIST_KINDS[kind]!;
+  const item = kind.endsWith("List") ? kind.slice(0, -4) : "";
+  return isObjectKind(item) ? item : undefined;
+}
+
+/** Kinds of the group `""` that are read. */
+const CORE_KINDS = ["Pod", "ConfigMap", "Secret", ...Object.keys(LIST_KINDS)];
+
+/** Adds why an object of this type is not read, and what to write instead. */
+function refuseType(kind: string, version: string, reading: ObjectReading): void {
+  const ignored = describeIgnoredKind(kind, version);
+  if (ignored !== undefined) {
+    const at = reading.path.child("kind");
+    if (reading.isLenient) reading.addDeviation(at, ignored);
+    else reading.add("unsupported", "error", at, ignored);
+    reading.valid = false;
+    return;
+  }
+  const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
+  const supported = `Pod, ConfigMap, Secret and List (of v1), ${OBJECT_KINDS.join(", ")} can be used here`;
+  const say = (at: string, found: string, hint = "") =>
+    reading.add("unsupported", "error", reading.path.child(at), `${found} is not supported: ${supported}${hint}`);
+  const nearest = nearestName(kind, [...CORE_KINDS, ...OBJECT_KINDS]);
+  if (isObjectKind(objectKind)) say("apiVersion", `${kind} of ${version}`, `; write ${versionsOf(objectKind)[0]}`);
+  else if (CORE_KINDS.includes(kind)) say("apiVersion", `${kind} of ${version}`);
+  else if (version !== "v1") say("kind", `${kind} of ${version}`);
+  else say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
+  // The kubelet accepts Pods only.
+  reading.valid = false;
+}
+
+const configShapes = {
+  ConfigMap: objectShapeOf(v.object({ ...typeFields, ...ConfigMapSchema.entries })),
+  Secret: objectShapeOf(v.object({ ...typeFields, ...SecretSchema.entries })),
+};
+
+/** Adds a ConfigMap or Secret to the result when it has no errors. */
+function readConfigObject(kind: "ConfigMap" | "Secret", node: MapNode, reading: ObjectReading): void {
+  const { result } = reading.context;
+  const issues: DecodeIssue[] = [];
+  const decoded = decodeObject(node, configShapes[kind], reading.path, issues);
+  const { apiVersion: _apiVersion, kind: _kind, ...object } = decoded as (ConfigMap | Secret) & Record<string, unknown>;
+  if (!reading.addDecodeIssues(issues, () => kind === "Secret")) return;
+  object.metadata.namespace ??= "default";
+  if (kind === "Secret") mergeStringData(object as Secret);
+  const errors =
+    kind === "Secret"
+      ? validateSecret(object as Secret, reading.path)
+      : validateConfigMap(object as ConfigMap, reading.path);
+  addObjectErrors(errors.list, object.metadata, reading);
+  if (!reading.ok) return;
+  reading.noteLocation(kind, object.metadata, node);
+  if (kind === "Secret") result.secrets.push(object as Secret);
+  else result.configMaps.push(object as ConfigMap);
+}
+
+/** Moves `stringData` into `data`, where it takes precedence, as the API server does. Changes the secret in place. */
+function mergeStringData(secret: Secret): void {
+  if (!secret.stringData) return;
+  const data: Record<string, string> = Object.assign(Object.create(null), secret.data);
+  for (const [key, value] of Object.entries(secret.stringData))
+    data[key] = Buffer.from(value, "utf8").toString("base64");
+  secret.data = data;
+  delete secret.stringData;
+}
+
+/** Objects that are only referred to by name keep names that Kubernetes refuses and podman accepts. */
+function addObjectErrors(errors: readonly FieldError[], metadata: ObjectMeta, reading: ObjectReading): void {
+  const namePath = reading.path.child("metadata").child("name");
+  const isAccepted = reading.acceptsPodman && isEngineName(metadata.name ?? "");
+  const isOfName = ({ path }: FieldError) => isAccepted && path.toString() === namePath.toString();
+  reading.addFieldErrors(errors.filter((error) => !isOfName(error)));
+  if (errors.some(isOfName)) reading.addDeviation(namePath, "is not a DNS subdomain, which Kubernetes requires");
 }

@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
+import { basename } from "node:path";
 import type { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { type PodFullName, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { assembleFiles, type FileRecord, remember } from "./file-record.ts";
 import { type FileIdentity, looksLikeManifest, type ManifestSnapshot } from "./manifest-files.ts";
 import { ManifestParser, type ManifestText, wholeFile } from "./manifest-parser.ts";
-import { ManifestReporter } from "./manifest-reporter.ts";
-import { errorSettleMs, removalSettleMs, writeSettleMs } from "./settling.ts";
 import {
+  describeFinding,
   EMPTY_OBJECTS,
   hasErrors,
   isEmptyObjects,
+  joinLocations,
   keepLastGood,
   type Objects,
   type ReadText,
@@ -260,5 +260,173 @@ export class FileRecords {
       this.#reporter.reportGone(path);
     }
     return retries;
+  }
+}
+
+/** How long a file must be missing before its pods are removed: editors and git remove files for a moment. */
+const REMOVAL_SETTLE_MS = 100;
+/** The same while another new file has not settled: the file may have been moved. */
+const LONGEST_REMOVAL_SETTLE_MS = 10_000;
+/** How long a file must not be written to before its text counts: a text that reads well may still be half of it. */
+const WRITE_SETTLE_MS = 100;
+/** How long a text with errors must stay the same before it counts as wrong rather than half written. */
+const ERROR_SETTLE_MS = 300;
+/** A text with errors that is older than this counts at once. */
+const YOUNG_MS = 10_000;
+
+/** A text that differs from the one in force. */
+interface NewText {
+  identity: FileIdentity;
+  /** Since its last write. Unit: milliseconds; below zero when the clock was set back. */
+  ageMs: number;
+  /** Since it was first seen. */
+  seenMs: number;
+}
+
+/** How much longer a text must stay the same before it counts; 0: it counts now. Pure. */
+export function writeSettleMs({ identity, ageMs, seenMs }: NewText): number {
+  // Every write sets both times of a file. A later change time means that it was renamed or chmodded since, as the
+  // last step of writing it. An age below zero means that the clock was set back, or is another machine's.
+  if (identity.ctimeNs > identity.mtimeNs) return 0;
+  return Math.max(0, WRITE_SETTLE_MS - Math.max(ageMs, seenMs));
+}
+
+/** The same for a text with errors: it may be half written. Pure. */
+export function errorSettleMs({ ageMs, seenMs }: NewText): number {
+  return Math.abs(ageMs) < YOUNG_MS ? Math.max(0, ERROR_SETTLE_MS - seenMs) : 0;
+}
+
+/** How much longer a missing file keeps its pods. @param isUnsettled a new file may describe the same pods. Pure. */
+export function removalSettleMs(missingMs: number, isUnsettled: boolean): number {
+  return Math.max(0, (isUnsettled ? LONGEST_REMOVAL_SETTLE_MS : REMOVAL_SETTLE_MS) - missingMs);
+}
+
+/** File systems count time in ticks, and two writes in one tick look like one: younger files are read again every time. */
+const RACY_MS = 2_000;
+
+/** State of one manifest file. */
+export interface FileRecord {
+  /** Identity of the text last read; absent when it must be read again in any case. */
+  identity?: FileIdentity;
+  /** Hash of the newest settled text; "" before the first; a message when it could not be read. */
+  hash: string;
+  /** The objects of this file. */
+  live: Objects;
+  /** Findings in the newest settled text, also when it is invalid. */
+  findings: readonly Finding[];
+  stale: readonly PodFullName[];
+  /** A newer text that is not settled, and its start time (monotonic). */
+  pending?: { hash: string; sinceMs: number };
+  missingSinceMs?: number;
+  /** It had errors when it was first read; its earlier content is unknown. */
+  isUnknown?: boolean;
+}
+
+/** Notes the identity of the text that was read, so that it is not read again while it stays the same. */
+function remember(record: FileRecord, identity: FileIdentity, ageMs: number): void {
+  if (ageMs >= RACY_MS) record.identity = identity;
+  else delete record.identity;
+}
+
+/**
+ * The set of a source: its files together, in the order of their paths. Pure.
+ * @param outOfReach why the source cannot be read; then every pod is stale
+ */
+function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, outOfReach?: string): SourceSet {
+  const paths = [...byPath.keys()].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const records = paths.map((path) => byPath.get(path)!);
+  // A file that is missing gives way to one that describes the same pods: it was moved.
+  const here = records.filter((record) => record.missingSinceMs === undefined);
+  const namesHere = new Set(here.flatMap(({ live }) => live.pods.map(({ pod }) => podFullName(pod.metadata))));
+  const isMoved = (record: FileRecord) =>
+    record.missingSinceMs !== undefined && record.live.pods.some(({ pod }) => namesHere.has(podFullName(pod.metadata)));
+  const used = records.filter((record) => !isMoved(record));
+  // A pod that is kept from an older text gives way to the same pod in a good file.
+  const fresh = new Set(used.flatMap((record) => freshNames(record)));
+  const isOutdated = (record: FileRecord, name: PodFullName) => record.stale.includes(name) && fresh.has(name);
+  const podsOf = (record: FileRecord) =>
+    record.live.pods.filter(({ pod }) => !isOutdated(record, podFullName(pod.metadata)));
+  const stale = new Map<PodFullName, string>();
+  for (const record of used) {
+    const error = record.findings.find(({ severity }) => severity === "error");
+    for (const { pod } of podsOf(record)) {
+      const name = podFullName(pod.metadata);
+      if (error && record.stale.includes(name)) stale.set(name, describeFinding(error));
+      else if (!error && outOfReach) stale.set(name, outOfReach);
+    }
+  }
+  return {
+    pods: used.flatMap(podsOf),
+    configMaps: used.flatMap(({ live }) => live.configMaps),
+    secrets: used.flatMap(({ live }) => live.secrets),
+    objects: used.flatMap(({ live }) => live.objects ?? []),
+    locations: joinLocations(used.map(({ live }) => live)),
+    findings: used.flatMap(({ findings }) => findings),
+    stale,
+    isComplete: !used.some(({ isUnknown }) => isUnknown),
+  };
+}
+
+function freshNames({ live, stale }: FileRecord): PodFullName[] {
+  return live.pods.map(({ pod }) => podFullName(pod.metadata)).filter((name) => !stale.includes(name));
+}
+
+/** Skipped files that one log line names. */
+const SKIPPED_SHOWN = 20;
+
+/** Logs what is new about the files of one source. */
+class ManifestReporter {
+  readonly #logger: Logger;
+  readonly #facts: ChangeLogger;
+  /** Skipped at the last read, by path. */
+  #skipped: ReadonlyMap<string, string> = new Map();
+
+  constructor(logger: Logger, facts: ChangeLogger) {
+    this.#logger = logger;
+    this.#facts = facts;
+  }
+
+  /** One line for what is new; hidden files are usual, and of no interest. */
+  reportSkipped(skipped: ReadonlyMap<string, string>): void {
+    const isNews = (path: string) => this.#skipped.get(path) !== skipped.get(path);
+    const news = [...skipped].filter(([path]) => isNews(path));
+    this.#skipped = skipped;
+    const logger = this.#logger;
+    const isHidden = (path: string) => basename(path).startsWith(".");
+    for (const [path, reason] of news.filter(([path]) => isHidden(path))) {
+      logger.debug(`Manifests: skipped "${path}": ${reason}`);
+    }
+    const visible = news.filter(([path]) => !isHidden(path));
+    if (visible.length === 0) return;
+    const shown = visible.slice(0, SKIPPED_SHOWN).map(([path, reason]) => `"${path}" (${reason})`);
+    const more = visible.length > shown.length ? ` and ${visible.length - shown.length} more` : "";
+    logger.info(`Manifests: skipped ${shown.join(", ")}${more}`);
+  }
+
+  /** Logs the findings of a file that are new or gone. */
+  report(path: string, record: Pick<FileRecord, "findings" | "stale">): void {
+    const facts = this.#facts;
+    const said = new Set<string>();
+    for (const finding of record.findings) {
+      const key = `file:${path}:${finding.document}:${finding.field}:${finding.message}`;
+      said.add(key);
+      facts.log(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
+    }
+    const staleKey = `file:${path}:stale`;
+    if (record.stale.length > 0) {
+      said.add(staleKey);
+      const names = record.stale.map((name) => `"${name}"`).join(", ");
+      facts.log(
+        staleKey,
+        "warn",
+        `${path}: has errors; ${record.stale.length > 1 ? "pods" : "pod"} ${names} ${record.stale.length > 1 ? "stay" : "stays"} as before`,
+      );
+    } else facts.resolve(staleKey, `${path}: is good again`);
+    facts.prune(`file:${path}:`, said);
+  }
+
+  reportGone(path: string): void {
+    this.#facts.prune(`file:${path}:`, new Set());
+    this.#logger.debug(`Manifests: "${path}" is gone`);
   }
 }

@@ -1,9 +1,10 @@
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { LOCAL_TEXT_FILES, type TextFiles } from "../base/files/text-files.ts";
 import type { SecretHeader } from "../base/model/option-values.ts";
 import { maskUrl } from "../base/text/url.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
-import { ACCEPTED_ENCODINGS, ContentEncodingError, DecodedBodyTooLongError, decodeBody } from "./decode-body.ts";
 
 const MAX_REDIRECTS = 10;
 const TOO_LONG = `answered with ${MAX_MANIFEST_BYTES} bytes or more`;
@@ -282,5 +283,47 @@ function explain(error: unknown): string {
       return `its certificate is for another name (${word})`;
     default:
       return `failed (${word})`;
+  }
+}
+
+/** Value of Accept-Encoding: the supported encodings. */
+const ACCEPTED_ENCODINGS = "gzip, deflate, br";
+
+/** The decoded body exceeds the limit. */
+export class DecodedBodyTooLongError extends Error {}
+
+/** The body does not have its Content-Encoding, or the encoding is not supported. */
+export class ContentEncodingError extends Error {}
+
+const decoders = {
+  gzip: promisify(gunzip),
+  "x-gzip": promisify(gunzip),
+  deflate: promisify(inflate),
+  // Some servers omit the zlib header of "deflate".
+  "raw deflate": promisify(inflateRaw),
+  br: promisify(brotliDecompress),
+} as const;
+
+/**
+ * Decodes a body that has at most one Content-Encoding, in other threads.
+ * @param encoding the header; "" = none
+ * @param maxBytes limit of the decoded body, exclusive; decoding ends there
+ * @throws DecodedBodyTooLongError, ContentEncodingError
+ */
+export async function decodeBody(bytes: Uint8Array, encoding: string, maxBytes: number): Promise<Uint8Array> {
+  const named = encoding.trim().toLowerCase();
+  if (named === "" || named === "identity") return bytes;
+  const hasZlibHeader = ((bytes[0] ?? 0) & 0x0f) === 8;
+  const name = named === "deflate" && !hasZlibHeader ? "raw deflate" : named;
+  if (!Object.hasOwn(decoders, name)) {
+    throw new ContentEncodingError(`has the Content-Encoding "${named}"; supported are ${ACCEPTED_ENCODINGS}`);
+  }
+  try {
+    return await decoders[name as keyof typeof decoders](bytes, { maxOutputLength: maxBytes - 1 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw new DecodedBodyTooLongError();
+    throw new ContentEncodingError(`is truncated, or not encoded by ${named} as its Content-Encoding says`, {
+      cause: error,
+    });
   }
 }

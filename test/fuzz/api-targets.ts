@@ -10,7 +10,7 @@ import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
 import { readDocument } from "../../src/manifest/yaml/read-document.ts";
 import { TextError } from "../../src/manifest/yaml/source-node.ts";
 import { isLocalHost } from "../../src/server/host-header.ts";
-import { ContentEncodingError, DecodedBodyTooLongError, decodeBody } from "../../src/sources/decode-body.ts";
+import { ContentEncodingError, DecodedBodyTooLongError, decodeBody } from "../../src/sources/url-fetch.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 const LIVE = {

@@ -1,7 +1,6 @@
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { containersOf, hostPortsOf } from "../../base/model/pod-containers.ts";
-import { toPlainText } from "../../base/text/plain-text.ts";
 import { explainPodEnd } from "../pod-end-reasons.ts";
 import { findMissingObject } from "../waiting-reasons.ts";
 import {
@@ -266,3 +265,15 @@ export function renderExplanation(explanation: PodExplanation): string {
   if (notInForce !== undefined) blocks.push(`manifest: its newest revision does not run\n  ${notInForce}`);
   return [head, ...blocks].join("\n\n");
 }
+
+// ESC [ … letter; ESC ] … BEL or ESC \ (titles, links); other two-byte escapes.
+const ESCAPES = /\x1b(?:\[[0-9;?]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g;
+// C0 and C1 controls except tab and line feed, and the marks that reorder text.
+const CONTROLS = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+
+/** A text of a program without terminal escapes, control characters and marks that reorder it; tabs and line feeds stay. */
+export const toPlainText = (text: string): string =>
+  text
+    .replace(ESCAPES, "")
+    .replace(/\r+(?=[^\r\n])/g, " ")
+    .replace(CONTROLS, "");

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Container, ContainerStatus, Pod, PodPhase } from "../../../src/base/api/pod.ts";
-import { computePhase } from "../../../src/plan/status/pod-phase.ts";
+import { computePhase } from "../../../src/plan/status/compute-pod-status.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 const TIMES = { startedAt: "2026-01-02T03:04:05Z", finishedAt: "2026-01-02T03:04:06Z" };

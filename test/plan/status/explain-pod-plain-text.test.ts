@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { toPlainText } from "../../../src/base/text/plain-text.ts";
+import { toPlainText } from "../../../src/plan/status/explain-pod.ts";
 
 test.each([
   ["plain\ttext\nof two lines", "plain\ttext\nof two lines"],

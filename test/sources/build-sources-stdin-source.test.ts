@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { StdinSource } from "../../src/sources/stdin-source.ts";
+import { StdinSource } from "../../src/sources/build-sources.ts";
 import { manifest, podsOf, readFile } from "./source-harness.ts";
 
 const signal = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { ContainerStatus, PodSpec } from "../../../src/base/api/pod.ts";
-import { computePhase } from "../../../src/plan/status/pod-phase.ts";
+import { computePhase } from "../../../src/plan/status/compute-pod-status.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 type State = "waiting" | "running" | "crashed" | "ok" | "failed" | "unknown";

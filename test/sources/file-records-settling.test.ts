@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { errorSettleMs, removalSettleMs, writeSettleMs } from "../../src/sources/settling.ts";
+import { errorSettleMs, removalSettleMs, writeSettleMs } from "../../src/sources/file-records.ts";
 
 const identity = (ctimeNs = 0n) => ({ dev: 0n, ino: 0n, size: 0n, mtimeNs: 0n, ctimeNs }) as never;
 
