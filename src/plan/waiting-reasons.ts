@@ -22,7 +22,7 @@ export interface Explained {
 
 interface WaitingReasonEntry {
   /**
-   * What `explain` and the page say: a text, to which the message of the reason is added, or a function of that message.
+   * Text of `explain` and the page, to which the message of the reason is added, or a function of that message.
    * `start`: the step of its start that the container has reached. `last end`: how it ended before.
    */
   explain: Explained | ((message: string, container: WaitingContainer) => Explained) | "start" | "last end";

@@ -47,7 +47,7 @@ export function explainContainer(input: ExplainContainerInput): Cause {
 
 const shorten = (line: string) => (line.length > LOG_LINE_CHARS ? `${line.slice(0, LOG_LINE_CHARS)}…` : line);
 
-/** Why it waits, where its reason says so itself. */
+/** Why it waits, by the reason of its status. */
 function explainReason(container: ExplainContainerInput): Explained | undefined {
   const { reason, message = "" } = container.status.state.waiting ?? {};
   const explain = findWaitingReason(reason)?.explain;
