@@ -25,7 +25,7 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "cli/commands/version.ts": "a file for each command",
   "controllers/replica-set.ts": "a file for each controller",
 };
-const FEW_LINES = 35;
+const FEW_LINES = 34;
 
 /**
  * Rooms of src/, from top to bottom, each with what its files may import besides the room itself: rooms, folders of rooms
@@ -280,137 +280,225 @@ function isAllowed(file: SourceFile, { specifier }: Import): boolean {
   return isBelow(target, row) || target.startsWith("..") || allowed.some((place) => isBelow(target, place));
 }
 
-describe("the plan of the house", () => {
-  test("every folder has a row", () => {
-    expect(files.filter(({ path, folder }) => folder !== "" && rowOf(path) === "").map(({ path }) => path)).toEqual([]);
-    expect(files.length).toBeGreaterThan(0);
-  });
+/** What each rule allows, why, and what to do. CONTRIBUTING.md has a line for each. */
+const RULES = {
+  "every folder has a row": {
+    allowed: "files in a room of MAY_IMPORT, and main.ts",
+    why: "a folder without a row may import anything",
+    fix: "move the file to a room, or add a row to MAY_IMPORT and a line to docs/architecture.md",
+  },
+  "no import leads to a room above": {
+    allowed: "imports from the same room and from rooms further down in ROOMS",
+    why: "what stands below can be read, tested and changed without what stands on it",
+    fix: "move the type or function down to the room that both use (base/ at the latest), or pass the value as an argument",
+  },
+  "imports keep to the table": {
+    allowed: "the room itself and what its row of MAY_IMPORT names",
+    why: "the row is the list of everything one has to know to read the room",
+    fix: "move the code to a room that may have the import, or add to the row and say why in the commit",
+  },
+  "folders of decisions touch nothing of the world": {
+    allowed: `of the builtin modules ${BUILTINS_WITHOUT_EFFECTS.join(", ")}`,
+    why: "decisions are tested by tables: no files, sockets, processes or timers",
+    fix: "take what is read, or the time, as an argument; the caller in kubelet/, docker/ or daemon/ has the effect",
+  },
+  "imports form no cycle, not even of types": {
+    allowed: "imports that never lead back to their file",
+    why: "files of a cycle can only be understood together",
+    fix: "merge the files, or move what both need to a third one below them",
+  },
+  "relative imports name a file that exists, with its extension": {
+    allowed: "./name.ts, ../folder/name.ts",
+    why: "Bun, tsc and this test resolve imports in the same way",
+    fix: "write the name of the file with .ts or .tsx",
+  },
+  "files and responses are read by helpers with a limit": {
+    allowed: "base/files/bounded-read.ts, bounded-stream.ts and text-files.ts, and the files of READS_WITHOUT_LIMIT",
+    why: "a file or a response without end must not take the memory of the node",
+    fix: "use one of the helpers; where the size is bounded by something else, add the file to READS_WITHOUT_LIMIT with the reason (and remove entries that are not needed any more)",
+  },
+  "a test is named after its source file, with a topic where a file has several tests": {
+    allowed: "test/ROOM/file.test.ts and test/ROOM/file-topic.test.ts for src/ROOM/file.ts; folders of WITHOUT_SOURCE",
+    why: "the tests of a file are found without a search",
+    fix: "rename the test, or move it to test/integration/ if it drives the program",
+  },
+  "docs/architecture.md names every room": {
+    allowed: "rooms with a line in the picture",
+    why: "the picture is the first thing a newcomer reads",
+    fix: "add the line",
+  },
+  "a small file with one user is part of that user": {
+    allowed: `files of more than ${FEW_LINES} lines, with several users or with a user in another room, and those of SMALL_FILES`,
+    why: "each file on the way of a call has to be opened by the reader",
+    fix: "move its code into the file that imports it; where each member of a family has a file, add it to SMALL_FILES with the reason (and remove entries that are not needed any more)",
+  },
+  "there are no default exports": {
+    allowed: "named exports",
+    why: "a thing has one name everywhere",
+    fix: "export it by name",
+  },
+  "file names are kebab-case and name a subject": {
+    allowed: "kebab-case; not utils, helpers, common, misc, index",
+    why: "a function lives with the noun it serves",
+    fix: "name the file after its main export",
+  },
+} as const;
 
-  test("no import leads to a room above", () => {
-    const wrong = files.flatMap((file) =>
+/** A test that fails with the findings, what is allowed, why, and the fix. */
+function rule(name: keyof typeof RULES, find: () => readonly string[]): void {
+  test(name, () => {
+    const wrong = find();
+    if (wrong.length === 0) return;
+    const { allowed, why, fix } = RULES[name];
+    throw new Error(`${name}:\n\n${wrong.join("\n")}\n\nAllowed: ${allowed}.\nWhy: ${why}.\nFix: ${fix}.`);
+  });
+}
+
+const showImport = (file: SourceFile, specifier: string) =>
+  `src/${file.path} imports ${isRelative(specifier) ? `src/${resolve(file, specifier)}` : specifier}`;
+
+describe("architecture", () => {
+  rule("every folder has a row", () =>
+    files.filter(({ path, folder }) => folder !== "" && rowOf(path) === "").map(({ path }) => path),
+  );
+
+  rule("no import leads to a room above", () =>
+    files.flatMap((file) =>
       file.imports
         .filter(({ specifier }) => isRelative(specifier) && !resolve(file, specifier).startsWith(".."))
-        .map(({ specifier }) => resolve(file, specifier))
-        .filter((target) => ROOMS.indexOf(target.split("/")[0] ?? "") < ROOMS.indexOf(file.folder))
-        .map((target) => `${file.path} imports ${target}`),
-    );
-    expect(wrong).toEqual([]);
-  });
+        .filter(
+          ({ specifier }) => ROOMS.indexOf(resolve(file, specifier).split("/")[0] ?? "") < ROOMS.indexOf(file.folder),
+        )
+        .map(({ specifier }) => showImport(file, specifier)),
+    ),
+  );
 
-  test("imports keep to the table", () => {
-    const wrong = files.flatMap((file) =>
+  rule("imports keep to the table", () =>
+    files.flatMap((file) =>
       file.imports
         .filter((found) => !isAllowed(file, found))
-        .map(
-          (found) =>
-            `${file.path} imports ${isRelative(found.specifier) ? resolve(file, found.specifier) : found.specifier}`,
-        ),
-    );
-    expect(wrong).toEqual([]);
-  });
+        .map(({ specifier }) => {
+          const row = rowOf(file.path);
+          return `${showImport(file, specifier)}; ${row}/ may import ${(MAY_IMPORT[row] ?? []).join(", ") || "nothing"}`;
+        }),
+    ),
+  );
 
-  test("folders of decisions touch nothing of the world", () => {
-    const wrong = files
+  rule("folders of decisions touch nothing of the world", () =>
+    files
       .filter((file) => DECISIONS.some((folder) => isBelow(file.path, folder)))
       .flatMap((file) =>
         file.imports
           .filter(({ specifier }) => isBuiltin(specifier) && !BUILTINS_WITHOUT_EFFECTS.includes(specifier))
-          .map(({ specifier }) => `${file.path} imports ${specifier}`),
-      );
-    expect(wrong).toEqual([]);
-  });
+          .map(({ specifier }) => showImport(file, specifier)),
+      ),
+  );
 
-  test("imports form no circle, not even of types", () => {
+  rule("imports form no cycle, not even of types", () => {
     const graph = new Map(
       files.map((file) => [
         file.path,
         file.imports.filter((found) => isRelative(found.specifier)).map((found) => resolve(file, found.specifier)),
       ]),
     );
-    expect(findCircle(graph)).toEqual([]);
+    return findCycle(graph);
   });
 
-  test("relative imports name a file that exists, with its extension", () => {
+  rule("relative imports name a file that exists, with its extension", () => {
     const known = new Set(files.map((file) => file.path));
-    const wrong = files.flatMap((file) =>
+    return files.flatMap((file) =>
       file.imports
         .filter(({ specifier }) => isRelative(specifier) && !/\.(json|html|css|txt)$/.test(specifier))
         .filter(({ specifier }) => !known.has(resolve(file, specifier)))
-        .map(({ specifier }) => `${file.path} imports ${specifier}`),
+        .map(({ specifier }) => showImport(file, specifier)),
     );
-    expect(wrong).toEqual([]);
   });
 
-  test("files and answers are read by helpers with a limit", () => {
+  rule("files and responses are read by helpers with a limit", () => {
     const unbounded = /(?<!#)\b(?:readFileSync|readFile|Bun\.file)\(|\.(?:text|json|bytes|arrayBuffer|blob)\(\)/;
     const found = files.filter(({ text }) => unbounded.test(text)).map(({ path }) => path);
     const isAllowed = (path: string) => path in READS_WITHOUT_LIMIT || path.startsWith("page/");
-    expect(found.filter((path) => !isAllowed(path))).toEqual([]);
     const unused = Object.keys(READS_WITHOUT_LIMIT).filter((entry) => !found.some((path) => path.startsWith(entry)));
-    expect(unused).toEqual([]);
+    return [
+      ...found.filter((path) => !isAllowed(path)).map((path) => `src/${path} reads without a limit`),
+      ...unused.map((entry) => `READS_WITHOUT_LIMIT["${entry}"] is not needed any more`),
+    ];
   });
 
-  test("a test is named after its source file, with a topic where a file has several tests", () => {
+  rule("a test is named after its source file, with a topic where a file has several tests", () => {
     const sources = files.map(({ path }) => path.replace(/\.tsx?$/, ""));
     const tests = readdirSync(TEST, { recursive: true, encoding: "utf8" })
       .filter((path) => /\/[^/]+\.test\.tsx?$/.test(path))
       .filter((path) => !WITHOUT_SOURCE.has(path.split("/")[0] ?? ""));
     const isMirror = (path: string) =>
       sources.some((source) => path.startsWith(`${source}.test.`) || path.startsWith(`${source}-`));
-    expect(tests.filter((path) => !isMirror(path)).sort()).toEqual([]);
+    return tests.filter((path) => !isMirror(path)).sort();
   });
 
-  test("docs/architecture.md names every folder", () => {
+  rule("docs/architecture.md names every room", () => {
     const doc = readFileSync(join(import.meta.dir, "../docs/architecture.md"), "utf8");
     const folders = new Set(files.map(({ folder }) => folder).filter((folder) => folder !== ""));
-    expect([...folders].filter((folder) => !doc.includes(`${folder}/`))).toEqual([]);
+    return [...folders].filter((folder) => !doc.includes(`${folder}/`));
   });
 
-  test("a small file with one user is part of that user", () => {
+  rule("a small file with one user is part of that user", () => {
     const users = Map.groupBy(
       files.flatMap((file) => file.imports.map((found) => ({ user: file, target: resolve(file, found.specifier) }))),
       ({ target }) => target,
     );
-    const small = files.filter(({ path, folder, text }) => {
+    const small = files.flatMap(({ path, folder, text }) => {
+      const lines = text.split("\n").length - 1;
       const [only, ...others] = new Set((users.get(path) ?? []).map(({ user }) => user));
-      return text.split("\n").length <= FEW_LINES && others.length === 0 && only?.folder === folder;
+      return lines <= FEW_LINES && others.length === 0 && only?.folder === folder ? [{ path, lines, only }] : [];
     });
-    expect(small.map(({ path }) => path)).toEqual(Object.keys(SMALL_FILES).sort());
+    const unused = Object.keys(SMALL_FILES).filter((entry) => !small.some(({ path }) => path === entry));
+    return [
+      ...small
+        .filter(({ path }) => !(path in SMALL_FILES))
+        .map(({ path, lines, only }) => `src/${path} has ${lines} lines; only src/${only.path} imports it`),
+      ...unused.map((entry) => `SMALL_FILES["${entry}"] is not needed any more`),
+    ];
   });
 
-  test("there are no default exports", () => {
-    expect(files.filter((file) => /^export default\b/m.test(file.text)).map((file) => file.path)).toEqual([]);
-  });
+  rule("there are no default exports", () =>
+    files.filter((file) => /^export default\b/m.test(file.text)).map((file) => file.path),
+  );
 
-  test("files are kebab-case, and none is a drawer for odds and ends", () => {
-    const wrong = files.filter(({ path }) => {
-      const name =
-        path
-          .split("/")
-          .at(-1)
-          ?.replace(/\.tsx?$/, "") ?? "";
-      return !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) || /^(utils?|helpers?|commons?|misc|index)$/.test(name);
-    });
-    expect(wrong.map((file) => file.path)).toEqual([]);
+  rule("file names are kebab-case and name a subject", () =>
+    files
+      .filter(({ path }) => {
+        const name =
+          path
+            .split("/")
+            .at(-1)
+            ?.replace(/\.tsx?$/, "") ?? "";
+        return !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) || /^(utils?|helpers?|commons?|misc|index)$/.test(name);
+      })
+      .map((file) => file.path),
+  );
+
+  test("CONTRIBUTING.md has a line for each rule", () => {
+    const text = readFileSync(join(import.meta.dir, "../CONTRIBUTING.md"), "utf8").replace(/\s+/g, " ");
+    expect(Object.keys(RULES).filter((name) => !text.toLowerCase().includes(name))).toEqual([]);
   });
 });
 
-/** One way round, file by file, or nothing. */
-function findCircle(graph: ReadonlyMap<string, readonly string[]>): string[] {
+/** One cycle, file by file, or nothing. */
+function findCycle(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const done = new Set<string>();
   const visit = (path: string, trail: readonly string[]): string[] => {
     if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path];
     if (done.has(path)) return [];
     for (const next of graph.get(path) ?? []) {
-      const circle = visit(next, [...trail, path]);
-      if (circle.length > 0) return circle;
+      const cycle = visit(next, [...trail, path]);
+      if (cycle.length > 0) return cycle;
     }
     done.add(path);
     return [];
   };
   for (const path of graph.keys()) {
-    const circle = visit(path, []);
-    if (circle.length > 0) return circle;
+    const cycle = visit(path, []);
+    if (cycle.length > 0) return cycle;
   }
   return [];
 }
