@@ -280,7 +280,7 @@ function isAllowed(file: SourceFile, { specifier }: Import): boolean {
   return isBelow(target, row) || target.startsWith("..") || allowed.some((place) => isBelow(target, place));
 }
 
-/** What each rule allows, why, and what to do. CONTRIBUTING.md has a line for each. */
+/** Each rule with the things it allows, the reason, and the fix. CONTRIBUTING.md has a line for each. */
 const RULES = {
   "every folder has a row": {
     allowed: "files in a room of MAY_IMPORT, and main.ts",

@@ -108,14 +108,14 @@ function readPath(path: string): ValidateInput[] {
 /** Checks all inputs, then rules across them: duplicate objects and references to missing objects. */
 export function checkInputs(
   inputs: readonly ValidateInput[],
-  options: Omit<ReadManifestOptions, "file" | "keepPlaces">,
+  options: Omit<ReadManifestOptions, "file" | "keepPositions">,
   rules: NodeRules,
 ): ObjectResult[] {
   const read = inputs.flatMap((input): ManifestResult | [] => {
     if ("skipped" in input) return [];
     if ("problem" in input) return failedInput(input.file, input.problem);
     if (input.bytes.length >= MAX_MANIFEST_BYTES) return failedInput(input.file, TOO_LONG);
-    return readManifest(input.bytes, { ...options, file: input.file, keepPlaces: true });
+    return readManifest(input.bytes, { ...options, file: input.file, keepPositions: true });
   });
   const results = read.flatMap((manifest) => manifest.results);
   reportRefusals(results, reportDuplicates(results), rules);
@@ -143,7 +143,7 @@ function indexObjects(manifests: readonly ManifestResult[]): ObjectIndex {
 }
 
 function add(result: ObjectResult, code: "ignored" | "unsupported", path: FieldPath, message: string): void {
-  const place = result.places?.locate(path) ?? { line: 1, column: 1 };
+  const place = result.positions?.locate(path) ?? { line: 1, column: 1 };
   const at = { file: result.file, document: result.document, ...place };
   const severity = code === "ignored" ? "warning" : "error";
   result.findings.push({ code, severity, ...at, field: path.toString(), message });
@@ -169,8 +169,8 @@ function reportRefusals(
 }
 
 /** The pod of an object, or the pods of its template. @param uid of a template */
-function candidateOf({ pod, desired, places }: ObjectResult, uid = ""): NodeCandidate | undefined {
-  const path = places?.path ?? FieldPath.root;
+function candidateOf({ pod, desired, positions }: ObjectResult, uid = ""): NodeCandidate | undefined {
+  const path = positions?.path ?? FieldPath.root;
   if (pod) return { pod, path };
   const candidate = desired && toCandidate(desired, path, uid);
   return candidate && { ...candidate, isFromTemplate: true };
@@ -186,7 +186,7 @@ function reportDuplicates(results: readonly ObjectResult[]): Set<ObjectResult> {
     const before = first.get(key);
     if (!before) first.set(key, result);
     else {
-      const path = (result.places?.path ?? FieldPath.root).child("metadata").child("name");
+      const path = (result.positions?.path ?? FieldPath.root).child("metadata").child("name");
       duplicates.add(result);
       add(result, "ignored", path, `${key} is already defined in ${before.file}: the first one counts`);
     }
@@ -201,7 +201,7 @@ function reportDependencies(results: readonly ObjectResult[]): void {
   for (const result of results) {
     const problem = result.pod && result.ok ? problems.get(result.pod.metadata.uid ?? "") : undefined;
     if (!problem) continue;
-    const path = (result.places?.path ?? FieldPath.root).child("metadata").child("annotations");
+    const path = (result.positions?.path ?? FieldPath.root).child("metadata").child("annotations");
     add(result, "ignored", path.key(DEPENDS_ON_ANNOTATION), problem.message.replace(`${DEPENDS_ON_ANNOTATION}: `, ""));
   }
 }

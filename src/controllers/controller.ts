@@ -49,7 +49,7 @@ export interface ControllerWorld {
   pod: (uid: string) => PodFacts;
 }
 
-/** Working copy of a record, with the events to record and the time of the next pass. */
+/** Working copy of a record, with the events to record and the time of the next reconciliation. */
 export class Draft {
   readonly record: WorkloadRecord;
   readonly events: WorkloadEvent[] = [];
@@ -103,7 +103,7 @@ export class Draft {
     return this.#wakeInMs;
   }
 
-  /** Asks for another pass after this time at the latest. */
+  /** Asks for another reconciliation after this time at the latest. */
   wakeIn(ms: number): void {
     this.#wakeInMs = Math.min(this.#wakeInMs ?? Number.POSITIVE_INFINITY, Math.max(0, ms));
   }
@@ -213,7 +213,7 @@ export class Draft {
     pod.leaving = true;
   }
 
-  /** Whether a pod has been Ready for `minReadySeconds`; asks for another pass when that is yet to come. */
+  /** Whether a pod has been Ready for `minReadySeconds`; asks for another reconciliation when that is yet to come. */
   isAvailable({ uid }: PodRecord, minReadySeconds = 0): boolean {
     const { isReady, readyForMs } = this.world.pod(uid);
     if (!isReady) return false;

@@ -17,7 +17,7 @@ const MAX_STEPS = 100;
 
 /**
  * The next state of a Deployment: its ReplicaSets and their pods. Pure. Source: `pkg/controller/deployment` of 1.20
- * (sync.go, rolling.go, recreate.go); steps that upstream takes in several passes are taken at once.
+ * (sync.go, rolling.go, recreate.go); steps that upstream takes in several syncs are taken at once.
  */
 export function reconcileDeployment(
   deployment: Deployment,
@@ -350,7 +350,7 @@ export interface ProgressState {
 interface ProgressVerdict {
   state: ProgressState;
   isExceeded: boolean;
-  /** It progressed since the last pass, or was edited. */
+  /** It progressed since the last reconciliation, or was edited. */
   hasMoved: boolean;
   /** The deadline, when it is yet to come. */
   wakeInMs?: number;

@@ -14,7 +14,7 @@ interface ExternalNamesDeps {
 const REFRESH_MS = 60_000;
 /** A machine that boots without a network has one soon. */
 const RETRY_MS = 10_000;
-/** A name server that does not answer delays the names of other Services by at most this time. */
+/** A name server that does not respond delays the names of other Services by at most this time. */
 const PATIENCE_MS = 5_000;
 const MAX_NAMES = 200;
 
@@ -40,7 +40,7 @@ export class ExternalNames {
     this.#deps = deps;
   }
 
-  /** Calls back when an address has changed, or a name has had its first answer. */
+  /** Calls back when an address has changed, or a name has had its first response. */
   onChange(listener: () => void): void {
     this.#onChange = listener;
   }
@@ -54,7 +54,7 @@ export class ExternalNames {
     this.#lookUpAll();
   }
 
-  /** Whether a name has had no answer yet. */
+  /** Whether a name has had no response yet. */
   get isPending(): boolean {
     return [...this.#names].some((name) => !this.#known.has(name));
   }
@@ -101,9 +101,9 @@ export class ExternalNames {
     if (!this.isPending) this.#onChange();
   }
 
-  /** Names without an answer count as looked up; late answers still count. */
+  /** Names without a response count as looked up; late responses still count. */
   #giveUp(): void {
-    const failure = `no answer within ${PATIENCE_MS / 1000} s`;
+    const failure = `no response within ${PATIENCE_MS / 1000} s`;
     for (const name of this.#names) {
       if (!this.#known.has(name)) this.#learn(name, { addresses: [], failure });
     }

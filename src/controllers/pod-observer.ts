@@ -25,7 +25,7 @@ export class PodObserver {
   /** Monotonic; of pods that are Ready. */
   readonly #readySinceMs = new Map<PodUID, number>();
   /** Every source was read: a pod without a worker is not one that is still to come. */
-  hasAnswered = false;
+  isRead = false;
   /** Pods that this process has seen running. */
   readonly #knownUids = new Set<PodUID>();
 
@@ -69,6 +69,6 @@ export class PodObserver {
   }
 
   isGone(uid: PodUID): boolean {
-    return this.hasAnswered && this.#kubelet.isGone(uid);
+    return this.isRead && this.#kubelet.isGone(uid);
   }
 }

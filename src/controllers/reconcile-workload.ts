@@ -15,7 +15,7 @@ interface Outcome {
   record: WorkloadRecord;
   events: readonly WorkloadEvent[];
   state?: ControllerState;
-  /** Time until the next pass, at the latest. */
+  /** Time until the next reconciliation, at the latest. */
   wakeInMs?: number;
 }
 

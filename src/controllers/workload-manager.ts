@@ -59,7 +59,7 @@ export class WorkloadManager {
   /** Uids of ReplicaSets that a Deployment has adopted again. */
   readonly #takenOver = new Set<string>();
   /** The pod of a Job has ended: the node may take one that it refused. */
-  #hasFreedPlace = false;
+  #hasFreedSlot = false;
   readonly #listeners: (() => void)[] = [];
   #unsubscribe: (() => void) | undefined;
   #cancelDebounce: (() => void) | undefined;
@@ -84,12 +84,12 @@ export class WorkloadManager {
   /**
    * The newest state of the sources.
    * @param isComplete a workload that is not in it is deleted, and its pods with it
-   * @param hasAnswered every source was read, though a text that was never right may be unknown
+   * @param isRead every source was read, though a text that was never right may be unknown
    */
-  setDesired(state: DesiredState, isComplete: boolean, hasAnswered = isComplete): void {
+  setDesired(state: DesiredState, isComplete: boolean, isRead = isComplete): void {
     this.#state = state;
     this.#isComplete = isComplete;
-    this.#observer.hasAnswered = hasAnswered;
+    this.#observer.isRead = isRead;
     const { nodeName, nodeLabels, comparesAllLabels = false } = this.#deps;
     this.#prepared = prepareState(state, comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels });
     this.#warn(this.#prepared.warnings);
@@ -100,7 +100,7 @@ export class WorkloadManager {
     this.#sync(true);
   }
 
-  /** Calls back after each pass over the workloads. */
+  /** Calls back after each reconciliation of the workloads. */
   onSync(listener: () => void): void {
     this.#listeners.push(listener);
   }
@@ -191,10 +191,10 @@ export class WorkloadManager {
     if (this.#claims.update(this.#prepared, this.#isComplete, isNewState)) isChanged = true;
     if (isChanged) this.#records.save();
     this.#setTimer();
-    this.#publish(isNewState || this.#hasFreedPlace);
-    this.#hasFreedPlace = false;
+    this.#publish(isNewState || this.#hasFreedSlot);
+    this.#hasFreedSlot = false;
     // Before every source was read, names that are missing may only be unknown.
-    if (kubelet.isSynced && this.#observer.hasAnswered) services.update(this.#prepared.services, pods, rewriteHosts);
+    if (kubelet.isSynced && this.#observer.isRead) services.update(this.#prepared.services, pods, rewriteHosts);
     for (const listener of this.#listeners) listener();
   }
 
@@ -282,7 +282,7 @@ export class WorkloadManager {
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
     });
     for (const event of outcome.events) this.#record(desired, record, event);
-    if (countEnded(record) > countEnded(before)) this.#hasFreedPlace = true;
+    if (countEnded(record) > countEnded(before)) this.#hasFreedSlot = true;
     return !before || JSON.stringify(before) !== JSON.stringify(record);
   }
 

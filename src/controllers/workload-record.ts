@@ -120,7 +120,7 @@ export interface WorkloadRecord {
   createdAt: string;
   /** Counts the edits. */
   generation: number;
-  /** `DesiredObject.revision` at the last pass. */
+  /** `DesiredObject.revision` at the last reconciliation. */
   objectRevision: string;
   revisions: Record<string, RevisionRecord>;
   pods: PodRecord[];

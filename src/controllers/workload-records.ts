@@ -19,7 +19,7 @@ export interface WorkloadState {
   volumes?: Record<string, PersistentVolume>;
 }
 
-/** A workload of the sources, and the outcome of its last pass. */
+/** A workload of the sources, and the outcome of its last reconciliation. */
 export interface Entry {
   desired: DesiredWorkload;
   record: WorkloadRecord;
@@ -83,7 +83,7 @@ export class WorkloadRecords {
     this.#entries.set(key, entry);
   }
 
-  /** Keeps a record of a workload that the next pass takes over. */
+  /** Keeps a record of a workload that the next reconciliation takes over. */
   restore(key: string, record: WorkloadRecord): void {
     this.#restored.set(key, record);
   }

@@ -112,7 +112,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
       new MemoryReclaimer({ clock }),
       shutdown,
     ];
-    parts.feed.onChange((state, info) => parts.workloads.setDesired(state, info.isComplete, info.hasAnswered));
+    parts.feed.onChange((state, info) => parts.workloads.setDesired(state, info.isComplete, info.isRead));
     isSupervising = true;
     parts.feed.start();
     parts.kubelet.start();

@@ -27,12 +27,12 @@ export interface ReadManifestOptions {
   allowPrivileged?: boolean;
   /** Whether pods may have ephemeral containers, as running pods do. Default false. */
   allowEphemeralContainers?: boolean;
-  /** Fill in `ObjectResult.places`, which keeps the whole text in memory. Default false. */
-  keepPlaces?: boolean;
+  /** Fill in `ObjectResult.positions`, which keeps the whole text in memory. Default false. */
+  keepPositions?: boolean;
 }
 
 /** Maps fields of an object to positions in the text. */
-export interface ObjectPlaces {
+export interface ObjectPositions {
   /** Path of the object in its document. */
   path: FieldPath;
   locate(path: FieldPath): { line: number; column: number };
@@ -59,7 +59,7 @@ export interface ObjectResult {
   pod?: Pod;
   /** Objects of other kinds, defaulted. */
   desired?: TypedObject;
-  places?: ObjectPlaces;
+  positions?: ObjectPositions;
 }
 
 /** Contents of one manifest. */

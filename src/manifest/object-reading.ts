@@ -5,7 +5,7 @@ import type { Finding } from "../base/model/finding.ts";
 import type { ManifestLocation } from "../base/model/manifest-origin.ts";
 import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
 import type { FieldPath } from "./field-path.ts";
-import type { ManifestResult, ObjectPlaces, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import type { ManifestResult, ObjectPositions, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 import type { SourceNode } from "./yaml/source-node.ts";
@@ -71,8 +71,8 @@ export class ObjectReading {
       return;
     }
     budget.findings--;
-    const place = { file: options.file, document, ...lines.locate(offset) };
-    const finding: Finding = { code, severity, ...place, field: path.toString(), message };
+    const position = { file: options.file, document, ...lines.locate(offset) };
+    const finding: Finding = { code, severity, ...position, field: path.toString(), message };
     if (type !== undefined) finding.type = type;
     this.findings.push(finding);
   }
@@ -83,7 +83,7 @@ export class ObjectReading {
    */
   addDecodeIssues(issues: DecodeIssue[], isSecret: (field: string) => boolean = () => false): boolean {
     const { strictness = "strict", source } = this.context.options;
-    // Clients of the API get its answer.
+    // Clients of the API get its verdict.
     const isForgiving = strictness === "standard" && source !== "api";
     const isMismatch = (issue: DecodeIssue) => isTypeIssue(issue) && !(isForgiving && issue.kind !== "type");
     for (const issue of issues) {
@@ -108,7 +108,7 @@ export class ObjectReading {
   }
 
   /**
-   * Whether what podman accepts is accepted too. Clients of the API get its answer; with `warn` and `ignore`, which are
+   * Whether what podman accepts is accepted too. Clients of the API get its verdict; with `warn` and `ignore`, which are
    * about unknown fields, the verdict is the kubelet's.
    */
   get acceptsPodman(): boolean {
@@ -146,7 +146,7 @@ export class ObjectReading {
     if (location) this.context.result.locations[objectKey(kind, metadata)] ??= location;
   }
 
-  #places(): ObjectPlaces {
+  #positions(): ObjectPositions {
     const { root, path } = this;
     const { lines } = this.context;
     return {
@@ -168,7 +168,7 @@ export class ObjectReading {
     const outcome: ObjectResult = { file: options.file, document, kind, name, namespace, valid, ok, findings };
     if (this.pod && (valid || ok)) outcome.pod = this.pod;
     if (this.desired && (valid || ok)) outcome.desired = this.desired;
-    if (options.keepPlaces) outcome.places = this.#places();
+    if (options.keepPositions) outcome.positions = this.#positions();
     result.results.push(outcome);
   }
 }

@@ -8,7 +8,7 @@ import { parseJson } from "./yaml/json-parser.ts";
 const podShape = objectShapeOf(PodSchema);
 
 /**
- * A pod as an API server answers it: validated there, so that fields of newer versions are left out rather than refused.
+ * A pod as an API server returns it: validated there, so that fields of newer versions are left out rather than refused.
  * @param object `v1.Pod`
  * @throws Error when a field has a value of a wrong type
  */

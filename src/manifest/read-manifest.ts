@@ -83,8 +83,8 @@ function failedDocument(
   message = "the text is empty, or has only comments: a manifest is an object with apiVersion, kind, metadata and spec",
 ): ObjectResult {
   const { options, document, lines } = context;
-  const place = { file: options.file, document, ...lines.locate(offset) };
-  const finding: Finding = { code: "syntax", severity: "error", ...place, field: "", message };
+  const position = { file: options.file, document, ...lines.locate(offset) };
+  const finding: Finding = { code: "syntax", severity: "error", ...position, field: "", message };
   const result: ObjectResult = {
     file: options.file,
     document,
@@ -95,9 +95,9 @@ function failedDocument(
     ok: false,
     findings: [finding],
   };
-  if (options.keepPlaces) {
+  if (options.keepPositions) {
     const locate = () => lines.locate(offset);
-    result.places = {
+    result.positions = {
       path: FieldPath.root,
       locate,
       lineText: (line) => (mayShowLines("", lines) ? lines.lineText(line) : ""),

@@ -59,7 +59,7 @@ const toFailedRunsText = (count: number) =>
 
 /** Parts of the kubelet that a configuration may break. */
 export interface TrialHealth {
-  /** Why the engine does not answer. */
+  /** Why the engine does not respond. */
   engineError: string | undefined;
   /** Names of configured ports that are not open. */
   closedPorts: readonly string[];

@@ -175,26 +175,26 @@ function resolveSource(
 
 function resolveFileKey(selector: FileKeySelector, pod: Pod, facts: EnvironmentFacts): string | undefined {
   const { volumeName, path, key, optional } = selector;
-  const place = `file "${path}" of volume "${volumeName}"`;
+  const where = `file "${path}" of volume "${volumeName}"`;
   const volume = pod.spec.volumes?.find((candidate) => candidate.name === volumeName);
   if (!volume) throw new Unresolved(`cannot find the volume "${volumeName}" referenced by FileKeyRef`);
   let text: string | undefined;
   try {
     text = facts.readEnvFile?.(volumeName, path);
   } catch (error) {
-    throw new Unresolved(`couldn't read ${place}: ${messageOf(error)}`);
+    throw new Unresolved(`couldn't read ${where}: ${messageOf(error)}`);
   }
   if (text === undefined) {
     if (optional) return undefined;
-    throw new Unresolved(`couldn't find ${place}`);
+    throw new Unresolved(`couldn't find ${where}`);
   }
   if (Buffer.byteLength(text) > ENV_FILE_LIMIT_BYTES) {
-    throw new Unresolved(`couldn't parse ${place}: larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
+    throw new Unresolved(`couldn't parse ${where}: larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
   }
   const parsed = parseEnvFile(text);
-  if ("problem" in parsed) throw new Unresolved(`couldn't parse ${place}: ${parsed.problem}`);
+  if ("problem" in parsed) throw new Unresolved(`couldn't parse ${where}: ${parsed.problem}`);
   const value = parsed.values.get(key);
-  if (value === undefined && !optional) throw new Unresolved(`environment variable key "${key}" not found in ${place}`);
+  if (value === undefined && !optional) throw new Unresolved(`environment variable key "${key}" not found in ${where}`);
   return value;
 }
 

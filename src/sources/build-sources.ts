@@ -55,7 +55,7 @@ interface BuildFeedDeps {
 }
 
 /**
- * The feed of all configured sources: arguments, then paths, then URLs, each place once; then, unless this is a run
+ * The feed of all configured sources: arguments, then paths, then URLs, each once; then, unless this is a run
  * once, what the root directory keeps of `--runonce` and of sources that are not configured any more.
  */
 export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
@@ -67,20 +67,20 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
     logger,
     ...(deps.replaceFile && { replaceFile: deps.replaceFile }),
   });
-  const lastKnownGood = (place: string) => (options.runOnce ? undefined : checkpoints.load(sourceId(place)));
-  const places = [...new Set([...manifests, ...options.podManifestPaths, ...options.manifestUrls])];
-  const build = (place: string): FeedSource => {
-    const id = sourceId(place);
+  const lastKnownGood = (location: string) => (options.runOnce ? undefined : checkpoints.load(sourceId(location)));
+  const locations = [...new Set([...manifests, ...options.podManifestPaths, ...options.manifestUrls])];
+  const build = (location: string): FeedSource => {
+    const id = sourceId(location);
     const readAs =
       (kind: SourceKind): ReadText =>
       (bytes, name) => {
         const result = deps.read(bytes, name, kind);
         return result instanceof Promise ? result.then((read) => withSource(read, id)) : withSource(result, id);
       };
-    if (place === "-") return new StdinSource(readAs("file"));
-    if (isManifestUrl(place)) {
+    if (location === "-") return new StdinSource(readAs("file"));
+    if (isManifestUrl(location)) {
       return new UrlSource({
-        url: place,
+        url: location,
         headers: options.manifestUrlHeaders,
         caFile: options.manifestUrlCaFile,
         clientCertFile: options.manifestUrlClientCertFile,
@@ -88,7 +88,7 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
         timeoutMs: options.manifestUrlTimeoutMs,
         checkFrequencyMs: options.httpCheckFrequencyMs,
         read: readAs("http"),
-        lastKnownGood: () => lastKnownGood(place),
+        lastKnownGood: () => lastKnownGood(location),
         clock,
         logger,
         random: deps.random,
@@ -97,30 +97,32 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
       });
     }
     return new FileSource({
-      path: place,
+      path: location,
       read: readAs("file"),
       checkFrequencyMs: options.fileCheckFrequencyMs,
-      lastKnownGood: () => lastKnownGood(place),
+      lastKnownGood: () => lastKnownGood(location),
       clock,
       logger,
       ...(deps.readManifests ? { readManifests: deps.readManifests } : {}),
     });
   };
-  const missing = options.runOnce ? [] : places.filter((place) => isMissingFile(place) && !lastKnownGood(place));
+  const missing = options.runOnce
+    ? []
+    : locations.filter((location) => isMissingFile(location) && !lastKnownGood(location));
   if (missing.length > 0) {
     const names = missing.map((path) => `"${path}"`).join(", ");
     throw new Error(`Manifest ${names} does not exist; correct the path or create the file`);
   }
-  const sources = [...places.map(build), ...(deps.submitted ? [deps.submitted] : [])];
+  const sources = [...locations.map(build), ...(deps.submitted ? [deps.submitted] : [])];
   const kept = options.runOnce
     ? []
-    : loadKept(checkpoints, [...places.map(sourceId), ...(deps.submitted ? [deps.submitted.id] : [])]);
+    : loadKept(checkpoints, [...locations.map(sourceId), ...(deps.submitted ? [deps.submitted.id] : [])]);
   return new DesiredStateFeed({ sources, kept, checkpoints, logger });
 }
 
 /** A directory may appear later; a path that is named like a manifest is a slip of the pen. */
-const isMissingFile = (place: string): boolean =>
-  place !== "-" && !isManifestUrl(place) && hasManifestExtension(place) && !existsSync(place);
+const isMissingFile = (location: string): boolean =>
+  location !== "-" && !isManifestUrl(location) && hasManifestExtension(location) && !existsSync(location);
 
 function loadKept(store: CheckpointStore, configured: readonly string[]): KeptSource[] {
   const sources = store.loadOthers(new Set(configured)).map(({ id, name, checkpoint }) => {

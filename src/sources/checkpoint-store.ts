@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { readBoundedText } from "../base/files/bounded-read.ts";
-import type { FileSystemPlace } from "../base/files/mount-points.ts";
+import type { FileSystemId } from "../base/files/mount-points.ts";
 import { type ReplaceFile, replaceFile } from "../base/files/replace-file.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -36,7 +36,7 @@ export type ObjectsByText = ReadonlyMap<string, Objects>;
 export interface Checkpoint {
   texts: ObjectsByText;
   /** File system of a directory at that time. */
-  place?: FileSystemPlace;
+  place?: FileSystemId;
 }
 
 /** A checkpoint whose source is not among the configured ones. */
@@ -53,7 +53,7 @@ interface Body {
   source: string;
   name?: string;
   savedAt: string;
-  place?: FileSystemPlace;
+  place?: FileSystemId;
   texts: Record<string, Objects>;
 }
 

@@ -19,7 +19,7 @@ export interface FeedInfo {
   /** Every source was read and no text is unknown. Before that, no pod outside of the state may be removed. */
   isComplete: boolean;
   /** Every source was read, or has a checkpoint. */
-  hasAnswered: boolean;
+  isRead: boolean;
   findings: readonly Finding[];
   duplicates: readonly Duplicate[];
 }
@@ -184,7 +184,7 @@ export class DesiredStateFeed {
 
   #publish(): void {
     if (this.#deps.kept.length > 0) this.#handOver();
-    const { state, findings, duplicates, isComplete, hasAnswered } = mergeSources(this.#sets);
+    const { state, findings, duplicates, isComplete, isRead } = mergeSources(this.#sets);
     const said = new Set<string>();
     for (const { message } of duplicates) {
       said.add(`duplicate:${message}`);
@@ -194,7 +194,7 @@ export class DesiredStateFeed {
     this.#reportUnclaimed(state);
     this.#last = {
       state: { ...state, completeSources: this.#completeSources },
-      info: { isComplete, hasAnswered, findings, duplicates },
+      info: { isComplete, isRead, findings, duplicates },
     };
     for (const listener of this.#listeners) listener(this.#last.state, this.#last.info);
   }

@@ -1,4 +1,4 @@
-import { type FileSystemPlace, isSameFileSystem } from "../base/files/mount-points.ts";
+import { type FileSystemId, isSameFileSystem } from "../base/files/mount-points.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -23,7 +23,7 @@ export interface FileSourceDeps {
   checkFrequencyMs: number;
   /** The objects of each file when this source was last read, also by an earlier process. */
   lastKnownGood?: () => Checkpoint | undefined;
-  /** Reads path and files; rejects when a file system does not answer. Default: at once, in this thread. */
+  /** Reads path and files; rejects when a file system does not respond. Default: at once, in this thread. */
   readManifests?: (
     path: string,
     known: ReadonlyMap<string, FileIdentity>,
@@ -52,7 +52,7 @@ export class FileSource implements Source {
   /** Why the path cannot be read; undefined when the last read succeeded. */
   #failure: string | undefined;
   /** File system of the directory when it was last read. */
-  #place: FileSystemPlace | undefined;
+  #place: FileSystemId | undefined;
   #reads = 0;
   #failures = 0;
   #lastAttempt: Date | undefined;
@@ -170,7 +170,7 @@ export class FileSource implements Source {
     if (this.#stopped) return;
     const retryMs = this.#take(snapshot, "supervise") ?? Number.POSITIVE_INFINITY;
     this.#schedule(Math.min(retryMs, this.#deps.checkFrequencyMs));
-    // Not for a file system that does not answer: this thread would wait for it, too. What happened before the watch
+    // Not for a file system that does not respond: this thread would wait for it, too. What happened before the watch
     // was set up is found by a second read.
     if (snapshot.listing.kind !== "unreadable" && this.#watch.arm()) this.#schedule(0);
     this.#emitIfNew();

@@ -1,6 +1,6 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import type { FileSlot } from "../base/concurrency/file-slot.ts";
-import { toFileSystemPlace } from "../base/files/mount-points.ts";
+import { toFileSystemId } from "../base/files/mount-points.ts";
 import {
   type FileContent,
   type FileIdentity,
@@ -11,7 +11,7 @@ import {
   sortNames,
 } from "./manifest-files.ts";
 
-/** A longer check is left to a thread, which may hang. Local disks answer within milliseconds. */
+/** A longer check is left to a thread, which may hang. Local disks respond within milliseconds. */
 const CHECK_TIMEOUT_MS = 1_000;
 /** More files are cheaper to check together, in a thread. */
 const MAX_FILES = 1_000;
@@ -54,7 +54,7 @@ async function list(path: string): Promise<Listing> {
   }
   const found = await stat(real);
   if (!found.isDirectory()) return { kind: "file", files: [path] };
-  const place = toFileSystemPlace(real, found.dev);
+  const place = toFileSystemId(real, found.dev);
   return { kind: "directory", ...sortNames(path, await readdir(path)), place };
 }
 

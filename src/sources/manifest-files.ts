@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
-import { type FileSystemPlace, findFileSystem } from "../base/files/mount-points.ts";
+import { type FileSystemId, findFileSystem } from "../base/files/mount-points.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)(\.age)?$/i;
@@ -38,7 +38,7 @@ export type Listing =
   /** `message` names the path, `reason` does not. */
   | { kind: "unreadable"; message: string; reason: string }
   | { kind: "file"; files: [string] }
-  | { kind: "directory"; files: string[]; skipped: { path: string; reason: string }[]; place: FileSystemPlace };
+  | { kind: "directory"; files: string[]; skipped: { path: string; reason: string }[]; place: FileSystemId };
 
 /** Byte order. */
 export const compareNames = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));

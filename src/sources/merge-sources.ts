@@ -23,7 +23,7 @@ interface MergeResult {
   /** Every source was read, and no text is unknown: pods that are in no set may be removed. */
   isComplete: boolean;
   /** Every source was read, or has a checkpoint. A text that was never right may still be unknown. */
-  hasAnswered: boolean;
+  isRead: boolean;
 }
 
 /**
@@ -94,7 +94,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
     findings: sets.flatMap((set) => set?.findings ?? []),
     duplicates,
     isComplete: sets.every((set) => set?.isComplete),
-    hasAnswered: sets.every((set) => set !== undefined),
+    isRead: sets.every((set) => set !== undefined),
   };
 }
 

@@ -7,7 +7,7 @@ import { maskUrl } from "../base/text/url.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
 
 const MAX_REDIRECTS = 10;
-const TOO_LONG = `answered with ${MAX_MANIFEST_BYTES} bytes or more`;
+const TOO_LONG = `responded with ${MAX_MANIFEST_BYTES} bytes or more`;
 /** Metadata servers of Google Compute Engine, which hold container declarations of the machine. */
 const METADATA_SERVERS = new Set(["metadata.google.internal", "metadata", "169.254.169.254"]);
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -27,7 +27,7 @@ export interface UrlFetchOptions {
 
 type ReadsText = Pick<TextFiles, "readText">;
 
-/** Validators of an earlier answer, so that the server need not send it again. */
+/** Validators of an earlier response, so that the server need not send it again. */
 export interface Validators {
   etag?: string;
   lastModified?: string;
@@ -76,7 +76,7 @@ export async function fetchManifest(
     return await follow(parseManifestUrl(text), options, validators, both);
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    if (deadline.aborted) throw new UrlFetchError(`no complete answer within ${options.timeoutMs / 1000} s`);
+    if (deadline.aborted) throw new UrlFetchError(`no complete response within ${options.timeoutMs / 1000} s`);
     if (error instanceof UrlFetchError) throw error;
     throw new UrlFetchError(explain(error), { cause: error });
   }
@@ -206,11 +206,11 @@ async function readResponse(response: Response, signal: AbortSignal): Promise<Ur
   }
   if (response.status !== 200) {
     await response.body?.cancel();
-    throw new UrlFetchError(`answered ${response.status}${response.statusText ? ` ${response.statusText}` : ""}`);
+    throw new UrlFetchError(`responded with ${response.status}${response.statusText ? ` ${response.statusText}` : ""}`);
   }
   const encoded = await readBody(response, signal);
   const bytes = encoded.length === 0 ? encoded : await decode(encoded, response.headers.get("content-encoding") ?? "");
-  if (bytes.length === 0) throw new UrlFetchError("answered with an empty body");
+  if (bytes.length === 0) throw new UrlFetchError("responded with an empty body");
   const etag = response.headers.get("etag");
   const lastModified = response.headers.get("last-modified");
   return {
@@ -226,7 +226,7 @@ async function decode(encoded: Uint8Array, encoding: string): Promise<Uint8Array
   } catch (error) {
     if (error instanceof DecodedBodyTooLongError) throw new UrlFetchError(TOO_LONG);
     if (error instanceof ContentEncodingError)
-      throw new UrlFetchError(`answered with a body that ${error.message}`, { cause: error });
+      throw new UrlFetchError(`responded with a body that ${error.message}`, { cause: error });
     throw error;
   }
 }
@@ -267,9 +267,9 @@ function explain(error: unknown): string {
     case "FailedToOpenSocket":
       return "the host is not known or out of reach";
     case "Malformed_HTTP_Response":
-      return "the answer is not HTTP";
+      return "the response is not HTTP";
     case "ECONNRESET":
-      return "the connection broke, or the answer was cut short or not HTTP (ECONNRESET)";
+      return "the connection broke, or the response was cut short or not HTTP (ECONNRESET)";
     case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
     case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
     case "UNABLE_TO_GET_ISSUER_CERT":

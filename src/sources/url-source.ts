@@ -22,13 +22,13 @@ import {
 } from "./source-set.ts";
 import { fetchManifest, type UrlFetchOptions, type Validators } from "./url-fetch.ts";
 
-/** First pause while there was no answer yet, for a network that comes up late. Doubles up to the usual period. */
+/** First pause while there was no response yet, for a network that comes up late. Doubles up to the usual period. */
 const FIRST_RETRY_MS = 1_000;
-/** How long the first answer may take until the checkpoint is used. */
+/** How long the first response may take until the checkpoint is used. */
 const RESTORE_AFTER_MS = 3_000;
 
 /** Failure of a URL whose text was read and is refused; the findings say why. */
-export const BAD_TEXT = "answered with a text that has errors";
+export const BAD_TEXT = "responded with a text that has errors";
 
 export interface UrlSourceDeps extends UrlFetchOptions {
   url: string;
@@ -38,11 +38,11 @@ export interface UrlSourceDeps extends UrlFetchOptions {
   /** In [0, 1); for the jitter after errors. */
   random: () => number;
   checkFrequencyMs: number;
-  /** The objects of the URL's last answer, also to an earlier process. */
+  /** The objects of the URL's last response, also to an earlier process. */
   lastKnownGood?: () => Checkpoint | undefined;
 }
 
-/** Manifests from a URL, polled. While it does not answer, or answers with a bad text, the last set stays. */
+/** Manifests from a URL, polled. While it does not respond, or responds with a bad text, the last set stays. */
 export class UrlSource implements Source {
   readonly kind = "http";
   /** Masked. */
@@ -80,7 +80,7 @@ export class UrlSource implements Source {
 
   start(emit: (set: SourceSet) => void): void {
     this.#emit = emit;
-    this.#cancelRestore = this.#deps.clock.schedule(RESTORE_AFTER_MS, () => this.#restore("has not answered yet"));
+    this.#cancelRestore = this.#deps.clock.schedule(RESTORE_AFTER_MS, () => this.#restore("has not responded yet"));
     void this.#poll();
   }
 
@@ -115,7 +115,7 @@ export class UrlSource implements Source {
     };
   }
 
-  /** undefined before the first good answer. */
+  /** undefined before the first good response. */
   checkpoint(): Checkpoint | undefined {
     return this.#live && !this.#isRestored ? { texts: new Map([[this.name, this.#live]]) } : undefined;
   }
@@ -154,17 +154,17 @@ export class UrlSource implements Source {
     this.#lastAttempt = clock.now();
     let failure: string | undefined;
     try {
-      const answer = await fetchManifest(url, this.#deps, this.#validators, signal);
-      if (answer.kind === "bytes") {
-        const hash = createHash("sha256").update(answer.bytes).digest("hex");
-        if (hash !== this.#hash) this.#textFailure = this.#take(await read(answer.bytes, this.name));
+      const response = await fetchManifest(url, this.#deps, this.#validators, signal);
+      if (response.kind === "bytes") {
+        const hash = createHash("sha256").update(response.bytes).digest("hex");
+        if (hash !== this.#hash) this.#textFailure = this.#take(await read(response.bytes, this.name));
         this.#hash = hash;
-        // Set only now: a later answer may be left out if this one was taken.
-        this.#validators = answer.validators;
+        // Set only now: a later response may be left out if this one was taken.
+        this.#validators = response.validators;
         failure = this.#textFailure;
       } else {
         failure =
-          this.#hash === "" ? "answered 304 (not modified) to a request without a condition" : this.#textFailure;
+          this.#hash === "" ? "responded with 304 (not modified) to a request without a condition" : this.#textFailure;
       }
     } catch (error) {
       if (signal.aborted) throw error;
@@ -173,7 +173,7 @@ export class UrlSource implements Source {
     this.#failure = failure;
     if (failure === undefined) {
       this.#lastSuccess = this.#lastAttempt;
-      this.#facts.resolve("url", `Manifests: ${this.name} answers again`);
+      this.#facts.resolve("url", `Manifests: ${this.name} responds again`);
     } else {
       this.#failures++;
       this.#facts.log("url", "warn", `Manifests: ${this.name} ${failure}; its pods stay as they are`);
@@ -213,7 +213,7 @@ export class UrlSource implements Source {
     this.#live = restored;
     this.#isRestored = true;
     this.#failure ??= why;
-    this.#deps.logger.warn(`Manifests: ${this.name} ${why}: its last good answer, from before this start, is used`);
+    this.#deps.logger.warn(`Manifests: ${this.name} ${why}: its last good response, from before this start, is used`);
     this.#publish();
   }
 

@@ -118,7 +118,7 @@ describeWithEngine("what flags do to a kubelet at work", () => {
       "--http-check-frequency=1s",
     ]);
     await node.runningContainer("app");
-    await node.until("a request that timed out", () => kubelet.log.includes("no complete answer within 1 s"));
+    await node.until("a request that timed out", () => kubelet.log.includes("no complete response within 1 s"));
     await node.until("the next one", () => seen.length >= 4);
     expect(new Set(seen)).toEqual(new Set(["s3cret"]));
     expect(kubelet.log).not.toContain("s3cret");

@@ -82,7 +82,7 @@ describeWithEngine("sources on a real engine", () => {
     const again = await node.start(flags);
     await node.until("the pods to be shown", async () => (await node.pods()).length === 2);
     expect(await running(node)).toEqual(first);
-    expect(again.log).toContain("its last good answer, from before this start, is used");
+    expect(again.log).toContain("its last good response, from before this start, is used");
 
     // A reboot: containers are gone, only the disk remembers.
     await again.kill();

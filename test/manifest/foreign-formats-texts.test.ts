@@ -7,7 +7,7 @@ const read = (text: string) =>
     nodeName: "n",
     source: "file",
     strictness: "standard",
-    keepPlaces: true,
+    keepPositions: true,
   });
 
 describe("a text of another kind is named as what it is, with the next step", () => {
@@ -37,7 +37,7 @@ describe("a text of another kind is named as what it is, with the next step", ()
 
   test("no line of it is shown: it may hold passwords", () => {
     const [result] = read("API_KEY=hunter2\n").results;
-    expect(result?.places?.lineText(1)).toBe("");
+    expect(result?.positions?.lineText(1)).toBe("");
     expect(JSON.stringify(result?.findings)).not.toContain("hunter2");
   });
 

@@ -94,15 +94,15 @@ test("arguments, paths and URLs run together; duplicates are said once", async (
   writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
   writeSettled(join(box.manifests, "b.yaml"), manifest("shared", "busybox:dir"));
   writeSettled(join(box.root, "arg.yaml"), manifest("shared", "busybox:arg"));
-  let answer = manifest("web");
-  const { url } = serve(() => new Response(answer));
+  let response = manifest("web");
+  const { url } = serve(() => new Response(response));
   const life = box
     .boot({ podManifestPaths: [box.manifests], manifestUrls: [url] }, [join(box.root, "arg.yaml")])
     .start();
   expect(life.info?.isComplete).toBe(false);
   await life.wants("a=busybox:1", "shared=busybox:arg", "web=busybox:1");
   expect(life.info?.isComplete).toBe(true);
-  answer = manifest("web", "busybox:2");
+  response = manifest("web", "busybox:2");
   await life.wants("a=busybox:1", "shared=busybox:arg", "web=busybox:2");
   expect(life.logger.lines.filter((line) => line.includes("ignored, pod"))).toHaveLength(1);
   expect(life.feed.status().map(({ kind, state, pods }) => ({ kind, state, pods }))).toEqual([
@@ -128,7 +128,7 @@ test("a box that boots without its server starts the pods it had, with their Con
   expect(second.state?.secrets).toEqual(before!.secrets);
   expect(second.info?.isComplete).toBe(true);
   expect(second.feed.status()[0]).toMatchObject({ state: "restored", pods: 1 });
-  expect(second.logger.lines.some((line) => line.startsWith("warn") && line.includes("last good answer"))).toBe(true);
+  expect(second.logger.lines.some((line) => line.startsWith("warn") && line.includes("last good response"))).toBe(true);
 });
 
 test("a server that never answers leaves the pods it had running after a while", async () => {

@@ -1,6 +1,6 @@
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { FileSystemPlace } from "../../src/base/files/mount-points.ts";
+import type { FileSystemId } from "../../src/base/files/mount-points.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import type { Clock } from "../../src/base/model/clock.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
@@ -44,7 +44,7 @@ export interface WatchedOptions {
   clock?: Clock;
   checkFrequencyMs?: number;
   lastKnownGood?: () => ReadonlyMap<string, Objects> | undefined;
-  lastPlace?: FileSystemPlace;
+  lastPlace?: FileSystemId;
   /** Below the temporary directory. */
   path?: string;
 }

@@ -34,12 +34,12 @@ function serve(handler: Handler, options: { unix?: string; tls?: Bun.TLSOptions 
 }
 
 /** A server that says exactly these bytes, whatever it is asked, and then hangs up (or not). */
-async function serveRaw(answer: (socket: Socket) => void): Promise<string> {
+async function serveRaw(respond: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
     sockets.add(socket);
     socket.on("error", () => {});
-    socket.once("data", () => answer(socket));
+    socket.once("data", () => respond(socket));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   toClose.push(() => {
@@ -149,7 +149,7 @@ describe("answers", () => {
     expect(
       podsOf(await new Watched(attribute, { headers: [{ name: "Metadata-Flavor", value: "Google" }] }).once()),
     ).toEqual(["web=busybox:1"]);
-    await expect(new Watched(attribute).once()).rejects.toThrow("answered 403 Forbidden");
+    await expect(new Watched(attribute).once()).rejects.toThrow("responded with 403 Forbidden");
   });
 });
 
@@ -170,11 +170,11 @@ describe("the metadata server of Google Compute Engine", () => {
   });
 });
 
-describe("what is not an answer leaves the pods alone", () => {
+describe("what is not a response leaves the pods alone", () => {
   const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024));
   const cases: { what: string; url: () => string | Promise<string>; why: string }[] = [
-    { what: "500", url: () => serve(() => new Response("oh", { status: 500 })), why: "answered 500" },
-    { what: "204", url: () => serve(() => new Response(null, { status: 204 })), why: "answered 204" },
+    { what: "500", url: () => serve(() => new Response("oh", { status: 500 })), why: "responded with 500" },
+    { what: "204", url: () => serve(() => new Response(null, { status: 204 })), why: "responded with 204" },
     { what: "an empty body", url: () => serve(() => new Response("")), why: "empty body" },
     { what: "a login page", url: () => serve(() => new Response("<html>Please log in</html>")), why: "has errors" },
     { what: "a comment", url: () => serve(() => new Response("# nothing\n")), why: "has errors" },
@@ -242,7 +242,7 @@ describe("what is not an answer leaves the pods alone", () => {
   test("a server that stalls, before its head and in its body", async () => {
     for (const start of ["", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\napiVersion: v1\n"]) {
       const url = await serveRaw((socket) => void socket.write(start));
-      await expect(new Watched(url, { timeoutMs: 100 }).once()).rejects.toThrow("no complete answer within 0.1 s");
+      await expect(new Watched(url, { timeoutMs: 100 }).once()).rejects.toThrow("no complete response within 0.1 s");
     }
   });
 
@@ -290,17 +290,17 @@ describe("polling", () => {
   });
 
   test("errors keep the last set, recovery is taken and said", async () => {
-    let answer: () => Response = () => new Response(manifest("web"));
-    const url = serve(() => answer());
+    let respond: () => Response = () => new Response(manifest("web"));
+    const url = serve(() => respond());
     const watched = new Watched(url).start();
     await watched.wants("web=busybox:1");
-    answer = () => new Response("gone", { status: 503 });
+    respond = () => new Response("gone", { status: 503 });
     await until("the failure", () => watched.source.status().state === "failing");
     expect(watched.pods).toEqual(["web=busybox:1"]);
-    answer = () => new Response(manifest("web", "busybox:2"));
+    respond = () => new Response(manifest("web", "busybox:2"));
     await watched.wants("web=busybox:2");
     expect(watched.logger.lines.filter((line) => line.startsWith("info"))).toEqual([
-      `info Manifests: ${url} answers again`,
+      `info Manifests: ${url} responds again`,
     ]);
   });
 
@@ -315,7 +315,7 @@ describe("polling", () => {
     expect(watched.source.status().state).toBe("failing");
   });
 
-  test("nothing is emitted before the first answer, and tries come sooner than usual until then", async () => {
+  test("nothing is emitted before the first response, and tries come sooner than usual until then", async () => {
     const watched = new Watched("http://127.0.0.1:1/", { checkFrequencyMs: 3_600_000 }).start();
     await until("a second try", () => watched.source.status().reads >= 2);
     expect(watched.sets).toEqual([]);

@@ -55,7 +55,7 @@ interface Task {
   reject: (error: Error) => void;
 }
 
-/** The task did not end in time. Its thread may hang forever, in a file system that does not answer. */
+/** The task did not end in time. Its thread may hang forever, in a file system that does not response. */
 export class TaskTimeoutError extends Error {
   override readonly name = "TaskTimeoutError";
 }
@@ -196,8 +196,8 @@ export class WorkerPool {
   }
 }
 
-const ALL_HANG = `${MAX_SLOW} operations wait for file systems that do not answer`;
-const EARLIER_HANGS = "the file system does not answer (an earlier attempt still waits)";
+const ALL_HANG = `${MAX_SLOW} operations wait for file systems that do not respond`;
+const EARLIER_HANGS = "the file system does not respond (an earlier attempt still waits)";
 
 /** How often each key is in use. */
 class KeyCounts {

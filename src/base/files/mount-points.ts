@@ -18,7 +18,7 @@ export const listMountPoints = (): string[] =>
   parseMountPoints(readBoundedText("/proc/self/mountinfo", MAX_MOUNTINFO_BYTES));
 
 /** The file system of a path. */
-export interface FileSystemPlace {
+export interface FileSystemId {
   /** Where that file system is mounted. */
   mountPoint: string;
   /** `st_dev`; may differ after a reboot though the disk is the same. */
@@ -27,9 +27,9 @@ export interface FileSystemPlace {
 }
 
 /** @throws the system's error. */
-export function findFileSystem(path: string): FileSystemPlace {
+export function findFileSystem(path: string): FileSystemId {
   const real = realpathSync(path);
-  return toFileSystemPlace(real, statSync(real).dev);
+  return toFileSystemId(real, statSync(real).dev);
 }
 
 /**
@@ -37,7 +37,7 @@ export function findFileSystem(path: string): FileSystemPlace {
  * @param real without symbolic links
  * @param device `st_dev` of it
  */
-export function toFileSystemPlace(real: string, device: number): FileSystemPlace {
+export function toFileSystemId(real: string, device: number): FileSystemId {
   const contains = (mountPoint: string) =>
     mountPoint === "/" || real === mountPoint || real.startsWith(`${mountPoint}/`);
   const mountPoint = listMountPoints()
@@ -50,6 +50,6 @@ export function toFileSystemPlace(real: string, device: number): FileSystemPlace
   };
 }
 
-export function isSameFileSystem(a: FileSystemPlace, b: FileSystemPlace): boolean {
+export function isSameFileSystem(a: FileSystemId, b: FileSystemId): boolean {
   return a.mountPoint === b.mountPoint && (a.bootId !== b.bootId || a.device === b.device);
 }

@@ -38,7 +38,7 @@ export function replaceFile(path: string, content: string | Uint8Array, options:
   }
 }
 
-/** Creates and removes a file: shows that the disk of a directory answers, now. @throws the system's error */
+/** Creates and removes a file: shows that the disk of a directory responds, now. @throws the system's error */
 export function probeDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const path = join(directory, `.probe-${process.pid}`);

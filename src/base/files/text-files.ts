@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { readTextIfExists, readTextIfReadable } from "./bounded-read.ts";
 import { type ReplaceFile, replaceFile } from "./replace-file.ts";
 
-/** Text files anywhere on the host. Their disk may not answer: the process that supervises pods reads them in other threads. */
+/** Text files anywhere on the host. Their disk may not respond: the process that supervises pods reads them in other threads. */
 export interface TextFiles {
   /**
    * @returns undefined when there is no such file
-   * @throws UnreadableFileError; the system's error; an error when the disk does not answer
+   * @throws UnreadableFileError; the system's error; an error when the disk does not respond
    */
   readText(path: string, maxBytes: number): Promise<string | undefined>;
   /**

@@ -6,7 +6,7 @@ type LogLevel = keyof Logger;
 const MAX_FACTS = 10_000;
 
 /**
- * Logs a repeatedly observed fact only when its message changes, e.g. findings in manifests, sources that do not answer,
+ * Logs a repeatedly observed fact only when its message changes, e.g. findings in manifests, sources that do not respond,
  * ports in use.
  */
 export class ChangeLogger {

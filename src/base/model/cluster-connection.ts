@@ -9,7 +9,7 @@ export interface Outage {
 export interface ClusterConnection {
   /** URL. */
   server: string;
-  /** The API server does not answer; undefined while it does. */
+  /** The API server does not respond; undefined while it does. */
   outage: Outage | undefined;
   /** It answers, but this node does not get its pods, for example with credentials that expired; undefined while it does. */
   refusal: Outage | undefined;

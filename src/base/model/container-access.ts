@@ -47,7 +47,7 @@ export interface ProcessSession {
 
 /** Operations of the authenticated port on containers. The caller ensures that ids are those of our own containers. */
 export interface ContainerAccess {
-  /** Resolves when the engine has begun to answer. The signal ends what is followed. */
+  /** Resolves when the engine has begun to respond. The signal ends what is followed. */
   logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
   /** Runs a command to its end; the signal kills it. */
   run(

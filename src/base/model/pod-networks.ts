@@ -15,7 +15,7 @@ export interface PodNetworks {
   readonly isEnabled: boolean;
   /** Why no sandbox could be attached when the configuration was last read; undefined when one could. */
   problem(): string | undefined;
-  /** As {@link problem}, with the configuration as it is now. @throws Error when its disk does not answer */
+  /** As {@link problem}, with the configuration as it is now. @throws Error when its disk does not respond */
   findProblem(): Promise<string | undefined>;
   /** Something was done for a sandbox that `detach` must undo. */
   holds(id: ContainerId): boolean;

@@ -160,7 +160,7 @@ function renderText(results: readonly ObjectResult[], isTerminal: boolean): stri
   for (const result of results) {
     for (const finding of result.findings) {
       text += `${renderFinding(finding)}\n`;
-      const line = isTerminal ? result.places?.lineText(finding.line) : undefined;
+      const line = isTerminal ? result.positions?.lineText(finding.line) : undefined;
       if (line !== undefined && line.trim() !== "") text += renderCaret(line, finding);
     }
   }

@@ -81,10 +81,10 @@ export async function startLocalApi(
 ): Promise<void> {
   const { kubelet, context } = parts;
   let desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
-  let hasAnswered = false;
+  let isRead = false;
   parts.feed.onChange((state, info) => {
     desired = state;
-    hasAnswered = info.hasAnswered;
+    isRead = info.isRead;
     api.podsChanged();
   });
   kubelet.onChange(() => api.podsChanged());
@@ -111,7 +111,7 @@ export async function startLocalApi(
         kind === "PersistentVolume"
           ? isBound(parts.workloads.reader.statusOf(kind, { metadata }))
           : isClaimUsed(kubelet, metadata),
-      arePodsKnown: () => kubelet.isSynced && hasAnswered,
+      arePodsKnown: () => kubelet.isSynced && isRead,
       isOfWorkload: (uid) => parts.workloads.hasPod(uid),
       deleteOfWorkload: (uid, graceSeconds) => parts.workloads.deletePod(uid, { graceSeconds }),
       derivedObjects: () => parts.workloads.reader.derivedObjects(),

@@ -7,7 +7,7 @@ import type {
   ResourceFieldSelector,
 } from "../../base/api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors, Place } from "./field-errors.ts";
+import type { FieldErrors, Position } from "./field-errors.ts";
 import {
   checkConfigKey,
   checkDnsSubdomain,
@@ -84,11 +84,11 @@ export function validateEnvFrom(sources: readonly EnvFromSource[], path: FieldPa
       if (reference.name === undefined) errors.required(namePath);
       else errors.invalidAll(namePath, reference.name, checkDnsSubdomainPrefix(reference.name));
     }
-    const place = { at: itemPath };
+    const position = { at: itemPath };
     if (!source.configMapRef && !source.secretRef)
-      errors.invalid(path, "", "must have configMapRef or secretRef", place);
+      errors.invalid(path, "", "must have configMapRef or secretRef", position);
     if (source.configMapRef && source.secretRef) {
-      errors.invalid(path, "", "must have only one of configMapRef and secretRef", place);
+      errors.invalid(path, "", "must have only one of configMapRef and secretRef", position);
     }
   }
 }
@@ -109,33 +109,33 @@ export function validateFieldSelector(
   allowed: readonly string[],
   path: FieldPath,
   errors: FieldErrors,
-  place?: Place,
+  position?: Position,
 ): void {
   const { fieldPath } = selector;
   const fieldPathPath = path.child("fieldPath");
-  if (fieldPath === "") return errors.required(fieldPathPath, "", place);
+  if (fieldPath === "") return errors.required(fieldPathPath, "", position);
   if (selector.apiVersion !== "v1") {
-    return errors.invalid(fieldPathPath, fieldPath, `there is no version ${selector.apiVersion} of a pod`, place);
+    return errors.invalid(fieldPathPath, fieldPath, `there is no version ${selector.apiVersion} of a pod`, position);
   }
   const subscript = splitSubscript(fieldPath);
   if (subscript) {
     const [field, key] = subscript;
     if (field === "metadata.annotations")
-      return errors.invalidAll(path, key, checkQualifiedName(key.toLowerCase()), place);
-    if (field === "metadata.labels") return errors.invalidAll(path, key, checkQualifiedName(key), place);
+      return errors.invalidAll(path, key, checkQualifiedName(key.toLowerCase()), position);
+    if (field === "metadata.labels") return errors.invalidAll(path, key, checkQualifiedName(key), position);
     return errors.invalid(
       fieldPathPath,
       fieldPath,
       "only metadata.labels and metadata.annotations take a ['key']",
-      place,
+      position,
     );
   }
   if (!KNOWN_FIELDS.includes(fieldPath)) {
     const names = [...allowed, "metadata.labels['key']", "metadata.annotations['key']"].join(", ");
-    return errors.invalid(fieldPathPath, fieldPath, `must be one of ${names}`, place);
+    return errors.invalid(fieldPathPath, fieldPath, `must be one of ${names}`, position);
   }
   const canonical = fieldPath === "spec.host" ? "spec.nodeName" : fieldPath;
-  if (!allowed.includes(canonical)) errors.notSupported(fieldPathPath, fieldPath, allowed, place);
+  if (!allowed.includes(canonical)) errors.notSupported(fieldPathPath, fieldPath, allowed, position);
 }
 
 /** Splits `metadata.labels['key']`. */
@@ -161,19 +161,19 @@ export function validateResourceSelector(
   path: FieldPath,
   errors: FieldErrors,
   inVolume: boolean,
-  place?: Place,
+  position?: Position,
 ): void {
   const { resource, divisor } = selector;
   const isHugePages = /^(?:limits|requests)\.hugepages-/.test(resource);
-  if (inVolume && selector.containerName === undefined) errors.required(path.child("containerName"), "", place);
-  else if (resource === "") errors.required(path.child("resource"), "", place);
+  if (inVolume && selector.containerName === undefined) errors.required(path.child("containerName"), "", position);
+  else if (resource === "") errors.required(path.child("resource"), "", position);
   else if (!RESOURCE_FIELDS.includes(resource) && !isHugePages) {
-    errors.notSupported(path.child("resource"), resource, RESOURCE_FIELDS, place);
+    errors.notSupported(path.child("resource"), resource, RESOURCE_FIELDS, position);
   }
   if (divisor === "0") return;
   const divisors = /^(?:limits|requests)\.cpu$/.test(resource) ? CPU_DIVISORS : BYTE_DIVISORS;
   const checked = RESOURCE_FIELDS.includes(resource) || isHugePages;
   if (checked && !divisors.includes(divisor)) {
-    errors.invalid(path.child("divisor"), divisor, `must be one of ${divisors.join(", ")}`, place);
+    errors.invalid(path.child("divisor"), divisor, `must be one of ${divisors.join(", ")}`, position);
   }
 }

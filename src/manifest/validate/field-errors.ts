@@ -23,7 +23,7 @@ export interface FieldError {
 }
 
 /** Position in the text when it differs from the path. */
-export interface Place {
+export interface Position {
   at?: FieldPath;
   atKey?: boolean;
 }
@@ -37,12 +37,12 @@ export class FieldErrors {
     return this.list.length;
   }
 
-  required(path: FieldPath, detail = "", place?: Place): void {
-    this.#add(path, "FieldValueRequired", detail === "" ? "is required" : detail, place);
+  required(path: FieldPath, detail = "", position?: Position): void {
+    this.#add(path, "FieldValueRequired", detail === "" ? "is required" : detail, position);
   }
 
-  invalid(path: FieldPath, value: unknown, detail: string, place?: Place): void {
-    this.#add(path, "FieldValueInvalid", `${detail} (found ${show(value)})${describePlaceholder(value)}`, place);
+  invalid(path: FieldPath, value: unknown, detail: string, position?: Position): void {
+    this.#add(path, "FieldValueInvalid", `${detail} (found ${show(value)})${describePlaceholder(value)}`, position);
   }
 
   /** A missing value that upstream reports as invalid: the message has nothing to show. */
@@ -51,33 +51,33 @@ export class FieldErrors {
   }
 
   /** {@link invalid} for every message of a format check. */
-  invalidAll(path: FieldPath, value: unknown, details: readonly string[], place?: Place): void {
-    for (const detail of details) this.invalid(path, value, detail, place);
+  invalidAll(path: FieldPath, value: unknown, details: readonly string[], position?: Position): void {
+    for (const detail of details) this.invalid(path, value, detail, position);
   }
 
-  notSupported(path: FieldPath, value: unknown, supported: readonly string[], place?: Place): void {
+  notSupported(path: FieldPath, value: unknown, supported: readonly string[], position?: Position): void {
     const values = supported.map((name) => JSON.stringify(name)).join(", ");
-    this.#add(path, "FieldValueNotSupported", `must be one of ${values} (found ${show(value)})`, place);
+    this.#add(path, "FieldValueNotSupported", `must be one of ${values} (found ${show(value)})`, position);
   }
 
-  forbidden(path: FieldPath, detail: string, place?: Place): void {
-    this.#add(path, "FieldValueForbidden", detail, place);
+  forbidden(path: FieldPath, detail: string, position?: Position): void {
+    this.#add(path, "FieldValueForbidden", detail, position);
   }
 
-  notFound(path: FieldPath, value: unknown, what: string, place?: Place): void {
-    this.#add(path, "FieldValueNotFound", `${what} (found ${show(value)})`, place);
+  notFound(path: FieldPath, value: unknown, what: string, position?: Position): void {
+    this.#add(path, "FieldValueNotFound", `${what} (found ${show(value)})`, position);
   }
 
-  duplicate(path: FieldPath, value: unknown, place?: Place): void {
-    this.#add(path, "FieldValueDuplicate", `occurs twice (found ${show(value)})`, place);
+  duplicate(path: FieldPath, value: unknown, position?: Position): void {
+    this.#add(path, "FieldValueDuplicate", `occurs twice (found ${show(value)})`, position);
   }
 
-  tooLong(path: FieldPath, limit: string, place?: Place): void {
-    this.#add(path, "FieldValueTooLong", `must have at most ${limit}`, place);
+  tooLong(path: FieldPath, limit: string, position?: Position): void {
+    this.#add(path, "FieldValueTooLong", `must have at most ${limit}`, position);
   }
 
-  #add(path: FieldPath, type: FieldErrorType, message: string, place?: Place): void {
-    this.list.push({ path, type, message, at: place?.at, atKey: place?.atKey });
+  #add(path: FieldPath, type: FieldErrorType, message: string, position?: Position): void {
+    this.list.push({ path, type, message, at: position?.at, atKey: position?.atKey });
   }
 }
 

@@ -81,8 +81,8 @@ function validateOwnerReferences(
     const at = path.index(index);
     const version = versionOf(reference.apiVersion);
     if (version === "") {
-      const place = { at: at.child("apiVersion") };
-      errors.invalid(path.child("apiVersion"), reference.apiVersion, "version must not be empty", place);
+      const position = { at: at.child("apiVersion") };
+      errors.invalid(path.child("apiVersion"), reference.apiVersion, "version must not be empty", position);
     }
     for (const name of ["kind", "name", "uid"] as const) {
       if (reference[name] === "") errors.invalid(path.child(name), "", "must not be empty", { at: at.child(name) });

@@ -1,5 +1,5 @@
 import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors, Place } from "./field-errors.ts";
+import type { FieldErrors, Position } from "./field-errors.ts";
 
 // Formats of names. Each check returns one message per violated rule.
 // Source: apimachinery `pkg/util/validation`.
@@ -146,21 +146,21 @@ export function validateLabels(labels: Readonly<Record<string, string>>, path: F
 }
 
 /** A path below a directory: relative, and without `..` elements. */
-export function validateDescendingPath(value: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
-  if (value.startsWith("/")) errors.invalid(path, value, "must be a relative path", place);
-  validateNoBacksteps(value, path, errors, place);
+export function validateDescendingPath(value: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
+  if (value.startsWith("/")) errors.invalid(path, value, "must be a relative path", position);
+  validateNoBacksteps(value, path, errors, position);
 }
 
-export function validateNoBacksteps(value: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
-  if (hasBacksteps(value)) errors.invalid(path, value, "must not contain '..'", place);
+export function validateNoBacksteps(value: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
+  if (hasBacksteps(value)) errors.invalid(path, value, "must not contain '..'", position);
 }
 
 export const hasBacksteps = (value: string): boolean => value.split("/").includes("..");
 
 /** {@link validateDescendingPath} for paths that must not begin with `..`, which the atomic writer reserves. */
-export function validateUnreservedPath(value: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
-  validateDescendingPath(value, path, errors, place);
+export function validateUnreservedPath(value: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
+  validateDescendingPath(value, path, errors, position);
   if (value.startsWith("..") && !value.startsWith("../")) {
-    errors.invalid(path, value, "must not start with '..'", place);
+    errors.invalid(path, value, "must not start with '..'", position);
   }
 }

@@ -108,8 +108,8 @@ function validateHttpGet(action: NonNullable<Probe["httpGet"]>, path: FieldPath,
   }
   const headersPath = path.child("httpHeaders");
   for (const [index, header] of (action.httpHeaders ?? []).entries()) {
-    const place = { at: headersPath.index(index).child("name") };
-    errors.invalidAll(headersPath, header.name, checkHttpHeaderName(header.name), place);
+    const position = { at: headersPath.index(index).child("name") };
+    errors.invalidAll(headersPath, header.name, checkHttpHeaderName(header.name), position);
   }
 }
 

@@ -10,7 +10,7 @@ import {
 import type { ResourceList } from "../../base/api/scalar.ts";
 import { sumContainerRequests } from "../defaults.ts";
 import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors, Place } from "./field-errors.ts";
+import type { FieldErrors, Position } from "./field-errors.ts";
 import { checkDnsLabel, checkQualifiedName } from "./names.ts";
 
 const CONTAINER_RESOURCES = ["cpu", "memory", "ephemeral-storage"];
@@ -54,7 +54,7 @@ export function validateResources(
   validateClaims(resources.claims ?? [], claimNames, path.child("claims"), errors);
 }
 
-type NameCheck = (name: string, path: FieldPath, errors: FieldErrors, place?: Place) => void;
+type NameCheck = (name: string, path: FieldPath, errors: FieldErrors, position?: Position) => void;
 
 function validateResourceLists(
   resources: { limits?: ResourceList | undefined; requests?: ResourceList | undefined },
@@ -118,16 +118,16 @@ function isMultipleOfPage(name: string, quantity: Quantity): boolean {
   return unit(quantity) % unit(page) === 0n;
 }
 
-function validateContainerResourceName(name: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
+function validateContainerResourceName(name: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
   const known = "must be cpu, memory, ephemeral-storage, hugepages-<size> or have a domain, e.g. example.com/gpu";
   const messages = checkQualifiedName(name);
   const isPlain = !name.includes("/");
-  errors.invalidAll(path, name, messages, place);
+  errors.invalidAll(path, name, messages, position);
   if (isPlain && messages.length === 0 && !STANDARD_RESOURCES.includes(name) && !isHugePages(name)) {
-    errors.invalid(path, name, "must be a standard resource or have a domain", place);
+    errors.invalid(path, name, "must be a standard resource or have a domain", position);
   }
-  if (isPlain && !CONTAINER_RESOURCES.includes(name) && !isHugePages(name)) errors.invalid(path, name, known, place);
-  else if (!isPlain && !isNative(name) && !isExtended(name)) errors.invalid(path, name, known, place);
+  if (isPlain && !CONTAINER_RESOURCES.includes(name) && !isHugePages(name)) errors.invalid(path, name, known, position);
+  else if (!isPlain && !isNative(name) && !isExtended(name)) errors.invalid(path, name, known, position);
 }
 
 function validateClaims(
@@ -181,11 +181,11 @@ export function validatePodResources(spec: PodSpec, specPath: FieldPath, errors:
 
 const isPodResource = (name: string) => name === "cpu" || name === "memory" || isHugePages(name);
 
-function validatePodResourceName(name: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
+function validatePodResourceName(name: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
   const messages = checkQualifiedName(name);
-  errors.invalidAll(path, name, messages, place);
+  errors.invalidAll(path, name, messages, position);
   if (messages.length === 0 && !isPodResource(name))
-    errors.notSupported(path, name, ["cpu", "memory", "hugepages-<size>"], place);
+    errors.notSupported(path, name, ["cpu", "memory", "hugepages-<size>"], position);
 }
 
 /** Validates the overhead of the pod. */

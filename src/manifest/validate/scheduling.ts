@@ -139,32 +139,32 @@ export function validateTolerations(
   errors: FieldErrors,
   at?: FieldPath,
 ): void {
-  const place = at ? { at } : undefined;
+  const position = at ? { at } : undefined;
   for (const [index, toleration] of tolerations.entries()) {
     const itemPath = path.index(index);
     const { key = "", value = "", operator, effect } = toleration;
-    if (key !== "") errors.invalidAll(itemPath.child("key"), key, checkQualifiedName(key), place);
+    if (key !== "") errors.invalidAll(itemPath.child("key"), key, checkQualifiedName(key), position);
     if (key === "" && operator !== "Exists") {
-      errors.invalid(itemPath.child("operator"), operator, "must be Exists when key is empty", place);
+      errors.invalid(itemPath.child("operator"), operator, "must be Exists when key is empty", position);
     }
     if (toleration.tolerationSeconds !== undefined && effect !== "NoExecute") {
       const message = "must be NoExecute when tolerationSeconds is set";
-      errors.invalid(itemPath.child("effect"), effect, message, place);
+      errors.invalid(itemPath.child("effect"), effect, message, position);
     }
     if (operator === undefined || operator === "Equal") {
       const messages = checkLabelValue(value);
       // Upstream joins the messages and names the operator.
-      const valuePlace = place ?? { at: itemPath.child("value") };
+      const valuePosition = position ?? { at: itemPath.child("value") };
       if (messages.length > 0)
-        errors.invalid(itemPath.child("operator"), value, `value ${messages.join("; ")}`, valuePlace);
+        errors.invalid(itemPath.child("operator"), value, `value ${messages.join("; ")}`, valuePosition);
     } else if (operator === "Exists") {
-      const valuePlace = place ?? { at: itemPath.child("value") };
+      const valuePosition = position ?? { at: itemPath.child("value") };
       if (value !== "")
-        errors.invalid(itemPath.child("operator"), value, "value must be empty when operator is Exists", valuePlace);
-    } else errors.notSupported(itemPath.child("operator"), operator, ["Equal", "Exists"], place);
+        errors.invalid(itemPath.child("operator"), value, "value must be empty when operator is Exists", valuePosition);
+    } else errors.notSupported(itemPath.child("operator"), operator, ["Equal", "Exists"], position);
     const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
     if (effect !== undefined && !effects.includes(effect)) {
-      errors.notSupported(itemPath.child("effect"), effect, effects, place);
+      errors.notSupported(itemPath.child("effect"), effect, effects, position);
     }
   }
 }

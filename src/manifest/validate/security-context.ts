@@ -35,12 +35,12 @@ export function validateSecurityContext(
   validateSeccomp(context.seccompProfile, path.child("seccompProfile"), errors);
   validateAppArmor(context.appArmorProfile, path.child("appArmorProfile"), errors);
   if (context.allowPrivilegeEscalation === false) {
-    const place = { at: path.child("allowPrivilegeEscalation") };
+    const position = { at: path.child("allowPrivilegeEscalation") };
     if (context.privileged) {
-      errors.invalid(path, false, "allowPrivilegeEscalation cannot be false when privileged is true", place);
+      errors.invalid(path, false, "allowPrivilegeEscalation cannot be false when privileged is true", position);
     }
     if (context.capabilities?.add?.includes("CAP_SYS_ADMIN")) {
-      errors.invalid(path, false, "allowPrivilegeEscalation cannot be false when CAP_SYS_ADMIN is added", place);
+      errors.invalid(path, false, "allowPrivilegeEscalation cannot be false when CAP_SYS_ADMIN is added", position);
     }
   }
   validateWindowsOptions(context.windowsOptions, path.child("windowsOptions"), errors);
@@ -60,8 +60,8 @@ export function validatePodSecurityContext(
     errors.invalidAll(path.child("supplementalGroups").index(index), group, checkId(group));
   }
   if (spec.shareProcessNamespace && spec.hostPID) {
-    const place = { at: specPath.child("shareProcessNamespace") };
-    errors.invalid(path.child("shareProcessNamespace"), true, "cannot be true together with hostPID", place);
+    const position = { at: specPath.child("shareProcessNamespace") };
+    errors.invalid(path.child("shareProcessNamespace"), true, "cannot be true together with hostPID", position);
   }
   validateSysctls(context, spec, path.child("sysctls"), errors);
   const choices = [

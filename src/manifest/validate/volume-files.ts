@@ -45,13 +45,13 @@ export function validateDownwardItems(
     if (item.path === "") errors.required(path.child("path"), "", { at: at.child("path") });
     validateUnreservedPath(item.path, path.child("path"), errors, { at: at.child("path") });
     if (item.fieldRef) {
-      const place = { at: at.child("fieldRef").child("fieldPath") };
-      validateFieldSelector(item.fieldRef, VOLUME_FIELDS, path.child("fieldRef"), errors, place);
+      const position = { at: at.child("fieldRef").child("fieldPath") };
+      validateFieldSelector(item.fieldRef, VOLUME_FIELDS, path.child("fieldRef"), errors, position);
       if (item.resourceFieldRef)
         errors.invalid(path, "resource", "must have only one of fieldRef and resourceFieldRef", { at });
     } else if (item.resourceFieldRef) {
-      const place = { at: at.child("resourceFieldRef") };
-      validateResourceSelector(item.resourceFieldRef, path.child("resourceFieldRef"), errors, true, place);
+      const position = { at: at.child("resourceFieldRef") };
+      validateResourceSelector(item.resourceFieldRef, path.child("resourceFieldRef"), errors, true, position);
     } else errors.required(path, "must have fieldRef or resourceFieldRef", { at });
     validateMode(item.mode, path.child("mode"), errors, at.child("mode"));
   }
@@ -111,9 +111,9 @@ function validateToken(
   if (token.expirationSeconds > MAX_TOKEN_SECONDS) {
     errors.invalid(secondsPath, token.expirationSeconds, `must be at most ${MAX_TOKEN_SECONDS}`);
   }
-  const place = { at: tokenPath.child("path") };
-  if (token.path === "") errors.required(path.child("path"), "", place);
-  else validateUnreservedPath(token.path, path.child("path"), errors, place);
+  const position = { at: tokenPath.child("path") };
+  if (token.path === "") errors.required(path.child("path"), "", position);
+  else validateUnreservedPath(token.path, path.child("path"), errors, position);
 }
 
 function validateTrustBundle(

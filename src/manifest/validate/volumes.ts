@@ -241,9 +241,9 @@ function validateSubPaths(mount: Mount, path: FieldPath, mountPath: FieldPath, e
   for (const name of ["subPath", "subPathExpr"] as const) {
     const value = mount[name];
     if (value === undefined) continue;
-    const place = { at: mountPath.child(name) };
-    if (value.startsWith("/")) errors.invalid(path.child(name), value, "must be a relative path", place);
-    validateNoBacksteps(value, path.child(name), errors, place);
+    const position = { at: mountPath.child(name) };
+    if (value.startsWith("/")) errors.invalid(path.child(name), value, "must be a relative path", position);
+    validateNoBacksteps(value, path.child(name), errors, position);
   }
   if (mount.subPath !== undefined && mount.subPathExpr !== undefined) {
     errors.invalid(mountPath.child("subPathExpr"), mount.subPathExpr, "must be absent when subPath is set");
@@ -259,22 +259,22 @@ function validatePropagation(
 ): void {
   const propagation: string | undefined = mount.mountPropagation;
   const propagations = ["Bidirectional", "HostToContainer", "None"];
-  const place = { at: mountPath.child("mountPropagation") };
+  const position = { at: mountPath.child("mountPropagation") };
   if (propagation !== undefined && !propagations.includes(propagation)) {
-    errors.notSupported(path.child("mountPropagation"), propagation, propagations, place);
+    errors.notSupported(path.child("mountPropagation"), propagation, propagations, position);
   }
   if (propagation === "Bidirectional" && !container.securityContext?.privileged) {
-    errors.forbidden(path.child("mountPropagation"), "Bidirectional is for privileged containers only", place);
+    errors.forbidden(path.child("mountPropagation"), "Bidirectional is for privileged containers only", position);
   }
   const recursive: string | undefined = mount.recursiveReadOnly;
   if (recursive === undefined || recursive === "Disabled") return;
   const recursivePath = path.child("recursiveReadOnly");
-  const recursivePlace = { at: mountPath.child("recursiveReadOnly") };
+  const recursivePosition = { at: mountPath.child("recursiveReadOnly") };
   if (recursive !== "Enabled" && recursive !== "IfPossible") {
-    return errors.notSupported(recursivePath, recursive, ["Disabled", "Enabled", "IfPossible"], recursivePlace);
+    return errors.notSupported(recursivePath, recursive, ["Disabled", "Enabled", "IfPossible"], recursivePosition);
   }
-  if (!mount.readOnly) errors.forbidden(recursivePath, "may be set only when readOnly is true", recursivePlace);
+  if (!mount.readOnly) errors.forbidden(recursivePath, "may be set only when readOnly is true", recursivePosition);
   if (propagation !== undefined && propagation !== "None") {
-    errors.forbidden(recursivePath, "may be set only when mountPropagation is None", recursivePlace);
+    errors.forbidden(recursivePath, "may be set only when mountPropagation is None", recursivePosition);
   }
 }
