@@ -1,3 +1,4 @@
+import { needsSelector } from "./workloads/read-workload.ts";
 import { type ListNode, type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
 
 /** Expressions of Go templates: `{{ .Values.image }}`, `{{- if …`, `{{ include "x" . }}`. */
@@ -146,16 +147,13 @@ export function describeForeignList({ items }: ListNode): string {
   return "a manifest is an object with apiVersion, kind, metadata and spec (found a list)";
 }
 
-/** Kinds whose objects have a selector and a template of pods. */
-const SELECTING_KINDS = new Set(["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"]);
-
 /**
  * The next step for a patch of a Kustomization: a workload that has neither a selector nor an image; undefined for
  * everything else.
  */
 export function describePatch(kind: string, root: MapNode): string | undefined {
   const spec = root.entries.get("spec")?.value;
-  if (!SELECTING_KINDS.has(kind) || (spec && spec.kind !== "map") || spec?.entries.has("selector")) return undefined;
+  if (!needsSelector(kind) || (spec && spec.kind !== "map") || spec?.entries.has("selector")) return undefined;
   const template = spec?.entries.get("template")?.value;
   const podSpec = template?.kind === "map" ? template.entries.get("spec")?.value : undefined;
   const containers = podSpec?.kind === "map" ? podSpec.entries.get("containers")?.value : undefined;

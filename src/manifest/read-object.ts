@@ -29,7 +29,7 @@ import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 import { validatePod } from "./validate/pod.ts";
-import { isObjectKind, OBJECT_KINDS, readWorkload, versionsOf } from "./workloads/read-workload.ts";
+import { isObjectKind, keepsName, OBJECT_KINDS, readWorkload, versionsOf } from "./workloads/read-workload.ts";
 import { type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
 
 const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
@@ -257,7 +257,7 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   reading.desired = desired;
   reading.namespace = desired.object.metadata.namespace ?? "default";
   const own = decodes ? errors : withoutDependentErrors(errors, issues);
-  if (kind === "PersistentVolumeClaim") addObjectErrors(own, desired.object.metadata, reading);
+  if (keepsName(kind)) addObjectErrors(own, desired.object.metadata, reading);
   else reading.addFieldErrors(own);
   reading.addNotes(notes);
   if (!reading.ok) return;

@@ -47,12 +47,25 @@ export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K> 
   /** 32 hex digits of the canonical object; changes with every effective edit. */
   revision: string;
 }
+/** Whether the objects of a kind have pods, or objects with pods. */
+const HAS_PODS = {
+  Deployment: true,
+  ReplicaSet: true,
+  ReplicationController: true,
+  StatefulSet: true,
+  DaemonSet: true,
+  Job: true,
+  CronJob: true,
+  Service: false,
+  PersistentVolumeClaim: false,
+  PersistentVolume: false,
+} as const satisfies Record<ObjectKind, boolean>;
+
 /** Kinds that have pods, or objects with pods. */
-export type WorkloadKind = Exclude<ObjectKind, "Service" | "PersistentVolumeClaim" | "PersistentVolume">;
+export type WorkloadKind = { [K in ObjectKind]: (typeof HAS_PODS)[K] extends true ? K : never }[ObjectKind];
 export type DesiredWorkload = { [K in WorkloadKind]: DesiredObjectOf<K> }[WorkloadKind];
 
-export const isWorkload = (desired: DesiredObject): desired is DesiredWorkload =>
-  desired.kind !== "Service" && desired.kind !== "PersistentVolumeClaim" && desired.kind !== "PersistentVolume";
+export const isWorkload = (desired: DesiredObject): desired is DesiredWorkload => HAS_PODS[desired.kind];
 
 export type DesiredObject = { [K in ObjectKind]: DesiredObjectOf<K> }[ObjectKind];
 

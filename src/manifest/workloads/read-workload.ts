@@ -8,6 +8,7 @@ import { text } from "../../base/api/scalar.ts";
 import { ServiceSchema } from "../../base/api/service.ts";
 import {
   DaemonSetSchema,
+  type Deployment,
   DeploymentSchema,
   PersistentVolumeClaimSchema,
   type PodTemplateSpec,
@@ -49,81 +50,111 @@ import {
   applyStatefulSetDefaults,
 } from "./workload-defaults.ts";
 
-/** How one kind is read. The first API version is the current one; the others are read with a warning. */
+/** How one kind is read, and everything in which it differs from others here. */
 interface KindRules<K extends ObjectKind> {
+  /** The first is the current one; the others are read with a warning. */
   versions: readonly [string, ...string[]];
-  shape: ObjectShape;
+  schema: { entries: v.ObjectEntries };
   /** Changes the object in place. */
-  applyDefaults: (object: ObjectOfKind[K], apiVersion: string) => void;
+  applyDefaults?: (object: ObjectOfKind[K], apiVersion: string) => void;
   validate: (object: ObjectOfKind[K], path: FieldPath, options: ValidateOptions) => FieldErrors;
+  /** Settings without effect, or with another effect, on one node; besides those of its pods. */
+  findNotes?: (object: ObjectOfKind[K], path: FieldPath) => SupportNote[];
+  /** Fields that lead to the template of its pods. */
+  templatePath?: readonly string[];
+  /** The selector is required by Kubernetes, and not read by podman. */
+  needsSelector?: true;
+  /** Its name becomes a DNS label where podman accepts others; implied by a template. */
+  isRenamed?: true;
+  /** Only referred to by name: names that podman accepts and Kubernetes refuses are kept. */
+  keepsName?: true;
+  /** In no namespace. */
+  isOfCluster?: true;
 }
 
-const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
-const shapeOfKind = (schema: { entries: v.ObjectEntries }) =>
-  objectShapeOf(v.object({ ...typeFields, ...schema.entries }));
+const TEMPLATE = ["spec", "template"];
 
 const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
   Deployment: {
     versions: ["apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"],
-    shape: shapeOfKind(DeploymentSchema),
+    schema: DeploymentSchema,
     applyDefaults: applyDeploymentDefaults,
     validate: validateDeployment,
+    findNotes: findDeploymentNotes,
+    templatePath: TEMPLATE,
+    needsSelector: true,
   },
   ReplicaSet: {
     versions: ["apps/v1", "apps/v1beta2", "extensions/v1beta1"],
-    shape: shapeOfKind(ReplicaSetSchema),
+    schema: ReplicaSetSchema,
     applyDefaults: applyReplicaSetDefaults,
     validate: validateReplicaSet,
+    findNotes: findReplicaNotes,
+    templatePath: TEMPLATE,
+    needsSelector: true,
   },
   ReplicationController: {
     versions: ["v1"],
-    shape: shapeOfKind(ReplicationControllerSchema),
+    schema: ReplicationControllerSchema,
     applyDefaults: applyReplicationControllerDefaults,
     validate: validateReplicationController,
+    findNotes: findReplicaNotes,
+    templatePath: TEMPLATE,
   },
   StatefulSet: {
     versions: ["apps/v1", "apps/v1beta2", "apps/v1beta1"],
-    shape: shapeOfKind(StatefulSetSchema),
+    schema: StatefulSetSchema,
     applyDefaults: applyStatefulSetDefaults,
     validate: validateStatefulSet,
+    findNotes: findReplicaNotes,
+    templatePath: TEMPLATE,
+    needsSelector: true,
   },
   DaemonSet: {
     versions: ["apps/v1", "apps/v1beta2", "extensions/v1beta1"],
-    shape: shapeOfKind(DaemonSetSchema),
+    schema: DaemonSetSchema,
     applyDefaults: applyDaemonSetDefaults,
     validate: validateDaemonSet,
+    templatePath: TEMPLATE,
+    needsSelector: true,
   },
   Job: {
     versions: ["batch/v1"],
-    shape: shapeOfKind(JobSchema),
+    schema: JobSchema,
     applyDefaults: applyJobDefaults,
     validate: validateJob,
+    templatePath: TEMPLATE,
   },
   CronJob: {
     versions: ["batch/v1", "batch/v1beta1", "batch/v2alpha1"],
-    shape: shapeOfKind(CronJobSchema),
+    schema: CronJobSchema,
     applyDefaults: applyCronJobDefaults,
     validate: validateCronJob,
+    templatePath: ["spec", "jobTemplate", "spec", "template"],
   },
   Service: {
     versions: ["v1"],
-    shape: shapeOfKind(ServiceSchema),
-    applyDefaults: () => {},
+    schema: ServiceSchema,
     validate: validateService,
+    findNotes: findServiceNotes,
+    isRenamed: true,
   },
   PersistentVolumeClaim: {
     versions: ["v1"],
-    shape: shapeOfKind(PersistentVolumeClaimSchema),
-    applyDefaults: () => {},
+    schema: PersistentVolumeClaimSchema,
     validate: validateClaim,
+    keepsName: true,
   },
   PersistentVolume: {
     versions: ["v1"],
-    shape: shapeOfKind(PersistentVolumeSchema),
-    applyDefaults: () => {},
+    schema: PersistentVolumeSchema,
     validate: validatePersistentVolume,
+    findNotes: findVolumeNotes,
+    isOfCluster: true,
   },
 };
+
+const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
 
 /** Kinds of {@link ObjectOfKind}, in the order in which they are documented. */
 export const OBJECT_KINDS = Object.keys(KIND_RULES) as ObjectKind[];
@@ -132,6 +163,11 @@ export const isObjectKind = (kind: string): kind is ObjectKind => Object.hasOwn(
 
 /** The versions in which a kind can be written, the current one first. */
 export const versionsOf = (kind: ObjectKind): readonly [string, ...string[]] => KIND_RULES[kind].versions;
+
+/** Whether Kubernetes requires a selector of objects of a kind. */
+export const needsSelector = (kind: string): boolean => isObjectKind(kind) && KIND_RULES[kind].needsSelector === true;
+
+export const keepsName = (kind: ObjectKind): boolean => KIND_RULES[kind].keepsName === true;
 
 interface WorkloadReading {
   desired: TypedObject;
@@ -151,36 +187,39 @@ interface ReadWorkloadOptions extends ValidateOptions {
 }
 
 /** The pod template of a workload and its path in the document. */
-function templateOf({ spec }: ObjectOfKind[ObjectKind], path: FieldPath): { pod: Pod; path: FieldPath } | undefined {
-  const specPath = path.child("spec");
-  if ("jobTemplate" in spec) {
-    const templatePath = specPath.child("jobTemplate").child("spec").child("template");
-    return { pod: spec.jobTemplate.spec.template as Pod, path: templatePath };
-  }
-  return "template" in spec ? { pod: spec.template as Pod, path: specPath.child("template") } : undefined;
+function templateOf(kind: ObjectKind, object: object, path: FieldPath): { pod: Pod; path: FieldPath } | undefined {
+  const { templatePath } = KIND_RULES[kind];
+  if (!templatePath) return undefined;
+  const pod = templatePath.reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], object);
+  return { pod: pod as Pod, path: templatePath.reduce((at, name) => at.child(name), path) };
 }
 
 function adaptObject(kind: ObjectKind, object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
-  const template = templateOf(object, path);
-  if (!template && kind !== "Service") return [];
+  const template = templateOf(kind, object, path);
+  if (!template && !KIND_RULES[kind].isRenamed) return [];
   const renamed = renameObject(object.metadata, path.child("metadata"));
   if (!template) return renamed;
   return [...renamed, ...addSelector(kind, object, template.pod, path), ...adaptPodmanPod(template.pod, template.path)];
 }
 
-/** Kinds that require a selector. */
-const SELECTING_KINDS: ReadonlySet<ObjectKind> = new Set(["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"]);
-
 /** Podman does not read selectors. */
 function addSelector(kind: ObjectKind, object: ObjectOfKind[ObjectKind], pod: Pod, path: FieldPath): SupportNote[] {
   const spec = object.spec as { selector?: LabelSelector };
-  if (!SELECTING_KINDS.has(kind) || spec.selector !== undefined) return [];
+  if (!KIND_RULES[kind].needsSelector || spec.selector !== undefined) return [];
   const { labels = {} } = pod.metadata;
   if (Object.keys(labels).length === 0) pod.metadata.labels = { app: object.metadata.name ?? "" };
   spec.selector = { matchLabels: { ...pod.metadata.labels } };
   const label = Object.entries(spec.selector.matchLabels ?? {}).map(([name, value]) => `${name}: ${value}`);
   const message = `has no selector, which Kubernetes requires: write selector: {matchLabels: {${label.join(", ")}}}, as it is read here`;
   return [{ code: "ignored", path: path.child("spec"), message }];
+}
+
+const shapes = new Map<ObjectKind, ObjectShape>();
+
+function shapeOfKind(kind: ObjectKind): ObjectShape {
+  const shape = shapes.get(kind) ?? objectShapeOf(v.object({ ...typeFields, ...KIND_RULES[kind].schema.entries }));
+  shapes.set(kind, shape);
+  return shape;
 }
 
 /**
@@ -198,18 +237,20 @@ export function readWorkload(
   const rules = KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
   const issues: DecodeIssue[] = [];
   const decode = acceptsPodman ? decodeAnyCase : decodeExactly;
-  const { decoded, miscased } = decode(node, rules.shape, path, issues);
-  addFieldHomes(issues, rules.shape, decoded);
+  const shape = shapeOfKind(kind);
+  const { decoded, miscased } = decode(node, shape, path, issues);
+  addFieldHomes(issues, shape, decoded);
   const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = decoded as Record<string, unknown>;
   const object = rest as unknown as ObjectOfKind[ObjectKind];
-  rules.applyDefaults(object, apiVersion);
-  if (kind !== "PersistentVolume") (object.metadata as ObjectMeta).namespace ??= "default";
+  rules.applyDefaults?.(object, apiVersion);
+  if (!rules.isOfCluster) (object.metadata as ObjectMeta).namespace ??= "default";
   // Before validation, which refuses the names.
   const notes = acceptsPodman ? adaptObject(kind, object, path) : [];
-  const template = templateOf(object, path);
+  const template = templateOf(kind, object, path);
   if (template) notes.push(...resolveHostPaths(template.pod, template.path, directory));
   const desired = { kind, object } as TypedObject;
-  notes.push(...findWorkloadNotes(desired, path, isLenient));
+  if (template) notes.push(...findPodNotes(template.pod, template.path, isLenient));
+  notes.push(...(rules.findNotes?.(object, path) ?? []));
   const current = rules.versions[0];
   if (apiVersion !== current) {
     const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;
@@ -218,45 +259,30 @@ export function readWorkload(
   return { desired, issues, errors: rules.validate(object, path, options).list, notes, miscased };
 }
 
-/** Settings of a workload that have no effect, or another effect, on one node. */
-function findWorkloadNotes(desired: TypedObject, path: FieldPath, isLenient: boolean): SupportNote[] {
-  const specPath = path.child("spec");
-  if (desired.kind === "CronJob") {
-    const templatePath = specPath.child("jobTemplate").child("spec").child("template");
-    return findTemplateNotes(desired.object.spec.jobTemplate.spec.template, templatePath, isLenient);
-  }
-  if (desired.kind === "Service") return findServiceNotes(desired.object, path);
-  if (desired.kind === "PersistentVolume") return findVolumeNotes(desired.object, path);
-  if (desired.kind === "PersistentVolumeClaim") return [];
-  const { template } = desired.object.spec;
-  const notes = findTemplateNotes(template, specPath.child("template"), isLenient);
-  if (desired.kind === "DaemonSet" || desired.kind === "Job") return notes;
-  const { replicas } = desired.object.spec;
-  if (replicas > 1) notes.push(...findReplicaNotes(replicas, template, specPath));
-  if (desired.kind === "Deployment" && desired.object.spec.strategy.type === "RollingUpdate" && replicas > 0) {
-    const port = hostPortOf(template);
-    if (port !== undefined) {
-      const message = `the pods hold host port ${port}, which an old and a new pod cannot hold together: an update stops the old pod before the new one starts`;
-      notes.push({ code: "ignored", path: specPath.child("strategy"), message });
-    }
-  }
-  return notes;
+function findDeploymentNotes(deployment: Deployment, path: FieldPath): SupportNote[] {
+  const { replicas, strategy, template } = deployment.spec;
+  const port = hostPortOf(template);
+  const notes = findReplicaNotes(deployment, path);
+  if (port === undefined || replicas === 0 || strategy.type !== "RollingUpdate") return notes;
+  const message = `the pods hold host port ${port}, which an old and a new pod cannot hold together: an update stops the old pod before the new one starts`;
+  return [...notes, { code: "ignored", path: path.child("spec").child("strategy"), message }];
 }
 
-/** Notes on the pods of a template. */
-const findTemplateNotes = (template: PodTemplateSpec, path: FieldPath, isLenient: boolean): SupportNote[] =>
-  findPodNotes(template as Pod, path, isLenient);
-
-function findReplicaNotes(replicas: number, template: PodTemplateSpec, specPath: FieldPath): SupportNote[] {
+function findReplicaNotes(
+  { spec: { replicas, template } }: { spec: { replicas: number; template: PodTemplateSpec } },
+  path: FieldPath,
+): SupportNote[] {
+  if (replicas < 2) return [];
+  const at = path.child("spec").child("replicas");
   const notes: SupportNote[] = [];
   const port = hostPortOf(template);
   if (port !== undefined) {
     const message = `${replicas} pods ask for host port ${port}: one of them gets it, the others are refused; set replicas: 1 or remove hostPort`;
-    notes.push({ code: "ignored", path: specPath.child("replicas"), message });
+    notes.push({ code: "ignored", path: at, message });
   }
   if (hasOwnAntiAffinity(template)) {
     const message = `the pod anti-affinity keeps replicas on different nodes: there is one node, and all ${replicas} run on it`;
-    notes.push({ code: "ignored", path: specPath.child("replicas"), message });
+    notes.push({ code: "ignored", path: at, message });
   }
   return notes;
 }
