@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const SRC = join(import.meta.dir, "..", "src");
@@ -322,6 +322,11 @@ const RULES = {
     why: "the tests of a file are found without a search",
     fix: "rename the test, or move it to test/integration/ if it drives the program",
   },
+  "every room has a README": {
+    allowed: "src/ROOM/README.md of about ten lines",
+    why: "it says what the room is, where it starts and what it may import",
+    fix: "write it as the other rooms have it",
+  },
   "docs/architecture.md names every room": {
     allowed: "rooms with a line in the picture",
     why: "the picture is the first thing a newcomer reads",
@@ -434,6 +439,10 @@ describe("architecture", () => {
       sources.some((source) => path.startsWith(`${source}.test.`) || path.startsWith(`${source}-`));
     return tests.filter((path) => !isMirror(path)).sort();
   });
+
+  rule("every room has a README", () =>
+    ROOMS.filter((room) => room !== "" && !existsSync(join(SRC, room, "README.md"))).map((room) => `src/${room}`),
+  );
 
   rule("docs/architecture.md names every room", () => {
     const doc = readFileSync(join(import.meta.dir, "../docs/architecture.md"), "utf8");
