@@ -23,9 +23,14 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "apiserver/openapi/openapi-response.ts": "loaded when it is asked for",
   "cli/commands/restart.ts": "a file for each command",
   "cli/commands/version.ts": "a file for each command",
+  "controllers/daemon-set.ts": "a file for each controller",
   "controllers/replica-set.ts": "a file for each controller",
 };
-const FEW_LINES = 34;
+/** Such a file has at most this many lines. */
+const FEW_LINES = 80;
+/** Rooms whose small files are still to be merged, where the limit is lower. To shrink, never to grow. */
+const FEWER_LINES = 34;
+const NOT_YET_MERGED = ["apiserver", "cli", "cluster", "config", "daemon", "docker", "server", "stats"];
 
 /**
  * Rooms of src/, from top to bottom, each with what its files may import besides the room itself: rooms, folders of rooms
@@ -458,7 +463,8 @@ describe("architecture", () => {
     const small = files.flatMap(({ path, folder, text }) => {
       const lines = text.split("\n").length - 1;
       const [only, ...others] = new Set((users.get(path) ?? []).map(({ user }) => user));
-      return lines <= FEW_LINES && others.length === 0 && only?.folder === folder ? [{ path, lines, only }] : [];
+      const limit = NOT_YET_MERGED.includes(folder) ? FEWER_LINES : FEW_LINES;
+      return lines <= limit && others.length === 0 && only?.folder === folder ? [{ path, lines, only }] : [];
     });
     const unused = Object.keys(SMALL_FILES).filter((entry) => !small.some(({ path }) => path === entry));
     return [
