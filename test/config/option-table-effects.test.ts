@@ -110,7 +110,10 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "allowed-unsafe-sysctls": [CONTAINERS, "--allowed-unsafe-sysctls"],
   "seccomp-default": [CONTAINERS, "--seccomp-default=false gives upstream's way"],
   "pod-max-pids": [CONTAINERS, "--pod-max-pids"],
-  "memory-swap-behavior": ["plan/container-limits.test.ts", "LimitedSwap: an eighth of the memory, an eighth of the swap"],
+  "memory-swap-behavior": [
+    "plan/container-limits.test.ts",
+    "LimitedSwap: an eighth of the memory, an eighth of the swap",
+  ],
   singleProcessOOMKill: ["base/host/oom-group.test.ts", "the container's cgroup is reported"],
   "crash-loop-back-off-max": [AT_WORK, BACK_OFF],
   "keep-terminated-pod-volumes": [AT_WORK, "--keep-terminated-pod-volumes"],
