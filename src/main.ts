@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { CERTIFICATES_ARGUMENT } from "./apiserver/pki/certificate-request.ts";
 import { writeStderr } from "./base/host/write-stderr.ts";
 import { RELAY_ARGUMENT } from "./base/model/pod-dialer.ts";
 import { readCommandLine } from "./cli/command-line.ts";
@@ -7,6 +6,7 @@ import { COMMANDS, findCommand, flagErrors, flagTakesValue } from "./cli/command
 import { COMPLETE_ARGUMENT } from "./cli/completion.ts";
 import { raiseFetchLimit, takePrivateArguments } from "./daemon/private-arguments.ts";
 import { handleUnexpectedErrors } from "./daemon/unexpected-errors.ts";
+import { CERTIFICATES_ARGUMENT } from "./server/certificates/certificate-process.ts";
 
 async function main(argv: readonly string[]): Promise<void> {
   const [first, ...rest] = argv;
@@ -15,7 +15,7 @@ async function main(argv: readonly string[]): Promise<void> {
     process.exit(await relayLoopback(Number(rest[0]), process.stdin, process.stdout));
   }
   if (first === CERTIFICATES_ARGUMENT) {
-    const { runCertificateProcess } = await import("./apiserver/pki/make-certificates.ts");
+    const { runCertificateProcess } = await import("./server/certificates/make-certificates.ts");
     await runCertificateProcess();
     return process.exit(0);
   }

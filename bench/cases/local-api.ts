@@ -141,7 +141,6 @@ async function measureResponses(): Promise<Measurement[]> {
   await Bun.sleep(SETTLE_MS);
   const beforeMb = readMegabytes(pid, "VmRSS");
   const beforeAnonMb = readMegabytes(pid, "RssAnon");
-  // A list that is asked for again within a second is not made again: each of these is another one.
   const list = await repeat(REQUESTS, (index) =>
     api.ask("GET", `${PODS_PATH}?limit=${1_000 + index}`, { headers: AS_TABLE }),
   );

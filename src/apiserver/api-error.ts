@@ -70,7 +70,7 @@ const detailsOf = (resource: ResourceName, name: string): Status["details"] => (
 export const notFound = (resource: ResourceName, name: string) =>
   new ApiError(404, "NotFound", `${qualifiedName(resource)} "${name}" not found`, detailsOf(resource, name));
 
-/** Source: apiserver's answer for a path that no resource serves. */
+/** Source: apiserver's response for a path that no resource serves. */
 export const unknownPath = () => new ApiError(404, "NotFound", "the server could not find the requested resource", {});
 
 /** @param isEnding it is being deleted */

@@ -2,7 +2,7 @@ import type { OwnerReference } from "../base/api/meta.ts";
 import { checkDnsSubdomain } from "../manifest/validate/names.ts";
 import type { StatusCause } from "./api-error.ts";
 
-/** A set of fields as nested maps: `f:<name>`, `k:<keys as JSON>`, `v:<value as JSON>`, `.` for the place itself. */
+/** A set of fields as nested maps: `f:<name>`, `k:<keys as JSON>`, `v:<value as JSON>`, `.` for the field itself. */
 export type FieldsV1 = { [step: string]: FieldsV1 };
 
 /** Source: meta/v1 `ManagedFieldsEntry`. */

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/model/clock.ts";
+import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
 import {
@@ -23,25 +24,14 @@ import {
   readPatchBody,
 } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
-import { ListCache } from "./list-cache.ts";
 import { listResponse, parseIncludeObject, type ShowObject } from "./list-response.ts";
 import { negotiateForm, type WantedForm } from "./media-type.ts";
-import { type DeleteOptions, type ObjectDeleter, parseDeleteOptions } from "./object-deleter.ts";
-import type { ObjectStore } from "./object-store.ts";
-import type { ObjectWriter } from "./object-writer.ts";
+import type { ObjectAccess } from "./object-commands.ts";
+import { type DeleteOptions, parseDeleteOptions } from "./object-deleter.ts";
 import { patchObject } from "./patch-object.ts";
 import { parseRequestInfo, type RequestInfo } from "./request-info.ts";
-import {
-  apiVersionOf,
-  type ResourceDefinition,
-  type ResourceRegistry,
-  resourceId,
-  servedVersions,
-  type Verb,
-} from "./resource-definition.ts";
-import { fromScale, toScale } from "./scale.ts";
-import { parseSelection, type Selection } from "./selection.ts";
-import { showFor } from "./shown-object.ts";
+import { apiVersionOf, type ResourceDefinition, resourceId, servedVersions, type Verb } from "./resource-definition.ts";
+import { parseSelection } from "./selection.ts";
 import { metadataText, tableText } from "./table.ts";
 import { watchResponse } from "./watch-response.ts";
 import { parseWriteRequest, reportBadFields, type WriteRequest } from "./write-request.ts";
@@ -54,11 +44,10 @@ export interface ExtraRoute extends ExtraResource {
 }
 
 interface ApiServerDeps {
-  registry: ResourceRegistry;
-  store: ObjectStore;
-  writer: ObjectWriter;
-  deleter: ObjectDeleter;
+  objects: ObjectAccess;
   clock: Clock;
+  logger: Logger;
+  /** In [0, 1). */
   random: () => number;
   extras: readonly ExtraRoute[];
   /** Paths outside `/api` and `/apis`, and discovery; undefined: not one of them. */
@@ -66,32 +55,24 @@ interface ApiServerDeps {
     request: ApiRequest,
     served: ServedResources,
   ) => ApiResponse | undefined | Promise<ApiResponse | undefined>;
-  /** Brings objects up to date that are made when they are asked for (the node). */
-  refresh?: (definition: ResourceDefinition) => Promise<void>;
-  /** Called before a change: loads what writing needs. */
-  beforeWrite?: () => Promise<void>;
-  /** Called with what went wrong without being the client's fault. */
-  onError: (message: string, path: string) => void;
 }
 
 /** The Kubernetes API over one store: a function of the request. Never rejects. */
 export class ApiServer {
   readonly #deps: ApiServerDeps;
   readonly #served: ServedResources;
-  readonly #lists: ListCache;
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
-    this.#lists = new ListCache(deps.clock);
-    this.#served = { definitions: deps.registry.all().flatMap(servedVersions), extras: deps.extras };
+    this.#served = { definitions: deps.objects.registry.all().flatMap(servedVersions), extras: deps.extras };
   }
 
-  async answer(request: ApiRequest): Promise<ApiResponse> {
+  async respond(request: ApiRequest): Promise<ApiResponse> {
     const warnings: string[] = [];
     try {
-      const answer = await this.#route(request, warnings);
-      if (warnings.length === 0 || !("headers" in answer)) return answer;
-      return { ...answer, headers: { ...answer.headers, Warning: warnings.map(toWarning).join(", ") } };
+      const response = await this.#route(request, warnings);
+      if (warnings.length === 0 || !("headers" in response)) return response;
+      return { ...response, headers: { ...response.headers, Warning: warnings.map(toWarning).join(", ") } };
     } catch (error) {
       return this.#failure(error, request.path);
     }
@@ -100,7 +81,7 @@ export class ApiServer {
   #failure(error: unknown, path: string): PlainResponse {
     if (error instanceof ApiError) return json(error.code, error.status);
     const message = messageOf(error);
-    this.#deps.onError(message, path);
+    this.#deps.logger.error("A request of the local API failed", { path, error: message });
     const { status } = internalError("the request could not be answered; the log has the reason");
     return json(500, status);
   }
@@ -109,9 +90,9 @@ export class ApiServer {
     const info = parseRequestInfo(request.path);
     if (!info) {
       authorizePath(request);
-      const answer = await this.#deps.otherPaths(request, this.#served);
-      if (!answer) throw unknownPath();
-      return answer;
+      const response = await this.#deps.otherPaths(request, this.#served);
+      if (!response) throw unknownPath();
+      return response;
     }
     const { group, version, plural, subresource } = info;
     const name = subresource === "" ? plural : `${plural}/${subresource}`;
@@ -121,7 +102,7 @@ export class ApiServer {
       authorize(request, info, verb);
       return extra.handle(request, info);
     }
-    const definition = this.#deps.registry.find(group, version, plural);
+    const definition = this.#deps.objects.registry.find(group, version, plural);
     if (!definition) throw unknownPath();
     const isCreate = request.method === "POST" && subresource === "";
     if (definition.namespaced && info.name !== "" && info.namespace === undefined) throw unknownPath();
@@ -138,8 +119,8 @@ export class ApiServer {
     if (isCreate && info.name !== "") throw methodNotSupported(definition, "create");
     const form = negotiateForm(request.header("Accept"));
     if (!form) throw notAcceptable();
-    await this.#deps.refresh?.(definition);
-    if (!READING.has(verb)) await this.#deps.beforeWrite?.();
+    await this.#deps.objects.refresh(definition);
+    if (!READING.has(verb)) await this.#deps.objects.prepareWrite();
     const asked = { ...definition, version: info.version };
     const show = showFor(request, definition, asked);
     const warn = (message: string) => void warnings.push(message);
@@ -150,20 +131,32 @@ export class ApiServer {
 
   async #serve(call: Call): Promise<ApiResponse> {
     const { request, info, definition, asked, verb, form, show } = call;
-    const { store, clock, random } = this.#deps;
+    const { objects, clock, random } = this.#deps;
     switch (verb) {
       case "list":
       case "watch": {
         const selection = parseSelection(definition, info.namespace, info.name, request.query);
         return verb === "list"
-          ? this.#list(call, selection)
-          : watchResponse({ store, clock, random }, asked, selection, request.query, form, show, request.signal);
+          ? listResponse(objects.store, asked, selection, request.query, form, show, clock.now())
+          : watchResponse(
+              { store: objects.store, clock, random },
+              asked,
+              selection,
+              request.query,
+              form,
+              show,
+              request.signal,
+            );
       }
       case "get":
         return this.#object(call, 200, this.#find(definition, info));
       case "create": {
         const body = inOwnVersion(await readObjectBody(request, call.onRepeated), call);
-        return this.#object(call, 201, this.#deps.writer.create(definition, info.namespace, body, this.#write(call)));
+        return this.#object(
+          call,
+          201,
+          this.#deps.objects.writer.create(definition, info.namespace, body, this.#write(call)),
+        );
       }
       case "update":
         return this.#update(call, inOwnVersion(await readObjectBody(request, call.onRepeated), call));
@@ -176,21 +169,13 @@ export class ApiServer {
     }
   }
 
-  #list({ request, asked, form, show }: Call, selection: Selection): PlainResponse {
-    const { store } = this.#deps;
-    const { shape, metaVersion } = form;
-    const key = [request.path, request.query, shape, metaVersion, asked.isSecret ? request.user.role : ""].join(" ");
-    const make = (now: Date) => listResponse(store, asked, selection, request.query, form, show, now);
-    return this.#lists.answer(key, store.revision, make);
-  }
-
   #find(definition: ResourceDefinition, { namespace, name }: RequestInfo): ApiObject {
-    const found = this.#deps.store.get(resourceId(definition), namespace, name);
+    const found = this.#deps.objects.store.get(resourceId(definition), namespace, name);
     if (!found) throw notFound(definition, name);
     return found;
   }
 
-  /** Call it when the body was read. @throws ApiError 400 */
+  /** Options of a write whose body was read. @throws ApiError 400 */
   #write({ request, warn, repeated, asked }: Call): WriteRequest {
     const write = parseWriteRequest(request.query, request.header("User-Agent"), warn);
     if (repeated.length > 0) reportBadFields(asked, repeated, write);
@@ -200,7 +185,7 @@ export class ApiServer {
   #update(call: Call, body: unknown): PlainResponse {
     const { info, definition } = call;
     const write = this.#write(call);
-    const { writer } = this.#deps;
+    const { writer } = this.#deps.objects;
     if (info.subresource !== "scale") {
       return this.#object(
         call,
@@ -215,7 +200,7 @@ export class ApiServer {
   #patch(call: Call, { type, patch }: PatchBody): PlainResponse {
     const { info, definition, request } = call;
     const write = this.#write(call);
-    const { writer } = this.#deps;
+    const { writer } = this.#deps.objects;
     const { namespace, name, subresource } = info;
     if (type === PATCH_TYPES.applyYaml) {
       if (subresource === "scale")
@@ -245,8 +230,8 @@ export class ApiServer {
   #delete(call: Call, body: unknown): PlainResponse {
     const { info, definition, request } = call;
     const options = parseDeleteOptions(body, request.query, this.#write(call));
-    const live = this.#deps.store.get(resourceId(definition), info.namespace, info.name);
-    const result = this.#deps.deleter.delete(definition, info.namespace, info.name, options);
+    const live = this.#deps.objects.store.get(resourceId(definition), info.namespace, info.name);
+    const result = this.#deps.objects.deleter.delete(definition, info.namespace, info.name, options);
     const warning = live && !options.dryRun ? definition.deletionWarning?.(live) : undefined;
     if (warning !== undefined) call.warn(warning);
     return isStatus(result) ? json(200, result) : this.#object(call, 200, result);
@@ -256,7 +241,7 @@ export class ApiServer {
     const { info, definition, request, show } = call;
     const options: DeleteOptions = parseDeleteOptions(body, request.query, this.#write(call));
     const { namespace, matches } = parseSelection(definition, info.namespace, "", request.query);
-    const { store, deleter } = this.#deps;
+    const { store, deleter } = this.#deps.objects;
     const objects = store.list(resourceId(definition), namespace).filter(matches);
     for (const { metadata } of objects) {
       // One deletion may have taken others with it.
@@ -311,3 +296,90 @@ const toWarning = (message: string) =>
 /** The body of a request in the version in which objects are kept. */
 const inOwnVersion = (body: unknown, { definition, asked }: Pick<Call, "definition" | "asked">): unknown =>
   isRecord(body) && body.apiVersion === apiVersionOf(asked) ? { ...body, apiVersion: apiVersionOf(definition) } : body;
+
+/**
+ * How objects are shown to a user: Secrets without values for users with read access only.
+ * @param asked the definition in the version of the request
+ */
+function showFor(
+  { user }: Pick<ApiRequest, "user">,
+  definition: ResourceDefinition,
+  asked: ResourceDefinition,
+): ShowObject {
+  if (definition.isSecret && user.role !== "admin") return hideSecrets;
+  const complete = definition.complete ?? ((object: ApiObject) => object);
+  if (asked.version === definition.version) return complete;
+  return (object) => ({ ...complete(object), apiVersion: apiVersionOf(asked) });
+}
+
+const shown = new WeakMap<ApiObject, ApiObject>();
+
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** A Secret for users with read access only: its keys without values. */
+function hideSecrets(secret: ApiObject): ApiObject {
+  let hidden = shown.get(secret);
+  if (hidden === undefined) {
+    const keys = Object.keys((secret.data as Record<string, string> | undefined) ?? {});
+    // The last-applied annotation holds the values too.
+    const { [LAST_APPLIED]: _applied, ...annotations } = secret.metadata.annotations ?? {};
+    const { annotations: _annotations, ...metadata } = secret.metadata;
+    hidden = {
+      ...secret,
+      metadata: { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) },
+      data: Object.fromEntries(keys.map((key) => [key, ""])),
+    } as ApiObject;
+    shown.set(secret, hidden);
+  }
+  return hidden;
+}
+
+/** The `scale` of a workload. Source: autoscaling/v1 `Scale`. */
+function toScale({ metadata, spec, status }: ApiObject): object {
+  const { replicas = 1, selector } = (spec ?? {}) as { replicas?: number; selector?: unknown };
+  const { replicas: current = 0 } = (status ?? {}) as { replicas?: number };
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata;
+  const text = selectorText(selector);
+  return {
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+    spec: replicas === 0 ? {} : { replicas },
+    status: { replicas: current, ...(text !== "" && { selector: text }) },
+  };
+}
+
+/**
+ * The workload with the replicas of a Scale.
+ * @throws ApiError 400
+ */
+function fromScale(live: ApiObject, scale: unknown): ApiObject {
+  const spec = isRecord(scale) && isRecord(scale.spec) ? scale.spec : {};
+  const replicas = spec.replicas ?? 0;
+  if (!Number.isInteger(replicas) || (replicas as number) < 0) {
+    throw badRequest("spec.replicas: Invalid value: must be greater than or equal to 0");
+  }
+  const metadata = isRecord(scale) && isRecord(scale.metadata) ? scale.metadata : {};
+  const { resourceVersion } = metadata as { resourceVersion?: string };
+  return {
+    ...live,
+    metadata: { ...live.metadata, resourceVersion },
+    spec: { ...(live.spec as object), replicas },
+  };
+}
+
+function selectorText(selector: unknown): string {
+  if (!isRecord(selector)) return "";
+  const { matchLabels, matchExpressions } = selector;
+  const labels = Object.entries(isRecord(matchLabels) ? matchLabels : {}).map(
+    ([key, value]) => `${key}=${String(value)}`,
+  );
+  const expressions = (Array.isArray(matchExpressions) ? matchExpressions : []).map(
+    ({ key, operator, values = [] }: { key: string; operator: string; values?: string[] }) => {
+      if (operator === "Exists") return key;
+      if (operator === "DoesNotExist") return `!${key}`;
+      return `${key} ${operator === "In" ? "in" : "notin"} (${values.join(",")})`;
+    },
+  );
+  return [...labels.sort(), ...expressions].join(",");
+}

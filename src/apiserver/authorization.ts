@@ -74,7 +74,7 @@ export function authorize(
   );
 }
 
-/** For paths that are not resources. Source: apiserver's answer to a forbidden path. @throws ApiError 403 */
+/** For paths that are not resources. Source: apiserver's response to a forbidden path. @throws ApiError 403 */
 export function authorizePath({ user, path, method }: ApiRequest): void {
   if (user.role !== undefined && (method === "GET" || method === "HEAD" || user.role === "admin")) return;
   const verb = (VERBS[method] ?? method).toLowerCase();

@@ -53,7 +53,7 @@ async function readProtobuf(bytes: Uint8Array): Promise<unknown> {
     return decodeProtobufObject(bytes);
   } catch (error) {
     if (!(error instanceof ProtobufError)) throw error;
-    // client-go sends JSON after this answer.
+    // client-go sends JSON after this response.
     throw unsupportedMediaType(["application/json", "application/yaml"], error.message);
   }
 }

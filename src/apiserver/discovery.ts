@@ -125,7 +125,7 @@ const extraToApiResource = (extra: ExtraResource): ApiResource => ({
 });
 
 /**
- * Discovery in one answer. Source: apidiscovery.k8s.io/v2 `APIGroupDiscoveryList`.
+ * Discovery in one response. Source: apidiscovery.k8s.io/v2 `APIGroupDiscoveryList`.
  * @param isCore `/api` lists the core group, `/apis` all others
  */
 export function aggregatedDiscovery(served: ServedResources, isCore: boolean, version: "v2" | "v2beta1"): object {

@@ -76,11 +76,11 @@ function keysOf(
   );
 }
 
-export function toFieldsV1(places: Iterable<string>): FieldsV1 {
+export function toFieldsV1(paths: Iterable<string>): FieldsV1 {
   const root: FieldsV1 = {};
-  for (const place of places) {
+  for (const path of paths) {
     let at = root;
-    for (const step of place.split(SEPARATOR)) {
+    for (const step of path.split(SEPARATOR)) {
       if (!Object.hasOwn(at, step)) define(at, step, {});
       at = at[step]!;
     }
@@ -89,20 +89,20 @@ export function toFieldsV1(places: Iterable<string>): FieldsV1 {
 }
 
 export function fromFieldsV1(fields: unknown): Set<string> {
-  const places = new Set<string>();
+  const paths = new Set<string>();
   const visit = (node: unknown, steps: readonly string[]) => {
     if (!isRecord(node)) return;
     const entries = Object.entries(node);
-    if (entries.length === 0 && steps.length > 0) places.add(steps.join(SEPARATOR));
+    if (entries.length === 0 && steps.length > 0) paths.add(steps.join(SEPARATOR));
     for (const [step, member] of entries) visit(member, [...steps, step]);
   };
   visit(fields, []);
-  return places;
+  return paths;
 }
 
 /** `.spec.containers[name="app"].image`, as messages name a field. */
-export function describePlace(place: string): string {
-  return place
+export function describePath(path: string): string {
+  return path
     .split(SEPARATOR)
     .map((step) => {
       if (step === ".") return "";
@@ -126,17 +126,17 @@ const isEntryOf = (entry: ManagedFieldsEntry, manager: Manager) =>
   entry.operation === manager.operation &&
   (entry.subresource ?? "") === (manager.subresource ?? "");
 
-/** The entries with `places` owned by the manager; without any its entry goes. */
+/** The entries with `paths` owned by the manager; without any its entry goes. */
 export function withManager(
   entries: readonly ManagedFieldsEntry[],
   manager: Manager,
-  places: ReadonlySet<string>,
+  paths: ReadonlySet<string>,
   time: string,
 ): ManagedFieldsEntry[] {
   const index = entries.findIndex((entry) => isEntryOf(entry, manager));
-  if (places.size === 0) return entries.filter((_, at) => at !== index);
+  if (paths.size === 0) return entries.filter((_, at) => at !== index);
   const before = entries[index];
-  const fieldsV1 = toFieldsV1([...places].sort());
+  const fieldsV1 = toFieldsV1([...paths].sort());
   if (before && Bun.deepEquals(before.fieldsV1, fieldsV1)) return [...entries];
   const entry: ManagedFieldsEntry = {
     manager: manager.name,
@@ -164,14 +164,14 @@ export function trackUpdate(
   const before = fieldsOf(previous);
   const after = fieldsOf(next);
   const changed = new Set<string>();
-  for (const [place, value] of after) {
-    if (!before.has(place) || !Bun.deepEquals(before.get(place), value)) changed.add(place);
+  for (const [path, value] of after) {
+    if (!before.has(path) || !Bun.deepEquals(before.get(path), value)) changed.add(path);
   }
-  const isGone = (place: string) => !after.has(place);
+  const isGone = (path: string) => !after.has(path);
   const others = entries.flatMap((entry) => {
     const own = fromFieldsV1(entry.fieldsV1);
     const isSame = isEntryOf(entry, manager);
-    const kept = [...own].filter((place) => !isGone(place) && (isSame || !changed.has(place)));
+    const kept = [...own].filter((path) => !isGone(path) && (isSame || !changed.has(path)));
     if (kept.length === own.size) return [entry];
     return kept.length === 0 ? [] : [{ ...entry, fieldsV1: toFieldsV1(kept) }];
   });

@@ -1,4 +1,4 @@
-/** In which form an answer is wanted. */
+/** In which form a response is wanted. */
 type Shape = "object" | "table" | "metadata";
 
 export interface WantedForm {

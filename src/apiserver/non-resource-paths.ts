@@ -39,7 +39,7 @@ interface NonResourceDeps {
 const HEALTH_ROOTS = ["/healthz", "/livez", "/readyz"];
 
 /** Paths that name no resource: versions, health, discovery, OpenAPI. @returns undefined for all others */
-export function answerNonResource(
+export function nonResourceResponse(
   request: ApiRequest,
   served: ServedResources,
   deps: NonResourceDeps,

@@ -7,13 +7,16 @@ import type { ObjectStore } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
 
-interface ObjectCommandsDeps {
-  registry: ResourceRegistry;
-  store: ObjectStore;
-  writer: ObjectWriter;
-  deleter: ObjectDeleter;
-  /** Brings the objects of a kind up to date and makes sure that the disk can be written to. @throws ApiError 500 */
-  prepare: (definition: ResourceDefinition) => Promise<void>;
+/** The objects of the API, to be read and written. */
+export interface ObjectAccess {
+  readonly registry: ResourceRegistry;
+  readonly store: ObjectStore;
+  readonly writer: ObjectWriter;
+  readonly deleter: ObjectDeleter;
+  /** Brings the objects of a kind up to date, such as the node, which is made when it is asked for. */
+  refresh(definition: ResourceDefinition): Promise<void>;
+  /** Loads what writing needs, and makes sure that the disk can be written to. @throws ApiError 500 */
+  prepareWrite(): Promise<void>;
 }
 
 /** Outcome of applying one object. */
@@ -35,22 +38,22 @@ const FIELD_MANAGER = "kubelet-ts";
  * ApiError.
  */
 export class ObjectCommands {
-  readonly #deps: ObjectCommandsDeps;
+  readonly #objects: ObjectAccess;
 
-  constructor(deps: ObjectCommandsDeps) {
-    this.#deps = deps;
+  constructor(objects: ObjectAccess) {
+    this.#objects = objects;
   }
 
   /** Server-side apply in which the manifest wins. Kinds that are not served are refused. */
   async apply(object: PlainObject, options: { dryRun: boolean }): Promise<AppliedObject> {
-    const { registry, store, writer, prepare } = this.#deps;
+    const { registry, store, writer } = this.#objects;
     const { apiVersion = "", kind } = object;
     const definition = registry.findKind(apiVersion, kind);
     if (!definition)
       throw badRequest(describeIgnoredKind(kind, apiVersion) ?? unservedKind(registry, kind, apiVersion));
     const { name } = object.metadata;
     if (name === undefined) throw badRequest("metadata.name is missing");
-    await prepare(definition);
+    await this.#prepare(definition);
     const namespace = definition.namespaced ? (object.metadata.namespace ?? "default") : undefined;
     const before = store.get(resourceId(definition), namespace, name);
     const warnings: string[] = [];
@@ -79,16 +82,21 @@ export class ObjectCommands {
    * @param uid absent: any object of that name
    */
   async delete(plural: string, namespace: string | undefined, name: string, uid?: string): Promise<void> {
-    const { registry, deleter, prepare } = this.#deps;
+    const { registry, deleter } = this.#objects;
     const definition = registry.get(plural);
     if (!definition) throw notFound({ group: "", plural }, name);
-    await prepare(definition);
+    await this.#prepare(definition);
     deleter.delete(definition, namespace, name, {
       gracePeriodSeconds: undefined,
       propagation: "Background",
       preconditions: { uid },
       dryRun: false,
     });
+  }
+
+  async #prepare(definition: ResourceDefinition): Promise<void> {
+    await this.#objects.refresh(definition);
+    await this.#objects.prepareWrite();
   }
 }
 

@@ -2,9 +2,10 @@ import type { Clock } from "../base/model/clock.ts";
 import { isRecord } from "../base/text/json.ts";
 import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
 import { type ApiObject, toApiTime } from "./api-object.ts";
+import type { ObjectRules } from "./object-rules.ts";
 import type { ObjectStore } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
-import { type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
+import { isKept, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
 import { internalWrite, store as keep, type ObjectStorage, type WriteRequest } from "./write-request.ts";
 
 type Propagation = "Orphan" | "Background" | "Foreground";
@@ -24,19 +25,7 @@ interface ObjectDeleterDeps {
   writer: ObjectWriter;
   storage: ObjectStorage;
   clock: Pick<Clock, "now">;
-  /**
-   * Removes an object that no configured source describes any more and that was not submitted.
-   * @returns false for every other object
-   */
-  removeUnclaimed?: (definition: ResourceDefinition, object: ApiObject) => boolean;
-  /** Whether a controller made the object: it may be deleted, although it was not submitted. */
-  isMadeByController?: (definition: ResourceDefinition, object: ApiObject) => boolean;
-  /** Deletes such an object; what takes its place is the controller's decision. */
-  deleteMade?: (object: ApiObject, graceSeconds: number) => void;
-  /** Whether an object of a kind with a protection is in use, so that its deletion has to wait. */
-  isInUse?: (definition: ResourceDefinition, object: ApiObject) => boolean;
-  /** An object with graceful deletion is to end within this time; it is removed with {@link ObjectDeleter.finish}. */
-  onTerminating?: (definition: ResourceDefinition, object: ApiObject, graceSeconds: number) => void;
+  rules: ObjectRules;
 }
 
 const FOREGROUND = "foregroundDeletion";
@@ -67,8 +56,8 @@ export class ObjectDeleter {
   ): ApiObject | Status {
     const live = this.#deps.store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
-    if (!options.dryRun && this.#deps.removeUnclaimed?.(definition, live)) return live;
-    const isMade = this.#deps.isMadeByController?.(definition, live) === true;
+    if (!options.dryRun && this.#deps.rules.removeUnclaimed(definition, live)) return live;
+    const isMade = this.#deps.rules.isMadeByController(definition, live);
     // A pod whose manifest was removed terminates already.
     const isEnding = definition.gracefulDeletion === true && live.metadata.deletionTimestamp !== undefined;
     const isForeign = !isMade && this.#deps.writer.isForeign(definition, live);
@@ -97,7 +86,7 @@ export class ObjectDeleter {
 
   #deleteMade(live: ApiObject, options: DeleteOptions): ApiObject {
     const deletionGracePeriodSeconds = graceSecondsOf(live, options);
-    this.#deps.deleteMade?.(live, deletionGracePeriodSeconds);
+    this.#deps.rules.deleteMade(live, deletionGracePeriodSeconds);
     const endsAtMs = this.#deps.clock.now().getTime() + deletionGracePeriodSeconds * 1000;
     const deletionTimestamp = toApiTime(new Date(endsAtMs));
     return { ...live, metadata: { ...live.metadata, deletionTimestamp, deletionGracePeriodSeconds } };
@@ -106,7 +95,7 @@ export class ObjectDeleter {
   /** Removes an object, and in the background what only it owned. */
   finish(definition: ResourceDefinition, object: ApiObject): void {
     const { store, storage } = this.#deps;
-    if (definition.storage === "file") keep(() => storage.remove(definition, object));
+    if (isKept(definition)) keep(() => storage.remove(definition, object));
     const { namespace, name, uid, finalizers = [] } = object.metadata;
     if (!store.remove(resourceId(definition), namespace, name)) return;
     if (uid !== undefined) {
@@ -117,16 +106,11 @@ export class ObjectDeleter {
     this.#settleNamespace(namespace);
   }
 
-  /** Called when the last finalizer of an object was removed: finishes the deletion unless something else does. */
-  unfinalized(definition: ResourceDefinition, object: ApiObject): void {
-    if (!definition.gracefulDeletion) this.finish(definition, object);
-  }
-
   #finalizersOf(definition: ResourceDefinition, object: ApiObject, propagation: Propagation): string[] {
     const { metadata } = object;
     const { protection } = definition;
     const own = (metadata.finalizers ?? []).filter((it) => it !== FOREGROUND && it !== ORPHAN && it !== protection);
-    if (protection !== undefined && this.#deps.isInUse?.(definition, object)) own.push(protection);
+    if (protection !== undefined && this.#deps.rules.isInUse(definition, object)) own.push(protection);
     if (definition.plural === "namespaces") {
       return this.#contentsOf(metadata.name).length > 0 ? [...own, "kubernetes"] : own;
     }
@@ -146,7 +130,6 @@ export class ObjectDeleter {
     if (!isNews) return live;
     const object = this.#mark(definition, live, { deletionGracePeriodSeconds: grace }, grace);
     if (options.propagation === "Orphan" && live.metadata.uid) this.#orphanDependents(live.metadata.uid);
-    this.#deps.onTerminating?.(definition, object, grace);
     return object;
   }
 
@@ -222,7 +205,7 @@ export class ObjectDeleter {
     const { registry, store } = this.#deps;
     return registry
       .all()
-      .filter(({ namespaced, plural }) => namespaced && plural !== "events")
+      .filter(({ namespaced, fate }) => namespaced && fate !== "observed")
       .flatMap((definition) => store.list(resourceId(definition), namespace).map((object) => ({ definition, object })));
   }
 

@@ -2,9 +2,11 @@ import type { Clock } from "../base/model/clock.ts";
 import { isRecord } from "../base/text/json.ts";
 import { ApiError, alreadyExists, badRequest, conflict, forbidden, notFound, STALE } from "./api-error.ts";
 import { type ApiMetadata, type ApiObject, checkObjectName, generateName, toApiTime } from "./api-object.ts";
+import type { ObjectReader } from "./kinds/object-reader.ts";
 import { type Manager, trackUpdate } from "./managed-fields.ts";
+import type { ObjectRules } from "./object-rules.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-definition.ts";
+import { apiVersionOf, isKept, type ResourceDefinition, resourceId } from "./resource-definition.ts";
 import { applyConfiguration, conflictMessage } from "./server-side-apply.ts";
 import {
   decodeObject,
@@ -18,16 +20,12 @@ import {
 interface ObjectWriterDeps {
   store: ObjectStore;
   storage: ObjectStorage;
+  reader: ObjectReader;
   clock: Pick<Clock, "now">;
   newUid: () => string;
   /** In [0, 1). */
   random: () => number;
-  /** Why an object of the store must not be written, e.g. because it comes from a file; undefined: it may be. */
-  refusalOf?: (definition: ResourceDefinition, object: ApiObject) => string | undefined;
-  /** Called before a new object is stored; `sent` is what the client sent, without defaults. */
-  onCreate?: (object: ApiObject, sent: unknown) => void;
-  /** Called when the last finalizer of a deleted object is removed. */
-  onUnfinalized?: (definition: ResourceDefinition, object: ApiObject) => void;
+  rules: ObjectRules;
 }
 
 /** Tries to find a free name for `generateName`. */
@@ -35,6 +33,8 @@ const NAME_TRIES = 8;
 
 /** Creates and changes objects: converts what a client sent to the stored form. Every method is synchronous and throws ApiError. */
 export class ObjectWriter {
+  /** Gets a deleted object whose last finalizer was removed. */
+  onUnfinalized: (definition: ResourceDefinition, object: ApiObject) => void = () => {};
   readonly #deps: ObjectWriterDeps;
 
   constructor(deps: ObjectWriterDeps) {
@@ -62,7 +62,7 @@ export class ObjectWriter {
     metadata.creationTimestamp = toApiTime(clock.now());
     const { status: _status, ...rest } = input;
     const whole = { ...rest, metadata } as ApiObject;
-    const decoded = decodeObject(definition, whole, request, checkObjectName(metadata.name));
+    const decoded = decodeObject(definition, whole, request, this.#deps.reader, checkObjectName(metadata.name));
     refuseInvalid(definition, metadata.name, definition.validateCreate?.(decoded) ?? []);
     const live = store.get(id, namespace, metadata.name);
     if (live) throw alreadyExists(definition, metadata.name, live.metadata.deletionTimestamp !== undefined);
@@ -72,7 +72,7 @@ export class ObjectWriter {
     // The status is the server's.
     const { status: _initial, ...written } = object;
     const tracked = as ? managedFields : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
-    if (!request.dryRun) this.#deps.onCreate?.(object, body);
+    if (!request.dryRun) this.#deps.storage.create(object, body);
     return this.#keep(definition, withMetadata(object, { managedFields: tracked }), request);
   }
 
@@ -188,7 +188,7 @@ export class ObjectWriter {
       // The revision of the change replaces it.
       resourceVersion: live.metadata.resourceVersion,
     });
-    const decoded = subresource === "status" ? settled : decodeObject(definition, settled, request);
+    const decoded = subresource === "status" ? settled : decodeObject(definition, settled, request, this.#deps.reader);
     refuseInvalid(definition, name, definition.validateUpdate?.(decoded, live) ?? []);
     const time = toApiTime(this.#deps.clock.now());
     // An empty list of entries resets what was owned.
@@ -206,23 +206,24 @@ export class ObjectWriter {
 
   /** Whether the object comes from a manifest of the node, where alone it can be changed. */
   isForeign(definition: ResourceDefinition, object: ApiObject): boolean {
-    return this.#deps.refusalOf?.(definition, object) !== undefined;
+    return this.#deps.rules.refusalOf(definition, object) !== undefined;
   }
 
-  /** @throws ApiError 403 with the place an object comes from */
+  /** @throws ApiError 403 with the file an object comes from */
   refuseForeign(definition: ResourceDefinition, object: ApiObject): void {
-    const refusal = this.#deps.refusalOf?.(definition, object);
+    const refusal = this.#deps.rules.refusalOf(definition, object);
     if (refusal !== undefined) throw forbidden(definition, object.metadata.name, refusal);
   }
 
   #keep(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
     const whole = pruned(object);
     if (request.dryRun) return whole;
-    const { store, storage, onUnfinalized } = this.#deps;
-    if (definition.storage !== "memory") keep(() => storage.save(definition, whole));
+    const { store, storage, rules } = this.#deps;
+    if (definition.fate === "node") keep(() => rules.writeNode(whole));
+    else if (isKept(definition)) keep(() => storage.save(definition, whole));
     const kept = store.put(resourceId(definition), whole);
     const { deletionTimestamp, finalizers = [] } = kept.metadata;
-    if (deletionTimestamp && finalizers.length === 0) onUnfinalized?.(definition, kept);
+    if (deletionTimestamp && finalizers.length === 0) this.onUnfinalized(definition, kept);
     return kept;
   }
 
@@ -324,8 +325,8 @@ function withoutStatus(definition: ResourceDefinition, live: ApiObject, input: A
 }
 
 /** Kinds with a `metadata.generation`. */
-const hasGeneration = ({ kind }: ResourceDefinition, object: ApiObject) =>
-  "spec" in object && !["Namespace", "Service", "Node"].includes(kind);
+const hasGeneration = (definition: ResourceDefinition, object: ApiObject) =>
+  definition.hasGeneration !== false && "spec" in object;
 
 const isOtherSpec = (a: ApiObject, b: ApiObject) => !Bun.deepEquals(a.spec, b.spec);
 

@@ -1,145 +1,31 @@
 import { define } from "./json-patch.ts";
-import { type Field, type FieldType, type Message, POD_SPEC } from "./protobuf-pod.ts";
+import descriptor from "./kubernetes.proto.txt" with { type: "text" };
 
-const OWNER: Message = {
-  1: ["kind", "string"],
-  3: ["name", "string"],
-  4: ["uid", "string"],
-  5: ["apiVersion", "string"],
-  6: ["controller", "bool"],
-  7: ["blockOwnerDeletion", "bool"],
-};
+interface Field {
+  name: string;
+  /** Scalar, or name of a message. */
+  type: string;
+  label: "optional" | "repeated" | "map";
+  /** `inline`: its fields are members of the message around it. `presence`: it counts even when it is empty. */
+  option: string | undefined;
+}
 
-const METADATA: Message = {
-  1: ["name", "string"],
-  2: ["generateName", "string"],
-  3: ["namespace", "string"],
-  5: ["uid", "string"],
-  6: ["resourceVersion", "string"],
-  11: ["labels", "string", "map"],
-  12: ["annotations", "string", "map"],
-  13: ["ownerReferences", OWNER, "list"],
-  14: ["finalizers", "string", "list"],
-};
+/** Fields of a message by number. */
+type Message = ReadonlyMap<number, Field>;
 
-const metadata: Field = ["metadata", METADATA];
+/** Messages by name. */
+const MESSAGES = new Map<string, Message>();
+for (const [, message = "", body = ""] of descriptor.matchAll(/^message (\w+) \{(.*?)\}$/gms)) {
+  const fields = body.matchAll(
+    /^ {2}(optional|repeated|map)(?:<string,)? ?(\w+)>? (\w+) = (\d+)(?: \[(\w+) = true\])?;$/gm,
+  );
+  const entries = Array.from(fields, ([, label, type = "", name = "", number, option]): [number, Field] => [
+    Number(number),
+    { name, type, label: label as Field["label"], option },
+  ]);
+  MESSAGES.set(message, new Map(entries));
+}
 
-const TEMPLATE: Message = { 1: metadata, 2: ["spec", POD_SPEC] };
-const SELECTOR: Message = { 1: ["matchLabels", "string", "map"] };
-const JOB_SPEC: Message = {
-  1: ["parallelism", "int"],
-  2: ["completions", "int"],
-  3: ["activeDeadlineSeconds", "int"],
-  4: ["selector", SELECTOR],
-  6: ["template", TEMPLATE],
-  5: ["manualSelector", "bool"],
-  7: ["backoffLimit", "int"],
-  8: ["ttlSecondsAfterFinished", "int"],
-  9: ["completionMode", "string"],
-  10: ["suspend", "bool"],
-};
-
-/** Kinds that commands of kubectl send in protobuf. */
-const KINDS: Readonly<Record<string, Message>> = {
-  Namespace: { 1: metadata, 2: ["spec", { 1: ["finalizers", "string", "list"] }], 3: ["status", {}] },
-  Pod: { 1: metadata, 2: ["spec", POD_SPEC], 3: ["status", {}] },
-  ConfigMap: { 1: metadata, 2: ["data", "string", "map"], 3: ["binaryData", "bytes", "map"], 4: ["immutable", "bool"] },
-  Secret: {
-    1: metadata,
-    2: ["data", "bytes", "map"],
-    3: ["type", "string"],
-    4: ["stringData", "string", "map"],
-    5: ["immutable", "bool"],
-  },
-  Deployment: {
-    1: metadata,
-    2: [
-      "spec",
-      {
-        1: ["replicas", "int"],
-        2: ["selector", SELECTOR],
-        3: ["template", TEMPLATE],
-        4: ["strategy", { 1: ["type", "string"] }],
-      },
-    ],
-    3: ["status", {}],
-  },
-  Job: { 1: metadata, 2: ["spec", JOB_SPEC], 3: ["status", {}] },
-  CronJob: {
-    1: metadata,
-    2: [
-      "spec",
-      {
-        1: ["schedule", "string"],
-        3: ["concurrencyPolicy", "string"],
-        4: ["suspend", "bool"],
-        5: ["jobTemplate", { 1: metadata, 2: ["spec", JOB_SPEC] }],
-      },
-    ],
-    3: ["status", {}],
-  },
-  Service: {
-    1: metadata,
-    2: [
-      "spec",
-      {
-        1: [
-          "ports",
-          {
-            1: ["name", "string"],
-            2: ["protocol", "string"],
-            3: ["port", "int"],
-            4: ["targetPort", { 1: ["type", "int"], 2: ["intVal", "int"], 3: ["strVal", "string"] }, "inline"],
-            5: ["nodePort", "int"],
-          },
-          "list",
-        ],
-        2: ["selector", "string", "map"],
-        3: ["clusterIP", "string"],
-        4: ["type", "string"],
-        7: ["sessionAffinity", "string"],
-      },
-    ],
-    3: ["status", {}],
-  },
-  Eviction: { 1: metadata, 2: ["deleteOptions", { 1: ["gracePeriodSeconds", "int"] }] },
-  SelfSubjectAccessReview: {
-    1: metadata,
-    2: [
-      "spec",
-      {
-        1: [
-          "resourceAttributes",
-          {
-            1: ["namespace", "string"],
-            2: ["verb", "string"],
-            3: ["group", "string"],
-            4: ["version", "string"],
-            5: ["resource", "string"],
-            6: ["subresource", "string"],
-            7: ["name", "string"],
-          },
-        ],
-        2: ["nonResourceAttributes", { 1: ["path", "string"], 2: ["verb", "string"] }],
-      },
-    ],
-    3: ["status", { 2: ["reason", "string"] }],
-  },
-  SelfSubjectRulesReview: { 1: metadata, 2: ["spec", { 1: ["namespace", "string"] }], 3: ["status", {}] },
-  SelfSubjectReview: { 1: metadata, 2: ["status", {}] },
-  DeleteOptions: {
-    1: ["gracePeriodSeconds", "int"],
-    2: ["preconditions", { 1: ["uid", "string"], 2: ["resourceVersion", "string"] }],
-    3: ["orphanDependents", "bool"],
-    4: ["propagationPolicy", "string"],
-    5: ["dryRun", "string", "list"],
-  },
-};
-
-const ENVELOPE: Message = {
-  1: ["typeMeta", { 1: ["apiVersion", "string"], 2: ["kind", "string"] }],
-  2: ["raw", "bytes"],
-};
 const MAGIC = Buffer.from("k8s\0");
 
 /** A body that cannot be read; the message says what it holds. */
@@ -155,12 +41,12 @@ export class ProtobufError extends Error {
 export function decodeProtobufObject(bytes: Uint8Array): Record<string, unknown> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!buffer.subarray(0, 4).equals(MAGIC)) throw new ProtobufError("the body is not a protobuf of Kubernetes");
-  const { typeMeta, raw } = decode(buffer.subarray(4), ENVELOPE, "", true) as {
+  const { typeMeta, raw } = decode(buffer.subarray(4), MESSAGES.get("Unknown")!, "", true) as {
     typeMeta?: { apiVersion?: string; kind?: string };
     raw?: string;
   };
   const { apiVersion = "", kind = "" } = typeMeta ?? {};
-  const message = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+  const message = MESSAGES.get(kind);
   if (!message) throw new ProtobufError(`${kind} is not read in protobuf: send JSON`);
   return { apiVersion, kind, ...decode(Buffer.from(raw ?? "", "base64"), message, kind, false) };
 }
@@ -171,7 +57,7 @@ function decode(buffer: Buffer, message: Message, path: string, skipsUnknown: bo
   while (!reader.isAtEnd) {
     const tag = reader.varint();
     const number = Number(tag >> 3n);
-    const field = message[number];
+    const field = message.get(number);
     const value = reader.value(Number(tag & 7n));
     if (!field) {
       // Go writes empty members of structs, too.
@@ -183,36 +69,42 @@ function decode(buffer: Buffer, message: Message, path: string, skipsUnknown: bo
   return result;
 }
 
-function put(result: Record<string, unknown>, [name, type, shape]: Field, value: bigint | Buffer, path: string): void {
-  const place = `${path}.${name}`;
-  if (shape === "map") {
-    const entry = decode(requireBytes(value, place), { 1: ["key", "string"], 2: ["value", type] }, place, false);
+function put(result: Record<string, unknown>, field: Field, value: bigint | Buffer, path: string): void {
+  const { name, type, label, option } = field;
+  const ownPath = `${path}.${name}`;
+  if (label === "map") {
+    const entry = decode(requireBytes(value, ownPath), mapEntry(type), ownPath, false);
     const map = (result[name] ?? {}) as Record<string, unknown>;
     define(map, String(entry.key ?? ""), entry.value ?? "");
     result[name] = map;
     return;
   }
-  const decoded = toJson(value, type, place);
-  if (shape === "list") {
+  const decoded = toJson(value, type, ownPath);
+  if (label === "repeated") {
     const list = (result[name] ?? []) as unknown[];
     list.push(decoded);
     result[name] = list;
-  } else if (shape === "inline") {
-    const { type: isText, intVal = 0, strVal = "" } = decoded as { type?: number; intVal?: number; strVal?: string };
-    result[name] = isText ? strVal : intVal;
-  } else if (shape === "embed") Object.assign(result, decoded);
-  else if (shape === "present" || !isZero(value) || type === "int" || type === "bool") result[name] = decoded;
+  } else if (option === "inline") Object.assign(result, decoded);
+  else if (option === "presence" || !isZero(value) || type === "int64" || type === "bool") result[name] = decoded;
 }
 
-function toJson(value: bigint | Buffer, type: FieldType, path: string): unknown {
-  if (typeof type === "object") return decode(requireBytes(value, path), type, path, false);
-  if (type === "int" || type === "bool") {
+const mapEntry = (type: string): Message =>
+  new Map<number, Field>([
+    [1, { name: "key", type: "string", label: "optional", option: undefined }],
+    [2, { name: "value", type, label: "optional", option: undefined }],
+  ]);
+
+function toJson(value: bigint | Buffer, type: string, path: string): unknown {
+  if (type === "int64" || type === "bool") {
     if (typeof value !== "bigint") throw new ProtobufError(`${path} is not a number`);
-    return type === "int" ? Number(BigInt.asIntN(64, value)) : value !== 0n;
+    return type === "int64" ? Number(BigInt.asIntN(64, value)) : value !== 0n;
   }
-  if (type === "quantity")
-    return decode(requireBytes(value, path), { 1: ["string", "string"] }, path, false).string ?? "0";
-  return requireBytes(value, path).toString(type === "bytes" ? "base64" : "utf8");
+  const bytes = requireBytes(value, path);
+  const message = MESSAGES.get(type);
+  if (!message) return bytes.toString(type === "bytes" ? "base64" : "utf8");
+  const decoded = decode(bytes, message, path, false);
+  if (type === "Quantity") return decoded.string ?? "0";
+  return type === "IntOrString" ? (decoded.type ? (decoded.strVal ?? "") : (decoded.intVal ?? 0)) : decoded;
 }
 
 function requireBytes(value: bigint | Buffer, path: string): Buffer {

@@ -9,7 +9,7 @@ export interface RequestInfo {
   name: string;
   /** "" for the object itself. */
   subresource: string;
-  /** Behind the subresource, without a leading slash: of `proxy`. */
+  /** The path after the subresource `proxy`, without a leading slash. */
   rest: string;
 }
 

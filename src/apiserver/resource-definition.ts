@@ -1,5 +1,7 @@
+import type * as v from "valibot";
 import type { StatusCause } from "./api-error.ts";
 import type { ApiObject } from "./api-object.ts";
+import type { Decoded, ObjectReader } from "./kinds/object-reader.ts";
 
 /** One column of `kubectl get`. Source: meta/v1 `TableColumnDefinition`. */
 export interface Column {
@@ -12,18 +14,6 @@ export interface Column {
   priority?: number;
   /** A `date` column holds the age as text, e.g. `5m`. */
   value: (object: ApiObject, now: Date) => string | number | boolean | null;
-}
-
-/** A decoded object, its errors, and its fields outside the schema. */
-export interface Decoded {
-  /** Defaults filled in; fields outside the schema are omitted. */
-  object: ApiObject;
-  /** Each becomes a cause of a 422. */
-  causes: readonly StatusCause[];
-  /** e.g. `unknown field "spec.foo"`: refused, returned as a warning, or ignored, depending on `fieldValidation`. */
-  unknown: readonly string[];
-  /** Returned as warnings regardless of `fieldValidation`. */
-  warnings: readonly string[];
 }
 
 export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
@@ -44,7 +34,32 @@ export const READ_VERBS: readonly Verb[] = ["get", "list", "watch"];
 /** A subresource that is part of the object: `status` replaces `status` alone, `scale` shows `spec.replicas`. */
 export type PlainSubresource = "status" | "scale";
 
-/** Which kind of object is served where, how it is read, kept and shown: one row of the registry. */
+export type Schema = v.GenericSchema<unknown, unknown>;
+
+/** Reads an object of a client: defaults, validation. */
+export type Decode = (object: ApiObject, reader: ObjectReader) => Decoded;
+
+/**
+ * Fate of an object. The first four are kept in `<root-dir>/manifests`, read back at the next start, and given to
+ * the kubelet as that part of a set of manifests. `kept`: in a file too, and nothing runs by it. `observed`: shown as the
+ * kubelet has it, and lost with the process. `node`: as `observed`, and a write becomes a setting of the node.
+ */
+export type Fate = "pods" | "configMaps" | "secrets" | "objects" | "kept" | "observed" | "node";
+
+const IS_KEPT: Readonly<Record<Fate, boolean>> = {
+  pods: true,
+  configMaps: true,
+  secrets: true,
+  objects: true,
+  kept: true,
+  observed: false,
+  node: false,
+};
+
+/** Whether objects of a kind are kept in files. */
+export const isKept = ({ fate }: Pick<ResourceDefinition, "fate">): boolean => IS_KEPT[fate];
+
+/** A kind of object: its paths, and how it is read, kept and shown. */
 export interface ResourceDefinition {
   /** "" for core. */
   group: string;
@@ -66,13 +81,11 @@ export interface ResourceDefinition {
   subresources?: readonly PlainSubresource[];
   /** The status is what the kubelet observes: the subresource is read, and never written. */
   observedStatus?: true;
-  /**
-   * `file`: kept in `<root-dir>/manifests` and read back at the next start. `memory`: lost with the process, or mirrored
-   * from the kubelet. `node`: mirrored; a write becomes a setting of the node.
-   */
-  storage: "file" | "memory" | "node";
+  fate: Fate;
+  /** For OpenAPI. Absent: that of src/base/api. */
+  schema?: Schema;
   /** Must not change its input. Absent: the object is taken as it is. */
-  decode?: (object: ApiObject) => Decoded;
+  decode?: Decode | undefined;
   /** Adds what follows from the object and is not kept in it. Equal for the same object. */
   complete?: (object: ApiObject) => ApiObject;
   /** Causes for refusing a creation; the object was decoded. */
@@ -85,6 +98,10 @@ export interface ResourceDefinition {
   deletionWarning?: (object: ApiObject) => string | undefined;
   /** true: deletion waits until something else removes the object, as pods wait for their containers. */
   gracefulDeletion?: boolean;
+  /** The controller still gets an object that is being deleted, as a claim in use stays bound. */
+  isFedWhileEnding?: true;
+  /** false: an object with a `spec` has no `metadata.generation`. */
+  hasGeneration?: false;
   /** Finalizer that keeps a deleted object while something uses it, as pods use claims. */
   protection?: string;
   /** Whether values must be hidden from users with read access only (Secrets). */

@@ -3,7 +3,7 @@ import type { StatusCause } from "./api-error.ts";
 import type { ApiObject, FieldsV1, ManagedFieldsEntry } from "./api-object.ts";
 import { define } from "./json-patch.ts";
 import { isAtomicMap, isScalarSet, type ListMerge, listMergeAt } from "./list-keys.ts";
-import { describePlace, fieldsOf, fromFieldsV1, type Manager, toFieldsV1, withManager } from "./managed-fields.ts";
+import { describePath, fieldsOf, fromFieldsV1, type Manager, toFieldsV1, withManager } from "./managed-fields.ts";
 
 type ApplyResult =
   | { object: ApiObject; managedFields: ManagedFieldsEntry[] }
@@ -25,22 +25,22 @@ export function applyConfiguration(
   const wantedFields = fieldsOf(wanted);
   const liveFields = fieldsOf(live);
   const isMine = (entry: ManagedFieldsEntry) => entry.manager === manager.name && entry.operation === "Apply";
-  const isChange = (place: string) => !Bun.deepEquals(liveFields.get(place), wantedFields.get(place));
+  const isChange = (path: string) => !Bun.deepEquals(liveFields.get(path), wantedFields.get(path));
   const conflicts: StatusCause[] = [];
   const others = entries.filter((entry) => !isMine(entry));
   const kept = others.flatMap((entry) => {
     const own = fromFieldsV1(entry.fieldsV1);
-    const disputed = [...own].filter((place) => wantedFields.has(place) && isChange(place));
+    const disputed = [...own].filter((path) => wantedFields.has(path) && isChange(path));
     if (disputed.length === 0) return [entry];
-    for (const place of disputed) conflicts.push(toCause(entry, place));
-    const rest = [...own].filter((place) => !disputed.includes(place));
+    for (const path of disputed) conflicts.push(toCause(entry, path));
+    const rest = [...own].filter((path) => !disputed.includes(path));
     return rest.length === 0 ? [] : [{ ...entry, fieldsV1: toFieldsV1(rest) }];
   });
   if (conflicts.length > 0 && !force) return { conflicts };
 
   const ownedByOthers = new Set(kept.flatMap((entry) => [...fromFieldsV1(entry.fieldsV1)]));
   const before = entries.filter(isMine).flatMap((entry) => [...fromFieldsV1(entry.fieldsV1)]);
-  const gone = before.filter((place) => !wantedFields.has(place) && !ownedByOthers.has(place));
+  const gone = before.filter((path) => !wantedFields.has(path) && !ownedByOthers.has(path));
   const without = removeFields(live, toFieldsV1(gone), []) as ApiObject;
   const object = mergeWanted(without, wanted, []) as ApiObject;
   const mine = entries.find(isMine);
@@ -50,14 +50,14 @@ export function applyConfiguration(
 
 function toCause(
   { manager = "", apiVersion = "", operation, subresource }: ManagedFieldsEntry,
-  place: string,
+  path: string,
 ): StatusCause {
   const through = subresource ? ` with subresource "${subresource}"` : "";
   const how = operation === "Apply" ? "" : ` using ${apiVersion}`;
   return {
     reason: "FieldManagerConflict",
     message: `conflict with "${manager}"${through}${how}`,
-    field: describePlace(place),
+    field: describePath(path),
   };
 }
 

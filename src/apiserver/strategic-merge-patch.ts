@@ -93,7 +93,7 @@ function isSameItem(candidate: Fields, item: Fields, { patchKey, mapKeys, defaul
   });
 }
 
-/** Items that `order` names come in its order; the others keep their place behind the one they followed. */
+/** Items that `order` names come in its order; the others stay behind the one they followed. */
 function inOrder(list: readonly unknown[], order: readonly unknown[], merge: ListMerge | undefined): unknown[] {
   const rankOf = (item: unknown) =>
     order.findIndex((wanted) =>

@@ -9,7 +9,7 @@ import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-de
 import type { Selection } from "./selection.ts";
 import { type IncludeObject, metadataText, tableText } from "./table.ts";
 
-/** Bookmarks are that far apart. Source: apiserver's watch cache. */
+/** Time between two bookmarks. Source: apiserver's watch cache. */
 const BOOKMARK_MS = 60_000;
 /** A watch without `timeoutSeconds` ends after 30 to 60 minutes. Source: `--min-request-timeout`. */
 const MIN_TIMEOUT_MS = 1_800_000;
@@ -106,7 +106,7 @@ interface SelectedEvent {
   object: ApiObject;
 }
 
-/** A reader of the changes of a selection. It keeps a place among the events of the store, and none of them. */
+/** A reader of the changes of a selection. It remembers a position in the events of the store, not the events. */
 class Watch {
   readonly #store: ObjectStore;
   readonly #resource: string;

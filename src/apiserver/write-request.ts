@@ -1,5 +1,6 @@
 import { ApiError, badRequest, insufficientStorage, internalError, invalid, type StatusCause } from "./api-error.ts";
 import type { ApiObject } from "./api-object.ts";
+import type { ObjectReader } from "./kinds/object-reader.ts";
 import type { Manager } from "./managed-fields.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 
@@ -24,6 +25,8 @@ export const internalWrite = (manager: string): WriteRequest => ({
 
 /** Keeps objects beyond the life of the process. */
 export interface ObjectStorage {
+  /** A new object is about to be saved. @param sent by the client, without defaults */
+  create(object: ApiObject, sent: unknown): void;
   /** Returns when the object is kept whole, or throws with the old one still whole. @throws Error of the file system */
   save(definition: ResourceDefinition, object: ApiObject): void;
   /** Removing what is not there is no error. @throws Error of the file system */
@@ -84,6 +87,7 @@ export function decodeObject(
   definition: ResourceDefinition,
   object: ApiObject,
   request: WriteRequest,
+  reader: ObjectReader,
   known: readonly StatusCause[] = [],
 ): ApiObject {
   const { name } = object.metadata;
@@ -91,7 +95,7 @@ export function decodeObject(
     refuseInvalid(definition, name, known);
     return object;
   }
-  const { object: decoded, causes, unknown, warnings } = definition.decode(object);
+  const { object: decoded, causes, unknown, warnings } = definition.decode(object, reader);
   reportBadFields(definition, unknown, request);
   for (const message of warnings) request.warn(message);
   const more = causes.filter(({ field }) => !known.some((cause) => cause.field === field));

@@ -14,10 +14,9 @@ import type { KubeletOptions } from "../config/option-table.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { ServiceAddress } from "../plan/service-environment.ts";
 import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
-import { needsBootstrap, writeKubeconfig } from "./certificates/bootstrap.ts";
-import { currentPath } from "./certificates/certificate-files.ts";
+import type { CertificateUsage } from "./certificates/certificate-files.ts";
+import { currentPath, needsBootstrap, writeKubeconfig } from "./certificates/certificate-files.ts";
 import { CertificateManager, type MakeSigningRequest } from "./certificates/certificate-manager.ts";
-import type { CertificateUsage } from "./certificates/certificate-plan.ts";
 import { ClusterAccessReviewer } from "./client/access-reviewer.ts";
 import { ClusterClient } from "./client/cluster-client.ts";
 import { Credentials, type ProxyFor } from "./client/credentials.ts";
@@ -302,7 +301,7 @@ export class ClusterNode {
   }
 }
 
-/** @throws SettingsError that names the flag and the way out */
+/** @throws SettingsError that names the flag and the fix */
 function openCredentials({ options, clock, proxyFor }: ClusterNodeDeps, isBootstrapping: boolean): Credentials {
   const { kubeconfig, bootstrapKubeconfig, rotateCertificates, certDir } = options;
   try {

@@ -6,6 +6,8 @@ import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manife
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
 import { type ParsedStream, parseStream } from "./yaml/parse-stream.ts";
+import { TextError, toSourceNode } from "./yaml/source-node.ts";
+import { LineTable } from "./yaml/source-text.ts";
 
 /**
  * Reads one manifest: every document of a YAML stream, or one JSON value. Errors become findings; nothing is thrown, and
@@ -51,10 +53,44 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
   }
   if (result.results.length === 0)
     result.results.push(failedDocument({ options, document: 1, lines: stream.lines }, 0));
-  for (const { findings } of result.results) {
+  collectFindings(result);
+  return result;
+}
+
+function collectFindings({ results, findings: all }: ManifestResult): void {
+  for (const { findings } of results) {
     findings.sort((a, b) => a.line - b.line || a.column - b.column);
-    result.findings.push(...findings);
+    all.push(...findings);
   }
+}
+
+/** Order of values in place of positions in a text. */
+class ValueOrder extends LineTable {
+  override locate(offset: number): { line: number; column: number } {
+    return { line: 1, column: offset + 1 };
+  }
+}
+
+/** Reads the value of one object, as a client of the API sent it. Findings name fields; they are in the order of the value. */
+export function readManifestValue(value: object, options: ReadManifestOptions): ManifestResult {
+  const result = emptyResult();
+  const lines = new ValueOrder("");
+  const context = {
+    options,
+    origin: options.file,
+    document: 1,
+    lines,
+    budget: { findings: MAX_FINDINGS_PER_FILE },
+    result,
+  };
+  try {
+    const root = toSourceNode(value);
+    readObject(root, root, FieldPath.root, context);
+  } catch (error) {
+    if (!(error instanceof TextError)) throw error;
+    result.results.push(failedDocument(context, error.offset, error.message));
+  }
+  collectFindings(result);
   return result;
 }
 

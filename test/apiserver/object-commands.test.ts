@@ -5,8 +5,9 @@ import { aConfigMap, anApiServer, aPod } from "./support.ts";
 test("apply creates, changes and leaves alone; delete begins a deletion", async () => {
   const { store, registry, writer, deleter } = anApiServer();
   const prepared: string[] = [];
-  const prepare = async ({ plural }: { plural: string }) => void prepared.push(plural);
-  const commands = new ObjectCommands({ store, registry, writer, deleter, prepare });
+  const refresh = async ({ plural }: { plural: string }) => void prepared.push(plural);
+  const prepareWrite = async () => {};
+  const commands = new ObjectCommands({ store, registry, writer, deleter, refresh, prepareWrite });
 
   expect(await commands.apply(aConfigMap("a"), { dryRun: true })).toMatchObject({ outcome: "created" });
   expect(store.get("configmaps", "default", "a")).toBeUndefined();

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ObjectStore } from "../../src/apiserver/object-store.ts";
-import { RevisionClock } from "../../src/apiserver/revision-clock.ts";
+import { ObjectStore, RevisionClock } from "../../src/apiserver/object-store.ts";
 import { parseStreamQuery } from "../../src/server/stream-query.ts";
 import { aConfigMap, anApiServer, CONFIG_MAPS, linesOf, memoryMark, PODS } from "./support.ts";
 
@@ -163,9 +162,9 @@ test("revisions continue above those of the last process", () => {
 test.each(["true", "True", "1"])("watch=%s is a watch", async (value) => {
   const { send } = anApiServer();
   const stop = new AbortController();
-  const answer = await send({ path: `${PODS}?watch=${value}`, signal: stop.signal });
+  const response = await send({ path: `${PODS}?watch=${value}`, signal: stop.signal });
   stop.abort();
-  expect(answer).toHaveProperty("chunks");
+  expect(response).toHaveProperty("chunks");
 });
 
 test.each(["false", "0"])("watch=%s is a list", async (value) => {

@@ -2,15 +2,17 @@ import type { ApiObject } from "../../src/apiserver/api-object.ts";
 import { keyOf } from "../../src/apiserver/api-object.ts";
 import type { ApiRequest, ApiResponse, Role } from "../../src/apiserver/api-request.ts";
 import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
+import { ObjectReader } from "../../src/apiserver/kinds/object-reader.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
-import { answerNonResource } from "../../src/apiserver/non-resource-paths.ts";
+import { nonResourceResponse } from "../../src/apiserver/non-resource-paths.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
-import { type EventWindow, ObjectStore } from "../../src/apiserver/object-store.ts";
+import type { ObjectRules } from "../../src/apiserver/object-rules.ts";
+import { type EventWindow, ObjectStore, RevisionClock, type RevisionMark } from "../../src/apiserver/object-store.ts";
 import { ObjectWriter } from "../../src/apiserver/object-writer.ts";
 import { ALL_VERBS, type ResourceDefinition, ResourceRegistry } from "../../src/apiserver/resource-definition.ts";
-import { RevisionClock, type RevisionMark } from "../../src/apiserver/revision-clock.ts";
-import { readManifest } from "../../src/manifest/read-manifest.ts";
+import type { ObjectStorage } from "../../src/apiserver/write-request.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
 
 /** A workload with status and scale, as src/controllers registers them. */
 const DEPLOYMENTS: ResourceDefinition = {
@@ -24,8 +26,10 @@ const DEPLOYMENTS: ResourceDefinition = {
   verbs: ALL_VERBS,
   columns: [],
   subresources: ["status", "scale"],
-  storage: "file",
+  fate: "objects",
 };
+
+export const READER = new ObjectReader({ nodeName: "node1", allowPrivileged: true });
 
 export interface Sent {
   method?: string;
@@ -53,47 +57,40 @@ export function anApiServer(
 ) {
   const clock = new FakeClock();
   const store = new ObjectStore(new RevisionClock(memoryMark()), options.window);
-  const read = (bytes: Uint8Array) =>
-    readManifest(bytes, { file: "request", nodeName: "node1", source: "api", strictness: "warn" });
   const registry = new ResourceRegistry([
-    ...buildRegistry(read)
+    ...buildRegistry()
       .all()
       .filter(({ group, plural }) => group === "" || options.alsoServed === plural),
     DEPLOYMENTS,
   ]);
   const files = new Map<string, ApiObject>();
   const fault: { error: Error | undefined } = { error: undefined };
-  const storage = {
-    save: (definition: ResourceDefinition, object: ApiObject) => {
+  const storage: ObjectStorage = {
+    create: () => {},
+    save: (definition, object) => {
       if (fault.error) throw fault.error;
       files.set(`${definition.plural}:${keyOf(object)}`, object);
     },
-    remove: (definition: ResourceDefinition, object: ApiObject) =>
-      void files.delete(`${definition.plural}:${keyOf(object)}`),
+    remove: (definition, object) => void files.delete(`${definition.plural}:${keyOf(object)}`),
   };
   let uids = 0;
   const foreign = new Map<string, string>();
-  const terminating: string[] = [];
   /** Claims and PersistentVolumes, as `namespace/name`. */
   const inUse = new Set<string>();
-  const writer: ObjectWriter = new ObjectWriter({
-    store,
-    storage,
-    clock,
-    newUid: () => `uid-${++uids}`,
-    random: () => 0,
+  const rules: ObjectRules = {
     refusalOf: (_, object) => foreign.get(keyOf(object)),
-    onUnfinalized: (definition, object) => deleter.unfinalized(definition, object),
-  });
-  const deleter: ObjectDeleter = new ObjectDeleter({
-    store,
-    registry,
-    writer,
-    storage,
-    clock,
+    writeNode: (node) => storage.save(registry.get("nodes")!, node),
     isInUse: (_, object) => inUse.has(keyOf(object)),
-    onTerminating: (_, object, grace) => void terminating.push(`${keyOf(object)} ${grace}`),
-  });
+    isMadeByController: () => false,
+    deleteMade: () => {},
+    removeUnclaimed: () => false,
+  };
+  const newUid = () => `uid-${++uids}`;
+  const writer = new ObjectWriter({ store, storage, reader: READER, clock, newUid, random: () => 0, rules });
+  const deleter = new ObjectDeleter({ store, registry, writer, storage, rules, clock });
+  writer.onUnfinalized = (definition, object) => {
+    if (!definition.gracefulDeletion) deleter.finish(definition, object);
+  };
   const version = {
     major: "1",
     minor: "34",
@@ -105,22 +102,18 @@ export function anApiServer(
     compiler: "",
     platform: "linux/amd64",
   };
-  const errors: string[] = [];
   const server = new ApiServer({
-    registry,
-    store,
-    writer,
-    deleter,
+    objects: { registry, store, writer, deleter, refresh: async () => {}, prepareWrite: async () => {} },
     clock,
+    logger: new RecordingLogger(),
     random: () => 0,
     extras: options.extras ?? [],
     otherPaths: (request, served) =>
-      answerNonResource(request, served, {
+      nonResourceResponse(request, served, {
         version,
         serverAddress: () => "127.0.0.1:6443",
         healthChecks: () => [{ name: "ping", ok: true, message: "" }],
       }),
-    onError: (message) => void errors.push(message),
   });
   store.put("namespaces", {
     apiVersion: "v1",
@@ -143,15 +136,15 @@ export function anApiServer(
       upgrade: "",
     };
   };
-  const send = (sent: Sent): Promise<ApiResponse> => server.answer(toRequest(sent));
+  const send = (sent: Sent): Promise<ApiResponse> => server.respond(toRequest(sent));
   const call = async (sent: Sent) => {
-    const answer = await send(sent);
-    if (!("body" in answer)) throw new Error("the answer is streamed");
-    const text = typeof answer.body === "string" ? answer.body : Buffer.from(answer.body).toString();
-    const isJson = answer.headers["Content-Type"]?.startsWith("application/json");
+    const response = await send(sent);
+    if (!("body" in response)) throw new Error("the response is streamed");
+    const text = typeof response.body === "string" ? response.body : Buffer.from(response.body).toString();
+    const isJson = response.headers["Content-Type"]?.startsWith("application/json");
     return {
-      status: answer.status,
-      headers: answer.headers,
+      status: response.status,
+      headers: response.headers,
       text,
       // biome-ignore lint/suspicious/noExplicitAny: tests read answers of every kind.
       json: (isJson ? JSON.parse(text) : undefined) as any,
@@ -166,9 +159,7 @@ export function anApiServer(
     files,
     fault,
     foreign,
-    terminating,
     inUse,
-    errors,
     clock,
     send,
     call,
@@ -194,9 +185,9 @@ export const aConfigMap = (name: string, data: Record<string, string> = { a: "1"
 });
 
 /** Lines of a stream. */
-export function linesOf(answer: ApiResponse) {
-  if (!("chunks" in answer)) throw new Error("the answer is not streamed");
-  const iterator = answer.chunks[Symbol.asyncIterator]();
+export function linesOf(response: ApiResponse) {
+  if (!("chunks" in response)) throw new Error("the response is not streamed");
+  const iterator = response.chunks[Symbol.asyncIterator]();
   return {
     next: async () => {
       const { value, done } = await iterator.next();

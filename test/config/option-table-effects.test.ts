@@ -80,8 +80,8 @@ const EFFECTS: Readonly<Record<string, Place>> = {
 
   kubeconfig: ["cluster/client/kubeconfig.test.ts", "paths are relative to the file"],
   "bootstrap-kubeconfig": [CERTIFICATES, "--bootstrap-kubeconfig counts while there is no kubeconfig"],
-  "rotate-certificates": ["cluster/certificates/certificate-plan.test.ts", "--rotate-certificates"],
-  "rotate-server-certificates": ["cluster/certificates/certificate-plan.test.ts", "--rotate-server-certificates"],
+  "rotate-certificates": ["cluster/certificates/certificate-files.test.ts", "--rotate-certificates"],
+  "rotate-server-certificates": ["cluster/certificates/certificate-files.test.ts", "--rotate-server-certificates"],
   "node-status-max-images": ["server/node-object.test.ts", "--node-status-max-images"],
   "register-node": [NODE_PLAN, "a Node that exists"],
   "register-schedulable": [NODE_PLAN, "--register-schedulable=false"],

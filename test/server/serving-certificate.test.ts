@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeSelfSigned } from "../../src/apiserver/pki/make-certificates.ts";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
+import { makeSelfSigned } from "../../src/server/certificates/make-certificates.ts";
 import {
   type CertificateStore,
   readTlsMaterial,
@@ -19,7 +19,7 @@ const node1 = { nodeName: "node1", nodeIp: "192.0.2.7" };
 
 const store: CertificateStore = {
   files: LOCAL_TEXT_FILES,
-  makeCertificate: ({ notBefore, ...selfSigned }) => makeSelfSigned({ selfSigned, notBefore }),
+  makeCertificate: (selfSigned) => makeSelfSigned({ selfSigned }),
 };
 
 const aPair = (commonName: string) =>

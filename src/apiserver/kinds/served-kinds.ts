@@ -1,9 +1,45 @@
+import type { ObjectKind } from "../../base/model/desired-object.ts";
 import { type ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
-import { coreKinds } from "./core-kinds.ts";
-import type { ReadSubmitted } from "./decode-manifest.ts";
-import { workloadKinds } from "./workload-kinds.ts";
+import { CONFIG_MAP, SECRET } from "./config-kinds.ts";
+import { EVENT, NAMESPACE, NODE } from "./node-kinds.ts";
+import { POD } from "./pod-kind.ts";
+import { SERVICE } from "./service-kind.ts";
+import { PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM } from "./volume-kinds.ts";
+import {
+  CONTROLLER_REVISION,
+  CRON_JOB,
+  DAEMON_SET,
+  DEPLOYMENT,
+  JOB,
+  REPLICA_SET,
+  REPLICATION_CONTROLLER,
+  STATEFUL_SET,
+} from "./workload-kinds.ts";
 
-/** Every kind the API serves: a kind is added by one row here. */
-export const servedKinds = (read: ReadSubmitted): ResourceDefinition[] => [...coreKinds(read), ...workloadKinds(read)];
+/** Kinds that manifests have too: all of them are served. */
+type ManifestKind = ObjectKind | "Pod" | "ConfigMap" | "Secret";
 
-export const buildRegistry = (read: ReadSubmitted): ResourceRegistry => new ResourceRegistry(servedKinds(read));
+/** Every kind the API serves, in the order of discovery: a kind is added by its definition and a line here. */
+const KINDS = {
+  Namespace: NAMESPACE,
+  Node: NODE,
+  Pod: POD,
+  ConfigMap: CONFIG_MAP,
+  Secret: SECRET,
+  Event: EVENT,
+  Deployment: DEPLOYMENT,
+  ReplicaSet: REPLICA_SET,
+  ControllerRevision: CONTROLLER_REVISION,
+  StatefulSet: STATEFUL_SET,
+  DaemonSet: DAEMON_SET,
+  Job: JOB,
+  CronJob: CRON_JOB,
+  ReplicationController: REPLICATION_CONTROLLER,
+  Service: SERVICE,
+  PersistentVolumeClaim: PERSISTENT_VOLUME_CLAIM,
+  PersistentVolume: PERSISTENT_VOLUME,
+} satisfies Record<ManifestKind, ResourceDefinition> & Record<string, ResourceDefinition>;
+
+export const SERVED_KINDS: readonly ResourceDefinition[] = Object.values(KINDS);
+
+export const buildRegistry = (): ResourceRegistry => new ResourceRegistry(SERVED_KINDS);

@@ -1,9 +1,8 @@
 import type { Service } from "../../base/api/service.ts";
 import { nodePortOf } from "../../plan/node-port.ts";
 import type { ApiObject } from "../api-object.ts";
-import { formatLabels } from "./cells.ts";
-import { type KindRow, specOf, text } from "./kind-row.ts";
-import { showServiceDefaults } from "./shown-fields.ts";
+import { type Fields, formatLabels, memoized, specOf, text } from "./columns.ts";
+import { manifestKind } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */
 function ports(object: ApiObject): string {
@@ -18,8 +17,25 @@ function ports(object: ApiObject): string {
 const externalIp = (object: ApiObject) =>
   (specOf(object).type === "ExternalName" && specOf(object).externalName) || "<none>";
 
+/** A Service with the defaults that mean nothing here, but that kubectl describe prints. Source: core/v1 defaults. */
+const showServiceDefaults = memoized((service) => {
+  const { clusterIP, ports, ...spec } = specOf(service) as Fields & {
+    ports?: { port: number; targetPort?: unknown }[];
+  };
+  const shownPorts = ports?.map((port) => ({ ...port, targetPort: port.targetPort ?? port.port }));
+  return {
+    ...service,
+    spec: {
+      ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }),
+      ...(shownPorts && { ports: shownPorts }),
+      sessionAffinity: "None",
+      ...spec,
+    },
+  };
+});
+
 /** Source: kubectl's printers and core/v1's selectable fields. */
-export const SERVICE: KindRow = {
+export const SERVICE = manifestKind({
   group: "",
   kind: "Service",
   plural: "services",
@@ -37,6 +53,7 @@ export const SERVICE: KindRow = {
     "spec.clusterIP": (it) => String(specOf(it).clusterIP ?? ""),
     "spec.type": (it) => String(specOf(it).type ?? "ClusterIP"),
   },
+  hasGeneration: false,
   complete: showServiceDefaults,
   description: "Service is a named abstraction of a set of pods.",
-};
+});

@@ -1,8 +1,8 @@
 import type { ApiObject } from "../api-object.ts";
-import { formatAccessModes } from "./cells.ts";
-import { refuseFixedFields } from "./immutable-fields.ts";
-import { type KindRow, specOf, statusOf, text } from "./kind-row.ts";
-import { showClaimOfVolume, showVolumeOfClaim, warnOfKeptData } from "./shown-fields.ts";
+import { type Fields, formatAccessModes, memoized, specOf, statusOf, text } from "./columns.ts";
+import { manifestKind } from "./define-kind.ts";
+import type { Decoded } from "./object-reader.ts";
+import { fixed, forbidden, isOther, type RefuseChange, without } from "./update-rules.ts";
 
 /** Source: kubectl's printers. */
 const phaseOf = (object: ApiObject, initial?: string) =>
@@ -14,50 +14,120 @@ function claimOf(object: ApiObject): string {
   return name === undefined ? "" : `${namespace ?? "default"}/${name}`;
 }
 
-/** Source: kubectl's printers. */
-export const VOLUME_ROWS: readonly KindRow[] = [
-  {
-    group: "",
+/** A claim with the volume it is bound to, which its status carries and its text does not. */
+const showVolumeOfClaim = memoized((claim) => {
+  const { volume, ...status } = statusOf(claim) as Fields & { volume?: { name: string } };
+  if (!volume) return claim;
+  return { ...claim, spec: { ...specOf(claim), volumeName: volume.name }, status };
+});
+
+/** A PersistentVolume with the claim that is bound to it. */
+const showClaimOfVolume = memoized((volume) => {
+  const { claim, ...status } = statusOf(volume) as Fields & { claim?: { namespace: string; name: string } };
+  if (!claim) return volume;
+  const claimRef = {
+    apiVersion: "v1",
     kind: "PersistentVolumeClaim",
-    validateUpdate: refuseFixedFields,
-    plural: "persistentvolumeclaims",
-    shortNames: ["pvc"],
-    subresources: ["status"],
-    columns: [
-      text("Status", (it) => phaseOf(it, "Bound")),
-      text("Volume", (it) => specOf(it).volumeName),
-      text("Capacity", (it) => storageOf(statusOf(it).capacity)),
-      text("Access Modes", (it) => formatAccessModes(statusOf(it).accessModes ?? specOf(it).accessModes)),
-      text("StorageClass", (it) => specOf(it).storageClassName),
-      text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
-      text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
-    ],
-    complete: showVolumeOfClaim,
-    deletionWarning: warnOfKeptData,
-    protection: "kubernetes.io/pvc-protection",
-    description: "PersistentVolumeClaim is a user's request for and claim to a persistent volume.",
-  },
-  {
-    group: "",
-    kind: "PersistentVolume",
-    validateUpdate: refuseFixedFields,
-    plural: "persistentvolumes",
-    shortNames: ["pv"],
-    namespaced: false,
-    subresources: ["status"],
-    columns: [
-      text("Capacity", (it) => storageOf(specOf(it).capacity)),
-      text("Access Modes", (it) => formatAccessModes(specOf(it).accessModes)),
-      text("Reclaim Policy", (it) => specOf(it).persistentVolumeReclaimPolicy),
-      text("Status", (it) => phaseOf(it)),
-      text("Claim", claimOf),
-      text("StorageClass", (it) => specOf(it).storageClassName),
-      text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
-      text("Reason", (it) => statusOf(it).reason),
-      text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
-    ],
-    complete: showClaimOfVolume,
-    protection: "kubernetes.io/pv-protection",
-    description: "PersistentVolume is a storage resource of the node.",
-  },
-];
+    ...claim,
+    ...(specOf(volume).claimRef as object),
+  };
+  return { ...volume, spec: { ...specOf(volume), claimRef }, status };
+});
+
+/** Data is never removed with its claim. */
+function warnOfKeptData(claim: ApiObject): string | undefined {
+  const { volume } = statusOf(claim) as { volume?: { name: string; isDockerVolume: boolean } };
+  if (!volume?.isDockerVolume) return undefined;
+  return `the data of the claim stays in Docker volume "${volume.name}": docker volume rm ${volume.name} removes it`;
+}
+
+/** A volume may be named while there is none. */
+const refuseClaim: RefuseChange = (next, previous) => {
+  const isNamed = specOf(previous).volumeName !== undefined;
+  const mutable = new Set(["resources", "volumeAttributesClassName", ...(isNamed ? [] : ["volumeName"])]);
+  const [after, before] = [next, previous].map((object) => {
+    const { requests: _requests, ...resources } = (specOf(object).resources ?? {}) as Fields;
+    return { ...without(specOf(object), mutable), resources };
+  });
+  const message = "spec is immutable after creation except resources.requests for bound claims";
+  return isOther(after, before) ? [forbidden("spec", message)] : [];
+};
+
+/** Fields of a PersistentVolume besides its source. */
+const MUTABLE_OF_VOLUME: ReadonlySet<string> = new Set([
+  "accessModes",
+  "capacity",
+  "claimRef",
+  "mountOptions",
+  "nodeAffinity",
+  "persistentVolumeReclaimPolicy",
+  "storageClassName",
+  "volumeAttributesClassName",
+  "volumeMode",
+]);
+
+const refuseVolume: RefuseChange = (next, previous) => {
+  const [after, before] = [specOf(next), specOf(previous)];
+  const source = "spec.persistentvolumesource";
+  const hasOther = (name: string) => before[name] !== undefined && isOther(after[name], before[name]);
+  return [
+    ...(isOther(without(after, MUTABLE_OF_VOLUME), without(before, MUTABLE_OF_VOLUME))
+      ? [forbidden(source, `${source} is immutable after creation`)]
+      : []),
+    ...(after.volumeMode === before.volumeMode ? [] : [fixed("volumeMode")]),
+    ...(hasOther("nodeAffinity") ? [fixed("nodeAffinity")] : []),
+  ];
+};
+
+function withoutNamespace(decoded: Decoded): Decoded {
+  const { namespace: _namespace, ...metadata } = decoded.object.metadata;
+  return { ...decoded, object: { ...decoded.object, metadata } };
+}
+
+export const PERSISTENT_VOLUME_CLAIM = manifestKind({
+  group: "",
+  kind: "PersistentVolumeClaim",
+  validateUpdate: refuseClaim,
+  plural: "persistentvolumeclaims",
+  shortNames: ["pvc"],
+  subresources: ["status"],
+  columns: [
+    text("Status", (it) => phaseOf(it, "Bound")),
+    text("Volume", (it) => specOf(it).volumeName),
+    text("Capacity", (it) => storageOf(statusOf(it).capacity)),
+    text("Access Modes", (it) => formatAccessModes(statusOf(it).accessModes ?? specOf(it).accessModes)),
+    text("StorageClass", (it) => specOf(it).storageClassName),
+    text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
+    text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
+  ],
+  complete: showVolumeOfClaim,
+  deletionWarning: warnOfKeptData,
+  isFedWhileEnding: true,
+  protection: "kubernetes.io/pvc-protection",
+  description: "PersistentVolumeClaim is a user's request for and claim to a persistent volume.",
+});
+
+export const PERSISTENT_VOLUME = manifestKind({
+  group: "",
+  kind: "PersistentVolume",
+  validateUpdate: refuseVolume,
+  plural: "persistentvolumes",
+  shortNames: ["pv"],
+  namespaced: false,
+  subresources: ["status"],
+  columns: [
+    text("Capacity", (it) => storageOf(specOf(it).capacity)),
+    text("Access Modes", (it) => formatAccessModes(specOf(it).accessModes)),
+    text("Reclaim Policy", (it) => specOf(it).persistentVolumeReclaimPolicy),
+    text("Status", (it) => phaseOf(it)),
+    text("Claim", claimOf),
+    text("StorageClass", (it) => specOf(it).storageClassName),
+    text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
+    text("Reason", (it) => statusOf(it).reason),
+    text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
+  ],
+  decode: (volume, reader) => withoutNamespace(reader.read(volume)),
+  complete: showClaimOfVolume,
+  protection: "kubernetes.io/pv-protection",
+  description: "PersistentVolume is a storage resource of the node.",
+});

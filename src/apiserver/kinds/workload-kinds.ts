@@ -1,13 +1,12 @@
+import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject } from "../api-object.ts";
 import { formatSince } from "../printers/age.ts";
-import type { PlainSubresource, ResourceDefinition } from "../resource-definition.ts";
-import { formatLabelSelector, formatLabels } from "./cells.ts";
-import type { ReadSubmitted } from "./decode-manifest.ts";
-import { refuseFixedFields } from "./immutable-fields.ts";
-import { showJobSelector, withoutJobSelector } from "./job-selector.ts";
-import { count, type Fields, type KindRow, numberOf, specOf, statusOf, text, toDefinition } from "./kind-row.ts";
-import { SERVICE } from "./service-kind.ts";
-import { VOLUME_ROWS } from "./volume-kinds.ts";
+import { type PlainSubresource, READ_VERBS } from "../resource-definition.ts";
+import { count, type Fields, formatLabelSelector, formatLabels, numberOf, specOf, statusOf, text } from "./columns.ts";
+import { manifestKind } from "./define-kind.ts";
+import { fixedSpec, forbidden, isOther, type RefuseChange, without } from "./update-rules.ts";
+
+/** Kinds that controllers turn into pods. Source: kubectl's printers, and the selectable fields of batch/v1 and core/v1. */
 
 const readyOf = (key: string) => (object: ApiObject) =>
   `${numberOf(statusOf(object)[key])}/${numberOf(specOf(object).replicas ?? 1)}`;
@@ -76,127 +75,191 @@ function controllerOf({ metadata }: ApiObject): string {
   return owner ? `${owner.kind.toLowerCase()}.apps/${owner.name}` : "<none>";
 }
 
-/** Source: kubectl's printers, and the selectable fields of batch/v1 and core/v1. */
-const ROWS: readonly KindRow[] = [
-  {
-    group: "apps",
-    kind: "Deployment",
-    validateUpdate: refuseFixedFields,
-    plural: "deployments",
-    shortNames: ["deploy"],
-    categories: ["all"],
-    subresources: scalable,
-    columns: [
-      text("Ready", readyOf("readyReplicas")),
-      count("Up-to-date", (it) => statusOf(it).updatedReplicas),
-      count("Available", (it) => statusOf(it).availableReplicas),
-      ...WIDE,
-    ],
-    description: "Deployment enables declarative updates for Pods and ReplicaSets.",
-  },
-  {
-    group: "apps",
-    kind: "ReplicaSet",
-    validateUpdate: refuseFixedFields,
-    plural: "replicasets",
-    shortNames: ["rs"],
-    categories: ["all"],
-    subresources: scalable,
-    columns: [...REPLICAS, ...WIDE],
-    description: "ReplicaSet ensures that a specified number of pod replicas are running at any given time.",
-  },
-  {
-    group: "apps",
-    kind: "ControllerRevision",
-    plural: "controllerrevisions",
-    isReadOnly: true,
-    columns: [
-      text("Controller", (it) => controllerOf(it)),
-      { name: "Revision", type: "integer", value: (it) => numberOf((it as unknown as Fields).revision) },
-    ],
-    description: "ControllerRevision is a template that a StatefulSet or DaemonSet has or had.",
-  },
-  {
-    group: "apps",
-    kind: "StatefulSet",
-    validateUpdate: refuseFixedFields,
-    plural: "statefulsets",
-    shortNames: ["sts"],
-    categories: ["all"],
-    subresources: scalable,
-    columns: [text("Ready", readyOf("readyReplicas")), ...WIDE],
-    description: "StatefulSet represents a set of pods with consistent identities.",
-  },
-  {
-    group: "apps",
-    kind: "DaemonSet",
-    validateUpdate: refuseFixedFields,
-    plural: "daemonsets",
-    shortNames: ["ds"],
-    categories: ["all"],
-    subresources: ["status"],
-    columns: [
-      count("Desired", (it) => statusOf(it).desiredNumberScheduled),
-      count("Current", (it) => statusOf(it).currentNumberScheduled),
-      count("Ready", (it) => statusOf(it).numberReady),
-      count("Up-to-date", (it) => statusOf(it).updatedNumberScheduled),
-      count("Available", (it) => statusOf(it).numberAvailable),
-      text("Node Selector", (it) => formatLabels(podSpecOf(specOf(it).template)?.nodeSelector)),
-      ...WIDE,
-    ],
-    description: "DaemonSet represents the configuration of a daemon set.",
-  },
-  {
-    group: "batch",
-    kind: "Job",
-    validateUpdate: refuseFixedFields,
-    plural: "jobs",
-    categories: ["all"],
-    subresources: ["status"],
-    columns: [
-      text("Status", jobState),
-      text("Completions", (it) => `${numberOf(statusOf(it).succeeded)}/${numberOf(specOf(it).completions ?? 1)}`),
-      text("Duration", durationOf),
-      ...WIDE,
-    ],
-    beforeDecode: withoutJobSelector,
-    complete: showJobSelector,
-    fields: { "status.successful": (it) => String(numberOf(statusOf(it).succeeded)) },
-    description: "Job represents the configuration of a single job.",
-  },
-  {
-    group: "batch",
-    // Source: kubectl before 1.21 describes CronJobs in this version.
-    otherVersions: ["v1beta1"],
-    kind: "CronJob",
-    plural: "cronjobs",
-    shortNames: ["cj"],
-    categories: ["all"],
-    subresources: ["status"],
-    columns: [
-      text("Schedule", (it) => specOf(it).schedule),
-      text("Timezone", (it) => specOf(it).timeZone ?? "<none>"),
-      text("Suspend", (it) => (specOf(it).suspend === true ? "True" : "False")),
-      count("Active", (it) => ((statusOf(it).active ?? []) as unknown[]).length),
-      text("Last Schedule", lastSchedule),
-      ...CRON_JOB_WIDE,
-    ],
-    description: "CronJob represents the configuration of a single cron job.",
-  },
-  {
-    group: "",
-    kind: "ReplicationController",
-    plural: "replicationcontrollers",
-    shortNames: ["rc"],
-    categories: ["all"],
-    subresources: scalable,
-    columns: [...REPLICAS, ...CONTAINERS, text("Selector", (it) => formatLabels(specOf(it).selector), 1)],
-    fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },
-    description: "ReplicationController represents the configuration of a replication controller.",
-  },
-  SERVICE,
-  ...VOLUME_ROWS,
-];
+/** The three of 1.20, and those that later versions let change. */
+const MUTABLE_OF_STATEFUL_SET: ReadonlySet<string> = new Set([
+  "replicas",
+  "template",
+  "updateStrategy",
+  "minReadySeconds",
+  "ordinals",
+  "persistentVolumeClaimRetentionPolicy",
+  "revisionHistoryLimit",
+]);
 
-/** Kinds that controllers turn into pods, and what belongs to them. */
-export const workloadKinds = (read: ReadSubmitted): ResourceDefinition[] => ROWS.map((row) => toDefinition(read, row));
+const refuseStatefulSet: RefuseChange = (next, previous) => {
+  const [after, before] = [next, previous].map((object) => without(specOf(object), MUTABLE_OF_STATEFUL_SET));
+  const message =
+    "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden";
+  return isOther(after, before) ? [forbidden("spec", message)] : [];
+};
+
+export const DEPLOYMENT = manifestKind({
+  group: "apps",
+  kind: "Deployment",
+  validateUpdate: fixedSpec("selector"),
+  plural: "deployments",
+  shortNames: ["deploy"],
+  categories: ["all"],
+  subresources: scalable,
+  columns: [
+    text("Ready", readyOf("readyReplicas")),
+    count("Up-to-date", (it) => statusOf(it).updatedReplicas),
+    count("Available", (it) => statusOf(it).availableReplicas),
+    ...WIDE,
+  ],
+  description: "Deployment enables declarative updates for Pods and ReplicaSets.",
+});
+
+export const REPLICA_SET = manifestKind({
+  group: "apps",
+  kind: "ReplicaSet",
+  validateUpdate: fixedSpec("selector"),
+  plural: "replicasets",
+  shortNames: ["rs"],
+  categories: ["all"],
+  subresources: scalable,
+  columns: [...REPLICAS, ...WIDE],
+  description: "ReplicaSet ensures that a specified number of pod replicas are running at any given time.",
+});
+
+export const CONTROLLER_REVISION = manifestKind({
+  group: "apps",
+  kind: "ControllerRevision",
+  plural: "controllerrevisions",
+  verbs: READ_VERBS,
+  decode: undefined,
+  columns: [
+    text("Controller", (it) => controllerOf(it)),
+    { name: "Revision", type: "integer", value: (it) => numberOf((it as unknown as Fields).revision) },
+  ],
+  description: "ControllerRevision is a template that a StatefulSet or DaemonSet has or had.",
+});
+
+export const STATEFUL_SET = manifestKind({
+  group: "apps",
+  kind: "StatefulSet",
+  validateUpdate: refuseStatefulSet,
+  plural: "statefulsets",
+  shortNames: ["sts"],
+  categories: ["all"],
+  subresources: scalable,
+  columns: [text("Ready", readyOf("readyReplicas")), ...WIDE],
+  description: "StatefulSet represents a set of pods with consistent identities.",
+});
+
+export const DAEMON_SET = manifestKind({
+  group: "apps",
+  kind: "DaemonSet",
+  validateUpdate: fixedSpec("selector"),
+  plural: "daemonsets",
+  shortNames: ["ds"],
+  categories: ["all"],
+  subresources: ["status"],
+  columns: [
+    count("Desired", (it) => statusOf(it).desiredNumberScheduled),
+    count("Current", (it) => statusOf(it).currentNumberScheduled),
+    count("Ready", (it) => statusOf(it).numberReady),
+    count("Up-to-date", (it) => statusOf(it).updatedNumberScheduled),
+    count("Available", (it) => statusOf(it).numberAvailable),
+    text("Node Selector", (it) => formatLabels(podSpecOf(specOf(it).template)?.nodeSelector)),
+    ...WIDE,
+  ],
+  description: "DaemonSet represents the configuration of a daemon set.",
+});
+
+export const JOB = manifestKind({
+  group: "batch",
+  kind: "Job",
+  validateUpdate: fixedSpec("completions", "completionMode", "selector", "template"),
+  plural: "jobs",
+  categories: ["all"],
+  subresources: ["status"],
+  columns: [
+    text("Status", jobState),
+    text("Completions", (it) => `${numberOf(statusOf(it).succeeded)}/${numberOf(specOf(it).completions ?? 1)}`),
+    text("Duration", durationOf),
+    ...WIDE,
+  ],
+  decode: (job, reader) => reader.read(withoutJobSelector(job)),
+  complete: showJobSelector,
+  fields: { "status.successful": (it) => String(numberOf(statusOf(it).succeeded)) },
+  description: "Job represents the configuration of a single job.",
+});
+
+export const CRON_JOB = manifestKind({
+  group: "batch",
+  // Source: kubectl before 1.21 describes CronJobs in this version.
+  otherVersions: ["v1beta1"],
+  kind: "CronJob",
+  plural: "cronjobs",
+  shortNames: ["cj"],
+  categories: ["all"],
+  subresources: ["status"],
+  columns: [
+    text("Schedule", (it) => specOf(it).schedule),
+    text("Timezone", (it) => specOf(it).timeZone ?? "<none>"),
+    text("Suspend", (it) => (specOf(it).suspend === true ? "True" : "False")),
+    count("Active", (it) => ((statusOf(it).active ?? []) as unknown[]).length),
+    text("Last Schedule", lastSchedule),
+    ...CRON_JOB_WIDE,
+  ],
+  description: "CronJob represents the configuration of a single cron job.",
+});
+
+export const REPLICATION_CONTROLLER = manifestKind({
+  group: "",
+  kind: "ReplicationController",
+  plural: "replicationcontrollers",
+  shortNames: ["rc"],
+  categories: ["all"],
+  subresources: scalable,
+  columns: [...REPLICAS, ...CONTAINERS, text("Selector", (it) => formatLabels(specOf(it).selector), 1)],
+  fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },
+  description: "ReplicationController represents the configuration of a replication controller.",
+});
+
+const shown = new WeakMap<ApiObject, ApiObject>();
+
+/**
+ * A Job with the selector and the labels of its pods, which its uid determines. The kept object does not have them: its
+ * file is a manifest, where they must be absent. Source: batch/v1's `generateSelector`.
+ */
+function showJobSelector(job: ApiObject): ApiObject {
+  const spec = (job.spec ?? {}) as Fields;
+  if (spec.manualSelector === true || spec.selector !== undefined || job.metadata.uid === undefined) return job;
+  let whole = shown.get(job);
+  if (!whole) {
+    const template = fieldsOf(spec.template);
+    const metadata = fieldsOf(template.metadata);
+    const labels = { ...fieldsOf(metadata.labels), ...generatedLabels(job) };
+    const selector = { matchLabels: { [CONTROLLER_UID]: job.metadata.uid } };
+    whole = { ...job, spec: { ...spec, selector, template: { ...template, metadata: { ...metadata, labels } } } };
+    shown.set(job, whole);
+  }
+  return whole;
+}
+
+/** A Job that a client sends back: without what {@link showJobSelector} added. */
+function withoutJobSelector(job: ApiObject): ApiObject {
+  const { uid } = job.metadata;
+  const { selector, ...spec } = (job.spec ?? {}) as Fields;
+  const isGenerated = Bun.deepEquals(selector, { matchLabels: { [CONTROLLER_UID]: uid } });
+  if (uid === undefined || !isGenerated || spec.manualSelector === true) return job;
+  const template = fieldsOf(spec.template);
+  const { labels, ...metadata } = fieldsOf(template.metadata);
+  const generated: Fields = generatedLabels(job);
+  const own = Object.entries(fieldsOf(labels)).filter(([name, value]) => generated[name] !== value);
+  const rest = { ...metadata, ...(own.length > 0 && { labels: Object.fromEntries(own) }) };
+  return { ...job, spec: { ...spec, template: { ...template, metadata: rest } } };
+}
+
+const CONTROLLER_UID = "batch.kubernetes.io/controller-uid";
+
+const generatedLabels = ({ metadata: { uid, name } }: ApiObject) => ({
+  "controller-uid": uid,
+  "job-name": name,
+  [CONTROLLER_UID]: uid,
+  "batch.kubernetes.io/job-name": name,
+});
+
+const fieldsOf = (value: unknown): Fields => (isRecord(value) ? value : {});

@@ -1,23 +1,21 @@
 import type { EphemeralContainer, Pod } from "../../base/api/pod.ts";
 import { isRecord } from "../../base/text/json.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { badRequest, conflict, invalid, methodNotSupported, notFound, STALE, type StatusCause } from "../api-error.ts";
 import { type ApiObject, jsonOf, toApiTime } from "../api-object.ts";
 import { type ApiRequest, type ApiResponse, json, jsonText } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { PATCH_TYPES, readObjectBody, readPatchBody } from "../body.ts";
-import { decodeByManifest, type ReadSubmitted } from "../kinds/decode-manifest.ts";
+import type { ObjectReader } from "../kinds/object-reader.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { patchObject } from "../patch-object.ts";
 import type { RequestInfo } from "../request-info.ts";
+import type { LocalApi } from "./local-api.ts";
 
 interface EphemeralContainersDeps {
-  store: ObjectStore;
-  /** Brings the pods of the store up to date. */
-  refresh: () => Promise<void>;
-  /** Reads a pod whose manifest may have ephemeral containers. */
-  read: ReadSubmitted;
-  /** Hands the kubelet all ephemeral containers of a pod. */
-  setEphemeralContainers: (uid: string, containers: readonly EphemeralContainer[]) => void;
+  api: Pick<LocalApi, "store" | "refreshPods">;
+  reader: ObjectReader;
+  kubelet: Pick<Kubelet, "setEphemeralContainers">;
 }
 
 const PODS = { group: "", plural: "pods" };
@@ -38,8 +36,8 @@ export const ephemeralContainersRoute = (deps: EphemeralContainersDeps): ExtraRo
 });
 
 async function handle(request: ApiRequest, info: RequestInfo, deps: EphemeralContainersDeps): Promise<ApiResponse> {
-  await deps.refresh();
-  const live = find(deps.store, info);
+  await deps.api.refreshPods();
+  const live = find(deps.api.store, info);
   switch (request.method) {
     case "GET":
       return isOldClient(request) ? json(200, toOldKind(live)) : jsonText(200, jsonOf(live));
@@ -85,20 +83,20 @@ async function change(
   const { name, namespace, uid = "", resourceVersion } = live.metadata;
   const sent = isRecord(metadata) ? metadata.resourceVersion : undefined;
   if (sent && sent !== resourceVersion) throw conflict(PODS, name, STALE);
-  const containers = decode(live, wanted ?? [], deps.read);
+  const containers = decode(live, wanted ?? [], deps.reader);
   if (request.query.getAll("dryRun").includes("All")) {
     return { ...live, spec: { ...(live.spec as object), ephemeralContainers: containers } };
   }
-  deps.setEphemeralContainers(uid, containers);
-  await deps.refresh();
-  return find(deps.store, { namespace, name });
+  deps.kubelet.setEphemeralContainers(uid, containers);
+  await deps.api.refreshPods();
+  return find(deps.api.store, { namespace, name });
 }
 
 /** @throws ApiError 422 */
-function decode(live: ApiObject, wanted: unknown, read: ReadSubmitted): EphemeralContainer[] {
+function decode(live: ApiObject, wanted: unknown, reader: ObjectReader): EphemeralContainer[] {
   const { status: _, ...rest } = live;
   const spec = { ...(live.spec as object), ephemeralContainers: wanted };
-  const { object, causes, unknown } = decodeByManifest(read, { ...rest, spec });
+  const { object, causes, unknown } = reader.read({ ...rest, spec }, true);
   // The pod runs: only what was added is judged.
   const own = [
     ...causes.filter(({ field = "" }) => field.startsWith(FIELD)),

@@ -2,76 +2,82 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { TextFiles } from "../../base/files/text-files.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { HealthCheck } from "../../base/model/health-check.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import { messageOf } from "../../base/text/error-message.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
+import { makeCertificates } from "../../server/certificates/certificate-process.ts";
+import type { ShownCertificate } from "../../server/client-identity.ts";
+import type { ListenerRequest, ListenerResponse } from "../../server/http-response.ts";
 import { Listener } from "../../server/listener.ts";
 import type { ListenerTls } from "../../server/node-transport.ts";
-import type { ListenAddress } from "../../server/request-handler.ts";
+import { BodyTooLongError, type ListenAddress, TooManyBodiesError } from "../../server/request-handler.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
+import type { KubeletView } from "../../server/view.ts";
+import { ApiError, badRequest, internalError, tooLarge, tooManyRequests, unauthorized } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
-import { type ApiRouteDeps, toApiRoute } from "../api-route.ts";
+import { type ApiRequest, type ApiResponse, type ApiUser, json } from "../api-request.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
-import { authenticate, SOCKET_USER } from "../authentication.ts";
+import { authenticate, SOCKET_USER, TokenFile } from "../authentication.ts";
+import { MAX_BODY_BYTES } from "../body.ts";
 import { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
-import { isUnschedulable } from "../kinds/core-kinds.ts";
-import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
+import { ObjectReader } from "../kinds/object-reader.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
-import { answerNonResource, type VersionInfo } from "../non-resource-paths.ts";
-import { ObjectCommands } from "../object-commands.ts";
+import { nonResourceResponse, type VersionInfo } from "../non-resource-paths.ts";
+import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
 import { ObjectDeleter } from "../object-deleter.ts";
-import { ObjectStore } from "../object-store.ts";
+import { NodeObjectRules, OwnObjects } from "../object-rules.ts";
+import { ObjectStore, RevisionClock, type RevisionMark } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
-import { prepareAdminConfig } from "../pki/admin-config.ts";
-import { CertificateRenewer } from "../pki/certificate-renewer.ts";
-import type { CertificateRequest, CertificateResult } from "../pki/certificate-request.ts";
 import type { LocalCertificates } from "../pki/local-authority.ts";
-import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
-import { RevisionClock, type RevisionMark } from "../revision-clock.ts";
-import { DiskCheck } from "../storage/disk-check.ts";
-import { ManifestDirectory } from "../storage/manifest-directory.ts";
+import { CertificateRenewer, prepareAdminConfig } from "../pki/local-authority.ts";
+import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
+import { DiskCheck, ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
-import { TokenFile } from "../token-file.ts";
-import type { ObjectStorage } from "../write-request.ts";
-import { NodeMirror, type NodeView } from "./mirror.ts";
-import { refusalOf } from "./refusal.ts";
+import { NodeMirror } from "./mirror.ts";
+import type { NodeView } from "./node-view.ts";
 import { StorageProtection } from "./storage-protection.ts";
 
 interface LocalApiDeps {
-  rootDir: string;
-  nodeName: string;
-  nodeIp: string;
-  /** "" and 0: no TLS. */
-  address: string;
-  /** The certificate is valid for these too. */
-  otherAddresses: readonly string[];
-  /** 0 = no TLS; the Unix socket answers in any case. */
-  port: number;
-  /** "" = none. */
-  clientCaFile: string;
+  options: Pick<
+    KubeletOptions,
+    | "rootDir"
+    /** "": no TLS. */
+    | "localApiAddress"
+    /** 0: no TLS. The Unix socket is served in any case. */
+    | "localApiPort"
+    /** The page may be served with the same certificate. */
+    | "cadvisorBindAddress"
+    | "clientCaFile"
+    | "tokenAuthFile"
+    | "allowPrivileged"
+  >;
   tlsVersions: ListenerTls["versions"];
-  /** "" = none. */
-  tokenAuthFile: string;
-  read: ReadSubmitted;
+  node: { name: string; ip: string };
   clock: Clock;
   logger: Logger;
   version: VersionInfo;
   mark: RevisionMark;
-  makeCertificates: (order: CertificateRequest) => Promise<CertificateResult>;
-  /** Names the process that listens on a port. */
-  portHolder: (port: number) => Promise<string | undefined>;
-  files: TextFiles;
-  /** Resolves when the disk of a directory answers. @throws Error when it does not, in time */
-  probeDirectory: (directory: string) => Promise<void>;
+  background: LocalApiBackground;
+}
+
+/** Blocking calls that are made in another thread. */
+interface LocalApiBackground {
+  readonly textFiles: TextFiles;
+  readonly tasks: {
+    /** Names the process that listens on a port. */
+    findPortHolder(port: number): Promise<string | undefined>;
+    /** Resolves when the disk of a directory answers. @throws Error when it does not, in time */
+    probeDirectory(directory: string): Promise<void>;
+  };
 }
 
 /** Dependencies that exist only once the kubelet is built. */
 interface LocalApiNode {
-  view: NodeView;
-  healthChecks: () => readonly HealthCheck[];
+  node: NodeView;
+  view: KubeletView;
   extras: readonly ExtraRoute[];
 }
 
-const CLAIMS = "persistentvolumeclaims";
 /** Longest path of a Unix socket, in bytes. Source: unix(7). */
 const MAX_SOCKET_PATH_BYTES = 107;
 const DISK_RETRY_MS = 10_000;
@@ -79,7 +85,7 @@ const DISK_RETRY_MS = 10_000;
 const LIMITS = { connections: 1_000, perAddress: 1_000 };
 
 /** The Kubernetes API of this node, with everything that belongs to it. */
-export class LocalApi {
+export class LocalApi implements ObjectAccess {
   readonly store: ObjectStore;
   readonly writer: ObjectWriter;
   readonly deleter: ObjectDeleter;
@@ -87,12 +93,13 @@ export class LocalApi {
   readonly commands: ObjectCommands;
   /** Feeds the kubelet with what was submitted. */
   readonly submitted: SubmittedObjects;
-  readonly registry;
+  readonly registry: ResourceRegistry;
+  readonly reader: ObjectReader;
   readonly #deps: LocalApiDeps;
   readonly #directory: ManifestDirectory;
-  #toYaml: ((value: unknown) => string) | undefined;
+  readonly #own = new OwnObjects();
+  readonly #rules: NodeObjectRules;
   #mirror: NodeMirror | undefined;
-  #view: NodeView | undefined;
   #tls: Listener | undefined;
   #socket: Listener | undefined;
   readonly #certificates: CertificateRenewer;
@@ -104,94 +111,52 @@ export class LocalApi {
 
   constructor(deps: LocalApiDeps) {
     this.#deps = deps;
-    const { clock, logger, read, rootDir } = deps;
-    this.#certificates = new CertificateRenewer({ prepare: () => prepareAdminConfig(deps), clock, logger });
-    this.#disk = new DiskCheck({ directory: join(rootDir, "state"), probe: deps.probeDirectory, clock });
-    this.#tokens = new TokenFile({ path: deps.tokenAuthFile, files: deps.files, clock, logger });
-    this.registry = buildRegistry(read);
-    this.store = new ObjectStore(new RevisionClock(deps.mark));
-    const clusterDns = new ExplicitClusterDns();
-    this.#directory = new ManifestDirectory({
-      rootDir,
-      registry: this.registry,
+    const { clock, logger, options, node, background } = deps;
+    const { rootDir } = options;
+    const files = background.textFiles;
+    this.#certificates = new CertificateRenewer({
+      prepare: () => prepareAdminConfig({ options, node, files, clock, makeCertificates }),
+      clock,
       logger,
-      toYaml: () => this.#toYaml,
+    });
+    this.#disk = new DiskCheck({ directory: join(rootDir, "state"), tasks: background.tasks, clock });
+    this.#tokens = new TokenFile({ path: options.tokenAuthFile, files, clock, logger });
+    this.registry = buildRegistry();
+    this.store = new ObjectStore(new RevisionClock(deps.mark));
+    this.reader = new ObjectReader({ nodeName: node.name, allowPrivileged: options.allowPrivileged });
+    const { store, registry, reader } = this;
+    const own = this.#own;
+    const clusterDns = new ExplicitClusterDns();
+    this.#directory = new ManifestDirectory({ rootDir, registry, reader, logger, clusterDns });
+    this.submitted = new SubmittedObjects({
+      store,
+      registry,
+      own,
+      directory: this.#directory,
       clusterDns,
-    });
-    const storage: ObjectStorage = {
-      save: (definition, object) => {
-        if (definition.storage === "node") return this.#view?.setUnschedulable(isUnschedulable(object));
-        this.#directory.save(definition, object);
-        this.submitted.claim(definition, object);
-      },
-      remove: (definition, object) => this.#directory.remove(definition, object),
-    };
-    this.writer = new ObjectWriter({
-      store: this.store,
-      storage,
       clock,
-      newUid: () => randomUUID(),
-      random: Math.random,
-      refusalOf: (definition, object) =>
-        refusalOf(definition, object, {
-          store: this.store,
-          registry: this.registry,
-          isOwn: (it, found) => this.submitted.isOwn(it, found),
-          originOf: (kind, metadata) => this.#view?.originOf(kind, metadata),
-          userOfClaim: (fullName) => this.#view?.userOfClaim(fullName),
-        }),
-      onCreate: (object, sent) => clusterDns.note(object, sent),
-      onUnfinalized: (definition, object) => this.#onUnfinalized(definition, object),
+      logger,
     });
-    this.deleter = new ObjectDeleter({
-      store: this.store,
-      registry: this.registry,
-      writer: this.writer,
-      storage,
-      clock,
-      isInUse: ({ kind }, { metadata }) => this.#view?.isInUse(kind, metadata) === true,
-      isMadeByController: ({ plural }, { metadata }) =>
-        plural === "pods" && this.#view?.isOfWorkload(metadata.uid ?? "") === true,
-      deleteMade: ({ metadata }, graceSeconds) => this.#view?.deleteOfWorkload(metadata.uid ?? "", graceSeconds),
-      removeUnclaimed: (definition, object) => {
-        if (this.submitted.isOwn(definition, object)) return false;
-        const { namespace = "default", name } = object.metadata;
-        const fullName = `${namespace}/${name}`;
-        if (definition.plural === CLAIMS && this.#view?.deleteClaim(fullName)) return true;
-        return this.#view?.forget(definition.plural === "pods" ? fullName : `${definition.kind} ${fullName}`) ?? false;
-      },
-    });
-    this.commands = new ObjectCommands({
-      store: this.store,
-      registry: this.registry,
-      writer: this.writer,
-      deleter: this.deleter,
-      prepare: async (definition) => {
-        await this.#mirror?.refresh(definition);
-        await this.#beforeWrite();
-      },
-    });
+    const storage = this.submitted;
+    const rules = new NodeObjectRules({ store, registry, own });
+    this.#rules = rules;
+    const { random } = Math;
+    this.writer = new ObjectWriter({ store, storage, reader, rules, clock, newUid: randomUUID, random });
+    this.deleter = new ObjectDeleter({ store, registry, writer: this.writer, storage, rules, clock });
+    this.commands = new ObjectCommands(this);
     this.#protection = new StorageProtection({
-      store: this.store,
-      registry: this.registry,
+      store,
+      registry,
       writer: this.writer,
       disk: this.#disk,
       clock,
-      isInUse: ({ kind }, { metadata }) => this.#view?.arePodsKnown() !== true || this.#view.isInUse(kind, metadata),
+      isInUse: (definition, object) => rules.node?.arePodsKnown() !== true || rules.isInUse(definition, object),
     });
-    this.submitted = new SubmittedObjects({
-      store: this.store,
-      registry: this.registry,
-      directory: this.#directory,
-      clusterDns,
-      read,
-      clock,
-      logger,
-      onFileRemoved: (definition, object) => {
-        const { namespace, name } = object.metadata;
-        this.deleter.delete(definition, namespace, name, DELETE_OPTIONS);
-      },
-    });
+    this.submitted.onFileRemoved = (definition, object) => void this.#delete(definition, object);
+    this.writer.onUnfinalized = (definition, object) => {
+      if (definition.gracefulDeletion) this.#mirror?.podsChanged();
+      else this.deleter.finish(definition, object);
+    };
   }
 
   /** Port that answers; undefined while there is none. */
@@ -218,7 +183,7 @@ export class LocalApi {
     for (const definition of [this.registry.findKind("v1", "Pod"), this.registry.findKind("apps/v1", "ReplicaSet")]) {
       if (!definition) continue;
       for (const object of this.store.list(resourceId(definition))) {
-        const isOwn = this.submitted.isOwn(definition, object);
+        const isOwn = this.#own.has(definition, object);
         if (isOwn && isAdopted(object.metadata.uid ?? "")) this.submitted.release(definition, object);
       }
     }
@@ -229,11 +194,12 @@ export class LocalApi {
     const definition = this.registry.findKind("batch/v1", "Job");
     if (!definition) return;
     for (const job of this.store.list(resourceId(definition))) {
-      const { namespace, name, uid = "" } = job.metadata;
-      if (this.submitted.isOwn(definition, job) && isExpired(uid)) {
-        this.deleter.delete(definition, namespace, name, DELETE_OPTIONS);
-      }
+      if (this.#own.has(definition, job) && isExpired(job.metadata.uid ?? "")) this.#delete(definition, job);
     }
+  }
+
+  #delete(definition: ResourceDefinition, { metadata }: ApiObject): void {
+    this.deleter.delete(definition, metadata.namespace, metadata.name, DELETE_OPTIONS);
   }
 
   /** Brings the pods of the store up to date. */
@@ -242,58 +208,63 @@ export class LocalApi {
     if (pods) await this.#mirror?.refresh(pods);
   }
 
+  /** Brings the objects of a kind up to date. */
+  async refresh(definition: ResourceDefinition): Promise<void> {
+    await this.#mirror?.refresh(definition);
+  }
+
+  /** Makes sure that the disk can be written to. @throws ApiError 500 */
+  async prepareWrite(): Promise<void> {
+    await Promise.all([this.#directory.loadYaml(), this.#disk.wait()]);
+  }
+
   eventRecorded(): void {
     this.#mirror?.eventRecorded();
   }
 
   /** Opens the socket and the port. Never rejects: without them pods are supervised nevertheless. */
-  async start({ view, healthChecks, extras }: LocalApiNode): Promise<void> {
-    const { clock, logger, address, port, rootDir, version } = this.#deps;
-    this.#view = view;
+  async start({ node, view, extras }: LocalApiNode): Promise<void> {
+    const { clock, logger, options, version } = this.#deps;
+    const { rootDir, localApiAddress: address, localApiPort: port } = options;
+    this.#rules.node = node;
     this.submitted.load();
-    const mirror = new NodeMirror({
+    this.#mirror = new NodeMirror({
       store: this.store,
       registry: this.registry,
-      view,
+      node,
       clock,
-      isOwn: (definition, object) => this.submitted.isOwn(definition, object),
+      own: this.#own,
       onGone: (definition, object) => void this.#finish(definition, object),
     });
-    this.#mirror = mirror;
     const server = new ApiServer({
-      registry: this.registry,
-      store: this.store,
-      writer: this.writer,
-      deleter: this.deleter,
+      objects: this,
       clock,
+      logger,
       random: Math.random,
       extras,
       otherPaths: (request, served) =>
-        answerNonResource(request, served, {
+        nonResourceResponse(request, served, {
           version,
           serverAddress: () => `${address}:${this.port ?? port}`,
-          healthChecks,
+          healthChecks: () => view.healthChecks(),
           openApi: async (openApiRequest, all) => {
             const { openApiResponse } = await import("../openapi/openapi-response.ts");
             return openApiResponse(openApiRequest, all);
           },
         }),
-      refresh: (definition) => mirror.refresh(definition),
-      beforeWrite: () => this.#beforeWrite(),
-      onError: (error, path) => logger.error("A request of the local API failed", { path, error }),
     });
-    const answer: ApiRouteDeps["answer"] = (request) => server.answer(request);
+    const respond: ApiRouteDeps["respond"] = (request) => server.respond(request);
     const socketPath = join(rootDir, "api.sock");
     if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
       logger.warn(`The local API has no socket: "${socketPath}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
-    } else this.#socket = this.#listen({ socketPath }, { logger, answer, authenticate: () => SOCKET_USER });
+    } else this.#socket = this.#listen({ socketPath }, { logger, respond, authenticate: () => SOCKET_USER });
     if (port === 0) return;
     await this.#certificates.start(() => {
       this.#tls = this.#listen(
         { hostname: address, port },
         {
           logger,
-          answer,
+          respond,
           authenticate: async (shown, authorization) =>
             authenticate(shown, authorization, await this.#tokens.read(), clock.now()),
         },
@@ -310,20 +281,24 @@ export class LocalApi {
     await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);
   }
 
-  #listen(listenAddress: ListenAddress, deps: ApiRouteDeps, certificates?: () => LocalCertificates): Listener {
-    const { clock, logger, clientCaFile, tlsVersions, portHolder, files } = this.#deps;
+  #listen(address: ListenAddress, deps: ApiRouteDeps, certificates?: () => LocalCertificates): Listener {
+    const { clock, logger, options, tlsVersions, background } = this.#deps;
+    const { clientCaFile } = options;
     const readMaterial = async (current: LocalCertificates) => ({
       ...current.server,
-      clientCas: [...current.authorities, ...(clientCaFile === "" ? [] : await readAuthorities(files, clientCaFile))],
+      clientCas: [
+        ...current.authorities,
+        ...(clientCaFile === "" ? [] : await readAuthorities(background.textFiles, clientCaFile)),
+      ],
     });
     const listener = new Listener(
       {
         name: "Kubernetes API",
-        address: listenAddress,
+        address,
         route: toApiRoute(deps),
         // Clients prove who they are with a certificate or a token, or by the mode of the socket.
         acceptsHost: () => true,
-        portHolder,
+        portHolder: (port) => background.tasks.findPortHolder(port),
         transport: "node:http",
         limits: LIMITS,
         ...(certificates && { tls: { versions: tlsVersions, readMaterial: () => readMaterial(certificates()) } }),
@@ -349,21 +324,6 @@ export class LocalApi {
       this.#finishing.delete(uid);
     }
   }
-
-  async #beforeWrite(): Promise<void> {
-    await Promise.all([this.#loadYaml(), this.#disk.wait()]);
-  }
-
-  async #loadYaml(): Promise<void> {
-    if (this.#toYaml) return;
-    const { stringify } = await import("yaml");
-    this.#toYaml = (value) => stringify(value, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false });
-  }
-
-  #onUnfinalized(definition: ResourceDefinition, object: ApiObject): void {
-    this.deleter.unfinalized(definition, object);
-    if (definition.gracefulDeletion) this.#mirror?.podsChanged();
-  }
 }
 
 /** Someone removed the file. */
@@ -373,3 +333,55 @@ const DELETE_OPTIONS = {
   preconditions: {},
   dryRun: false,
 } as const;
+
+/** Sessions of exec, attach and port-forward at a time: each holds two connections and a process in a container. */
+const MAX_SESSIONS = 256;
+
+interface ApiRouteDeps {
+  logger: Logger;
+  respond: (request: ApiRequest) => Promise<ApiResponse>;
+  /** @returns undefined: 401 */
+  authenticate: (
+    shown: ShownCertificate | undefined,
+    authorization: string | null,
+  ) => ApiUser | undefined | Promise<ApiUser | undefined>;
+}
+
+/** The route of a listener of the API: authentication, the response, and errors in Kubernetes' form. */
+function toApiRoute(deps: ApiRouteDeps): (request: ListenerRequest) => Promise<ListenerResponse> {
+  return async (request) => {
+    const response = await responseOrError(request, deps);
+    if ("takeOver" in response || "run" in response) {
+      return request.upgrade === "" ? json(400, badRequest("Upgrade request required").status) : response;
+    }
+    return { ...response, headers: { ...response.headers, "Cache-Control": "no-cache, private" } };
+  };
+}
+
+async function responseOrError(request: ListenerRequest, deps: ApiRouteDeps): Promise<ApiResponse> {
+  const { method, path, query, header, signal, upgrade } = request;
+  try {
+    const user = await deps.authenticate(request.shown, header("Authorization"));
+    if (!user) throw unauthorized();
+    if (request.sessions > MAX_SESSIONS) {
+      throw tooManyRequests(
+        `${MAX_SESSIONS} sessions of exec, attach and port-forward are open: end some of them first`,
+      );
+    }
+    return await deps.respond({ method, path, query, header, body: () => readBody(request), user, signal, upgrade });
+  } catch (error) {
+    if (error instanceof ApiError) return json(error.code, error.status);
+    deps.logger.error("A request of the local API could not be answered", { path, error: messageOf(error) });
+    return json(500, internalError("the log has the reason").status);
+  }
+}
+
+async function readBody(request: ListenerRequest): Promise<Uint8Array> {
+  try {
+    return await request.body(MAX_BODY_BYTES);
+  } catch (error) {
+    if (error instanceof BodyTooLongError) throw tooLarge(MAX_BODY_BYTES);
+    if (error instanceof TooManyBodiesError) throw tooManyRequests(error.message);
+    throw error;
+  }
+}

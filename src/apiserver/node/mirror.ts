@@ -1,70 +1,25 @@
-import type { CoreEvent } from "../../base/api/event.ts";
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod, PodStatus } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { DesiredState } from "../../base/model/desired-pod.ts";
 import type { WorkloadObject } from "../../base/model/workload-object.ts";
-import { type ApiObject, toApiTime } from "../api-object.ts";
-import { ephemeralContainersOf } from "../kinds/ephemeral-containers.ts";
+import { type ApiObject, keyOf, namespacedName, toApiTime } from "../api-object.ts";
+import { ensureNamespace } from "../kinds/node-kinds.ts";
+import { ephemeralContainersOf } from "../kinds/pod-kind.ts";
+import type { OwnObjects } from "../object-rules.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
-import { SOURCE_ID } from "../storage/submitted-set.ts";
-
-/** The API server's view of the kubelet. */
-export interface NodeView {
-  /** Every wanted or terminating pod with its status; an unchanged pod is the same object as before. */
-  pods(): readonly Pod[];
-  /** Whether the kubelet still has work to do for a pod. */
-  isThere(uid: string): boolean;
-  /** Where an object was found, for users: `file:line` where that is known. */
-  originOf(kind: string, metadata: ApiObject["metadata"]): string | undefined;
-  desired(): DesiredState;
-  /**
-   * Removes a pod or workload whose source is not configured any more, or that `--runonce` started.
-   * @param key `namespace/name` of a pod, `Kind namespace/name` of a workload
-   * @returns false when there is none, or a configured source describes it
-   */
-  forget(key: string): boolean;
-  /** Deletes a claim that a StatefulSet made. @returns false for one that a pod uses, and for every other claim */
-  deleteClaim(fullName: string): boolean;
-  /** The pod that uses a claim of a StatefulSet. */
-  userOfClaim(fullName: string): string | undefined;
-  /** Whether a pod uses a claim, or a claim is bound to a PersistentVolume. */
-  isInUse(kind: string, metadata: ObjectMeta): boolean;
-  /** Whether all containers were inspected and every source was read: pods that use a claim are known. */
-  arePodsKnown(): boolean;
-  /** Whether a workload made this pod. */
-  isOfWorkload(uid: string): boolean;
-  /** Deletes a pod of a workload. */
-  deleteOfWorkload(uid: string, graceSeconds: number): void;
-  /** ReplicaSets, Jobs and claims that controllers made, with their statuses. */
-  derivedObjects(): readonly WorkloadObject[];
-  /** Uid of an object of a manifest, and the time since which a workload is known. */
-  identityOf(kind: string, metadata: ObjectMeta): { uid: string; creationTimestamp?: string };
-  /** `status` of a workload; undefined where nothing is known of it. */
-  workloadStatus(kind: string, object: ApiObject): object | undefined;
-  /** Annotations that the controller of a workload writes on it. */
-  workloadAnnotations(kind: string, object: ApiObject): Record<string, string> | undefined;
-  events(): { revision: number; items: readonly CoreEvent[] };
-  /** The node as it is now. */
-  node(): Promise<object>;
-  /** Whether further pods stay Pending; see `NodeCordon`. */
-  setUnschedulable(isUnschedulable: boolean): void;
-}
+import { SOURCE_ID } from "../storage/submitted-objects.ts";
+import type { NodeView } from "./node-view.ts";
 
 interface MirrorDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
-  view: NodeView;
+  node: NodeView;
   clock: Clock;
-  /** Whether an object was submitted to this API. */
-  isOwn: (definition: ResourceDefinition, object: ApiObject) => boolean;
+  own: OwnObjects;
   /** A terminating pod of this API of which nothing is left. */
   onGone: (definition: ResourceDefinition, object: ApiObject) => void;
 }
-
-/** Kinds that are not taken over as workloads. */
-const MIRRORED_ALONE = new Set(["pods", "configmaps", "secrets", "namespaces"]);
 
 /** Bursts of events are taken over together. */
 const EVENTS_DELAY_MS = 100;
@@ -75,8 +30,6 @@ const EVENTS_DELAY_MS = 100;
  */
 export class NodeMirror {
   readonly #deps: MirrorDeps;
-  /** Objects that controllers made, as `resource namespace/name`. */
-  readonly #derived = new Set<string>();
   /** Pods as they were taken over last, by uid. */
   readonly #seen = new Map<string, Pod>();
   readonly #seenObjects = new Map<string, object>();
@@ -131,51 +84,64 @@ export class NodeMirror {
     this.#cancelEvents?.();
   }
 
-  /** Takes over pods, and ConfigMaps and Secrets of other sources. */
+  /** Takes over pods, and the objects of other sources. */
   sync(): void {
-    this.#syncDerived();
-    this.#syncPods();
-    const { configMaps, secrets, objects = [] } = this.#deps.view.desired();
-    this.#syncForeign("configmaps", configMaps);
-    this.#syncForeign("secrets", secrets);
-    const foreign = objects.filter(({ sourceId }) => sourceId !== SOURCE_ID);
-    const byKind = Map.groupBy(foreign, ({ kind }) => kind);
-    for (const definition of this.#deps.registry.all()) {
-      if (definition.storage !== "file" || MIRRORED_ALONE.has(definition.plural)) continue;
-      const found = (byKind as Map<string, typeof objects>).get(definition.kind) ?? [];
-      const named = found.map(({ object }) => {
-        const { namespace = "default", name = "" } = object.metadata;
-        return [`${definition.namespaced ? namespace : ""}/${name}`, object as { metadata: object }] as const;
-      });
-      this.#syncForeign(resourceId(definition), new Map(named));
-      this.#syncStatuses(definition);
+    const { registry, node } = this.#deps;
+    const derived = Map.groupBy(node.derivedObjects(), ({ kind }) => kind);
+    const { configMaps, secrets, objects = [] } = node.desired();
+    const foreign = Map.groupBy<string, { kind: string; object: { metadata: ObjectMeta } }>(
+      objects.filter(({ sourceId }) => sourceId !== SOURCE_ID),
+      ({ kind }) => kind,
+    );
+    for (const definition of registry.all()) {
+      switch (definition.fate) {
+        case "pods":
+          this.#syncPods(definition);
+          break;
+        case "configMaps":
+          this.#syncForeign(definition, configMaps.values());
+          break;
+        case "secrets":
+          this.#syncForeign(definition, secrets.values());
+          break;
+        case "objects": {
+          const found = foreign.get(definition.kind)?.map(({ object }) => object) ?? [];
+          this.#syncForeign(definition, found, derived.get(definition.kind));
+          this.#syncStatuses(definition);
+          break;
+        }
+        case "kept":
+        case "observed":
+        case "node":
+          break;
+        default:
+          definition.fate satisfies never;
+      }
     }
   }
 
-  #syncPods(): void {
-    const { store, view, registry, isOwn, onGone } = this.#deps;
-    const definition = registry.get("pods");
-    if (!definition) return;
+  #syncPods(definition: ResourceDefinition): void {
+    const { store, node, own, onGone } = this.#deps;
     const wanted = new Set<string>();
-    for (const pod of view.pods()) {
+    for (const pod of node.pods()) {
       const { uid = "", namespace = "default", name = "" } = pod.metadata;
       wanted.add(uid);
       const live = store.get("pods", namespace, name);
       if (this.#seen.get(uid) === pod && live?.metadata.uid === uid) continue;
       this.#seen.set(uid, pod);
       this.#ensureNamespace(namespace);
-      if (live && isOwn(definition, live) && live.metadata.uid === uid) this.#putObserved(live, pod);
-      else if (!live || !isOwn(definition, live)) store.put("pods", this.#toObject(pod));
+      if (!live || !own.has(definition, live)) store.put("pods", this.#toObject(pod));
+      else if (live.metadata.uid === uid) this.#putObserved(live, pod);
     }
     for (const live of store.list("pods")) {
       const { uid = "", deletionTimestamp } = live.metadata;
-      if (wanted.has(uid) || view.isThere(uid)) continue;
-      const own = isOwn(definition, live);
+      if (wanted.has(uid) || node.isThere(uid)) continue;
+      const isOwn = own.has(definition, live);
       // A pod that was submitted a moment ago is not known to the kubelet yet.
-      if (own && !deletionTimestamp) continue;
+      if (isOwn && !deletionTimestamp) continue;
       this.#seen.delete(uid);
-      if (own && (live.metadata.finalizers ?? []).length > 0) continue;
-      if (own) onGone(definition, live);
+      if (isOwn && (live.metadata.finalizers ?? []).length > 0) continue;
+      if (isOwn) onGone(definition, live);
       else store.remove("pods", live.metadata.namespace, live.metadata.name);
     }
   }
@@ -202,7 +168,7 @@ export class NodeMirror {
     const { annotations } = metadata;
     const seen = annotations?.["kubernetes.io/config.seen"];
     const hash = annotations?.["kubernetes.io/config.hash"];
-    const isStatic = hash !== undefined && !this.#deps.view.isOfWorkload(metadata.uid ?? "");
+    const isStatic = hash !== undefined && !this.#deps.node.isOfWorkload(metadata.uid ?? "");
     const created = metadata.creationTimestamp ?? status?.startTime ?? seen;
     return {
       apiVersion: "v1",
@@ -220,77 +186,76 @@ export class NodeMirror {
     };
   }
 
-  /** ConfigMaps and Secrets of manifest files and URLs. */
-  #syncForeign(resource: string, objects: ReadonlyMap<string, { metadata: object }>): void {
-    const { store, registry, isOwn, clock, view } = this.#deps;
-    const definition = registry.get(resource);
-    if (!definition) return;
-    const found = new Set<string>();
-    for (const [key, object] of objects) {
-      const [namespace = "", name = ""] = key.split("/");
-      const live = store.get(resource, definition.namespaced ? namespace : undefined, name);
-      if (live && isOwn(definition, live)) continue;
-      found.add(key);
-      if (live && this.#seenObjects.get(`${resource} ${key}`) === object) continue;
-      this.#seenObjects.set(`${resource} ${key}`, object);
-      if (definition.namespaced) this.#ensureNamespace(namespace);
-      const { namespace: _namespace, ...own } = object.metadata as Omit<ObjectMeta, "managedFields">;
-      const identity = view.identityOf(definition.kind, { ...own, namespace, name });
-      const known = live?.metadata.uid === identity.uid ? live.metadata.creationTimestamp : undefined;
-      const creationTimestamp = identity.creationTimestamp ?? known ?? toApiTime(clock.now());
-      const metadata = {
-        ...own,
-        ...(definition.namespaced && { namespace }),
-        name,
-        uid: identity.uid,
-        creationTimestamp,
-      };
-      const { kind } = definition;
-      const generation = { generation: (live?.metadata.generation ?? 0) + 1 };
-      const hasSpec = "spec" in object;
-      store.put(resource, {
-        ...object,
-        ...(live && "status" in live && { status: live.status }),
-        apiVersion: apiVersionOf(definition),
-        kind,
-        metadata: { ...metadata, ...(hasSpec && generation) },
-      });
-    }
+  /**
+   * Objects of a kind in manifest files and URLs.
+   * @param derived those that controllers made, with their statuses
+   */
+  #syncForeign(
+    definition: ResourceDefinition,
+    objects: Iterable<{ metadata: ObjectMeta }>,
+    derived: readonly WorkloadObject[] = [],
+  ): void {
+    const { store, own } = this.#deps;
+    const resource = resourceId(definition);
+    const found = new Set<ApiObject | undefined>();
+    const put = (object: { metadata: ObjectMeta }, toNext: (live: ApiObject | undefined) => ApiObject | undefined) => {
+      const { namespace = "default", name = "" } = object.metadata;
+      const scope = definition.namespaced ? namespace : undefined;
+      const live = store.get(resource, scope, name);
+      if (live && own.has(definition, live)) return;
+      if (scope !== undefined) this.#ensureNamespace(scope);
+      const next = toNext(live);
+      found.add(next ? store.put(resource, next) : live);
+    };
+    for (const object of derived) put(object, (live) => this.#toDerived(object, live));
+    for (const object of objects) put(object, (live) => this.#toForeign(definition, object, live));
     for (const live of store.list(resource)) {
-      const { namespace, name } = live.metadata;
-      if (isOwn(definition, live) || found.has(`${namespace ?? ""}/${name}`)) continue;
-      if (this.#derived.has(`${resource} ${namespace ?? ""}/${name}`)) continue;
-      this.#seenObjects.delete(`${resource} ${namespace ?? ""}/${name}`);
-      store.remove(resource, namespace, name);
+      if (found.has(live) || own.has(definition, live)) continue;
+      this.#seenObjects.delete(`${resource} ${keyOf(live)}`);
+      store.remove(resource, live.metadata.namespace, live.metadata.name);
     }
   }
 
-  /** ReplicaSets of Deployments and Jobs of CronJobs; what is no longer made goes with the other foreign objects. */
-  #syncDerived(): void {
-    const { store, view, registry, isOwn } = this.#deps;
-    this.#derived.clear();
-    for (const object of view.derivedObjects()) {
-      const definition = registry.findKind(object.apiVersion, object.kind);
-      if (!definition) continue;
-      const resource = resourceId(definition);
-      const { name = "", namespace = "default" } = object.metadata;
-      const live = store.get(resource, namespace, name);
-      if (live && isOwn(definition, live)) continue;
-      this.#derived.add(`${resource} ${namespace}/${name}`);
-      const next = JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, namespace, name } }));
-      const { resourceVersion: _version, ...metadata } = live?.metadata ?? { name };
-      this.#ensureNamespace(namespace);
-      if (!live || !Bun.deepEquals({ ...live, metadata }, next)) store.put(resource, next as ApiObject);
-    }
+  /** @returns undefined when it is in the store already */
+  #toForeign(
+    definition: ResourceDefinition,
+    object: { metadata: ObjectMeta },
+    live: ApiObject | undefined,
+  ): ApiObject | undefined {
+    const { node, clock } = this.#deps;
+    const { namespace = "default", name = "", ...own } = object.metadata;
+    const key = `${resourceId(definition)} ${namespacedName(definition.namespaced ? namespace : undefined, name)}`;
+    if (live && this.#seenObjects.get(key) === object) return undefined;
+    this.#seenObjects.set(key, object);
+    const identity = node.identityOf(definition.kind, { ...own, namespace, name });
+    const known = live?.metadata.uid === identity.uid ? live.metadata.creationTimestamp : undefined;
+    const metadata = {
+      ...own,
+      ...(definition.namespaced && { namespace }),
+      name,
+      uid: identity.uid,
+      creationTimestamp: identity.creationTimestamp ?? known ?? toApiTime(clock.now()),
+      ...("spec" in object && { generation: (live?.metadata.generation ?? 0) + 1 }),
+    } as ApiObject["metadata"];
+    const status = live && "status" in live && { status: live.status };
+    return { ...object, ...status, apiVersion: apiVersionOf(definition), kind: definition.kind, metadata };
+  }
+
+  /** ReplicaSets of Deployments, Jobs of CronJobs and the like. @returns undefined when it is in the store already */
+  #toDerived(object: WorkloadObject, live: ApiObject | undefined): ApiObject | undefined {
+    const { namespace = "default" } = object.metadata;
+    const next = JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, namespace } })) as ApiObject;
+    const { resourceVersion: _version, ...metadata } = live?.metadata ?? {};
+    return live && Bun.deepEquals({ ...live, metadata }, next) ? undefined : next;
   }
 
   #syncStatuses({ group, plural, kind }: ResourceDefinition): void {
-    const { store, view } = this.#deps;
+    const { store, node } = this.#deps;
     const resource = resourceId({ group, plural });
     for (const object of store.list(resource)) {
       const { metadata } = object;
-      const status = view.workloadStatus(kind, object);
-      const written = view.workloadAnnotations(kind, object);
+      const status = node.workloadStatus(kind, object);
+      const written = node.workloadAnnotations(kind, object);
       const annotations = { ...metadata.annotations, ...written };
       if (written && !Bun.deepEquals(annotations, metadata.annotations))
         store.put(resource, { ...object, metadata: { ...metadata, annotations }, ...(status && { status }) });
@@ -298,18 +263,14 @@ export class NodeMirror {
     }
   }
 
-  /** Namespaces of manifest files are nowhere declared. */
+  /** Manifest files use namespaces without declaring them. */
   #ensureNamespace(name: string): void {
-    const { store, registry, clock } = this.#deps;
-    if (store.get("namespaces", undefined, name)) return;
-    const metadata = { name, uid: `namespace-${name}`, creationTimestamp: toApiTime(clock.now()) };
-    const object: ApiObject = { apiVersion: "v1", kind: "Namespace", metadata };
-    store.put("namespaces", registry.get("namespaces")?.decode?.(object).object ?? object);
+    ensureNamespace(this.#deps.store, name, this.#deps.clock.now());
   }
 
   #syncEvents(): void {
-    const { store, view } = this.#deps;
-    const { revision, items } = view.events();
+    const { store, node } = this.#deps;
+    const { revision, items } = node.events();
     if (revision === this.#eventsRevision && items.length === store.count("events")) return;
     this.#eventsRevision = revision;
     const kept = new Set<string>();
@@ -331,12 +292,12 @@ export class NodeMirror {
 
   /** Measured at each request; only what is more than a heartbeat is a new version. */
   async #syncNode(): Promise<void> {
-    const { store, view } = this.#deps;
-    const node = (await view.node()) as ApiObject;
-    const name = node.metadata.name;
+    const { store, node } = this.#deps;
+    const shown = (await node.node()) as ApiObject;
+    const { name } = shown.metadata;
     const live = store.get("nodes", undefined, name);
-    const uid = node.metadata.uid ?? name;
-    const next = { ...node, apiVersion: "v1", kind: "Node", metadata: { ...node.metadata, uid } };
+    const uid = shown.metadata.uid ?? name;
+    const next = { ...shown, apiVersion: "v1", kind: "Node", metadata: { ...shown.metadata, uid } };
     if (live && JSON.stringify(withoutHeartbeat(live)) === JSON.stringify(withoutHeartbeat(next))) return;
     store.put("nodes", next);
   }

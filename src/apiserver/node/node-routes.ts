@@ -1,28 +1,32 @@
 import { parseLabelSelector } from "../../base/api/label-selector.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { isRecord } from "../../base/text/json.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
+import type { Servers } from "../../server/servers.ts";
 import { badRequest, methodNotSupported, notFound } from "../api-error.ts";
-import { type ApiRequest, type ApiResponse, json } from "../api-request.ts";
+import { type ApiRequest, type ApiResponse, json, type PlainResponse } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { mayDo } from "../authorization.ts";
 import { readObjectBody, readOptionalBody } from "../body.ts";
-import { type ObjectDeleter, parseDeleteOptions } from "../object-deleter.ts";
-import type { ObjectStore } from "../object-store.ts";
+import { parseDeleteOptions } from "../object-deleter.ts";
 import type { RequestInfo } from "../request-info.ts";
-import type { ResourceRegistry } from "../resource-definition.ts";
+import type { LocalApi } from "./local-api.ts";
 
 interface NodeRoutesDeps {
+  api: Pick<LocalApi, "store" | "registry" | "deleter" | "refreshPods">;
   nodeName: string;
-  store: ObjectStore;
-  registry: ResourceRegistry;
-  deleter: ObjectDeleter;
-  /** Brings the pods of the store up to date. */
-  refresh: () => Promise<void>;
-  /** Answers a request as the kubelet does on its own ports; the path begins with a slash. */
-  kubelet: (
-    request: ApiRequest,
-    path: string,
-  ) => Promise<{ status: number; headers: Record<string, string>; body: string | Uint8Array }>;
+  servers: Pick<Servers, "respond">;
+}
+
+/** The response of the kubelet's own ports. @param path begins with a slash */
+async function kubeletResponse(
+  { servers }: NodeRoutesDeps,
+  { method, query, header, signal, body: readBody }: ApiRequest,
+  path: string,
+): Promise<PlainResponse> {
+  const text = async () => Buffer.from(await readBody()).toString("utf8");
+  const { status, headers, body } = await servers.respond({ method, path, query, header, signal, text });
+  return { status, headers, body: body instanceof Blob ? new Uint8Array(await body.arrayBuffer()) : body };
 }
 
 /** Routes without objects of the store: the kubelet behind the node, evictions, metrics, access reviews of the caller. */
@@ -36,7 +40,7 @@ export const nodeRoutes = (deps: NodeRoutesDeps): ExtraRoute[] => [
     verbs: ["create", "delete", "get", "patch", "update"],
     handle: (request, { name, rest }) => {
       if (name !== deps.nodeName) throw notFound({ group: "", plural: "nodes" }, name);
-      return deps.kubelet(request, `/${rest}`);
+      return kubeletResponse(deps, request, `/${rest}`);
     },
   },
   {
@@ -52,25 +56,21 @@ export const nodeRoutes = (deps: NodeRoutesDeps): ExtraRoute[] => [
   },
   metricsRoute("nodes", "NodeMetrics", false, (request, info) => nodeMetrics(request, info, deps)),
   metricsRoute("pods", "PodMetrics", true, (request, info) => podMetrics(request, info, deps)),
-  review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", answerAccess),
-  review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", answerRules),
+  review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", accessStatus),
+  review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", rulesStatus),
   review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", ({ user }) => ({
     userInfo: { username: user.name, groups: user.groups },
   })),
 ];
 
-async function evict(
-  request: ApiRequest,
-  { namespace, name }: RequestInfo,
-  { registry, deleter, refresh }: NodeRoutesDeps,
-) {
+async function evict(request: ApiRequest, { namespace, name }: RequestInfo, { api }: NodeRoutesDeps) {
   if (request.method !== "POST") throw methodNotSupported({ group: "", plural: "pods" }, "get");
-  await refresh();
+  await api.refreshPods();
   const body = await readOptionalBody(request);
   const options = isRecord(body) ? body.deleteOptions : undefined;
   const isDryRun = request.query.getAll("dryRun").includes("All");
-  deleter.delete(
-    registry.get("pods")!,
+  api.deleter.delete(
+    api.registry.get("pods")!,
     namespace,
     name,
     parseDeleteOptions(options, new URLSearchParams(), { dryRun: isDryRun }),
@@ -89,8 +89,12 @@ const metricsRoute = (name: string, kind: string, namespaced: boolean, handle: E
   handle,
 });
 
-async function summaryOf(request: ApiRequest, { kubelet }: NodeRoutesDeps): Promise<Summary> {
-  const { body } = await kubelet({ ...request, method: "GET", query: new URLSearchParams() }, "/stats/summary");
+async function summaryOf(request: ApiRequest, deps: NodeRoutesDeps): Promise<Summary> {
+  const { body } = await kubeletResponse(
+    deps,
+    { ...request, method: "GET", query: new URLSearchParams() },
+    "/stats/summary",
+  );
   return JSON.parse(typeof body === "string" ? body : Buffer.from(body).toString()) as Summary;
 }
 
@@ -128,13 +132,13 @@ async function podMetrics(
   { name, namespace }: RequestInfo,
   deps: NodeRoutesDeps,
 ): Promise<ApiResponse> {
-  await deps.refresh();
+  await deps.api.refreshPods();
   const selects = parseLabelSelector(request.query.get("labelSelector") ?? "");
   if ("problem" in selects) throw badRequest(selects.problem);
   const { pods = [] } = await summaryOf(request, deps);
   const items = pods.flatMap(({ podRef, containers: measured }) => {
     const containers = measured ?? [];
-    const { metadata } = deps.store.get("pods", podRef.namespace, podRef.name) ?? {};
+    const { metadata } = deps.api.store.get("pods", podRef.namespace, podRef.name) ?? {};
     const isMeant =
       (namespace === undefined || podRef.namespace === namespace) && (name === "" || podRef.name === name);
     if (!metadata || !isMeant || !selects(metadata.labels ?? {})) return [];
@@ -155,12 +159,12 @@ async function podMetrics(
   return json(200, found);
 }
 
-/** A question that is answered with itself and a status. */
+/** A review: the response is the request with a status. */
 const review = (
   group: string,
   name: string,
   kind: string,
-  answer: (request: ApiRequest, spec: Record<string, unknown>) => object,
+  statusOf: (request: ApiRequest, spec: Record<string, unknown>) => object,
 ): ExtraRoute => ({
   group,
   version: "v1",
@@ -177,12 +181,12 @@ const review = (
       apiVersion: `${group}/v1`,
       metadata: { creationTimestamp: null },
       spec,
-      status: answer(request, spec),
+      status: statusOf(request, spec),
     });
   },
 });
 
-function answerAccess(
+function accessStatus(
   { user }: ApiRequest,
   { resourceAttributes, nonResourceAttributes }: Record<string, unknown>,
 ): object {
@@ -194,7 +198,7 @@ function answerAccess(
   return { allowed: user.role === "admin" || (user.role === "view" && verb === "get") };
 }
 
-function answerRules({ user }: ApiRequest): object {
+function rulesStatus({ user }: ApiRequest): object {
   const isAdmin = user.role === "admin";
   const resourceRules = isAdmin
     ? [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }]
@@ -202,3 +206,62 @@ function answerRules({ user }: ApiRequest): object {
   const nonResourceRules = [{ verbs: isAdmin ? ["*"] : ["get"], nonResourceURLs: ["*"] }];
   return { resourceRules, nonResourceRules, incomplete: false };
 }
+
+/** Updates of images, as the commands see them. */
+interface ImageUpdates {
+  report(): object[];
+  checkNow(owner: string | undefined): number;
+  undo(owner: string): string[];
+}
+
+/**
+ * `/apis/kubelet-ts.io/v1/imageupdates`: GET lists; POST `{"action": "now" | "undo", "owner": "default/web"}`
+ * looks up or rolls back.
+ */
+export const updateRoutes = (updates: ImageUpdates): ExtraRoute[] => [
+  {
+    group: "kubelet-ts.io",
+    version: "v1",
+    name: "imageupdates",
+    kind: "ImageUpdate",
+    namespaced: false,
+    verbs: ["create"],
+    handle: async (request) => {
+      if (request.method === "GET") return json(200, { items: updates.report() });
+      if (request.method !== "POST")
+        throw methodNotSupported({ group: "kubelet-ts.io", plural: "imageupdates" }, "get");
+      const body = await readOptionalBody(request);
+      const { action, owner } = isRecord(body) ? body : {};
+      if (owner !== undefined && typeof owner !== "string") throw badRequest("owner must be a string");
+      if (action === "now") return json(200, { count: updates.checkNow(owner) });
+      if (action !== "undo" || owner === undefined) throw badRequest('action must be "now", or "undo" with an owner');
+      return json(200, { images: updates.undo(owner) });
+    },
+  },
+];
+
+interface RestartDeps {
+  api: Pick<LocalApi, "store" | "refreshPods">;
+  kubelet: Pick<Kubelet, "restartPod">;
+}
+
+const RESTART_RESOURCE = { group: "kubelet-ts.io", plural: "pods" };
+
+/** `POST /apis/kubelet-ts.io/v1/namespaces/NAMESPACE/pods/NAME/restart`: the containers start again in a new sandbox. */
+export const restartRoute = ({ api, kubelet }: RestartDeps): ExtraRoute => ({
+  group: RESTART_RESOURCE.group,
+  version: "v1",
+  name: "pods/restart",
+  kind: "PodRestart",
+  namespaced: true,
+  verbs: ["create"],
+  handle: async ({ method }, { namespace, name }) => {
+    if (method !== "POST") throw methodNotSupported(RESTART_RESOURCE, "get");
+    await api.refreshPods();
+    const pod = api.store.get("pods", namespace, name);
+    if (!pod) throw notFound({ group: "", plural: "pods" }, name);
+    const refusal = kubelet.restartPod(pod.metadata.uid ?? "");
+    if (refusal !== undefined) throw badRequest(`pod "${name}" ${refusal}`);
+    return json(200, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" });
+  },
+});

@@ -3,7 +3,7 @@ import type { ApiObject } from "../api-object.ts";
 import type { ObjectStore } from "../object-store.ts";
 import type { ObjectWriter } from "../object-writer.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
-import type { DiskCheck } from "../storage/disk-check.ts";
+import type { DiskCheck } from "../storage/manifest-directory.ts";
 import { internalWrite } from "../write-request.ts";
 
 interface StorageProtectionDeps {

@@ -1,5 +1,4 @@
 import { type ConversionConfig, toJsonSchema } from "@valibot/to-json-schema";
-import type * as v from "valibot";
 import * as affinity from "../../base/api/affinity.ts";
 import * as configMap from "../../base/api/config-map.ts";
 import * as container from "../../base/api/container.ts";
@@ -17,7 +16,7 @@ import * as volume from "../../base/api/volume.ts";
 import * as workload from "../../base/api/workload.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { listMergeAt } from "../list-keys.ts";
-import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
+import { apiVersionOf, type Schema as KindSchema, type ResourceDefinition } from "../resource-definition.ts";
 
 /** A JSON schema as OpenAPI has it; `$ref` names a definition, without its prefix. */
 export type Schema = { [keyword: string]: unknown };
@@ -45,17 +44,15 @@ const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<stri
 const CORE_IN_OTHERS =
   /^(LocalObjectReference|Typed.*Reference|PodTemplateSpec|ReplicationController|PersistentVolumeClaim)/;
 
-type AnySchema = v.GenericSchema<unknown, unknown>;
-
 /** Schemas of the manifests by their upstream names. */
-function namedSchemas(): Map<string, AnySchema> {
-  const named = new Map<string, AnySchema>();
+function namedSchemas(): Map<string, KindSchema> {
+  const named = new Map<string, KindSchema>();
   for (const [prefix, module] of PACKAGES) {
     for (const [exported, schema] of Object.entries(module)) {
       const [, name = ""] = /^(\w+)Schema$/.exec(exported) ?? [];
       if (name === "" || !isRecord(schema) || schema.type !== "object") continue;
       const own = CORE_IN_OTHERS.test(name) ? "io.k8s.api.core.v1" : prefix;
-      named.set(`${own}.${name}`, schema as unknown as AnySchema);
+      named.set(`${own}.${name}`, schema as unknown as KindSchema);
     }
   }
   return named;
@@ -78,6 +75,7 @@ export function openApiDefinitions(
   descriptions: Descriptions,
 ): Record<string, Schema> {
   const named = namedSchemas();
+  for (const kind of kinds) if (kind.schema) named.set(definitionName(kind), kind.schema);
   const config = {
     errorMode: "ignore",
     typeMode: "input",

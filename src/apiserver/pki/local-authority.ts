@@ -3,8 +3,16 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import type { Logger } from "../../base/model/logger.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import type { CertificateRequest, CertificateResult, KeyPair, LeafOrder } from "./certificate-request.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
+import type {
+  CertificateRequest,
+  CertificateResult,
+  KeyPair,
+  LeafRequest,
+} from "../../server/certificates/certificate-process.ts";
 
 interface LocalAuthorityDeps {
   rootDir: string;
@@ -12,7 +20,7 @@ interface LocalAuthorityDeps {
   /** Names and addresses clients may use, in addition to the usual ones. */
   addresses: readonly string[];
   /** Makes certificates in a process of its own. */
-  make: (order: CertificateRequest) => Promise<CertificateResult>;
+  make: (request: CertificateRequest) => Promise<CertificateResult>;
   now: () => Date;
   files: TextFiles;
 }
@@ -65,43 +73,43 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
   const admin = await keep("admin", []);
   if (found && kept === found && server && admin) return toCertificates(found, previous, server, admin, now);
   const notAfter = now + LEAF_VALID_MS;
-  const wanted: { file: string; order: LeafOrder }[] = [];
+  const wanted: { file: string; request: LeafRequest }[] = [];
   if (!server)
     wanted.push({
       file: "server",
-      order: { commonName: deps.nodeName.slice(0, 64), usage: "server", names, notAfter },
+      request: { commonName: deps.nodeName.slice(0, 64), usage: "server", names, notAfter },
     });
   if (!admin) {
-    const order: LeafOrder = {
+    const request: LeafRequest = {
       commonName: "kubelet-ts-admin",
       organization: "system:masters",
       usage: "client",
       names: [],
       notAfter,
     };
-    wanted.push({ file: "admin", order });
+    wanted.push({ file: "admin", request });
   }
   const former = previous && canSign(previous, now) ? previous : undefined;
-  const delivery = await deps.make({
+  const result = await deps.make({
     ...(kept && { authority: kept }),
     ...(former && { formerAuthority: former }),
     // Names that differ help clients that look for an authority by its name.
     authorityName: `kubelet-ts ${deps.nodeName.slice(0, 40)}@${Math.floor(now / 1000)}`,
     notBefore: now - BACKDATED_MS,
     authorityNotAfter: now + AUTHORITY_VALID_MS,
-    leaves: wanted.map(({ order }) => order),
+    leaves: wanted.map(({ request }) => request),
   });
   const replacePrevious = async () => previous && (await writePair(files, directory, "ca-previous", previous));
   // A process that ends in between must not lose an authority: each is written elsewhere before it is overwritten.
-  if (isReinstated) await writePair(files, directory, "ca", delivery.authority);
+  if (isReinstated) await writePair(files, directory, "ca", result.authority);
   if (!found || kept !== found) await replacePrevious();
-  if (!kept) await writePair(files, directory, "ca", delivery.authority);
-  const made = new Map(wanted.map(({ file }, index) => [file, delivery.leaves[index]!]));
+  if (!kept) await writePair(files, directory, "ca", result.authority);
+  const made = new Map(wanted.map(({ file }, index) => [file, result.leaves[index]!]));
   const madeServer = made.get("server");
   // Clients that only know the previous authority follow the link to it.
-  if (madeServer && delivery.link !== undefined) madeServer.cert += delivery.link;
+  if (madeServer && result.link !== undefined) madeServer.cert += result.link;
   for (const [file, pair] of made) await writePair(files, directory, file, pair);
-  return toCertificates(delivery.authority, previous, server ?? madeServer!, admin ?? made.get("admin")!, now);
+  return toCertificates(result.authority, previous, server ?? madeServer!, admin ?? made.get("admin")!, now);
 }
 
 function toCertificates(
@@ -232,4 +240,113 @@ contexts:
     user: ${name}-admin
 current-context: ${name}
 `;
+}
+
+interface CertificateRenewerDeps {
+  /** Reads the certificates, and makes those that are missing or about to expire. */
+  prepare: () => Promise<LocalCertificates>;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** After a failure, e.g. of a full disk, certificates are tried again. Most failures come weeks before anything expires. */
+const FIRST_RETRY_MS = 60_000;
+const RETRY_MS = 3_600_000;
+
+/** The certificates in use, which are renewed while the process runs. */
+export class CertificateRenewer {
+  readonly #deps: CertificateRenewerDeps;
+  #current: LocalCertificates | undefined;
+  #isPreparing = false;
+  #retryAtMs = 0;
+  #cancelRetry: () => void = () => {};
+  #isStopped = false;
+
+  constructor(deps: CertificateRenewerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Calls `onReady` once, when there are certificates. Never rejects; tries again after a failure. */
+  async start(onReady: () => void): Promise<void> {
+    const { prepare, clock, logger } = this.#deps;
+    try {
+      this.#current = await prepare();
+    } catch (error) {
+      logger.error(`The local API does not serve TLS yet: ${messageOf(error)}`);
+      if (!this.#isStopped) {
+        this.#cancelRetry = clock.schedule(FIRST_RETRY_MS, () => void this.start(onReady));
+      }
+      return;
+    }
+    if (!this.#isStopped) onReady();
+  }
+
+  /**
+   * The certificates of this moment. When they need a renewal, or the clock was set to a time at which they are not valid,
+   * new ones are made in the background; until then the old ones are in use.
+   * @throws Error before `onReady` was called
+   */
+  current(): LocalCertificates {
+    const current = this.#current;
+    if (!current) throw new Error("there are no certificates yet");
+    const nowMs = this.#deps.clock.now().getTime();
+    if (nowMs < current.goodFrom || nowMs >= current.goodUntil) void this.#renew();
+    return current;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelRetry();
+  }
+
+  async #renew(): Promise<void> {
+    const { prepare, clock, logger } = this.#deps;
+    if (this.#isPreparing || this.#isStopped || clock.monotonicMs() < this.#retryAtMs) return;
+    this.#isPreparing = true;
+    try {
+      this.#current = await prepare();
+    } catch (error) {
+      this.#retryAtMs = clock.monotonicMs() + RETRY_MS;
+      logger.error(`The local API keeps its certificates: ${messageOf(error)}`);
+    } finally {
+      this.#isPreparing = false;
+    }
+  }
+}
+
+interface AdminConfigDeps {
+  options: Pick<KubeletOptions, "rootDir" | "localApiAddress" | "localApiPort" | "cadvisorBindAddress">;
+  node: { name: string; ip: string };
+  makeCertificates: (request: CertificateRequest) => Promise<CertificateResult>;
+  clock: Clock;
+  files: TextFiles;
+}
+
+/**
+ * Brings the certificates of the local API up to date, and `<root-dir>/admin.conf` (mode 0600) that names them.
+ * @throws what writing a file throws
+ */
+export async function prepareAdminConfig(deps: AdminConfigDeps): Promise<LocalCertificates> {
+  const { options, node, makeCertificates, clock, files } = deps;
+  const { rootDir, localApiAddress: address, localApiPort: port } = options;
+  const certificates = await prepareCertificates({
+    rootDir,
+    nodeName: node.name,
+    addresses: [node.ip, address, options.cadvisorBindAddress],
+    make: makeCertificates,
+    files,
+    now: () => clock.now(),
+  });
+  const path = join(rootDir, "admin.conf");
+  const text = toKubeconfig(`https://${toClientHost(address)}:${port}`, node.name, certificates);
+  const present = await files.readText(path, SYSTEM_FILE_BYTES).catch(() => undefined);
+  if (present !== text) await files.replaceFile(path, text, { durable: true, directoryMode: 0o700 });
+  return certificates;
+}
+
+/** The host by which a client of this machine reaches a listener on `address`. */
+function toClientHost(address: string): string {
+  if (address === "0.0.0.0") return "127.0.0.1";
+  if (address === "::") return "[::1]";
+  return address.includes(":") ? `[${address}]` : address;
 }

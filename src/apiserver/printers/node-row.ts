@@ -1,6 +1,6 @@
 import { formatSince } from "./age.ts";
 
-/** The part of the answer of `/node` that is read. Source: core/v1 `Node`. */
+/** The part of the response of `/node` that is read. Source: core/v1 `Node`. */
 export interface NodeObject {
   kind: "Node";
   apiVersion: "v1";

@@ -1,18 +1,29 @@
 import { createHash } from "node:crypto";
-import { readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { readBoundedBytes } from "../../base/files/bounded-read.ts";
+import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { isRecord } from "../../base/text/json.ts";
-import { parseStream } from "../../manifest/yaml/parse-stream.ts";
-import { toPlainValue } from "../../manifest/yaml/source-node.ts";
+import { readPlainObjects } from "../../manifest/plain-objects.ts";
+import { internalError } from "../api-error.ts";
 import { type ApiMetadata, type ApiObject, toApiTime } from "../api-object.ts";
 import { MAX_BODY_BYTES } from "../body.ts";
 import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
-import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
-import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
-import type { ObjectStorage } from "../write-request.ts";
-import { type FileChange, writeFilesAtomically } from "./atomic-file.ts";
+import type { ObjectReader } from "../kinds/object-reader.ts";
+import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
+import { isKept, type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 
 /** The object in one file. */
 export interface StoredFile {
@@ -34,9 +45,8 @@ interface ManifestDirectoryDeps {
   rootDir: string;
   registry: ResourceRegistry;
   logger: Logger;
-  /** Writes a value as YAML; undefined until it is loaded: JSON is written, which is YAML too. */
-  toYaml: () => ((value: unknown) => string) | undefined;
   clusterDns: ExplicitClusterDns;
+  reader: ObjectReader;
 }
 
 /** The part of an object that is kept in a file of its own, not in the readable manifest. */
@@ -58,13 +68,16 @@ interface KnownText {
  * Submitted objects as readable files: `<root-dir>/manifests/<namespace>/<kind>-<name>.yaml`. Fields that people do not
  * edit (managedFields, the status of workloads) are in `<root-dir>/state/api/`; losing that directory loses no object.
  */
-export class ManifestDirectory implements ObjectStorage {
+export class ManifestDirectory {
   readonly path: string;
   readonly #sidecars: string;
   readonly #deps: ManifestDirectoryDeps;
   readonly #known = new Map<string, KnownText>();
   /** The file of each object, by resource and key: a file written by hand may have any name. */
-  readonly #places = new Map<string, string>();
+  readonly #paths = new Map<string, string>();
+
+  /** Writes a value as YAML; undefined until it is loaded: JSON is written, which is YAML too. */
+  #toYaml: ((value: unknown) => string) | undefined;
 
   constructor(deps: ManifestDirectoryDeps) {
     this.#deps = deps;
@@ -72,9 +85,15 @@ export class ManifestDirectory implements ObjectStorage {
     this.#sidecars = join(deps.rootDir, "state", "api");
   }
 
+  async loadYaml(): Promise<void> {
+    if (this.#toYaml) return;
+    const { stringify } = await import("yaml");
+    this.#toYaml = (value) => stringify(value, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false });
+  }
+
   /** Where an object is kept, or will be. */
-  placeOf(definition: ResourceDefinition, { namespace, name }: Pick<ApiMetadata, "namespace" | "name">): string {
-    const known = this.#places.get(placeKey(definition, namespace, name));
+  pathOf(definition: ResourceDefinition, { namespace, name }: Pick<ApiMetadata, "namespace" | "name">): string {
+    const known = this.#paths.get(pathKey(definition, namespace, name));
     if (known !== undefined) return known;
     return join(this.path, namespace ?? "", `${definition.kind.toLowerCase()}-${name}.yaml`);
   }
@@ -83,7 +102,7 @@ export class ManifestDirectory implements ObjectStorage {
     const { metadata } = object;
     // A pod that is going must not be created again at the next start.
     if (definition.gracefulDeletion && metadata.deletionTimestamp) return this.remove(definition, object);
-    const path = this.placeOf(definition, metadata);
+    const path = this.pathOf(definition, metadata);
     const { text, sidecar } = this.#split(definition, object);
     const before = this.#known.get(path);
     const sidecarPath = this.#sidecarOf(definition, metadata);
@@ -93,15 +112,15 @@ export class ManifestDirectory implements ObjectStorage {
     if (this.#textAt(sidecarPath) !== sidecarText) changes.push({ path: sidecarPath, text: sidecarText });
     if (!before || before.fileVersion === "" || this.#textAt(path) !== text) changes.push({ path, text });
     writeFilesAtomically(changes);
-    this.#places.set(placeKey(definition, metadata.namespace, metadata.name), path);
+    this.#paths.set(pathKey(definition, metadata.namespace, metadata.name), path);
     this.#known.set(path, { fileVersion: fileVersionOf(path), outcome: { file: { path, definition, object } } });
   }
 
   remove(definition: ResourceDefinition, { metadata }: ApiObject): void {
-    const path = this.placeOf(definition, metadata);
+    const path = this.pathOf(definition, metadata);
     rmSync(path, { force: true });
     rmSync(this.#sidecarOf(definition, metadata), { force: true });
-    this.#places.delete(placeKey(definition, metadata.namespace, metadata.name));
+    this.#paths.delete(pathKey(definition, metadata.namespace, metadata.name));
     this.#known.delete(path);
     if (definition.plural === "namespaces") removeIfEmpty(join(this.path, metadata.name));
   }
@@ -119,9 +138,9 @@ export class ManifestDirectory implements ObjectStorage {
     }
     const seen = new Set([...contents.files, ...contents.unreadable].map(({ path }) => path));
     for (const path of this.#known.keys()) if (!seen.has(path)) this.#known.delete(path);
-    this.#places.clear();
+    this.#paths.clear();
     for (const { path, definition, object } of contents.files) {
-      this.#places.set(placeKey(definition, object.metadata.namespace, object.metadata.name), path);
+      this.#paths.set(pathKey(definition, object.metadata.namespace, object.metadata.name), path);
     }
     return contents;
   }
@@ -160,7 +179,8 @@ export class ManifestDirectory implements ObjectStorage {
     if ("problem" in parsed) return parsed;
     const { object } = parsed;
     const definition = this.#deps.registry.findKind(object.apiVersion, object.kind);
-    if (definition?.storage !== "file") return { problem: `${object.kind} of ${object.apiVersion} is not kept here` };
+    if (!definition || !isKept(definition))
+      return { problem: `${object.kind} of ${object.apiVersion} is not kept here` };
     if (definition.namespaced !== (namespace !== undefined)) {
       return {
         problem: `${object.kind} belongs ${definition.namespaced ? "into the directory of its namespace" : "above the namespaces"}`,
@@ -190,7 +210,7 @@ export class ManifestDirectory implements ObjectStorage {
     if (generation !== undefined) metadata.generation = generation;
     if (Array.isArray(managedFields)) metadata.managedFields = managedFields;
     const whole: ApiObject = { ...object, metadata, ...(status !== undefined && { status }) };
-    const decoded = definition.decode?.(whole);
+    const decoded = definition.decode?.(whole, this.#deps.reader);
     const [cause] = decoded?.causes ?? [];
     if (cause) return { problem: `${cause.field ? `${cause.field}: ` : ""}${cause.message ?? "is not valid"}` };
     return { file: { path, definition, object: decoded?.object ?? whole } };
@@ -201,7 +221,7 @@ export class ManifestDirectory implements ObjectStorage {
     const asksForClusterDns = this.#deps.clusterDns.isNoted(whole);
     const { managedFields, resourceVersion: _version, generation, ...metadata } = object.metadata;
     const written = { ...object, metadata };
-    const text = this.#deps.toYaml()?.(written) ?? `${JSON.stringify(written, null, 2)}\n`;
+    const text = this.#toYaml?.(written) ?? `${JSON.stringify(written, null, 2)}\n`;
     return {
       text,
       sidecar: {
@@ -240,7 +260,7 @@ export class ManifestDirectory implements ObjectStorage {
   }
 }
 
-const placeKey = (definition: ResourceDefinition, namespace: string | undefined, name: string) =>
+const pathKey = (definition: ResourceDefinition, namespace: string | undefined, name: string) =>
   `${resourceId(definition)} ${namespace ?? ""}/${name}`;
 
 /** Changes with every write of the file; "" when there is none. */
@@ -268,20 +288,106 @@ function removeIfEmpty(directory: string): void {
  * @returns what is wrong with the text as `problem`, with line and column
  */
 function parseManifestObject(bytes: Uint8Array): { object: ApiObject } | { problem: string } {
-  const { documents, lines } = parseStream(bytes);
-  const failed = documents.find((document) => document.kind === "error");
-  if (failed?.kind === "error") {
-    const { line, column } = lines.locate(failed.error.offset);
-    return { problem: `${line}:${column}: ${failed.error.message}` };
+  const read = readPlainObjects(bytes);
+  if ("problem" in read) {
+    const { line = 1, column = 1, message } = read.problem;
+    return { problem: `${line}:${column}: ${message}` };
   }
-  const values = documents.flatMap((document) => (document.kind === "value" ? [toPlainValue(document.root)] : []));
-  if (values.length !== 1) return { problem: `1:1: the file must hold one object (found ${values.length})` };
-  const [object] = values;
-  if (!isRecord(object) || typeof object.apiVersion !== "string" || typeof object.kind !== "string") {
-    return { problem: "1:1: an object has apiVersion and kind" };
+  const [object] = read.objects;
+  if (!object || read.objects.length > 1) {
+    return { problem: `1:1: the file must hold one object (found ${read.objects.length})` };
   }
-  if (!isRecord(object.metadata) || typeof object.metadata.name !== "string") {
-    return { problem: "1:1: metadata.name is required" };
-  }
+  if (typeof object.apiVersion !== "string") return { problem: "1:1: an object has apiVersion and kind" };
+  if (typeof object.metadata.name !== "string") return { problem: "1:1: metadata.name is required" };
   return { object: object as ApiObject };
+}
+
+/** Prefix of files being written; readers of the directory skip them. */
+const SCRATCH_PREFIX = ".new-";
+
+/** A file and its whole new content. */
+interface FileChange {
+  path: string;
+  text: string;
+}
+
+/**
+ * Replaces files one after the other, in this order, once the new content of all of them is on the disk: a full disk
+ * changes none. After a crash each is the old one or the new one. Mode 0600, directories 0700.
+ * @throws Error of the file system
+ */
+function writeFilesAtomically(changes: readonly FileChange[]): void {
+  const scratches: string[] = [];
+  try {
+    for (const { path, text } of changes) {
+      const directory = dirname(path);
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      const scratch = join(directory, `${SCRATCH_PREFIX}${basename(path)}`);
+      scratches.push(scratch);
+      writeWhole(scratch, text);
+    }
+    for (const [index, { path }] of changes.entries()) renameSync(scratches[index]!, path);
+  } catch (error) {
+    for (const scratch of scratches) removeIfThere(scratch);
+    throw error;
+  }
+}
+
+function writeWhole(path: string, text: string): void {
+  const file = openSync(path, "w", 0o600);
+  try {
+    // Unlike writeSync, this fails when the disk has room for a part alone.
+    writeFileSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** A failure to clean up must not hide the failure to write. */
+function removeIfThere(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // The next write replaces it.
+  }
+}
+
+/** A disk that answered this recently is not probed again. */
+const FRESH_MS = 50;
+
+interface DiskCheckDeps {
+  directory: string;
+  tasks: {
+    /** Resolves when the disk of the directory answers. @throws TaskTimeoutError when it does not, in time */
+    probeDirectory(directory: string): Promise<void>;
+  };
+  clock: Clock;
+}
+
+/**
+ * Probes the disk before objects are written: they are written in the thread that supervises pods, so that a request runs
+ * to its end undisturbed, and a disk that hangs would stop that thread.
+ */
+export class DiskCheck {
+  readonly #deps: DiskCheckDeps;
+  #answeredMs = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: DiskCheckDeps) {
+    this.#deps = deps;
+  }
+
+  /** @throws ApiError 500 when the disk does not answer in time */
+  async wait(): Promise<void> {
+    const { clock, directory, tasks } = this.#deps;
+    if (clock.monotonicMs() - this.#answeredMs < FRESH_MS) return;
+    try {
+      await tasks.probeDirectory(directory);
+      this.#answeredMs = clock.monotonicMs();
+    } catch (error) {
+      // Other failures are reported by the write itself.
+      if ((error as Error).name !== "TaskTimeoutError") return;
+      throw internalError("the disk of the root directory does not answer: nothing was changed, and pods keep running");
+    }
+  }
 }

@@ -1,29 +1,55 @@
 import { join } from "node:path";
+import { REVISION_ANNOTATION } from "../../base/api/annotations.ts";
+import type { ConfigMap } from "../../base/api/config-map.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Secret } from "../../base/api/secret.ts";
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
+import type { DesiredObject } from "../../base/model/desired-object.ts";
+import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { canonicalJson } from "../../base/text/canonical-json.ts";
+import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identity.ts";
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
-import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";
+import { type ApiObject, keyOf } from "../api-object.ts";
 import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
-import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
+import { ensureNamespace } from "../kinds/node-kinds.ts";
+import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
+import type { OwnObjects } from "../object-rules.ts";
 import type { ObjectStore } from "../object-store.ts";
-import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
+import {
+  type Fate,
+  isKept,
+  type ResourceDefinition,
+  type ResourceRegistry,
+  resourceId,
+} from "../resource-definition.ts";
+import type { ObjectStorage } from "../write-request.ts";
 import type { ManifestDirectory, StoredFile } from "./manifest-directory.ts";
-import { isStatusOnly, SOURCE_ID, SubmittedSet } from "./submitted-set.ts";
 
 interface SubmittedObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   directory: ManifestDirectory;
   clusterDns: ExplicitClusterDns;
-  read: ReadSubmitted;
   clock: Clock;
   logger: Logger;
-  /** An object whose file was removed by hand: deletes it as a client would. */
-  onFileRemoved: (definition: ResourceDefinition, object: ApiObject) => void;
+  own: OwnObjects;
+}
+
+/** Source of submitted pods, in the labels of their containers. */
+export const SOURCE_ID = "local-api";
+
+interface Own {
+  definition: ResourceDefinition;
+  object: ApiObject;
+}
+
+/** An object in the form in which the kubelet got it. */
+interface Fed extends Own {
+  desired: DesiredPod | DesiredObject;
 }
 
 /** After an event the directory must not change for this time before it is read. */
@@ -40,17 +66,17 @@ const pauseAfterMs = (durationMs: number): number => Math.max(DEBOUNCE_MS, Math.
  * The objects clients submitted, as a source of pods, ConfigMaps and Secrets. The store is authoritative; the directory is
  * read at the start, and again after another process has written to it.
  */
-export class SubmittedObjects implements FeedSource {
+export class SubmittedObjects implements FeedSource, ObjectStorage {
   readonly kind = "file";
   readonly name: string;
   readonly id = SOURCE_ID;
-  /** Must receive a new object before it is put into the store. */
-  readonly clusterDns: ExplicitClusterDns;
+  /** Gets an object whose file was removed by hand: deletes it as a client would. */
+  onFileRemoved: (definition: ResourceDefinition, object: ApiObject) => void = () => {};
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
-  readonly #own = new Set<string>();
-  readonly #set: SubmittedSet;
+  /** Pods and workloads as the kubelet has them, by kind and key. */
+  #fed = new Map<string, Fed>();
   #emit: ((set: SourceSet) => void) | undefined;
   #unsubscribe: () => void = () => {};
   #cancelRead: (() => void) | undefined;
@@ -67,32 +93,20 @@ export class SubmittedObjects implements FeedSource {
   constructor(deps: SubmittedObjectsDeps) {
     this.#deps = deps;
     this.name = deps.directory.path;
-    this.clusterDns = deps.clusterDns;
     this.#facts = new ChangeLogger(deps.logger);
-    this.#set = new SubmittedSet({
-      ...deps,
-      isOwn: (definition, object) => this.isOwn(definition, object),
-      onRefused: (key) =>
-        this.#facts.log(`refused ${key}`, "error", `Pod "${key}" of the local API cannot be used here`),
-    });
   }
 
-  /** Whether an object was submitted, rather than found in a manifest of another source. */
-  isOwn(definition: ResourceDefinition, object: ApiObject): boolean {
-    return this.#own.has(ownKey(definition, object));
-  }
-
-  /** Releases an object that a controller has adopted: it stays in the store, without a file. */
+  /** Removes the file of an object that a controller has adopted; the object stays in the store. */
   release(definition: ResourceDefinition, object: ApiObject): void {
     this.#deps.directory.remove(definition, object);
-    this.#own.delete(ownKey(definition, object));
+    this.#deps.own.delete(definition, object);
     this.#planEmit();
   }
 
   start(emit: (set: SourceSet) => void): void {
     this.load();
     this.#emit = emit;
-    emit(this.#set.assemble(this.#isComplete));
+    emit(this.#assemble());
   }
 
   /** Reads the directory into the store, once; requests can be answered from then on. */
@@ -102,13 +116,13 @@ export class SubmittedObjects implements FeedSource {
     this.#deps.store.markStart();
     this.#unsubscribe = this.#deps.store.subscribe(({ resource, type, object, previous }) => {
       const definition = this.#deps.registry.get(resource);
-      if (definition?.storage !== "file") return;
-      const isOwn = this.isOwn(definition, object);
+      if (!definition || !isKept(definition)) return;
+      const isOwn = this.#deps.own.has(definition, object);
       if (type === "DELETED") {
-        this.#own.delete(ownKey(definition, object));
-        this.clusterDns.forget(object);
+        this.#deps.own.delete(definition, object);
+        this.#deps.clusterDns.forget(object);
       }
-      if (definition.plural !== "namespaces" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
+      if (definition.fate !== "kept" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
         this.#planEmit();
     });
   }
@@ -130,7 +144,7 @@ export class SubmittedObjects implements FeedSource {
       kind: "file",
       name: this.name,
       state: this.#reads === 0 ? "waiting" : "ok",
-      pods: [...this.#own].filter((key) => key.startsWith("pods ")).length,
+      pods: this.#ownOf("pods").length,
       reads: this.#reads,
       failures: 0,
     };
@@ -141,11 +155,103 @@ export class SubmittedObjects implements FeedSource {
     return undefined;
   }
 
-  /** Must be called before an object that a client submits is put into the store. */
-  claim(definition: ResourceDefinition, object: ApiObject): void {
-    this.#own.add(ownKey(definition, object));
+  create(object: ApiObject, sent: unknown): void {
+    this.#deps.clusterDns.note(object, sent);
+  }
+
+  save(definition: ResourceDefinition, object: ApiObject): void {
+    this.#deps.directory.save(definition, object);
+    this.#deps.own.add(definition, object);
     this.#settled.add(object);
     this.#arm();
+  }
+
+  remove(definition: ResourceDefinition, object: ApiObject): void {
+    this.#deps.directory.remove(definition, object);
+  }
+
+  #assemble(): SourceSet {
+    const isEnding = ({ object }: Own) => object.metadata.deletionTimestamp !== undefined;
+    const before = this.#fed;
+    this.#fed = new Map();
+    const feed = <T extends Fed["desired"]>(one: Own, toDesired: (one: Own) => T): T => {
+      const key = keyIn(one.definition, one.object);
+      const known = before.get(key);
+      const fed = known && isStatusOnly(one.object, known.object) ? known : { ...one, desired: toDesired(one) };
+      this.#fed.set(key, fed);
+      return fed.desired as T;
+    };
+    const pods = this.#ownOf("pods");
+    return {
+      pods: pods.filter((it) => !isEnding(it)).map((it) => feed(it, (one) => this.#toDesiredPod(one))),
+      deletions: new Map(
+        pods
+          .filter(isEnding)
+          .map(({ object: { metadata } }) => [
+            metadata.uid ?? "",
+            { graceSeconds: metadata.deletionGracePeriodSeconds ?? 0 },
+          ]),
+      ),
+      objects: this.#ownOf("objects")
+        .filter((it) => !isEnding(it) || it.definition.isFedWhileEnding)
+        .map((it) => feed(it, (one) => this.#toDesiredObject(one))),
+      configMaps: this.#ownOf("configMaps").map(({ object }) => object as unknown as ConfigMap),
+      secrets: this.#ownOf("secrets").map(({ object }) => object as unknown as Secret),
+      findings: [],
+      stale: new Map(),
+      isComplete: this.#isComplete,
+    };
+  }
+
+  #ownOf(fate: Fate): Own[] {
+    return this.#allOwn().filter(({ definition }) => definition.fate === fate);
+  }
+
+  #allOwn(): Own[] {
+    const { registry, store, own } = this.#deps;
+    return registry
+      .all()
+      .filter(isKept)
+      .flatMap((definition) =>
+        store
+          .list(resourceId(definition))
+          .filter((object) => own.has(definition, object))
+          .map((object) => ({ definition, object })),
+      );
+  }
+
+  #toDesiredPod({ definition, object }: Own): DesiredPod {
+    const { directory, clusterDns } = this.#deps;
+    const pod = withoutServerFields(object) as unknown as Pod;
+    const path = directory.pathOf(definition, object.metadata);
+    const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: "api" };
+    return {
+      pod: {
+        ...pod,
+        metadata: { ...pod.metadata, annotations: Object.assign(Object.create(null), annotations) },
+        status: { phase: "Pending" },
+      },
+      source: "api",
+      sourceId: SOURCE_ID,
+      origin: path,
+      location: { file: path },
+      revision: computeRevision(pod),
+      ...clusterDns.of(object),
+    };
+  }
+
+  #toDesiredObject({ object }: Own): DesiredObject {
+    const { directory, clusterDns } = this.#deps;
+    const written = withoutServerFields(object);
+    return {
+      kind: object.kind,
+      object: written,
+      source: "api",
+      sourceId: SOURCE_ID,
+      origin: directory.path,
+      revision: computeRevision(written),
+      ...clusterDns.of(object),
+    } as unknown as DesiredObject;
   }
 
   #readDirectory(): void {
@@ -154,32 +260,25 @@ export class SubmittedObjects implements FeedSource {
     this.#cancelRead = undefined;
     this.#reads++;
     this.#arm();
-    const { directory, store, registry } = this.#deps;
+    const { directory, store, clock } = this.#deps;
     const { files, unreadable, namespaces } = directory.read();
     this.#isComplete = unreadable.length === 0;
     for (const { path, problem } of unreadable) {
-      this.#facts.log(
-        path,
-        "error",
-        `Manifest of the local API: ${path}: ${problem}; what it said before still counts`,
-      );
+      this.#facts.log(path, "error", `Manifest of the local API: ${path}: ${problem}; the objects it held before stay`);
     }
     for (const { path } of files) this.#facts.resolve(path, `Manifest of the local API: "${path}" can be used again`);
-    const found = new Set(files.map(({ definition, object }) => ownKey(definition, object)));
+    const found = new Set(files.map(({ definition, object }) => keyIn(definition, object)));
     const uncertain = new Set(unreadable.map(({ path }) => path));
     const [ofNamespaces = [], others = []] = [true, false].map((is) =>
       files.filter(({ definition }) => (definition.plural === "namespaces") === is),
     );
     for (const file of ofNamespaces) this.#take(file);
     // A directory without a file of its namespace was made by hand.
-    for (const name of ["default", ...namespaces]) this.#ensureNamespace(name);
+    for (const name of ["default", ...namespaces]) ensureNamespace(store, name, clock.now());
     for (const file of others) this.#take(file);
-    for (const key of [...this.#own]) {
-      if (found.has(key)) continue;
-      const definition = registry.get(key.slice(0, key.indexOf(" ")));
-      const object = definition && store.list(resourceId(definition)).find((it) => ownKey(definition, it) === key);
-      if (!definition || !object) this.#own.delete(key);
-      else if (this.#isGone(definition, object, uncertain)) this.#deps.onFileRemoved(definition, object);
+    for (const { definition, object } of this.#allOwn()) {
+      if (found.has(keyIn(definition, object))) continue;
+      if (this.#isGone(definition, object, uncertain)) this.onFileRemoved(definition, object);
     }
     this.#readMs = this.#deps.clock.monotonicMs() - beganAtMs;
   }
@@ -200,11 +299,11 @@ export class SubmittedObjects implements FeedSource {
     const { store } = this.#deps;
     const { namespace, name } = found.metadata;
     const live = store.get(resourceId(definition), namespace, name);
-    if (live && this.#settled.has(found) && this.isOwn(definition, live)) return;
+    if (live && this.#settled.has(found) && this.#deps.own.has(definition, live)) return;
     this.#settled.add(found);
     const object = live ? (definition.carryOver?.(found, live) ?? found) : found;
-    if (live && !this.isOwn(definition, live)) return;
-    this.#own.add(ownKey(definition, object));
+    if (live && !this.#deps.own.has(definition, live)) return;
+    this.#deps.own.add(definition, object);
     if (!live) return void store.put(resourceId(definition), object);
     if (live.metadata.deletionTimestamp && definition.gracefulDeletion) return;
     const next: ApiObject = {
@@ -221,16 +320,6 @@ export class SubmittedObjects implements FeedSource {
       ...("status" in live && { status: live.status }),
     };
     if (canonicalJson(next) !== canonicalJson(live)) store.put(resourceId(definition), next);
-  }
-
-  #ensureNamespace(name: string): void {
-    const { store, clock, registry } = this.#deps;
-    if (store.get("namespaces", undefined, name)) return;
-    const definition = registry.get("namespaces");
-    if (!definition) return;
-    const metadata = { name, uid: `namespace-${name}`, creationTimestamp: toApiTime(clock.now()) };
-    const object = { apiVersion: "v1", kind: "Namespace", metadata };
-    store.put("namespaces", definition.decode?.(object).object ?? object);
   }
 
   /** Watches the directory and those of the namespaces. */
@@ -264,7 +353,7 @@ export class SubmittedObjects implements FeedSource {
       this.#isEmitPlanned = false;
       if (this.#isStopped) return;
       const beganAtMs = this.#deps.clock.monotonicMs();
-      this.#emit?.(this.#set.assemble(this.#isComplete));
+      this.#emit?.(this.#assemble());
       this.#emitMs = this.#deps.clock.monotonicMs() - beganAtMs;
     };
     if (this.#emitMs < QUICK_MS) queueMicrotask(emit);
@@ -272,4 +361,41 @@ export class SubmittedObjects implements FeedSource {
   }
 }
 
-const ownKey = (definition: ResourceDefinition, object: ApiObject) => `${resourceId(definition)} ${keyOf(object)}`;
+const keyIn = (definition: ResourceDefinition, object: ApiObject) => `${resourceId(definition)} ${keyOf(object)}`;
+
+/** An object as a user would write it. Its parts are those of the store, which are never changed in place. */
+function withoutServerFields(object: ApiObject): object {
+  const {
+    apiVersion: _apiVersion,
+    kind: _kind,
+    status: _status,
+    metadata: { managedFields: _fields, resourceVersion: _version, generation: _generation, ...metadata },
+    ...rest
+  } = withoutEphemeralContainers(object);
+  const { [REVISION_ANNOTATION]: _revision, ...annotations } = metadata.annotations ?? {};
+  const { labels } = metadata;
+  return {
+    ...rest,
+    metadata: {
+      ...metadata,
+      // Maps with keys of users have no prototype, so that a key such as `constructor` finds nothing.
+      labels: labels && Object.assign(Object.create(null), labels),
+      annotations: Object.keys(annotations).length > 0 ? Object.assign(Object.create(null), annotations) : undefined,
+    },
+  };
+}
+
+/** Whether two versions of an object differ in fields without effect on the kubelet only. */
+function isStatusOnly(object: ApiObject, previous: ApiObject | undefined): boolean {
+  if (!previous || object === previous) return previous !== undefined;
+  const a = object.metadata;
+  const b = previous.metadata;
+  return (
+    object.spec !== undefined &&
+    object.spec === previous.spec &&
+    a.uid === b.uid &&
+    a.labels === b.labels &&
+    a.annotations === b.annotations &&
+    a.deletionTimestamp === b.deletionTimestamp
+  );
+}

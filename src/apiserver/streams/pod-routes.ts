@@ -7,20 +7,18 @@ import type { DialPod, PodAddress } from "../../base/model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
 import { parseLogQuery, parseStreamQuery } from "../../server/stream-query.ts";
 import { commandResponse, portForwardResponse } from "../../server/stream-responses.ts";
+import type { KubeletView } from "../../server/view.ts";
 import { badRequest, internalError, notFound } from "../api-error.ts";
 import type { ApiRequest, ApiResponse } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
-import type { ObjectStore } from "../object-store.ts";
+import type { LocalApi } from "../node/local-api.ts";
 import type { RequestInfo } from "../request-info.ts";
 
 interface PodRoutesDeps {
-  store: ObjectStore;
-  /** Brings the pods of the store up to date. */
-  refresh: () => Promise<void>;
+  api: Pick<LocalApi, "store" | "refreshPods">;
   containers: ContainerAccess;
   dialPod: DialPod;
-  /** undefined: its sandbox does not run. */
-  addressOf: (pod: Pod) => PodAddress | undefined;
+  view: KubeletView;
   clock: Clock;
   logger: Logger;
   /** 0 = never. */
@@ -59,9 +57,9 @@ export function podRoutes(deps: PodRoutesDeps): ExtraRoute[] {
 
 const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-async function findPod({ store, refresh }: PodRoutesDeps, { namespace, name }: RequestInfo): Promise<Pod> {
-  await refresh();
-  const pod = store.get("pods", namespace, name);
+async function findPod({ api }: PodRoutesDeps, { namespace, name }: RequestInfo): Promise<Pod> {
+  await api.refreshPods();
+  const pod = api.store.get("pods", namespace, name);
   if (!pod) throw notFound(PODS, name);
   return pod as unknown as Pod;
 }
@@ -111,26 +109,34 @@ function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: P
     streams = { ...streams, tty, stderr: streams.stderr && !tty };
     open = () => containers.attach(target.id, streams);
   }
-  const answer = commandResponse(request, { streams, open, clock, idleTimeoutMs });
-  if ("problem" in answer) throw badRequest(answer.problem);
+  const response = commandResponse(request, { streams, open, clock, idleTimeoutMs });
+  if ("problem" in response) throw badRequest(response.problem);
   note(what, pod, container, request, deps);
-  return answer;
+  return response;
 }
 
 function portForward(request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiResponse {
-  const { clock, idleTimeoutMs, dialPod, addressOf } = deps;
-  const address = addressOf(pod);
+  const { clock, idleTimeoutMs, dialPod, view } = deps;
+  const address = addressOf(pod, view);
   const podName = `${pod.metadata.namespace}/${pod.metadata.name}`;
   if (!address) throw badRequest(`pod ${podName} has no address: its sandbox does not run`);
-  const answer = portForwardResponse(request, {
+  const response = portForwardResponse(request, {
     dial: (port, signal) => dialPod(address, port, signal),
     pod: podName,
     clock,
     idleTimeoutMs,
   });
-  if ("problem" in answer) throw badRequest(answer.problem);
+  if ("problem" in response) throw badRequest(response.problem);
   note("portforward", pod, "", request, deps);
-  return answer;
+  return response;
+}
+
+/** undefined: its sandbox does not run. */
+function addressOf({ metadata, status }: Pod, view: KubeletView): PodAddress | undefined {
+  const facts = view.podFacts().find(({ uid }) => uid === metadata.uid);
+  if (!facts || !status?.podIP) return undefined;
+  const { hostNetwork, sandbox } = facts;
+  return { ip: status.podIP, hostNetwork, sandboxId: sandbox.id, sandboxPid: sandbox.pid };
 }
 
 /** Logs which user accessed which container; never the command, which may hold a secret. */

@@ -66,3 +66,9 @@ export async function runProgram(argv: readonly string[], options: RunProgramOpt
     options.signal?.removeEventListener("abort", kill);
   }
 }
+
+/** How this program is started again: a compiled binary by its path, a script by Bun with the script. */
+export function ownCommand(): string[] {
+  const script = process.argv[1] ?? "";
+  return script.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, script];
+}

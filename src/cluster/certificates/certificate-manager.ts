@@ -1,18 +1,20 @@
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { isNotFound } from "../client/api-error.ts";
-import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
-import { readCurrent, readValidity, storeCertificate } from "./certificate-files.ts";
+import { BackOff } from "../client/reachability.ts";
 import {
   type CertificateUsage,
   computeRotation,
   isValidAt,
   nodeIdentity,
+  readCurrent,
   readSigningState,
+  readValidity,
   SIGNERS,
+  storeCertificate,
   type Validity,
-} from "./certificate-plan.ts";
+} from "./certificate-files.ts";
 
 /** Makes a key and a PKCS #10 request, PEM. @throws Error */
 export type MakeSigningRequest = (subject: {

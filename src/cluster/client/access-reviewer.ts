@@ -53,8 +53,8 @@ export class ClusterAccessReviewer implements AccessReviewer {
       ...(user.extra && { extra: user.extra }),
       resourceAttributes: { verb, version: "v1", resource: "nodes", subresource, name: this.#nodeName },
     };
-    const answer = await this.#review("authorization.k8s.io/v1", "SubjectAccessReview", spec, signal);
-    return v.parse(AccessReviewSchema, answer).status.allowed;
+    const response = await this.#review("authorization.k8s.io/v1", "SubjectAccessReview", spec, signal);
+    return v.parse(AccessReviewSchema, response).status.allowed;
   }
 
   #review(apiVersion: string, kind: string, spec: object, signal: AbortSignal): Promise<unknown> {

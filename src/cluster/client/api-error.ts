@@ -1,11 +1,11 @@
 import { messageOf } from "../../base/text/error-message.ts";
 
-/** An answer of the API server that is not a success: its Status object. */
+/** A response of the API server that is not a success: its Status object. */
 export class ApiStatusError extends Error {
   override readonly name = "ApiStatusError";
   /** HTTP status, e.g. 404. */
   readonly code: number;
-  /** `metav1.StatusReason`, e.g. `NotFound`; "" where the answer was no Status. */
+  /** `metav1.StatusReason`, e.g. `NotFound`; "" where the response was no Status. */
   readonly reason: string;
   /** From the Retry-After header or the Status. Unit: milliseconds. */
   readonly retryAfterMs: number | undefined;
@@ -77,7 +77,7 @@ const FOREIGN_CERTIFICATE: ReadonlySet<string> = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-/** Why a request got no answer, with the way out where the cause is known: the same text for the same cause. */
+/** Why a request got no response, with the fix where the cause is known: the same text for the same cause. */
 export function describeFailure(error: unknown, server: string): string {
   const { code, name } = error as { code?: unknown; name?: string };
   if (name === "TimeoutError") return `${server} did not answer in time`;

@@ -2,9 +2,8 @@ import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
-import { computeBackOff } from "./back-off.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";
-import { Reachability } from "./reachability.ts";
+import { computeBackOff, Reachability } from "./reachability.ts";
 import { openWatch } from "./watch-stream.ts";
 
 export interface ApiRequest {
@@ -32,7 +31,7 @@ interface ClusterClientDeps {
   random?: () => number;
   /** Shared by the clients of one API server. Default: one of its own. */
   reachability?: Reachability;
-  /** Called after each answer, and with 0 when there was none. */
+  /** Called after each response, and with 0 when there was none. */
   onResponse?: (method: string, code: number, durationMs: number) => void;
 }
 
@@ -43,14 +42,14 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** Lists of all pods of a node, or of all Services of a cluster. */
 const MAX_BODY_BYTES = 256 * 1024 * 1024;
 const RETRY = { first: 500, longest: 10_000 };
-/** Times that an answer of 429, or one with Retry-After, is followed by another attempt. Source: client-go. */
+/** Times that a response of 429, or one with Retry-After, is followed by another attempt. Source: client-go. */
 const MAX_RETRIES = 10;
 /** Most a Retry-After can delay one request. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
- * Requests to the API server: JSON over HTTP/1.1 with the credentials of the kubeconfig, within `--kube-api-qps`. An
- * answer of 429, and one of 5xx with Retry-After, is followed by another attempt; everything else is the caller's.
+ * Requests to the API server: JSON over HTTP/1.1 with the credentials of the kubeconfig, within `--kube-api-qps`. A
+ * response of 429, and one of 5xx with Retry-After, is followed by another attempt; everything else is the caller's.
  */
 export class ClusterClient {
   readonly #deps: ClusterClientDeps;
@@ -83,7 +82,7 @@ export class ClusterClient {
 
   /**
    * Follows a watch until it ends, or until {@link resetWatches}.
-   * @param onEvent gets each line of the answer, parsed
+   * @param onEvent gets each line of the response, parsed
    * @param onOpen called when the server has begun to answer
    * @param silenceMs the watch ends when nothing arrives for this time
    * @returns whether it was reset
@@ -215,7 +214,7 @@ async function readText(response: Response): Promise<string> {
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    if (size > MAX_BODY_BYTES) throw new Error(`the answer is larger than ${MAX_BODY_BYTES} bytes`);
+    if (size > MAX_BODY_BYTES) throw new Error(`the response is larger than ${MAX_BODY_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");

@@ -72,8 +72,8 @@ export function parseKubeconfig(data: unknown, path: string): Kubeconfig {
   if (!parsed.success) {
     const [issue] = parsed.issues;
     // The issue's message contains the value, which may be a secret.
-    const place = v.getDotPath(issue) ?? "the document";
-    throw new Error(`Kubeconfig "${path}": ${place} must be ${issue.expected ?? "something else"}`);
+    const field = v.getDotPath(issue) ?? "the document";
+    throw new Error(`Kubeconfig "${path}": ${field} must be ${issue.expected ?? "something else"}`);
   }
   const { clusters, users, contexts, "current-context": current } = parsed.output;
   // A file with one context needs no current-context here; kubectl would use an empty context.

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/model/clock.ts";
 import { ApiStatusError, isAway } from "./api-error.ts";
-import { BackOff } from "./back-off.ts";
 import type { ClusterClient } from "./cluster-client.ts";
+import { BackOff } from "./reachability.ts";
 
 /** Metadata that every object of the API has. */
 export interface ObjectOfApi {

@@ -24,11 +24,11 @@ interface WatchRequest {
 /** One object and its wrapping: etcd's limit of 1.5 MB, written generously. */
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
 /** A watch is answered at once, before its first event. */
-const ANSWER_TIMEOUT_MS = 30_000;
+const RESPONSE_TIMEOUT_MS = 30_000;
 const MAX_ERROR_CHARS = 64 * 1024;
 
 /**
- * Reads a watch to its end. Long answers go over node:http: Bun's fetch allows 256 requests in the whole process, and
+ * Reads a watch to its end. Long responses go over node:http: Bun's fetch allows 256 requests in the whole process, and
  * there is a watch for each ConfigMap and Secret. Behind a proxy fetch it is, which knows proxies.
  * @throws ApiStatusError, ApiUnreachableError, or the reason of the signal
  */
@@ -62,7 +62,7 @@ function watchDirectly({
     resolve();
     request.destroy();
   };
-  let timer = setTimeout(() => fail(new Error("no answer in time")), ANSWER_TIMEOUT_MS);
+  let timer = setTimeout(() => fail(new Error("no response in time")), RESPONSE_TIMEOUT_MS);
   const heard = () => {
     clearTimeout(timer);
     timer = setTimeout(end, silenceMs());
@@ -148,6 +148,6 @@ class LineReader {
   }
 }
 
-/** An answer of the server, as in an ERROR event, stays what it is. */
+/** A response of the server, as in an ERROR event, stays what it is. */
 const toUnreachable = (what: string, error: unknown) =>
   error instanceof ApiStatusError ? error : new ApiUnreachableError(`${what}: ${messageOf(error)}`, { cause: error });

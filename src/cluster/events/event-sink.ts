@@ -2,8 +2,8 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
-import { BackOff } from "../client/back-off.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
+import { BackOff } from "../client/reachability.ts";
 
 /** Events of pods as the kubelet keeps them. */
 export interface RecordedEvents {

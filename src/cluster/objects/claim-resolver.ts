@@ -6,8 +6,8 @@ import { canonicalJson, hex32 } from "../../base/text/canonical-json.ts";
 import { replacedClaims, toVolumeSource, withClaimVolumes } from "../../controllers/claims.ts";
 import { matchesNodeSelector } from "../../plan/node-affinity.ts";
 import { isNotFound } from "../client/api-error.ts";
-import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
+import { BackOff } from "../client/reachability.ts";
 
 interface ClaimResolverDeps {
   client: Pick<ClusterClient, "request" | "reachability">;

@@ -107,7 +107,7 @@ export class ObjectCache {
     };
     this.#entries.set(key, entry);
     entry.reflector.start();
-    // Pods that wait for an answer are checked again.
+    // Pods that wait for a response are checked again.
     clock.schedule(SETTLE_MS, () => {
       if (this.#entries.get(key) === entry && !entry.reflector.isListed) onChange();
     });

@@ -17,7 +17,7 @@ interface RuntimeClassesDeps {
 
 export type RuntimeClassEntry = readonly [name: string, handler: string];
 
-/** A class that is not known by then is a failure, which is repeated. */
+/** A class that is not known by then is a failure; the pod is tried again. */
 const LIST_WITHIN_MS = 5_000;
 /** Name of the default runtime of clusters on Docker. Source: dockershim. */
 const DEFAULT_HANDLER = "docker";

@@ -1,15 +1,15 @@
-import type { Pod } from "../../base/api/pod.ts";
+import type { OwnerReference, Pod } from "../../base/api/pod.ts";
 import { TokenBucket } from "../../base/concurrency/token-bucket.ts";
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import { CONFIG_HASH_ANNOTATION } from "../../manifest/identity.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
-import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
+import { BackOff } from "../client/reachability.ts";
 import type { ObjectChange } from "../client/reflector.ts";
-import { type ApiPod, isMirrorPod } from "./api-pod.ts";
-import { planMirrors } from "./mirror-plan.ts";
+import { type ApiPod, isMirrorPod, isTerminating, MIRROR_ANNOTATION } from "./api-pod.ts";
 
 /** The kubelet, as its static pods are shown. */
 export interface StaticPods {
@@ -113,7 +113,7 @@ export class MirrorManager {
   /** Whether the mirror pod may be removed now; if not, it is checked again later. */
   #mayRemove(pod: ApiPod): boolean {
     const { clock, kubelet } = this.#deps;
-    const names = new Set([...kubelet.staticPods().map(({ metadata }) => podFullName(metadata)), nameOf(pod)]);
+    const names = new Set<string>([...kubelet.staticPods().map(({ metadata }) => podFullName(metadata)), nameOf(pod)]);
     for (const name of this.#removals.keys()) if (!names.has(name)) this.#removals.delete(name);
     const bucket = this.#removals.get(nameOf(pod)) ?? new TokenBucket(REMOVALS, clock);
     this.#removals.set(nameOf(pod), bucket);
@@ -185,4 +185,67 @@ export class MirrorManager {
 const concernsMirrors = ({ before, after }: ObjectChange<ApiPod>) =>
   !before || !after || before.metadata.uid !== after.metadata.uid || isMirrorPod(before) || isMirrorPod(after);
 
-const nameOf = ({ metadata: { namespace = "default", name } }: ApiPod) => `${namespace}/${name}`;
+const nameOf = ({ metadata }: Pick<Pod, "metadata"> | ApiPod) => podFullName(metadata);
+
+interface MirrorInput {
+  /** Static pods of this node, those that terminate included. */
+  staticPods: readonly Pod[];
+  /** Whether a static pod runs or is about to run. */
+  isWanted: (pod: Pod) => boolean;
+  apiPods: readonly ApiPod[];
+  /** Every source of static pods was read: a mirror pod without one may be removed. */
+  isComplete: boolean;
+  node: { name: string; uid: string };
+}
+
+interface MirrorPlan {
+  create: object[];
+  remove: ApiPod[];
+  /** Static pods whose names other pods of the API have. */
+  taken: Pod[];
+}
+
+/** The revision of the static pod that a mirror pod represents. */
+const hashOf = ({ metadata }: Pod): string => metadata.annotations?.[CONFIG_HASH_ANNOTATION] ?? metadata.uid ?? "";
+
+/**
+ * Which mirror pods are to be created and removed, so that the API server shows each static pod. One that was deleted,
+ * gracefully or not, or that shows an earlier revision is removed and created again. Pure.
+ * Source: the kubelet's syncPod and deleteOrphanedMirrorPods.
+ */
+export function planMirrors({ staticPods, isWanted, apiPods, isComplete, node }: MirrorInput): MirrorPlan {
+  const plan: MirrorPlan = { create: [], remove: [], taken: [] };
+  const byName = new Map(apiPods.map((pod) => [nameOf(pod), pod]));
+  const shown = new Set<string>();
+  for (const pod of staticPods) {
+    shown.add(nameOf(pod));
+    const known = byName.get(nameOf(pod));
+    if (!known) {
+      if (isWanted(pod)) plan.create.push(toMirrorPod(pod, node));
+    } else if (!isMirrorPod(known)) plan.taken.push(pod);
+    else if (isTerminating(known) || known.metadata.annotations?.[MIRROR_ANNOTATION] !== hashOf(pod)) {
+      plan.remove.push(known);
+    }
+  }
+  if (isComplete) {
+    for (const pod of apiPods) if (isMirrorPod(pod) && !shown.has(nameOf(pod))) plan.remove.push(pod);
+  }
+  return plan;
+}
+
+function toMirrorPod(pod: Pod, node: { name: string; uid: string }): object {
+  const { name, namespace, labels, annotations } = pod.metadata;
+  const owner: OwnerReference = { apiVersion: "v1", kind: "Node", name: node.name, uid: node.uid, controller: true };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name,
+      namespace,
+      ...(labels && { labels }),
+      annotations: { ...annotations, [MIRROR_ANNOTATION]: hashOf(pod) },
+      ownerReferences: [owner],
+    },
+    spec: { ...pod.spec, nodeName: node.name },
+  };
+}

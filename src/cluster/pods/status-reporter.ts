@@ -4,8 +4,8 @@ import type { Clock } from "../../base/model/clock.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
-import { BackOff } from "../client/back-off.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
+import { BackOff } from "../client/reachability.ts";
 import type { ObjectChange } from "../client/reflector.ts";
 import { type ApiPod, isMirrorPod, isTerminating } from "./api-pod.ts";
 import { computeStatusPatch, findStepBack, mergePodStatus, ownPart, withObservedGeneration } from "./status-patch.ts";
@@ -218,14 +218,14 @@ export class StatusReporter {
     }
     const patch = computeStatusPatch(uidOf(api), newestStatus(report), wanted);
     if (patch) {
-      const answer = await client.request<ApiPod>({
+      const response = await client.request<ApiPod>({
         method: "PATCH",
         path: `${pathOf(api)}/status`,
         body: patch,
         contentType: STRATEGIC_MERGE_PATCH,
         signal: this.#stop.signal,
       });
-      report.accepted = { status: answer.status, version: answer.metadata.resourceVersion ?? "" };
+      report.accepted = { status: response.status, version: response.metadata.resourceVersion ?? "" };
     }
     report.sent = wanted;
   }
@@ -290,7 +290,7 @@ function cancelTimers({ cancelRetry, cancelCorrection }: Report): void {
   cancelCorrection?.();
 }
 
-/** The watch may be behind the answer to the last report. */
+/** The watch may be behind the response to the last report. */
 const newestStatus = ({ accepted, api }: Report) =>
   accepted && !isNewer(api.metadata.resourceVersion, accepted.version) ? accepted.status : api.status;
 

@@ -1,11 +1,11 @@
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
+import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
 import type { Servers } from "../../server/servers.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { probeVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
-import { ownCommand } from "./build-local-api.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import { RuntimeClassesSchema, ServicesSchema } from "./state-schemas.ts";
 
@@ -35,10 +35,7 @@ export async function buildCluster(context: NodeContext): Promise<ClusterNode | 
     loadCheckpoint: (id) => checkpoints.load(id),
     storedServices: openStateFile(context, "services", ServicesSchema),
     storedRuntimeClasses: openStateFile(context, "runtime-classes", RuntimeClassesSchema),
-    makeSigningRequest: async (signingRequest) => {
-      const { makeSigningRequest } = await import("../../apiserver/pki/certificate-process.ts");
-      return makeSigningRequest(ownCommand(), { signingRequest });
-    },
+    makeSigningRequest,
   });
 }
 

@@ -1,6 +1,6 @@
 import { loadavg, uptime } from "node:os";
 import { creationTime, summarizePod } from "../../apiserver/printers/pod-row.ts";
-import { SOURCE_ID } from "../../apiserver/storage/submitted-set.ts";
+import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";

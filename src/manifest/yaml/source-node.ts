@@ -90,6 +90,37 @@ export function toPlainValue(node: SourceNode): unknown {
   }
 }
 
+/** Levels and values that {@link toSourceNode} takes, as the parsers do. */
+const MAX_DEPTH = 10_000;
+const MAX_VALUES = 500_000;
+
+/**
+ * A value of JSON as nodes, so that it is decoded like a text; offsets count the values in their order.
+ * @throws TextError when it is too large
+ */
+export function toSourceNode(value: unknown): SourceNode {
+  let count = 0;
+  const convert = (item: unknown, depth: number): SourceNode => {
+    const offset = count++;
+    if (count > MAX_VALUES) throw new TextError(`the document has more than ${MAX_VALUES} values`, offset);
+    if (depth > MAX_DEPTH) throw new TextError(`more than ${MAX_DEPTH} levels of nesting`, offset);
+    if (typeof item === "string") return { kind: "string", value: item, offset };
+    if (typeof item === "boolean") return { kind: "bool", value: item, source: String(item), offset };
+    if (typeof item === "number") {
+      const json = JSON.stringify(item);
+      return { kind: "number", json, source: json, offset };
+    }
+    if (Array.isArray(item)) return { kind: "list", items: item.map((it) => convert(it, depth + 1)), offset };
+    if (typeof item !== "object" || item === null) return { kind: "null", offset };
+    const entries = new Map<string, MapEntry>();
+    for (const [key, member] of Object.entries(item)) {
+      if (member !== undefined) entries.set(key, { keyOffset: count, value: convert(member, depth + 1) });
+    }
+    return { kind: "map", entries, offset };
+  };
+  return convert(value, 0);
+}
+
 /** Whether lists and maps are nested more than `levels` deep. Recursion ends at that level. */
 export function isDeeperThan(node: SourceNode, levels: number): boolean {
   if (levels === 0) return true;

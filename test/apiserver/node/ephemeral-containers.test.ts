@@ -2,8 +2,7 @@ import { expect, test } from "bun:test";
 import { ephemeralContainersRoute } from "../../../src/apiserver/node/ephemeral-containers.ts";
 import type { ObjectStore } from "../../../src/apiserver/object-store.ts";
 import type { EphemeralContainer } from "../../../src/base/api/pod.ts";
-import { readManifest } from "../../../src/manifest/read-manifest.ts";
-import { anApiServer, aPod, PODS } from "../support.ts";
+import { anApiServer, aPod, PODS, READER } from "../support.ts";
 
 const strategic = { "Content-Type": "application/strategic-merge-patch+json" };
 const PATH = `${PODS}/web/ephemeralcontainers`;
@@ -13,16 +12,19 @@ async function aDebuggable() {
   const received: (readonly EphemeralContainer[])[] = [];
   const parts: { store?: ObjectStore } = {};
   const route = ephemeralContainersRoute({
-    get store() {
-      return parts.store!;
+    api: {
+      get store() {
+        return parts.store!;
+      },
+      refreshPods: async () => {},
     },
-    refresh: async () => {},
-    read: (bytes) =>
-      readManifest(bytes, { file: "request", nodeName: "node1", source: "api", allowEphemeralContainers: true }),
-    setEphemeralContainers: (_, containers) => {
-      received.push(containers);
-      const live = parts.store!.get("pods", "default", "web")!;
-      parts.store!.put("pods", { ...live, spec: { ...(live.spec as object), ephemeralContainers: containers } });
+    reader: READER,
+    kubelet: {
+      setEphemeralContainers: (_, containers) => {
+        received.push(containers);
+        const live = parts.store!.get("pods", "default", "web")!;
+        parts.store!.put("pods", { ...live, spec: { ...(live.spec as object), ephemeralContainers: containers } });
+      },
     },
   });
   const api = anApiServer({ extras: [route] });

@@ -3,8 +3,8 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { prepareCertificates } from "../../../src/apiserver/pki/local-authority.ts";
-import { makeCertificates } from "../../../src/apiserver/pki/make-certificates.ts";
 import { LOCAL_TEXT_FILES } from "../../../src/base/files/text-files.ts";
+import { makeCertificates } from "../../../src/server/certificates/make-certificates.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();

@@ -4,19 +4,17 @@ import { join } from "node:path";
 import { ExplicitClusterDns } from "../../../src/apiserver/kinds/cluster-dns.ts";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
-import { readManifest } from "../../../src/manifest/read-manifest.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
+import { READER } from "../support.ts";
 
 const tempDir = tempDirs();
 
 function aDirectory(rootDir = tempDir()) {
-  const registry = buildRegistry((bytes) =>
-    readManifest(bytes, { file: "request", nodeName: "node1", source: "api", strictness: "warn" }),
-  );
+  const registry = buildRegistry();
   const logger = new RecordingLogger();
   const clusterDns = new ExplicitClusterDns();
-  const directory = new ManifestDirectory({ rootDir, registry, logger, toYaml: () => undefined, clusterDns });
+  const directory = new ManifestDirectory({ rootDir, registry, reader: READER, logger, clusterDns });
   return { rootDir, directory, clusterDns, definition: registry.get("configmaps")!, pods: registry.get("pods")! };
 }
 

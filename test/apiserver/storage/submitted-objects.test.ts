@@ -1,31 +1,34 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { ExplicitClusterDns } from "../../../src/apiserver/kinds/cluster-dns.ts";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
-import { ObjectStore } from "../../../src/apiserver/object-store.ts";
-import { RevisionClock } from "../../../src/apiserver/revision-clock.ts";
+import { OwnObjects } from "../../../src/apiserver/object-rules.ts";
+import { ObjectStore, RevisionClock } from "../../../src/apiserver/object-store.ts";
+import { resourceId } from "../../../src/apiserver/resource-definition.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { SubmittedObjects } from "../../../src/apiserver/storage/submitted-objects.ts";
+import { readPlainObjects } from "../../../src/manifest/plain-objects.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
+import type { SourceSet } from "../../../src/sources/source-set.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
-import { memoryMark } from "../support.ts";
+import { memoryMark, READER } from "../support.ts";
 
 const tempDir = tempDirs();
 
 /** The parts of a process that starts in a root directory. */
 function aStart(rootDir: string) {
-  const read = (bytes: Uint8Array) =>
-    readManifest(bytes, { file: "request", nodeName: "node1", source: "api", strictness: "warn" });
-  const registry = buildRegistry(read);
+  const registry = buildRegistry();
+  const own = new OwnObjects();
   const logger = new RecordingLogger();
   const clock = new FakeClock();
   const clusterDns = new ExplicitClusterDns();
   const store = new ObjectStore(new RevisionClock(memoryMark()));
-  const directory = new ManifestDirectory({ rootDir, registry, logger, toYaml: () => undefined, clusterDns });
-  const onFileRemoved = () => {};
-  const deps = { store, registry, directory, clusterDns, read, clock, logger, onFileRemoved };
-  return { directory, registry, store, submitted: new SubmittedObjects(deps) };
+  const directory = new ManifestDirectory({ rootDir, registry, reader: READER, logger, clusterDns });
+  const deps = { store, registry, directory, clusterDns, own, clock, logger };
+  return { clock, directory, registry, store, own, submitted: new SubmittedObjects(deps) };
 }
 
 test("a namespace that was submitted is itself after a restart, with its labels, also when there are objects in it", async () => {
@@ -36,11 +39,57 @@ test("a namespace that was submitted is itself after a restart, with its labels,
   before.directory.save(namespaces, { apiVersion: "v1", kind: "Namespace", metadata });
   const inside = { name: "c", namespace: "lab", uid: "c" };
   before.directory.save(before.registry.get("configmaps")!, { apiVersion: "v1", kind: "ConfigMap", metadata: inside });
-  const { submitted, store } = aStart(rootDir);
+  const { submitted, store, own } = aStart(rootDir);
   submitted.load();
   const found = store.get("namespaces", undefined, "lab")!;
   expect([found.metadata.uid, found.metadata.labels?.team]).toEqual(["u", "a"]);
-  expect(submitted.isOwn(namespaces, found)).toBe(true);
+  expect(own.has(namespaces, found)).toBe(true);
   expect(store.get("configmaps", "lab", "c")?.metadata.uid).toBe("c");
   await submitted.stop();
+});
+
+describe("what the kubelet gets of a submitted object is what the reader makes of its manifest", () => {
+  const examples = join(import.meta.dir, "../../../examples");
+  const files = readdirSync(examples, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".yaml"));
+  test.each(files)("%s", async (file) => {
+    const read = readPlainObjects(readFileSync(join(examples, file)));
+    const { registry, store, own, submitted, clock } = aStart(tempDir());
+    let set: SourceSet | undefined;
+    submitted.start((emitted) => {
+      set = emitted;
+    });
+    const texts: object[] = [];
+    for (const { metadata, ...rest } of "objects" in read ? read.objects : []) {
+      const definition = registry.findKind(rest.apiVersion ?? "", rest.kind);
+      if (!definition) continue;
+      const uid = `uid of ${metadata.name}`;
+      const stored = {
+        ...metadata,
+        name: metadata.name ?? "",
+        uid,
+        ...(definition.namespaced && { namespace: "default" }),
+      };
+      const decoded = definition.decode?.({ ...rest, apiVersion: rest.apiVersion ?? "", metadata: stored }, READER);
+      if (!decoded || decoded.causes.length > 0) continue;
+      own.add(definition, decoded.object);
+      store.put(resourceId(definition), decoded.object);
+      const { status: _status, ...text } = decoded.object;
+      texts.push(text);
+    }
+    await clock.advance(0);
+    const manifest = readManifest(Buffer.from(JSON.stringify({ apiVersion: "v1", kind: "List", items: texts })), {
+      file: "request",
+      nodeName: "node1",
+      source: "api",
+      strictness: "warn",
+    });
+    const plain = ({ pods, objects }: Pick<SourceSet, "pods" | "objects">): unknown[] => {
+      const found = [...pods, ...(objects ?? [])].map(({ origin, location, sourceId, ...it }) => it);
+      return (JSON.parse(JSON.stringify(found)) as { revision: string }[]).sort((a, b) =>
+        a.revision < b.revision ? -1 : 1,
+      );
+    };
+    expect(plain(set!)).toEqual(plain(manifest));
+    await submitted.stop();
+  });
 });

@@ -3,8 +3,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../../src/base/model/clock.ts";
-import { needsBootstrap, writeKubeconfig } from "../../../src/cluster/certificates/bootstrap.ts";
-import { currentPath } from "../../../src/cluster/certificates/certificate-files.ts";
+import { currentPath, needsBootstrap, writeKubeconfig } from "../../../src/cluster/certificates/certificate-files.ts";
 import { CertificateManager } from "../../../src/cluster/certificates/certificate-manager.ts";
 import { readKubeconfig } from "../../../src/cluster/client/kubeconfig.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";

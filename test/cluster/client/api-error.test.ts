@@ -14,7 +14,7 @@ test.each([
   expect(describeFailure(Object.assign(new Error("failed"), { code }), SERVER)).toContain(want);
 });
 
-test("no answer in time, and an error without a code", () => {
+test("no response in time, and an error without a code", () => {
   const late = Object.assign(new Error("the operation timed out"), { name: "TimeoutError" });
   expect(describeFailure(late, SERVER)).toBe(`${SERVER} did not answer in time`);
   expect(describeFailure(new Error("odd"), SERVER)).toBe(`cannot reach ${SERVER}: odd`);

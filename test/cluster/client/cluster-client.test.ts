@@ -26,7 +26,7 @@ function impatientClock() {
 }
 
 function serve(
-  answer: (request: Request, count: number) => Response | Promise<Response>,
+  response: (request: Request, count: number) => Response | Promise<Response>,
   rate = { perSecond: 0, burst: 0 },
 ) {
   const requests: Request[] = [];
@@ -35,7 +35,7 @@ function serve(
     port: 0,
     fetch: (request) => {
       requests.push(request);
-      return answer(request, requests.length);
+      return response(request, requests.length);
     },
   });
   servers.push(server);
@@ -62,8 +62,13 @@ const status = (code: number, reason: string, headers: Record<string, string> = 
 describe("requests to the API server", () => {
   test("JSON goes there and comes back, with the credentials", async () => {
     const { client, requests } = serve(async (request) => Response.json({ got: await request.json() }));
-    const answer = await client.request({ method: "POST", path: "/api/v1/nodes", query: { a: "b c" }, body: { x: 1 } });
-    expect(answer).toEqual({ got: { x: 1 } });
+    const response = await client.request({
+      method: "POST",
+      path: "/api/v1/nodes",
+      query: { a: "b c" },
+      body: { x: 1 },
+    });
+    expect(response).toEqual({ got: { x: 1 } });
     expect(requests[0]?.url).toEndWith("/api/v1/nodes?a=b+c");
     expect(requests[0]?.headers.get("Authorization")).toBe("Bearer t");
   });
@@ -102,7 +107,7 @@ describe("requests to the API server", () => {
     await until("the end of the wait", () => isEarly === true);
   });
 
-  test("502 of a load balancer is not an answer of the API server", async () => {
+  test("502 of a load balancer is not a response of the API server", async () => {
     const { client } = serve((_, count) => (count < 2 ? new Response("", { status: 502 }) : Response.json({})));
     const early: boolean[] = [];
     client.reachability.schedule(30_000, (isEarly) => early.push(isEarly));

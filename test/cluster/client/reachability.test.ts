@@ -76,15 +76,15 @@ describe("a wait for the API server", () => {
   });
 });
 
-test("an outage begins with its first failure, has the last reason, and ends with an answer", async () => {
+test("an outage begins with its first failure, has the last reason, and ends with a response", async () => {
   const clock = new FakeClock();
   const reachability = new Reachability(clock, () => 0.5);
   expect(reachability.outage).toBeUndefined();
   const since = clock.now();
   reachability.noteFailure("connection refused");
   await clock.advance(60_000);
-  reachability.noteFailure("no answer in time");
-  expect(reachability.outage).toEqual({ reason: "no answer in time", since });
+  reachability.noteFailure("no response in time");
+  expect(reachability.outage).toEqual({ reason: "no response in time", since });
   reachability.noteResponse();
   expect(reachability.outage).toBeUndefined();
 });

@@ -9,7 +9,8 @@ import { KubeletWorld, named } from "../../support/kubelet-world.ts";
 function world() {
   const { store, registry, writer, deleter } = anApiServer();
   const kubelet = new KubeletWorld();
-  const commands = new ObjectCommands({ store, registry, writer, deleter, prepare: async () => {} });
+  const ready = { refresh: async () => {}, prepareWrite: async () => {} };
+  const commands = new ObjectCommands({ store, registry, writer, deleter, ...ready });
   const context = { node: { name: "node1" } } as unknown as NodeContext;
   const api = { commands, registry } as unknown as LocalApi;
   const desired = () => ({ pods: [], configMaps: new Map(), secrets: new Map() });

@@ -1,4 +1,26 @@
 import { isRecord } from "../../base/text/json.ts";
+import type { ApiObject } from "../api-object.ts";
+import type { Column } from "../resource-definition.ts";
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export const specOf = (object: ApiObject) => (object.spec ?? {}) as Fields;
+export const statusOf = (object: ApiObject) => (object.status ?? {}) as Fields;
+export const numberOf = (value: unknown) => (typeof value === "number" ? value : 0);
+
+/** A column with a number; 0 when absent. */
+export const count = (name: string, read: (object: ApiObject) => unknown): Column => ({
+  name,
+  type: "integer",
+  value: (object) => numberOf(read(object)),
+});
+/** A column with a text; empty when absent. @param priority 1: only in wide output */
+export const text = (name: string, read: (object: ApiObject, now: Date) => unknown, priority = 0): Column => ({
+  name,
+  type: "string",
+  priority,
+  value: (object, now) => String(read(object, now) ?? ""),
+});
 
 /** Labels or a selector of equality as one cell. Source: apimachinery's `FormatLabels`. */
 export function formatLabels(labels: unknown): string {
@@ -47,3 +69,13 @@ const ACCESS_MODES: Readonly<Record<string, string>> = {
 /** Source: core `GetAccessModesAsString`. */
 export const formatAccessModes = (modes: unknown): string =>
   (Array.isArray(modes) ? modes : []).map((mode) => ACCESS_MODES[String(mode)] ?? String(mode)).join(",");
+
+/** Calls `complete` once for each object. */
+export function memoized(complete: (object: ApiObject) => ApiObject): (object: ApiObject) => ApiObject {
+  const known = new WeakMap<ApiObject, ApiObject>();
+  return (object) => {
+    const shown = known.get(object) ?? complete(object);
+    known.set(object, shown);
+    return shown;
+  };
+}

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { CertificateRenewer } from "../../../src/apiserver/pki/certificate-renewer.ts";
 import type { LocalCertificates } from "../../../src/apiserver/pki/local-authority.ts";
+import { CertificateRenewer } from "../../../src/apiserver/pki/local-authority.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 

@@ -5,7 +5,7 @@ import {
   nodeIdentity,
   readSigningState,
   SIGNERS,
-} from "../../../src/cluster/certificates/certificate-plan.ts";
+} from "../../../src/cluster/certificates/certificate-files.ts";
 
 const LIFE = { fromMs: 1000, toMs: 2000 };
 

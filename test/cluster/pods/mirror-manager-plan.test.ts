@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { ApiPod } from "../../../src/cluster/pods/api-pod.ts";
-import { planMirrors } from "../../../src/cluster/pods/mirror-plan.ts";
+import { planMirrors } from "../../../src/cluster/pods/mirror-manager.ts";
 
 const NODE = { name: "n", uid: "node-uid" };
 const aStatic = (name: string, hash = "h1"): Pod =>

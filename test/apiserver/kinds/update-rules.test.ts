@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
 import type { ApiObject } from "../../../src/apiserver/api-object.ts";
-import { refuseFixedFields, refuseOtherType } from "../../../src/apiserver/kinds/immutable-fields.ts";
+import { SERVED_KINDS } from "../../../src/apiserver/kinds/served-kinds.ts";
 
 type Fields = Record<string, unknown>;
 
+const refuse = (next: ApiObject, previous: ApiObject) =>
+  SERVED_KINDS.find(({ kind }) => kind === next.kind)?.validateUpdate?.(next, previous) ?? [];
 const object = (kind: string, spec: Fields): ApiObject => ({ apiVersion: "v1", kind, metadata: { name: "a" }, spec });
 const selector = { matchLabels: { app: "a" } };
 const SPECS: Record<string, Fields> = {
@@ -41,7 +43,7 @@ test.each([
   ["PersistentVolume", { capacity: { storage: "2Gi" }, nodeAffinity: { required: {} } }, []],
 ] as const)("%s: %j", (kind, change, want) => {
   const before = SPECS[kind]!;
-  const causes = refuseFixedFields(object(kind, { ...before, ...change } as Fields), object(kind, before));
+  const causes = refuse(object(kind, { ...before, ...change } as Fields), object(kind, before));
   expect(causes.map(({ field }) => field)).toEqual([...want]);
 });
 
@@ -52,6 +54,6 @@ test("the type of a Secret is fixed; the default one need not be written", () =>
     metadata: { name: "a" },
     ...(type && { type }),
   });
-  expect(refuseOtherType(secret("kubernetes.io/tls"), secret())).toMatchObject([{ field: "type" }]);
-  expect(refuseOtherType(secret("Opaque"), secret())).toEqual([]);
+  expect(refuse(secret("kubernetes.io/tls"), secret())).toMatchObject([{ field: "type" }]);
+  expect(refuse(secret("Opaque"), secret())).toEqual([]);
 });

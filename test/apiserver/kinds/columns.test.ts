@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { formatAccessModes, formatLabelSelector, formatLabels } from "../../../src/apiserver/kinds/cells.ts";
+import { formatAccessModes, formatLabelSelector, formatLabels } from "../../../src/apiserver/kinds/columns.ts";
 
 test("labels are sorted, and none are said so", () => {
   expect(formatLabels({ b: "2", a: "1" })).toBe("a=1,b=2");

@@ -4,11 +4,11 @@ import type {
   CertificateRequest,
   CertificateResult,
   KeyPair,
-  LeafOrder,
-  SelfSignedOrder,
-  SigningDelivery,
-  SigningOrder,
-} from "./certificate-request.ts";
+  LeafRequest,
+  SelfSignedRequest,
+  SigningRequest,
+  SigningResult,
+} from "./certificate-process.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const { KeyUsageFlags } = x509;
@@ -20,11 +20,11 @@ interface Issuer {
 }
 
 /** Makes an authority unless it is given, and certificates it signs. Loads a large library: for a process of its own. */
-export async function makeCertificates(order: CertificateRequest): Promise<CertificateResult> {
-  const { notBefore, formerAuthority } = order;
-  const authority = order.authority ?? (await makeAuthority(order));
+export async function makeCertificates(request: CertificateRequest): Promise<CertificateResult> {
+  const { notBefore, formerAuthority } = request;
+  const authority = request.authority ?? (await makeAuthority(request));
   const issuer = await toIssuer(authority);
-  const leaves = await Promise.all(order.leaves.map((leaf) => makeLeaf(leaf, notBefore, issuer)));
+  const leaves = await Promise.all(request.leaves.map((leaf) => makeLeaf(leaf, notBefore, issuer)));
   const link = formerAuthority && (await makeLink(issuer.certificate, notBefore, await toIssuer(formerAuthority)));
   return { authority, ...(link !== undefined && { link }), leaves };
 }
@@ -74,7 +74,7 @@ async function makeLink(authority: x509.X509Certificate, notBefore: number, form
   return pem(link);
 }
 
-async function makeLeaf(leaf: LeafOrder, notBefore: number, issuer: Issuer): Promise<KeyPair> {
+async function makeLeaf(leaf: LeafRequest, notBefore: number, issuer: Issuer): Promise<KeyPair> {
   const { certificate, signingKey } = issuer;
   const keys = await generateKeys();
   const cert = await x509.X509CertificateGenerator.create({
@@ -91,7 +91,7 @@ async function makeLeaf(leaf: LeafOrder, notBefore: number, issuer: Issuer): Pro
   return { cert: pem(cert), key: await exportKey(keys.privateKey) };
 }
 
-const leafExtensions = ({ usage, names }: Pick<LeafOrder, "usage" | "names">): x509.Extension[] => [
+const leafExtensions = ({ usage, names }: Pick<LeafRequest, "usage" | "names">): x509.Extension[] => [
   new x509.BasicConstraintsExtension(false, undefined, true),
   new x509.KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
   new x509.ExtendedKeyUsageExtension([
@@ -100,9 +100,9 @@ const leafExtensions = ({ usage, names }: Pick<LeafOrder, "usage" | "names">): x
   ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names.map(alternativeName))] : []),
 ];
 
-/** A certificate for a server, as the kubelet makes its own: clients trust it by knowing it. */
-export async function makeSelfSigned({ selfSigned, notBefore }: SelfSignedOrder): Promise<KeyPair> {
-  const { commonName, names, notAfter } = selfSigned;
+/** Clients trust it by knowing it (`curl --cacert`). What it says of itself is what the kubelet's own says. */
+export async function makeSelfSigned({ selfSigned }: SelfSignedRequest): Promise<KeyPair> {
+  const { commonName, names, notBefore, notAfter } = selfSigned;
   const keys = await generateKeys();
   const cert = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
@@ -147,7 +147,7 @@ function importKey(text: string): Promise<CryptoKey> {
   return crypto.subtle.importKey("pkcs8", der, ALGORITHM, true, ["sign"]);
 }
 
-async function makeSigningRequest({ signingRequest }: SigningOrder): Promise<SigningDelivery> {
+async function makeSigningRequest({ signingRequest }: SigningRequest): Promise<SigningResult> {
   const { commonName, organization, names } = signingRequest;
   const keys = await generateKeys();
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
@@ -159,13 +159,13 @@ async function makeSigningRequest({ signingRequest }: SigningOrder): Promise<Sig
   return { request: `${request.toString("pem").trim()}\n`, key: await exportKey(keys.privateKey) };
 }
 
-/** The process behind {@link CERTIFICATES_ARGUMENT}: reads its order, writes its delivery. */
+/** The process behind {@link CERTIFICATES_ARGUMENT}: reads its request, writes its result. */
 export async function runCertificateProcess(): Promise<void> {
-  const order = (await Bun.stdin.json()) as CertificateRequest | SigningOrder | SelfSignedOrder;
-  await Bun.write(Bun.stdout, JSON.stringify(await make(order)));
+  const request = (await Bun.stdin.json()) as CertificateRequest | SelfSignedRequest | SigningRequest;
+  await Bun.write(Bun.stdout, JSON.stringify(await make(request)));
 }
 
-function make(order: CertificateRequest | SigningOrder | SelfSignedOrder): Promise<object> {
-  if ("signingRequest" in order) return makeSigningRequest(order);
-  return "selfSigned" in order ? makeSelfSigned(order) : makeCertificates(order);
+function make(request: CertificateRequest | SelfSignedRequest | SigningRequest): Promise<object> {
+  if ("signingRequest" in request) return makeSigningRequest(request);
+  return "selfSigned" in request ? makeSelfSigned(request) : makeCertificates(request);
 }

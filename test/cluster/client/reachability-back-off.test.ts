@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { BackOff, computeBackOff } from "../../../src/cluster/client/back-off.ts";
+import { BackOff, computeBackOff } from "../../../src/cluster/client/reachability.ts";
 
 const POLICY = { first: 800, longest: 30_000 };
 

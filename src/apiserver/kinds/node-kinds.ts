@@ -1,0 +1,166 @@
+import * as v from "valibot";
+import type { CoreEvent } from "../../base/api/event.ts";
+import { ObjectMetaSchema } from "../../base/api/meta.ts";
+import { raw, textList } from "../../base/api/scalar.ts";
+import { checkDnsLabel } from "../../manifest/validate/names.ts";
+import type { StatusCause } from "../api-error.ts";
+import { type ApiObject, toApiTime } from "../api-object.ts";
+import type { ObjectStore } from "../object-store.ts";
+import { toEventRow } from "../printers/event-row.ts";
+import { type NodeObject, toNodeRow } from "../printers/node-row.ts";
+import { ALL_VERBS, type Column, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
+import { text } from "./columns.ts";
+import { apiKind } from "./define-kind.ts";
+import { bySchema, type Decoded } from "./object-reader.ts";
+import { forbidden } from "./update-rules.ts";
+
+const asEvent = (object: ApiObject) => object as unknown as CoreEvent;
+
+const NAMESPACE_SCHEMA = v.object({
+  metadata: ObjectMetaSchema,
+  spec: v.optional(v.object({ finalizers: v.optional(textList) })),
+  status: v.optional(raw),
+});
+const readNamespace = bySchema(NAMESPACE_SCHEMA);
+
+export const NAMESPACE = apiKind({
+  group: "",
+  kind: "Namespace",
+  plural: "namespaces",
+  shortNames: ["ns"],
+  namespaced: false,
+  schema: NAMESPACE_SCHEMA,
+  verbs: ALL_VERBS.filter((verb) => verb !== "deletecollection"),
+  columns: [text("Status", ({ status }) => (status as { phase?: string } | undefined)?.phase ?? "Active")],
+  fields: { "status.phase": ({ status }) => (status as { phase?: string } | undefined)?.phase ?? "Active" },
+  subresources: ["status"],
+  observedStatus: true,
+  hasGeneration: false,
+  decode: decodeNamespace,
+  description: "Namespace provides a scope for Names.",
+});
+
+/** Adds a namespace that is used and was never submitted. */
+export function ensureNamespace(store: ObjectStore, name: string, now: Date): void {
+  if (store.get("namespaces", undefined, name)) return;
+  const metadata = { name, uid: `namespace-${name}`, creationTimestamp: toApiTime(now) };
+  store.put("namespaces", decodeNamespace({ apiVersion: "v1", kind: "Namespace", metadata }).object);
+}
+
+function decodeNamespace(object: ApiObject): Decoded {
+  const { metadata, ...rest } = object;
+  const decoded = readNamespace({
+    spec: { finalizers: ["kubernetes"] },
+    status: { phase: "Active" },
+    ...rest,
+    metadata: { ...metadata, labels: { ...metadata.labels, "kubernetes.io/metadata.name": metadata.name } },
+  });
+  const { namespace: _namespace, ...own } = decoded.object.metadata;
+  const causes = checkDnsLabel(own.name).map((message) => ({
+    reason: "FieldValueInvalid",
+    field: "metadata.name",
+    message: `Invalid value: ${JSON.stringify(own.name)}: ${message}`,
+  }));
+  return { ...decoded, object: { ...decoded.object, metadata: own }, causes: [...decoded.causes, ...causes] };
+}
+
+const asNode = (object: ApiObject) => object as unknown as NodeObject;
+const nodeCell =
+  (index: number): Column["value"] =>
+  (it, now) =>
+    toNodeRow(asNode(it), now, true)[index] ?? "";
+
+export const NODE: ResourceDefinition = {
+  group: "",
+  version: "v1",
+  kind: "Node",
+  plural: "nodes",
+  singular: "node",
+  shortNames: ["no"],
+  namespaced: false,
+  verbs: [...READ_VERBS, "patch", "update"],
+  columns: [
+    text("Status", nodeCell(1)),
+    text("Roles", nodeCell(2)),
+    text("Age", nodeCell(3)),
+    text("Version", nodeCell(4)),
+    text("Internal-IP", nodeCell(5), 1),
+    text("External-IP", nodeCell(6), 1),
+    text("OS-Image", nodeCell(7), 1),
+    text("Kernel-Version", nodeCell(8), 1),
+    text("Container-Runtime", nodeCell(9), 1),
+  ],
+  fields: { "spec.unschedulable": (it) => String(isUnschedulable(it)) },
+  subresources: ["status"],
+  observedStatus: true,
+  hasGeneration: false,
+  fate: "node",
+  validateUpdate: refuseOtherThanCordon,
+  description: "Node is the machine this API is served from.",
+};
+
+const isUnschedulable = (node: ApiObject): boolean => asNode(node).spec.unschedulable === true;
+
+/** Only `spec.unschedulable` can be written: flags and the machine decide everything else. */
+function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCause[] {
+  const { unschedulable: _next, taints, ...spec } = asNode(next).spec as NodeSpec;
+  const { unschedulable: _previous, taints: taintsBefore, ...specBefore } = asNode(previous).spec as NodeSpec;
+  const same = (a: object | undefined, b: object | undefined) => Bun.deepEquals(a ?? {}, b ?? {});
+  return [
+    ...(same(next.metadata.labels, previous.metadata.labels)
+      ? []
+      : [forbidden("metadata.labels", "the labels of this node come from --node-labels")]),
+    ...(same(next.metadata.annotations, previous.metadata.annotations)
+      ? []
+      : [forbidden("metadata.annotations", "this node keeps no annotations")]),
+    ...(same(taints, taintsBefore)
+      ? []
+      : [forbidden("spec.taints", "the taints of this node come from --register-with-taints")]),
+    ...(same(spec, specBefore) ? [] : [forbidden("spec", "only spec.unschedulable can be changed")]),
+  ];
+}
+
+type NodeSpec = NodeObject["spec"] & Record<string, unknown>;
+
+const eventCell =
+  (index: number): Column["value"] =>
+  (it, now) =>
+    toEventRow(asEvent(it), now, true)[index] ?? "";
+
+export const EVENT: ResourceDefinition = {
+  group: "",
+  version: "v1",
+  kind: "Event",
+  plural: "events",
+  singular: "event",
+  shortNames: ["ev"],
+  namespaced: true,
+  verbs: READ_VERBS,
+  columns: [
+    text("Last Seen", eventCell(0)),
+    text("Type", eventCell(1)),
+    text("Reason", eventCell(2)),
+    text("Object", eventCell(3)),
+    text("Subobject", eventCell(4), 1),
+    text("Source", eventCell(5), 1),
+    text("Message", eventCell(6)),
+    text("First Seen", eventCell(7), 1),
+    { name: "Count", type: "integer", value: (it) => asEvent(it).count, priority: 1 },
+    { name: "Name", type: "string", format: "name", value: ({ metadata }) => metadata.name, priority: 1 },
+  ],
+  fields: {
+    "involvedObject.kind": (it) => asEvent(it).involvedObject.kind,
+    "involvedObject.name": (it) => asEvent(it).involvedObject.name,
+    "involvedObject.namespace": (it) => asEvent(it).involvedObject.namespace,
+    "involvedObject.uid": (it) => asEvent(it).involvedObject.uid,
+    "involvedObject.apiVersion": (it) => asEvent(it).involvedObject.apiVersion,
+    "involvedObject.resourceVersion": () => "",
+    "involvedObject.fieldPath": (it) => asEvent(it).involvedObject.fieldPath ?? "",
+    reason: (it) => asEvent(it).reason,
+    reportingComponent: (it) => asEvent(it).reportingComponent,
+    source: (it) => asEvent(it).source.component,
+    type: (it) => asEvent(it).type,
+  },
+  fate: "observed",
+  description: "Event is a report of an event somewhere in the cluster.",
+};

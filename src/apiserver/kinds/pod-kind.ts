@@ -1,0 +1,101 @@
+import type { Pod } from "../../base/api/pod.ts";
+import { isRecord } from "../../base/text/json.ts";
+import type { StatusCause } from "../api-error.ts";
+import type { ApiObject } from "../api-object.ts";
+import { formatReadinessGates, formatRestarts, summarizePod } from "../printers/pod-row.ts";
+import { ALL_VERBS, type ResourceDefinition } from "../resource-definition.ts";
+import { text } from "./columns.ts";
+import type { Decoded, ObjectReader } from "./object-reader.ts";
+
+const asPod = (object: ApiObject) => object as unknown as Pod;
+
+const summaries = new WeakMap<ApiObject, ReturnType<typeof summarizePod>>();
+
+function summaryOf(object: ApiObject) {
+  let summary = summaries.get(object);
+  if (!summary) {
+    summary = summarizePod(asPod(object));
+    summaries.set(object, summary);
+  }
+  return summary;
+}
+
+const podStatus = (object: ApiObject) => asPod(object).status;
+
+/** Source: kubectl's printers and core/v1's selectable fields. */
+export const POD: ResourceDefinition = {
+  group: "",
+  version: "v1",
+  kind: "Pod",
+  plural: "pods",
+  singular: "pod",
+  shortNames: ["po"],
+  categories: ["all"],
+  namespaced: true,
+  verbs: ALL_VERBS,
+  columns: [
+    text("Ready", (it) => `${summaryOf(it).ready}/${summaryOf(it).total}`),
+    text("Status", (it) => summaryOf(it).status),
+    text("Restarts", (it, now) => formatRestarts(summaryOf(it), now)),
+    text("IP", (it) => podStatus(it)?.podIP || "<none>", 1),
+    text("Node", (it) => asPod(it).spec.nodeName || "<none>", 1),
+    text("Nominated Node", (it) => podStatus(it)?.nominatedNodeName || "<none>", 1),
+    text("Readiness Gates", (it) => formatReadinessGates(asPod(it)), 1),
+  ],
+  fields: {
+    "spec.nodeName": (it) => asPod(it).spec.nodeName ?? "",
+    "spec.restartPolicy": (it) => asPod(it).spec.restartPolicy ?? "",
+    "spec.schedulerName": (it) => asPod(it).spec.schedulerName ?? "",
+    "spec.serviceAccountName": (it) => asPod(it).spec.serviceAccountName ?? "",
+    "spec.hostNetwork": (it) => String(asPod(it).spec.hostNetwork ?? false),
+    "status.phase": (it) => podStatus(it)?.phase ?? "",
+    "status.podIP": (it) => podStatus(it)?.podIP ?? "",
+    "status.nominatedNodeName": (it) => podStatus(it)?.nominatedNodeName ?? "",
+  },
+  subresources: ["status"],
+  observedStatus: true,
+  fate: "pods",
+  decode: decodePod,
+  validateCreate: (next) => refuseEphemeralContainers(next, undefined),
+  validateUpdate: refuseEphemeralContainers,
+  carryOver: keepEphemeralContainers,
+  gracefulDeletion: true,
+  description: "Pod is a collection of containers that can run on a host.",
+};
+
+/** Ephemeral containers of a pod as the API shows them; empty for every other object. */
+export const ephemeralContainersOf = ({ spec }: ApiObject): readonly unknown[] =>
+  isRecord(spec) && Array.isArray(spec.ephemeralContainers) ? spec.ephemeralContainers : [];
+
+/** The pod as its manifest describes it: ephemeral containers belong to the running pod only. */
+export function withoutEphemeralContainers<T extends ApiObject>(object: T): T {
+  if (!isRecord(object.spec) || !("ephemeralContainers" in object.spec)) return object;
+  const { ephemeralContainers: _, ...spec } = object.spec;
+  return { ...object, spec };
+}
+
+/** Decodes a pod without its ephemeral containers, and puts them back as they are. */
+function decodePod(object: ApiObject, reader: ObjectReader): Decoded {
+  const ephemeralContainers = ephemeralContainersOf(object);
+  const decoded = reader.read(withoutEphemeralContainers(object));
+  if (ephemeralContainers.length === 0) return decoded;
+  const spec = { ...(decoded.object.spec as object), ephemeralContainers };
+  return { ...decoded, object: { ...decoded.object, spec } };
+}
+
+/** A write to the pod that leaves them out does not remove them. */
+function keepEphemeralContainers(next: ApiObject, live: ApiObject): ApiObject {
+  const kept = ephemeralContainersOf(live);
+  if (kept.length === 0 || ephemeralContainersOf(next).length > 0) return next;
+  return { ...next, spec: { ...(next.spec as object), ephemeralContainers: kept } };
+}
+
+/** They are changed by the subresource alone. @param previous undefined when the pod is created */
+function refuseEphemeralContainers(next: ApiObject, previous: ApiObject | undefined): StatusCause[] {
+  const before = previous ? ephemeralContainersOf(previous) : [];
+  if (Bun.deepEquals(ephemeralContainersOf(next), before)) return [];
+  const message = previous
+    ? "Forbidden: a pod update may not change ephemeral containers: use the subresource ephemeralcontainers (kubectl debug)"
+    : "Forbidden: cannot be set on create";
+  return [{ reason: "FieldValueForbidden", field: "spec.ephemeralContainers", message }];
+}

@@ -1,0 +1,111 @@
+import type { ApiObject } from "./api-object.ts";
+import type { NodeView } from "./node/node-view.ts";
+import type { ObjectStore } from "./object-store.ts";
+import { isKept, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
+
+/** The node as writers and deleters of objects ask it. */
+export interface ObjectRules {
+  /** Why an object of the store must not be written, e.g. because it comes from a file; undefined: it may be. */
+  refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined;
+  /** Makes a write to the node a setting of it. */
+  writeNode(object: ApiObject): void;
+  /** Whether an object of a kind with a protection is in use, so that its deletion has to wait. */
+  isInUse(definition: ResourceDefinition, object: ApiObject): boolean;
+  /** Whether a controller made the object: it may be deleted, although it was not submitted. */
+  isMadeByController(definition: ResourceDefinition, object: ApiObject): boolean;
+  /** Deletes such an object; what takes its place is the controller's decision. */
+  deleteMade(object: ApiObject, graceSeconds: number): void;
+  /**
+   * Removes an object that no configured source describes any more and that was not submitted.
+   * @returns false for every other object
+   */
+  removeUnclaimed(definition: ResourceDefinition, object: ApiObject): boolean;
+}
+
+/** Which objects were submitted to this API, rather than found in a manifest of another source. */
+export class OwnObjects {
+  readonly #keys = new Set<string>();
+
+  has(definition: ResourceDefinition, object: ApiObject): boolean {
+    return this.#keys.has(ownKey(definition, object));
+  }
+
+  add(definition: ResourceDefinition, object: ApiObject): void {
+    this.#keys.add(ownKey(definition, object));
+  }
+
+  delete(definition: ResourceDefinition, object: ApiObject): void {
+    this.#keys.delete(ownKey(definition, object));
+  }
+}
+
+const ownKey = (definition: ResourceDefinition, { metadata }: ApiObject) =>
+  `${resourceId(definition)} ${metadata.namespace ?? ""}/${metadata.name}`;
+
+interface NodeObjectRulesDeps {
+  store: ObjectStore;
+  registry: ResourceRegistry;
+  own: OwnObjects;
+}
+
+/** The rules of this node: manifests of its other sources and controllers have objects here too. */
+export class NodeObjectRules implements ObjectRules {
+  /** undefined until the kubelet is built. */
+  node: NodeView | undefined;
+  readonly #deps: NodeObjectRulesDeps;
+
+  constructor(deps: NodeObjectRulesDeps) {
+    this.#deps = deps;
+  }
+
+  refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
+    if (!isKept(definition) || this.#deps.own.has(definition, object)) return undefined;
+    const { name } = object.metadata;
+    const what = `${definition.singular} "${name}"`;
+    if (definition.plural === "namespaces") {
+      return this.#hasForeignObjects(name) ? `manifests of this node have objects in ${what}` : undefined;
+    }
+    const user = definition.kind === "PersistentVolumeClaim" && this.node?.userOfClaim(fullNameOf(object));
+    if (user)
+      return `${what} is of a StatefulSet, and pod "${user}" uses it: scale the StatefulSet down, or delete it, first`;
+    const origin = this.node?.originOf(definition.kind, object.metadata);
+    if (origin === undefined) return `${what} comes from a manifest of this node: edit that`;
+    return `${what} comes from ${origin}: edit that ${/^https?:/.test(origin) ? "manifest" : "file"}`;
+  }
+
+  writeNode(object: ApiObject): void {
+    this.node?.setUnschedulable((object.spec as { unschedulable?: boolean }).unschedulable === true);
+  }
+
+  isInUse({ kind }: ResourceDefinition, { metadata }: ApiObject): boolean {
+    return this.node?.isInUse(kind, metadata) === true;
+  }
+
+  isMadeByController({ fate }: ResourceDefinition, { metadata }: ApiObject): boolean {
+    return fate === "pods" && this.node?.isOfWorkload(metadata.uid ?? "") === true;
+  }
+
+  deleteMade({ metadata }: ApiObject, graceSeconds: number): void {
+    this.node?.deleteOfWorkload(metadata.uid ?? "", graceSeconds);
+  }
+
+  removeUnclaimed(definition: ResourceDefinition, object: ApiObject): boolean {
+    if (this.#deps.own.has(definition, object)) return false;
+    const fullName = fullNameOf(object);
+    if (definition.kind === "PersistentVolumeClaim" && this.node?.deleteClaim(fullName)) return true;
+    return this.node?.forget(definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`) ?? false;
+  }
+
+  /** Objects made by controllers go with their workload. */
+  #hasForeignObjects(namespace: string): boolean {
+    const { store, registry, own } = this.#deps;
+    const isForeign = (definition: ResourceDefinition, object: ApiObject) =>
+      !own.has(definition, object) && !object.metadata.ownerReferences?.some(({ controller }) => controller);
+    return registry
+      .all()
+      .filter((it) => it.namespaced && isKept(it))
+      .some((it) => store.list(resourceId(it), namespace).some((object) => isForeign(it, object)));
+  }
+}
+
+const fullNameOf = ({ metadata }: ApiObject) => `${metadata.namespace ?? "default"}/${metadata.name}`;
