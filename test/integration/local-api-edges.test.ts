@@ -109,7 +109,7 @@ describeWithEngine("the local API in difficult hours", () => {
     isKilled = true;
     await Promise.all(writers);
     const directory = join(node.rootDir, "manifests", "default");
-    for (const file of readdirSync(directory).filter((name) => name.endsWith(".yaml"))) {
+    for (const file of readdirSync(directory).filter((name) => /^[^.].*\.yaml$/.test(name))) {
       expect(parse(readFileSync(join(directory, file), "utf8")).kind).toBe("ConfigMap");
     }
     await startWithApi(node, [], port);
