@@ -98,7 +98,7 @@ async function openStream(
   stop.abort();
 }
 
-interface SocketPlace {
+interface SocketAddress {
   /** Path of a Unix socket, or a port of the loopback. */
   at: string | number;
   protocol?: string;
@@ -108,7 +108,7 @@ interface SocketPlace {
 }
 
 /** Opens a WebSocket session; without a client library, whose connections stay open for a while. */
-async function openSession(path: string, { at, protocol = "", isAwaited = false, cookie = "" }: SocketPlace) {
+async function openSession(path: string, { at, protocol = "", isAwaited = false, cookie = "" }: SocketAddress) {
   const socket = typeof at === "number" ? connect(at, "127.0.0.1") : connect(at);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   socket.on("error", reject);
@@ -185,21 +185,24 @@ describeWithEngine("a thousand calls leave nothing behind", () => {
     const api = join(node.rootDir, "api.sock");
     const pod = `/api/v1/namespaces/default/pods/web-${node.name}`;
     const kubectl = { at: api, protocol: "v4.channel.k8s.io" };
+    // So many at a time: one that is refused because the end of others was not noticed yet is tried again.
+    const open = (path: string, address: SocketAddress) =>
+      until(`a session of ${path}`, async () => {
+        await openSession(path, address);
+        return true;
+      });
     const call = {
-      "stream of the page": () => openSession("/page/stream", { at: node.cadvisorPort }),
+      "stream of the page": () => open("/page/stream", { at: node.cadvisorPort }),
       "log stream of the page": () =>
-        openSession(`/page/api/pods/${uid}/logs?container=app&follow=true`, { at: node.cadvisorPort, cookie }),
+        open(`/page/api/pods/${uid}/logs?container=app&follow=true`, { at: node.cadvisorPort, cookie }),
       watch: () => openStream("http://localhost/api/v1/pods?watch=true", { unix: api }),
-      "port-forward": () => openSession(`${pod}/portforward?ports=80`, kubectl),
-      attach: () => openSession(`${pod}/attach?container=app&stdout=true`, kubectl),
-      exec: () => openSession(`${pod}/exec?container=app&command=true&stdout=true`, { ...kubectl, isAwaited: true }),
-      // Sixteen at a time: one that is refused is tried again.
-      "shell of the page": () =>
-        until("a shell of the page", async () => {
-          const path = `/page/api/pods/${uid}/shell?container=app`;
-          await openSession(path, { at: node.cadvisorPort, protocol: "v5.channel.k8s.io", cookie });
-          return true;
-        }),
+      "port-forward": () => open(`${pod}/portforward?ports=80`, kubectl),
+      attach: () => open(`${pod}/attach?container=app&stdout=true`, kubectl),
+      exec: () => open(`${pod}/exec?container=app&command=true&stdout=true`, { ...kubectl, isAwaited: true }),
+      "shell of the page": () => {
+        const path = `/page/api/pods/${uid}/shell?container=app`;
+        return open(path, { at: node.cadvisorPort, protocol: "v5.channel.k8s.io", cookie });
+      },
     }[what];
     await repeat(Math.min(AT_A_TIME, calls), call);
     await expectNothingLeft(what, node, pid, () => repeat(calls, call));
