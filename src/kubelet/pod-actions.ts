@@ -2,7 +2,7 @@ import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
+import { containerFieldPath, containersOf, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
@@ -50,6 +50,8 @@ export class PodActions {
   readonly #sync: () => void;
   readonly #signal: AbortSignal;
   #turn: Promise<unknown> = Promise.resolve();
+  /** Ends of the starts under way, by container. */
+  readonly #starts = new Map<string, Promise<void>>();
   #isRefreshing = false;
   #isRemovingVolumes = false;
   #volumesRevision: string | undefined;
@@ -193,10 +195,15 @@ export class PodActions {
     const targetName = "targetContainerName" in container ? container.targetContainerName : undefined;
     state.starting.add(name);
     let createdId: string | undefined;
+    const names = containersOf(revision.pod.spec).map((one) => one.name);
+    const startsBefore = names.slice(0, Math.max(0, names.indexOf(name))).map((earlier) => this.#starts.get(earlier));
+    const { promise: end, resolve: noteEnd } = Promise.withResolvers<void>();
+    this.#starts.set(name, end);
     this.#start(
       async (signal) => {
         await services.pullImage(request, signal);
-        // Creates and starts of one pod happen in the order of its spec.
+        // Creates and starts of one pod happen in the order of its spec, however long an image takes.
+        await Promise.all(startsBefore);
         const id = await this.#inTurn(async () => {
           // The revision or the sandbox may have changed while the image was pulled: then the next plan decides again.
           if (state.stoppingSinceMs !== undefined || state.revision?.hashes.containers.get(name) !== action.hash)
@@ -236,7 +243,11 @@ export class PodActions {
         }
         state.failures.set(name, (state.failures.get(name) ?? 0) + 1);
       },
-      () => state.starting.delete(name),
+      () => {
+        state.starting.delete(name);
+        if (this.#starts.get(name) === end) this.#starts.delete(name);
+        noteEnd();
+      },
     );
   }
 

@@ -29,6 +29,7 @@ async function rows(node: TestNode): Promise<Row[]> {
 async function update(node: TestNode): Promise<number> {
   const { exitCode, stderr, stdout } = await run(node, "updates", "--now", "--wait", "--timeout=90s");
   if (exitCode === null || exitCode > 1) throw new Error(stderr + stdout);
+  if (exitCode === 1) console.log(`${stdout}${stderr}${await node.diagnosis()}`);
   return exitCode;
 }
 

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
+import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 
@@ -14,6 +15,28 @@ describe("a pod", () => {
     await world.started(named("web", { containers: [aContainer({ name: "b" }), aContainer({ name: "a" })] }));
     expect(world.engine.calls).toEqual(["sandbox#0 web-node1", "start b#0 web-node1", "start a#0 web-node1"]);
     expect(world.statusOf("web")).toMatchObject({ phase: "Running", podIP: "172.17.0.1", hostIP: "10.0.0.1" });
+  });
+
+  test("starts its containers in the order of its spec, also while an image is pulled", async () => {
+    world.engine.takesMs.set("pull b", 60_000);
+    const pod = named("web", { containers: ["b", "a", "c"].map((name) => aContainer({ name })) });
+    await world.started(pod);
+    expect(world.engine.calls).toEqual(["sandbox#0 web-node1"]);
+    await world.clock.advance(61_000);
+    expect(world.engine.calls.slice(1)).toEqual(["start b#0 web-node1", "start a#0 web-node1", "start c#0 web-node1"]);
+    // A restart waits for no container that comes after it in the spec.
+    world.engine.takesMs.delete("pull b");
+    world.engine.takesMs.set("pull c", 60_000);
+    for (const name of ["c", "b"]) world.engine.exit(world.engine.idOf("web-node1", name), 1);
+    await world.clock.advance(15_000);
+    expect(world.engine.calls.slice(4)).toEqual(["start b#1 web-node1"]);
+  });
+
+  test("an image that cannot be pulled holds back no other container", async () => {
+    const error = new PodStepError("ErrImagePull", "no such image");
+    world.engine.failures.set("pull b", { error, times: 1 });
+    await world.started(named("web", { containers: [aContainer({ name: "b" }), aContainer({ name: "a" })] }));
+    expect(world.engine.calls).toContain("start a#0 web-node1");
   });
 
   test("at rest nothing wakes up but the net", async () => {

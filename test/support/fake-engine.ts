@@ -33,6 +33,8 @@ export class FakeEngine implements PodEngine, PodServices {
   readonly containers = new Map<string, Observed>();
   /** Step errors to throw, by `pull app`, `start app`, `sandbox`, `postStart app`; removed when used up (count). */
   readonly failures = new Map<string, { error: PodStepError | Error; times: number }>();
+  /** How long a step takes, by its name as in {@link failures}. */
+  readonly takesMs = new Map<string, number>();
   stopTakesMs = 10;
   /** How long after the end of a container the call that asked for it returns. */
   stopResponsesAfterMs = 0;
@@ -361,6 +363,8 @@ export class FakeEngine implements PodEngine, PodServices {
 
   async #work(step: string): Promise<void> {
     this.#check();
+    const ms = this.takesMs.get(step);
+    if (ms !== undefined) await this.#clock.sleep(ms);
     const failure = this.failures.get(step);
     if (!failure || failure.times <= 0) return;
     failure.times--;
