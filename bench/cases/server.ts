@@ -28,10 +28,10 @@ interface Endpoint {
 }
 
 const ENDPOINTS: readonly Endpoint[] = [
-  { path: "/pods", pauseMs: 20, atMost: 1 },
-  { path: "/stats/summary", pauseMs: PAUSE_MS, atMost: 10 },
+  { path: "/pods", pauseMs: 20, atMost: 3 },
+  { path: "/stats/summary", pauseMs: PAUSE_MS, atMost: 25 },
   { path: "/stats/summary?only_cpu_and_memory=true", pauseMs: PAUSE_MS },
-  { path: "/metrics/cadvisor", pauseMs: PAUSE_MS, atMost: 60 },
+  { path: "/metrics/cadvisor", pauseMs: PAUSE_MS, atMost: 100 },
   { path: "/metrics/cadvisor", headers: SCRAPE_HEADERS, pauseMs: PAUSE_MS },
   { path: "/metrics/resource", pauseMs: PAUSE_MS },
 ];
