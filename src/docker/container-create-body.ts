@@ -1,11 +1,11 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import type { ContainerRequest } from "../base/model/container-engine.ts";
+import { toContainerLogPath } from "../base/model/log-path.ts";
 import type { Mount } from "../base/model/mount.ts";
 import { computeContainerLimits } from "../plan/container-limits.ts";
 import { computeMounts } from "./container-mounts.ts";
 import type { ContainerCreateBody, DeviceMapping, HostConfig } from "./engine/container-create-body.ts";
 import { toContainerLabels } from "./labels.ts";
-import { toContainerLogPath } from "./log-link-files.ts";
 import {
   clampOomScoreAdj,
   computeDeviceRequests,

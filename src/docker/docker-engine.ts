@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Pod } from "../base/api/pod.ts";
 import type { Secret } from "../base/api/secret.ts";
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
@@ -68,6 +69,11 @@ export class DockerEngine implements ContainerEngine {
     if (!this.#info) throw new Error("the Docker engine has not answered yet");
     return this.#info;
   };
+
+  /** Where an engine with json-file logs keeps those of a container; reading it would cost an inspect per container. */
+  logPathOf(containerId: string): string {
+    return join(this.info().dockerRootDir, "containers", containerId, `${containerId}-json.log`);
+  }
 
   /** Why the engine was never reached; undefined once it was. Later errors are those of the event stream. */
   get connectError(): string | undefined {

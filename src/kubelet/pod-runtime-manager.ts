@@ -11,7 +11,6 @@ import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { ImageManager } from "../docker/image-manager.ts";
-import type { LogLinks } from "../docker/log-links.ts";
 import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { pinImage } from "../plan/image-updates.ts";
@@ -19,6 +18,7 @@ import { resolvePullSecrets } from "../plan/object-references.ts";
 import { computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
+import type { LogLinks } from "./log-links.ts";
 import type { PodCgroupManager } from "./pod-cgroup-manager.ts";
 import type { PodFiles } from "./pod-files.ts";
 import type { PodHookRunner } from "./pod-hook-runner.ts";

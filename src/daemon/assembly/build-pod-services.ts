@@ -15,8 +15,8 @@ import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
 import type { ImageProgress } from "../../docker/image-manager.ts";
 import { ownershipLabels } from "../../docker/labels.ts";
-import { LogLinks, toEngineLogPath } from "../../docker/log-links.ts";
 import { CniNetworks } from "../../kubelet/cni/cni-networks.ts";
+import { LogLinks } from "../../kubelet/log-links.ts";
 import { PodCgroupManager } from "../../kubelet/pod-cgroup-manager.ts";
 import { PodFiles } from "../../kubelet/pod-files.ts";
 import { PodHookRunner } from "../../kubelet/pod-hook-runner.ts";
@@ -78,7 +78,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   const logLinks = new LogLinks({
     podLogsDir: options.podLogsDir,
     containersLogsDir: options.containersLogsDir,
-    engineLogPath: (id) => toEngineLogPath(engine.info().dockerRootDir, id),
+    engineLogPath: (id) => engine.logPathOf(id),
     log: logger,
     perform: background.tasks.performLogLinkTask,
   });

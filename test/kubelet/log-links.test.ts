@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { toContainerLogLinkName } from "../../src/docker/log-link-files.ts";
-import { LogLinks, toEngineLogPath } from "../../src/docker/log-links.ts";
+import { LogLinks, toContainerLogLinkName } from "../../src/kubelet/log-links.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
@@ -10,7 +9,8 @@ const tempDir = tempDirs();
 
 const POD = { name: "lblpod-node1", namespace: "my-ns", uid: "u1" };
 const ID = "c".repeat(64);
-const engineLogPath = (id: string) => toEngineLogPath("/docker", id);
+const logPathIn = (docker: string, id: string) => join(docker, "containers", id, `${id}-json.log`);
+const engineLogPath = (id: string) => logPathIn("/docker", id);
 const ENGINE_LOG = `/docker/containers/${ID}/${ID}-json.log`;
 
 let podLogsDir: string;
@@ -154,12 +154,12 @@ test("links to logs that the engine no longer has are swept, others stay", () =>
   const swept = new LogLinks({
     podLogsDir,
     containersLogsDir,
-    engineLogPath: (id) => toEngineLogPath(docker, id),
+    engineLogPath: (id) => logPathIn(docker, id),
     log,
   });
   const kept = { ...POD, uid: "u2" };
   mkdirSync(join(docker, "containers", "d".repeat(64)), { recursive: true });
-  writeFileSync(toEngineLogPath(docker, "d".repeat(64)), "");
+  writeFileSync(logPathIn(docker, "d".repeat(64)), "");
   swept.create({ metadata: POD }, "first", 0, ID);
   swept.create({ metadata: kept }, "first", 0, "d".repeat(64));
   // The log of another engine.
