@@ -2,10 +2,13 @@ import type { ObjectMeta } from "../base/api/meta.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { PodSpec } from "../base/api/pod.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
+import { claimVolumeOf } from "../base/model/claim-volume.ts";
+import { type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import type { WorkloadObject } from "../base/model/workload-object.ts";
-import { computeClaimStatus, computeVolumeStatus, findNewClaims, toClaims } from "./claim-records.ts";
-import { bindClaims, retainBindings } from "./claims.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
+import { bindClaims, type ClaimRecord, type ClaimRecords, retainBindings } from "./claims.ts";
 import type { PreparedState } from "./prepare-state.ts";
+import type { WorkloadRecord } from "./workload-record.ts";
 import type { WorkloadRecords } from "./workload-records.ts";
 
 /** Records claims of StatefulSets and binds all claims. */
@@ -13,8 +16,8 @@ export class ClaimBinder {
   readonly #records: WorkloadRecords;
   /** Claims of the manifests. */
   #written: readonly PersistentVolumeClaim[] = [];
-  /** PersistentVolumes by name: those of the manifests, and removed ones that a claim is bound to. */
-  volumes: ReadonlyMap<string, PersistentVolume> = new Map();
+  /** By name: those of the manifests, and removed ones that a claim is bound to. */
+  #volumes: ReadonlyMap<string, PersistentVolume> = new Map();
 
   constructor(records: WorkloadRecords) {
     this.#records = records;
@@ -36,14 +39,14 @@ export class ClaimBinder {
       records.claims = { ...records.claims, [key]: claim };
       if (records.hadUnrecordedClaims(owner)) known[key] ??= "";
     }
-    const claims = this.#all();
+    const claims = [...this.#written, ...this.#made()];
     // A claim that is only unknown keeps its volume.
     if (isComplete) known = { ...retainBindings(known, claims, this.#pods(prepared)) };
     const bindings = bindClaims(claims, [...prepared.volumes.values()], known);
     const bound = new Set(Object.values(bindings));
     const kept = Object.entries(records.volumes).filter(([name]) => bound.has(name));
-    this.volumes = new Map([...kept, ...prepared.volumes]);
-    const volumes = Object.fromEntries([...this.volumes].filter(([name]) => bound.has(name)));
+    this.#volumes = new Map([...kept, ...prepared.volumes]);
+    const volumes = Object.fromEntries([...this.#volumes].filter(([name]) => bound.has(name)));
     const isChanged =
       made.length > 0 ||
       JSON.stringify(bindings) !== JSON.stringify(before) ||
@@ -55,9 +58,12 @@ export class ClaimBinder {
 
   /** Claims of StatefulSets that no manifest describes. */
   derived(): WorkloadObject[] {
-    const written = this.#writtenNames();
-    const claims = toClaims(this.#records.claims).filter(({ metadata }) => !written.has(fullNameOf(metadata)));
-    return claims.map((claim) => ({ ...claim, status: this.statusOf("PersistentVolumeClaim", claim) ?? {} }));
+    return this.#made().map((claim) => ({ ...claim, status: this.#statusOfClaim(claim) ?? {} }));
+  }
+
+  /** The PersistentVolume that a claim is bound to. */
+  volumeOf(fullName: string): PersistentVolume | undefined {
+    return this.#volumes.get(this.#records.bindings[fullName] ?? "");
   }
 
   /** Deletes a claim of a StatefulSet. @returns false for one that is used, and for every other claim */
@@ -87,20 +93,40 @@ export class ClaimBinder {
 
   /** The status of a claim or a PersistentVolume; undefined while nothing is known of it. */
   statusOf(kind: "PersistentVolumeClaim" | "PersistentVolume", object: { metadata: ObjectMeta; spec?: unknown }) {
-    const { bindings } = this.#records;
     return kind === "PersistentVolume"
-      ? computeVolumeStatus(object.metadata.name ?? "", bindings)
-      : computeClaimStatus(object as PersistentVolumeClaim, bindings, this.volumes);
+      ? this.#statusOfVolume(object.metadata)
+      : this.#statusOfClaim(object as PersistentVolumeClaim);
   }
 
-  #writtenNames = () => new Set(this.#written.map(({ metadata }) => fullNameOf(metadata)));
+  /** Source: core/v1 `PersistentVolumeClaimStatus`, with the volume, which the API shows as part of the spec. */
+  #statusOfClaim({ metadata, spec }: Pick<PersistentVolumeClaim, "metadata" | "spec">) {
+    const { namespace = "default", name = "" } = metadata;
+    const bound = this.#records.bindings[`${namespace}/${name}`];
+    if (bound === undefined) return undefined;
+    const volume = this.#volumes.get(bound);
+    const accessModes = volume?.spec.accessModes ?? spec.accessModes;
+    const storage = volume?.spec.capacity?.storage ?? spec.resources.requests?.storage;
+    return {
+      phase: "Bound",
+      ...(accessModes && { accessModes: [...accessModes] }),
+      ...(storage !== undefined && { capacity: { storage } }),
+      volume: { name: bound || claimVolumeOf(namespace, name), isDockerVolume: bound === "" },
+    };
+  }
 
-  #all(): PersistentVolumeClaim[] {
-    const written = this.#writtenNames();
-    return [
-      ...this.#written,
-      ...toClaims(this.#records.claims).filter(({ metadata }) => !written.has(fullNameOf(metadata))),
-    ];
+  /** Source: core/v1 `PersistentVolumeStatus`, with the claim, which the API shows as part of the spec. */
+  #statusOfVolume({ name: volumeName }: ObjectMeta) {
+    const { bindings } = this.#records;
+    const key = Object.keys(bindings).find((claim) => bindings[claim] === volumeName);
+    if (key === undefined) return { phase: "Available" };
+    const [namespace = "", name = ""] = key.split("/");
+    return { phase: "Bound", claim: { namespace, name } };
+  }
+
+  /** Claims of StatefulSets that no manifest describes. */
+  #made(): (PersistentVolumeClaim & WorkloadObject)[] {
+    const written = new Set(this.#written.map(({ metadata }) => fullNameOf(metadata)));
+    return toClaims(this.#records.claims).filter(({ metadata }) => !written.has(fullNameOf(metadata)));
   }
 
   *#pods(prepared: PreparedState): Iterable<{ namespace: string | undefined; spec: Pick<PodSpec, "volumes"> }> {
@@ -113,3 +139,43 @@ export class ClaimBinder {
 }
 
 const fullNameOf = ({ namespace = "default", name = "" }: ObjectMeta): string => `${namespace}/${name}`;
+
+interface NewClaim {
+  /** `namespace/name` */
+  key: string;
+  owner: ObjectKey;
+  claim: ClaimRecord;
+}
+
+/** Claims of the pods that StatefulSets have now and that are not known yet. Pure. */
+function findNewClaims(
+  known: ClaimRecords,
+  workloads: Iterable<{ desired: DesiredWorkload; record: WorkloadRecord }>,
+): NewClaim[] {
+  const found: NewClaim[] = [];
+  for (const { desired, record } of workloads) {
+    if (desired.kind !== "StatefulSet") continue;
+    const { metadata, spec } = desired.object;
+    const labels = spec.selector?.matchLabels;
+    for (const template of spec.volumeClaimTemplates ?? []) {
+      for (const pod of record.pods) {
+        const name = `${template.metadata.name}-${pod.name}`;
+        const key = `${metadata.namespace ?? "default"}/${name}`;
+        if (pod.leaving || known[key]) continue;
+        const uid = hex32(`${pod.uid}\n${name}`);
+        const claim = { uid, createdAt: pod.createdAt, ...(labels && { labels }), spec: template.spec };
+        found.push({ key, owner: objectKey(desired.kind, metadata), claim });
+      }
+    }
+  }
+  return found;
+}
+
+/** The claims of StatefulSets as objects. Pure. */
+const toClaims = (records: ClaimRecords): (PersistentVolumeClaim & WorkloadObject)[] =>
+  Object.entries(records).map(([key, { uid, createdAt, labels, spec }]) => {
+    const [namespace, name] = key.split("/");
+    const metadata = { name, namespace, uid, creationTimestamp: createdAt, ...(labels && { labels }) };
+    return { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata, spec } as PersistentVolumeClaim &
+      WorkloadObject;
+  });

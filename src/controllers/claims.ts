@@ -9,6 +9,18 @@ import type { DesiredObject } from "../base/model/desired-object.ts";
 /** Name of the PersistentVolume of each claim, by `namespace/name`; "" for a Docker volume. */
 export type Bindings = Readonly<Record<string, string>>;
 
+/** A claim that a StatefulSet made. */
+export interface ClaimRecord {
+  uid: string;
+  /** RFC 3339, whole seconds. */
+  createdAt: string;
+  labels?: Record<string, string>;
+  spec: PersistentVolumeClaim["spec"];
+}
+
+/** Claims of StatefulSets by `namespace/name`, also of those that are gone or have fewer pods now. */
+export type ClaimRecords = Readonly<Record<string, ClaimRecord>>;
+
 const nameOf = ({ metadata }: PersistentVolumeClaim) => `${metadata.namespace ?? "default"}/${metadata.name ?? ""}`;
 const storageOf = (text: string | undefined) => (text && parseQuantity(text)) || ZERO_QUANTITY;
 
@@ -73,13 +85,16 @@ export function retainBindings(
   return Object.fromEntries(Object.entries(known).filter(([claim]) => kept.has(claim)));
 }
 
-/** A pod with the volumes of its bound claims in place of the claims; the same pod when there are none. */
-export function resolveClaims(pod: Pod, bindings: Bindings, volumes: ReadonlyMap<string, PersistentVolume>): Pod {
+/**
+ * A pod with the volumes of its bound claims in place of the claims; the same pod when there are none.
+ * @param volumeOf the volume of a claim, by `namespace/name`
+ */
+export function resolveClaims(pod: Pod, volumeOf: (claim: string) => PersistentVolume | undefined): Pod {
   const namespace = pod.metadata.namespace ?? "default";
   let hasChanged = false;
   const resolved = pod.spec.volumes?.map((volume): Volume => {
     const claim = volume.persistentVolumeClaim;
-    const bound = claim && volumes.get(bindings[`${namespace}/${claim.claimName}`] ?? "");
+    const bound = claim && volumeOf(`${namespace}/${claim.claimName}`);
     const source = bound && toVolumeSource(bound, claim.readOnly ?? false);
     if (!source) return volume;
     hasChanged = true;
@@ -110,7 +125,7 @@ export function usesClaim(
 }
 
 /** The spec with volumes in place of claims, read-only mounts for claims that are read-only. */
-export function withClaimVolumes(spec: PodSpec, volumes: readonly Volume[]): PodSpec {
+function withClaimVolumes(spec: PodSpec, volumes: readonly Volume[]): PodSpec {
   const readOnly = new Set(
     (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) => (claim?.readOnly ? [name] : [])),
   );

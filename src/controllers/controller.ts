@@ -2,15 +2,16 @@ import type { ObjectMeta } from "../base/api/meta.ts";
 import type { PodStatus } from "../base/api/pod-status.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
-import { inheritedAnnotations, withFormerRevision } from "./revision-annotations.ts";
 import {
   computeTemplateHash,
+  inheritedAnnotations,
   isSameTemplate,
   objectUid,
   type PodRecord,
   podSuffix,
   type RevisionRecord,
   type WorkloadRecord,
+  withFormerRevision,
 } from "./workload-record.ts";
 
 /** Before this the clock was never set: boards without a battery boot in 1970. Unit: milliseconds since 1970. */
@@ -54,6 +55,8 @@ export class Draft {
   readonly record: WorkloadRecord;
   readonly events: WorkloadEvent[] = [];
   readonly world: ControllerWorld;
+  /** The object was edited since the last reconciliation. */
+  readonly isEdited: boolean;
   readonly #meta: ObjectMeta;
   #wakeInMs: number | undefined;
 
@@ -69,7 +72,8 @@ export class Draft {
     // An object that was deleted and created again shares only its name with the one before.
     const isSame = known !== undefined && (meta.uid === undefined || meta.uid === known.uid);
     this.record = isSame ? copyOf(known) : this.#newRecord(kind);
-    if (this.record.objectRevision !== objectRevision) {
+    this.isEdited = this.record.objectRevision !== objectRevision;
+    if (this.isEdited) {
       this.record.objectRevision = objectRevision;
       this.record.generation++;
     }
@@ -112,8 +116,11 @@ export class Draft {
     this.events.push({ type, reason, message });
   }
 
-  #recordOfRevision({ name, uid }: RevisionRecord, reason: string, message: string): void {
-    this.events.push({ type: "Normal", reason, message, replicaSet: { name, uid } });
+  /** Records an event about the ReplicaSet that has the pod, or else about the workload. */
+  #recordPod(pod: PodRecord, reason: string, message: string): void {
+    const { name, uid = this.record.uid } = this.record.revisions[pod.revision] ?? {};
+    const replicaSet = uid !== this.record.uid && name !== undefined && { replicaSet: { name, uid } };
+    this.events.push({ type: "Normal", reason, message, ...replicaSet });
   }
 
   /** Oldest first. */
@@ -189,12 +196,20 @@ export class Draft {
   }
 
   /** Makes one more pod, named `<prefix>-<suffix>`. */
-  makePod(revision: RevisionRecord, prefix: string = revision.name): PodRecord {
+  createPod(revision: RevisionRecord, prefix: string = revision.name): PodRecord {
     const taken = new Set(this.record.pods.map(({ name }) => name));
     for (;;) {
       const name = `${prefix}-${podSuffix(revision.uid, revision.hash, revision.made++)}`;
-      if (!taken.has(name)) return this.addPod(name, revision);
+      if (taken.has(name)) continue;
+      const pod = this.addPod(name, revision);
+      this.#recordPod(pod, "SuccessfulCreate", `Created pod: ${name}`);
+      return pod;
     }
+  }
+
+  deletePod(pod: PodRecord): void {
+    this.remove(pod);
+    this.#recordPod(pod, "SuccessfulDelete", `Deleted pod: ${pod.name}`);
   }
 
   /** @param incarnation distinguishes pods of the same name */
@@ -230,32 +245,25 @@ export class Draft {
     return pods.filter(({ uid }) => this.world.pod(uid).isReady).length;
   }
 
-  /** Makes or removes pods of one revision until there are as many as it wants. */
-  fitPods(revision: RevisionRecord): void {
-    const live = this.livePods(revision);
-    for (let count = live.length; count < revision.replicas; count++) {
-      const { name } = this.makePod(revision);
-      this.#recordOfRevision(revision, "SuccessfulCreate", `Created pod: ${name}`);
-    }
-    const surplus = Math.max(0, live.length - revision.replicas);
-    for (const pod of this.leastMissed(live).slice(0, surplus)) {
-      this.remove(pod);
-      this.#recordOfRevision(revision, "SuccessfulDelete", `Deleted pod: ${pod.name}`);
-    }
+  /** Makes pods of a revision until there are `replicas`, or deletes those of `live` that are too many. */
+  fitPods(revision: RevisionRecord, live = this.livePods(revision), replicas = revision.replicas): void {
+    for (let count = live.length; count < replicas; count++) this.createPod(revision);
+    this.deleteSurplus(live, replicas);
   }
 
-  /** The pod that is missed least comes first. Source: `controller.ActivePods`: not running, not Ready, the youngest. */
-  leastMissed(pods: readonly PodRecord[]): PodRecord[] {
+  /**
+   * Deletes the pods that are missed least until `replicas` are left. Source: `controller.ActivePods`: those that do not
+   * run, then those that are not Ready, then the youngest.
+   */
+  deleteSurplus(live: readonly PodRecord[], replicas: number): void {
     const rank = ({ uid }: PodRecord) => {
       const { phase, isReady } = this.world.pod(uid);
       if (phase !== "Running") return 0;
       return isReady ? 2 : 1;
     };
     const readyForMs = ({ uid }: PodRecord) => this.world.pod(uid).readyForMs;
-    const position = new Map(pods.map((pod, index) => [pod, index]));
-    return [...pods].sort(
-      (a, b) => rank(a) - rank(b) || readyForMs(a) - readyForMs(b) || position.get(b)! - position.get(a)!,
-    );
+    const leastMissed = live.toReversed().sort((a, b) => rank(a) - rank(b) || readyForMs(a) - readyForMs(b));
+    for (const pod of leastMissed.slice(0, Math.max(0, live.length - replicas))) this.deletePod(pod);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CronJob, Job } from "../base/api/job.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
-import { CLOCK_IS_SET_MS, type ControllerWorld, Draft } from "./controller.ts";
-import type { ChildJobRecord, CronRecord, JobRecord, WorkloadRecord } from "./workload-record.ts";
+import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
+import { type ChildJobRecord, type CronRecord, controllerReference, type JobRecord } from "./workload-record.ts";
 
 /** The state of one of its Jobs; undefined before it is reconciled. */
 export type JobLookup = (name: string) => JobRecord | undefined;
@@ -11,18 +11,9 @@ const WRONG_CLOCK_MS = 24 * 3_600_000;
 /** Longest sleep, since changes of the wall clock are not reported. */
 const LONGEST_SLEEP_MS = 60_000;
 
-/** The next Jobs of a CronJob. Pure. Source: `pkg/controller/cronjob/cronjob_controllerv2.go`. */
-export function reconcileCronJob(
-  { metadata, spec }: CronJob,
-  objectRevision: string,
-  known: WorkloadRecord | undefined,
-  world: ControllerWorld,
-  jobOf: JobLookup,
-): Draft {
-  const draft = new Draft(world, "CronJob", metadata, objectRevision, known);
-  new CronRun(draft, spec, jobOf).step(known?.objectRevision !== objectRevision);
-  return draft;
-}
+/** The next Jobs of a CronJob. Source: `pkg/controller/cronjob/cronjob_controllerv2.go`. */
+export const reconcileCronJob = (draft: Draft, spec: CronJob["spec"], jobOf: JobLookup): void =>
+  new CronRun(draft, spec, jobOf).step();
 
 class CronRun {
   readonly #draft: Draft;
@@ -39,7 +30,7 @@ class CronRun {
     draft.record.cron = this.#cron;
   }
 
-  step(isEdited: boolean): void {
+  step(): void {
     const { schedule: text, timeZone, suspend } = this.#spec;
     this.#noteEnds();
     this.#limitHistory();
@@ -47,15 +38,11 @@ class CronRun {
     if ("problem" in schedule) return;
     const zoned = `${timeZone ?? ""} ${text}`;
     // A changed schedule does not catch up on times before the change.
-    if (isEdited && this.#cron.schedule !== zoned && this.#cron.schedule !== "")
+    if (this.#draft.isEdited && this.#cron.schedule !== zoned && this.#cron.schedule !== "")
       this.#cron.notBefore = this.#draft.nowText;
     this.#cron.schedule = zoned;
     if (suspend) return;
     this.#run(schedule);
-  }
-
-  #isFinished({ name }: ChildJobRecord): boolean {
-    return this.#jobOf(name)?.finished !== undefined;
   }
 
   #run(schedule: CronSchedule): void {
@@ -91,22 +78,17 @@ class CronRun {
   #start(due: Date, nowMs: number): void {
     const { startingDeadlineSeconds, concurrencyPolicy } = this.#spec;
     const dueText = due.toISOString().replace(/\.\d+Z$/, "Z");
+    const miss = (...event: Parameters<Draft["recordEvent"]>) => {
+      if (this.#cron.missed !== dueText) this.#draft.recordEvent(...event);
+      this.#cron.missed = dueText;
+    };
     if (startingDeadlineSeconds !== undefined && due.getTime() + startingDeadlineSeconds * 1000 < nowMs) {
-      if (this.#cron.missed !== dueText)
-        this.#draft.recordEvent("MissSchedule", `Missed scheduled time to start a job: ${dueText}`, "Warning");
-      this.#cron.missed = dueText;
-      return;
+      return miss("MissSchedule", `Missed scheduled time to start a job: ${dueText}`, "Warning");
     }
-    const active = this.#cron.jobs.filter((job) => !this.#isFinished(job));
+    const active = this.#cron.jobs.filter(({ name }) => this.#jobOf(name)?.finished === undefined);
     if (concurrencyPolicy === "Forbid" && active.length > 0) {
-      if (this.#cron.missed !== dueText) {
-        this.#draft.recordEvent(
-          "JobAlreadyActive",
-          "Not starting job because prior execution is running and concurrency policy is Forbid",
-        );
-      }
-      this.#cron.missed = dueText;
-      return;
+      const message = "Not starting job because prior execution is running and concurrency policy is Forbid";
+      return miss("JobAlreadyActive", message);
     }
     if (concurrencyPolicy === "Replace") for (const job of active) this.#delete(job);
     const name = `${this.#draft.name}-${Math.floor(due.getTime() / 60_000)}`;
@@ -159,16 +141,7 @@ export function toChildJob(
       namespace: metadata.namespace ?? "default",
       ...(labels && { labels }),
       annotations: { ...annotations, "batch.kubernetes.io/cronjob-scheduled-timestamp": scheduledAt },
-      ownerReferences: [
-        {
-          apiVersion: "batch/v1",
-          kind: "CronJob",
-          name: metadata.name ?? "",
-          uid: cronUid,
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
+      ownerReferences: [controllerReference("CronJob", metadata.name, cronUid)],
     },
     spec: template.spec,
   };

@@ -1,8 +1,8 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { Deployment, DeploymentSpec, PodTemplateSpec } from "../base/api/workload.ts";
+import type { DeploymentSpec, PodTemplateSpec } from "../base/api/workload.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
-import { type ControllerWorld, Draft } from "./controller.ts";
-import type { ConditionRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
+import type { Draft } from "./controller.ts";
+import type { ConditionRecord, RevisionRecord } from "./workload-record.ts";
 
 /** Counts of `status`, as upstream's DeploymentStatus has them. */
 interface DeploymentCounts {
@@ -16,27 +16,23 @@ interface DeploymentCounts {
 const MAX_STEPS = 100;
 
 /**
- * The next state of a Deployment: its ReplicaSets and their pods. Pure. Source: `pkg/controller/deployment` of 1.20
- * (sync.go, rolling.go, recreate.go); steps that upstream takes in several syncs are taken at once.
+ * The next state of a Deployment: its ReplicaSets and their pods. Source: `pkg/controller/deployment` of 1.20 (sync.go,
+ * rolling.go, recreate.go); steps that upstream takes in several syncs are taken at once.
  */
 export function reconcileDeployment(
-  deployment: Deployment,
-  objectRevision: string,
-  known: WorkloadRecord | undefined,
-  world: ControllerWorld,
-  progress: ProgressState | undefined,
-): { draft: Draft; state: ProgressState } {
-  const draft = new Draft(world, "Deployment", deployment.metadata, objectRevision, known);
+  draft: Draft,
+  spec: DeploymentSpec,
+  before: ProgressState | undefined,
+): ProgressState {
   for (const revision of draft.revisions()) draft.fitPods(revision);
-  const rollout = new Rollout(draft, deployment.spec);
+  const rollout = new Rollout(draft, spec);
   for (let step = 0; step < MAX_STEPS && rollout.step(); step++);
   const { current } = rollout;
   if (current) draft.inheritAnnotations(current);
-  const { record } = draft;
-  const { spec } = deployment;
+  const { record, world } = draft;
   const counts = rollout.counts();
-  const wasExceeded = record.progressDeadlineExceeded === true && known?.generation === record.generation;
-  const verdict = judgeProgress(spec, counts, record.generation, progress, wasExceeded, world.nowMs);
+  const wasExceeded = record.progressDeadlineExceeded === true && !draft.isEdited;
+  const verdict = judgeProgress(spec, counts, record.generation, before, wasExceeded, world.nowMs);
   if (verdict.wakeInMs !== undefined) draft.wakeIn(verdict.wakeInMs);
   delete record.progressDeadlineExceeded;
   if (verdict.isExceeded) record.progressDeadlineExceeded = true;
@@ -46,9 +42,8 @@ export function reconcileDeployment(
   }
   delete record.updateRevision;
   if (current) record.updateRevision = current.hash;
-  const conditions = { spec, counts, replicaSet: current?.name, verdict, before: record.conditions ?? [] };
-  record.conditions = computeConditions({ ...conditions, now: draft.nowText });
-  return { draft, state: verdict.state };
+  record.conditions = computeConditions(draft, spec, counts, current?.name, verdict);
+  return verdict.state;
 }
 
 class Rollout {
@@ -264,49 +259,46 @@ export function scaledValue(value: number | string, total: number, round: "up" |
 /** Whether two pods of the template cannot run on one node together. */
 const hasHostPorts = (template: PodTemplateSpec): boolean => computeHostPorts(template as Pod).length > 0;
 
-interface ConditionInput {
-  spec: DeploymentSpec;
-  counts: DeploymentCounts;
-  /** Name of the ReplicaSet of the present template, once there is one. */
-  replicaSet: string | undefined;
-  verdict: ProgressVerdict;
-  /** Conditions so far. */
-  before: readonly ConditionRecord[];
-  /** RFC 3339. */
-  now: string;
-}
-
 type Finding = Pick<ConditionRecord, "status" | "reason" | "message">;
 
 const COMPLETE = "NewReplicaSetAvailable";
 const EXCEEDED = "ProgressDeadlineExceeded";
 const PAUSED = "DeploymentPaused";
 
-/** The conditions Available and Progressing. Source: `syncRolloutStatus`, `calculateStatus`, `checkPausedConditions`. */
-function computeConditions(input: ConditionInput): ConditionRecord[] {
-  const { spec, before, now } = input;
+/**
+ * The conditions Available and Progressing. Source: `syncRolloutStatus`, `calculateStatus`, `checkPausedConditions`.
+ * @param replicaSet name of that of the present template, once there is one
+ */
+function computeConditions(
+  { record: { conditions: before = [] }, nowText }: Draft,
+  spec: DeploymentSpec,
+  counts: DeploymentCounts,
+  replicaSet: string | undefined,
+  verdict: ProgressVerdict,
+): ConditionRecord[] {
   const find = (type: string) => before.find((condition) => condition.type === type);
-  const hasDeadline = (spec.progressDeadlineSeconds ?? NO_DEADLINE) !== NO_DEADLINE;
-  const progress = hasDeadline ? computeProgress(input, find("Progressing")) : undefined;
-  return [
-    withTimes("Available", computeAvailability(input), find("Available"), now),
-    ...(progress ? [withTimes("Progressing", progress, find("Progressing"), now)] : []),
-  ];
-}
-
-function computeAvailability({ spec, counts }: ConditionInput): Finding {
-  const { unavailable } = computeFenceposts(spec);
-  return counts.availableReplicas >= spec.replicas - unavailable
+  const isAvailable = counts.availableReplicas >= spec.replicas - computeFenceposts(spec).unavailable;
+  const availability: Finding = isAvailable
     ? { status: "True", reason: "MinimumReplicasAvailable", message: "Deployment has minimum availability." }
     : {
         status: "False",
         reason: "MinimumReplicasUnavailable",
         message: "Deployment does not have minimum availability.",
       };
+  const available = withTimes("Available", availability, find("Available"), nowText);
+  if ((spec.progressDeadlineSeconds ?? NO_DEADLINE) === NO_DEADLINE) return [available];
+  const known = find("Progressing");
+  const progress = computeProgress(spec, counts, replicaSet, verdict, known);
+  return [available, withTimes("Progressing", progress, known, nowText)];
 }
 
-function computeProgress(input: ConditionInput, before: ConditionRecord | undefined): Finding {
-  const { spec, counts, verdict, replicaSet } = input;
+function computeProgress(
+  spec: DeploymentSpec,
+  counts: DeploymentCounts,
+  replicaSet: string | undefined,
+  verdict: ProgressVerdict,
+  before: ConditionRecord | undefined,
+): Finding {
   const subject = `ReplicaSet "${replicaSet ?? ""}"`;
   if (spec.paused) {
     if (before?.reason === EXCEEDED) return before;

@@ -1,7 +1,7 @@
-import type { Job, JobSpec, PodFailurePolicyRule } from "../base/api/job.ts";
+import type { JobSpec, PodFailurePolicyRule } from "../base/api/job.ts";
 import type { PodStatus } from "../base/api/pod-status.ts";
-import { CLOCK_IS_SET_MS, type ControllerWorld, Draft } from "./controller.ts";
-import type { JobRecord, PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
+import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
+import type { JobRecord, PodRecord, RevisionRecord } from "./workload-record.ts";
 
 /** First pause after a failure, and the longest one. Source: 1.20, `DefaultJobBackOff`, `MaxJobBackOff`. */
 const BACK_OFF_MS = 10_000;
@@ -15,18 +15,11 @@ export interface JobState {
   finishedMs?: number;
 }
 
-/** The next state of a Job. Pure. Source: `pkg/controller/job/job_controller.go`; fields after 1.20 as of 1.31. */
-export function reconcileJob(
-  { metadata, spec }: Job,
-  objectRevision: string,
-  known: WorkloadRecord | undefined,
-  world: ControllerWorld,
-  state: JobState | undefined,
-): { draft: Draft; state: JobState } {
-  const draft = new Draft(world, "Job", metadata, objectRevision, known);
-  const run = new JobRun(draft, spec, state);
+/** The next state of a Job. Source: `pkg/controller/job/job_controller.go`; fields after 1.20 as of 1.31. */
+export function reconcileJob(draft: Draft, spec: JobSpec, before: JobState | undefined): JobState {
+  const run = new JobRun(draft, spec, before);
   run.step();
-  return { draft, state: run.state };
+  return run.state;
 }
 
 class JobRun {
@@ -240,19 +233,12 @@ class JobRun {
     const isDraining = completions === undefined && succeeded > 0;
     let wanted = Math.min(this.#parallelism, completions === undefined ? this.#parallelism : completions - succeeded);
     if (isDraining) wanted = Math.min(wanted, active.length);
-    for (const pod of this.#draft.leastMissed(active).slice(0, Math.max(0, active.length - wanted))) {
-      this.#draft.remove(pod);
-      this.#draft.recordEvent("SuccessfulDelete", `Deleted pod: ${pod.name}`);
-    }
+    this.#draft.deleteSurplus(active, wanted);
     if (active.length >= wanted) return;
     if (this.#isIndexed) this.#makeIndexed(active, wanted);
     else if (!this.#isBackingOff(this.#failuresSinceSuccess())) {
-      for (let count = active.length; count < wanted; count++) this.#make(this.#draft.makePod(this.#revision));
+      for (let count = active.length; count < wanted; count++) this.#draft.createPod(this.#revision);
     }
-  }
-
-  #make(pod: PodRecord): void {
-    this.#draft.recordEvent("SuccessfulCreate", `Created pod: ${pod.name}`);
   }
 
   #makeIndexed(active: readonly PodRecord[], wanted: number): void {
@@ -263,9 +249,7 @@ class JobRun {
     for (let index = 0; index < (this.#completions ?? 0) && count < wanted; index++) {
       if (taken.has(index) || failedIndexes.has(index)) continue;
       if (this.#isBackingOff(failed.filter((pod) => pod.index === index).length)) continue;
-      const pod = this.#draft.makePod(this.#revision, `${this.#draft.name}-${index}`);
-      pod.index = index;
-      this.#make(pod);
+      this.#draft.createPod(this.#revision, `${this.#draft.name}-${index}`).index = index;
       count++;
     }
   }

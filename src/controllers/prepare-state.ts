@@ -3,7 +3,7 @@ import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Container, ContainerPort, Pod, PodSpec } from "../base/api/pod.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
-import { type DesiredObject, type DesiredWorkload, isWorkload } from "../base/model/desired-object.ts";
+import { type DesiredWorkload, isWorkload } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { podFullName } from "../base/model/identity.ts";
 import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
@@ -86,8 +86,6 @@ function publishWorkload(desired: DesiredWorkload, services: readonly Service[],
   const revision = hex32(`${desired.revision}\n${canonicalJson(podSpec)}`);
   return { ...desired, object, revision } as DesiredWorkload;
 }
-
-export const hasObjects = (objects: readonly DesiredObject[] | undefined): boolean => (objects?.length ?? 0) > 0;
 
 /** Services of a namespace that publish ports of pods with these labels. */
 function publishersOf(

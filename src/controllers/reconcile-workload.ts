@@ -1,5 +1,5 @@
 import type { DesiredWorkload } from "../base/model/desired-object.ts";
-import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
+import { type ControllerWorld, Draft, type WorkloadEvent } from "./controller.ts";
 import { type JobLookup, reconcileCronJob } from "./cron-job.ts";
 import { reconcileDaemonSet } from "./daemon-set.ts";
 import { type ProgressState, reconcileDeployment } from "./deployment.ts";
@@ -14,9 +14,9 @@ export type ControllerState = ProgressState | JobState;
 interface Outcome {
   record: WorkloadRecord;
   events: readonly WorkloadEvent[];
-  state?: ControllerState;
+  state: ControllerState | undefined;
   /** Time until the next reconciliation, at the latest. */
-  wakeInMs?: number;
+  wakeInMs: number | undefined;
 }
 
 /** The next state of any workload. Pure. */
@@ -24,38 +24,33 @@ export function reconcileWorkload(
   desired: DesiredWorkload,
   known: WorkloadRecord | undefined,
   world: ControllerWorld,
-  state: ControllerState | undefined,
+  before: ControllerState | undefined,
   jobOf: JobLookup,
 ): Outcome {
-  const { revision } = desired;
+  const draft = new Draft(world, desired.kind, desired.object.metadata, desired.revision, known);
+  let state: ControllerState | undefined;
   switch (desired.kind) {
-    case "Deployment": {
-      const progress = state?.kind === "Deployment" ? state : undefined;
-      const { draft, state: next } = reconcileDeployment(desired.object, revision, known, world, progress);
-      return toOutcome(draft, next);
-    }
+    case "Deployment":
+      state = reconcileDeployment(draft, desired.object.spec, before?.kind === "Deployment" ? before : undefined);
+      break;
     case "ReplicaSet":
     case "ReplicationController":
-      return toOutcome(reconcileReplicaSet(desired.kind, desired.object, revision, known, world));
+      reconcileReplicaSet(draft, desired.object.spec);
+      break;
     case "StatefulSet":
-      return toOutcome(reconcileStatefulSet(desired.object, revision, known, world));
+      reconcileStatefulSet(draft, desired.object.spec);
+      break;
     case "DaemonSet":
-      return toOutcome(reconcileDaemonSet(desired.object, revision, known, world));
-    case "Job": {
-      const jobState = state?.kind === "Job" ? state : undefined;
-      const { draft, state: next } = reconcileJob(desired.object, revision, known, world, jobState);
-      return toOutcome(draft, next);
-    }
+      reconcileDaemonSet(draft, desired.object.spec);
+      break;
+    case "Job":
+      state = reconcileJob(draft, desired.object.spec, before?.kind === "Job" ? before : undefined);
+      break;
     case "CronJob":
-      return toOutcome(reconcileCronJob(desired.object, revision, known, world, jobOf));
+      reconcileCronJob(draft, desired.object.spec, jobOf);
+      break;
     default:
-      return desired satisfies never;
+      desired satisfies never;
   }
-}
-
-function toOutcome(
-  { record, events, wakeInMs }: { record: WorkloadRecord; events: WorkloadEvent[]; wakeInMs: number | undefined },
-  state?: ControllerState,
-): Outcome {
-  return { record, events, ...(state && { state }), ...(wakeInMs !== undefined && { wakeInMs }) };
+  return { record: draft.record, events: draft.events, state, wakeInMs: draft.wakeInMs };
 }

@@ -1,22 +1,14 @@
 import type { StatefulSet } from "../base/api/workload.ts";
-import { type ControllerWorld, Draft } from "./controller.ts";
-import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
+import type { Draft } from "./controller.ts";
+import type { PodRecord, RevisionRecord } from "./workload-record.ts";
 
 /**
- * The next state of a StatefulSet. Pure. Source: `pkg/controller/statefulset/stateful_set_control.go` of 1.20, but for
+ * The next state of a StatefulSet. Source: `pkg/controller/statefulset/stateful_set_control.go` of 1.20, but for
  * one rule: a pod that is not Ready and not of the newest template is replaced at once. Upstream waits for it to become
  * Ready, so that the correction of a bad template has no effect until the pod is deleted.
  */
-export function reconcileStatefulSet(
-  { metadata, spec }: StatefulSet,
-  objectRevision: string,
-  known: WorkloadRecord | undefined,
-  world: ControllerWorld,
-): Draft {
-  const draft = new Draft(world, "StatefulSet", metadata, objectRevision, known);
+export const reconcileStatefulSet = (draft: Draft, spec: StatefulSet["spec"]): void =>
   new StatefulRollout(draft, spec).run();
-  return draft;
-}
 
 class StatefulRollout {
   readonly #draft: Draft;

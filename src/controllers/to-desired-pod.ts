@@ -1,10 +1,9 @@
 import { IMAGE_UPDATE_ANNOTATIONS } from "../base/api/annotations.ts";
-import type { OwnerReference } from "../base/api/meta.ts";
 import type { Container, Pod, PodSpec } from "../base/api/pod.ts";
 import type { DesiredWorkload } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
-import { API_VERSIONS, type PodRecord, type RevisionRecord, type WorkloadRecord } from "./workload-record.ts";
+import { controllerReference, type PodRecord, type RevisionRecord, type WorkloadRecord } from "./workload-record.ts";
 
 type Labels = Record<string, string>;
 
@@ -20,7 +19,7 @@ export function toDesiredPod(
   const annotations = {
     ...inheritedAnnotations(desired),
     ...metadata.annotations,
-    ...controllerAnnotations(desired, pod),
+    ...(pod.index !== undefined && { [COMPLETION_INDEX]: String(pod.index) }),
   };
   const made: Pod = {
     metadata: {
@@ -31,7 +30,11 @@ export function toDesiredPod(
       creationTimestamp: pod.createdAt,
       labels: asMap({ ...metadata.labels, ...controllerLabels(desired, record, revision, pod) }),
       ...(Object.keys(annotations).length > 0 && { annotations: asMap(annotations) }),
-      ownerReferences: [ownerOf(desired, record, revision)],
+      ownerReferences: [
+        desired.kind === "Deployment"
+          ? controllerReference("ReplicaSet", revision.name, revision.uid)
+          : controllerReference(desired.kind, desired.object.metadata.name, record.uid),
+      ],
     },
     spec: { ...spec, ...identityOf(desired, spec, pod), nodeName },
     status: { phase: "Pending" },
@@ -90,9 +93,6 @@ function controllerLabels(
 
 const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
 
-const controllerAnnotations = (_: DesiredWorkload, { index }: PodRecord): Labels =>
-  index === undefined ? {} : { [COMPLETION_INDEX]: String(index) };
-
 /** The identity of a pod of a StatefulSet or an indexed Job: host name, claims, index. */
 function identityOf(desired: DesiredWorkload, spec: PodSpec, pod: PodRecord): Partial<PodSpec> {
   if (desired.kind === "StatefulSet") {
@@ -119,12 +119,4 @@ function identityOf(desired: DesiredWorkload, spec: PodSpec, pod: PodRecord): Pa
     containers: spec.containers.map(withIndex),
     ...(spec.initContainers && { initContainers: spec.initContainers.map(withIndex) }),
   };
-}
-
-function ownerOf({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, revision: RevisionRecord): OwnerReference {
-  const flags = { controller: true, blockOwnerDeletion: true };
-  if (kind === "Deployment") {
-    return { apiVersion: "apps/v1", kind: "ReplicaSet", name: revision.name, uid: revision.uid, ...flags };
-  }
-  return { apiVersion: API_VERSIONS[kind] ?? "apps/v1", kind, name: object.metadata.name ?? "", uid, ...flags };
 }

@@ -1,4 +1,3 @@
-import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, PodDeletion } from "../base/model/desired-pod.ts";
@@ -8,17 +7,17 @@ import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { adoptPods } from "./adoption.ts";
 import { ClaimBinder } from "./claim-binder.ts";
-import { type Bindings, replacedClaims, resolveClaims } from "./claims.ts";
+import { replacedClaims, resolveClaims } from "./claims.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
 import { adoptReplicaSets, sortReplicaSets } from "./orphans.ts";
 import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
-import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts";
+import { type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import { WorkloadReader } from "./workload-reader.ts";
-import { API_VERSIONS, type JobRecord, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
+import { apiVersionOf, type JobRecord, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
 import { type Entry, WorkloadRecords, type WorkloadState } from "./workload-records.ts";
 
 interface WorkloadManagerDeps {
@@ -69,9 +68,9 @@ export class WorkloadManager {
   constructor(deps: WorkloadManagerDeps) {
     this.#deps = deps;
     this.#observer = new PodObserver(deps.kubelet, deps.clock);
-    this.#pods = new WorkloadPods(deps.nodeName);
     this.#records = new WorkloadRecords(deps.file);
     this.#claims = new ClaimBinder(this.#records);
+    this.#pods = new WorkloadPods(deps.nodeName, this.#records, this.#claims, this.#observer);
     this.reader = new WorkloadReader({
       nodeName: deps.nodeName,
       records: this.#records,
@@ -96,7 +95,7 @@ export class WorkloadManager {
     const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
     // The API has released it. If it is stored again, the Deployment is about to be deleted.
     for (const uid of this.#takenOver) if (!known.has(uid)) this.#takenOver.delete(uid);
-    if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
+    if ((state.objects ?? []).length > 0) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
     this.#sync(true);
   }
 
@@ -302,7 +301,7 @@ export class WorkloadManager {
   #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
     const { name = "", namespace = "default" } = object.metadata;
     const { replicaSet, ...rest } = event;
-    const own = { kind, apiVersion: API_VERSIONS[kind] ?? "apps/v1", name, uid };
+    const own = { kind, apiVersion: apiVersionOf(kind), name, uid };
     this.#deps.recorder.record({ ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) }, rest);
   }
 
@@ -316,15 +315,7 @@ export class WorkloadManager {
   }
 
   #publish(isNewState: boolean): void {
-    const input = {
-      state: this.#state,
-      prepared: this.#prepared,
-      bindings: this.#records.bindings,
-      volumes: this.#claims.volumes,
-      workloads: this.#records.entries(),
-      isGone: (uid: PodUID) => this.#observer.isGone(uid),
-    };
-    const state = this.#pods.merge(input, isNewState);
+    const state = this.#pods.merge(this.#state, this.#prepared, isNewState);
     if (state) this.#deps.publish(state, this.#isComplete);
   }
 }
@@ -332,28 +323,23 @@ export class WorkloadManager {
 const countEnded = (record: WorkloadRecord | undefined): number =>
   record?.pods.filter(({ ended }) => ended !== undefined).length ?? 0;
 
-interface WorkloadPodsInput {
-  /** The state of the sources. */
-  state: DesiredState;
-  prepared: PreparedState;
-  bindings: Bindings;
-  /** PersistentVolumes by name. */
-  volumes: ReadonlyMap<string, PersistentVolume>;
-  workloads: Iterable<{ desired: DesiredWorkload; record: WorkloadRecord }>;
-  isGone: (uid: PodUID) => boolean;
-}
-
 /** The pods of the workloads, merged with those of the sources. A pod that did not change is the same object as before. */
 class WorkloadPods {
   readonly #nodeName: string;
+  readonly #records: WorkloadRecords;
+  readonly #claims: ClaimBinder;
+  readonly #observer: PodObserver;
   readonly #pods = new Map<PodUID, DesiredPod>();
   /** Grace periods of pods that clients deleted. */
   readonly #deletions = new Map<PodUID, PodDeletion>();
   /** UIDs of the last {@link merge}. */
   #merged = "";
 
-  constructor(nodeName: string) {
+  constructor(nodeName: string, records: WorkloadRecords, claims: ClaimBinder, observer: PodObserver) {
     this.#nodeName = nodeName;
+    this.#records = records;
+    this.#claims = claims;
+    this.#observer = observer;
   }
 
   /** A client deleted this pod. */
@@ -362,10 +348,13 @@ class WorkloadPods {
     this.#merged = "";
   }
 
-  /** @returns the state to run; undefined when it is that of the last call. @param isNewState the input has changed */
-  merge(input: WorkloadPodsInput, isNewState: boolean): DesiredState | undefined {
-    const { state, prepared, bindings, volumes, isGone } = input;
-    const made = this.#make(input);
+  /**
+   * @param state of the sources
+   * @param isNewState it is another one than at the last call
+   * @returns the state to run; undefined when it is that of the last call
+   */
+  merge(state: DesiredState, prepared: PreparedState, isNewState: boolean): DesiredState | undefined {
+    const made = this.#make();
     const merged = made.map(({ pod }) => pod.metadata.uid).join(" ");
     if (!isNewState && merged === this.#merged) return undefined;
     this.#merged = merged;
@@ -373,20 +362,20 @@ class WorkloadPods {
     // A pod that a workload took over is in the API as a pod of its own until that has noticed.
     const own = prepared.pods.filter(({ pod }) => !uids.has(pod.metadata.uid));
     const pods = [...own, ...made].map((desired) => {
-      const pod = resolveClaims(desired.pod, bindings, volumes);
+      const pod = resolveClaims(desired.pod, (claim) => this.#claims.volumeOf(claim));
       return pod === desired.pod ? desired : { ...desired, pod, claims: replacedClaims(desired.pod, pod) };
     });
     if (made.length > 0) {
       pods.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
     }
-    for (const uid of this.#deletions.keys()) if (isGone(uid)) this.#deletions.delete(uid);
+    for (const uid of this.#deletions.keys()) if (this.#observer.isGone(uid)) this.#deletions.delete(uid);
     const deletions = new Map([...(state.deletions ?? []), ...this.#deletions]);
     return { ...state, pods, ...(this.#deletions.size > 0 && { deletions }) };
   }
 
-  #make({ workloads }: WorkloadPodsInput): DesiredPod[] {
+  #make(): DesiredPod[] {
     const pods: DesiredPod[] = [];
-    for (const { desired, record } of workloads) {
+    for (const { desired, record } of this.#records.entries()) {
       for (const pod of record.pods) {
         if (pod.leaving || pod.isDeleted) continue;
         const made = this.#pods.get(pod.uid) ?? toDesiredPod(desired, record, pod, this.#nodeName);

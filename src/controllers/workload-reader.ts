@@ -1,13 +1,20 @@
 import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
-import { objectKey } from "../base/model/desired-object.ts";
+import { type DesiredObject, objectKey } from "../base/model/desired-object.ts";
 import type { WorkloadObject } from "../base/model/workload-object.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
 import type { ClaimBinder } from "./claim-binder.ts";
+import type { PodFacts } from "./controller.ts";
 import type { PodObserver } from "./pod-observer.ts";
-import { objectUid } from "./workload-record.ts";
+import {
+  controllerReference,
+  objectUid,
+  type RevisionRecord,
+  replicaSetAnnotations,
+  type WorkloadRecord,
+} from "./workload-record.ts";
 import type { WorkloadRecords } from "./workload-records.ts";
-import { computeWorkloadStatus, type JobReference } from "./workload-status.ts";
-import { toDerivedObjects } from "./workload-view.ts";
+import { computeWorkloadStatus, type JobReference, jobStatus } from "./workload-status.ts";
 
 interface WorkloadReaderDeps {
   nodeName: string;
@@ -65,4 +72,93 @@ export class WorkloadReader {
     const current = record?.revisions[record.updateRevision ?? ""];
     return kind === "Deployment" && current ? { [REVISION_ANNOTATION]: String(current.revision) } : undefined;
   }
+}
+
+interface DerivedFrom {
+  desired: DesiredObject;
+  record: WorkloadRecord;
+  pod: (uid: string) => PodFacts;
+}
+
+/**
+ * Objects that a controller derives from a workload: the ReplicaSets of a Deployment, the revisions of a StatefulSet or
+ * DaemonSet, the Jobs of a CronJob. Pure.
+ */
+export function toDerivedObjects(state: DerivedFrom): WorkloadObject[] {
+  const { desired, record, pod } = state;
+  if (desired.kind === "Deployment") {
+    return Object.values(record.revisions).map((revision) => toReplicaSet(state, revision));
+  }
+  if (desired.kind === "StatefulSet" || desired.kind === "DaemonSet") {
+    return Object.values(record.revisions).map((revision) => toControllerRevision(state, revision));
+  }
+  const { metadata, spec } = desired.object;
+  const isChild = metadata.ownerReferences?.some(({ kind }) => kind === "CronJob") ?? false;
+  if (desired.kind !== "Job" || !isChild) return [];
+  const live = record.pods.filter(({ leaving }) => !leaving);
+  const own = { ...metadata, uid: record.uid, creationTimestamp: record.createdAt };
+  return [
+    {
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: own,
+      spec,
+      status: jobStatus(record, live, live.filter(({ uid }) => pod(uid).isReady).length),
+    },
+  ];
+}
+
+function toReplicaSet({ desired, record, pod }: DerivedFrom, revision: RevisionRecord): WorkloadObject {
+  const label = { "pod-template-hash": revision.hash };
+  const { template } = revision;
+  const labels = { ...template.metadata.labels, ...label };
+  const pods = record.pods.filter((it) => !it.leaving && it.revision === revision.hash);
+  const { metadata, spec } = desired.object;
+  const { selector } = spec as { selector?: { matchLabels?: object } };
+  const readyReplicas = pods.filter(({ uid }) => pod(uid).isReady).length;
+  return {
+    apiVersion: "apps/v1",
+    kind: "ReplicaSet",
+    metadata: {
+      name: revision.name,
+      namespace: metadata.namespace,
+      uid: revision.uid,
+      creationTimestamp: revision.createdAt,
+      labels,
+      annotations: replicaSetAnnotations(revision),
+      ownerReferences: [controllerReference("Deployment", metadata.name, record.uid)],
+    },
+    spec: {
+      replicas: revision.replicas,
+      selector: { ...selector, matchLabels: { ...selector?.matchLabels, ...label } },
+      template: { ...template, metadata: { ...template.metadata, labels } },
+    },
+    status: {
+      replicas: pods.length,
+      readyReplicas,
+      availableReplicas: readyReplicas,
+      fullyLabeledReplicas: pods.length,
+    },
+  };
+}
+
+/** The object that `kubectl rollout history` and `undo` read. Source: `history.NewControllerRevision`; the data is a patch. */
+function toControllerRevision({ desired, record }: DerivedFrom, revision: RevisionRecord): WorkloadObject {
+  const { name = "", namespace } = desired.object.metadata;
+  const { template, hash, annotations = {} } = revision;
+  return {
+    apiVersion: "apps/v1",
+    kind: "ControllerRevision",
+    metadata: {
+      name: `${name}-${hash}`,
+      namespace,
+      uid: hex32(`${record.uid}\n${hash}`),
+      creationTimestamp: revision.createdAt,
+      labels: { ...template.metadata.labels, "controller-revision-hash": hash },
+      ...(Object.keys(annotations).length > 0 && { annotations }),
+      ownerReferences: [controllerReference(desired.kind, name, record.uid)],
+    },
+    data: { spec: { template: { ...template, $patch: "replace" } } },
+    revision: revision.revision,
+  };
 }

@@ -3,8 +3,7 @@ import type { PodStatus } from "../base/api/pod.ts";
 import type { DesiredWorkload, ObjectKey } from "../base/model/desired-object.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
-import type { ClaimRecords } from "./claim-records.ts";
-import type { Bindings } from "./claims.ts";
+import type { Bindings, ClaimRecords } from "./claims.ts";
 import type { ControllerState } from "./reconcile-workload.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
 

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { WorkloadKind } from "../../src/base/model/desired-object.ts";
 import type { PodFacts } from "../../src/controllers/controller.ts";
-import { replicaSetAnnotations } from "../../src/controllers/revision-annotations.ts";
 import type { PodRecord, RevisionRecord } from "../../src/controllers/workload-record.ts";
+import { replicaSetAnnotations } from "../../src/controllers/workload-record.ts";
 import { computeWorkloadStatus } from "../../src/controllers/workload-status.ts";
 import { WorkloadWorld } from "./workload-world.ts";
 

@@ -1,9 +1,8 @@
 import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
-import type { Volume } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { canonicalJson, hex32 } from "../../base/text/canonical-json.ts";
-import { replacedClaims, toVolumeSource, withClaimVolumes } from "../../controllers/claims.ts";
+import { replacedClaims, resolveClaims, toVolumeSource } from "../../controllers/claims.ts";
 import { matchesNodeSelector } from "../../plan/node-affinity.ts";
 import { isNotFound } from "../client/api-error.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
@@ -91,20 +90,13 @@ export class ClaimResolver {
 
   /** The pod with its bound volumes in place of its claims. */
   resolve(desired: DesiredPod): DesiredPod {
-    const namespace = desired.pod.metadata.namespace ?? "default";
-    let hasChanged = false;
-    const volumes = desired.pod.spec.volumes?.map((volume): Volume => {
-      const claim = volume.persistentVolumeClaim;
-      const state = claim && this.#entries.get(`${namespace}/${claim.claimName}`)?.state;
-      const source = state && "source" in state && toVolumeSource(state.source, claim.readOnly ?? false);
-      if (!source) return volume;
-      hasChanged = true;
-      return { name: volume.name, ...source };
+    const pod = resolveClaims(desired.pod, (key) => {
+      const state = this.#entries.get(key)?.state;
+      return state && "source" in state ? state.source : undefined;
     });
-    if (!hasChanged || !volumes) return desired;
-    const pod = { ...desired.pod, spec: withClaimVolumes(desired.pod.spec, volumes) };
-    const claims = replacedClaims(desired.pod, pod);
-    return { ...desired, pod, claims, revision: hex32(`${desired.revision}\n${canonicalJson(volumes)}`) };
+    if (pod === desired.pod) return desired;
+    const revision = hex32(`${desired.revision}\n${canonicalJson(pod.spec.volumes)}`);
+    return { ...desired, pod, claims: replacedClaims(desired.pod, pod), revision };
   }
 
   /** Why a bound volume cannot be mounted here. Source of the words: the kubelet's operation_generator. */

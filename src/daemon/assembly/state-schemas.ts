@@ -5,7 +5,7 @@ import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
 import { PodStatusSchema } from "../../base/api/pod-status.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { StoredProbeResults } from "../../base/model/prober.ts";
-import type { ClaimRecord } from "../../controllers/claim-records.ts";
+import type { ClaimRecord } from "../../controllers/claims.ts";
 import type { WorkloadRecord } from "../../controllers/workload-record.ts";
 import type { StoredCordon } from "../../kubelet/node-cordon.ts";
 import type { Completion } from "../../kubelet/pod-status-tracker.ts";
