@@ -16,7 +16,7 @@ export class ClaimBinder {
   readonly #records: WorkloadRecords;
   /** Claims of the manifests. */
   #written: readonly PersistentVolumeClaim[] = [];
-  /** By name: those of the manifests, and removed ones that a claim is bound to. */
+  /** PersistentVolumes by name: those of the manifests, and removed ones that a claim is bound to. */
   #volumes: ReadonlyMap<string, PersistentVolume> = new Map();
 
   constructor(records: WorkloadRecords) {
