@@ -53,7 +53,7 @@ async function runManager(port: number, seconds: number): Promise<ProbesReport> 
     clock,
     logger: silent,
     recorder: { record: (pod, event) => console.error(pod.name, event.message) },
-    prober: new HostProber({ exec: { exec: () => Promise.reject(new Error("no exec")) }, clock, version: "1.20" }),
+    prober: new HostProber({ exec: { run: () => Promise.reject(new Error("no exec")) }, clock, version: "1.20" }),
     random: Math.random,
     hostIp: () => "",
     onChange: () => {},

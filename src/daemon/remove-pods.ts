@@ -7,8 +7,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { PodServices } from "../base/model/pod-services.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { type EnginePod, listEnginePods } from "../docker/engine-pods.ts";
-import { computeRootHash } from "../docker/labels.ts";
+import type { EnginePod } from "../docker/engine-pods.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import { PodManager } from "../kubelet/pod-manager.ts";
 import { isRunning } from "../plan/container-history.ts";
@@ -52,7 +51,6 @@ interface RemovalFailure {
  */
 export async function removePods(input: RemovePodsInput): Promise<RemovalFailure[]> {
   const { options, environment, signal } = input;
-  const rootHash = computeRootHash(options.rootDir);
   prepareRootDirectory(options.rootDir);
   const lock = await lockRootDir(options.rootDir);
   if (!lock) throw new RootDirInUseError(`another kubelet-ts uses the root directory "${options.rootDir}"`);
@@ -60,7 +58,7 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
     lock.publish(instanceInfo({ ...options, runOnce: true }, environment, undefined));
     const first = await servicesOf(input, options.hostnameOverride);
     const all = [first];
-    const pods = await listEnginePods(first.client, rootHash, signal);
+    const pods = await first.engine.listPods(signal);
     const chosen = input.choose(pods);
     const failures: RemovalFailure[] = [];
     for (const nodeName of new Set(chosen.map(({ owner }) => owner.nodeName))) {
@@ -135,7 +133,7 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
   await parts.engine.connect(signal);
   return {
     services: parts.services as PodServices,
-    client: parts.engine.client,
+    engine: parts.engine,
     listPodDirs: () => parts.volumes.listPodDirs(),
     settled: () => context.background.settled(),
   };

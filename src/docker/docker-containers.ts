@@ -1,4 +1,11 @@
-import type { ContainerAccess, LogSelection, ProcessSession, StreamSelection } from "../base/model/container-access.ts";
+import type {
+  CommandOptions,
+  CommandResult,
+  ContainerAccess,
+  LogSelection,
+  ProcessSession,
+  StreamSelection,
+} from "../base/model/container-access.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { exitCodeOf, killExec } from "./engine/exec.ts";
@@ -43,8 +50,8 @@ export class DockerContainers implements ContainerAccess {
     return new TextDecoder().decode(tail);
   }
 
-  run(id: ContainerId, argv: readonly string[], signal: AbortSignal) {
-    return this.#client.exec(id, argv, { signal });
+  run(id: ContainerId, argv: readonly string[], options: CommandOptions): Promise<CommandResult> {
+    return this.#client.exec(id, argv, options);
   }
 
   /**

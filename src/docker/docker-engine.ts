@@ -13,8 +13,11 @@ import { DockerPods, type DockerPodsDeps } from "./docker-pods.ts";
 import { DockerVolumes } from "./docker-volumes.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import type { EngineInfoResponse } from "./engine/system-schema.ts";
+import { type EnginePod, listEnginePods } from "./engine-pods.ts";
 import { ImageManager, type ImageManagerOptions } from "./image-manager.ts";
+import { preloadImages } from "./image-preload.ts";
 import { ensurePauseImage } from "./pause-image.ts";
+import type { InsecureRegistries } from "./registry-client.ts";
 
 /** The configuration does not fit the engine that responded: a retry does not help. */
 export class MisconfigurationError extends Error {
@@ -37,7 +40,7 @@ interface DockerEngineOptions {
 
 /** One Docker engine: its pods, containers, images and volumes, and what is known of it since it was last connected to. */
 export class DockerEngine implements ContainerEngine {
-  readonly client: DockerClient;
+  readonly #client: DockerClient;
   readonly pods: DockerPods;
   readonly containers: DockerContainers;
   readonly images: ImageManager;
@@ -50,7 +53,7 @@ export class DockerEngine implements ContainerEngine {
   constructor(options: DockerEngineOptions) {
     const { client, owner, clock, logger } = options;
     this.#options = options;
-    this.client = client;
+    this.#client = client;
     const onReconnect = (signal: AbortSignal) => this.#refresh(signal);
     this.pods = new DockerPods({ client, owner, clock, random: Math.random, onReconnect, ...options.pods });
     this.containers = new DockerContainers(client, (ms, callback) => clock.schedule(ms, callback));
@@ -84,8 +87,8 @@ export class DockerEngine implements ContainerEngine {
   async connect(signal: AbortSignal): Promise<void> {
     const { options, mayLowerOomScores } = this.#options;
     try {
-      await this.client.connect({ signal });
-      this.#info = await readEngineInfo(this.client, mayLowerOomScores(), signal);
+      await this.#client.connect({ signal });
+      this.#info = await readEngineInfo(this.#client, mayLowerOomScores(), signal);
     } catch (error) {
       this.#error = (error as Error).message;
       throw error;
@@ -97,12 +100,36 @@ export class DockerEngine implements ContainerEngine {
     }
   }
 
+  async ping(timeoutMs: number): Promise<void> {
+    await this.#client.ping({ timeoutMs });
+  }
+
+  /** The pods of this root directory, of every node name it was used with, by their containers alone. */
+  listPods(signal: AbortSignal): Promise<EnginePod[]> {
+    return listEnginePods(this.#client, this.#options.owner.rootHash, signal);
+  }
+
+  /** Loads the image archives of a directory, as {@link preloadImages}. @returns the names of the images */
+  preloadImages(directory: string, stateFile: string, signal: AbortSignal): Promise<string[]> {
+    return preloadImages(this.#client, directory, stateFile, this.#options.logger, signal);
+  }
+
+  /** Registries that the engine trusts without TLS. */
+  async insecureRegistries(signal: AbortSignal): Promise<InsecureRegistries> {
+    const { RegistryConfig } = await this.#client.info({ signal });
+    const hosts = Object.entries(RegistryConfig?.IndexConfigs ?? {});
+    return {
+      hosts: hosts.flatMap(([host, { Secure }]) => (Secure ? [] : [host])),
+      cidrs: RegistryConfig?.InsecureRegistryCIDRs ?? [],
+    };
+  }
+
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. Pods that need it at a time share one look-up. */
   readonly ensurePauseImage = (signal: AbortSignal): Promise<string> => {
     const override = this.#options.options.podInfraContainerImage || undefined;
     const ensure = (stop: AbortSignal) =>
       ensurePauseImage(
-        this.client,
+        this.#client,
         { override, pull: async (reference) => void (await this.images.pull(reference, stop)) },
         stop,
       );
@@ -111,7 +138,7 @@ export class DockerEngine implements ContainerEngine {
 
   /** Reads the facts again after a reconnection: the engine may have another version or cgroup driver. */
   async #refresh(signal: AbortSignal): Promise<void> {
-    if (this.#info) this.#info = await readEngineInfo(this.client, this.#info.negativeOomScores, signal);
+    if (this.#info) this.#info = await readEngineInfo(this.#client, this.#info.negativeOomScores, signal);
   }
 }
 

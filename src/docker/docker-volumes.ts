@@ -61,7 +61,7 @@ export class DockerVolumes implements VolumeEngine {
 
   async removeVolume(name: string, signal: AbortSignal): Promise<void> {
     try {
-      await this.#client.removeVolume(name, false, { signal });
+      await this.#client.removeVolume(name, { signal });
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

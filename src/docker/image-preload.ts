@@ -6,17 +6,6 @@ import { messageOf } from "../base/text/error-message.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { isNotFound } from "./engine/docker-error.ts";
 
-/** Result of loading one archive. */
-interface PreloadedArchive {
-  file: string;
-  /** Names of the images, or ids of those without a name. */
-  images: string[];
-  /** Its images were loaded by an earlier run. */
-  alreadyThere: boolean;
-  /** Why it could not be loaded. */
-  error?: string;
-}
-
 /** Remembered per file, so that an archive of gigabytes is not sent to the engine at every start. A hint only. */
 interface Remembered {
   size: number;
@@ -30,6 +19,7 @@ const ARCHIVE = /\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2|tar\.zst)$/;
  * Loads every image archive (`docker save`, plain or compressed) of a directory, in the order of their names. One that
  * cannot be loaded is logged and does not stop the others. A missing directory counts as empty.
  * @param stateFile keeps which archives were loaded
+ * @returns names of the images that are there now, or ids of those without a name
  * @throws the signal's reason; DockerUnreachableError when there is no engine
  */
 export async function preloadImages(
@@ -38,9 +28,10 @@ export async function preloadImages(
   stateFile: string,
   logger: Logger,
   signal: AbortSignal,
-): Promise<PreloadedArchive[]> {
+): Promise<string[]> {
   const remembered = readState(stateFile);
-  const loaded: PreloadedArchive[] = [];
+  const names: string[] = [];
+  let isChanged = false;
   const next: { [file: string]: Remembered } = {};
   for (const file of listArchives(directory, logger)) {
     signal.throwIfAborted();
@@ -51,22 +42,22 @@ export async function preloadImages(
       const same = before && before.size === size && before.mtimeMs === mtimeMs && before.images.length > 0;
       if (same && (await areThere(client, before.images, signal))) {
         next[file] = before;
-        loaded.push({ file, images: before.images, alreadyThere: true });
+        names.push(...before.images);
         continue;
       }
+      isChanged = true;
       const images = await loadArchive(client, path, signal);
       next[file] = { size, mtimeMs, images };
-      loaded.push({ file, images, alreadyThere: false });
+      names.push(...images);
       logger.info(`Loaded ${images.join(", ") || "no image"} from "${path}"`);
     } catch (error) {
       signal.throwIfAborted();
       const why = messageOf(error);
-      loaded.push({ file, images: [], alreadyThere: false, error: why });
       logger.error(`Cannot load images from "${path}": ${why}`);
     }
   }
-  if (loaded.some((archive) => !archive.alreadyThere)) writeState(stateFile, next, logger);
-  return loaded;
+  if (isChanged) writeState(stateFile, next, logger);
+  return names;
 }
 
 function statArchive(path: string): { size: number; mtimeMs: number } {

@@ -4,7 +4,6 @@ import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";
 import type { RegistryAuth } from "./engine/docker-client.ts";
-import type { EngineInfoResponse } from "./engine/system-schema.ts";
 import {
   explain,
   isDigest,
@@ -16,9 +15,15 @@ import {
   type RegistryResponse,
 } from "./registry-response.ts";
 
+/** Registries without TLS. */
+export interface InsecureRegistries {
+  hosts: readonly string[];
+  cidrs: readonly string[];
+}
+
 interface RegistryClientOptions {
-  /** `GET /info` of the engine: the registries that it trusts without TLS are trusted here. */
-  engineInfo: (signal: AbortSignal) => Promise<Pick<EngineInfoResponse, "RegistryConfig">>;
+  /** Those of the engine: what it trusts is trusted here. */
+  insecureRegistries: (signal: AbortSignal) => Promise<InsecureRegistries>;
   proxyFor: (url: URL) => string | undefined;
   files: Pick<TextFiles, "readDirectory">;
   /** Certificates for each registry, as the engine reads them. */
@@ -142,7 +147,7 @@ export class RegistryClient {
 
   /** Tries https, and http where the engine would. */
   async #reach(domain: string, target: string, request: Wanted, signal: AbortSignal) {
-    const isInsecure = await this.#isInsecure(domain, signal);
+    const isInsecure = isInsecureRegistry(domain, await this.#options.insecureRegistries(signal));
     const endpoint: Endpoint = {
       base: `https://${domain === "docker.io" ? "registry-1.docker.io" : domain}`,
       tls: isInsecure ? { rejectUnauthorized: false } : await this.#trustOf(domain),
@@ -160,14 +165,6 @@ export class RegistryClient {
       this.#plain.add(domain);
       return { endpoint: plain, response };
     }
-  }
-
-  async #isInsecure(domain: string, signal: AbortSignal): Promise<boolean> {
-    const { RegistryConfig } = await this.#options.engineInfo(signal);
-    return isInsecureRegistry(domain, {
-      hosts: Object.entries(RegistryConfig?.IndexConfigs ?? {}).flatMap(([host, { Secure }]) => (Secure ? [] : [host])),
-      cidrs: RegistryConfig?.InsecureRegistryCIDRs ?? [],
-    });
   }
 
   /** The CAs of `/etc/docker/certs.d/<registry>`, if it has any. */
@@ -295,10 +292,7 @@ function basicOf(auth: RegistryAuth | undefined): string | undefined {
 }
 
 /** Whether the engine would use a registry without TLS. Loopback always is such a registry. Pure. */
-export function isInsecureRegistry(
-  domain: string,
-  { hosts, cidrs }: { hosts: readonly string[]; cidrs: readonly string[] },
-): boolean {
+export function isInsecureRegistry(domain: string, { hosts, cidrs }: InsecureRegistries): boolean {
   const host = domain.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
   if (hosts.includes(domain) || hosts.includes(host) || host === "localhost") return true;
   const family = isIP(host);

@@ -1,18 +1,18 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { ContainerAccess } from "../base/model/container-access.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { type PodRef, podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
-import type { ContainerExec } from "../base/model/prober.ts";
 import { type HookTarget, runLifecycleHook } from "./prober/lifecycle-hook.ts";
 
 interface PodHookRunnerDeps {
   clock: Clock;
   recorder: EventRecorder;
   node: NodeInfo;
-  exec: ContainerExec;
+  exec: Pick<ContainerAccess, "run">;
   /** e.g. `1.20`: httpGet hooks introduce themselves as `kube-lifecycle/<version>`. */
   version: string;
 }

@@ -135,7 +135,7 @@ async function run(
   const command = request.query.get("cmd") ?? "";
   logAccess("run", found, user, logger);
   try {
-    const outcome = await containers.run(target.id, command.split(" "), request.signal);
+    const outcome = await containers.run(target.id, command.split(" "), { signal: request.signal });
     // Not JSON, but this is what upstream says it is.
     if (outcome.exitCode === 0) {
       return { status: 200, headers: { "Content-Type": "application/json" }, body: outcome.output };

@@ -26,7 +26,7 @@ function serve(answer: (request: Request, url: URL) => Response | Promise<Respon
 
 const client = () =>
   new RegistryClient({
-    engineInfo: async () => ({ RegistryConfig: null }),
+    insecureRegistries: async () => ({ hosts: [], cidrs: [] }),
     proxyFor: () => undefined,
     files: LOCAL_TEXT_FILES,
     certsDir: "/nowhere",

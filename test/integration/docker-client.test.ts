@@ -2,13 +2,13 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DockerEvent } from "../../src/docker/engine/docker-client.ts";
-import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { tarArchive } from "../../src/docker/engine/tar.ts";
 import { describeWithEngine, privateEngine } from "../support/engine.ts";
+import { TestDocker } from "../support/test-docker.ts";
 import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
 import { SLOWNESS, until } from "../support/until.ts";
 
-const client = new DockerClient({ kind: "unix", path: engineSocketPath() });
+const client = new TestDocker({ kind: "unix", path: engineSocketPath() });
 const label = `kubelet-ts.test/client-${RUN_ID}`;
 const decoder = new TextDecoder();
 let count = 0;
@@ -63,12 +63,10 @@ describeWithEngine("the Docker client on a real engine", () => {
 
   test("knows the engine", async () => {
     const engine = await client.connect();
-    const version = await client.version();
-    expect(engine.serverVersion).toBe(version.Version);
     const info = await client.info();
+    expect(engine.serverVersion).toBe(info.ServerVersion);
     expect(["cgroupfs", "systemd"]).toContain(info.CgroupDriver);
-    expect(info.NCPU).toBeGreaterThan(0);
-    expect((await client.diskUsage()).imagesBytes).toBeGreaterThan(0);
+    expect(await client.imagesBytes()).toBeGreaterThan(0);
   });
 
   test("a container's life: create, start, list, inspect, update, stop, remove; each step may be repeated", async () => {
@@ -91,7 +89,7 @@ describeWithEngine("the Docker client on a real engine", () => {
       await client.stopContainer(id, { timeoutSeconds: 0 }),
       await client.stopContainer(id, { timeoutSeconds: 0 }),
     ]).toEqual([true, false]);
-    expect(await waiting).toEqual({ exitCode: 137, error: "" });
+    expect(await waiting).toEqual({ exitCode: 137 });
     await client.removeContainer(id, { volumes: true });
     await expect(client.inspectContainer(id)).rejects.toMatchObject({ status: 404 });
     await expect(client.removeContainer(id)).rejects.toMatchObject({ status: 404 });
@@ -113,7 +111,7 @@ describeWithEngine("the Docker client on a real engine", () => {
   test("a TERM that is heeded", async () => {
     const id = await run(["sh", "-c", "trap 'exit 7' TERM; while :; do sleep 0.1; done"]);
     await client.killContainer(id, "SIGTERM");
-    expect(await client.waitContainer(id)).toEqual({ exitCode: 7, error: "" });
+    expect(await client.waitContainer(id)).toEqual({ exitCode: 7 });
   });
 
   describe("logs", () => {
@@ -189,10 +187,6 @@ describeWithEngine("the Docker client on a real engine", () => {
         exitCode: 3,
         timedOut: false,
       });
-      expect(
-        (await client.exec(id, ["sh", "-c", "echo $A; pwd; id -u"], { env: ["A=b"], user: "1000", workingDir: "/etc" }))
-          .output,
-      ).toBe("b\n/etc\n1000\n");
       expect(await client.exec(id, ["/no/such"])).toMatchObject({ exitCode: expect.any(Number) });
     });
 
@@ -308,7 +302,7 @@ describeWithEngine("the Docker client on a real engine", () => {
 
   test("an engine that is killed and comes back: the event stream reports it, calls work again", async () => {
     const engine = await privateEngine();
-    const docker = new DockerClient({ kind: "unix", path: engine.socketPath });
+    const docker = new TestDocker({ kind: "unix", path: engine.socketPath });
     const opened = Promise.withResolvers<void>();
     const lost = (async () => {
       for await (const _ of docker.events({ onOpen: opened.resolve }));
@@ -323,7 +317,7 @@ describeWithEngine("the Docker client on a real engine", () => {
 
   test("an engine that hangs: the deadline ends the call, and later calls work", async () => {
     const engine = await privateEngine();
-    const docker = new DockerClient({ kind: "unix", path: engine.socketPath });
+    const docker = new TestDocker({ kind: "unix", path: engine.socketPath });
     await docker.connect();
     engine.freeze();
     await expect(docker.listContainers({}, { timeoutMs: 200 })).rejects.toMatchObject({ kind: "timeout" });

@@ -58,7 +58,7 @@ describeWithEngine("/node of the compiled binary", () => {
       { type: "InternalIP", address: "192.0.2.7" },
       { type: "Hostname", address: node.name },
     ]);
-    const { Version } = await node.docker.version();
+    const { ServerVersion: Version } = await node.docker.info();
     expect(nodeInfo.containerRuntimeVersion).toBe(`docker://${Version}`);
     expect(nodeInfo.bootID).toBe(readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
     const { RepoTags, Size } = await node.docker.inspectImage("busybox:test");

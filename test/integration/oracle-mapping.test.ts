@@ -137,13 +137,13 @@ async function inspectAll(
   const ids = new Map<string, string>();
   const attempts = new Map<string, number>();
   const podIps = new Map<string, string>();
-  for (const { Id, Labels, NetworkSettings } of list) {
+  for (const { Id, Labels } of list) {
     const pod = (Labels[LABEL.podName] ?? "").replace(node.name, "node1");
     const name = Labels[LABEL.containerName] ?? "";
     const isSandbox = Labels[LABEL.type] === "podsandbox";
     placeholders.add(Labels[LABEL.podUid] ?? "", "pod-uid", pod);
     if (isSandbox) placeholders.add(Id, "sandbox-id", `${pod}#0`);
-    const ip = NetworkSettings.Networks.bridge?.IPAddress;
+    const ip = (await node.docker.inspectContainer(Id)).NetworkSettings.Networks.bridge?.IPAddress;
     if (ip) podIps.set(`pod-ip.${pod}`, ip);
     const attempt = Number(Labels[isSandbox ? LABEL.sandboxAttempt : LABEL.restartCount] ?? 0);
     const key = `${pod}/${isSandbox ? "sandbox" : name}`;

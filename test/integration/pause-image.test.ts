@@ -2,14 +2,14 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { buildPauseImage, ensurePauseImage, PAUSE_IMAGE } from "../../src/docker/pause-image.ts";
 import { pauseExecutable } from "../../src/docker/pause-program.ts";
 import { describeWithEngine, privateEngine } from "../support/engine.ts";
+import { TestDocker } from "../support/test-docker.ts";
 import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
-const client = new DockerClient({ kind: "unix", path: engineSocketPath() });
+const client = new TestDocker({ kind: "unix", path: engineSocketPath() });
 const label = `kubelet-ts.test/pause-${RUN_ID}`;
 let count = 0;
 
@@ -77,7 +77,7 @@ describeWithEngine("the pause image on a real engine", () => {
   test.each(["SIGTERM", "SIGINT"])("%s ends it at once, with 0", async (signal) => {
     const { id } = await startPause();
     await client.killContainer(id, signal);
-    expect(await client.waitContainer(id)).toEqual({ exitCode: 0, error: "" });
+    expect(await client.waitContainer(id)).toEqual({ exitCode: 0 });
   });
 
   test("docker stop needs no KILL", async () => {
@@ -116,7 +116,7 @@ describeWithEngine("the pause image on a real engine", () => {
     await until("ten orphans to be reparented", async () => childStates(pid).length > 0);
     await until("all of them to be reaped", () => childStates(pid).length === 0);
     await client.killContainer(id, "SIGTERM");
-    expect(await client.waitContainer(id)).toEqual({ exitCode: 0, error: "" });
+    expect(await client.waitContainer(id)).toEqual({ exitCode: 0 });
   });
 
   const qemu = ["/usr/bin/qemu-aarch64-static", "/usr/bin/qemu-aarch64"].find(existsSync);

@@ -2,7 +2,8 @@ import { beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import type { LifecycleHandler, Probe } from "../../src/base/api/probe.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
-import type { ContainerExec, ProbeOutcome } from "../../src/base/model/prober.ts";
+import type { ProbeOutcome } from "../../src/base/model/prober.ts";
+import { DockerContainers } from "../../src/docker/docker-containers.ts";
 import { tarArchive } from "../../src/docker/engine/tar.ts";
 import { LABEL } from "../../src/docker/labels.ts";
 import { HostProber } from "../../src/kubelet/prober/host-prober.ts";
@@ -15,9 +16,8 @@ const SHELL_LESS_IMAGE = "kubelet-ts-test/shell-less:1";
 
 describeWithEngine("probes of real containers", () => {
   const node = testNode();
-  const exec: ContainerExec = node.docker;
   const clock = new SystemClock();
-  const prober = new HostProber({ exec, clock, version: "1.20" });
+  const prober = new HostProber({ exec: new DockerContainers(node.docker), clock, version: "1.20" });
 
   /** A running container of this node; removed with it. @returns its id and address */
   async function run(image: string, argv: string[]): Promise<{ id: string; ip: string }> {
@@ -154,7 +154,7 @@ describeWithEngine("probes of real containers", () => {
         podIp: sleeper.ip,
         ports: [],
       },
-      { exec, clock, version: "1.20" },
+      { exec: new DockerContainers(node.docker), clock, version: "1.20" },
       signal,
     );
 

@@ -37,7 +37,7 @@ export class FakeContainers implements ContainerAccess {
       false: [1, ""],
     };
     const [exitCode, output] = recorded[program ?? ""] ?? [126, "not found"];
-    return { exitCode, output, stderr: "" };
+    return { exitCode, output, stderr: "", timedOut: false };
   }
 
   async exec(id: string, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {

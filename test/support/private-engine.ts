@@ -11,9 +11,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
-import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { DockerError } from "../../src/docker/engine/docker-error.ts";
 import { SlowProxy } from "./slow-proxy.ts";
+import { TestDocker } from "./test-docker.ts";
 import { RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";
 
@@ -25,7 +25,7 @@ export class PrivateEngine {
   /** Short on purpose: the path of a Unix socket has 108 bytes. */
   readonly directory = mkdtempSync(`/tmp/kte-${RUN_ID}-`);
   readonly socketPath = join(this.directory, "docker.sock");
-  readonly docker = new DockerClient({ kind: "unix", path: this.socketPath });
+  readonly docker = new TestDocker({ kind: "unix", path: this.socketPath });
   /** Where its images and containers are. */
   readonly dataRoot = join(this.directory, "data");
   /** At most 15 characters. */

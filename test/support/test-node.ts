@@ -13,11 +13,11 @@ import { join } from "node:path";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { PodStatus } from "../../src/base/api/pod-status.ts";
 import type { ContainerSummary } from "../../src/docker/engine/container-schema.ts";
-import { DockerClient } from "../../src/docker/engine/docker-client.ts";
 import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { toParentPath } from "./cgroup-parent.ts";
 import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
+import { TestDocker } from "./test-docker.ts";
 import { PATIENCE_MS, until } from "./until.ts";
 
 /** Part of every node name of this run, so that what a killed run left behind can be distinguished from another run's. */
@@ -54,7 +54,7 @@ export class TestNode {
   readonly healthzPort: number;
   readonly cadvisorPort: number;
   readonly kubeletPort: number;
-  readonly docker: DockerClient;
+  readonly docker: TestDocker;
   readonly #socketPath: string;
   readonly #processes: KubeletProcess[] = [];
 
@@ -72,7 +72,7 @@ export class TestNode {
       number,
     ];
     this.#socketPath = options.socketPath ?? engineSocketPath();
-    this.docker = new DockerClient({ kind: "unix", path: this.#socketPath });
+    this.docker = new TestDocker({ kind: "unix", path: this.#socketPath });
     liveNodes.add(this);
   }
 
@@ -204,8 +204,8 @@ export class TestNode {
     const logs = this.#processes.map(
       (child) => `kubelet ${child.pid}${child.running ? "" : " (ended)"}:\n${lastLines(child.log)}`,
     );
-    const containers = (await this.listAll().catch(() => [])).map(({ Names, State, Status, Image }) =>
-      [Names[0], Image, State, Status].join("  "),
+    const containers = (await this.listAll().catch(() => [])).map(({ Names, State, Image }) =>
+      [Names[0], Image, State].join("  "),
     );
     return [...logs, `containers: ${containers.length}`, ...containers].join("\n");
   }
@@ -237,7 +237,7 @@ export class TestNode {
 }
 
 /** Removes every container labelled with this node name with the cgroups of their pods, and nothing else. */
-export async function removeContainersOf(docker: DockerClient, nodeName: string): Promise<void> {
+export async function removeContainersOf(docker: TestDocker, nodeName: string): Promise<void> {
   const found = await docker.listContainers({ all: true, filters: { label: [`${LABEL.node}=${nodeName}`] } });
   const cgroups = await podCgroupsOf(docker, found);
   const queue = found.values();
@@ -257,7 +257,7 @@ export async function removeContainersOf(docker: DockerClient, nodeName: string)
 }
 
 /** The cgroups of the pods, as the engine received them. */
-async function podCgroupsOf(docker: DockerClient, containers: readonly ContainerSummary[]): Promise<string[]> {
+async function podCgroupsOf(docker: TestDocker, containers: readonly ContainerSummary[]): Promise<string[]> {
   const parents = await Promise.all(
     containers.map(async ({ Id }) => {
       try {
@@ -291,7 +291,7 @@ function removeCgroup(parent: string): void {
 
 /** The engine the tests run against. They need its files, so it must be one on this machine. */
 export function engineSocketPath(): string {
-  const endpoint = DockerClient.endpointFrom(undefined);
+  const endpoint = TestDocker.endpointFrom(undefined);
   if (endpoint.kind !== "unix") throw new Error("The integration tests need an engine on a Unix socket.");
   return endpoint.path;
 }

@@ -45,16 +45,30 @@ export interface ProcessSession {
   close(): Promise<void>;
 }
 
-/** Operations of the authenticated port on containers. The caller ensures that ids are those of our own containers. */
+export interface CommandOptions {
+  /** After this the command is killed; absent = no limit. */
+  timeoutMs?: number;
+  /** Output beyond this is read and dropped. Default: 1 MiB. */
+  maxOutputBytes?: number;
+  /** Kills the command too; the call then rejects with the signal's reason. */
+  signal: AbortSignal;
+}
+
+export interface CommandResult {
+  /** undefined when `timedOut`, or when the engine does not report it. */
+  exitCode: number | undefined;
+  /** Standard output and standard error, interleaved as received. */
+  output: string;
+  stderr: string;
+  timedOut: boolean;
+}
+
+/** Logs and commands of containers. The caller ensures that ids are those of our own containers. */
 export interface ContainerAccess {
   /** Resolves when the engine has begun to respond. The signal ends what is followed. */
   logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
-  /** Runs a command to its end; the signal kills it. */
-  run(
-    id: ContainerId,
-    argv: readonly string[],
-    signal: AbortSignal,
-  ): Promise<{ exitCode: number | undefined; output: string; stderr: string }>;
+  /** Runs a command to its end. Rejects when it cannot be run at all, never for an exit code. */
+  run(id: ContainerId, argv: readonly string[], options: CommandOptions): Promise<CommandResult>;
   exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession>;
   attach(id: ContainerId, streams: StreamSelection): Promise<ProcessSession>;
 }

@@ -38,30 +38,6 @@ export interface Prober {
   attempt(probe: Probe, target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome>;
 }
 
-export interface ContainerExecOptions {
-  /** After this the process in the container is killed; absent = no limit. */
-  timeoutMs?: number;
-  /** Output beyond this is read and dropped. */
-  maxOutputBytes: number;
-  /** Kills the process too. */
-  signal?: AbortSignal;
-}
-
-interface ContainerExecResult {
-  /** Absent when `timedOut`, or when the engine does not report it. */
-  exitCode: number | undefined;
-  /** Standard output and standard error, interleaved as received. */
-  output: string;
-  /** Standard error alone, where the engine separates them. */
-  stderr?: string;
-  timedOut: boolean;
-}
-
-/** Runs a command in a running container. Rejects when it cannot be run at all, never for an exit code. */
-export interface ContainerExec {
-  exec(containerId: ContainerId, argv: readonly string[], options: ContainerExecOptions): Promise<ContainerExecResult>;
-}
-
 /** Last probe results of one container, so that a restart of the kubelet does not change its readiness. */
 export interface StoredProbeResults {
   /** Start of the container's process: results of an earlier start do not count. Milliseconds since 1970. */

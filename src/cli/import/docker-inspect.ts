@@ -1,6 +1,19 @@
 import * as v from "valibot";
-import { MountPointSchema, PortMapSchema } from "../../docker/engine/container-schema.ts";
 import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "../../docker/engine/shapes.ts";
+
+/** Published ports by `8080/tcp`. */
+const PortMapSchema = mapOf(v.nullable(v.array(v.object({ HostIp: text, HostPort: text }))));
+
+/** A mount of a container as it is. */
+const MountPointSchema = v.object({
+  Type: text,
+  Name: text,
+  Source: text,
+  Destination: text,
+  Mode: text,
+  RW: flag,
+  Propagation: text,
+});
 
 const ConfigSchema = v.looseObject({
   Hostname: text,

@@ -7,7 +7,6 @@ import { parseImageReference, repositoryOf } from "../../base/text/image-referen
 import type { DockerEngine } from "../../docker/docker-engine.ts";
 import { toImageKey } from "../../docker/docker-images.ts";
 import type { ImageCredentials } from "../../docker/image-credentials.ts";
-import { preloadImages } from "../../docker/image-preload.ts";
 import { RegistryClient } from "../../docker/registry-client.ts";
 import { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
 import type { BaselineImage } from "../../kubelet/images/image-update-manager.ts";
@@ -65,17 +64,16 @@ const imagesOf = ({ pod: { spec }, imagePins }: DesiredPod): string[] =>
 
 /** Loads the archives of `--images-dir` onto the engine. Rejects only when the signal aborts. */
 export async function preloadImageArchives(
-  { options, logger }: NodeContext,
-  { client }: DockerEngine,
+  { options }: NodeContext,
+  engine: DockerEngine,
   imageGc: ImageGcManager,
   signal: AbortSignal,
 ): Promise<void> {
   if (!options.imagesDir) return;
   const state = join(options.rootDir, "state", "images.json");
-  const archives = await preloadImages(client, options.imagesDir, state, logger, signal);
-  for (const name of archives.flatMap((archive) => archive.images)) {
-    const image = await client.inspectImage(name, { signal }).catch(() => undefined);
-    if (image) imageGc.noteUsed(image.Id, toImageKey(name));
+  for (const name of await engine.preloadImages(options.imagesDir, state, signal)) {
+    const image = await engine.images.imageStatus(name, signal).catch(() => undefined);
+    if (image) imageGc.noteUsed(image.id, toImageKey(name));
   }
 }
 
@@ -89,13 +87,13 @@ interface ImageUpdateParts {
 /** Safe updates of images, for pods that ask for them. */
 export function buildImageUpdates(
   context: NodeContext,
-  { client, images }: DockerEngine,
+  engine: DockerEngine,
   { credentials, volumes, onChange }: ImageUpdateParts,
 ): ImageUpdateManager {
   const { options, clock, logger, recorder, environment, metrics } = context;
   const registry = new RegistryClient({
     files: context.background.textFiles,
-    engineInfo: (signal) => client.info({ signal }),
+    insecureRegistries: (signal) => engine.insecureRegistries(signal),
     proxyFor: (url) => proxyFor(url, environment),
   });
   return new ImageUpdateManager({
@@ -121,9 +119,9 @@ export function buildImageUpdates(
       const tag = picked ?? from;
       return { ref: `${nameOf(image)}@${await registry.digest(reference, tag, auths, signal)}`, tag };
     },
-    pull: async (ref, pullSecrets, signal) => (await images.pullAhead(ref, pullSecrets, signal)).id,
+    pull: async (ref, pullSecrets, signal) => (await engine.images.pullAhead(ref, pullSecrets, signal)).id,
     describe: async (imageId, image) => {
-      const info = await images.imageStatus(imageId);
+      const info = await engine.images.imageStatus(imageId);
       return describeBaseline(image, imageId, info?.repoDigests ?? []);
     },
     isLocked: async (pod, lock) => {

@@ -107,7 +107,7 @@ async function readImageNames(images: ImageManager, imageId: string): Promise<Im
 /** @param onChange called with each pod whose probe results changed */
 export function buildProbes(
   context: NodeContext,
-  { client }: DockerEngine,
+  { containers }: DockerEngine,
   onChange: Listeners<PodUID>,
   log: ProbeLog,
 ): ProbeManager {
@@ -118,7 +118,7 @@ export function buildProbes(
     clock,
     logger,
     recorder,
-    prober: new HostProber({ exec: client, clock, version: probeVersion }),
+    prober: new HostProber({ exec: containers, clock, version: probeVersion }),
     random: Math.random,
     hostIp: () => node.ip,
     loopLag,

@@ -108,7 +108,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
         serviceHosts,
         readLogTail: (id, signal) => engine.containers.logTail(id, LOG_TAIL_LINES, signal),
       }),
-      hooks: new PodHookRunner({ clock, recorder, node, exec: engine.client, version: probeVersion }),
+      hooks: new PodHookRunner({ clock, recorder, node, exec: engine.containers, version: probeVersion }),
       cgroups: buildPodCgroups(context, engine, hierarchies, input),
       logLinks,
     },
@@ -143,7 +143,7 @@ function buildEngine(
     timeoutMs: options.runtimeRequestTimeoutMs,
     killExecProcesses: background.tasks.killExecProcesses,
   });
-  return new DockerEngine({
+  const engine = new DockerEngine({
     client,
     owner,
     clock,
@@ -156,8 +156,8 @@ function buildEngine(
       onStarted: async (id, signal) => {
         if (!oomGroup.isWanted) return;
         // A container that has been removed already needs no setting.
-        const container = await client.inspectContainer(id, { signal }).catch(() => undefined);
-        if (container?.State.Running) oomGroup.apply(container.State.Pid);
+        const pid = await engine.pods.pidOf(id, signal).catch(() => 0);
+        if (pid) oomGroup.apply(pid);
       },
     },
     images: {
@@ -174,6 +174,7 @@ function buildEngine(
     },
     pullSecretsOf: (pod) => podManager.pullSecretsOf(pod),
   });
+  return engine;
 }
 
 /** The credentials of the machine, of pods and of credential providers. */

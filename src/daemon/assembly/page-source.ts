@@ -13,7 +13,6 @@ import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import type { WorkloadReader } from "../../controllers/workload-reader.ts";
-import type { CallOptions } from "../../docker/engine/transport.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-report.ts";
 import { type PodRow, toPodRow } from "../../page/pod-row.ts";
 import type {
@@ -79,7 +78,7 @@ export class KubeletPage implements PageSource, PageDetails {
     this.#nodeFacts = nodeFacts;
     this.#containers = containers;
     this.#machine = new NodeReader(parts, stats);
-    this.#engineCheck = new EngineCheck((asked) => parts.engine.client.ping(asked));
+    this.#engineCheck = new EngineCheck((timeoutMs) => parts.engine.ping(timeoutMs));
     parts.feed.onChange((state, { findings }) => {
       this.#desired = state;
       this.#findings = findings;
@@ -360,11 +359,11 @@ const ANSWER_MS = 5000;
  * three minutes later. Never waits: each call starts a request unless one is under way, and reports the last answer.
  */
 export class EngineCheck {
-  readonly #ping: (options: CallOptions) => Promise<unknown>;
+  readonly #ping: (timeoutMs: number) => Promise<void>;
   #problem = "";
   #isAsking = false;
 
-  constructor(ping: (options: CallOptions) => Promise<unknown>) {
+  constructor(ping: (timeoutMs: number) => Promise<void>) {
     this.#ping = ping;
   }
 
@@ -379,7 +378,7 @@ export class EngineCheck {
 
   async #ask(): Promise<void> {
     try {
-      await this.#ping({ timeoutMs: ANSWER_MS });
+      await this.#ping(ANSWER_MS);
       this.#problem = "";
     } catch (error) {
       this.#problem = error instanceof Error ? error.message : String(error);

@@ -118,17 +118,16 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
       },
       timeoutMs: ENGINE_TIMEOUT_MS,
     });
-    await client.connect({ signal });
-    const [version, info, networks, containers] = await Promise.all([
-      client.version({ signal }),
+    const { engineApiVersion } = await client.connect({ signal });
+    const [info, networks, containers] = await Promise.all([
       client.info({ signal }),
-      client.listNetworks(undefined, { signal }),
+      client.listNetworks({ signal }),
       client.listContainers({ all: true }, { signal }),
     ]);
     const engine: EngineFacts = {
       ...empty,
       version: info.ServerVersion,
-      apiVersion: version.ApiVersion,
+      apiVersion: engineApiVersion,
       storageDriver: info.Driver,
       logDriver: info.LoggingDriver,
       cgroupDriver: info.CgroupDriver,

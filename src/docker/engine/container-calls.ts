@@ -7,7 +7,6 @@ import {
   type ContainerSummary,
   ContainerSummarySchema,
   ContainerUpdatedSchema,
-  ContainerWaitSchema,
   type ExecInspect,
   ExecInspectSchema,
   IdSchema,
@@ -36,8 +35,6 @@ export interface LogsOptions extends CallOptions {
 
 /** Added to a stop's own time: the engine may need to unmount and to tear networks down. */
 const STOP_MARGIN_MS = 60_000;
-/** Deadline of calls that may move much data. */
-const LONG_CALL_MS = 10 * 60_000;
 
 /** The calls about containers and about commands run in them. */
 export class ContainerCalls extends DockerConnection {
@@ -55,8 +52,8 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /** @param id id, id prefix or name */
-  inspectContainer(id: string, options: CallOptions & { size?: boolean } = {}): Promise<ContainerInspect> {
-    return this.get(`/containers/${segment(id)}/json`, ContainerInspectSchema, { size: options.size }, options);
+  inspectContainer(id: string, options: CallOptions = {}): Promise<ContainerInspect> {
+    return this.get(`/containers/${segment(id)}/json`, ContainerInspectSchema, undefined, options);
   }
 
   /** As the engine wrote it, for comparisons and diagnosis. */
@@ -119,11 +116,6 @@ export class ContainerCalls extends DockerConnection {
     return response.status !== 304;
   }
 
-  /** @throws DockerError 409 when it does not run */
-  async killContainer(id: string, signal: string, options: CallOptions = {}): Promise<void> {
-    await this.command(`/containers/${segment(id)}/kill`, { signal }, options);
-  }
-
   /** @param remove.force kill it first; `volumes` with its anonymous volumes */
   async removeContainer(
     id: string,
@@ -141,24 +133,6 @@ export class ContainerCalls extends DockerConnection {
   ): Promise<string[]> {
     const path = `/containers/${segment(id)}/update`;
     return (await this.post(path, ContainerUpdatedSchema, body, undefined, options)).Warnings;
-  }
-
-  /** Waits (no deadline of its own) until it has ended, or ends the next time. */
-  async waitContainer(
-    id: string,
-    condition: "not-running" | "next-exit" | "removed" = "not-running",
-    options: CallOptions = {},
-  ): Promise<{ exitCode: number; error: string }> {
-    const path = `/containers/${segment(id)}/wait`;
-    const response = await this.transport.send({
-      timeoutMs: 0,
-      ...options,
-      method: "POST",
-      path: await this.path(path, options),
-      query: { condition },
-    });
-    const parsed = this.parse(ContainerWaitSchema, response.text, `POST ${path}`);
-    return { exitCode: parsed.StatusCode, error: parsed.Error?.Message ?? "" };
   }
 
   /** The output of a container in pieces that are not lines, until its end or (followed) until the signal aborts. */
@@ -199,18 +173,6 @@ export class ContainerCalls extends DockerConnection {
     return tty ? rawOutput(stream.chunks) : demultiplex(stream.chunks);
   }
 
-  /** Unpacks a tar archive into a directory of a container. */
-  async putArchive(id: string, directory: string, tar: Bun.BodyInit, options: CallOptions = {}): Promise<void> {
-    await this.transport.send({
-      timeoutMs: LONG_CALL_MS,
-      ...options,
-      method: "PUT",
-      path: await this.path(`/containers/${segment(id)}/archive`, options),
-      query: { path: directory },
-      body: tar,
-    });
-  }
-
   /** A file or directory of a container as a tar archive. */
   async getArchive(id: string, path: string, options: CallOptions = {}): Promise<AsyncIterable<Uint8Array>> {
     const stream = await this.open({
@@ -230,9 +192,6 @@ export class ContainerCalls extends DockerConnection {
       AttachStderr: options.streams?.stderr ?? true,
       ...(options.streams?.stdin ? { AttachStdin: true } : {}),
       ...(options.streams?.tty ? { Tty: true } : {}),
-      ...(options.env ? { Env: options.env } : {}),
-      ...(options.user !== undefined ? { User: options.user } : {}),
-      ...(options.workingDir !== undefined ? { WorkingDir: options.workingDir } : {}),
     };
     const call = { signal: options.signal };
     return (await this.post(`/containers/${segment(id)}/exec`, IdSchema, body, undefined, call)).Id;

@@ -1,6 +1,5 @@
 import * as v from "valibot";
 import { ContainerCalls } from "./container-calls.ts";
-import { IdSchema } from "./container-schema.ts";
 import { type Filters, filtersText, PING, segment, segments } from "./docker-connection.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText, parseEndpoint } from "./endpoint.ts";
@@ -18,16 +17,12 @@ import {
 import { text, textMap, whole } from "./shapes.ts";
 import { jsonLines } from "./stream-frames.ts";
 import {
-  type DiskUsage,
   DiskUsageSchema,
   type DockerNetwork,
   type DockerVolume,
   type EngineInfoResponse,
-  type EngineVersion,
   InfoSchema,
   NetworkSchema,
-  VersionSchema,
-  VolumeListSchema,
   VolumeSchema,
 } from "./system-schema.ts";
 import type { CallOptions } from "./transport.ts";
@@ -38,8 +33,6 @@ interface PullOptions {
   signal?: AbortSignal | undefined;
   /** The pull fails as `timeout` after this time without a line of progress. Default 60 s, 0 = never. */
   idleTimeoutMs?: number | undefined;
-  /** e.g. `linux/arm64`; the engine's own when absent. */
-  platform?: string | undefined;
 }
 
 /** Deadline of a call that moves much data or waits for the kernel. */
@@ -70,17 +63,14 @@ export class DockerClient extends ContainerCalls {
     await this.transport.send({ timeoutMs: 10_000, ...options, ...PING });
   }
 
-  version(options: CallOptions = {}): Promise<EngineVersion> {
-    return this.get("/version", VersionSchema, undefined, options);
-  }
-
   info(options: CallOptions = {}): Promise<EngineInfoResponse> {
     return this.get("/info", InfoSchema, undefined, options);
   }
 
-  /** Walks the whole store: seconds on a big one. @param only images alone are quick (from API 1.42, else ignored) */
-  diskUsage({ only, ...options }: CallOptions & { only?: "image" } = {}): Promise<DiskUsage> {
-    return this.get("/system/df", DiskUsageSchema, { type: only }, { timeoutMs: LONG_CALL_MS, ...options });
+  /** Bytes of all image layers. Before API 1.42 the engine measures every container and volume too: seconds on a big store. */
+  async imagesBytes(options: CallOptions = {}): Promise<number> {
+    const usage = await this.get("/system/df", DiskUsageSchema, { type: "image" }, options);
+    return (usage.ImageUsage ?? usage.ImagesUsage)?.TotalSize ?? usage.LayersSize;
   }
 
   /**
@@ -132,7 +122,7 @@ export class DockerClient extends ContainerCalls {
       const stream = await this.open({
         method: "POST",
         path: "/images/create",
-        query: { ...pullQuery(reference), platform: options.platform },
+        query: pullQuery(reference),
         ...(options.auth ? { headers: { "X-Registry-Auth": registryAuthHeader(options.auth) } } : {}),
         signal: stop.signal,
         timeoutMs: 0,
@@ -221,18 +211,10 @@ export class DockerClient extends ContainerCalls {
    * @returns ids and names that went
    * @throws DockerError 404; 409 a container uses it
    */
-  async removeImage(
-    reference: string,
-    remove: { force?: boolean; noPrune?: boolean } = {},
-    options: CallOptions = {},
-  ): Promise<string[]> {
+  async removeImage(reference: string, remove: { force?: boolean } = {}, options: CallOptions = {}): Promise<string[]> {
     const path = `/images/${segments(reference)}`;
-    const response = await this.delete(path, { force: remove.force, noprune: remove.noPrune }, options);
+    const response = await this.delete(path, { force: remove.force }, options);
     return this.parse(ImageRemovedSchema, response, `DELETE ${path}`).map((step) => step.Deleted || step.Untagged);
-  }
-
-  async tagImage(reference: string, repository: string, tag: string, options: CallOptions = {}): Promise<void> {
-    await this.command(`/images/${segments(reference)}/tag`, { repo: repository, tag }, options);
   }
 
   // --- volumes and networks ---
@@ -254,43 +236,12 @@ export class DockerClient extends ContainerCalls {
     return this.get(`/volumes/${segment(name)}`, VolumeSchema, undefined, options);
   }
 
-  async listVolumes(filters?: Filters, options: CallOptions = {}): Promise<DockerVolume[]> {
-    return (await this.get("/volumes", VolumeListSchema, { filters: filtersText(filters) }, options)).Volumes;
+  async removeVolume(name: string, options: CallOptions = {}): Promise<void> {
+    await this.delete(`/volumes/${segment(name)}`, {}, options);
   }
 
-  async removeVolume(name: string, force = false, options: CallOptions = {}): Promise<void> {
-    await this.delete(`/volumes/${segment(name)}`, { force }, options);
-  }
-
-  listNetworks(filters?: Filters, options: CallOptions = {}): Promise<DockerNetwork[]> {
-    return this.get("/networks", v.array(NetworkSchema), { filters: filtersText(filters) }, options);
-  }
-
-  /** @returns its id. @throws DockerError 409 the name is taken (with `CheckDuplicate`, and always from API 1.44) */
-  async createNetwork(
-    body: { Name: string } & Readonly<Record<string, unknown>>,
-    options: CallOptions = {},
-  ): Promise<string> {
-    const response = await this.post(
-      "/networks/create",
-      IdSchema,
-      { CheckDuplicate: true, ...body },
-      undefined,
-      options,
-    );
-    return response.Id;
-  }
-
-  async removeNetwork(name: string, options: CallOptions = {}): Promise<void> {
-    await this.delete(`/networks/${segment(name)}`, {}, options);
-  }
-
-  async disconnectNetwork(
-    name: string,
-    body: { Container: string; Force?: boolean },
-    options: CallOptions = {},
-  ): Promise<void> {
-    await this.command(`/networks/${segment(name)}/disconnect`, {}, options, body);
+  listNetworks(options: CallOptions = {}): Promise<DockerNetwork[]> {
+    return this.get("/networks", v.array(NetworkSchema), undefined, options);
   }
 }
 

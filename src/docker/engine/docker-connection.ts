@@ -163,7 +163,7 @@ const MAX_API_VERSION = "1.52";
 /** Docker 17.09: sandboxes need `IpcMode: shareable`, which came with it. */
 const MIN_API_VERSION = "1.32";
 
-export interface Negotiation {
+interface Negotiation {
   /** Version of all later calls: the lower of our maximum and the engine's. */
   apiVersion: string;
   /** Highest version that the engine supports. */
@@ -172,20 +172,17 @@ export interface Negotiation {
   serverVersion: string;
   /** As Go names it: amd64, arm64. */
   architecture: string;
-  /** Podman responds as Docker does, with differences. */
-  flavour: "docker" | "podman";
 }
 
 /** Negative, 0 or positive; `1.9` is less than `1.41`. */
-export function compareApiVersions(a: string, b: string): number {
+function compareApiVersions(a: string, b: string): number {
   const [majorA = 0, minorA = 0] = a.split(".").map(Number);
   const [majorB = 0, minorB = 0] = b.split(".").map(Number);
   return majorA - majorB || minorA - minorB;
 }
 
-/** The response is `OK`. Unversioned, so it works with any engine. */
+/** The response is `OK`. */
 export const PING = { method: "GET", path: "/_ping", maxResponseBytes: 4096 } as const;
-const MAX_VERSION_BYTES = 1024 * 1024;
 
 /**
  * Asks the engine for its versions and selects the newest common one.
@@ -218,7 +215,7 @@ async function negotiate(transport: DockerTransport, options: CallOptions): Prom
     ...options,
     method: "GET",
     path: "/version",
-    maxResponseBytes: MAX_VERSION_BYTES,
+    maxResponseBytes: 1024 * 1024,
   });
   const version = v.safeParse(VersionSchema, parseJson(response.text));
   const engineApiVersion = apiHeader ?? (version.success ? version.output.ApiVersion : "");
@@ -243,7 +240,6 @@ async function negotiate(transport: DockerTransport, options: CallOptions): Prom
     engineApiVersion,
     serverVersion: version.output.Version,
     architecture: version.output.Arch,
-    flavour: version.output.Components.some((one) => /podman/i.test(one.Name)) ? "podman" : "docker",
   };
 }
 

@@ -13,11 +13,6 @@ export interface ExecOptions {
   maxOutputBytes?: number | undefined;
   /** Kills the process too; the call then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** `KEY=value`. */
-  env?: readonly string[] | undefined;
-  /** As `docker exec --user`. */
-  user?: string | undefined;
-  workingDir?: string | undefined;
   /** The attached streams; stdout and stderr without a terminal when absent. */
   streams?: { stdin: boolean; stdout: boolean; stderr: boolean; tty: boolean } | undefined;
 }

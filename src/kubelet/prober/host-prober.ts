@@ -1,12 +1,7 @@
 import type { ExecAction, Probe, TCPSocketAction } from "../../base/api/probe.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import {
-  type ContainerExec,
-  PROBE_OUTPUT_LIMIT_BYTES,
-  type ProbeOutcome,
-  type Prober,
-  type ProbeTarget,
-} from "../../base/model/prober.ts";
+import type { ContainerAccess } from "../../base/model/container-access.ts";
+import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type Prober, type ProbeTarget } from "../../base/model/prober.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { DeadlineError, DialError, dial } from "./dial.ts";
 import { probeGrpc } from "./grpc-probe.ts";
@@ -14,7 +9,7 @@ import { probeHttp } from "./http-probe.ts";
 import { resolvePort } from "./resolve-port.ts";
 
 interface HostProberOptions {
-  exec: ContainerExec;
+  exec: Pick<ContainerAccess, "run">;
   clock: Clock;
   /** e.g. `1.20`: probes send the user agent `kube-probe/<version>`, which many servers check. */
   version: string;
@@ -25,7 +20,7 @@ const ENGINE_SLACK_MS = 5000;
 
 /** Probes from the host side, so that images need neither a shell nor curl. Network attempts bypass fetch and proxies. */
 export class HostProber implements Prober {
-  readonly #exec: ContainerExec;
+  readonly #exec: Pick<ContainerAccess, "run">;
   readonly #clock: Clock;
   readonly #userAgent: string;
 
@@ -74,11 +69,11 @@ export async function probeExec(
   action: ExecAction,
   target: ProbeTarget,
   timeoutMs: number,
-  exec: ContainerExec,
+  exec: Pick<ContainerAccess, "run">,
   signal: AbortSignal,
 ): Promise<ProbeOutcome> {
   const argv = action.command ?? [];
-  const ended = await exec.exec(target.containerId, target.execCommand ?? argv, {
+  const ended = await exec.run(target.containerId, target.execCommand ?? argv, {
     timeoutMs,
     maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES,
     signal,

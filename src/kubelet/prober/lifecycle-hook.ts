@@ -1,6 +1,7 @@
 import type { HTTPGetAction, LifecycleHandler } from "../../base/api/probe.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import { type ContainerExec, PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../../base/model/prober.ts";
+import type { CommandResult, ContainerAccess } from "../../base/model/container-access.ts";
+import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../../base/model/prober.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
 import { HttpGetError, httpGet } from "./http-get.ts";
@@ -17,7 +18,7 @@ export interface HookTarget extends ProbeTarget {
 }
 
 interface LifecycleHookDeps {
-  exec: ContainerExec;
+  exec: Pick<ContainerAccess, "run">;
   clock: Clock;
   /** e.g. `1.20`: httpGet hooks introduce themselves as `kube-lifecycle/<version>`. */
   version: string;
@@ -58,19 +59,19 @@ export async function runLifecycleHook(
 async function runExec(
   argv: readonly string[],
   target: HookTarget,
-  exec: ContainerExec,
+  exec: Pick<ContainerAccess, "run">,
   signal: AbortSignal,
 ): Promise<void> {
   const hook = `Exec lifecycle hook ([${argv.join(" ")}])`;
-  let ended: Awaited<ReturnType<ContainerExec["exec"]>>;
+  let ended: CommandResult;
   try {
-    ended = await exec.exec(target.containerId, argv, { maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES, signal });
+    ended = await exec.run(target.containerId, argv, { maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES, signal });
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     throw hookError(hook, target, messageOf(error), "", error);
   }
   if (ended.exitCode === 0) return;
-  const detail = `command '${argv.join(" ")}' exited with ${ended.exitCode}: ${ended.stderr ?? ended.output}`;
+  const detail = `command '${argv.join(" ")}' exited with ${ended.exitCode}: ${ended.stderr}`;
   throw hookError(hook, target, detail, ended.output);
 }
 

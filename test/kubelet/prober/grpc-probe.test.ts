@@ -7,7 +7,7 @@ import { FakeClock } from "../../support/fake-clock.ts";
 import { atTestEnd, closedPort, rawServer } from "./probe-server.ts";
 
 const clock = new FakeClock();
-const noExec = { exec: () => Promise.reject(new Error("no exec here")) };
+const noExec = { run: () => Promise.reject(new Error("no exec here")) };
 const prober = new HostProber({ exec: noExec, clock, version: "1.20" });
 
 function probe(port: number, service = "", signal = new AbortController().signal): Promise<ProbeOutcome> {

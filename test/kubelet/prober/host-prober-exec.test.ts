@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import type { ContainerExec, ContainerExecOptions } from "../../../src/base/model/prober.ts";
+import type { CommandOptions, ContainerAccess } from "../../../src/base/model/container-access.ts";
 import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
-type Exec = ContainerExec["exec"];
+type Exec = ContainerAccess["run"];
 
 function attempt(exec: Exec, signal = new AbortController().signal, clock = new FakeClock()) {
-  return new HostProber({ exec: { exec }, clock, version: "1.20" }).attempt(
+  return new HostProber({ exec: { run: exec }, clock, version: "1.20" }).attempt(
     {
       exec: { command: ["cat", "/ok"] },
       timeoutSeconds: 2,
@@ -20,17 +20,27 @@ function attempt(exec: Exec, signal = new AbortController().signal, clock = new 
 }
 
 test.each([
-  { when: "exit 0", ended: { exitCode: 0, output: "fine\n", timedOut: false }, result: "success", output: "fine\n" },
-  { when: "exit 1", ended: { exitCode: 1, output: "no\n", timedOut: false }, result: "failure", output: "no\n" },
+  {
+    when: "exit 0",
+    ended: { exitCode: 0, output: "fine\n", stderr: "", timedOut: false },
+    result: "success",
+    output: "fine\n",
+  },
+  {
+    when: "exit 1",
+    ended: { exitCode: 1, output: "no\n", stderr: "", timedOut: false },
+    result: "failure",
+    output: "no\n",
+  },
   {
     when: "killed for its time",
-    ended: { exitCode: undefined, output: "", timedOut: true },
+    ended: { exitCode: undefined, output: "", stderr: "", timedOut: true },
     result: "failure",
     output: 'command timed out: "cat /ok" timed out after 2s',
   },
   {
     when: "no exit code",
-    ended: { exitCode: undefined, output: "", timedOut: false },
+    ended: { exitCode: undefined, output: "", stderr: "", timedOut: false },
     result: "unknown",
     output: "the engine reported no exit code",
   },
@@ -39,10 +49,10 @@ test.each([
 });
 
 test("asks for the command, the time and the output limit of upstream", async () => {
-  const asked: [string, readonly string[], ContainerExecOptions][] = [];
+  const asked: [string, readonly string[], CommandOptions][] = [];
   await attempt(async (id, argv, options) => {
     asked.push([id, argv, options]);
-    return { exitCode: 0, output: "", timedOut: false };
+    return { exitCode: 0, output: "", stderr: "", timedOut: false };
   });
   expect(asked).toHaveLength(1);
   expect(asked[0]).toMatchObject(["c1", ["cat", "/ok"], { timeoutMs: 2000, maxOutputBytes: 10_240 }]);

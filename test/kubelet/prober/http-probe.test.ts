@@ -9,7 +9,7 @@ import { atTestEnd, closedPort, rawServer } from "./probe-server.ts";
 
 const tempDir = tempDirs();
 const clock = new FakeClock();
-const noExec = { exec: () => Promise.reject(new Error("no exec here")) };
+const noExec = { run: () => Promise.reject(new Error("no exec here")) };
 const prober = new HostProber({ exec: noExec, clock, version: "1.20" });
 
 function probe(

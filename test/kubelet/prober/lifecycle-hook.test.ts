@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { LifecycleHandler } from "../../../src/base/api/probe.ts";
-import type { ContainerExec } from "../../../src/base/model/prober.ts";
+import type { ContainerAccess } from "../../../src/base/model/container-access.ts";
 import { HookError, type HookTarget, runLifecycleHook } from "../../../src/kubelet/prober/lifecycle-hook.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { closedPort, rawServer } from "./probe-server.ts";
@@ -18,10 +18,10 @@ const never = new AbortController().signal;
 
 function run(
   handler: LifecycleHandler,
-  options: { exec?: ContainerExec["exec"]; signal?: AbortSignal; clock?: FakeClock } = {},
+  options: { exec?: ContainerAccess["run"]; signal?: AbortSignal; clock?: FakeClock } = {},
 ) {
   const exec = options.exec ?? (() => Promise.reject(new Error("no exec here")));
-  const deps = { exec: { exec }, clock: options.clock ?? new FakeClock(), version: "1.20" };
+  const deps = { exec: { run: exec }, clock: options.clock ?? new FakeClock(), version: "1.20" };
   return runLifecycleHook(handler, TARGET, deps, options.signal ?? never);
 }
 
@@ -37,7 +37,10 @@ async function failureOf(...args: Parameters<typeof run>): Promise<HookError> {
 
 describe("exec", () => {
   test("exit 0 is success", async () => {
-    await run({ exec: { command: ["true"] } }, { exec: async () => ({ exitCode: 0, output: "x", timedOut: false }) });
+    await run(
+      { exec: { command: ["true"] } },
+      { exec: async () => ({ exitCode: 0, output: "x", stderr: "", timedOut: false }) },
+    );
   });
 
   // Texts from the recorded case 42-poststart-hooks.
@@ -57,7 +60,7 @@ describe("exec", () => {
   test("without output", async () => {
     const error = await failureOf(
       { exec: { command: ["false"] } },
-      { exec: async () => ({ exitCode: 1, output: "", timedOut: false }) },
+      { exec: async () => ({ exitCode: 1, output: "", stderr: "", timedOut: false }) },
     );
     expect(error.message).toBe(
       'Exec lifecycle hook ([false]) for Container "c" in Pod "web-node1_default(u1)" failed' +
@@ -73,7 +76,7 @@ describe("exec", () => {
 
   test("an abort ends it with the abort's reason", async () => {
     const stop = new AbortController();
-    const exec: ContainerExec["exec"] = (_id, _argv, { signal }) =>
+    const exec: ContainerAccess["run"] = (_id, _argv, { signal }) =>
       new Promise((_resolve, reject) => signal!.addEventListener("abort", () => reject(new Error("cut"))));
     const ended = run({ exec: { command: ["sleep", "20"] } }, { exec, signal: stop.signal }).catch((e: unknown) => e);
     stop.abort("grace is over");
