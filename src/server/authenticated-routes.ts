@@ -5,15 +5,17 @@ import {
   cleanPath,
   debugDisabled,
   escapeHtml,
+  isReading,
   type ListenerResponse,
   methodNotAllowed,
+  NOSNIFF,
   notFound,
   type RouteResponse,
   resourceNotFound,
   type ServerRequest,
   textResponse,
 } from "./http-response.ts";
-import { isKnownPath, isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
+import { isKnownPath, type ReadOnlyContext, rootOf, routeReadOnly } from "./read-only-routes.ts";
 
 /** Everything that the routes of the authenticated port use. */
 export interface AuthenticatedContext extends ContainerRoutesContext {
@@ -48,7 +50,7 @@ export async function routeAuthenticated(
   if (refusal) return textResponse(refusal.status, refusal.message);
   // Redirects paths with doubled slashes and dots.
   if (path !== request.path) return routeReadOnly(request, context.readOnly);
-  const root = path.split("/", 2)[1]!;
+  const root = rootOf(path);
   if (!context.debuggingHandlers) {
     if (root === "runningpods") return debugDisabled();
     return root === "configz" ? notFound() : routeReadOnly(request, context.readOnly);
@@ -108,18 +110,14 @@ export async function routeLogDirectory(request: ServerRequest, directory: LogDi
   // Never as HTML: any program writes to a log.
   const headers = {
     "Content-Type": "text/plain; charset=utf-8",
-    "X-Content-Type-Options": "nosniff",
+    ...NOSNIFF,
     "Content-Length": String(entry.sizeBytes),
     ...modified,
   };
-  if (request.method === "HEAD") {
-    entry.close();
-    return { status: 200, headers, chunks: nothing() };
-  }
-  return { status: 200, headers, chunks: entry.chunks() };
+  if (request.method !== "HEAD") return { status: 200, headers, chunks: entry.chunks() };
+  entry.close();
+  return { status: 200, headers, chunks: (async function* () {})() };
 }
-
-async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 const lastPart = (path: string) => encodeURIComponent(path.slice(path.lastIndexOf("/") + 1));
 

@@ -1,10 +1,14 @@
+import { isIP } from "node:net";
 import type { WorkLane } from "../base/concurrency/work-lane.ts";
 import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
+import { isLoopback } from "./host-header.ts";
 import {
   cleanPath,
   escapeHtml,
   type HttpResponse,
+  htmlResponse,
+  isReading,
   jsonResponse,
   methodNotAllowed,
   movedPermanently,
@@ -12,8 +16,7 @@ import {
   type RouteRequest,
   textResponse,
 } from "./http-response.ts";
-import { cadvisorMetrics, isReading, metricsResponse, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
-import { parseQuery, questionOf } from "./stats-routes.ts";
+import { cadvisorMetrics, parseQuery, questionOf, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
 import type { KubeletView } from "./view.ts";
 
 /** The cAdvisor port, 4194: an index page, cAdvisor's JSON API 1.x, its metrics. */
@@ -27,23 +30,21 @@ export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): 
     case "/healthz":
       return textResponse(200, "ok");
     case "/metrics":
-      return metricsResponse(request, cadvisorMetrics(context), context.shared);
-    default:
-      return htmlResponse(
-        indexPage(
-          context.view,
-          originAt(request, "http", context.readOnlyPort),
-          originAt(request, "https", context.securePagePort),
-        ),
-      );
+      return cadvisorMetrics({ request, context });
+    default: {
+      const origin = (scheme: string, port: number) => {
+        const host = hostName(request.header("Host"));
+        return host && port !== 0 ? `${scheme}://${host}:${port}` : undefined;
+      };
+      const { view, readOnlyPort, securePagePort } = context;
+      return htmlResponse(200, indexPage(view, origin("http", readOnlyPort), origin("https", securePagePort)));
+    }
   }
 }
 
-/** The host that the client used, at another port; undefined for port 0. */
-function originAt(request: RouteRequest, scheme: "http" | "https", port: number): string | undefined {
-  const host = /^(\[[\da-fA-F:.]+\]|[\w.-]+)(?::\d+)?$/.exec(request.header("Host") ?? "")?.[1];
-  return host && port !== 0 ? `${scheme}://${host}:${port}` : undefined;
-}
+/** Host of a Host header without its port; undefined when it is malformed. */
+const hostName = (host: string | null): string | undefined =>
+  /^(\[[\da-fA-F:.]+\]|[\w.-]+)(?::\d+)?$/.exec(host ?? "")?.[1];
 
 const PAGES = new Set(["/", "/index.html", "/containers/", "/healthz", "/metrics"]);
 
@@ -90,11 +91,11 @@ async function resourceResponse(
     case "machine":
       return lane.run(() => jsonResponse(JSON.stringify(cadvisor.facts.machineInfo())));
     case "subcontainers": {
-      const infos = await lane.collect(jsonTexts(cadvisor.containers(name, query)), stop);
+      const infos = await lane.collect(jsonTexts(cadvisor.containers(name, query), false), stop);
       return infos.length > 0 ? jsonResponse(`[${infos.join(",")}]`) : unknownContainer(name);
     }
     case "docker": {
-      const entries = await lane.collect(jsonEntries(cadvisor.dockerContainers(name.slice(1), query)), stop);
+      const entries = await lane.collect(jsonTexts(cadvisor.dockerContainers(name.slice(1), query), true), stop);
       return name !== "/" && entries.length === 0 ? unknownContainer(name) : jsonResponse(`{${entries.join(",")}}`);
     }
     default:
@@ -105,12 +106,9 @@ async function resourceResponse(
   }
 }
 
-function* jsonTexts(infos: Iterable<ContainerInfo>): Generator<string, void> {
-  for (const info of infos) yield JSON.stringify(info);
-}
-
-function* jsonEntries(infos: Iterable<ContainerInfo>): Generator<string, void> {
-  for (const info of infos) yield `${JSON.stringify(info.name)}:${JSON.stringify(info)}`;
+/** Each as JSON, rendered when it is asked for. */
+function* jsonTexts(infos: Iterable<ContainerInfo>, isNamed: boolean): Generator<string, void> {
+  for (const info of infos) yield `${isNamed ? `${JSON.stringify(info.name)}:` : ""}${JSON.stringify(info)}`;
 }
 
 /** The query that cAdvisor's client posts: `{"num_stats": 5}`. Another body asks for all instants. */
@@ -126,15 +124,6 @@ async function postedQuery(request: RouteRequest): Promise<{ numStats?: number }
 }
 
 const unknownContainer = (name: string) => textResponse(404, `unknown container ${JSON.stringify(name)}\n`);
-
-function htmlResponse(body: string): HttpResponse {
-  const headers = {
-    "Content-Type": "text/html; charset=utf-8",
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
-  };
-  return { status: 200, headers, body };
-}
 
 const LINKS = [
   ["/api/v1.3/machine", "machine: processors, memory, disks, network devices"],
@@ -170,24 +159,64 @@ function indexPage(view: KubeletView, readOnlyOrigin: string | undefined, pageOr
     .map((pod) => ({ title: `${pod.namespace}/${pod.name}`, containers: pod.containers }))
     .toSorted((a, b) => (a.title < b.title ? -1 : 1))
     .map(({ title, containers }) => `<li>${escapeHtml(title)}<ul>${containers.map(containerItem).join("")}</ul></li>`);
-  return `<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>${node} - kubelet-ts</title>
-<style>body{font:1rem/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}</style></head>
-<body>
-<h1>${node}</h1>
+  return toHtml(
+    `${node} - kubelet-ts`,
+    `<h1>${node}</h1>
 <h2>What to ask for</h2>
 <ul>${links.join("")}</ul>
 <h2>Pods</h2>
-${pods.length > 0 ? `<ul>${pods.join("")}</ul>` : "<p>No pod runs.</p>"}
+${pods.length > 0 ? `<ul>${pods.join("")}</ul>` : "<p>No pod runs.</p>"}`,
+  );
+}
+
+const toHtml = (title: string, content: string) => `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>
+<style>:root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;margin:2rem auto;max-width:50rem;padding:0 1rem}</style></head>
+<body>
+${content}
 </body>
 </html>
 `;
-}
 
 const link = (origin: string, path: string, text: string) =>
   `<li><a href="${escapeHtml(origin + path)}">${escapeHtml(path)}</a> ${text}</li>`;
 
-function containerItem({ name, dockerName }: { name: string; dockerName: string }): string {
-  return `<li><a href="/api/v1.3/docker/${escapeHtml(encodeURIComponent(dockerName))}">${escapeHtml(name)}</a></li>`;
+const containerItem = ({ name, dockerName }: { name: string; dockerName: string }) =>
+  `<li><a href="/api/v1.3/docker/${escapeHtml(encodeURIComponent(dockerName))}">${escapeHtml(name)}</a></li>`;
+
+/** Where the page is served. */
+interface PagePort {
+  address: string;
+  /** 0 = off. */
+  port: number;
+  /** Name by which other machines may know this one. */
+  nodeName: string;
+}
+
+/**
+ * Address of the page as the client of another port would reach it.
+ * @param host value of the Host header of that port
+ * @returns undefined when the page is off or the header is malformed
+ */
+export function pageAddress(host: string | null, { address, port }: Omit<PagePort, "nodeName">): string | undefined {
+  const name = hostName(host);
+  if (port === 0 || name === undefined) return undefined;
+  return isLoopback(address) ? `http://localhost:${port}/` : `https://${name}:${port}/`;
+}
+
+/** The response to a browser that opens the root of a port without a page; undefined for other clients and paths. */
+export function pageHint({ method, path, header }: RouteRequest, page: PagePort): HttpResponse | undefined {
+  if (path !== "/" || method !== "GET" || !/\btext\/html\b/.test(header("Accept") ?? "")) return undefined;
+  const link = pageAddress(header("Host"), page);
+  if (link === undefined) return undefined;
+  const host = hostName(header("Host")) ?? "";
+  const machine = host === "localhost" || isIP(host.replace(/[[\]]/g, "")) ? page.nodeName : host;
+  const tunnel = isLoopback(page.address)
+    ? `<p>From another machine: <code>ssh -L ${page.port}:localhost:${page.port} ${escapeHtml(machine)}</code></p>`
+    : "";
+  const content = `<h1>This port answers programs</h1>
+<p>The page of this node: <a href="${escapeHtml(link)}">${escapeHtml(link)}</a></p>
+${tunnel}`;
+  return htmlResponse(404, toHtml("kubelet-ts", content));
 }

@@ -85,21 +85,34 @@ export interface ListenerRequest extends ServerRequest {
 export const tooManyRequests = () =>
   textResponse(503, "503: too many requests at a time, try again later\n", { "Retry-After": "1" });
 
-const PLAIN = "text/plain; charset=utf-8";
+export const isReading = ({ method }: Pick<RouteRequest, "method">) => method === "GET" || method === "HEAD";
+
+/** Browsers must not guess another type. */
+export const NOSNIFF = { "X-Content-Type-Options": "nosniff" };
 
 export function textResponse(status: number, body: string, headers: Record<string, string> = {}): HttpResponse {
-  return { status, headers: { "Content-Type": PLAIN, ...headers }, body };
+  return { status, headers: { "Content-Type": "text/plain; charset=utf-8", ...headers }, body };
 }
 
 export function jsonResponse(body: string | Uint8Array, headers: Record<string, string> = {}): HttpResponse {
   return { status: 200, headers: { "Content-Type": "application/json", ...headers }, body };
 }
 
+/** A page without scripts. */
+export function htmlResponse(status: number, body: string): HttpResponse {
+  const headers = {
+    "Content-Type": "text/html; charset=utf-8",
+    ...NOSNIFF,
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+  };
+  return { status, headers, body };
+}
+
 /** 200 with `value` indented by one space, as cAdvisor's handlers print it. */
 export const indentedJsonResponse = (value: unknown) => jsonResponse(JSON.stringify(value, null, 1));
 
 /** Unknown path. Source: Go's `http.NotFound`. */
-export const notFound = () => textResponse(404, "404 page not found\n", { "X-Content-Type-Options": "nosniff" });
+export const notFound = () => textResponse(404, "404 page not found\n", NOSNIFF);
 
 /** Unknown path below a known root. Source: go-restful. */
 export const resourceNotFound = () => textResponse(404, "404: Page Not Found");
@@ -109,8 +122,7 @@ export const methodNotAllowed = () => textResponse(405, "405: Method Not Allowed
 export const notAcceptable = () => textResponse(406, "406: Not Acceptable");
 
 /** The response of the unauthenticated port for exec, run, logs, …. */
-export const debugDisabled = () =>
-  textResponse(405, "Debug endpoints are disabled.\n", { "X-Content-Type-Options": "nosniff", Allow: "" });
+export const debugDisabled = () => textResponse(405, "Debug endpoints are disabled.\n", { ...NOSNIFF, Allow: "" });
 
 /**
  * Redirects to another path of this server, with the same query.
@@ -142,13 +154,8 @@ export function acceptsJson(accept: string | null): boolean {
 }
 
 /** Whether an `If-None-Match` header names this ETag. */
-export function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
-  if (!ifNoneMatch) return false;
-  return ifNoneMatch.split(",").some((part) => {
-    const candidate = part.trim().replace(/^W\//, "");
-    return candidate === etag || candidate === "*";
-  });
-}
+export const matchesEtag = (ifNoneMatch: string | null, etag: string): boolean =>
+  (ifNoneMatch ?? "").split(",").some((part) => [etag, "*"].includes(part.trim().replace(/^W\//, "")));
 
 /** Path and query of a request line's target, which begins with `/`; null when the path is not valid percent-encoded UTF-8. */
 export function parseTarget(target: string): Pick<RouteRequest, "path" | "query"> | null {

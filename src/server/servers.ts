@@ -12,12 +12,13 @@ import type { Metric } from "../stats/metrics/metric.ts";
 import { processStartMetric } from "../stats/metrics/process-metrics.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "./authenticated-routes.ts";
-import { routeCadvisor } from "./cadvisor-routes.ts";
+import { pageHint, routeCadvisor } from "./cadvisor-routes.ts";
 import { DelegatedAccess } from "./client-identity.ts";
-import { healthzResponse } from "./healthz.ts";
+import { CONTAINER_PATHS } from "./container-routes.ts";
 import { isLocalHost, isLoopback } from "./host-header.ts";
 import {
   type HttpResponse,
+  isReading,
   methodNotAllowed,
   notFound,
   type RouteRequest,
@@ -27,9 +28,8 @@ import {
 import { Listener, type ListenerOptions } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
 import type { ListenerTls } from "./node-transport.ts";
-import { pageHint } from "./page-hint.ts";
 import { PodListRenderer } from "./pod-list.ts";
-import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
+import { healthzResponse, READ_ONLY_PATHS, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 import type { ListenAddress } from "./request-handler.ts";
 import { type CertificateStore, readTlsMaterial } from "./serving-certificate.ts";
 import { SharedResponses } from "./shared-responses.ts";
@@ -269,29 +269,12 @@ export function routeHealthzPort(request: RouteRequest, view: KubeletView): Http
 
 const LONG_RUNNING = new Set(["attach", "exec", "portForward"]);
 
-const METRIC_PATHS = new Set([
-  "api",
-  "attach",
-  "configz",
-  "containerLogs",
-  "exec",
-  "healthz",
-  "metrics",
-  "metrics/cadvisor",
-  "metrics/probes",
-  "metrics/resource",
-  "node",
-  "pods",
-  "portForward",
-  "run",
-  "runningpods",
-  "spec",
-  "stats",
-]);
-
 /** First part of the path, two for metrics, as upstream. Unknown paths share one label: clients must not create labels. */
 function metricPath(path: string): string {
-  const [first = "", second] = path.slice(1).split("/", 2);
-  const label = first === "metrics" && second ? `${first}/${second}` : first;
+  const label = labelOf(path);
   return METRIC_PATHS.has(label) ? label : "other";
 }
+
+const labelOf = (path: string) => /^\/(metrics\/[^/]+|[^/]*)/.exec(path)?.[1] ?? "";
+
+const METRIC_PATHS = new Set([...READ_ONLY_PATHS, ...CONTAINER_PATHS].map(labelOf));

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { pageAddress, pageHint } from "../../src/server/cadvisor-routes.ts";
 import type { RouteRequest } from "../../src/server/http-response.ts";
-import { pageAddress, pageHint } from "../../src/server/page-hint.ts";
 
 const BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8";
 
