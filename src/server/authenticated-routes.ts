@@ -1,6 +1,8 @@
+import type { Clock } from "../base/model/clock.ts";
 import type { LogDirectory } from "../base/model/log-directory.ts";
+import type { Logger } from "../base/model/logger.ts";
 import { type AccessRules, authenticate, authorize } from "./client-identity.ts";
-import { type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
+import { CONTAINER_ROOTS, type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
 import {
   cleanPath,
   debugDisabled,
@@ -19,6 +21,8 @@ import { isKnownPath, type ReadOnlyContext, rootOf, routeReadOnly } from "./read
 
 /** Everything that the routes of the authenticated port use. */
 export interface AuthenticatedContext extends ContainerRoutesContext {
+  clock: Clock;
+  logger: Logger;
   /** For the routes of the read-only port. Its pods may be shown in full. */
   readOnly: ReadOnlyContext;
   rules: AccessRules;
@@ -29,8 +33,6 @@ export interface AuthenticatedContext extends ContainerRoutesContext {
 }
 
 const NO_LOG_QUERY = "Log queries are not supported: ask for a file, as in /logs/syslog\n";
-
-const CONTAINER_ROOTS = new Set(["containerLogs", "run", "exec", "attach", "portForward"]);
 
 /**
  * The authenticated port, 10250: the routes of the read-only port and those to containers. Paths, codes and texts are

@@ -1,10 +1,16 @@
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { countKeptFiles, MAX_KEPT_FILES } from "../stats/cgroups/open-file-reader.ts";
 import { type HttpResponse, type ListenerResponse, type StreamedResponse, textResponse } from "./http-response.ts";
-import { IDLE_MS, type ListenAddress, type RequestHandler, type Transport } from "./request-handler.ts";
+import {
+  IDLE_MS,
+  type ListenAddress,
+  onPrivateSocket,
+  type RequestHandler,
+  type Transport,
+} from "./request-handler.ts";
 import { BunWebSocket, MAX_MESSAGE_BYTES, MAX_UNSENT_BYTES } from "./websocket.ts";
 
 const IDLE_SECONDS = IDLE_MS / 1000;
@@ -60,7 +66,7 @@ export class BunTransport implements Transport {
 
   async listen(address: ListenAddress): Promise<void> {
     if ("socketPath" in address) {
-      this.#server = this.#listenOnSocket(address.socketPath);
+      this.#server = onPrivateSocket(address.socketPath, (unix) => this.#serve({ unix }));
       return;
     }
     this.#server = this.#serve(address);
@@ -76,17 +82,6 @@ export class BunTransport implements Transport {
     void this.#server?.stop(true);
     this.#server = undefined;
     await Promise.allSettled(this.#running);
-  }
-
-  #listenOnSocket(path: string): BunServer {
-    // The file of a process that was killed would make the address look taken.
-    rmSync(path, { force: true });
-    const umask = process.umask(0o177);
-    try {
-      return this.#serve({ unix: path });
-    } finally {
-      process.umask(umask);
-    }
   }
 
   #serve(address: { hostname: string; port: number } | { unix: string }): BunServer {

@@ -1,34 +1,69 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { User } from "../base/model/access-review.ts";
-import type { Clock } from "../base/model/clock.ts";
-import type { ContainerAccess, ProcessSession } from "../base/model/container-access.ts";
-import type { Logger } from "../base/model/logger.ts";
+import type { ContainerAccess } from "../base/model/container-access.ts";
 import { findContainer } from "../base/model/pod-containers.ts";
-import type { DialPod, PodAddress } from "../base/model/pod-dialer.ts";
-import { findLogContainer, findRunningContainer } from "../plan/status/log-container.ts";
+import { findRunningContainer } from "../plan/status/log-container.ts";
 import {
   type HttpResponse,
   type ListenerResponse,
   methodNotAllowed,
+  NOSNIFF,
   type RouteResponse,
   resourceNotFound,
   type ServerRequest,
   textResponse,
 } from "./http-response.ts";
-import { parseLogQuery, parseStreamQuery } from "./stream-query.ts";
-import { commandResponse, portForwardResponse, type StreamRefusal } from "./stream-responses.ts";
+import { type PodStreams, parseLogQuery, type StreamRefusal } from "./pod-streams.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Everything that the routes to containers use. */
 export interface ContainerRoutesContext {
-  view: Pick<KubeletView, "pods" | "podFacts">;
+  view: Pick<KubeletView, "pods">;
   containers: ContainerAccess;
-  dialPod: DialPod;
-  clock: Clock;
-  logger: Logger;
-  /** 0 = never. */
-  streamingIdleTimeoutMs: number;
+  streams: PodStreams;
 }
+
+/** A request for a container of a pod that is desired on this node. */
+interface Call extends ContainerRoutesContext {
+  request: ServerRequest;
+  user: User;
+  pod: Pod;
+  /** "" for `/portForward`. */
+  container: string;
+  /** Of the path. */
+  uid: string | undefined;
+}
+
+interface ContainerRoute {
+  methods: readonly string[];
+  handle: (call: Call) => ListenerResponse | Promise<ListenerResponse>;
+}
+
+const STREAMING = ["GET", "POST"];
+
+const ROUTES: Readonly<Record<string, ContainerRoute>> = {
+  containerLogs: { methods: ["GET"], handle: containerLogs },
+  run: { methods: ["POST"], handle: run },
+  exec: {
+    methods: STREAMING,
+    handle: ({ streams, pod, container, request, user }) =>
+      orRefuse(streams.command("exec", pod, container, request, user)),
+  },
+  attach: {
+    methods: STREAMING,
+    handle: ({ streams, pod, container, request, user }) =>
+      orRefuse(streams.command("attach", pod, container, request, user)),
+  },
+  portForward: {
+    methods: STREAMING,
+    handle: ({ streams, pod, uid, request, user }) =>
+      uid !== undefined && uid !== pod.metadata.uid
+        ? textResponse(404, "pod not found")
+        : orRefuse(streams.portForward(pod, request, user)),
+  },
+};
+
+export const CONTAINER_ROOTS: ReadonlySet<string> = new Set(Object.keys(ROUTES));
 
 /** Paths of {@link routeContainers}; parameters in braces. */
 export const CONTAINER_PATHS = [
@@ -43,97 +78,58 @@ export const CONTAINER_PATHS = [
   "/portForward/{namespace}/{pod}/{uid}",
 ] as const;
 
-const NO_SUCH_POD = "pod does not exist";
+const PATTERNS = CONTAINER_PATHS.map(
+  (path) => new RegExp(`^${path.replace(/\{(\w+)\}/g, (_, name) => `(?<${name}>[^/]+)`)}$`),
+);
 
 /**
- * The routes to containers: `/containerLogs`, `/run`, `/exec`, `/attach`, `/portForward`. Only containers of pods
- * that are desired on this node are found; texts and codes are those of kubelet 1.20. A UID in the path, which may be
- * that of the pod's mirror pod, selects nothing; `/portForward` alone compares it with that of the pod. Source: `FindPod`,
- * `getPortForward`.
+ * The routes to containers. Only containers of pods that are desired on this node are found; texts and codes are those of
+ * kubelet 1.20. A UID in the path, which may be that of the pod's mirror pod, selects nothing; `/portForward` alone compares
+ * it with that of the pod. Source: `FindPod`, `getPortForward`.
  */
 export function routeContainers(
   request: ServerRequest,
   user: User,
   context: ContainerRoutesContext,
 ): ListenerResponse | Promise<ListenerResponse> {
-  const [, root, ...parts] = request.path.split("/");
-  if (parts.includes("")) return resourceNotFound();
-  const [namespace = "", name = "", ...rest] = parts;
-  const hasContainer = root !== "portForward";
-  const most = hasContainer ? 2 : 1;
-  if (parts.length < 2 || rest.length > most || rest.length < most - 1) return resourceNotFound();
-  if (root === "containerLogs" && rest.length !== 1) return resourceNotFound();
-  const container = hasContainer ? rest.at(-1)! : "";
-  const pod = findPod(context.view.pods(), namespace, name);
-  const found = { pod, container, podName: `${namespace}/${name}` };
-  const { method } = request;
-  switch (root) {
-    case "containerLogs":
-      return method === "GET" ? containerLogs(request, found, name, context) : methodNotAllowed();
-    case "run":
-      return method === "POST" ? run(request, found, user, context) : methodNotAllowed();
-    case "exec":
-    case "attach":
-      if (method !== "GET" && method !== "POST") return methodNotAllowed();
-      return remoteCommand(root, request, found, user, context);
-    default: {
-      if (method !== "GET" && method !== "POST") return methodNotAllowed();
-      const uid = rest[0];
-      if (pod && uid !== undefined && uid !== pod.metadata.uid) return textResponse(404, "pod not found");
-      return portForward(request, found, user, context);
-    }
-  }
+  const { path, method } = request;
+  const root = path.split("/", 2)[1] ?? "";
+  const route = ROUTES[root];
+  const found = PATTERNS.map((pattern) => pattern.exec(path)).find((match) => match !== null)?.groups;
+  if (!route || !found) return resourceNotFound();
+  if (!route.methods.includes(method)) return methodNotAllowed();
+  const { namespace = "", pod: name = "", container = "", uid } = found;
+  const pod = context.view
+    .pods()
+    .find(({ metadata }) => metadata.name === name && (metadata.namespace ?? "default") === namespace);
+  if (pod) return route.handle({ ...context, request, user, pod, container, uid });
+  return textResponse(
+    404,
+    root === "containerLogs" ? `pod ${JSON.stringify(name)} does not exist` : "pod does not exist",
+  );
 }
 
-/** The container that a path names. */
-interface PodTarget {
-  /** undefined: there is none of that name. */
-  pod: Pod | undefined;
-  container: string;
-  /** `<namespace>/<name>`, for the log. */
-  podName: string;
-}
-
-function findPod(pods: readonly Pod[], namespace: string, name: string): Pod | undefined {
-  return pods.find(({ metadata }) => metadata.name === name && (metadata.namespace ?? "default") === namespace);
-}
-
-async function containerLogs(
-  request: ServerRequest,
-  { pod, container }: PodTarget,
-  name: string,
-  { containers, clock }: ContainerRoutesContext,
-): Promise<RouteResponse> {
-  const parsed = parseLogQuery(request.query);
-  if (!("value" in parsed)) return textResponse(parsed.status, parsed.problem);
-  if (!pod) return textResponse(404, `pod ${JSON.stringify(name)} does not exist`);
+async function containerLogs({ request, pod, container, streams }: Call): Promise<RouteResponse> {
+  const query = parseLogQuery(request.query);
+  if ("problem" in query) return textResponse(query.status, query.problem);
   if (!findContainer(pod.spec, container)) {
-    return textResponse(404, `container ${JSON.stringify(container)} not found in pod ${JSON.stringify(name)}`);
+    const name = JSON.stringify(pod.metadata.name);
+    return textResponse(404, `container ${JSON.stringify(container)} not found in pod ${name}`);
   }
-  const { previous, sinceSeconds, sinceTime, ...selection } = parsed.value;
-  const target = findLogContainer(pod, container, previous);
-  if ("problem" in target) return textResponse(400, target.problem);
-  const since = sinceSeconds === undefined ? sinceTime : new Date(clock.now().getTime() - sinceSeconds * 1000);
   try {
-    const chunks = await containers.logs(target.id, { ...selection, ...(since && { since }) }, request.signal);
-    return { status: 200, headers: { "Content-Type": "text/plain; charset=utf-8" }, chunks };
+    const log = await streams.log(pod, container, query, request.signal);
+    if ("problem" in log) return textResponse(log.status, log.problem);
+    return { status: 200, headers: { "Content-Type": "text/plain; charset=utf-8" }, chunks: log.chunks };
   } catch (error) {
     return textResponse(400, (error as Error).message);
   }
 }
 
-async function run(
-  request: ServerRequest,
-  found: PodTarget,
-  user: User,
-  { containers, logger }: ContainerRoutesContext,
-): Promise<RouteResponse> {
-  const { pod, container } = found;
-  if (!pod) return textResponse(404, NO_SUCH_POD);
+async function run({ request, user, pod, container, containers, streams }: Call): Promise<RouteResponse> {
   const target = findRunningContainer(pod, container);
   if (!target) return textResponse(500, `container not found (${JSON.stringify(container)})`);
   const command = request.query.get("cmd") ?? "";
-  logAccess("run", found, user, logger);
+  streams.note("run", pod, container, user);
   try {
     const outcome = await containers.run(target.id, command.split(" "), { signal: request.signal });
     // Not JSON, but this is what upstream says it is.
@@ -146,75 +142,8 @@ async function run(
   }
 }
 
-function remoteCommand(
-  root: "exec" | "attach",
-  request: ServerRequest,
-  found: PodTarget,
-  user: User,
-  { containers, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
-): ListenerResponse {
-  const parsed = parseStreamQuery(request.query);
-  if (!("value" in parsed)) return textResponse(parsed.status, parsed.problem);
-  const { pod, container } = found;
-  if (!pod) return textResponse(404, NO_SUCH_POD);
-  const target = findRunningContainer(pod, container);
-  if (!target) return textResponse(500, `container not found (${JSON.stringify(container)})`);
-  const argv = request.query.getAll("command");
-  let streams = parsed.value;
-  let open: () => Promise<ProcessSession>;
-  if (root === "exec") open = () => containers.exec(target.id, argv, streams);
-  else {
-    // The container determines whether there is a terminal; the client cannot.
-    const tty = pod.spec.containers.find(({ name }) => name === container)?.tty ?? false;
-    streams = { ...streams, tty, stdout: streams.stdout || (tty && streams.stderr), stderr: streams.stderr && !tty };
-    open = () => containers.attach(target.id, streams);
-  }
-  const response = commandResponse(request, { streams, open, clock, idleTimeoutMs: streamingIdleTimeoutMs });
-  if ("problem" in response) return refuse(response);
-  logAccess(root, found, user, logger);
-  return response;
-}
+const orRefuse = (response: ListenerResponse | StreamRefusal): ListenerResponse =>
+  "problem" in response ? refuse(response) : response;
 
-function portForward(
-  request: ServerRequest,
-  found: PodTarget,
-  user: User,
-  { view, dialPod, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
-): ListenerResponse {
-  const { pod, podName } = found;
-  if (!pod) return textResponse(404, NO_SUCH_POD);
-  const problem = `pod "${podName}" has no address: its sandbox does not run`;
-  const address = addressOf(pod, view);
-  const response = portForwardResponse(request, {
-    dial: (port, signal) => (address ? dialPod(address, port, signal) : Promise.reject(new Error(problem))),
-    pod: podName,
-    clock,
-    idleTimeoutMs: streamingIdleTimeoutMs,
-  });
-  if ("problem" in response) return refuse(response);
-  if (!address) return textResponse(500, `${problem}\n`);
-  logAccess("portForward", found, user, logger);
-  return response;
-}
-
-/** undefined: its sandbox does not run. */
-function addressOf({ metadata, status }: Pod, view: ContainerRoutesContext["view"]): PodAddress | undefined {
-  const ip = status?.podIP;
-  const facts = view.podFacts().find(({ uid }) => uid === metadata.uid);
-  if (!ip || !facts) return undefined;
-  const { hostNetwork, sandbox } = facts;
-  return { ip, hostNetwork, sandboxId: sandbox.id, sandboxPid: sandbox.pid };
-}
-
-/** Logs the user and the container; never the command, which may contain a secret. */
-function logAccess(what: string, { podName, container }: PodTarget, user: User, logger: Logger): void {
-  logger.info("A client reaches into a pod", {
-    request: what,
-    user: user.name,
-    pod: podName,
-    container: container || undefined,
-  });
-}
-
-const refuse = ({ problem, needsUpgrade }: StreamRefusal): HttpResponse =>
-  textResponse(400, `${problem}\n`, needsUpgrade ? { "X-Content-Type-Options": "nosniff" } : {});
+const refuse = ({ status, problem, needsUpgrade }: StreamRefusal): HttpResponse =>
+  needsUpgrade ? textResponse(status, `${problem}\n`, NOSNIFF) : textResponse(status, problem);

@@ -1,14 +1,30 @@
-import { rmSync } from "node:fs";
+import { once } from "node:events";
+import http, { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import tls, { type TLSSocket } from "node:tls";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { TlsVersions } from "../config/cipher-suites.ts";
+import type { ShownCertificate } from "./client-identity.ts";
 import { type ConnectionLimits, ConnectionTable } from "./connection-table.ts";
-import { NodeHttp } from "./node-http.ts";
-import { IDLE_MS, type ListenAddress, type RequestHandler, type Transport } from "./request-handler.ts";
+import {
+  type HttpResponse,
+  type ListenerResponse,
+  type StreamedResponse,
+  textResponse,
+  tooManyRequests,
+} from "./http-response.ts";
+import {
+  IDLE_MS,
+  type ListenAddress,
+  onPrivateSocket,
+  type RequestHandler,
+  type Transport,
+} from "./request-handler.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";
+import { acceptWebSocket } from "./websocket.ts";
 
 export interface ListenerTls {
   versions: TlsVersions;
@@ -31,6 +47,18 @@ const HANDSHAKE_MS = 10_000;
 /** Content type of the first TLS record of a client. Source: RFC 8446, 5.1. */
 const TLS_HANDSHAKE = 0x16;
 const LIMITS: ConnectionLimits = { connections: 500, perAddress: 250 };
+/** A client that has not taken its whole response by then is dropped. */
+const SEND_MS = 60_000;
+/** Requests that a client may send before it has the response to the first. */
+const MAX_PIPELINED = 16;
+/** Bytes of responses that clients have not taken yet. */
+const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
+
+/** One connection's requests, answered one after the other. */
+interface Queue {
+  length: number;
+  last: Promise<void>;
+}
 
 /**
  * HTTP by node:http, over node:tls where there is TLS: only there a client's certificate can be read, the serving
@@ -42,7 +70,14 @@ export class NodeTransport implements Transport {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #table: ConnectionTable;
-  readonly #http: NodeHttp;
+  readonly #handler: RequestHandler;
+  /** Reads requests from the connections that `#server` accepts. */
+  readonly #http: http.Server;
+  readonly #queues = new WeakMap<Duplex, Queue>();
+  readonly #running = new Set<Promise<void>>();
+  #unsentBytes = 0;
+  /** Requests in {@link #running} that are to become something else than HTTP. */
+  #sessions = 0;
   #server: Server | undefined;
   /** Handles TLS for the connections that `#server` accepts; undefined without TLS. */
   #tls: tls.Server | undefined;
@@ -56,7 +91,15 @@ export class NodeTransport implements Transport {
     this.#clock = clock;
     this.#logger = logger;
     this.#table = new ConnectionTable(clock, options.limits ?? LIMITS);
-    this.#http = new NodeHttp(handler, this.#table, logger);
+    this.#handler = handler;
+    this.#http = http.createServer((request, response) => this.#enqueue(request, response));
+    // The default of 5 s would end a connection between two scrapes.
+    this.#http.keepAliveTimeout = IDLE_MS;
+    this.#http.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      this.#sessions++;
+      this.#track(this.#upgrade(request, socket, head).finally(() => this.#sessions--));
+    });
+    this.#http.on("clientError", (_error, socket) => void socket.destroy());
   }
 
   get port(): number | undefined {
@@ -74,7 +117,7 @@ export class NodeTransport implements Transport {
     this.#server = server;
     await new Promise<void>((resolve, reject) => {
       server.on("error", reject);
-      if ("socketPath" in address) listenOnSocket(server, address.socketPath, resolve);
+      if ("socketPath" in address) onPrivateSocket(address.socketPath, (path) => server.listen({ path }, resolve));
       else server.listen({ host: address.hostname, port: address.port, exclusive: true }, resolve);
     });
     if (tls) this.#scheduleReload(tls);
@@ -85,7 +128,7 @@ export class NodeTransport implements Transport {
     this.#cancelReload = undefined;
     this.#server?.close();
     this.#table.destroyAll();
-    await this.#http.settled();
+    await Promise.allSettled(this.#running);
   }
 
   #accept(socket: Socket): void {
@@ -95,7 +138,7 @@ export class NodeTransport implements Transport {
     if (!this.#table.admit(socket, firstMs)) return;
     if (tls?.isOptional) socket.once("data", (first: Buffer) => void this.#serveEither(socket, first, tls));
     else if (this.#tls) this.#tls.emit("connection", socket);
-    else this.#http.serve(socket);
+    else this.#http.emit("connection", socket);
   }
 
   /** @param first the bytes that the client sent first: a TLS handshake or the start of a request */
@@ -103,7 +146,7 @@ export class NodeTransport implements Transport {
     socket.pause();
     socket.unshift(first);
     if (first[0] !== TLS_HANDSHAKE) {
-      this.#http.serve(socket);
+      this.#http.emit("connection", socket);
       socket.resume();
       return;
     }
@@ -128,7 +171,7 @@ export class NodeTransport implements Transport {
       (socket: TLSSocket) => {
         socket.on("error", () => {});
         this.#table.secured(socket, IDLE_MS);
-        this.#http.serve(socket);
+        this.#http.emit("connection", socket);
       },
     );
     server.on("tlsClientError", (_error, socket) => void socket.destroy());
@@ -172,15 +215,193 @@ export class NodeTransport implements Transport {
       this.#loggedProblem = message;
     }
   }
+
+  /** `work` never rejects. */
+  #track(work: Promise<void>): void {
+    this.#running.add(work);
+    void work.finally(() => this.#running.delete(work));
+  }
+
+  #enqueue(message: IncomingMessage, response: ServerResponse): void {
+    const { socket } = message;
+    const queue = this.#queues.get(socket) ?? { length: 0, last: Promise.resolve() };
+    this.#queues.set(socket, queue);
+    if (queue.length >= MAX_PIPELINED) {
+      socket.destroy();
+      return;
+    }
+    queue.length++;
+    queue.last = queue.last
+      .then(() => this.#serve(message, response))
+      .finally(() => {
+        queue.length--;
+        if (queue.length === 0) this.#table.mark(socket, "idle", IDLE_MS);
+      });
+    this.#track(queue.last);
+  }
+
+  async #serve(message: IncomingMessage, written: ServerResponse): Promise<void> {
+    const { socket } = message;
+    if (socket.destroyed) return;
+    const gone = new AbortController();
+    const onClose = () => gone.abort(new DOMException("the client is gone", "AbortError"));
+    written.on("error", () => {});
+    written.on("close", onClose);
+    socket.on("close", onClose);
+    try {
+      const { response, isBodyCut } = await this.#respond(message, "", gone.signal);
+      if (gone.signal.aborted) return;
+      if ("run" in response || "takeOver" in response) throw new Error("an upgrade for a request that asked for none");
+      if ("chunks" in response) await stream(written, response, gone.signal);
+      else await this.#send(written, response, message);
+      // The unread rest of a body must not be parsed as the next request.
+      if (isBodyCut) socket.destroy();
+    } catch (error) {
+      if (!gone.signal.aborted) {
+        this.#logger.debug("A request was not answered completely", { error: messageOf(error) });
+      }
+      socket.destroy();
+    } finally {
+      socket.off("close", onClose);
+    }
+  }
+
+  async #respond(
+    message: IncomingMessage,
+    upgrade: string,
+    signal: AbortSignal,
+  ): Promise<{ response: ListenerResponse; isBodyCut: boolean }> {
+    const socket = message.socket as TLSSocket;
+    const { remotePort, localPort } = socket;
+    let isReading = false;
+    this.#table.mark(socket, "working");
+    const response = await this.#handler.respond({
+      head: {
+        method: message.method ?? "GET",
+        header: (name) => {
+          const value = message.headers[name.toLowerCase()];
+          return value === undefined ? null : String(value);
+        },
+        shown: certificateOf(socket),
+        isSecure: socket.encrypted === true,
+        ports: remotePort && localPort ? { client: remotePort, server: localPort } : undefined,
+        upgrade,
+        sessions: this.#sessions,
+        signal,
+      },
+      target: (message.url ?? "/").replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, "") || "/",
+      address: socket.remoteAddress ?? "",
+      chunks: () => message as AsyncIterable<Uint8Array>,
+      awaitsBody: (isAwaited) => {
+        isReading = true;
+        if (isAwaited) this.#table.mark(socket, "idle", IDLE_MS);
+        else this.#table.mark(socket, "working");
+      },
+    });
+    return { response, isBodyCut: isReading && !message.readableEnded };
+  }
+
+  async #send(written: ServerResponse, wanted: HttpResponse, message: IncomingMessage): Promise<void> {
+    const { length } = bytesOf(wanted);
+    const hasRoom = () => this.#unsentBytes === 0 || this.#unsentBytes + length <= MAX_UNSENT_BYTES;
+    // Clients that read nothing must not keep others from their responses; what is closed gives its bytes back a turn later.
+    if (!hasRoom() && this.#table.dropSlowReaders()) await new Promise<void>((resolve) => setImmediate(resolve));
+    const response = hasRoom() ? wanted : tooManyRequests();
+    const body = bytesOf(response);
+    this.#table.mark(message.socket, "sending", SEND_MS);
+    this.#unsentBytes += body.length;
+    const hasBody = response.status !== 304;
+    try {
+      written.writeHead(response.status, {
+        ...response.headers,
+        ...(hasBody && { "Content-Length": String(body.length) }),
+      });
+      await new Promise<void>((resolve) => {
+        written.once("close", resolve);
+        if (message.method === "HEAD" || !hasBody) written.end(resolve);
+        else written.end(body, resolve);
+      });
+    } finally {
+      this.#unsentBytes -= body.length;
+    }
+  }
+
+  async #upgrade(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on("error", () => {});
+    const gone = new AbortController();
+    const onClose = () => gone.abort(new DOMException("the client is gone", "AbortError"));
+    socket.on("close", onClose);
+    const upgrade = String(message.headers.upgrade ?? "").toLowerCase();
+    const { response } = await this.#respond(message, upgrade, gone.signal);
+    socket.off("close", onClose);
+    if (gone.signal.aborted) return;
+    if (!("run" in response || "takeOver" in response)) {
+      const refusal = "chunks" in response ? textResponse(400, "This cannot be upgraded.\n") : response;
+      // Ends a stream that was opened for the request.
+      gone.abort(new DOMException("the stream is not wanted", "AbortError"));
+      this.#table.mark(message.socket, "sending", SEND_MS);
+      socket.end(rawResponse(refusal));
+      return;
+    }
+    const connection = "run" in response ? await acceptWebSocket(message, socket, head, response.protocol) : undefined;
+    if ("run" in response && !connection) return;
+    try {
+      if ("takeOver" in response) await response.takeOver(message, socket, head);
+      else if (connection) await response.run(connection);
+    } catch (error) {
+      this.#logger.error("A session failed", { error: messageOf(error) });
+      connection?.destroy();
+      socket.destroy();
+    }
+    this.#table.mark(message.socket, "sending", SEND_MS);
+  }
 }
 
-function listenOnSocket(server: Server, path: string, onListening: () => void): void {
-  // The file of a process that was killed would make the address look taken.
-  rmSync(path, { force: true });
-  const umask = process.umask(0o177);
-  try {
-    server.listen({ path }, onListening);
-  } finally {
-    process.umask(umask);
+/** Bytes of responses whose body is text: a response that many clients share is encoded once. */
+const encoded = new WeakMap<HttpResponse, Uint8Array>();
+
+function bytesOf(response: HttpResponse): Uint8Array {
+  if (typeof response.body !== "string") return response.body;
+  let bytes = encoded.get(response);
+  if (!bytes) {
+    bytes = Buffer.from(response.body);
+    encoded.set(response, bytes);
   }
+  return bytes;
+}
+
+/** Sends chunks as they come and as the client takes them. */
+async function stream(written: ServerResponse, response: StreamedResponse, gone: AbortSignal): Promise<void> {
+  written.writeHead(response.status, response.headers);
+  written.flushHeaders();
+  for await (const chunk of response.chunks) {
+    if (gone.aborted) return;
+    if (!written.write(chunk)) await once(written, "drain", { signal: gone }).catch(() => {});
+  }
+  if (!gone.aborted) await new Promise<void>((resolve) => written.end(resolve));
+}
+
+/** A whole response as it is sent, for connections that were upgraded. */
+function rawResponse(response: HttpResponse): Buffer {
+  const bytes = bytesOf(response);
+  const headers = { ...response.headers, "Content-Length": String(bytes.length), Connection: "close" };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.concat([
+    Buffer.from(`HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ""}\r\n${lines.join("")}\r\n`),
+    bytes,
+  ]);
+}
+
+/** The certificate that the client of a TLS connection sent. */
+function certificateOf(socket: TLSSocket): ShownCertificate | undefined {
+  const certificate = socket.getPeerCertificate?.();
+  // Without one it is an empty object, or null.
+  if (!certificate?.subject || !certificate.valid_to) return undefined;
+  const { CN, O } = certificate.subject as { CN?: string | string[]; O?: string | string[] };
+  return {
+    isVerified: socket.authorized,
+    commonName: [CN ?? []].flat().at(-1) ?? "",
+    organizations: [O ?? []].flat(),
+    notAfter: new Date(certificate.valid_to),
+  };
 }

@@ -1,7 +1,8 @@
 import type { Clock } from "../base/model/clock.ts";
 import type { PodConnection } from "../base/model/pod-dialer.ts";
 import { type ChannelProtocol, decodeChannel, encodeChannel } from "./channel-protocol.ts";
-import { watchIdle } from "./idle-watch.ts";
+import { watchIdle } from "./remote-command.ts";
+import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy/spdy-connection.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
 /** Ports of a pod, and how long their client may be silent. */
@@ -15,7 +16,7 @@ export interface ForwardOptions {
   idleTimeoutMs: number;
 }
 
-export interface PortForwardOptions extends ForwardOptions {
+interface PortForwardOptions extends ForwardOptions {
   protocol: ChannelProtocol;
   ports: readonly number[];
 }
@@ -63,7 +64,7 @@ export async function servePortForward(socket: WebSocketConnection, options: Por
 /**
  * Carries what a port of a pod sends to a client; a failure is the client's error.
  */
-export async function forward(
+async function forward(
   dialled: Promise<PodConnection>,
   client: { gone: AbortSignal; write(chunk: Uint8Array): Promise<void>; writeError(data: Uint8Array): Promise<void> },
   port: number | string,
@@ -94,5 +95,66 @@ async function feed(
   for await (const payload of socket.messages()) {
     const message = decodeChannel(protocol, payload);
     if (message) await (await connections.get(message.channel))?.write(message.data);
+  }
+}
+
+export const PORT_FORWARD_PROTOCOL = "portforward.k8s.io";
+/** A WebSocket that carries the bytes of SPDY. Source: KEP-4006. */
+export const PORT_FORWARD_TUNNEL = "SPDY/3.1+portforward.k8s.io";
+
+/**
+ * port-forward over SPDY: for each connection of the client a stream of errors and one of data, which name the port and
+ * belong together by their request. Source: kubelet's `portforward` (httpstream.go).
+ */
+export async function serveSpdyPortForward(channel: ByteChannel, options: ForwardOptions): Promise<void> {
+  const pairs = new Map<string, { error?: SpdyStream; data?: SpdyStream }>();
+  const connection = new SpdyConnection(channel, (stream) => {
+    const type = stream.headers.get("streamtype");
+    if (type !== "error" && type !== "data") return stream.end();
+    const port = stream.headers.get("port") ?? "";
+    // Old clients number no requests: a pair has neighbouring ids.
+    const request = stream.headers.get("requestid") ?? String(type === "error" ? stream.id : stream.id - 2);
+    const pair = pairs.get(request) ?? {};
+    pair[type] = stream;
+    pairs.set(request, pair);
+    if (!pair.error || !pair.data) return;
+    pairs.delete(request);
+    void forwardStream(connection, pair.error, pair.data, port, options);
+  });
+  const idle = watchIdle(options.clock, options.idleTimeoutMs, () => connection.close());
+  connection.onActivity = idle.touch;
+  await connection.run();
+  idle.end();
+}
+
+async function forwardStream(
+  connection: SpdyConnection,
+  error: SpdyStream,
+  data: SpdyStream,
+  port: string,
+  { dial, pod }: ForwardOptions,
+): Promise<void> {
+  const ended = new AbortController();
+  const gone = AbortSignal.any([connection.gone, ended.signal]);
+  const number = Number(port);
+  const isPort = Number.isInteger(number) && number >= 1 && number <= 65_535;
+  const dialled = isPort ? dial(number, gone) : Promise.reject(new Error(`"${port}" is not a port`));
+  void dialled.then((peer) => send(data, peer)).catch(() => {});
+  const client = {
+    gone,
+    write: (chunk: Uint8Array) => data.write(chunk),
+    writeError: (message: Uint8Array) => error.write(message),
+  };
+  await forward(dialled, client, port, pod);
+  ended.abort();
+  data.end();
+  error.end();
+}
+
+async function send(data: SpdyStream, peer: PodConnection): Promise<void> {
+  try {
+    for await (const chunk of data.chunks()) await peer.write(chunk);
+  } catch {
+    // The peer is gone: its end ends the stream.
   }
 }

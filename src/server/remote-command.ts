@@ -8,7 +8,7 @@ import {
   exitStatus,
   failureStatus,
 } from "./channel-protocol.ts";
-import { watchIdle } from "./idle-watch.ts";
+import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy/spdy-connection.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
 /** A command in a container, and how long its client may be silent. */
@@ -21,7 +21,7 @@ export interface CommandOptions {
   idleTimeoutMs: number;
 }
 
-export interface RemoteCommandOptions extends CommandOptions {
+interface RemoteCommandOptions extends CommandOptions {
   protocol: ChannelProtocol;
   /** Between two pings, whose responses count as data; absent: none are sent. */
   pingMs?: number;
@@ -40,7 +40,7 @@ interface CommandClient {
 }
 
 /** `/exec` and `/attach`, until the process or the client ends it. Source: kubelet's `remotecommand`. */
-export async function serveCommand(client: CommandClient, open: CommandOptions["open"]): Promise<void> {
+async function serveCommand(client: CommandClient, open: CommandOptions["open"]): Promise<void> {
   const { gone, endsWithStatus } = client;
   const writeFailure = (error: unknown) => {
     const problem = `error executing command in container: ${(error as Error).message}`;
@@ -100,7 +100,7 @@ export async function serveRemoteCommand(socket: WebSocketConnection, options: R
 }
 
 /** @param periodMs 0 = never. @returns a function that ends it */
-function repeat(clock: Clock, periodMs: number, callback: () => void): () => void {
+export function repeat(clock: Clock, periodMs: number, callback: () => void): () => void {
   if (periodMs === 0) return () => {};
   let cancel = () => {};
   const next = () => {
@@ -111,6 +111,27 @@ function repeat(clock: Clock, periodMs: number, callback: () => void): () => voi
   };
   next();
   return () => cancel();
+}
+
+/**
+ * Calls `onIdle` once nothing has been `touched` for `idleMs`; 0 = never. One timer, however often it is touched.
+ * @returns `touch`, and `end`, after which nothing happens any more
+ */
+export function watchIdle(clock: Clock, idleMs: number, onIdle: () => void): { touch: () => void; end: () => void } {
+  if (idleMs === 0) return { touch: () => {}, end: () => {} };
+  let touchedAtMs = clock.monotonicMs();
+  const check = () => {
+    const leftMs = touchedAtMs + idleMs - clock.monotonicMs();
+    if (leftMs <= 0) onIdle();
+    else cancel = clock.schedule(leftMs, check);
+  };
+  let cancel = clock.schedule(idleMs, check);
+  return {
+    touch: () => {
+      touchedAtMs = clock.monotonicMs();
+    },
+    end: () => cancel(),
+  };
 }
 
 /** Passes on the client's input until it ends. */
@@ -140,3 +161,77 @@ export function parseSize(data: Uint8Array): TerminalSize | undefined {
 
 const isLength = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value > 0 && value < 0x1_0000;
+
+/** Versions of the protocol of exec and attach, newest first. Source: apimachinery's `remotecommand`. */
+export const SPDY_COMMAND_PROTOCOLS = ["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io"] as const;
+
+/** The client opens its streams within this time. Source: kubelet's `--stream-creation-timeout`. */
+const STREAMS_WITHIN_MS = 30_000;
+
+/** exec and attach over SPDY: a stream each for errors, input, output and sizes. Source: kubelet's `remotecommand`. */
+export async function serveSpdyCommand(
+  channel: ByteChannel,
+  options: CommandOptions & { protocol: string },
+): Promise<void> {
+  const { protocol, streams, clock } = options;
+  const wanted = ["error"];
+  if (streams.stdin) wanted.push("stdin");
+  if (streams.stdout) wanted.push("stdout");
+  if (streams.stderr) wanted.push("stderr");
+  const found = new Map<string, SpdyStream>();
+  // A client that asked for no terminal opens none, also where the container has one: nothing waits for this stream.
+  const sizes = Promise.withResolvers<SpdyStream>();
+  const complete = Promise.withResolvers<boolean>();
+  const connection = new SpdyConnection(channel, (stream) => {
+    const type = stream.headers.get("streamtype") ?? "";
+    if (type === "resize" && streams.tty && protocol !== "v2.channel.k8s.io") return sizes.resolve(stream);
+    if (!wanted.includes(type) || found.has(type)) return stream.end();
+    found.set(type, stream);
+    if (found.size === wanted.length) complete.resolve(true);
+  });
+  const idle = watchIdle(clock, options.idleTimeoutMs, () => connection.close());
+  connection.onActivity = idle.touch;
+  connection.gone.addEventListener("abort", () => complete.resolve(false), { once: true });
+  const cancel = clock.schedule(STREAMS_WITHIN_MS, () => complete.resolve(false));
+  const running = connection.run();
+  try {
+    const isComplete = await complete.promise;
+    cancel();
+    const client = {
+      gone: connection.gone,
+      endsWithStatus: protocol === "v4.channel.k8s.io",
+      write: async (stream: string, data: Uint8Array) => found.get(stream)?.write(data),
+      writeError: async (text: string) => found.get("error")?.write(Buffer.from(text)),
+      feed: (session: ProcessSession) => {
+        void feedInput(found.get("stdin"), session);
+        void sizes.promise.then((stream) => feedSizes(stream, session));
+      },
+    };
+    if (isComplete) await serveCommand(client, options.open);
+  } finally {
+    for (const stream of found.values()) stream.end();
+    idle.end();
+    connection.close();
+    await running;
+  }
+}
+
+async function feedInput(stream: SpdyStream | undefined, session: ProcessSession): Promise<void> {
+  if (!stream) return;
+  try {
+    for await (const chunk of stream.chunks()) await session.write(chunk);
+    session.endInput();
+  } catch {
+    // The process is gone.
+  }
+}
+
+async function feedSizes(stream: SpdyStream, session: ProcessSession): Promise<void> {
+  for await (const chunk of stream.chunks()) {
+    for (const text of chunk.toString().split("\n")) {
+      const size = text.trim() === "" ? undefined : parseSize(Buffer.from(text));
+      // A process that has just ended has no size.
+      if (size) await session.resize(size).catch(() => {});
+    }
+  }
+}

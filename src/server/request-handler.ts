@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs";
 import { FairShare } from "../base/concurrency/fair-share.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -29,6 +30,18 @@ export type ListenAddress =
     }
   /** A Unix socket that only the own user may use. A file of that path is replaced: the caller knows that it is stale. */
   | { socketPath: string };
+
+/** Listens on a Unix socket that only the own user may use. */
+export function onPrivateSocket<T>(path: string, listen: (path: string) => T): T {
+  // The file of a process that was killed would make the address look taken.
+  rmSync(path, { force: true });
+  const umask = process.umask(0o177);
+  try {
+    return listen(path);
+  } finally {
+    process.umask(umask);
+  }
+}
 
 /** Carries requests to a handler. */
 export interface Transport {

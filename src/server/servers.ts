@@ -3,7 +3,6 @@ import type { Clock } from "../base/model/clock.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
 import type { LogDirectory } from "../base/model/log-directory.ts";
 import type { Logger } from "../base/model/logger.ts";
-import type { DialPod } from "../base/model/pod-dialer.ts";
 import { toTlsVersions } from "../config/cipher-suites.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
@@ -29,6 +28,7 @@ import { Listener, type ListenerOptions } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
 import type { ListenerTls } from "./node-transport.ts";
 import { PodListRenderer } from "./pod-list.ts";
+import type { PodStreams } from "./pod-streams.ts";
 import { healthzResponse, READ_ONLY_PATHS, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 import type { ListenAddress } from "./request-handler.ts";
 import { type CertificateStore, readTlsMaterial } from "./serving-certificate.ts";
@@ -61,9 +61,9 @@ export interface ServerParts {
 }
 
 /** Parts that only the authenticated port needs. */
-interface AuthenticatedParts {
+export interface AuthenticatedParts {
   containers: ContainerAccess;
-  dialPod: DialPod;
+  streams: PodStreams;
   /** Absent: `/logs/` is not served. */
   logDirectory: LogDirectory | undefined;
   /** "" while unknown. */
@@ -205,13 +205,13 @@ export class Servers {
   #listenAuthenticated(parts: AuthenticatedParts): Listener | undefined {
     const { options, clock, logger } = this.#parts;
     const { reviewer, certificates, nodeIp } = parts;
+    const view = this.#view;
     const context: AuthenticatedContext = {
       ...parts,
       clock,
       logger,
       readOnly: this.#fullContext,
-      view: this.#view,
-      streamingIdleTimeoutMs: options.streamingConnectionIdleTimeoutMs,
+      view,
       debuggingHandlers: options.enableDebuggingHandlers,
       rules: {
         trustsCertificates: options.clientCaFile !== "",
@@ -221,7 +221,7 @@ export class Servers {
         delegated: reviewer && new DelegatedAccess(reviewer, options, clock),
       },
     };
-    const names = { nodeName: this.#view.nodeName(), nodeIp };
+    const names = { nodeName: view.nodeName(), nodeIp };
     return this.#listen(
       "authenticated port",
       { hostname: options.address, port: options.port },

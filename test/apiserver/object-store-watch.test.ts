@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { ObjectStore, RevisionClock } from "../../src/apiserver/object-store.ts";
-import { parseStreamQuery } from "../../src/server/stream-query.ts";
+import { parseStreamQuery } from "../../src/server/pod-streams.ts";
 import { aConfigMap, anApiServer, CONFIG_MAPS, linesOf, memoryMark, PODS } from "./support.ts";
 
 const merge = { "Content-Type": "application/merge-patch+json" };
@@ -174,6 +174,9 @@ test.each(["false", "0"])("watch=%s is a list", async (value) => {
 
 test.each(["true", "True", "1"])("stdout=%s asks for standard output", (value) => {
   expect(parseStreamQuery(new URLSearchParams({ stdout: value, stderr: "False" }))).toEqual({
-    value: { stdin: false, stdout: true, stderr: false, tty: false },
+    stdin: false,
+    stdout: true,
+    stderr: false,
+    tty: false,
   });
 });

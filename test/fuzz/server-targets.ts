@@ -7,8 +7,8 @@ import {
   PORT_FORWARD_PROTOCOLS,
   REMOTE_COMMAND_PROTOCOLS,
 } from "../../src/server/channel-protocol.ts";
+import { parseLogQuery, parsePortQuery, parseStreamQuery } from "../../src/server/pod-streams.ts";
 import { readFrames, SpdyError } from "../../src/server/spdy/spdy-frames.ts";
-import { parseLogQuery, parsePortQuery, parseStreamQuery } from "../../src/server/stream-query.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 /** The bytes in pieces, as a connection delivers them. */
@@ -53,8 +53,8 @@ const streamQuery: FuzzTarget = {
     parseLogQuery(query);
     parseStreamQuery(query);
     const ports = parsePortQuery(query);
-    if ("value" in ports && ports.value.some((port) => !(port >= 1 && port <= 65_535))) {
-      throw new Error(`a port that is none: ${ports.value}`);
+    if (!("problem" in ports) && ports.some((port) => !(port >= 1 && port <= 65_535))) {
+      throw new Error(`a port that is none: ${ports}`);
     }
   },
 };

@@ -1,7 +1,10 @@
 import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
+import type { ContainerAccess } from "../../src/base/model/container-access.ts";
+import type { Logger } from "../../src/base/model/logger.ts";
 import type { RouteRequest } from "../../src/server/http-response.ts";
 import { type NodeObjectFacts, toNodeObject } from "../../src/server/node-object.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
+import { PodStreams } from "../../src/server/pod-streams.ts";
 import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
 import type { ServerParts } from "../../src/server/servers.ts";
 import { SharedResponses } from "../../src/server/shared-responses.ts";
@@ -78,6 +81,16 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     probeMetrics: [probes],
   };
   return { clock, view, stats, cadvisor, context, parts, logger, kubeletMetrics };
+}
+
+/** Streams into the containers of a world; no port of a pod is reached. */
+export function podStreamsOf(
+  { clock, view, logger }: ReturnType<typeof aServerWorld>,
+  containers: ContainerAccess,
+  log: Logger = logger,
+): PodStreams {
+  const dialPod = () => Promise.reject(new Error("dialing is not expected"));
+  return new PodStreams({ view, containers, dialPod, clock, logger: log, idleTimeoutMs: 0 });
 }
 
 /** A request as a route gets it. */

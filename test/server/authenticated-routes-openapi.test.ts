@@ -11,7 +11,7 @@ import { READ_ONLY_PATHS, routeReadOnly } from "../../src/server/read-only-route
 import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { aRequest, aServerWorld } from "./a-context.ts";
+import { aRequest, aServerWorld, podStreamsOf } from "./a-context.ts";
 import { FakeContainers } from "./fake-containers.ts";
 
 interface Schema {
@@ -137,7 +137,7 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
       readOnly: world.context,
       view,
       containers: new FakeContainers(),
-      dialPod: () => Promise.reject(new Error("dialing is not expected")),
+      streams: podStreamsOf(world, new FakeContainers()),
       logDirectory: new HostLogDirectory(directory, {
         findLog: async (root, relative) => findLog(root, relative),
         readLog: async (descriptor: number, position: number, length: number) => readLog(descriptor, position, length),
@@ -152,7 +152,6 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
         delegated: undefined,
       },
       debuggingHandlers: true,
-      streamingIdleTimeoutMs: 0,
     },
   );
   if ("takeOver" in answer) throw new Error("an upgrade to SPDY");

@@ -11,7 +11,7 @@ import { layTree } from "../stats/lay-tree.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { aRequest, aServerWorld } from "./a-context.ts";
+import { aRequest, aServerWorld, podStreamsOf } from "./a-context.ts";
 import { FakeContainers } from "./fake-containers.ts";
 import { expectRecorded, type RecordedResponse } from "./recorded-response.ts";
 
@@ -78,13 +78,12 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
     readOnly: { ...world.context, podList: new PodListRenderer(true) },
     view,
     containers,
-    dialPod: () => Promise.reject(new Error("dialing is not expected")),
+    streams: podStreamsOf(world, containers, changes.logger),
     clock,
     logger,
     rules: everybody,
     debuggingHandlers: true,
     logDirectory: undefined,
-    streamingIdleTimeoutMs: 0,
     ...changes,
   };
   const ask = async (target: string, { upgrade = "", shown, ...options }: Asking = {}) => {

@@ -1,13 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
-import type { Clock } from "../../base/model/clock.ts";
-import type { ContainerAccess, ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
-import type { Logger } from "../../base/model/logger.ts";
 import { findContainer } from "../../base/model/pod-containers.ts";
-import type { DialPod, PodAddress } from "../../base/model/pod-dialer.ts";
-import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
-import { parseLogQuery, parseStreamQuery } from "../../server/stream-query.ts";
-import { commandResponse, portForwardResponse } from "../../server/stream-responses.ts";
-import type { KubeletView } from "../../server/view.ts";
+import { findRunningContainer } from "../../plan/status/log-container.ts";
+import { type PodStreams, parseLogQuery, type StreamRefusal } from "../../server/pod-streams.ts";
 import { badRequest, internalError, notFound } from "../api-error.ts";
 import type { ApiRequest, ApiResponse } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
@@ -16,13 +10,7 @@ import type { RequestInfo } from "../request-info.ts";
 
 interface PodRoutesDeps {
   api: Pick<LocalApi, "store" | "refreshPods">;
-  containers: ContainerAccess;
-  dialPod: DialPod;
-  view: KubeletView;
-  clock: Clock;
-  logger: Logger;
-  /** 0 = never. */
-  idleTimeoutMs: number;
+  streams: PodStreams;
 }
 
 const PODS = { group: "", plural: "pods" };
@@ -51,7 +39,7 @@ export function podRoutes(deps: PodRoutesDeps): ExtraRoute[] {
     route("log", ["get"], (request, pod) => log(request, pod, deps)),
     route("exec", streaming, (request, pod) => command("exec", request, pod, deps)),
     route("attach", streaming, (request, pod) => command("attach", request, pod, deps)),
-    route("portforward", streaming, (request, pod) => portForward(request, pod, deps)),
+    route("portforward", streaming, (request, pod) => orRefuse(deps.streams.portForward(pod, request, request.user))),
   ];
 }
 
@@ -76,82 +64,26 @@ function containerOf({ metadata, spec }: Pod, query: URLSearchParams): string {
   throw badRequest(`container ${name} is not valid for pod ${metadata.name}`);
 }
 
-async function log(request: ApiRequest, pod: Pod, { containers, clock }: PodRoutesDeps): Promise<ApiResponse> {
-  const parsed = parseLogQuery(request.query);
-  if (!("value" in parsed)) throw badRequest("the query of the log is not valid");
-  const { previous, sinceSeconds, sinceTime, ...selection } = parsed.value;
-  const target = findLogContainer(pod, containerOf(pod, request.query), previous);
-  if ("problem" in target) throw badRequest(target.problem);
-  const since = sinceSeconds === undefined ? sinceTime : new Date(clock.now().getTime() - sinceSeconds * 1000);
-  try {
-    const chunks = await containers.logs(target.id, { ...selection, ...(since && { since }) }, request.signal);
-    return { status: 200, headers: { "Content-Type": "text/plain" }, chunks };
-  } catch (error) {
-    throw internalError((error as Error).message);
-  }
+async function log(request: ApiRequest, pod: Pod, { streams }: PodRoutesDeps): Promise<ApiResponse> {
+  const query = parseLogQuery(request.query);
+  if ("problem" in query) throw badRequest("the query of the log is not valid");
+  const found = await streams.log(pod, containerOf(pod, request.query), query, request.signal).catch((error: Error) => {
+    throw internalError(error.message);
+  });
+  if ("problem" in found) throw badRequest(found.problem);
+  return { status: 200, headers: { "Content-Type": "text/plain" }, chunks: found.chunks };
 }
 
-function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiResponse {
-  const { containers, clock, idleTimeoutMs } = deps;
-  const parsed = parseStreamQuery(request.query);
-  if (!("value" in parsed)) throw badRequest(parsed.problem);
+function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, { streams }: PodRoutesDeps): ApiResponse {
   const container = containerOf(pod, request.query);
-  const target = findRunningContainer(pod, container);
-  if (!target) throw badRequest(`container ${container} of pod ${pod.metadata.name} is not running`);
-  const argv = request.query.getAll("command");
-  if (what === "exec" && argv.length === 0) throw badRequest("you must specify at least one command");
-  let streams: StreamSelection = parsed.value;
-  let open: () => Promise<ProcessSession>;
-  if (what === "exec") open = () => containers.exec(target.id, argv, streams);
-  else {
-    // The container determines whether there is a terminal; the client cannot.
-    const tty = findContainer(pod.spec, container)?.tty ?? false;
-    streams = { ...streams, tty, stderr: streams.stderr && !tty };
-    open = () => containers.attach(target.id, streams);
+  if (what === "exec" && !request.query.has("command")) throw badRequest("you must specify at least one command");
+  if (!findRunningContainer(pod, container)) {
+    throw badRequest(`container ${container} of pod ${pod.metadata.name} is not running`);
   }
-  const response = commandResponse(request, { streams, open, clock, idleTimeoutMs });
+  return orRefuse(streams.command(what, pod, container, request, request.user));
+}
+
+function orRefuse<T extends object>(response: T | StreamRefusal): T {
   if ("problem" in response) throw badRequest(response.problem);
-  note(what, pod, container, request, deps);
   return response;
-}
-
-function portForward(request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiResponse {
-  const { clock, idleTimeoutMs, dialPod, view } = deps;
-  const address = addressOf(pod, view);
-  const podName = `${pod.metadata.namespace}/${pod.metadata.name}`;
-  if (!address) throw badRequest(`pod ${podName} has no address: its sandbox does not run`);
-  const response = portForwardResponse(request, {
-    dial: (port, signal) => dialPod(address, port, signal),
-    pod: podName,
-    clock,
-    idleTimeoutMs,
-  });
-  if ("problem" in response) throw badRequest(response.problem);
-  note("portforward", pod, "", request, deps);
-  return response;
-}
-
-/** undefined: its sandbox does not run. */
-function addressOf({ metadata, status }: Pod, view: KubeletView): PodAddress | undefined {
-  const facts = view.podFacts().find(({ uid }) => uid === metadata.uid);
-  if (!facts || !status?.podIP) return undefined;
-  const { hostNetwork, sandbox } = facts;
-  return { ip: status.podIP, hostNetwork, sandboxId: sandbox.id, sandboxPid: sandbox.pid };
-}
-
-/** Logs which user accessed which container; never the command, which may hold a secret. */
-function note(
-  what: string,
-  { metadata }: Pod,
-  container: string,
-  { user }: ApiRequest,
-  { logger }: PodRoutesDeps,
-): void {
-  const pod = `${metadata.namespace}/${metadata.name}`;
-  logger.info("A client reaches into a pod", {
-    request: what,
-    user: user.name,
-    pod,
-    container: container || undefined,
-  });
 }

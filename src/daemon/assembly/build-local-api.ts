@@ -9,6 +9,7 @@ import { dialPod } from "../../base/host/pod-dialer.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { makeSelfSigned } from "../../server/certificates/certificate-process.ts";
+import { PodStreams } from "../../server/pod-streams.ts";
 import type { Servers } from "../../server/servers.ts";
 import type { CertificateStore } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
@@ -59,20 +60,11 @@ export async function startLocalApi(
     api.podsChanged();
   });
   context.recorder.onRecord(() => api.eventRecorded());
-  const { clock, logger, options } = context;
   await api.start({
     node,
     view,
     extras: [
-      ...podRoutes({
-        api,
-        containers: parts.engine.containers,
-        dialPod,
-        view,
-        clock,
-        logger,
-        idleTimeoutMs: options.streamingConnectionIdleTimeoutMs,
-      }),
+      ...podRoutes({ api, streams: toPodStreams(parts, view) }),
       ...updateRoutes(parts.imageUpdates),
       restartRoute({ api, kubelet }),
       ephemeralContainersRoute({ api, reader: api.reader, kubelet }),
@@ -80,6 +72,13 @@ export async function startLocalApi(
     ],
   });
 }
+
+/** Logs, commands and ports of pods, for both ports that have them. */
+export const toPodStreams = ({ context, engine: { containers } }: AssembledKubelet, view: KubeletView): PodStreams => {
+  const { clock, logger, options } = context;
+  const idleTimeoutMs = options.streamingConnectionIdleTimeoutMs;
+  return new PodStreams({ view, containers, dialPod, clock, logger, idleTimeoutMs });
+};
 
 /** Files of certificates, and the process that makes them. */
 export const certificateStore = ({ background }: NodeContext): CertificateStore => ({

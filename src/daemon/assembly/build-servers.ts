@@ -1,12 +1,11 @@
 import { HostLogDirectory } from "../../base/host/log-directory.ts";
-import { dialPod } from "../../base/host/pod-dialer.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { toServedConfiguration } from "../../config/effective-config.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";
-import { Servers } from "../../server/servers.ts";
+import { type AuthenticatedParts, Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { Metric } from "../../stats/metrics/metric.ts";
 import { processMetrics } from "../../stats/metrics/process-metrics.ts";
@@ -23,7 +22,7 @@ import {
   sourceMetrics,
 } from "../node-metrics.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
-import { certificateStore } from "./build-local-api.ts";
+import { certificateStore, toPodStreams } from "./build-local-api.ts";
 import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import type { NodeFactsInput } from "./node-facts.ts";
@@ -96,22 +95,25 @@ export function startNodeServers(
     ],
     probeMetrics: metrics.probeMetrics,
     page: buildPage(parts, view, stats, nodeFacts),
-    authenticated: authenticatedParts(parts),
+    authenticated: authenticatedParts(parts, view),
   });
   onServers(servers);
   return servers;
 }
 
-const authenticatedParts = ({ context, engine, cluster }: AssembledKubelet) => ({
-  reviewer: cluster?.accessReviewer,
-  containers: engine.containers,
-  dialPod,
-  logDirectory: context.options.enableSystemLogHandler
-    ? new HostLogDirectory("/var/log", context.background.tasks)
-    : undefined,
-  nodeIp: context.node.ip,
-  certificates: certificateStore(context),
-});
+const authenticatedParts = (parts: AssembledKubelet, view: KubeletView): AuthenticatedParts => {
+  const { context, engine, cluster } = parts;
+  return {
+    reviewer: cluster?.accessReviewer,
+    containers: engine.containers,
+    streams: toPodStreams(parts, view),
+    logDirectory: context.options.enableSystemLogHandler
+      ? new HostLogDirectory("/var/log", context.background.tasks)
+      : undefined,
+    nodeIp: context.node.ip,
+    certificates: certificateStore(context),
+  };
+};
 
 function collectMetrics(metrics: MetricsRecorder, status: ConfigurationStatus | undefined): Metric[] {
   metrics.kubelet.nodeConfigError.set(status?.error === undefined ? 0 : 1);
