@@ -136,8 +136,7 @@ const listener = new Listener(
     acceptsHost: () => true,
     transport: "Bun.serve",
   },
-  clock,
-  logger,
+  { clock, logger },
 );
 listener.start();
 while (listener.port === undefined) await Bun.sleep(10);

@@ -8,16 +8,22 @@ import { type ListenAddress, RequestHandler, type RequestHandlerOptions, type Tr
 
 export interface ListenerOptions extends RequestHandlerOptions {
   address: ListenAddress;
-  /** Called when the listener begins to listen, which may be later than the start. */
-  onListening?: (() => void) | undefined;
-  /** Names the process that listens on a port, for the log; asked when the port is in use. */
-  portHolder?: ((port: number) => Promise<string | undefined>) | undefined;
   /** `Bun.serve`, unless the port needs what only node:http can do: certificates of clients, SPDY, TLS and none on one port. */
   transport: "Bun.serve" | "node:http";
   /** Absent: without TLS. Only with node:http. */
   tls?: ListenerTls | undefined;
   /** Only with node:http. Default: 500 connections, 250 of one address. */
   limits?: ConnectionLimits;
+}
+
+/** What all listeners of a process share. */
+export interface ListenerEnvironment {
+  clock: Clock;
+  logger: Logger;
+  /** Called when a listener begins to listen, which may be later than its start. */
+  onListening?: () => void;
+  /** Names the process that listens on a port, for the log, e.g. `nginx (pid 812)`; asked when the port is in use. */
+  portHolder?: (port: number) => Promise<string | undefined>;
 }
 
 const FIRST_RETRY_MS = 1_000;
@@ -32,8 +38,7 @@ const STOP_MS = 3_000;
  */
 export class Listener {
   readonly #options: ListenerOptions;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #environment: ListenerEnvironment;
   readonly #transport: Transport;
   #isListening = false;
   #isStopped = false;
@@ -41,10 +46,10 @@ export class Listener {
   #retryMs = FIRST_RETRY_MS;
   #loggedProblem = "";
 
-  constructor(options: ListenerOptions, clock: Clock, logger: Logger) {
+  constructor(options: ListenerOptions, environment: ListenerEnvironment) {
+    const { clock, logger } = environment;
     this.#options = options;
-    this.#clock = clock;
-    this.#logger = logger;
+    this.#environment = environment;
     const handler = new RequestHandler(options, logger);
     this.#transport =
       options.transport === "Bun.serve"
@@ -70,7 +75,7 @@ export class Listener {
 
   async #start(): Promise<void> {
     if (this.#isStopped) return;
-    const { name, address, onListening } = this.#options;
+    const { name, address } = this.#options;
     try {
       await this.#transport.listen(address);
     } catch (error) {
@@ -78,8 +83,8 @@ export class Listener {
     }
     if (this.#isStopped) return void this.#transport.stop();
     this.#isListening = true;
-    this.#logger.info(`Serving the ${name}`, { address: this.#shownAddress });
-    onListening?.();
+    this.#environment.logger.info(`Serving the ${name}`, { address: this.#shownAddress });
+    this.#environment.onListening?.();
   }
 
   /** Stops listening, closes all connections and retries no more. Work for clients is aborted and waited for. */
@@ -88,7 +93,7 @@ export class Listener {
     this.#isListening = false;
     this.#cancelRetry?.();
     const deadline = Promise.withResolvers<void>();
-    const cancel = this.#clock.schedule(STOP_MS, deadline.resolve);
+    const cancel = this.#environment.clock.schedule(STOP_MS, deadline.resolve);
     await Promise.race([this.#transport.stop(), deadline.promise]);
     cancel();
   }
@@ -103,22 +108,23 @@ export class Listener {
     if (this.#isStopped) return;
     const waitMs = this.#retryMs;
     this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);
+    const { clock, logger } = this.#environment;
     const { name } = this.#options;
     const fields = { address: this.#shownAddress, error: messageOf(error) };
     if (fields.error !== this.#loggedProblem) {
       void this.#holderOf(error).then((holder) =>
-        this.#logger.error(`Cannot serve the ${name}, trying again`, { ...fields, ...holder }),
+        logger.error(`Cannot serve the ${name}, trying again`, { ...fields, ...holder }),
       );
-    } else this.#logger.debug(`The ${name} is still not available`, fields);
+    } else logger.debug(`The ${name} is still not available`, fields);
     this.#loggedProblem = fields.error;
-    this.#cancelRetry = this.#clock.schedule(waitMs, () => this.start());
+    this.#cancelRetry = clock.schedule(waitMs, () => this.start());
   }
 
   /** Never rejects. */
   async #holderOf(error: unknown): Promise<{ holder?: string }> {
-    const { address, portHolder } = this.#options;
+    const { address } = this.#options;
     if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || !("port" in address)) return {};
-    const holder = await portHolder?.(address.port).catch(() => undefined);
+    const holder = await this.#environment.portHolder?.(address.port).catch(() => undefined);
     return holder === undefined ? {} : { holder };
   }
 }

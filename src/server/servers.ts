@@ -1,8 +1,6 @@
 import type { AccessReviewer } from "../base/model/access-review.ts";
-import type { Clock } from "../base/model/clock.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
 import type { LogDirectory } from "../base/model/log-directory.ts";
-import type { Logger } from "../base/model/logger.ts";
 import { toTlsVersions } from "../config/cipher-suites.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";
@@ -24,7 +22,7 @@ import {
   type RouteResponse,
   type ServerRequest,
 } from "./http-response.ts";
-import { Listener, type ListenerOptions } from "./listener.ts";
+import { Listener, type ListenerEnvironment, type ListenerOptions } from "./listener.ts";
 import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
 import type { ListenerTls } from "./node-transport.ts";
 import { PodListRenderer } from "./pod-list.ts";
@@ -37,27 +35,26 @@ import type { KubeletView } from "./view.ts";
 
 export interface ServerParts {
   options: KubeletOptions;
-  clock: Clock;
-  logger: Logger;
+  environment: ListenerEnvironment;
   stats: NodeStats;
-  /** Counts requests. */
-  kubeletMetrics: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
-  /** Shown on `/metrics`, with those of the disks; asked at each scrape. */
-  metrics: () => readonly Metric[];
-  /** Shown on `/metrics/probes`. */
-  probeMetrics: readonly Metric[];
+  metrics: ServerMetrics;
   /** For `/node`; asked at each request. */
   nodeFacts: ReadNodeFacts;
   /** Path of a Unix socket that answers like the read-only port, for the own user only; absent: none. */
   socketPath?: string | undefined;
   /** Absent: the cAdvisor port has no page. */
   page?: Page | undefined;
-  /** Names the process that listens on a port, e.g. `nginx (pid 812)`. */
-  portHolder?: (port: number) => Promise<string | undefined>;
-  /** Called with each port or socket that opens, which may be later than the start. */
-  onListening?: () => void;
   /** Absent: the authenticated port is off. */
   authenticated?: AuthenticatedParts | undefined;
+}
+
+interface ServerMetrics {
+  /** Counts requests. */
+  requests: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
+  /** Shown on `/metrics`, with those of the disks; asked at each scrape. */
+  shown: () => readonly Metric[];
+  /** Shown on `/metrics/probes`. */
+  probes: readonly Metric[];
 }
 
 /** Parts that only the authenticated port needs. */
@@ -93,7 +90,8 @@ export class Servers {
 
   /** Starts them. Never throws for a port that is taken. */
   constructor(view: KubeletView, parts: ServerParts) {
-    const { clock, options, stats, metrics, probeMetrics, page, socketPath } = parts;
+    const { environment, options, stats, metrics, page, socketPath, authenticated } = parts;
+    const { clock } = environment;
     const podList = new PodListRenderer(options.readOnlyFull);
     const cadvisor = new CadvisorApi(stats);
     this.#parts = parts;
@@ -107,46 +105,34 @@ export class Servers {
       cadvisor,
       podList,
       node: async () => toNodeObject(await parts.nodeFacts(), cadvisor.facts.forNodeObject(), clock.now()),
-      metrics: () => [...metrics(), ...stats.diskMetrics()],
-      probeMetrics: () => [...probeMetrics, processStartMetric()],
+      metrics: () => [...metrics.shown(), ...stats.diskMetrics()],
+      probeMetrics: () => [...metrics.probes, processStartMetric()],
     };
-    this.#fullContext = {
-      ...this.#context,
-      podList: options.readOnlyFull ? podList : new PodListRenderer(true),
-    };
-    const pageAddress = {
-      address: options.cadvisorBindAddress,
-      port: page ? options.cadvisorPort : 0,
-      nodeName: view.nodeName(),
-    };
+    this.#fullContext = { ...this.#context, podList: options.readOnlyFull ? podList : new PodListRenderer(true) };
+    const pageAddress = { address: options.cadvisorBindAddress, port: page ? options.cadvisorPort : 0 };
+    const hint = (request: RouteRequest) => pageHint(request, { ...pageAddress, nodeName: view.nodeName() });
     const readOnly = this.#counted("readonly", (request: RouteRequest) => {
-      return pageHint(request, pageAddress) ?? routeReadOnly(request, this.#context);
+      return hint(request) ?? routeReadOnly(request, this.#context);
     });
     this.#listeners = {
       healthz: this.#listen(
         "healthz port",
         { hostname: options.healthzBindAddress, port: options.healthzPort },
-        {
-          route: (request) => pageHint(request, pageAddress) ?? routeHealthzPort(request, view),
-        },
+        (request) => hint(request) ?? routeHealthzPort(request, view),
       ),
       readOnly: this.#listen(
         "read-only port",
         { hostname: options.readOnlyAddress, port: options.readOnlyPort },
-        {
-          route: readOnly,
-        },
+        readOnly,
       ),
-      socket:
-        socketPath === undefined
-          ? undefined
-          : this.#listen("socket of the commands", { socketPath }, { route: readOnly }),
+      socket: socketPath === undefined ? undefined : this.#listen("socket of the commands", { socketPath }, readOnly),
       cadvisor: this.#listen(
         page ? "page and cAdvisor port" : "cAdvisor port",
         { hostname: options.cadvisorBindAddress, port: options.cadvisorPort },
-        { route: (request) => page?.route(request) ?? routeCadvisor(request, this.#context), tls: page?.tls },
+        (request) => page?.route(request) ?? routeCadvisor(request, this.#context),
+        page?.tls,
       ),
-      authenticated: parts.authenticated && this.#listenAuthenticated(parts.authenticated),
+      authenticated: authenticated && this.#listenAuthenticated(authenticated),
     };
   }
 
@@ -186,32 +172,28 @@ export class Servers {
   #listen(
     name: string,
     address: ListenAddress,
-    { route, tls }: Pick<ListenerOptions, "route" | "tls">,
+    route: ListenerOptions["route"],
+    tls?: ListenerTls,
   ): Listener | undefined {
-    const { clock, logger, onListening, portHolder } = this.#parts;
     if ("port" in address && address.port === 0) return undefined;
     const isLocal = "hostname" in address && isLoopback(address.hostname);
     const acceptsHost = (host: string | null) => !isLocal || isLocalHost(host, this.#view.nodeName());
     const transport = tls ? "node:http" : "Bun.serve";
-    const listener = new Listener(
-      { name, address, route, acceptsHost, onListening, portHolder, transport, tls },
-      clock,
-      logger,
-    );
+    const listener = new Listener({ name, address, route, acceptsHost, transport, tls }, this.#parts.environment);
     listener.start();
     return listener;
   }
 
   #listenAuthenticated(parts: AuthenticatedParts): Listener | undefined {
-    const { options, clock, logger } = this.#parts;
+    const { options, environment } = this.#parts;
+    const { clock, logger } = environment;
     const { reviewer, certificates, nodeIp } = parts;
-    const view = this.#view;
     const context: AuthenticatedContext = {
       ...parts,
       clock,
       logger,
       readOnly: this.#fullContext,
-      view,
+      view: this.#view,
       debuggingHandlers: options.enableDebuggingHandlers,
       rules: {
         trustsCertificates: options.clientCaFile !== "",
@@ -221,16 +203,14 @@ export class Servers {
         delegated: reviewer && new DelegatedAccess(reviewer, options, clock),
       },
     };
-    const names = { nodeName: view.nodeName(), nodeIp };
+    const names = { nodeName: this.#view.nodeName(), nodeIp };
     return this.#listen(
       "authenticated port",
       { hostname: options.address, port: options.port },
+      this.#counted("readwrite", (request) => routeAuthenticated(request, context)),
       {
-        route: this.#counted("readwrite", (request) => routeAuthenticated(request, context)),
-        tls: {
-          versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
-          readMaterial: () => readTlsMaterial(certificates, options, names, clock.now()),
-        },
+        versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
+        readMaterial: () => readTlsMaterial(certificates, options, names, clock.now()),
       },
     );
   }
@@ -243,8 +223,9 @@ export class Servers {
     server: "readonly" | "readwrite",
     route: (request: R) => A | Promise<A>,
   ): (request: R) => Promise<A> {
-    const { clock, kubeletMetrics } = this.#parts;
-    const { httpRequests, httpRequestsDuration, httpInflightRequests } = kubeletMetrics;
+    const { environment, metrics } = this.#parts;
+    const { clock } = environment;
+    const { httpRequests, httpRequestsDuration, httpInflightRequests } = metrics.requests;
     return async (request) => {
       const path = metricPath(request.path);
       const labels = [LONG_RUNNING.has(path) ? "true" : "false", request.method, path, server];

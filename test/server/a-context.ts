@@ -72,13 +72,10 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     probeMetrics: () => [probes, processStartMetric()],
   };
   const parts: Omit<ServerParts, "options"> = {
-    clock,
-    logger,
+    environment: { clock, logger },
     stats,
     nodeFacts: async () => aNode,
-    kubeletMetrics,
-    metrics,
-    probeMetrics: [probes],
+    metrics: { requests: kubeletMetrics, shown: metrics, probes: [probes] },
   };
   return { clock, view, stats, cadvisor, context, parts, logger, kubeletMetrics };
 }

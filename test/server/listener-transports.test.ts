@@ -26,7 +26,7 @@ async function started(transport: Transport, route: Route) {
   const logger = new RecordingLogger();
   const address = { hostname: HOST, port: 0 };
   const acceptsHost = (host: string | null) => host !== "evil";
-  const listener = new Listener({ name: "port", address, transport, acceptsHost, route }, clock, logger);
+  const listener = new Listener({ name: "port", address, transport, acceptsHost, route }, { clock, logger });
   cleanUps.push(() => listener.stop());
   listener.start();
   const port = await until("the port", () => listener.port);

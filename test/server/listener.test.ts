@@ -78,8 +78,7 @@ async function aListener({
       tls: { versions, readMaterial, isOptional },
       route,
     },
-    clock,
-    logger,
+    { clock, logger },
   );
   cleanUps.push(() => listener.stop());
   const listening = () => until("the port", () => listener.port);

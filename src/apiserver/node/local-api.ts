@@ -298,13 +298,11 @@ export class LocalApi implements ObjectAccess {
         route: toApiRoute(deps),
         // Clients prove who they are with a certificate or a token, or by the mode of the socket.
         acceptsHost: () => true,
-        portHolder: (port) => background.tasks.findPortHolder(port),
         transport: "node:http",
         limits: LIMITS,
         ...(certificates && { tls: { versions: tlsVersions, readMaterial: () => readMaterial(certificates()) } }),
       },
-      clock,
-      logger,
+      { clock, logger, portHolder: (port) => background.tasks.findPortHolder(port) },
     );
     listener.start();
     return listener;
