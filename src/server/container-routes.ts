@@ -16,7 +16,7 @@ import {
 import { type PodStreams, parseLogQuery, type StreamRefusal } from "./pod-streams.ts";
 import type { KubeletView } from "./view.ts";
 
-/** Everything that the routes to containers use. */
+/** Dependencies of the routes to containers. */
 export interface ContainerRoutesContext {
   view: Pick<KubeletView, "pods">;
   containers: ContainerAccess;
@@ -30,7 +30,7 @@ interface Call extends ContainerRoutesContext {
   pod: Pod;
   /** "" for `/portForward`. */
   container: string;
-  /** Of the path. */
+  /** In the path of the request; undefined: there is none. */
   uid: string | undefined;
 }
 

@@ -16,7 +16,7 @@ export interface ListenerOptions extends RequestHandlerOptions {
   limits?: ConnectionLimits;
 }
 
-/** What all listeners of a process share. */
+/** Shared by all listeners of a process. */
 export interface ListenerEnvironment {
   clock: Clock;
   logger: Logger;

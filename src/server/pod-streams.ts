@@ -73,7 +73,7 @@ export class PodStreams {
     if (!wanted) return refusal(400, "you must specify at least 1 of stdin, stdout, stderr");
     const target = findRunningContainer(pod, container);
     if (!target) return refusal(500, `container not found (${JSON.stringify(container)})`);
-    // Of what runs already the container determines whether there is a terminal; the client cannot.
+    // A container that runs already has a terminal or none, whatever its client asks for.
     const tty = what === "exec" ? wanted.tty : (findContainer(pod.spec, container)?.tty ?? false);
     const { stdin, stdout, stderr } = wanted;
     const streams = { stdin, stdout: stdout || (what === "attach" && tty && stderr), stderr: stderr && !tty, tty };
@@ -108,7 +108,7 @@ export class PodStreams {
     return response;
   }
 
-  /** Logs the user and the container; never the command, which may contain a secret. */
+  /** Logs user and container; never the command, which may contain a secret. */
   note(request: string, pod: Pod, container: string | undefined, user: User): void {
     this.#deps.logger.info("A client reaches into a pod", { request, user: user.name, pod: nameOf(pod), container });
   }
