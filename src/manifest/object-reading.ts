@@ -7,7 +7,7 @@ import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
 import type { FieldPath } from "./field-path.ts";
 import type { ManifestResult, ObjectPositions, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
-import type { FieldError } from "./validate/field-errors.ts";
+import type { FieldError } from "./validate/field.ts";
 import type { SourceNode } from "./yaml/source-node.ts";
 import type { LineTable } from "./yaml/source-text.ts";
 
@@ -124,7 +124,7 @@ export class ObjectReading {
 
   addFieldErrors(errors: readonly FieldError[]): void {
     for (const { path, type, message, at, atKey } of errors) {
-      this.addAt("invalid", "error", locateField(this.root, at ?? path, atKey), path, message, type);
+      this.addAt("invalid", "error", locateField(this.root, at, atKey), path, message, type);
     }
   }
 

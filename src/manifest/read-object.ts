@@ -27,7 +27,7 @@ import { isEngineName, renameObject } from "./podman-names.ts";
 import { adaptPodmanPod } from "./podman-pod.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
-import type { FieldError } from "./validate/field-errors.ts";
+import { Field, type FieldError } from "./validate/field.ts";
 import { validatePod } from "./validate/pod.ts";
 import { isObjectKind, keepsName, OBJECT_KINDS, readWorkload, versionsOf } from "./workloads/read-workload.ts";
 import { type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
@@ -220,10 +220,10 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";
-  const errors = validatePod(pod, reading.path, {
-    allowPrivileged: options.allowPrivileged ?? true,
-    allowEphemeralContainers: options.allowEphemeralContainers ?? false,
-  }).list;
+  const { allowPrivileged = true, allowEphemeralContainers = false } = options;
+  const field = new Field(pod, reading.path);
+  validatePod(field, { allowPrivileged, allowEphemeralContainers });
+  const { errors } = field;
   reading.addFieldErrors(decodes ? errors : withoutDependentErrors(errors, issues));
   reading.addNotes(notes);
   reading.pod = pod;
@@ -350,11 +350,10 @@ function readConfigObject(kind: "ConfigMap" | "Secret", node: MapNode, reading: 
   if (!reading.addDecodeIssues(issues, () => kind === "Secret")) return;
   object.metadata.namespace ??= "default";
   if (kind === "Secret") mergeStringData(object as Secret);
-  const errors =
-    kind === "Secret"
-      ? validateSecret(object as Secret, reading.path)
-      : validateConfigMap(object as ConfigMap, reading.path);
-  addObjectErrors(errors.list, object.metadata, reading);
+  const field = new Field(object, reading.path);
+  if (kind === "Secret") validateSecret(field as Field<Secret>);
+  else validateConfigMap(field as Field<ConfigMap>);
+  addObjectErrors(field.errors, object.metadata, reading);
   if (!reading.ok) return;
   reading.noteLocation(kind, object.metadata, node);
   if (kind === "Secret") result.secrets.push(object as Secret);

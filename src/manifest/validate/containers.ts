@@ -1,15 +1,14 @@
 import type { Container, PodSpec } from "../../base/api/pod.ts";
-import type { FieldPath } from "../field-path.ts";
 import { validateEnv, validateEnvFrom } from "./environment.ts";
-import type { FieldErrors } from "./field-errors.ts";
+import type { Field } from "./field.ts";
 import { checkDnsLabel, checkPortName, checkPortNumber, hasSpaceAround } from "./names.ts";
-import { type HandlerContext, validateLifecycle, validateProbe } from "./probes.ts";
+import { validateLifecycle, validateProbe } from "./probes.ts";
 import { validateResources } from "./resources.ts";
 import { validateSecurityContext } from "./security-context.ts";
 import { type KnownVolumes, validateMounts } from "./volumes.ts";
 
 /** Properties of the pod that containers are validated against. */
-export interface ContainerContext extends HandlerContext {
+interface ContainerContext {
   spec: PodSpec;
   volumes: KnownVolumes;
   claimNames: ReadonlySet<string>;
@@ -17,226 +16,184 @@ export interface ContainerContext extends HandlerContext {
 }
 
 /** Source: core validation `validateContainers`. */
-export function validateContainers(context: ContainerContext, path: FieldPath, errors: FieldErrors): void {
-  const { containers } = context.spec;
-  if (containers.length === 0) return errors.required(path, "must have at least one container");
+export function validateContainers(containers: Field<readonly Container[]>, context: ContainerContext): void {
+  if (containers.value.length === 0) return containers.required("must have at least one container");
   const names = new Set<string>();
   const hostPorts = new Set<string>();
-  for (const [index, container] of containers.entries()) {
-    const itemPath = path.index(index);
-    validateContainer(container, context, itemPath, errors);
-    if (names.has(container.name)) errors.duplicate(itemPath.child("name"), container.name);
-    names.add(container.name);
-    validateSupervision(container, context, itemPath, errors);
-    validateRestart(container, itemPath, errors);
-    claimHostPorts(container, hostPorts, itemPath, itemPath, errors);
+  for (const container of containers.items()) {
+    const { name } = container.value;
+    validateContainer(container, context);
+    if (names.has(name)) container.field("name").duplicate();
+    names.add(name);
+    validateSupervision(container, context.spec);
+    validateRestart(container);
+    claimHostPorts(container, hostPorts);
   }
 }
 
+const SUPERVISION = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] as const;
+
 /** Source: core validation `validateInitContainers`. */
-export function validateInitContainers(context: ContainerContext, path: FieldPath, errors: FieldErrors): void {
-  const names = new Set(context.spec.containers.map((container) => container.name));
-  for (const [index, container] of (context.spec.initContainers ?? []).entries()) {
-    const itemPath = path.index(index);
-    validateContainer(container, context, itemPath, errors);
-    validateRestart(container, itemPath, errors);
-    if (names.has(container.name)) errors.duplicate(itemPath.child("name"), container.name);
-    else if (container.name !== "") names.add(container.name);
+export function validateInitContainers(containers: Field<PodSpec["initContainers"]>, context: ContainerContext): void {
+  const names = new Set(context.spec.containers.map(({ name }) => name));
+  for (const container of containers.items()) {
+    const { name, restartPolicy } = container.value;
+    validateContainer(container, context);
+    validateRestart(container);
+    if (names.has(name)) container.field("name").duplicate();
+    else if (name !== "") names.add(name);
     // Init containers run one after the other; upstream reports all of them at the first.
-    claimHostPorts(container, new Set(), path.index(0), itemPath, errors);
-    if (container.restartPolicy === "Always") validateSupervision(container, context, itemPath, errors);
+    claimHostPorts(container.as(containers.path.index(0)), new Set());
+    if (restartPolicy === "Always") validateSupervision(container, context.spec);
     else {
-      for (const name of ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] as const) {
-        if (!container[name]) continue;
+      for (const field of SUPERVISION) {
         const message = "must be absent: only init containers with restartPolicy Always have it";
-        errors.forbidden(itemPath.child(name), message, { at: itemPath.child(name), atKey: true });
+        if (container.value[field]) container.field(field).key(field).forbidden(message);
       }
     }
   }
 }
 
-const EPHEMERAL_FIELDS = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe", "ports"] as const;
-
 /** Source: core validation `validateEphemeralContainers`. */
-export function validateEphemeralContainers(context: ContainerContext, path: FieldPath, errors: FieldErrors): void {
+export function validateEphemeralContainers(
+  containers: Field<PodSpec["ephemeralContainers"]>,
+  context: ContainerContext,
+): void {
   const { spec } = context;
-  const others = new Set([...spec.containers, ...(spec.initContainers ?? [])].map((container) => container.name));
+  const others = new Set([...spec.containers, ...(spec.initContainers ?? [])].map(({ name }) => name));
   const names = new Set(others);
-  for (const [index, container] of (spec.ephemeralContainers ?? []).entries()) {
-    const itemPath = path.index(index);
-    const denied = "cannot be set for an ephemeral container";
-    validateContainer(container, context, itemPath, errors);
-    if (names.has(container.name)) errors.duplicate(itemPath.child("name"), container.name);
-    names.add(container.name);
-    const target = container.targetContainerName;
-    if (target !== undefined && !others.has(target)) {
-      errors.notFound(itemPath.child("targetContainerName"), target, "must be the name of a container");
+  const denied = "cannot be set for an ephemeral container";
+  for (const container of containers.items()) {
+    const { name, targetContainerName, resources } = container.value;
+    validateContainer(container, context);
+    if (names.has(name)) container.field("name").duplicate();
+    names.add(name);
+    if (targetContainerName !== undefined && !others.has(targetContainerName)) {
+      container.field("targetContainerName").notFound("must be the name of a container");
     }
-    for (const name of EPHEMERAL_FIELDS) if (container[name]) errors.forbidden(itemPath.child(name), denied);
-    const { limits, requests, claims } = container.resources;
-    if (limits || requests || claims) errors.forbidden(itemPath.child("resources"), denied);
-    for (const [mountIndex, mount] of (container.volumeMounts ?? []).entries()) {
-      const mountPath = itemPath.child("volumeMounts").index(mountIndex);
-      if (mount.subPath) errors.forbidden(mountPath.child("subPath"), denied);
-      if (mount.subPathExpr) errors.forbidden(mountPath.child("subPathExpr"), denied);
+    for (const field of [...SUPERVISION, "ports"] as const) {
+      if (container.value[field]) container.field(field).forbidden(denied);
+    }
+    const { limits, requests, claims } = resources;
+    if (limits || requests || claims) container.field("resources").forbidden(denied);
+    for (const mount of container.field("volumeMounts").items()) {
+      if (mount.value.subPath) mount.field("subPath").forbidden(denied);
+      if (mount.value.subPathExpr) mount.field("subPathExpr").forbidden(denied);
     }
   }
 }
 
 /** Rules common to all kinds of containers. */
-function validateContainer(
-  container: Container,
-  context: ContainerContext,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  if (container.name === "") errors.required(path.child("name"));
-  else errors.invalidAll(path.child("name"), container.name, checkDnsLabel(container.name));
-  validateImage(container.image ?? "", path.child("image"), errors);
-  const policies = ["File", "FallbackToLogsOnError"];
-  if (!policies.includes(container.terminationMessagePolicy)) {
-    errors.notSupported(path.child("terminationMessagePolicy"), container.terminationMessagePolicy, policies);
-  }
-  validatePorts(container, path.child("ports"), errors);
-  validateEnv(container.env ?? [], path.child("env"), errors);
-  validateEnvFrom(container.envFrom ?? [], path.child("envFrom"), errors);
-  validateFileKeyVolumes(container, context.volumes, path.child("env"), errors);
-  validateMounts(container, context.volumes, path, errors);
-  const pullPolicies = ["Always", "IfNotPresent", "Never"];
-  if (container.imagePullPolicy === undefined || !pullPolicies.includes(container.imagePullPolicy)) {
-    errors.notSupported(path.child("imagePullPolicy"), container.imagePullPolicy, pullPolicies);
-  }
-  validateResources(container.resources, context.claimNames, path.child("resources"), errors);
-  validateResizePolicy(container, context.spec, path.child("resizePolicy"), errors);
-  validateSecurityContext(container.securityContext, context, path.child("securityContext"), errors);
+function validateContainer(container: Field<Container>, context: ContainerContext): void {
+  container.field("name").requiredFormat(checkDnsLabel);
+  const image = container.field("image");
+  if ((image.value ?? "") === "") image.required();
+  else if (hasSpaceAround(image.value!)) image.invalid("must not have white space around it");
+  container.field("terminationMessagePolicy").oneOf(["File", "FallbackToLogsOnError"]);
+  validatePorts(container.field("ports"));
+  validateEnv(container.field("env"));
+  validateEnvFrom(container.field("envFrom"));
+  validateFileKeyVolumes(container, context.volumes);
+  validateMounts(container, context.volumes);
+  container.field("imagePullPolicy").oneOf(["Always", "IfNotPresent", "Never"]);
+  validateResources(container.field("resources"), context.claimNames);
+  validateResizePolicy(container, context.spec);
+  validateSecurityContext(container.field("securityContext"), context.allowPrivileged);
 }
 
-function validateImage(image: string, path: FieldPath, errors: FieldErrors): void {
-  if (image === "") errors.required(path);
-  else if (hasSpaceAround(image)) errors.invalid(path, image, "must not have white space around it");
-}
-
-function validatePorts(container: Container, path: FieldPath, errors: FieldErrors): void {
+function validatePorts(ports: Field<Container["ports"]>): void {
   const names = new Set<string>();
-  const protocols = ["SCTP", "TCP", "UDP"];
-  for (const [index, port] of (container.ports ?? []).entries()) {
-    const portPath = path.index(index);
-    if (port.name !== undefined) {
-      const messages = checkPortName(port.name);
-      errors.invalidAll(portPath.child("name"), port.name, messages);
-      if (messages.length === 0 && names.has(port.name)) errors.duplicate(portPath.child("name"), port.name);
-      names.add(port.name);
+  for (const port of ports.items()) {
+    const name = port.field("name");
+    name.format(checkPortName);
+    if (name.value !== undefined) {
+      if (names.has(name.value) && checkPortName(name.value).length === 0) name.duplicate();
+      names.add(name.value);
     }
-    if (port.containerPort === 0) errors.required(portPath.child("containerPort"));
-    else errors.invalidAll(portPath.child("containerPort"), port.containerPort, checkPortNumber(port.containerPort));
-    if (port.hostPort !== undefined) {
-      errors.invalidAll(portPath.child("hostPort"), port.hostPort, checkPortNumber(port.hostPort));
-    }
-    if (!protocols.includes(port.protocol)) errors.notSupported(portPath.child("protocol"), port.protocol, protocols);
+    const number = port.field("containerPort");
+    if (number.value === 0) number.required();
+    else number.format(checkPortNumber);
+    port.field("hostPort").format(checkPortNumber);
+    port.field("protocol").oneOf(["SCTP", "TCP", "UDP"]);
   }
 }
 
-/** Reports host ports used twice. @param at path of the container in the text */
-function claimHostPorts(
-  container: Container,
-  taken: Set<string>,
-  path: FieldPath,
-  at: FieldPath,
-  errors: FieldErrors,
-): void {
-  for (const [index, port] of (container.ports ?? []).entries()) {
-    if (port.hostPort === undefined) continue;
-    const key = `${port.protocol}/${port.hostIP ?? ""}/${port.hostPort}`;
-    const steps = (start: FieldPath) => start.child("ports").index(index).child("hostPort");
-    if (taken.has(key)) errors.duplicate(steps(path), key, { at: steps(at) });
+/** Reports host ports used twice. */
+function claimHostPorts(container: Field<Container>, taken: Set<string>): void {
+  for (const port of container.field("ports").items()) {
+    const { hostPort, hostIP = "", protocol } = port.value;
+    if (hostPort === undefined) continue;
+    const key = `${protocol}/${hostIP}/${hostPort}`;
+    if (taken.has(key)) port.field("hostPort").with(key).duplicate();
     taken.add(key);
   }
 }
 
-function validateSupervision(
-  container: Container,
-  context: ContainerContext,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  if (container.lifecycle) validateLifecycle(container.lifecycle, context, path.child("lifecycle"), errors);
+function validateSupervision(container: Field<Container>, spec: PodSpec): void {
+  validateLifecycle(container.field("lifecycle"), spec);
   for (const kind of ["liveness", "readiness", "startup"] as const) {
-    validateProbe(container[`${kind}Probe`], kind, context, path.child(`${kind}Probe`), errors);
+    validateProbe(container.field(`${kind}Probe`), kind, spec);
   }
 }
 
-const RESTART_POLICIES = ["Always", "OnFailure", "Never"];
 const MAX_RESTART_RULES = 20;
 const MAX_EXIT_CODES = 255;
 
 /** Validates restart policy and rules of a container. Source: KEP-5307. */
-function validateRestart(container: Container, path: FieldPath, errors: FieldErrors): void {
-  const { restartPolicy, restartPolicyRules: rules } = container;
-  if (restartPolicy !== undefined && !RESTART_POLICIES.includes(restartPolicy)) {
-    errors.notSupported(path.child("restartPolicy"), restartPolicy, RESTART_POLICIES);
-  }
-  if (!rules) return;
-  const rulesPath = path.child("restartPolicyRules");
-  if (restartPolicy === undefined) errors.required(path.child("restartPolicy"), "is required with restartPolicyRules");
-  if (rules.length > MAX_RESTART_RULES) errors.tooLong(rulesPath, `${MAX_RESTART_RULES} rules`);
-  for (const [index, rule] of rules.entries()) {
-    const rulePath = rulesPath.index(index);
-    const actions = ["Restart", "RestartAllContainers"];
-    if (!actions.includes(rule.action)) errors.notSupported(rulePath.child("action"), rule.action, actions);
-    const codesPath = rulePath.child("exitCodes");
-    if (!rule.exitCodes) {
-      errors.required(codesPath);
+function validateRestart(container: Field<Container>): void {
+  const policy = container.field("restartPolicy");
+  policy.oneOf(["Always", "OnFailure", "Never"]);
+  const rules = container.field("restartPolicyRules");
+  if (!rules.value) return;
+  if (policy.value === undefined) policy.required("is required with restartPolicyRules");
+  if (rules.value.length > MAX_RESTART_RULES) rules.tooLong(`${MAX_RESTART_RULES} rules`);
+  for (const rule of rules.items()) {
+    rule.field("action").oneOf(["Restart", "RestartAllContainers"]);
+    const codes = rule.field("exitCodes");
+    if (!codes.value) {
+      codes.required();
       continue;
     }
-    const { operator, values } = rule.exitCodes;
-    if (operator !== "In" && operator !== "NotIn")
-      errors.notSupported(codesPath.child("operator"), operator, ["In", "NotIn"]);
-    if (!values) errors.required(codesPath.child("values"), "must have at least one exit code");
-    else if (values.length > MAX_EXIT_CODES) errors.tooLong(codesPath.child("values"), `${MAX_EXIT_CODES} values`);
+    codes.field("operator").oneOf(["In", "NotIn"]);
+    const values = codes.field("values");
+    if (!values.value) values.required("must have at least one exit code");
+    else if (values.value.length > MAX_EXIT_CODES) values.tooLong(`${MAX_EXIT_CODES} values`);
     const seen = new Set<number>();
-    for (const [valueIndex, value] of (values ?? []).entries()) {
-      if (seen.has(value)) errors.duplicate(codesPath.child("values").index(valueIndex), value);
-      seen.add(value);
+    for (const value of values.items()) {
+      if (seen.has(value.value)) value.duplicate();
+      seen.add(value.value);
     }
   }
 }
 
-function validateResizePolicy(container: Container, spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
+/** Upstream reports the policies without their index. */
+function validateResizePolicy(container: Field<Container>, spec: PodSpec): void {
+  const policies = container.field("resizePolicy");
   const seen = new Set<string>();
-  for (const [index, policy] of (container.resizePolicy ?? []).entries()) {
-    const at = path.index(index);
-    if (seen.has(policy.resourceName)) errors.duplicate(at, policy.resourceName);
-    seen.add(policy.resourceName);
-    if (policy.resourceName === "") errors.required(path, "resourceName is required", { at });
-    else if (policy.resourceName !== "cpu" && policy.resourceName !== "memory") {
-      errors.notSupported(path, policy.resourceName, ["cpu", "memory"], { at: at.child("resourceName") });
-    }
-    const restart: string = policy.restartPolicy;
-    if (restart === "") errors.required(path, "restartPolicy is required", { at });
-    else if (restart !== "NotRequired" && restart !== "RestartContainer") {
-      errors.notSupported(path, restart, ["NotRequired", "RestartContainer"], { at: at.child("restartPolicy") });
-    }
+  for (const policy of policies.items()) {
+    const { resourceName } = policy.value;
+    const restart: string = policy.value.restartPolicy;
+    if (seen.has(resourceName)) policy.with(resourceName).duplicate();
+    seen.add(resourceName);
+    const whole = policy.as(policies.path);
+    if (resourceName === "") whole.required("resourceName is required");
+    else policy.field("resourceName").as(policies.path).oneOf(["cpu", "memory"]);
+    const restartPolicy = policy.field("restartPolicy").as(policies.path);
+    if (restart === "") whole.required("restartPolicy is required");
+    else restartPolicy.oneOf(["NotRequired", "RestartContainer"]);
     if (spec.restartPolicy === "Never" && restart !== "NotRequired") {
-      errors.invalid(path, restart, "must be NotRequired when the pod's restartPolicy is Never", {
-        at: at.child("restartPolicy"),
-      });
+      restartPolicy.invalid("must be NotRequired when the pod's restartPolicy is Never");
     }
   }
 }
 
 /** Files with variables must be in an emptyDir. */
-function validateFileKeyVolumes(
-  container: Container,
-  volumes: KnownVolumes,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  for (const [index, variable] of (container.env ?? []).entries()) {
-    const name = variable.valueFrom?.fileKeyRef?.volumeName;
-    if (name === undefined || name === "") continue;
-    const namePath = path.index(index).child("valueFrom").child("fileKeyRef").child("volumeName");
-    const volume = volumes.get(name);
-    if (!volume) errors.notFound(namePath, name, "must be the name of a valid volume of the pod");
-    else if (!volume.emptyDir) errors.invalid(namePath, name, "must be an emptyDir volume");
+function validateFileKeyVolumes(container: Field<Container>, volumes: KnownVolumes): void {
+  for (const variable of container.field("env").items()) {
+    const name = variable.field("valueFrom").field("fileKeyRef").field("volumeName");
+    if (name.value === undefined || name.value === "") continue;
+    const volume = volumes.get(name.value);
+    if (!volume) name.notFound("must be the name of a valid volume of the pod");
+    else if (!volume.emptyDir) name.invalid("must be an emptyDir volume");
   }
 }

@@ -1,33 +1,23 @@
-import type {
-  EnvFromSource,
-  EnvVar,
-  FileKeySelector,
-  KeySelector,
-  ObjectFieldSelector,
-  ResourceFieldSelector,
-} from "../../base/api/pod.ts";
-import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors, Position } from "./field-errors.ts";
+import type { EnvFromSource, EnvVar, ObjectFieldSelector, ResourceFieldSelector } from "../../base/api/pod.ts";
+import type { Field } from "./field.ts";
 import {
   checkConfigKey,
   checkDnsSubdomain,
   checkDnsSubdomainPrefix,
   checkEnvName,
   checkQualifiedName,
-  validateUnreservedPath,
+  checkUnreservedPath,
 } from "./names.ts";
 
-export function validateEnv(env: readonly EnvVar[], path: FieldPath, errors: FieldErrors): void {
-  for (const [index, variable] of env.entries()) {
-    const itemPath = path.index(index);
-    if (variable.name === "") errors.required(itemPath.child("name"));
-    else errors.invalidAll(itemPath.child("name"), withoutValue(variable.name), checkEnvName(variable.name));
-    if (variable.valueFrom) validateValueFrom(variable, itemPath.child("valueFrom"), errors);
+export function validateEnv(env: Field<readonly EnvVar[] | undefined>): void {
+  for (const variable of env.items()) {
+    const { name, valueFrom } = variable.value;
+    if (name === "") variable.field("name").required();
+    // A name that was written as `NAME=VALUE` is shown without the value, which may be a password.
+    else variable.field("name").with(name.replace(/=.+/s, "=…")).format(checkEnvName);
+    if (valueFrom) validateValueFrom(variable);
   }
 }
-
-/** A name that was written as `NAME=VALUE`, without the value, which may be a password. */
-const withoutValue = (name: string) => name.replace(/=.+/s, "=…");
 
 const ENV_FIELDS = [
   "metadata.name",
@@ -41,55 +31,45 @@ const ENV_FIELDS = [
   "status.podIPs",
 ];
 
-function validateValueFrom(variable: EnvVar, path: FieldPath, errors: FieldErrors): void {
-  const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef } = variable.valueFrom!;
-  const sources = [fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef].filter(Boolean).length;
-  if (fieldRef) validateFieldSelector(fieldRef, ENV_FIELDS, path.child("fieldRef"), errors);
-  if (resourceFieldRef) validateResourceSelector(resourceFieldRef, path.child("resourceFieldRef"), errors, false);
-  if (configMapKeyRef) validateKeySelector(configMapKeyRef, path.child("configMapKeyRef"), errors);
-  if (secretKeyRef) validateKeySelector(secretKeyRef, path.child("secretKeyRef"), errors);
-  if (fileKeyRef) validateFileKey(fileKeyRef, path.child("fileKeyRef"), errors);
-  if (sources === 0) {
-    const names = "fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef or fileKeyRef";
-    errors.invalid(path, "", `must have one of ${names}`);
-  } else if (variable.value !== undefined) errors.invalid(path, "", "must be absent when value is set");
-  else if (sources > 1) errors.invalid(path, "", "must have only one source");
+const ENV_SOURCES = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"] as const;
+
+function validateValueFrom(variable: Field<EnvVar>): void {
+  const from = variable.field("valueFrom");
+  validateFieldSelector(from.field("fieldRef"), ENV_FIELDS);
+  validateResourceSelector(from.field("resourceFieldRef"), false);
+  for (const kind of ["configMapKeyRef", "secretKeyRef"] as const) {
+    const selector = from.field(kind);
+    if (!selector.value) continue;
+    selector
+      .field("name")
+      .with(selector.value.name ?? "")
+      .format(checkDnsSubdomain);
+    selector.field("key").requiredFormat(checkConfigKey);
+  }
+  const file = from.field("fileKeyRef");
+  if (file.value?.volumeName === "") file.field("volumeName").required();
+  file.field("path").requiredFormat(checkUnreservedPath);
+  file.field("key").requiredFormat(checkEnvName);
+  const sources = ENV_SOURCES.filter((name) => from.value?.[name]);
+  const whole = from.with("");
+  if (sources.length === 0) {
+    whole.invalid("must have one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef or fileKeyRef");
+  } else if (variable.value.value !== undefined) whole.invalid("must be absent when value is set");
+  else if (sources.length > 1) whole.invalid("must have only one source");
 }
 
-function validateKeySelector(selector: KeySelector, path: FieldPath, errors: FieldErrors): void {
-  const name = selector.name ?? "";
-  errors.invalidAll(path.child("name"), name, checkDnsSubdomain(name));
-  if (selector.key === "") errors.required(path.child("key"));
-  else errors.invalidAll(path.child("key"), selector.key, checkConfigKey(selector.key));
-}
-
-function validateFileKey(selector: FileKeySelector, path: FieldPath, errors: FieldErrors): void {
-  if (selector.volumeName === "") errors.required(path.child("volumeName"));
-  if (selector.path === "") errors.required(path.child("path"));
-  else validateUnreservedPath(selector.path, path.child("path"), errors);
-  if (selector.key === "") errors.required(path.child("key"));
-  else errors.invalidAll(path.child("key"), selector.key, checkEnvName(selector.key));
-}
-
-export function validateEnvFrom(sources: readonly EnvFromSource[], path: FieldPath, errors: FieldErrors): void {
-  for (const [index, source] of sources.entries()) {
-    const itemPath = path.index(index);
-    if (source.prefix !== undefined) {
-      errors.invalidAll(itemPath.child("prefix"), source.prefix, checkEnvName(source.prefix));
-    }
+export function validateEnvFrom(sources: Field<readonly EnvFromSource[] | undefined>): void {
+  for (const source of sources.items()) {
+    source.field("prefix").format(checkEnvName);
+    const { configMapRef, secretRef } = source.value;
     for (const kind of ["configMapRef", "secretRef"] as const) {
-      const reference = source[kind];
-      if (!reference) continue;
-      const namePath = itemPath.child(kind).child("name");
-      if (reference.name === undefined) errors.required(namePath);
-      else errors.invalidAll(namePath, reference.name, checkDnsSubdomainPrefix(reference.name));
+      const name = source.field(kind).field("name");
+      if (source.value[kind] && name.value === undefined) name.required();
+      else name.format(checkDnsSubdomainPrefix);
     }
-    const position = { at: itemPath };
-    if (!source.configMapRef && !source.secretRef)
-      errors.invalid(path, "", "must have configMapRef or secretRef", position);
-    if (source.configMapRef && source.secretRef) {
-      errors.invalid(path, "", "must have only one of configMapRef and secretRef", position);
-    }
+    const whole = source.with("").as(sources.path);
+    if (!configMapRef && !secretRef) whole.invalid("must have configMapRef or secretRef");
+    if (configMapRef && secretRef) whole.invalid("must have only one of configMapRef and secretRef");
   }
 }
 
@@ -105,75 +85,46 @@ const KNOWN_FIELDS = [
 ];
 
 export function validateFieldSelector(
-  selector: ObjectFieldSelector,
+  selector: Field<ObjectFieldSelector | undefined>,
   allowed: readonly string[],
-  path: FieldPath,
-  errors: FieldErrors,
-  position?: Position,
 ): void {
-  const { fieldPath } = selector;
-  const fieldPathPath = path.child("fieldPath");
-  if (fieldPath === "") return errors.required(fieldPathPath, "", position);
-  if (selector.apiVersion !== "v1") {
-    return errors.invalid(fieldPathPath, fieldPath, `there is no version ${selector.apiVersion} of a pod`, position);
-  }
-  const subscript = splitSubscript(fieldPath);
-  if (subscript) {
-    const [field, key] = subscript;
-    if (field === "metadata.annotations")
-      return errors.invalidAll(path, key, checkQualifiedName(key.toLowerCase()), position);
-    if (field === "metadata.labels") return errors.invalidAll(path, key, checkQualifiedName(key), position);
-    return errors.invalid(
-      fieldPathPath,
-      fieldPath,
-      "only metadata.labels and metadata.annotations take a ['key']",
-      position,
-    );
+  if (!selector.value) return;
+  const path = selector.field("fieldPath");
+  const { fieldPath, apiVersion } = selector.value;
+  if (fieldPath === "") return path.required();
+  if (apiVersion !== "v1") return path.invalid(`there is no version ${apiVersion} of a pod`);
+  // `metadata.labels['key']`
+  const open = fieldPath.indexOf("['");
+  if (open >= 1 && open + 4 <= fieldPath.length && fieldPath.endsWith("']")) {
+    const field = fieldPath.slice(0, open);
+    const name = path.with(fieldPath.slice(open + 2, -2)).as(selector.path);
+    if (field === "metadata.annotations") return name.format((text) => checkQualifiedName(text.toLowerCase()));
+    if (field === "metadata.labels") return name.format(checkQualifiedName);
+    return path.invalid("only metadata.labels and metadata.annotations take a ['key']");
   }
   if (!KNOWN_FIELDS.includes(fieldPath)) {
     const names = [...allowed, "metadata.labels['key']", "metadata.annotations['key']"].join(", ");
-    return errors.invalid(fieldPathPath, fieldPath, `must be one of ${names}`, position);
+    return path.invalid(`must be one of ${names}`);
   }
   const canonical = fieldPath === "spec.host" ? "spec.nodeName" : fieldPath;
-  if (!allowed.includes(canonical)) errors.notSupported(fieldPathPath, fieldPath, allowed, position);
+  if (!allowed.includes(canonical)) path.notSupported(allowed);
 }
 
-/** Splits `metadata.labels['key']`. */
-function splitSubscript(fieldPath: string): [field: string, key: string] | undefined {
-  const open = fieldPath.indexOf("['");
-  if (!fieldPath.endsWith("']") || open < 1 || open + 2 > fieldPath.length - 2) return undefined;
-  return [fieldPath.slice(0, open), fieldPath.slice(open + 2, -2)];
-}
-
-const RESOURCE_FIELDS = [
-  "limits.cpu",
-  "limits.memory",
-  "limits.ephemeral-storage",
-  "requests.cpu",
-  "requests.memory",
-  "requests.ephemeral-storage",
-];
+const RESOURCE_FIELDS = ["limits", "requests"].flatMap((list) =>
+  ["cpu", "memory", "ephemeral-storage"].map((name) => `${list}.${name}`),
+);
 const CPU_DIVISORS = ["1m", "1"];
 const BYTE_DIVISORS = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-export function validateResourceSelector(
-  selector: ResourceFieldSelector,
-  path: FieldPath,
-  errors: FieldErrors,
-  inVolume: boolean,
-  position?: Position,
-): void {
-  const { resource, divisor } = selector;
-  const isHugePages = /^(?:limits|requests)\.hugepages-/.test(resource);
-  if (inVolume && selector.containerName === undefined) errors.required(path.child("containerName"), "", position);
-  else if (resource === "") errors.required(path.child("resource"), "", position);
-  else if (!RESOURCE_FIELDS.includes(resource) && !isHugePages) {
-    errors.notSupported(path.child("resource"), resource, RESOURCE_FIELDS, position);
-  }
+export function validateResourceSelector(selector: Field<ResourceFieldSelector | undefined>, inVolume: boolean): void {
+  if (!selector.value) return;
+  const { resource, divisor, containerName } = selector.value;
+  const isKnown = RESOURCE_FIELDS.includes(resource) || /^(?:limits|requests)\.hugepages-/.test(resource);
+  if (inVolume && containerName === undefined) selector.field("containerName").required();
+  else if (resource === "") selector.field("resource").required();
+  else if (!isKnown) selector.field("resource").notSupported(RESOURCE_FIELDS);
   if (divisor === "0") return;
   const divisors = /^(?:limits|requests)\.cpu$/.test(resource) ? CPU_DIVISORS : BYTE_DIVISORS;
-  const checked = RESOURCE_FIELDS.includes(resource) || isHugePages;
-  if (checked && !divisors.includes(divisor)) {
-    errors.invalid(path.child("divisor"), divisor, `must be one of ${divisors.join(", ")}`, position);
-  }
+  if (isKnown && !divisors.includes(divisor))
+    selector.field("divisor").invalid(`must be one of ${divisors.join(", ")}`);
 }

@@ -1,6 +1,5 @@
 import type { ObjectMeta } from "../../base/api/meta.ts";
-import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors } from "./field-errors.ts";
+import type { Field } from "./field.ts";
 import {
   byteLength,
   checkDnsLabel,
@@ -16,82 +15,68 @@ const MAX_FIELD_MANAGER_BYTES = 128;
 
 const NAME_REQUIRED = 'is required: write "name: NAME" under metadata';
 
-/** The name as the author wrote it. */
-const withoutSuffix = (name: string, suffix = ""): string =>
-  suffix !== "" && name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
-
 /**
  * Validates metadata of a namespaced object whose name is a DNS subdomain. The name of a pod already has its node suffix.
  * Source: apimachinery `pkg/api/validation`.
- * @param nameless the name that results from a manifest without one: the suffix alone
+ * @param suffix of the name, which is the whole name when the manifest has none
  */
-export function validateMetadata(metadata: ObjectMeta, path: FieldPath, errors: FieldErrors, nameless?: string): void {
-  if (metadata.generateName !== undefined) {
-    const prefix = metadata.generateName;
-    errors.invalidAll(path.child("generateName"), prefix, checkDnsSubdomainPrefix(prefix));
-  }
-  const { name } = metadata;
-  const namePath = path.child("name");
-  if (name === undefined) errors.required(namePath, NAME_REQUIRED);
+export function validateMetadata(metadata: Field<ObjectMeta>, suffix = ""): void {
+  metadata.field("generateName").format(checkDnsSubdomainPrefix);
+  const name = metadata.field("name");
+  if (name.value === undefined) name.required(NAME_REQUIRED);
   // Upstream reports the bare suffix as a malformed name; the message says that the name is missing.
-  else if (name === nameless) errors.absent(namePath, NAME_REQUIRED);
-  else errors.invalidAll(namePath, withoutSuffix(name, nameless), checkDnsSubdomain(name));
-  const namespace = metadata.namespace ?? "";
-  errors.invalidAll(path.child("namespace"), namespace, checkDnsLabel(namespace));
-  const generation = metadata.generation ?? 0;
-  if (generation < 0) errors.invalid(path.child("generation"), generation, "must be 0 or more");
-  validateLabels(metadata.labels ?? {}, path.child("labels"), errors);
-  validateAnnotations(metadata.annotations ?? {}, path.child("annotations"), errors);
-  validateOwnerReferences(metadata.ownerReferences ?? [], path.child("ownerReferences"), errors);
-  validateFinalizers(metadata.finalizers ?? [], path.child("finalizers"), errors);
-  for (const [index, entry] of (metadata.managedFields ?? []).entries()) {
-    const entryPath = path.child("managedFields").index(index);
-    if (entry.operation !== "Apply" && entry.operation !== "Update") {
-      errors.invalid(entryPath.child("operation"), entry.operation, "must be Apply or Update");
-    }
-    if (entry.fieldsType !== "FieldsV1") {
-      errors.invalid(entryPath.child("fieldsType"), entry.fieldsType, "must be FieldsV1");
-    }
-    if (byteLength(entry.manager ?? "") > MAX_FIELD_MANAGER_BYTES) {
-      errors.tooLong(entryPath.child("manager"), `${MAX_FIELD_MANAGER_BYTES} characters`);
-    }
+  else if (suffix !== "" && name.value === suffix) name.absent(NAME_REQUIRED);
+  else {
+    // Shown as the author wrote it.
+    const written = name.value.endsWith(suffix) ? name.value.slice(0, name.value.length - suffix.length) : name.value;
+    name.with(written).format(() => checkDnsSubdomain(name.value!));
+  }
+  metadata
+    .field("namespace")
+    .with(metadata.value.namespace ?? "")
+    .format(checkDnsLabel);
+  metadata.field("generation").nonNegative();
+  validateLabels(metadata.field("labels"));
+  validateAnnotations(metadata.field("annotations"));
+  validateOwnerReferences(metadata.field("ownerReferences"));
+  validateFinalizers(metadata.field("finalizers"));
+  for (const entry of metadata.field("managedFields").items()) {
+    const { operation, fieldsType, manager = "" } = entry.value;
+    if (operation !== "Apply" && operation !== "Update") entry.field("operation").invalid("must be Apply or Update");
+    if (fieldsType !== "FieldsV1") entry.field("fieldsType").invalid("must be FieldsV1");
+    if (byteLength(manager) > MAX_FIELD_MANAGER_BYTES)
+      entry.field("manager").tooLong(`${MAX_FIELD_MANAGER_BYTES} characters`);
   }
 }
 
-export function validateAnnotations(
-  annotations: Readonly<Record<string, string>>,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
+export function validateAnnotations(annotations: Field<Readonly<Record<string, string>> | undefined>): void {
   let size = 0;
-  for (const [key, value] of Object.entries(annotations)) {
-    errors.invalidAll(path, key, checkQualifiedName(key.toLowerCase()), { at: path.key(key), atKey: true });
-    size += byteLength(key) + byteLength(value);
+  for (const [key, value] of annotations.entries()) {
+    value
+      .key(key)
+      .as(annotations.path)
+      .format((name) => checkQualifiedName(name.toLowerCase()));
+    size += byteLength(key) + byteLength(value.value);
   }
-  if (size > MAX_ANNOTATION_BYTES) errors.tooLong(path, `${MAX_ANNOTATION_BYTES} bytes`);
+  if (size > MAX_ANNOTATION_BYTES) annotations.tooLong(`${MAX_ANNOTATION_BYTES} bytes`);
 }
 
-function validateOwnerReferences(
-  references: NonNullable<ObjectMeta["ownerReferences"]>,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
+/** Upstream reports the references without their index. */
+function validateOwnerReferences(references: Field<ObjectMeta["ownerReferences"]>): void {
+  const { path } = references;
   let controllers = 0;
-  for (const [index, reference] of references.entries()) {
-    const at = path.index(index);
-    const version = versionOf(reference.apiVersion);
-    if (version === "") {
-      const position = { at: at.child("apiVersion") };
-      errors.invalid(path.child("apiVersion"), reference.apiVersion, "version must not be empty", position);
+  for (const reference of references.items()) {
+    const { apiVersion, kind, name, controller } = reference.value;
+    if (versionOf(apiVersion) === "")
+      reference.field("apiVersion").as(path.child("apiVersion")).invalid("version must not be empty");
+    for (const field of ["kind", "name", "uid"] as const) {
+      if (reference.value[field] === "") reference.field(field).as(path.child(field)).invalid("must not be empty");
     }
-    for (const name of ["kind", "name", "uid"] as const) {
-      if (reference[name] === "") errors.invalid(path.child(name), "", "must not be empty", { at: at.child(name) });
+    if (apiVersion === "v1" && kind === "Event") {
+      reference.with("v1 Event").as(path).invalid("an Event cannot be an owner");
     }
-    if (reference.apiVersion === "v1" && reference.kind === "Event") {
-      errors.invalid(path, "v1 Event", "an Event cannot be an owner", { at });
-    }
-    if (reference.controller && ++controllers === 2) {
-      errors.invalid(path, reference.name, "only one reference can have controller set to true", { at });
+    if (controller && ++controllers === 2) {
+      reference.with(name).as(path).invalid("only one reference can have controller set to true");
     }
   }
 }
@@ -102,14 +87,14 @@ function versionOf(apiVersion: string): string {
   return parts.length > 2 ? "" : parts.at(-1)!;
 }
 
-function validateFinalizers(finalizers: readonly string[], path: FieldPath, errors: FieldErrors): void {
-  for (const [index, finalizer] of finalizers.entries()) {
-    errors.invalidAll(path, finalizer, checkQualifiedName(finalizer), { at: path.index(index) });
-    if (!finalizer.includes("/") && !STANDARD_FINALIZERS.includes(finalizer)) {
-      errors.invalid(path.index(index), finalizer, "must be a standard finalizer or have a domain, '/' and a name");
-    }
+function validateFinalizers(finalizers: Field<readonly string[] | undefined>): void {
+  for (const finalizer of finalizers.items()) {
+    const { value } = finalizer;
+    finalizer.as(finalizers.path).format(checkQualifiedName);
+    if (!value.includes("/") && !STANDARD_FINALIZERS.includes(value))
+      finalizer.invalid("must be a standard finalizer or have a domain, '/' and a name");
   }
-  if (finalizers.includes("orphan") && finalizers.includes("foregroundDeletion")) {
-    errors.invalid(path, finalizers, "orphan and foregroundDeletion exclude each other");
+  if (finalizers.value?.includes("orphan") && finalizers.value.includes("foregroundDeletion")) {
+    finalizers.invalid("orphan and foregroundDeletion exclude each other");
   }
 }

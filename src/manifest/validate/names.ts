@@ -1,5 +1,4 @@
-import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors, Position } from "./field-errors.ts";
+import type { Field } from "./field.ts";
 
 // Formats of names. Each check returns one message per violated rule.
 // Source: apimachinery `pkg/util/validation`.
@@ -101,6 +100,10 @@ export function checkPortName(value: string): string[] {
   return messages;
 }
 
+/** The number or the name of a port. */
+export const checkPort = (port: number | string): string[] =>
+  typeof port === "number" ? checkPortNumber(port) : checkPortName(port);
+
 /** User and group ids. */
 export function checkId(value: number): string[] {
   return value >= 0 && value <= 2147483647 ? [] : ["must be between 0 and 2147483647"];
@@ -138,29 +141,26 @@ function isIpv6(value: string): boolean {
 }
 
 /** Keys and values of labels; upstream reports both on the map itself. */
-export function validateLabels(labels: Readonly<Record<string, string>>, path: FieldPath, errors: FieldErrors): void {
-  for (const [key, value] of Object.entries(labels)) {
-    errors.invalidAll(path, key, checkQualifiedName(key), { at: path.key(key), atKey: true });
-    errors.invalidAll(path, value, checkLabelValue(value), { at: path.key(key) });
+export function validateLabels(labels: Field<Readonly<Record<string, string>> | undefined>): void {
+  for (const [key, value] of labels.entries()) {
+    value.key(key).as(labels.path).format(checkQualifiedName);
+    value.as(labels.path).format(checkLabelValue);
   }
-}
-
-/** A path below a directory: relative, and without `..` elements. */
-export function validateDescendingPath(value: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
-  if (value.startsWith("/")) errors.invalid(path, value, "must be a relative path", position);
-  validateNoBacksteps(value, path, errors, position);
-}
-
-export function validateNoBacksteps(value: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
-  if (hasBacksteps(value)) errors.invalid(path, value, "must not contain '..'", position);
 }
 
 export const hasBacksteps = (value: string): boolean => value.split("/").includes("..");
 
-/** {@link validateDescendingPath} for paths that must not begin with `..`, which the atomic writer reserves. */
-export function validateUnreservedPath(value: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
-  validateDescendingPath(value, path, errors, position);
-  if (value.startsWith("..") && !value.startsWith("../")) {
-    errors.invalid(path, value, "must not start with '..'", position);
-  }
+export function checkNoBacksteps(value: string): string[] {
+  return hasBacksteps(value) ? ["must not contain '..'"] : [];
+}
+
+/** A path below a directory: relative, and without `..` elements. */
+export function checkDescendingPath(value: string): string[] {
+  return [...(value.startsWith("/") ? ["must be a relative path"] : []), ...checkNoBacksteps(value)];
+}
+
+/** {@link checkDescendingPath} for paths that must not begin with `..`, which the atomic writer reserves. */
+export function checkUnreservedPath(value: string): string[] {
+  const isReserved = value.startsWith("..") && !value.startsWith("../");
+  return [...checkDescendingPath(value), ...(isReserved ? ["must not start with '..'"] : [])];
 }

@@ -7,10 +7,8 @@ import {
   type Quantity,
   ZERO_QUANTITY,
 } from "../../base/api/quantity.ts";
-import type { ResourceList } from "../../base/api/scalar.ts";
 import { sumContainerRequests } from "../defaults.ts";
-import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors, Position } from "./field-errors.ts";
+import type { Field } from "./field.ts";
 import { checkDnsLabel, checkQualifiedName } from "./names.ts";
 
 const CONTAINER_RESOURCES = ["cpu", "memory", "ephemeral-storage"];
@@ -44,69 +42,46 @@ const mayOvercommit = (name: string) => isNative(name) && !isHugePages(name);
 const quantityOf = (text: string | undefined): Quantity => parseQuantity(text ?? "0") ?? ZERO_QUANTITY;
 
 /** Source: core validation `ValidateContainerResourceRequirements`. */
-export function validateResources(
-  resources: ResourceRequirements,
-  claimNames: ReadonlySet<string>,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  validateResourceLists(resources, validateContainerResourceName, path, errors);
-  validateClaims(resources.claims ?? [], claimNames, path.child("claims"), errors);
+export function validateResources(resources: Field<ResourceRequirements>, claimNames: ReadonlySet<string>): void {
+  validateResourceLists(resources, validateContainerResourceName);
+  validateClaims(resources.field("claims"), claimNames);
 }
 
-type NameCheck = (name: string, path: FieldPath, errors: FieldErrors, position?: Position) => void;
-
 function validateResourceLists(
-  resources: { limits?: ResourceList | undefined; requests?: ResourceList | undefined },
-  checkName: NameCheck,
-  path: FieldPath,
-  errors: FieldErrors,
+  resources: Field<Pick<ResourceRequirements, "limits" | "requests">>,
+  validateName: (name: Field<string>) => void,
 ): void {
-  const limits = resources.limits ?? {};
-  const requests = resources.requests ?? {};
-  const limitsPath = path.child("limits");
-  const requestsPath = path.child("requests");
-  for (const [name, amount] of Object.entries(limits)) {
-    validateAmount(name, amount, checkName, limitsPath.key(name), errors);
-  }
-  for (const [name, amount] of Object.entries(requests)) {
+  const { limits = {}, requests = {} } = resources.value;
+  for (const [name, amount] of resources.field("limits").entries()) validateAmount(name, amount, validateName);
+  for (const [name, amount] of resources.field("requests").entries()) {
     // A request filled in from the limit has no position of its own.
-    const itemPath = requestsPath.key(name);
-    validateAmount(name, amount, checkName, itemPath, errors);
+    validateAmount(name, amount, validateName);
     const limit = limits[name];
     if (limit === undefined) {
-      if (!mayOvercommit(name))
-        errors.required(limitsPath, `must have ${name} too: it cannot be overcommitted`, { at: itemPath });
+      const message = `must have ${name} too: it cannot be overcommitted`;
+      if (!mayOvercommit(name)) amount.as(resources.path.child("limits")).required(message);
       continue;
     }
-    const order = compareQuantities(quantityOf(amount), quantityOf(limit));
-    if (order !== 0 && !mayOvercommit(name)) {
-      errors.invalid(requestsPath, amount, `${name} must be equal to its limit of ${limit}`, { at: itemPath });
-    } else if (order > 0) {
-      errors.invalid(requestsPath, amount, `${name} must not be more than its limit of ${limit}`, { at: itemPath });
-    }
+    const order = compareQuantities(quantityOf(amount.value), quantityOf(limit));
+    const reported = amount.as(resources.path.child("requests"));
+    if (order !== 0 && !mayOvercommit(name)) reported.invalid(`${name} must be equal to its limit of ${limit}`);
+    else if (order > 0) reported.invalid(`${name} must not be more than its limit of ${limit}`);
   }
   const names = [...Object.keys(limits), ...Object.keys(requests)];
   if (names.some(isHugePages) && !names.includes("cpu") && !names.includes("memory")) {
-    errors.forbidden(path, "huge pages require cpu or memory");
+    resources.forbidden("huge pages require cpu or memory");
   }
 }
 
-function validateAmount(
-  name: string,
-  amount: string,
-  checkName: NameCheck,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  checkName(name, path, errors, { at: path, atKey: true });
-  const quantity = quantityOf(amount);
-  if (isNegativeQuantity(quantity)) errors.invalid(path, amount, "must be 0 or more");
+function validateAmount(name: string, amount: Field<string>, validateName: (name: Field<string>) => void): void {
+  validateName(amount.key(name));
+  const quantity = quantityOf(amount.value);
+  if (isNegativeQuantity(quantity)) amount.invalid("must be 0 or more");
   if ((COUNTED_RESOURCES.includes(name) || isExtended(name)) && !isWholeQuantity(quantity)) {
-    errors.invalid(path, amount, "must be a whole number");
+    amount.invalid("must be a whole number");
   }
   if (isHugePages(name) && !isMultipleOfPage(name, quantity)) {
-    errors.invalid(path, amount, `must be a multiple of the page size in ${name}`);
+    amount.invalid(`must be a multiple of the page size in ${name}`);
   }
 }
 
@@ -118,77 +93,77 @@ function isMultipleOfPage(name: string, quantity: Quantity): boolean {
   return unit(quantity) % unit(page) === 0n;
 }
 
-function validateContainerResourceName(name: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
+function validateContainerResourceName(field: Field<string>): void {
   const known = "must be cpu, memory, ephemeral-storage, hugepages-<size> or have a domain, e.g. example.com/gpu";
+  const name = field.value;
   const messages = checkQualifiedName(name);
   const isPlain = !name.includes("/");
-  errors.invalidAll(path, name, messages, position);
+  field.format(() => messages);
   if (isPlain && messages.length === 0 && !STANDARD_RESOURCES.includes(name) && !isHugePages(name)) {
-    errors.invalid(path, name, "must be a standard resource or have a domain", position);
+    field.invalid("must be a standard resource or have a domain");
   }
-  if (isPlain && !CONTAINER_RESOURCES.includes(name) && !isHugePages(name)) errors.invalid(path, name, known, position);
-  else if (!isPlain && !isNative(name) && !isExtended(name)) errors.invalid(path, name, known, position);
+  if (isPlain ? !CONTAINER_RESOURCES.includes(name) && !isHugePages(name) : !isNative(name) && !isExtended(name)) {
+    field.invalid(known);
+  }
 }
 
-function validateClaims(
-  claims: NonNullable<ResourceRequirements["claims"]>,
-  claimNames: ReadonlySet<string>,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
+function validateClaims(claims: Field<ResourceRequirements["claims"]>, claimNames: ReadonlySet<string>): void {
   const seen = new Set<string>();
   /** Claims of which individual requests are used. */
   const inParts = new Set<string>();
-  for (const [index, { name, request }] of claims.entries()) {
-    const itemPath = path.index(index);
+  for (const claim of claims.items()) {
+    const { name, request } = claim.value;
     if (name === "") {
-      errors.required(itemPath);
+      claim.required();
       continue;
     }
     const key = request === undefined ? name : `${name}/${request}`;
     const overlaps = request === undefined && inParts.has(name);
-    if (seen.has(name) || seen.has(key) || overlaps) errors.duplicate(itemPath, key);
+    if (seen.has(name) || seen.has(key) || overlaps) claim.with(key).duplicate();
     if (request !== undefined) inParts.add(name);
-    if (request !== undefined) errors.invalidAll(itemPath.child("request"), request, checkDnsLabel(request));
+    claim.field("request").format(checkDnsLabel);
     seen.add(key);
-    if (!claimNames.has(name)) errors.notFound(itemPath, name, "must be a name in spec.resourceClaims");
+    if (!claimNames.has(name)) claim.with(name).notFound("must be a name in spec.resourceClaims");
   }
 }
 
 /** Validates resources of the whole pod. Source: core validation `validatePodResources`. */
-export function validatePodResources(spec: PodSpec, specPath: FieldPath, errors: FieldErrors): void {
-  const { resources } = spec;
+export function validatePodResources(spec: Field<PodSpec>): void {
+  const { resources } = spec.value;
   if (!resources) return;
-  const path = specPath.child("resources");
-  if (resources.claims) errors.forbidden(path.child("claims"), "claims belong to containers");
-  validateResourceLists(resources, validatePodResourceName, path, errors);
-  for (const [name, sum] of Object.entries(sumContainerRequests(spec))) {
-    const own = resources.requests?.[name];
+  const field = spec.field("resources").with(resources);
+  if (resources.claims) field.field("claims").forbidden("claims belong to containers");
+  validateResourceLists(field, validatePodResourceName);
+  const requests = field.field("requests").with<Record<string, string>>(resources.requests ?? {});
+  for (const [name, sum] of Object.entries(sumContainerRequests(spec.value))) {
+    const own = requests.value[name];
     if (!isPodResource(name) || compareQuantities(quantityOf(sum), quantityOf(own)) <= 0) continue;
     const message = `must be at least what the containers request together, ${sum}`;
-    errors.invalid(path.child("requests").key(name), own ?? "0", message);
+    requests
+      .entry(name)
+      .with(own ?? "0")
+      .invalid(message);
   }
-  for (const [index, container] of spec.containers.entries()) {
-    for (const [name, limit] of Object.entries(container.resources.limits ?? {})) {
+  for (const [index, container] of spec.field("containers").items().entries()) {
+    for (const [name, limit] of container.field("resources").field("limits").entries()) {
       const podLimit = resources.limits?.[name];
-      if (podLimit === undefined || compareQuantities(quantityOf(limit), quantityOf(podLimit)) <= 0) continue;
-      const upstream = path.child("containers").index(index).key(name).child("limits");
-      const at = specPath.child("containers").index(index).child("resources").child("limits").key(name);
-      errors.invalid(upstream, limit, `must not be more than the pod's limit of ${podLimit}`, { at });
+      if (podLimit === undefined || compareQuantities(quantityOf(limit.value), quantityOf(podLimit)) <= 0) continue;
+      const upstream = field.path.child("containers").index(index).key(name).child("limits");
+      limit.as(upstream).invalid(`must not be more than the pod's limit of ${podLimit}`);
     }
   }
 }
 
 const isPodResource = (name: string) => name === "cpu" || name === "memory" || isHugePages(name);
 
-function validatePodResourceName(name: string, path: FieldPath, errors: FieldErrors, position?: Position): void {
-  const messages = checkQualifiedName(name);
-  errors.invalidAll(path, name, messages, position);
-  if (messages.length === 0 && !isPodResource(name))
-    errors.notSupported(path, name, ["cpu", "memory", "hugepages-<size>"], position);
+function validatePodResourceName(name: Field<string>): void {
+  const messages = checkQualifiedName(name.value);
+  name.format(() => messages);
+  if (messages.length === 0 && !isPodResource(name.value)) name.notSupported(["cpu", "memory", "hugepages-<size>"]);
 }
 
 /** Validates the overhead of the pod. */
-export function validateOverhead(overhead: ResourceList, path: FieldPath, errors: FieldErrors): void {
-  validateResourceLists({ limits: overhead }, validateContainerResourceName, path, errors);
+export function validateOverhead(spec: Field<PodSpec>): void {
+  const overhead = spec.field("overhead");
+  if (overhead.value) validateResourceLists(overhead.with({ limits: overhead.value }), validateContainerResourceName);
 }

@@ -1,15 +1,13 @@
 import type {
   Affinity,
   LabelSelector,
-  NodeAffinity,
   NodeSelectorTerm,
   PodAffinity,
   PodAffinityTerm,
   Toleration,
   TopologySpreadConstraint,
 } from "../../base/api/pod.ts";
-import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors } from "./field-errors.ts";
+import type { Field } from "./field.ts";
 import { checkDnsLabel, checkDnsSubdomain, checkLabelValue, checkQualifiedName, validateLabels } from "./names.ts";
 
 // Fields that only a scheduler reads. They have no effect on one node, but errors in them are reported.
@@ -17,191 +15,122 @@ import { checkDnsLabel, checkDnsSubdomain, checkLabelValue, checkQualifiedName, 
 const REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution";
 
-export function validateAffinity(affinity: Affinity, path: FieldPath, errors: FieldErrors): void {
-  if (affinity.nodeAffinity) validateNodeAffinity(affinity.nodeAffinity, path.child("nodeAffinity"), errors);
-  if (affinity.podAffinity) validatePodAffinity(affinity.podAffinity, path.child("podAffinity"), errors);
-  if (affinity.podAntiAffinity) validatePodAffinity(affinity.podAntiAffinity, path.child("podAntiAffinity"), errors);
-}
-
-function validateNodeAffinity(affinity: NodeAffinity, path: FieldPath, errors: FieldErrors): void {
-  const required = affinity[REQUIRED];
-  if (required) validateNodeSelector(required, path.child(REQUIRED), errors);
-  for (const [index, term] of (affinity[PREFERRED] ?? []).entries()) {
-    const termPath = path.child(PREFERRED).index(index);
-    validateWeight(term.weight, termPath, errors);
-    validateNodeSelectorTerm(term.preference, termPath.child("preference"), errors, false);
+export function validateAffinity(affinity: Field<Affinity | undefined>): void {
+  const node = affinity.field("nodeAffinity");
+  validateNodeSelector(node.field(REQUIRED));
+  for (const term of node.field(PREFERRED).items()) {
+    term.field("weight").between(1, 100);
+    validateNodeSelectorTerm(term.field("preference"), false);
   }
+  validatePodAffinity(affinity.field("podAffinity"));
+  validatePodAffinity(affinity.field("podAntiAffinity"));
 }
 
 /** Source: core validation `ValidateNodeSelector`. */
 export function validateNodeSelector(
-  { nodeSelectorTerms }: { nodeSelectorTerms: readonly NodeSelectorTerm[] },
-  path: FieldPath,
-  errors: FieldErrors,
+  selector: Field<{ nodeSelectorTerms: readonly NodeSelectorTerm[] } | undefined>,
 ): void {
-  const terms = path.child("nodeSelectorTerms");
-  if (nodeSelectorTerms.length === 0) errors.required(terms, "must have at least one term");
-  for (const [index, term] of nodeSelectorTerms.entries()) {
-    validateNodeSelectorTerm(term, terms.index(index), errors, true);
+  const terms = selector.field("nodeSelectorTerms");
+  if (terms.value?.length === 0) terms.required("must have at least one term");
+  for (const term of terms.items()) validateNodeSelectorTerm(term, true);
+}
+
+function validateNodeSelectorTerm(term: Field<NodeSelectorTerm>, checkValues: boolean): void {
+  for (const requirement of term.field("matchExpressions").items()) {
+    const { operator, values = [] } = requirement.value;
+    if (operator !== "Gt" && operator !== "Lt") validateOperator(requirement);
+    else if (values.length !== 1)
+      requirement.field("values").required(`must be one value when operator is ${operator}`);
+    requirement.field("key").format(checkQualifiedName);
+    if (checkValues) for (const value of requirement.field("values").items()) value.format(checkLabelValue);
+  }
+  for (const requirement of term.field("matchFields").items()) {
+    const { operator, values = [] } = requirement.value;
+    if (operator !== "In" && operator !== "NotIn") requirement.field("operator").invalid("must be In or NotIn");
+    else if (values.length !== 1) requirement.field("values").required("must be one value");
+    if (requirement.value.key !== "metadata.name") requirement.field("key").invalid("must be metadata.name");
+    else for (const value of requirement.field("values").items()) value.format(checkDnsSubdomain);
   }
 }
 
-function validateWeight(weight: number, path: FieldPath, errors: FieldErrors): void {
-  if (weight < 1 || weight > 100) errors.invalid(path.child("weight"), weight, "must be between 1 and 100");
-}
+type Requirement = NonNullable<LabelSelector["matchExpressions"]>[number];
 
-function validateNodeSelectorTerm(
-  term: NodeSelectorTerm,
-  path: FieldPath,
-  errors: FieldErrors,
-  checkValues: boolean,
-): void {
-  for (const [index, requirement] of (term.matchExpressions ?? []).entries()) {
-    const itemPath = path.child("matchExpressions").index(index);
-    const values = requirement.values ?? [];
-    const { operator } = requirement;
-    if (operator === "Gt" || operator === "Lt") {
-      if (values.length !== 1)
-        errors.required(itemPath.child("values"), `must be one value when operator is ${operator}`);
-    } else validateOperator(operator, values, itemPath, errors);
-    errors.invalidAll(itemPath.child("key"), requirement.key, checkQualifiedName(requirement.key));
-    if (checkValues) validateValues(values, itemPath, errors);
-  }
-  for (const [index, requirement] of (term.matchFields ?? []).entries()) {
-    const itemPath = path.child("matchFields").index(index);
-    const values = requirement.values ?? [];
-    if (requirement.operator !== "In" && requirement.operator !== "NotIn") {
-      errors.invalid(itemPath.child("operator"), requirement.operator, "must be In or NotIn");
-    } else if (values.length !== 1) errors.required(itemPath.child("values"), "must be one value");
-    if (requirement.key !== "metadata.name") {
-      errors.invalid(itemPath.child("key"), requirement.key, "must be metadata.name");
-      continue;
-    }
-    for (const [valueIndex, value] of values.entries()) {
-      errors.invalidAll(itemPath.child("values").index(valueIndex), value, checkDnsSubdomain(value));
-    }
-  }
-}
-
-function validateOperator(operator: string, values: readonly string[], path: FieldPath, errors: FieldErrors): void {
+function validateOperator(requirement: Field<Omit<Requirement, "operator"> & { operator: string }>): void {
+  const { operator, values = [] } = requirement.value;
   if (operator === "In" || operator === "NotIn") {
-    if (values.length === 0) errors.required(path.child("values"), `is required when operator is ${operator}`);
+    if (values.length === 0) requirement.field("values").required(`is required when operator is ${operator}`);
   } else if (operator === "Exists" || operator === "DoesNotExist") {
-    if (values.length > 0) errors.forbidden(path.child("values"), `must be absent when operator is ${operator}`);
-  } else errors.invalid(path.child("operator"), operator, "must be In, NotIn, Exists or DoesNotExist");
-}
-
-function validateValues(values: readonly string[], path: FieldPath, errors: FieldErrors): void {
-  for (const [index, value] of values.entries()) {
-    errors.invalidAll(path.child("values").index(index), value, checkLabelValue(value));
-  }
+    if (values.length > 0) requirement.field("values").forbidden(`must be absent when operator is ${operator}`);
+  } else requirement.field("operator").invalid("must be In, NotIn, Exists or DoesNotExist");
 }
 
 /** Source: meta/v1 validation `ValidateLabelSelector`. */
-export function validateLabelSelector(selector: LabelSelector, path: FieldPath, errors: FieldErrors): void {
-  validateLabels(selector.matchLabels ?? {}, path.child("matchLabels"), errors);
-  for (const [index, requirement] of (selector.matchExpressions ?? []).entries()) {
-    const itemPath = path.child("matchExpressions").index(index);
-    validateOperator(requirement.operator, requirement.values ?? [], itemPath, errors);
-    errors.invalidAll(itemPath.child("key"), requirement.key, checkQualifiedName(requirement.key));
-    validateValues(requirement.values ?? [], itemPath, errors);
+export function validateLabelSelector(selector: Field<LabelSelector | undefined>): void {
+  validateLabels(selector.field("matchLabels"));
+  for (const requirement of selector.field("matchExpressions").items()) {
+    validateOperator(requirement);
+    requirement.field("key").format(checkQualifiedName);
+    for (const value of requirement.field("values").items()) value.format(checkLabelValue);
   }
 }
 
-function validatePodAffinity(affinity: PodAffinity, path: FieldPath, errors: FieldErrors): void {
-  for (const [index, term] of (affinity[REQUIRED] ?? []).entries()) {
-    validatePodAffinityTerm(term, path.child(REQUIRED).index(index), errors);
-  }
-  for (const [index, weighted] of (affinity[PREFERRED] ?? []).entries()) {
-    const termPath = path.child(PREFERRED).index(index);
-    validateWeight(weighted.weight, termPath, errors);
-    validatePodAffinityTerm(weighted.podAffinityTerm, termPath.child("podAffinityTerm"), errors);
+function validatePodAffinity(affinity: Field<PodAffinity | undefined>): void {
+  for (const term of affinity.field(REQUIRED).items()) validatePodAffinityTerm(term);
+  for (const weighted of affinity.field(PREFERRED).items()) {
+    weighted.field("weight").between(1, 100);
+    validatePodAffinityTerm(weighted.field("podAffinityTerm"));
   }
 }
 
-function validatePodAffinityTerm(term: PodAffinityTerm, path: FieldPath, errors: FieldErrors): void {
-  if (term.labelSelector) validateLabelSelector(term.labelSelector, path.child("labelSelector"), errors);
-  if (term.namespaceSelector) validateLabelSelector(term.namespaceSelector, path.child("namespaceSelector"), errors);
-  for (const [index, name] of (term.namespaces ?? []).entries()) {
-    errors.invalidAll(path.child("namespace"), name, checkDnsLabel(name), {
-      at: path.child("namespaces").index(index),
-    });
-  }
-  const keyPath = path.child("topologyKey");
-  if (term.topologyKey === "") errors.required(keyPath, "must not be empty");
-  errors.invalidAll(keyPath, term.topologyKey, checkQualifiedName(term.topologyKey));
+function validatePodAffinityTerm(term: Field<PodAffinityTerm>): void {
+  validateLabelSelector(term.field("labelSelector"));
+  validateLabelSelector(term.field("namespaceSelector"));
+  for (const name of term.field("namespaces").items()) name.as(term.path.child("namespace")).format(checkDnsLabel);
+  const key = term.field("topologyKey");
+  if (key.value === "") key.required("must not be empty");
+  key.format(checkQualifiedName);
 }
 
-/** @param at position in the text when it differs from `path` (tolerations in an annotation). */
-export function validateTolerations(
-  tolerations: readonly Toleration[],
-  path: FieldPath,
-  errors: FieldErrors,
-  at?: FieldPath,
-): void {
-  const position = at ? { at } : undefined;
-  for (const [index, toleration] of tolerations.entries()) {
-    const itemPath = path.index(index);
-    const { key = "", value = "", operator, effect } = toleration;
-    if (key !== "") errors.invalidAll(itemPath.child("key"), key, checkQualifiedName(key), position);
-    if (key === "" && operator !== "Exists") {
-      errors.invalid(itemPath.child("operator"), operator, "must be Exists when key is empty", position);
+/** Upstream names the operator in errors of the value. */
+export function validateTolerations(tolerations: Field<readonly Toleration[] | undefined>): void {
+  for (const toleration of tolerations.items()) {
+    const { key = "", value = "", effect, tolerationSeconds } = toleration.value;
+    const operator = toleration.field("operator");
+    if (key !== "") toleration.field("key").format(checkQualifiedName);
+    if (key === "" && operator.value !== "Exists") operator.invalid("must be Exists when key is empty");
+    if (tolerationSeconds !== undefined && effect !== "NoExecute") {
+      toleration.field("effect").invalid("must be NoExecute when tolerationSeconds is set");
     }
-    if (toleration.tolerationSeconds !== undefined && effect !== "NoExecute") {
-      const message = "must be NoExecute when tolerationSeconds is set";
-      errors.invalid(itemPath.child("effect"), effect, message, position);
-    }
-    if (operator === undefined || operator === "Equal") {
+    const ofValue = toleration.field("value").with(value).as(operator.path);
+    if (operator.value === undefined || operator.value === "Equal") {
       const messages = checkLabelValue(value);
-      // Upstream joins the messages and names the operator.
-      const valuePosition = position ?? { at: itemPath.child("value") };
-      if (messages.length > 0)
-        errors.invalid(itemPath.child("operator"), value, `value ${messages.join("; ")}`, valuePosition);
-    } else if (operator === "Exists") {
-      const valuePosition = position ?? { at: itemPath.child("value") };
-      if (value !== "")
-        errors.invalid(itemPath.child("operator"), value, "value must be empty when operator is Exists", valuePosition);
-    } else errors.notSupported(itemPath.child("operator"), operator, ["Equal", "Exists"], position);
-    const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-    if (effect !== undefined && !effects.includes(effect)) {
-      errors.notSupported(itemPath.child("effect"), effect, effects, position);
-    }
+      if (messages.length > 0) ofValue.invalid(`value ${messages.join("; ")}`);
+    } else if (operator.value !== "Exists") operator.notSupported(["Equal", "Exists"]);
+    else if (value !== "") ofValue.invalid("value must be empty when operator is Exists");
+    toleration.field("effect").oneOf(["NoSchedule", "PreferNoSchedule", "NoExecute"]);
   }
 }
 
-const SPREAD_ACTIONS = ["DoNotSchedule", "ScheduleAnyway"];
-const INCLUSION_POLICIES = ["Honor", "Ignore"];
-
-export function validateTopologySpread(
-  constraints: readonly TopologySpreadConstraint[],
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  const last = new Map(
-    constraints.map(({ topologyKey, whenUnsatisfiable }, index) => [`{${topologyKey}, ${whenUnsatisfiable}}`, index]),
-  );
-  for (const [index, constraint] of constraints.entries()) {
-    const itemPath = path.index(index);
-    const { maxSkew, topologyKey, whenUnsatisfiable, minDomains } = constraint;
-    if (maxSkew <= 0) errors.invalid(itemPath.child("maxSkew"), maxSkew, "must be greater than 0");
-    if (topologyKey === "") errors.required(itemPath.child("topologyKey"), "must not be empty");
-    if (!SPREAD_ACTIONS.includes(whenUnsatisfiable)) {
-      errors.notSupported(itemPath.child("whenUnsatisfiable"), whenUnsatisfiable, SPREAD_ACTIONS);
-    }
-    const pair = `{${topologyKey}, ${whenUnsatisfiable}}`;
+export function validateTopologySpread(constraints: Field<readonly TopologySpreadConstraint[] | undefined>): void {
+  const pairOf = ({ topologyKey, whenUnsatisfiable }: TopologySpreadConstraint) =>
+    `{${topologyKey}, ${whenUnsatisfiable}}`;
+  const last = new Map(constraints.value?.map((constraint) => [pairOf(constraint), constraint]));
+  for (const constraint of constraints.items()) {
+    const { maxSkew, topologyKey, whenUnsatisfiable, minDomains } = constraint.value;
+    if (maxSkew <= 0) constraint.field("maxSkew").invalid("must be greater than 0");
+    if (topologyKey === "") constraint.field("topologyKey").required("must not be empty");
+    constraint.field("whenUnsatisfiable").oneOf(["DoNotSchedule", "ScheduleAnyway"]);
+    const pair = pairOf(constraint.value);
     // Upstream reports the first of two equal ones.
-    if (last.get(pair) !== index) errors.duplicate(itemPath.child("{topologyKey, whenUnsatisfiable}"), pair);
+    if (last.get(pair) !== constraint.value) {
+      constraint.with(pair).as(constraint.path.child("{topologyKey, whenUnsatisfiable}")).duplicate();
+    }
     if (minDomains !== undefined && (minDomains <= 0 || whenUnsatisfiable !== "DoNotSchedule")) {
-      const message = "must be greater than 0, and whenUnsatisfiable DoNotSchedule";
-      errors.invalid(itemPath.child("minDomains"), minDomains, message);
+      constraint.field("minDomains").invalid("must be greater than 0, and whenUnsatisfiable DoNotSchedule");
     }
     for (const name of ["nodeAffinityPolicy", "nodeTaintsPolicy"] as const) {
-      const policy = constraint[name];
-      if (policy !== undefined && !INCLUSION_POLICIES.includes(policy)) {
-        errors.notSupported(itemPath.child(name), policy, INCLUSION_POLICIES);
-      }
+      constraint.field(name).oneOf(["Honor", "Ignore"]);
     }
-    if (constraint.labelSelector)
-      validateLabelSelector(constraint.labelSelector, itemPath.child("labelSelector"), errors);
+    validateLabelSelector(constraint.field("labelSelector"));
   }
 }

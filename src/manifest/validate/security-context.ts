@@ -1,13 +1,6 @@
-import type {
-  AppArmorProfile,
-  PodSecurityContext,
-  PodSpec,
-  SeccompProfile,
-  SecurityContext,
-} from "../../base/api/pod.ts";
-import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors } from "./field-errors.ts";
-import { byteLength, checkDnsSubdomain, checkId, hasSpaceAround, validateDescendingPath } from "./names.ts";
+import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext } from "../../base/api/pod.ts";
+import type { Field } from "./field.ts";
+import { byteLength, checkDescendingPath, checkDnsSubdomain, checkId, hasSpaceAround } from "./names.ts";
 
 const PROFILE_TYPES = ["Localhost", "RuntimeDefault", "Unconfined"];
 const MAX_SYSCTL_LENGTH = 253;
@@ -15,96 +8,57 @@ const MAX_PROFILE_LENGTH = 4095;
 const MAX_GMSA_BYTES = 64 * 1024;
 const SYSCTL = /^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$/;
 
-export function validateSecurityContext(
-  context: SecurityContext | undefined,
-  options: { allowPrivileged: boolean },
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  if (!context) return;
-  if (context.privileged && !options.allowPrivileged) {
-    errors.forbidden(
-      path.child("privileged"),
-      "privileged containers are not allowed on this node: --allow-privileged=true permits them",
-    );
+export function validateSecurityContext(context: Field<SecurityContext | undefined>, allowPrivileged: boolean): void {
+  if (!context.value) return;
+  const { privileged, allowPrivilegeEscalation, capabilities } = context.value;
+  if (privileged && !allowPrivileged) {
+    const message = "privileged containers are not allowed on this node: --allow-privileged=true permits them";
+    context.field("privileged").forbidden(message);
   }
-  validateIds(context, path, errors);
-  if (context.procMount !== undefined && !["Default", "Unmasked"].includes(context.procMount)) {
-    errors.notSupported(path.child("procMount"), context.procMount, ["Default", "Unmasked"]);
+  for (const name of ["runAsUser", "runAsGroup"] as const) context.field(name).format(checkId);
+  context.field("procMount").oneOf(["Default", "Unmasked"]);
+  validateSeccomp(context.field("seccompProfile"));
+  validateAppArmor(context.field("appArmorProfile"));
+  if (allowPrivilegeEscalation === false) {
+    const escalation = context.field("allowPrivilegeEscalation").as(context.path);
+    if (privileged) escalation.invalid("allowPrivilegeEscalation cannot be false when privileged is true");
+    if (capabilities?.add?.includes("CAP_SYS_ADMIN"))
+      escalation.invalid("allowPrivilegeEscalation cannot be false when CAP_SYS_ADMIN is added");
   }
-  validateSeccomp(context.seccompProfile, path.child("seccompProfile"), errors);
-  validateAppArmor(context.appArmorProfile, path.child("appArmorProfile"), errors);
-  if (context.allowPrivilegeEscalation === false) {
-    const position = { at: path.child("allowPrivilegeEscalation") };
-    if (context.privileged) {
-      errors.invalid(path, false, "allowPrivilegeEscalation cannot be false when privileged is true", position);
-    }
-    if (context.capabilities?.add?.includes("CAP_SYS_ADMIN")) {
-      errors.invalid(path, false, "allowPrivilegeEscalation cannot be false when CAP_SYS_ADMIN is added", position);
-    }
-  }
-  validateWindowsOptions(context.windowsOptions, path.child("windowsOptions"), errors);
+  validateWindowsOptions(context.field("windowsOptions"));
 }
 
-export function validatePodSecurityContext(
-  context: PodSecurityContext,
-  spec: PodSpec,
-  specPath: FieldPath,
-  errors: FieldErrors,
-): void {
-  const path = specPath.child("securityContext");
-  validateIds(context, path, errors);
-  if (context.fsGroup !== undefined)
-    errors.invalidAll(path.child("fsGroup"), context.fsGroup, checkId(context.fsGroup));
-  for (const [index, group] of (context.supplementalGroups ?? []).entries()) {
-    errors.invalidAll(path.child("supplementalGroups").index(index), group, checkId(group));
+export function validatePodSecurityContext(spec: Field<PodSpec>): void {
+  const context = spec.field("securityContext");
+  for (const name of ["runAsUser", "runAsGroup", "fsGroup"] as const) context.field(name).format(checkId);
+  for (const group of context.field("supplementalGroups").items()) group.format(checkId);
+  if (spec.value.shareProcessNamespace && spec.value.hostPID) {
+    const share = spec.field("shareProcessNamespace").as(context.path.child("shareProcessNamespace"));
+    share.invalid("cannot be true together with hostPID");
   }
-  if (spec.shareProcessNamespace && spec.hostPID) {
-    const position = { at: specPath.child("shareProcessNamespace") };
-    errors.invalid(path.child("shareProcessNamespace"), true, "cannot be true together with hostPID", position);
-  }
-  validateSysctls(context, spec, path.child("sysctls"), errors);
-  const choices = [
-    ["fsGroupChangePolicy", ["OnRootMismatch", "Always"]],
-    ["supplementalGroupsPolicy", ["Merge", "Strict"]],
-    ["seLinuxChangePolicy", ["MountOption", "Recursive"]],
-  ] as const;
-  for (const [name, values] of choices) {
-    const value: string | undefined = context[name];
-    if (value !== undefined && !(values as readonly string[]).includes(value)) {
-      errors.notSupported(path.child(name), value, values);
-    }
-  }
-  validateSeccomp(context.seccompProfile, path.child("seccompProfile"), errors);
-  validateAppArmor(context.appArmorProfile, path.child("appArmorProfile"), errors);
-  validateWindowsOptions(context.windowsOptions, path.child("windowsOptions"), errors);
+  validateSysctls(spec);
+  context.field("fsGroupChangePolicy").oneOf(["OnRootMismatch", "Always"]);
+  context.field("supplementalGroupsPolicy").oneOf(["Merge", "Strict"]);
+  context.field("seLinuxChangePolicy").oneOf(["MountOption", "Recursive"]);
+  validateSeccomp(context.field("seccompProfile"));
+  validateAppArmor(context.field("appArmorProfile"));
+  validateWindowsOptions(context.field("windowsOptions"));
 }
 
-function validateIds(
-  context: { runAsUser?: number | undefined; runAsGroup?: number | undefined },
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  for (const name of ["runAsUser", "runAsGroup"] as const) {
-    const id = context[name];
-    if (id !== undefined) errors.invalidAll(path.child(name), id, checkId(id));
-  }
-}
-
-function validateSysctls(context: PodSecurityContext, spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
+function validateSysctls(spec: Field<PodSpec>): void {
+  const { hostNetwork, hostIPC } = spec.value;
   const seen = new Set<string>();
-  for (const [index, { name }] of (context.sysctls ?? []).entries()) {
-    const namePath = path.index(index).child("name");
-    if (name === "") errors.required(namePath);
+  for (const sysctl of spec.field("securityContext").field("sysctls").items()) {
+    const field = sysctl.field("name");
+    const name = field.value;
+    if (name === "") field.required();
     else if (byteLength(name) > MAX_SYSCTL_LENGTH || !SYSCTL.test(name)) {
-      const format = `must have at most ${MAX_SYSCTL_LENGTH} characters, and dots or slashes between its parts`;
-      errors.invalid(namePath, name, format);
-    } else if (seen.has(name)) errors.duplicate(namePath, name);
+      field.invalid(`must have at most ${MAX_SYSCTL_LENGTH} characters, and dots or slashes between its parts`);
+    } else if (seen.has(name)) field.duplicate();
     seen.add(name);
     const namespace = sysctlNamespace(name);
-    if (namespace === "net" && spec.hostNetwork)
-      errors.invalid(namePath, name, "must be absent when hostNetwork is true");
-    if (namespace === "ipc" && spec.hostIPC) errors.invalid(namePath, name, "must be absent when hostIPC is true");
+    if (namespace === "net" && hostNetwork) field.invalid("must be absent when hostNetwork is true");
+    if (namespace === "ipc" && hostIPC) field.invalid("must be absent when hostIPC is true");
   }
 }
 
@@ -115,74 +69,59 @@ function sysctlNamespace(name: string): "net" | "ipc" | undefined {
   return /^(?:kernel\.shm|kernel\.msg|fs\.mqueue\.|kernel\.sem$)/.test(dotted) ? "ipc" : undefined;
 }
 
-function validateSeccomp(profile: SeccompProfile | undefined, path: FieldPath, errors: FieldErrors): void {
-  if (!profile) return;
-  validateProfileType(profile.type, path.child("type"), errors);
-  const filePath = path.child("localhostProfile");
-  const file = profile.localhostProfile;
-  if (profile.type !== "Localhost") {
-    if (file !== undefined) errors.invalid(filePath, file, "must be absent unless type is Localhost");
-  } else if (file === undefined) errors.required(filePath, "is required when type is Localhost");
-  else validateDescendingPath(file, filePath, errors);
+function validateSeccomp(profile: Field<SeccompProfile | undefined>): void {
+  if (!profile.value) return;
+  profile.field("type").requiredOneOf(PROFILE_TYPES);
+  const file = profile.field("localhostProfile");
+  if (profile.value.type !== "Localhost") {
+    if (file.value !== undefined) file.invalid("must be absent unless type is Localhost");
+  } else if (file.value === undefined) file.required("is required when type is Localhost");
+  else file.format(checkDescendingPath);
 }
 
-function validateProfileType(type: string, path: FieldPath, errors: FieldErrors): void {
-  if (type === "") errors.required(path);
-  else if (!PROFILE_TYPES.includes(type)) errors.notSupported(path, type, PROFILE_TYPES);
-}
-
-function validateAppArmor(profile: AppArmorProfile | undefined, path: FieldPath, errors: FieldErrors): void {
-  if (!profile) return;
-  validateProfileType(profile.type, path.child("type"), errors);
-  const namePath = path.child("localhostProfile");
-  const name = profile.localhostProfile;
-  if (profile.type !== "Localhost") {
-    if (name !== undefined && PROFILE_TYPES.includes(profile.type)) {
-      errors.invalid(namePath, name, "must be absent unless type is Localhost");
+function validateAppArmor(profile: Field<AppArmorProfile | undefined>): void {
+  if (!profile.value) return;
+  profile.field("type").requiredOneOf(PROFILE_TYPES);
+  const file = profile.field("localhostProfile");
+  const name = file.value ?? "";
+  if (profile.value.type !== "Localhost") {
+    if (file.value !== undefined && PROFILE_TYPES.includes(profile.value.type)) {
+      file.invalid("must be absent unless type is Localhost");
     }
-  } else if (name === undefined || name === "") errors.required(namePath, "is required when type is Localhost");
-  else {
-    if (hasSpaceAround(name)) errors.invalid(namePath, name, "must not have white space around it");
-    if (byteLength(name) > MAX_PROFILE_LENGTH) errors.tooLong(namePath, `${MAX_PROFILE_LENGTH} bytes`);
+  } else if (name === "") file.required("is required when type is Localhost");
+  else if (hasSpaceAround(name)) file.invalid("must not have white space around it");
+  if (profile.value.type === "Localhost" && byteLength(name) > MAX_PROFILE_LENGTH) {
+    file.tooLong(`${MAX_PROFILE_LENGTH} bytes`);
   }
+}
+
+function validateWindowsOptions(options: Field<SecurityContext["windowsOptions"]>): void {
+  options.field("gmsaCredentialSpecName").format(checkDnsSubdomain);
+  const spec = options.field("gmsaCredentialSpec");
+  if (spec.value === "") spec.invalid("must not be empty");
+  if (byteLength(spec.value ?? "") > MAX_GMSA_BYTES) spec.invalid("must be smaller than 64 KiB");
+  options.field("runAsUserName").format(checkWindowsUser);
 }
 
 const NETBIOS_DOMAIN = /^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$/;
 const DNS_DOMAIN = /^[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)*$/;
 
-function validateWindowsOptions(
-  options: SecurityContext["windowsOptions"],
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  if (!options) return;
-  const name = options.gmsaCredentialSpecName;
-  if (name !== undefined) errors.invalidAll(path.child("gmsaCredentialSpecName"), name, checkDnsSubdomain(name));
-  const spec = options.gmsaCredentialSpec;
-  if (spec === "") errors.invalid(path.child("gmsaCredentialSpec"), "", "must not be empty");
-  if (spec !== undefined && byteLength(spec) > MAX_GMSA_BYTES) {
-    errors.invalid(path.child("gmsaCredentialSpec"), spec, "must be smaller than 64 KiB");
-  }
-  if (options.runAsUserName !== undefined) {
-    validateWindowsUser(options.runAsUserName, path.child("runAsUserName"), errors);
-  }
-}
-
-function validateWindowsUser(name: string, path: FieldPath, errors: FieldErrors): void {
-  if (name === "") return errors.invalid(path, name, "must not be empty");
-  if (/[\x00-\x1f\x7f]/.test(name)) errors.invalid(path, name, "must not hold control characters");
+function checkWindowsUser(name: string): string[] {
+  if (name === "") return ["must not be empty"];
+  const messages = /[\x00-\x1f\x7f]/.test(name) ? ["must not hold control characters"] : [];
   const parts = name.split("\\");
-  if (parts.length > 2) return errors.invalid(path, name, "must not hold more than one backslash");
+  if (parts.length > 2) return [...messages, "must not hold more than one backslash"];
   const user = parts.at(-1)!;
   if (parts.length === 2) {
     const domain = parts[0]!;
-    if (byteLength(domain) >= 256) errors.invalid(path, name, "its domain must have fewer than 256 characters");
+    if (byteLength(domain) >= 256) messages.push("its domain must have fewer than 256 characters");
     if (!NETBIOS_DOMAIN.test(domain) && !DNS_DOMAIN.test(domain)) {
-      errors.invalid(path, name, "its domain must be a NetBIOS or DNS name");
+      messages.push("its domain must be a NetBIOS or DNS name");
     }
   }
-  if (user === "") errors.invalid(path, name, "its user must not be empty");
-  else if (byteLength(user) > 104) errors.invalid(path, name, "its user must have at most 104 characters");
-  if (/^[. ]+$/.test(user)) errors.invalid(path, name, "its user must not consist of dots and spaces");
-  if (/["/\\:;|=,+*?<>@[\]]/.test(user)) errors.invalid(path, name, 'its user must not hold any of "/\\:;|=,+*?<>@[]');
+  if (user === "") messages.push("its user must not be empty");
+  else if (byteLength(user) > 104) messages.push("its user must have at most 104 characters");
+  if (/^[. ]+$/.test(user)) messages.push("its user must not consist of dots and spaces");
+  if (/["/\\:;|=,+*?<>@[\]]/.test(user)) messages.push('its user must not hold any of "/\\:;|=,+*?<>@[]');
+  return messages;
 }

@@ -1,117 +1,122 @@
 import type { ObjectMeta, Volume } from "../../base/api/pod.ts";
 import type { ClusterVolumeName } from "../../base/api/volume-drivers.ts";
-import type { FieldPath } from "../field-path.ts";
 import { validateClaimSpec } from "../workloads/validate-storage.ts";
-import type { FieldErrors } from "./field-errors.ts";
+import type { Field } from "./field.ts";
 import { validateAnnotations } from "./metadata.ts";
-import { byteLength, checkDnsLabel, checkDnsSubdomain, validateDescendingPath, validateLabels } from "./names.ts";
+import { byteLength, checkDescendingPath, checkDnsLabel, checkDnsSubdomain, validateLabels } from "./names.ts";
 
 /** Sources that are not supported here. Their errors are reported as Kubernetes does. */
 type DriverName = ClusterVolumeName | "gitRepo" | "ephemeral";
-
-interface DriverRule<Source> {
-  /** Fields that must have a text. */
-  texts?: readonly (keyof Source & string)[];
-  check?: (source: Source, path: FieldPath, errors: FieldErrors, volume: Volume, volumePath: FieldPath) => void;
-}
-
-const DRIVER_RULES: { readonly [K in DriverName]: DriverRule<NonNullable<Volume[K]>> } = {
-  gitRepo: {
-    texts: ["repository"],
-    check: ({ directory = "" }, path, errors) => validateDescendingPath(directory, path.child("directory"), errors),
-  },
-  gcePersistentDisk: { texts: ["pdName"], check: checkPartition },
-  awsElasticBlockStore: { texts: ["volumeID"], check: checkPartition },
-  iscsi: { texts: ["targetPortal", "iqn"], check: checkIscsi },
-  glusterfs: { texts: ["endpoints", "path"] },
-  flocker: {
-    check({ datasetName, datasetUUID }, path, errors) {
-      if (datasetName === undefined && datasetUUID === undefined) {
-        errors.required(path, "must have datasetName or datasetUUID");
-      }
-      if (datasetName !== undefined && datasetUUID !== undefined) {
-        errors.invalid(path, datasetName, "must have only one of datasetName and datasetUUID");
-      }
-      if (datasetName?.includes("/")) errors.invalid(path.child("datasetName"), datasetName, "must not contain '/'");
-    },
-  },
-  rbd: { texts: ["image"], check: requireMonitors },
-  cinder: { texts: ["volumeID"], check: requireSecretName },
-  cephfs: { check: requireMonitors },
-  quobyte: { texts: ["volume"], check: checkQuobyte },
-  fc: { check: checkFibreChannel },
-  flexVolume: {
-    texts: ["driver"],
-    check({ options = {} }, path, errors) {
-      for (const key of Object.keys(options)) {
-        const domain = `.${key.split("/")[0]!.toLowerCase()}`;
-        if (!domain.endsWith(".kubernetes.io") && !domain.endsWith(".k8s.io")) continue;
-        const keyPath = path.child("options").key(key);
-        errors.invalid(keyPath, key, "kubernetes.io and k8s.io are reserved", { at: keyPath, atKey: true });
-      }
-    },
-  },
-  azureFile: { texts: ["secretName", "shareName"] },
-  vsphereVolume: { texts: ["volumePath"] },
-  photonPersistentDisk: { texts: ["pdID"] },
-  portworxVolume: { texts: ["volumeID"] },
-  azureDisk: { texts: ["diskName", "diskURI"], check: checkAzureDisk },
-  storageos: {
-    check(source, path, errors) {
-      if (source.volumeName === undefined) errors.required(path.child("volumeName"));
-      for (const name of ["volumeName", "volumeNamespace"] as const) {
-        const value = source[name];
-        if (value !== undefined) errors.invalidAll(path.child(name), value, checkDnsLabel(value));
-      }
-      requireSecretName(source, path, errors);
-    },
-  },
-  scaleIO: { texts: ["gateway", "system", "volumeName"] },
-  csi: { check: checkCsi },
-  ephemeral: { check: checkEphemeral },
-};
-
-/** Upstream's spelling in errors where it differs from the field. */
-const REPORTED_NAMES: Partial<Record<DriverName, string>> = { gcePersistentDisk: "persistentDisk" };
-
-/** @param path of the volume */
-export function validateDriver(name: DriverName, volume: Volume, path: FieldPath, errors: FieldErrors): void {
-  const { texts = [], check } = DRIVER_RULES[name] as DriverRule<object>;
-  const source = volume[name] as Record<string, string | undefined>;
-  const reported = path.child(REPORTED_NAMES[name] ?? name);
-  requireTexts(source, texts, reported, errors, path.child(name));
-  check?.(source, reported, errors, volume, path);
-}
+type Source<K extends DriverName> = Field<NonNullable<Volume[K]>>;
 
 /** Requires several text fields. */
-function requireTexts(
-  source: object,
-  names: readonly string[],
-  path: FieldPath,
-  errors: FieldErrors,
-  at: FieldPath = path,
-): void {
-  for (const name of names) {
-    const value = (source as Record<string, string | undefined>)[name] ?? "";
-    if (value === "") errors.required(path.child(name), "", { at: at.child(name) });
-  }
+function requireTexts<T extends object>(source: Field<T>, ...names: readonly (keyof T & string)[]): void {
+  for (const name of names) if ((source.value[name] ?? "") === "") source.field(name).required();
 }
 
-function checkPartition({ partition = 0 }: { partition?: number | undefined }, path: FieldPath, errors: FieldErrors) {
-  if (partition < 0 || partition > 255) errors.invalid(path.child("partition"), partition, "must be between 0 and 255");
+function requireMonitors(source: Field<{ monitors: string[] }>): void {
+  if (source.value.monitors.length === 0) source.field("monitors").required();
 }
 
-function requireMonitors({ monitors }: { monitors: readonly string[] }, path: FieldPath, errors: FieldErrors): void {
-  if (monitors.length === 0) errors.required(path.child("monitors"));
+function requireSecretName(source: Field<{ secretRef?: { name?: string | undefined } | undefined }>): void {
+  const { secretRef } = source.value;
+  if (secretRef && secretRef.name === undefined) source.field("secretRef").field("name").required();
 }
 
-function requireSecretName(
-  { secretRef }: { secretRef?: { name?: string | undefined } | undefined },
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  if (secretRef && secretRef.name === undefined) errors.required(path.child("secretRef").child("name"));
-}
+export const DRIVER_CHECKS: { readonly [K in DriverName]: (source: Source<K>, volume: Field<Volume>) => void } = {
+  gitRepo(source) {
+    requireTexts(source, "repository");
+    source.field("directory").format(checkDescendingPath);
+  },
+  gcePersistentDisk(source, volume) {
+    const reported = source.as(volume.path.child("persistentDisk"));
+    requireTexts(reported, "pdName");
+    reported.field("partition").between(0, 255);
+  },
+  awsElasticBlockStore(source) {
+    requireTexts(source, "volumeID");
+    source.field("partition").between(0, 255);
+  },
+  iscsi: validateIscsi,
+  glusterfs: (source) => requireTexts(source, "endpoints", "path"),
+  flocker(source) {
+    const { datasetName: name, datasetUUID: uuid } = source.value;
+    if (name === undefined && uuid === undefined) source.required("must have datasetName or datasetUUID");
+    if (name !== undefined && uuid !== undefined) {
+      source.with(name).invalid("must have only one of datasetName and datasetUUID");
+    }
+    if (name?.includes("/")) source.field("datasetName").invalid("must not contain '/'");
+  },
+  rbd(source) {
+    requireTexts(source, "image");
+    requireMonitors(source);
+  },
+  cinder(source) {
+    requireTexts(source, "volumeID");
+    requireSecretName(source);
+  },
+  cephfs: requireMonitors,
+  quobyte(source) {
+    requireTexts(source, "volume");
+    const registry = source.field("registry");
+    const pairs = "must be host:port, or several of them with commas between";
+    if (registry.value === "") registry.required(pairs);
+    else if (byteLength(source.value.tenant ?? "") >= 65) {
+      source.field("tenant").required("must be a UUID of at most 64 characters");
+    } else for (const pair of registry.value.split(",")) if (!isHostPort(pair)) registry.invalid(pairs);
+  },
+  fc(source) {
+    const { targetWWNs, wwids, lun } = source.value;
+    const names = source.field("targetWWNs");
+    if (!targetWWNs && !wwids) names.required("must have targetWWNs or wwids");
+    if (targetWWNs && wwids) names.invalid("must be absent when wwids is set");
+    if (!targetWWNs) return;
+    if (lun === undefined) source.field("lun").required("is required with targetWWNs");
+    else source.field("lun").between(0, 255);
+  },
+  flexVolume(source) {
+    requireTexts(source, "driver");
+    for (const [key, value] of source.field("options").entries()) {
+      const domain = `.${key.split("/")[0]!.toLowerCase()}`;
+      if (!domain.endsWith(".kubernetes.io") && !domain.endsWith(".k8s.io")) continue;
+      value.key(key).invalid("kubernetes.io and k8s.io are reserved");
+    }
+  },
+  azureFile: (source) => requireTexts(source, "secretName", "shareName"),
+  vsphereVolume: (source) => requireTexts(source, "volumePath"),
+  photonPersistentDisk: (source) => requireTexts(source, "pdID"),
+  portworxVolume: (source) => requireTexts(source, "volumeID"),
+  azureDisk(source) {
+    requireTexts(source, "diskName", "diskURI");
+    source.field("cachingMode").oneOf(["None", "ReadOnly", "ReadWrite"]);
+    source.field("kind").oneOf(["Dedicated", "Managed", "Shared"]);
+    const prefix = source.value.kind === "Managed" ? "/subscriptions/" : "https://";
+    if (!source.value.diskURI.startsWith(prefix)) source.field("diskURI").notSupported([`${prefix}…`]);
+  },
+  storageos(source) {
+    if (source.value.volumeName === undefined) source.field("volumeName").required();
+    for (const name of ["volumeName", "volumeNamespace"] as const) source.field(name).format(checkDnsLabel);
+    requireSecretName(source);
+  },
+  scaleIO: (source) => requireTexts(source, "gateway", "system", "volumeName"),
+  csi(source) {
+    const driver = source.field("driver");
+    if (driver.value === "") driver.required();
+    if (byteLength(driver.value) > 63) driver.tooLong("63 characters");
+    driver.format((name) => checkDnsSubdomain(name.toLowerCase()));
+    const secret = source.field("nodePublishSecretRef");
+    if (!secret.value) return;
+    const name = secret.field("name");
+    if (name.value === undefined) name.required();
+    else name.as(source.path.child("name")).format(checkDnsSubdomain);
+  },
+  ephemeral(source) {
+    const template = source.field("volumeClaimTemplate");
+    if (!template.value) return template.required();
+    validateTemplateMetadata(template.field("metadata").with(template.value.metadata));
+    validateClaimSpec(template.field("spec").with(template.value.spec));
+  },
+};
 
 /** The pattern of iqn names takes quadratic time. iSCSI allows 223 characters, upstream any number. */
 const MAX_INITIATOR_CHARACTERS = 4096;
@@ -122,108 +127,40 @@ const ISCSI_FORMATS: readonly (readonly [string, RegExp])[] = [
   ["naa", /^naa.[A-Za-z0-9]{32}$/],
 ];
 
-function checkIscsi(
-  source: NonNullable<Volume["iscsi"]>,
-  sourcePath: FieldPath,
-  errors: FieldErrors,
-  volume: Volume,
-  volumePath: FieldPath,
-): void {
-  if (source.iqn !== "") validateInitiator(source.iqn, sourcePath.child("iqn"), sourcePath.child("iqn"), errors);
-  if (source.lun < 0 || source.lun > 255)
-    errors.invalid(sourcePath.child("lun"), source.lun, "must be between 0 and 255");
-  if ((source.chapAuthDiscovery || source.chapAuthSession) && !source.secretRef) {
-    errors.required(sourcePath.child("secretRef"), "is required when CHAP authentication is on");
+function validateIscsi(source: Source<"iscsi">, volume: Field<Volume>): void {
+  requireTexts(source, "targetPortal", "iqn");
+  if (source.value.iqn !== "") source.field("iqn").format(checkInitiator);
+  source.field("lun").between(0, 255);
+  const { chapAuthDiscovery, chapAuthSession, secretRef, initiatorName, targetPortal } = source.value;
+  if ((chapAuthDiscovery || chapAuthSession) && !secretRef) {
+    source.field("secretRef").required("is required when CHAP authentication is on");
   }
-  if (source.initiatorName === undefined) return;
-  validateInitiator(source.initiatorName, sourcePath.child("initiatorname"), sourcePath.child("initiatorName"), errors);
-  if (byteLength(`${volume.name}:${source.targetPortal}`) > 64) {
+  if (initiatorName === undefined) return;
+  source.field("initiatorName").as(source.path.child("initiatorname")).format(checkInitiator);
+  if (byteLength(`${volume.value.name}:${targetPortal}`) > 64) {
     const message = "name and iscsi.targetPortal together must have fewer than 64 characters when initiatorName is set";
-    errors.invalid(volumePath.child("name"), volume.name, message);
+    volume.field("name").invalid(message);
   }
 }
 
-function validateInitiator(name: string, path: FieldPath, at: FieldPath, errors: FieldErrors): void {
+function checkInitiator(name: string): string[] {
   const format = ISCSI_FORMATS.find(([prefix]) => name.startsWith(prefix));
-  if (!format) errors.invalid(path, name, "must begin with iqn, eui or naa", { at });
-  else if (name.length > MAX_INITIATOR_CHARACTERS || !format[1].test(name))
-    errors.invalid(path, name, `must have the format of ${format[0]} names`, { at });
-}
-
-function checkQuobyte(source: NonNullable<Volume["quobyte"]>, sourcePath: FieldPath, errors: FieldErrors): void {
-  const pairs = "must be host:port, or several of them with commas between";
-  if (source.registry === "") errors.required(sourcePath.child("registry"), pairs);
-  else if (byteLength(source.tenant ?? "") >= 65) {
-    errors.required(sourcePath.child("tenant"), "must be a UUID of at most 64 characters");
-  } else {
-    for (const pair of source.registry.split(",")) {
-      if (!isHostPort(pair)) errors.invalid(sourcePath.child("registry"), source.registry, pairs);
-    }
-  }
+  if (!format) return ["must begin with iqn, eui or naa"];
+  const matches = name.length <= MAX_INITIATOR_CHARACTERS && format[1].test(name);
+  return matches ? [] : [`must have the format of ${format[0]} names`];
 }
 
 /** Go's `net.SplitHostPort`: one colon, unless the host is in brackets; both parts may be empty. */
 const isHostPort = (text: string) => /^(?:\[[^[\]]*\]|[^:[\]]*):[^:[\]]*$/.test(text);
 
-function checkFibreChannel(
-  { targetWWNs, wwids, lun }: NonNullable<Volume["fc"]>,
-  sourcePath: FieldPath,
-  errors: FieldErrors,
-): void {
-  if (!targetWWNs && !wwids) errors.required(sourcePath.child("targetWWNs"), "must have targetWWNs or wwids");
-  if (targetWWNs && wwids)
-    errors.invalid(sourcePath.child("targetWWNs"), targetWWNs, "must be absent when wwids is set");
-  if (!targetWWNs) return;
-  if (lun === undefined) errors.required(sourcePath.child("lun"), "is required with targetWWNs");
-  else if (lun < 0 || lun > 255) errors.invalid(sourcePath.child("lun"), lun, "must be between 0 and 255");
-}
-
-function checkAzureDisk(source: NonNullable<Volume["azureDisk"]>, sourcePath: FieldPath, errors: FieldErrors): void {
-  const choices = [
-    ["cachingMode", ["None", "ReadOnly", "ReadWrite"]],
-    ["kind", ["Dedicated", "Managed", "Shared"]],
-  ] as const;
-  for (const [name, values] of choices) {
-    if (!(values as readonly string[]).includes(source[name])) {
-      errors.notSupported(sourcePath.child(name), source[name], values);
-    }
-  }
-  const prefix = source.kind === "Managed" ? "/subscriptions/" : "https://";
-  if (!source.diskURI.startsWith(prefix))
-    errors.notSupported(sourcePath.child("diskURI"), source.diskURI, [`${prefix}…`]);
-}
-
-function checkCsi(source: NonNullable<Volume["csi"]>, path: FieldPath, errors: FieldErrors): void {
-  const driverPath = path.child("driver");
-  if (source.driver === "") errors.required(driverPath);
-  if (byteLength(source.driver) > 63) errors.tooLong(driverPath, "63 characters");
-  errors.invalidAll(driverPath, source.driver, checkDnsSubdomain(source.driver.toLowerCase()));
-  const secret = source.nodePublishSecretRef;
-  if (!secret) return;
-  const namePath = path.child("nodePublishSecretRef").child("name");
-  if (secret.name === undefined) errors.required(namePath);
-  else errors.invalidAll(path.child("name"), secret.name, checkDnsSubdomain(secret.name), { at: namePath });
-}
-
-function checkEphemeral(
-  { volumeClaimTemplate: template }: NonNullable<Volume["ephemeral"]>,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  const templatePath = path.child("volumeClaimTemplate");
-  if (!template) return errors.required(templatePath);
-  validateTemplateMetadata(template.metadata, templatePath.child("metadata"), errors);
-  validateClaimSpec(template.spec, templatePath.child("spec"), errors);
-}
-
 /** Only labels and annotations of the template are used. */
-function validateTemplateMetadata(metadata: ObjectMeta, path: FieldPath, errors: FieldErrors): void {
-  validateAnnotations(metadata.annotations ?? {}, path.child("annotations"), errors);
-  validateLabels(metadata.labels ?? {}, path.child("labels"), errors);
-  for (const [name, value] of Object.entries(metadata)) {
+function validateTemplateMetadata(metadata: Field<ObjectMeta>): void {
+  validateAnnotations(metadata.field("annotations"));
+  validateLabels(metadata.field("labels"));
+  for (const [name, value] of Object.entries(metadata.value) as [keyof ObjectMeta, unknown][]) {
     if (name === "labels" || name === "annotations" || value === undefined || value === null) continue;
     // Upstream derives the name from the Go field, UID.
-    const upstream = path.child(name === "uid" ? "uID" : name);
-    errors.forbidden(upstream, "cannot be set for an ephemeral volume", { at: path.child(name), atKey: true });
+    const reported = metadata.field(name).as(metadata.path.child(name === "uid" ? "uID" : name));
+    reported.key(name).forbidden("cannot be set for an ephemeral volume");
   }
 }

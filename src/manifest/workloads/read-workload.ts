@@ -27,12 +27,12 @@ import { renameObject } from "../podman-names.ts";
 import { adaptPodmanPod } from "../podman-pod.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import { findPodNotes } from "../support/pod-notes.ts";
-import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
+import { Field, type FieldError } from "../validate/field.ts";
+import type { ValidateOptions } from "../validate/pod.ts";
 import type { SourceNode } from "../yaml/source-node.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
 import { findServiceNotes, validateService } from "./validate-service.ts";
 import { findVolumeNotes, validateClaim, validatePersistentVolume } from "./validate-storage.ts";
-import type { ValidateOptions } from "./validate-template.ts";
 import {
   validateDaemonSet,
   validateDeployment,
@@ -57,7 +57,7 @@ interface KindRules<K extends ObjectKind> {
   schema: { entries: v.ObjectEntries };
   /** Changes the object in place. */
   applyDefaults?: (object: ObjectOfKind[K], apiVersion: string) => void;
-  validate: (object: ObjectOfKind[K], path: FieldPath, options: ValidateOptions) => FieldErrors;
+  validate: (object: Field<ObjectOfKind[K]>, options: ValidateOptions) => void;
   /** Settings without effect, or with another effect, on one node; besides those of its pods. */
   findNotes?: (object: ObjectOfKind[K], path: FieldPath) => SupportNote[];
   /** Fields that lead to the template of its pods. */
@@ -256,7 +256,9 @@ export function readWorkload(
     const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;
     notes.push({ code: "ignored", path: path.child("apiVersion"), message });
   }
-  return { desired, issues, errors: rules.validate(object, path, options).list, notes, miscased };
+  const field = new Field(object, path);
+  rules.validate(field, options);
+  return { desired, issues, errors: field.errors, notes, miscased };
 }
 
 function findDeploymentNotes(deployment: Deployment, path: FieldPath): SupportNote[] {

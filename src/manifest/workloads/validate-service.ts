@@ -1,147 +1,125 @@
 import type { Service, ServicePort } from "../../base/api/service.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
-import { FieldErrors } from "../validate/field-errors.ts";
+import type { Field } from "../validate/field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import {
   checkDnsSubdomain,
   checkIp,
-  checkPortName,
+  checkPort,
   checkPortNumber,
   checkQualifiedName,
   validateLabels,
 } from "../validate/names.ts";
 
 const DNS_1035 = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
-const TYPES = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-const PROTOCOLS = ["SCTP", "TCP", "UDP"];
-const AFFINITIES = ["ClientIP", "None"];
 const TRAFFIC_POLICIES = ["Cluster", "Local"];
 const MAX_AFFINITY_SECONDS = 86_400;
 const MAX_PORT_NAME = 63;
 
 /** Source: core validation `ValidateService`. */
-export function validateService({ metadata, spec }: Service, path: FieldPath): FieldErrors {
-  const errors = new FieldErrors();
-  validateMetadata(metadata, path.child("metadata"), errors);
+export function validateService(service: Field<Service>): void {
+  validateMetadata(service.field("metadata"));
+  const { metadata, spec: value } = service.value;
   const { name = "" } = metadata;
   if (name !== "" && (!DNS_1035.test(name) || name.length > 63)) {
     const message = "must begin with a letter and consist of at most 63 lower case letters, digits or '-'";
-    errors.invalid(path.child("metadata").child("name"), name, message);
+    service.field("metadata").field("name").invalid(message);
   }
-  const specPath = path.child("spec");
-  const { type, ports = [], externalName } = spec;
-  if (!TYPES.includes(type)) errors.notSupported(specPath.child("type"), type, TYPES);
-  validateLabels(spec.selector ?? {}, specPath.child("selector"), errors);
-  const isHeadless = spec.clusterIP === "None";
-  if (ports.length === 0 && !isHeadless && type !== "ExternalName") errors.required(specPath.child("ports"));
+  const spec = service.field("spec");
+  const { type, ports = [], clusterIP } = value;
+  spec.field("type").oneOf(["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
+  validateLabels(spec.field("selector"));
   if (type === "ExternalName") {
-    if (externalName === undefined) errors.required(specPath.child("externalName"));
-    else {
-      const host = externalName.replace(/\.$/, "");
-      errors.invalidAll(specPath.child("externalName"), externalName, checkDnsSubdomain(host));
-    }
-  } else if (isHeadless && (type === "LoadBalancer" || type === "NodePort")) {
-    errors.invalid(specPath.child("clusterIP"), "None", `must not be None when type is ${type}`);
+    const host = spec.field("externalName");
+    if (host.value === undefined) host.required();
+    else host.format((text) => checkDnsSubdomain(text.replace(/\.$/, "")));
+  } else if (ports.length === 0 && clusterIP !== "None") spec.field("ports").required();
+  else if (clusterIP === "None" && (type === "LoadBalancer" || type === "NodePort")) {
+    spec.field("clusterIP").invalid(`must not be None when type is ${type}`);
   }
-  validateAddresses(spec, specPath, errors);
-  validateAffinity(spec, specPath, errors);
-  validateExposure(spec, specPath, errors);
-  validatePorts(ports, specPath.child("ports"), errors);
-  return errors;
+  validateAddresses(spec);
+  validateAffinity(spec);
+  validateExposure(spec);
+  validatePorts(spec.field("ports"));
 }
 
-function validateAddresses(spec: Service["spec"], path: FieldPath, errors: FieldErrors): void {
-  const { type, clusterIP = "", externalIPs = [], loadBalancerSourceRanges = [] } = spec;
+function validateAddresses(spec: Field<Service["spec"]>): void {
+  const { type, clusterIP = "" } = spec.value;
   if (clusterIP !== "") {
-    const at = path.child("clusterIP");
-    if (type === "ExternalName") errors.forbidden(at, "must be absent when type is ExternalName");
-    else if (clusterIP !== "None") errors.invalidAll(at, clusterIP, checkIp(clusterIP));
+    if (type === "ExternalName") spec.field("clusterIP").forbidden("must be absent when type is ExternalName");
+    else if (clusterIP !== "None") spec.field("clusterIP").format(checkIp);
   }
-  for (const [index, address] of externalIPs.entries()) {
-    errors.invalidAll(path.child("externalIPs").index(index), address, checkIp(address));
+  for (const address of spec.field("externalIPs").items()) address.format(checkIp);
+  const ranges = spec.field("loadBalancerSourceRanges");
+  if (ranges.items().length > 0 && type !== "LoadBalancer") {
+    ranges.forbidden("must be absent unless type is LoadBalancer");
   }
-  const rangesPath = path.child("loadBalancerSourceRanges");
-  if (loadBalancerSourceRanges.length > 0 && type !== "LoadBalancer") {
-    errors.forbidden(rangesPath, "must be absent unless type is LoadBalancer");
-  }
-  for (const [index, range] of loadBalancerSourceRanges.entries()) {
-    const [address = "", length = ""] = range.trim().split("/");
+  for (const range of ranges.items()) {
+    const [address = "", length = ""] = range.value.trim().split("/");
     if (checkIp(address).length > 0 || !/^\d{1,3}$/.test(length)) {
-      errors.invalid(rangesPath.index(index), range, "must be a range of addresses such as 10.240.0.0/24");
+      range.invalid("must be a range of addresses such as 10.240.0.0/24");
     }
   }
 }
 
-function validateAffinity(spec: Service["spec"], path: FieldPath, errors: FieldErrors): void {
-  const { sessionAffinity = "", sessionAffinityConfig } = spec;
-  const isSet = sessionAffinity !== "";
-  if (isSet && !AFFINITIES.includes(sessionAffinity)) {
-    errors.notSupported(path.child("sessionAffinity"), sessionAffinity, AFFINITIES);
-  }
-  const configPath = path.child("sessionAffinityConfig");
+function validateAffinity(spec: Field<Service["spec"]>): void {
+  const { sessionAffinity = "", sessionAffinityConfig } = spec.value;
+  if (sessionAffinity !== "") spec.field("sessionAffinity").oneOf(["ClientIP", "None"]);
+  const config = spec.field("sessionAffinityConfig");
   if (sessionAffinityConfig && sessionAffinity === "None") {
-    errors.forbidden(configPath, "must be absent when sessionAffinity is None");
+    config.forbidden("must be absent when sessionAffinity is None");
   }
-  const seconds = sessionAffinityConfig?.clientIP?.timeoutSeconds;
-  if (seconds !== undefined && (seconds < 1 || seconds > MAX_AFFINITY_SECONDS)) {
-    const at = configPath.child("clientIP").child("timeoutSeconds");
-    errors.invalid(at, seconds, `must be between 1 and ${MAX_AFFINITY_SECONDS}`);
-  }
+  config.field("clientIP").field("timeoutSeconds").between(1, MAX_AFFINITY_SECONDS);
 }
 
 /** Fields that only types which publish on the node have. */
-function validateExposure(spec: Service["spec"], path: FieldPath, errors: FieldErrors): void {
-  const { type, externalTrafficPolicy = "", healthCheckNodePort = 0, ports = [] } = spec;
+function validateExposure(spec: Field<Service["spec"]>): void {
+  const { type, externalTrafficPolicy = "", healthCheckNodePort = 0 } = spec.value;
   const isPublished = type === "NodePort" || type === "LoadBalancer";
   if (externalTrafficPolicy !== "") {
-    const at = path.child("externalTrafficPolicy");
-    if (!TRAFFIC_POLICIES.includes(externalTrafficPolicy)) {
-      errors.notSupported(at, externalTrafficPolicy, TRAFFIC_POLICIES);
-    } else if (!isPublished) {
-      errors.invalid(at, externalTrafficPolicy, "must be absent unless type is NodePort or LoadBalancer");
-    }
+    const policy = spec.field("externalTrafficPolicy");
+    if (!isPublished && TRAFFIC_POLICIES.includes(externalTrafficPolicy)) {
+      policy.invalid("must be absent unless type is NodePort or LoadBalancer");
+    } else policy.oneOf(TRAFFIC_POLICIES);
   }
   const hasHealthCheck = type === "LoadBalancer" && externalTrafficPolicy === "Local";
   if (healthCheckNodePort < 0 || (healthCheckNodePort > 0 && !hasHealthCheck)) {
     const message = "must be absent unless type is LoadBalancer and externalTrafficPolicy is Local";
-    errors.invalid(path.child("healthCheckNodePort"), healthCheckNodePort, message);
+    spec.field("healthCheckNodePort").invalid(message);
   }
   const taken = new Set<string>();
-  for (const [index, { nodePort = 0, protocol }] of ports.entries()) {
+  for (const port of spec.field("ports").items()) {
+    const { nodePort = 0, protocol } = port.value;
     if (nodePort === 0) continue;
-    const at = path.child("ports").index(index).child("nodePort");
-    if (!isPublished) errors.forbidden(at, `must be absent when type is ${type}: set type: NodePort`);
-    else if (taken.has(`${protocol}/${nodePort}`)) errors.duplicate(at, nodePort);
+    const field = port.field("nodePort");
+    if (!isPublished) field.forbidden(`must be absent when type is ${type}: set type: NodePort`);
+    else if (taken.has(`${protocol}/${nodePort}`)) field.duplicate();
     taken.add(`${protocol}/${nodePort}`);
   }
 }
 
-function validatePorts(ports: readonly ServicePort[], path: FieldPath, errors: FieldErrors): void {
+function validatePorts(ports: Field<readonly ServicePort[] | undefined>): void {
   const names = new Set<string>();
   const numbers = new Set<string>();
-  for (const [index, { name, port, protocol, targetPort, nodePort, appProtocol }] of ports.entries()) {
-    const portPath = path.index(index);
-    if (name === undefined) {
-      if (ports.length > 1) errors.required(portPath.child("name"), "is required when there are several ports");
-    } else if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name) || name.length > MAX_PORT_NAME) {
-      errors.invalid(portPath.child("name"), name, "must consist of lower case letters, digits or '-' (a DNS label)");
-    } else if (names.has(name)) errors.duplicate(portPath.child("name"), name);
-    else names.add(name);
-    errors.invalidAll(portPath.child("port"), port, checkPortNumber(port));
-    if (!PROTOCOLS.includes(protocol)) errors.notSupported(portPath.child("protocol"), protocol, PROTOCOLS);
-    if (appProtocol !== undefined) {
-      errors.invalidAll(portPath.child("appProtocol"), appProtocol, checkQualifiedName(appProtocol));
-    }
+  const list = ports.items();
+  for (const item of list) {
+    const { port, protocol, targetPort } = item.value;
+    const name = item.field("name");
+    if (name.value === undefined) {
+      if (list.length > 1) name.required("is required when there are several ports");
+    } else if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name.value) || name.value.length > MAX_PORT_NAME) {
+      name.invalid("must consist of lower case letters, digits or '-' (a DNS label)");
+    } else if (names.has(name.value)) name.duplicate();
+    else names.add(name.value);
+    item.field("port").format(checkPortNumber);
+    item.field("protocol").oneOf(["SCTP", "TCP", "UDP"]);
+    item.field("appProtocol").format(checkQualifiedName);
     // 0 and "" are the default: the value of `port`.
-    if (typeof targetPort === "number" && targetPort !== 0) {
-      errors.invalidAll(portPath.child("targetPort"), targetPort, checkPortNumber(targetPort));
-    } else if (typeof targetPort === "string" && targetPort !== "") {
-      errors.invalidAll(portPath.child("targetPort"), targetPort, checkPortName(targetPort));
-    }
-    if (nodePort !== undefined) errors.invalidAll(portPath.child("nodePort"), nodePort, checkPortNumber(nodePort));
+    if (targetPort !== 0 && targetPort !== "") item.field("targetPort").format(checkPort);
+    item.field("nodePort").format(checkPortNumber);
     const number = `${protocol}/${port}`;
-    if (numbers.has(number)) errors.duplicate(portPath, { protocol, port });
+    if (numbers.has(number)) item.with({ protocol, port }).duplicate();
     numbers.add(number);
   }
 }

@@ -3,52 +3,48 @@ import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume-drivers.ts";
 import type { PersistentVolumeClaim } from "../../base/api/workload.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
-import { FieldErrors } from "../validate/field-errors.ts";
+import type { Field } from "../validate/field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
-import { checkDnsSubdomain } from "../validate/names.ts";
+import { checkDnsSubdomain, checkNoBacksteps } from "../validate/names.ts";
 import { validateLabelSelector, validateNodeSelector } from "../validate/scheduling.ts";
 
 const VOLUME_MODES = ["Block", "Filesystem"];
 const ACCESS_MODES = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-function validateAccessModes(modes: readonly string[] | undefined, path: FieldPath, errors: FieldErrors): void {
-  if (!modes || modes.length === 0) return errors.required(path, "must hold at least one access mode");
-  for (const [index, mode] of modes.entries()) {
-    if (!ACCESS_MODES.includes(mode)) errors.notSupported(path, mode, ACCESS_MODES, { at: path.index(index) });
-  }
+function validateAccessModes(modes: Field<readonly string[] | undefined>): void {
+  const { value = [] } = modes;
+  if (value.length === 0) return modes.required("must hold at least one access mode");
+  for (const mode of modes.items()) mode.as(modes.path).oneOf(ACCESS_MODES);
   const isOther = (mode: string) => mode !== "ReadWriteOncePod" && ACCESS_MODES.includes(mode);
-  if (modes.includes("ReadWriteOncePod") && modes.some(isOther)) {
-    errors.forbidden(path, "ReadWriteOncePod excludes other modes");
+  if (value.includes("ReadWriteOncePod") && value.some(isOther)) {
+    modes.forbidden("ReadWriteOncePod excludes other modes");
   }
 }
 
 /** Source: core validation `ValidatePersistentVolumeClaim`. */
-export function validateClaim({ metadata, spec }: PersistentVolumeClaim, path: FieldPath): FieldErrors {
-  const errors = new FieldErrors();
-  validateMetadata(metadata, path.child("metadata"), errors);
-  validateClaimSpec(spec, path.child("spec"), errors);
-  return errors;
+export function validateClaim(claim: Field<PersistentVolumeClaim>): void {
+  validateMetadata(claim.field("metadata"));
+  validateClaimSpec(claim.field("spec"));
 }
 
 /** Source: core validation `ValidatePersistentVolumeClaimSpec`. */
-export function validateClaimSpec(spec: PersistentVolumeClaim["spec"], specPath: FieldPath, errors: FieldErrors): void {
-  validateAccessModes(spec.accessModes, specPath.child("accessModes"), errors);
-  if (spec.selector) validateLabelSelector(spec.selector, specPath.child("selector"), errors);
-  const storage = spec.resources.requests?.storage;
-  const storagePath = specPath.child("resources").key("storage");
-  const at = { at: specPath.child("resources").child("requests").key("storage") };
-  if (storage === undefined) errors.required(storagePath, "is required, e.g. requests: {storage: 1Gi}", at);
-  else if (!isPositive(storage)) errors.invalid(storagePath, storage, "must be greater than zero", at);
-  validateVolumeMode(spec.volumeMode, specPath, errors);
-  validateClassName(spec.storageClassName, specPath, errors);
+export function validateClaimSpec(spec: Field<PersistentVolumeClaim["spec"]>): void {
+  validateAccessModes(spec.field("accessModes"));
+  validateLabelSelector(spec.field("selector"));
+  const { requests = {} } = spec.value.resources;
+  const storage = spec.field("resources").field("requests").with(requests).entry("storage");
+  const reported = storage.as(spec.field("resources").path.key("storage"));
+  if (storage.value === undefined) reported.required("is required, e.g. requests: {storage: 1Gi}");
+  else if (!isPositive(storage.value)) reported.invalid("must be greater than zero");
+  spec.field("volumeMode").oneOf(VOLUME_MODES);
+  validateClassName(spec.field("storageClassName"));
   for (const name of ["dataSource", "dataSourceRef"] as const) {
-    const source = spec[name];
-    if (!source) continue;
-    const path = specPath.child(name);
-    if (source.name === "") errors.required(path.child("name"));
-    if (source.kind === "") errors.required(path.child("kind"));
-    if ((source.apiGroup ?? "") === "" && source.kind !== "PersistentVolumeClaim") {
-      errors.invalid(path, source.kind, "must be a PersistentVolumeClaim, or have an apiGroup");
+    const source = spec.field(name);
+    if (!source.value) continue;
+    if (source.value.name === "") source.field("name").required();
+    if (source.value.kind === "") source.field("kind").required();
+    if ((source.value.apiGroup ?? "") === "" && source.value.kind !== "PersistentVolumeClaim") {
+      source.with(source.value.kind).invalid("must be a PersistentVolumeClaim, or have an apiGroup");
     }
   }
 }
@@ -56,64 +52,56 @@ export function validateClaimSpec(spec: PersistentVolumeClaim["spec"], specPath:
 /** @param storage a canonical quantity */
 const isPositive = (storage: string) => !storage.startsWith("-") && !/^0\D*$/.test(storage);
 
-function validateVolumeMode(mode: string, specPath: FieldPath, errors: FieldErrors): void {
-  if (!VOLUME_MODES.includes(mode)) errors.notSupported(specPath.child("volumeMode"), mode, VOLUME_MODES);
-}
-
-function validateClassName(name: string | undefined, specPath: FieldPath, errors: FieldErrors): void {
-  if (name) errors.invalidAll(specPath.child("storageClassName"), name, checkDnsSubdomain(name));
+function validateClassName(name: Field<string | undefined>): void {
+  if (name.value !== "") name.format(checkDnsSubdomain);
 }
 
 const SOURCES_HERE = ["hostPath", "local", "nfs"] as const;
 /** Source: core validation `ValidatePersistentVolume`. */
-export function validatePersistentVolume({ metadata, spec }: PersistentVolume, path: FieldPath): FieldErrors {
-  const errors = new FieldErrors();
+export function validatePersistentVolume(volume: Field<PersistentVolume>): void {
+  const { metadata } = volume.value;
   // Persistent volumes are in no namespace.
-  validateMetadata({ ...metadata, namespace: "default" }, path.child("metadata"), errors);
-  const specPath = path.child("spec");
-  validateAccessModes(spec.accessModes, specPath.child("accessModes"), errors);
-  const storage = spec.capacity?.storage;
-  const capacityPath = specPath.child("capacity");
-  if (storage === undefined) errors.required(capacityPath, "is required, e.g. capacity: {storage: 1Gi}");
-  else if (!isPositive(storage)) errors.invalid(capacityPath.child("storage"), storage, "must be greater than zero");
-  const sources = [...SOURCES_HERE, ...CLUSTER_VOLUME_NAMES].filter((name) => spec[name] !== undefined);
-  if (sources.length === 0) errors.required(specPath, "must have a volume type such as hostPath");
+  validateMetadata(volume.field("metadata").with({ ...metadata, namespace: "default" }));
+  const spec = volume.field("spec");
+  const { hostPath, nfs, capacity, persistentVolumeReclaimPolicy: policy } = spec.value;
+  validateAccessModes(spec.field("accessModes"));
+  const storage = spec
+    .field("capacity")
+    .with(capacity ?? {})
+    .entry("storage");
+  if (storage.value === undefined) spec.field("capacity").required("is required, e.g. capacity: {storage: 1Gi}");
+  else if (!isPositive(storage.value)) {
+    storage.as(spec.field("capacity").path.child("storage")).invalid("must be greater than zero");
+  }
+  const sources = [...SOURCES_HERE, ...CLUSTER_VOLUME_NAMES].filter((name) => spec.value[name] !== undefined);
+  if (sources.length === 0) spec.required("must have a volume type such as hostPath");
   for (const name of sources.slice(1)) {
-    errors.forbidden(specPath.child(name), `a volume has one type, and this one is ${sources[0]} already`);
+    spec.field(name).forbidden(`a volume has one type, and this one is ${sources[0]} already`);
   }
   for (const name of ["hostPath", "local"] as const) {
-    const source = spec[name];
-    const at = specPath.child(name).child("path");
-    if (source && source.path === "") errors.required(at);
-    else if (source?.path.split("/").includes("..")) errors.invalid(at, source.path, "must not contain '..'");
+    const path = spec.field(name).field("path");
+    if (path.value === "") path.required();
+    else path.format(checkNoBacksteps);
   }
-  validateNodeAffinity(spec, specPath, errors);
-  if (spec.nfs && (spec.nfs.server === "" || !spec.nfs.path.startsWith("/"))) {
-    errors.invalid(specPath.child("nfs").child("path"), spec.nfs.path, "needs a server and an absolute path");
+  validateNodeAffinity(spec);
+  if (nfs && (nfs.server === "" || !nfs.path.startsWith("/"))) {
+    spec.field("nfs").field("path").invalid("needs a server and an absolute path");
   }
-  const policies = ["Delete", "Recycle", "Retain"];
-  if (!policies.includes(spec.persistentVolumeReclaimPolicy)) {
-    const at = specPath.child("persistentVolumeReclaimPolicy");
-    errors.notSupported(at, spec.persistentVolumeReclaimPolicy, policies);
+  const policyField = spec.field("persistentVolumeReclaimPolicy");
+  policyField.oneOf(["Delete", "Recycle", "Retain"]);
+  if (hostPath && /^\/+$/.test(hostPath.path) && policy === "Recycle") {
+    policyField.forbidden("must not be Recycle for the hostPath /");
   }
-  const isRoot = spec.hostPath !== undefined && /^\/+$/.test(spec.hostPath.path);
-  if (isRoot && spec.persistentVolumeReclaimPolicy === "Recycle") {
-    errors.forbidden(specPath.child("persistentVolumeReclaimPolicy"), "must not be Recycle for the hostPath /");
-  }
-  validateVolumeMode(spec.volumeMode, specPath, errors);
-  validateClassName(spec.storageClassName, specPath, errors);
-  return errors;
+  spec.field("volumeMode").oneOf(VOLUME_MODES);
+  validateClassName(spec.field("storageClassName"));
 }
 
-function validateNodeAffinity(spec: PersistentVolume["spec"], specPath: FieldPath, errors: FieldErrors): void {
-  const path = specPath.child("nodeAffinity");
-  const { nodeAffinity, local } = spec;
-  if (!nodeAffinity) {
-    if (local) errors.required(path, "is required with local: use hostPath, which needs none");
-    return;
-  }
-  if (!nodeAffinity.required) return errors.required(path.child("required"));
-  validateNodeSelector(nodeAffinity.required, path.child("required"), errors);
+function validateNodeAffinity(spec: Field<PersistentVolume["spec"]>): void {
+  const affinity = spec.field("nodeAffinity");
+  if (!affinity.value) {
+    if (spec.value.local) affinity.required("is required with local: use hostPath, which needs none");
+  } else if (!affinity.value.required) affinity.field("required").required();
+  else validateNodeSelector(affinity.field("required"));
 }
 
 /** Findings for such volumes. */

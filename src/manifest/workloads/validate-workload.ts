@@ -1,163 +1,172 @@
-import type { Pod } from "../../base/api/pod.ts";
+import { matchesSelector } from "../../base/api/match-labels.ts";
+import type { LabelSelector, Pod } from "../../base/api/pod.ts";
 import type {
   DaemonSet,
   Deployment,
   DeploymentSpec,
+  PodTemplateSpec,
   ReplicaSet,
   ReplicationController,
+  RollingUpdate,
   StatefulSet,
 } from "../../base/api/workload.ts";
-import type { FieldPath } from "../field-path.ts";
-import type { FieldErrors } from "../validate/field-errors.ts";
+import type { Field } from "../validate/field.ts";
+import { validateMetadata } from "../validate/metadata.ts";
 import { validateLabels } from "../validate/names.ts";
-import {
-  type ValidateOptions,
-  validateFenceposts,
-  validateMatch,
-  validateNonNegative,
-  validateObject,
-  validateReplicaTemplate,
-  validateSelector,
-} from "./validate-template.ts";
+import { type ValidateOptions, validatePodTemplate } from "../validate/pod.ts";
+import { validateLabelSelector } from "../validate/scheduling.ts";
 
 /** Source: apps validation `ValidateDeployment`. */
-export function validateDeployment(
-  { metadata, spec }: Deployment,
-  path: FieldPath,
-  options: ValidateOptions,
-): FieldErrors {
-  return validateObject(metadata, path, (specPath, errors) => {
-    validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
-    validateSelector(spec.selector, spec.template, specPath, errors);
-    validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
-    validateStrategy(spec, specPath.child("strategy"), errors);
-    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
-    validateNonNegative(spec.revisionHistoryLimit, specPath.child("revisionHistoryLimit"), errors);
-    const deadline = spec.progressDeadlineSeconds;
-    const deadlinePath = specPath.child("progressDeadlineSeconds");
-    validateNonNegative(deadline, deadlinePath, errors);
-    if (deadline !== undefined && deadline <= (spec.minReadySeconds ?? 0)) {
-      errors.invalid(deadlinePath, deadline, "must be greater than minReadySeconds");
-    }
-  });
+export function validateDeployment(deployment: Field<Deployment>, options: ValidateOptions): void {
+  validateMetadata(deployment.field("metadata"));
+  const spec = deployment.field("spec");
+  spec.field("replicas").nonNegative();
+  validateSelector(spec);
+  validateReplicaTemplate(spec, options);
+  validateStrategy(spec.field("strategy"));
+  for (const name of ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] as const) {
+    spec.field(name).nonNegative();
+  }
+  const { progressDeadlineSeconds: deadline, minReadySeconds = 0 } = spec.value;
+  if (deadline !== undefined && deadline <= minReadySeconds) {
+    spec.field("progressDeadlineSeconds").invalid("must be greater than minReadySeconds");
+  }
 }
 
 /** Source: apps validation `ValidateReplicaSet`. */
-export function validateReplicaSet(
-  { metadata, spec }: ReplicaSet,
-  path: FieldPath,
-  options: ValidateOptions,
-): FieldErrors {
-  return validateObject(metadata, path, (specPath, errors) => {
-    validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
-    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
-    validateSelector(spec.selector, spec.template, specPath, errors);
-    validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
-  });
+export function validateReplicaSet(replicaSet: Field<ReplicaSet>, options: ValidateOptions): void {
+  validateMetadata(replicaSet.field("metadata"));
+  const spec = replicaSet.field("spec");
+  for (const name of ["replicas", "minReadySeconds"] as const) spec.field(name).nonNegative();
+  validateSelector(spec);
+  validateReplicaTemplate(spec, options);
 }
 
 /** Source: core validation `ValidateReplicationController`. */
 export function validateReplicationController(
-  { metadata, spec }: ReplicationController,
-  path: FieldPath,
+  controller: Field<ReplicationController>,
   options: ValidateOptions,
-): FieldErrors {
-  return validateObject(metadata, path, (specPath, errors) => {
-    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
-    validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
-    const matchLabels = spec.selector ?? {};
-    if (Object.keys(matchLabels).length === 0) errors.required(specPath.child("selector"));
-    else {
-      validateLabels(matchLabels, specPath.child("selector"), errors);
-      validateMatch({ matchLabels }, spec.template, specPath, errors);
-    }
-    validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
-  });
-}
-
-/**
- * Source: apps validation `ValidateStatefulSet`. Volumes of the claim templates count as volumes of the pods.
- */
-export function validateStatefulSet(
-  { metadata, spec }: StatefulSet,
-  path: FieldPath,
-  options: ValidateOptions,
-): FieldErrors {
-  return validateObject(metadata, path, (specPath, errors) => {
-    const policies = ["OrderedReady", "Parallel"];
-    if (!policies.includes(spec.podManagementPolicy)) {
-      errors.invalid(
-        specPath.child("podManagementPolicy"),
-        spec.podManagementPolicy,
-        "must be OrderedReady or Parallel",
-      );
-    }
-    validateStatefulStrategy(spec.updateStrategy, specPath.child("updateStrategy"), errors);
-    validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
-    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
-    validateNonNegative(spec.ordinals?.start, specPath.child("ordinals").child("start"), errors);
-    validateSelector(spec.selector, spec.template, specPath, errors);
-    const claims = (spec.volumeClaimTemplates ?? []).map(({ metadata: { name = "" } }) => name);
-    for (const [index, name] of claims.entries()) {
-      const namePath = specPath.child("volumeClaimTemplates").index(index).child("metadata").child("name");
-      if (name === "") errors.required(namePath);
-      else if (claims.indexOf(name) < index) errors.duplicate(namePath, name);
-    }
-    const { volumes = [] } = spec.template.spec;
-    const others = volumes.filter(({ name }) => !claims.includes(name));
-    const claimed = claims
-      .filter((name) => name !== "")
-      .map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
-    const template = { ...spec.template, spec: { ...spec.template.spec, volumes: [...others, ...claimed] } } as Pod;
-    validateReplicaTemplate(template, specPath.child("template"), options, errors);
-  });
-}
-
-function validateStatefulStrategy(
-  { type, rollingUpdate }: StatefulSet["spec"]["updateStrategy"],
-  path: FieldPath,
-  errors: FieldErrors,
 ): void {
-  if (type === "OnDelete") {
-    if (rollingUpdate) {
-      errors.invalid(path.child("rollingUpdate"), rollingUpdate, "must be absent when type is OnDelete");
-    }
-  } else if (type === "RollingUpdate") {
-    validateNonNegative(rollingUpdate?.partition, path.child("rollingUpdate").child("partition"), errors);
-  } else errors.invalid(path, type, "must be RollingUpdate or OnDelete", { at: path.child("type") });
+  validateMetadata(controller.field("metadata"));
+  const spec = controller.field("spec");
+  for (const name of ["minReadySeconds", "replicas"] as const) spec.field(name).nonNegative();
+  const selector = spec.field("selector");
+  const matchLabels = selector.value ?? {};
+  if (Object.keys(matchLabels).length === 0) selector.required();
+  else {
+    validateLabels(selector);
+    validateMatch({ matchLabels }, spec.field("template"));
+  }
+  validateReplicaTemplate(spec, options);
+}
+
+/** Source: apps validation `ValidateStatefulSet`. Volumes of the claim templates count as volumes of the pods. */
+export function validateStatefulSet(set: Field<StatefulSet>, options: ValidateOptions): void {
+  validateMetadata(set.field("metadata"));
+  const spec = set.field("spec");
+  const { podManagementPolicy, volumeClaimTemplates = [], template } = spec.value;
+  if (!["OrderedReady", "Parallel"].includes(podManagementPolicy)) {
+    spec.field("podManagementPolicy").invalid("must be OrderedReady or Parallel");
+  }
+  validateStatefulStrategy(spec.field("updateStrategy"));
+  for (const name of ["replicas", "minReadySeconds"] as const) spec.field(name).nonNegative();
+  spec.field("ordinals").field("start").nonNegative();
+  validateSelector(spec);
+  const claims = volumeClaimTemplates.map(({ metadata: { name = "" } }) => name);
+  for (const [index, claim] of spec.field("volumeClaimTemplates").items().entries()) {
+    const name = claim.field("metadata").field("name").with(claims[index]!);
+    if (name.value === "") name.required();
+    else if (claims.indexOf(name.value) < index) name.duplicate();
+  }
+  const others = (template.spec.volumes ?? []).filter(({ name }) => !claims.includes(name));
+  const claimed = claims
+    .filter((name) => name !== "")
+    .map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
+  const volumes = [...others, ...claimed] as Pod["spec"]["volumes"];
+  validateReplicaTemplate(spec.with({ template: { ...template, spec: { ...template.spec, volumes } } }), options);
+}
+
+function validateStatefulStrategy(strategy: Field<StatefulSet["spec"]["updateStrategy"]>): void {
+  const { type, rollingUpdate } = strategy.value;
+  const update = strategy.field("rollingUpdate");
+  if (type === "RollingUpdate") update.field("partition").nonNegative();
+  else if (type !== "OnDelete") strategy.field("type").as(strategy.path).invalid("must be RollingUpdate or OnDelete");
+  else if (rollingUpdate) update.invalid("must be absent when type is OnDelete");
 }
 
 /** Source: apps validation `ValidateDaemonSet`; maxSurge as of 1.22. */
-export function validateDaemonSet(
-  { metadata, spec }: DaemonSet,
-  path: FieldPath,
-  options: ValidateOptions,
-): FieldErrors {
-  return validateObject(metadata, path, (specPath, errors) => {
-    validateSelector(spec.selector, spec.template, specPath, errors);
-    validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
-    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
-    validateNonNegative(spec.revisionHistoryLimit, specPath.child("revisionHistoryLimit"), errors);
-    const strategyPath = specPath.child("updateStrategy");
-    const { type, rollingUpdate } = spec.updateStrategy;
-    const types = ["RollingUpdate", "OnDelete"];
-    if (!types.includes(type)) errors.notSupported(strategyPath.child("type"), type, types);
-    else if (type === "RollingUpdate" && rollingUpdate) {
-      validateFenceposts(rollingUpdate, strategyPath.child("rollingUpdate"), errors);
-    }
-  });
+export function validateDaemonSet(set: Field<DaemonSet>, options: ValidateOptions): void {
+  validateMetadata(set.field("metadata"));
+  const spec = set.field("spec");
+  validateSelector(spec);
+  validateReplicaTemplate(spec, options);
+  for (const name of ["minReadySeconds", "revisionHistoryLimit"] as const) spec.field(name).nonNegative();
+  const strategy = spec.field("updateStrategy");
+  strategy.field("type").oneOf(["RollingUpdate", "OnDelete"]);
+  if (strategy.value.type === "RollingUpdate") validateFenceposts(strategy.field("rollingUpdate"));
 }
 
-function validateStrategy({ strategy }: DeploymentSpec, path: FieldPath, errors: FieldErrors): void {
-  const { type, rollingUpdate } = strategy;
+function validateStrategy(strategy: Field<DeploymentSpec["strategy"]>): void {
+  const { type, rollingUpdate } = strategy.value;
+  const update = strategy.field("rollingUpdate");
   if (type === "Recreate") {
-    if (rollingUpdate) errors.forbidden(path.child("rollingUpdate"), "must be absent when type is Recreate");
-    return;
+    if (rollingUpdate) update.forbidden("must be absent when type is Recreate");
+  } else if (type !== "RollingUpdate") {
+    strategy.field("type").as(strategy.path).notSupported(["Recreate", "RollingUpdate"]);
+  } else if (!rollingUpdate) update.required();
+  else validateFenceposts(update);
+}
+
+/** maxSurge and maxUnavailable of a rolling update. */
+function validateFenceposts(update: Field<RollingUpdate | undefined>): void {
+  if (!update.value) return;
+  for (const name of ["maxUnavailable", "maxSurge"] as const) {
+    const value = update.field(name);
+    if (typeof value.value === "number") value.nonNegative();
+    else if (value.value !== undefined && !/^\d+%$/.test(value.value)) {
+      value.invalid("must be a number or a percentage such as 25%");
+    }
   }
-  if (type !== "RollingUpdate") {
-    errors.notSupported(path, type, ["Recreate", "RollingUpdate"], { at: path.child("type") });
-    return;
+  const { maxSurge = 0, maxUnavailable = 0 } = update.value;
+  const amount = (value: number | string) => (typeof value === "number" ? value : Number.parseInt(value, 10) || 0);
+  const unavailable = update.field("maxUnavailable").with(maxUnavailable);
+  if (amount(maxUnavailable) === 0 && amount(maxSurge) === 0) unavailable.invalid("must not be 0 when maxSurge is 0");
+  if (typeof maxUnavailable === "string" && amount(maxUnavailable) > 100)
+    unavailable.invalid("must not be more than 100%");
+}
+
+/** A selector that is required, not empty, and matches the labels of the template. */
+export function validateSelector(
+  spec: Field<{ selector?: LabelSelector | undefined; template: PodTemplateSpec }>,
+): void {
+  const selector = spec.field("selector");
+  if (!selector.value) return selector.required("is required, e.g. selector: {matchLabels: {app: web}}");
+  const before = spec.errors.length;
+  validateLabelSelector(selector);
+  const { matchLabels = {}, matchExpressions = [] } = selector.value;
+  if (Object.keys(matchLabels).length + matchExpressions.length === 0) selector.invalid("must not be empty");
+  else if (spec.errors.length === before) validateMatch(selector.value, spec.field("template"));
+}
+
+/** The labels of the template must match the selector. */
+function validateMatch(selector: LabelSelector, template: Field<PodTemplateSpec>): void {
+  const { labels } = template.value.metadata;
+  if (matchesSelector(selector, labels)) return;
+  template
+    .field("metadata")
+    .field("labels")
+    .with(labels ?? {})
+    .invalid("must match spec.selector");
+}
+
+/** A template of pods that always restart. */
+function validateReplicaTemplate(owner: Field<{ template: PodTemplateSpec }>, options: ValidateOptions): void {
+  const template = owner.field("template");
+  validatePodTemplate(template as Field<Pod>, options);
+  const spec = template.field("spec");
+  const { restartPolicy, activeDeadlineSeconds } = spec.value;
+  if (["OnFailure", "Never"].includes(restartPolicy)) spec.field("restartPolicy").notSupported(["Always"]);
+  if (activeDeadlineSeconds !== undefined) {
+    spec.field("activeDeadlineSeconds").forbidden("must be absent: pods of this kind run until they are removed");
   }
-  if (!rollingUpdate) return errors.required(path.child("rollingUpdate"));
-  validateFenceposts(rollingUpdate, path.child("rollingUpdate"), errors);
 }

@@ -1,0 +1,161 @@
+import type { FieldPath } from "../field-path.ts";
+import { describePlaceholder } from "../placeholders.ts";
+
+/** Upstream's error types. */
+type FieldErrorType =
+  | "FieldValueRequired"
+  | "FieldValueInvalid"
+  | "FieldValueNotSupported"
+  | "FieldValueForbidden"
+  | "FieldValueNotFound"
+  | "FieldValueDuplicate"
+  | "FieldValueTooLong";
+
+export interface FieldError {
+  /** Upstream's path, which programs compare. */
+  path: FieldPath;
+  type: FieldErrorType;
+  message: string;
+  /** Position in the text; differs from `path` where upstream omits an index or misspells a field. */
+  at: FieldPath;
+  /** Point at the key instead of its value. */
+  atKey: boolean;
+}
+
+type Member<T, K extends keyof NonNullable<T>> = NonNullable<T>[K] | (T extends undefined ? undefined : never);
+type Item<T> = NonNullable<T> extends readonly (infer I)[] ? I : never;
+type Entry<T> = NonNullable<T> extends Readonly<Record<string, infer V>> ? V : never;
+
+/**
+ * A field of an object that is validated: its value, which may be absent, and its path. Errors are collected, nothing is
+ * thrown. Checks of a format, a range or a choice pass over absent values.
+ */
+export class Field<T = unknown> {
+  constructor(
+    readonly value: T,
+    readonly path: FieldPath,
+    /** Errors of the whole object. */
+    readonly errors: FieldError[] = [],
+    readonly at: FieldPath = path,
+    readonly isKey = false,
+  ) {}
+
+  /** A field of a struct. */
+  field<K extends keyof NonNullable<T> & string>(name: K): Field<Member<T, K>> {
+    const value = (this.value as Record<string, unknown> | undefined)?.[name] as Member<T, K>;
+    return this.#below(value, (path) => path.child(name));
+  }
+
+  /** The items of a list; none where it is absent. */
+  items(): Field<Item<T>>[] {
+    const list = (this.value ?? []) as readonly Item<T>[];
+    return list.map((item, index) => this.#below(item, (path) => path.index(index)));
+  }
+
+  /** A value of a map with user-defined keys. */
+  entry(key: string): Field<Entry<T>> {
+    return this.#below((this.value as Record<string, Entry<T>>)[key]!, (path) => path.key(key));
+  }
+
+  /** The values of a map with user-defined keys. */
+  entries(): [key: string, value: Field<Entry<T>>][] {
+    return Object.keys(this.value ?? {}).map((key) => [key, this.entry(key)]);
+  }
+
+  #below<V>(value: V, extend: (path: FieldPath) => FieldPath): Field<V> {
+    const path = extend(this.path);
+    return new Field(value, path, this.errors, this.at === this.path ? path : extend(this.at));
+  }
+
+  /** This field under the path with which upstream reports it. */
+  as(path: FieldPath): Field<T> {
+    return new Field(this.value, path, this.errors, this.at, this.isKey);
+  }
+
+  /** Another value at the same place. */
+  with<V>(value: V): Field<V> {
+    return new Field(value, this.path, this.errors, this.at, this.isKey);
+  }
+
+  /** The name of this field in place of its value. */
+  key<V>(value: V): Field<V> {
+    return new Field(value, this.path, this.errors, this.at, true);
+  }
+
+  required(detail = "is required"): void {
+    this.#add("FieldValueRequired", detail);
+  }
+
+  invalid(detail: string): void {
+    const { value } = this;
+    this.#add("FieldValueInvalid", `${detail} (found ${show(value)})${describePlaceholder(value)}`);
+  }
+
+  /** A missing value that upstream reports as invalid: the message has nothing to show. */
+  absent(detail: string): void {
+    this.#add("FieldValueInvalid", detail);
+  }
+
+  notSupported(supported: readonly string[]): void {
+    const values = supported.map((name) => JSON.stringify(name)).join(", ");
+    this.#add("FieldValueNotSupported", `must be one of ${values} (found ${show(this.value)})`);
+  }
+
+  forbidden(detail: string): void {
+    this.#add("FieldValueForbidden", detail);
+  }
+
+  notFound(what: string): void {
+    this.#add("FieldValueNotFound", `${what} (found ${show(this.value)})`);
+  }
+
+  duplicate(): void {
+    this.#add("FieldValueDuplicate", `occurs twice (found ${show(this.value)})`);
+  }
+
+  tooLong(limit: string): void {
+    this.#add("FieldValueTooLong", `must have at most ${limit}`);
+  }
+
+  /** @param check one message for each rule that the value breaks */
+  format(check: (value: NonNullable<T>) => readonly string[]): void {
+    if (this.value !== undefined && this.value !== null) for (const detail of check(this.value)) this.invalid(detail);
+  }
+
+  /** A required text of a format. */
+  requiredFormat(check: (value: NonNullable<T>) => readonly string[]): void {
+    if (this.value === "") this.required();
+    else this.format(check);
+  }
+
+  oneOf(supported: readonly string[]): void {
+    if (this.value !== undefined && !supported.includes(this.value as string)) this.notSupported(supported);
+  }
+
+  /** A required text of several possible ones. */
+  requiredOneOf(supported: readonly string[]): void {
+    if (this.value === "") this.required();
+    else this.oneOf(supported);
+  }
+
+  nonNegative(): void {
+    if (this.value !== undefined && (this.value as number) < 0) this.invalid("must be 0 or more");
+  }
+
+  between(least: number, most: number): void {
+    const value = this.value as number | undefined;
+    if (value !== undefined && (value < least || value > most)) this.invalid(`must be between ${least} and ${most}`);
+  }
+
+  #add(type: FieldErrorType, message: string): void {
+    this.errors.push({ path: this.path, type, message, at: this.at, atKey: this.isKey });
+  }
+}
+
+function show(value: unknown): string {
+  if (value === undefined) return '""';
+  if (Array.isArray(value)) return `${value.length} items`;
+  if (typeof value === "object" && value !== null) return "an object";
+  const text = JSON.stringify(value);
+  return text.length > 80 ? `${text.slice(0, 70)}…" of ${text.length - 2} characters` : text;
+}
