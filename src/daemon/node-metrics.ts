@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
-import type { ImageUpdateReport } from "../kubelet/images/image-update-report.ts";
+import type { ImageUpdateReport } from "../kubelet/images/image-update-targets.ts";
 import type { ManifestRejection } from "../sources/desired-state-feed.ts";
 import type { SourceStatus } from "../sources/source-set.ts";
 import { labelText, type Metric, metricsOf } from "../stats/metrics/metric.ts";

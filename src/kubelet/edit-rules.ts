@@ -24,6 +24,8 @@ import { computeQosClass } from "../plan/qos-class.ts";
 /** One revision of one pod, as a pod worker runs it. */
 export interface PodRevision {
   pod: Pod;
+  /** `DesiredPod.revision`. */
+  manifestRevision: string;
   objects: ObjectIndex;
   hashes: PodHashes;
   qosClass: QOSClass;
@@ -82,6 +84,7 @@ export function toPodRevision(
   const notices = state.notices?.get(pod.metadata.uid ?? "") ?? [];
   return {
     pod,
+    manifestRevision: desired.revision,
     objects: state,
     hashes,
     ...(imagePins && { imagePins }),

@@ -50,8 +50,7 @@ export class PodStatusTracker {
   #startedAtMs = 0;
   /** Revision of the last sync. */
   #planned: PodRevision | undefined;
-  #lastProgress: RolloutProgress = "pending";
-  #lastPins: PodRevision["imagePins"];
+  #last: { revision?: PodRevision | undefined; progress: RolloutProgress } = { progress: "pending" };
 
   /** @param completion how the pod ended in an earlier process */
   constructor(deps: PodStatusTrackerDeps, completion: Completion | undefined) {
@@ -100,14 +99,11 @@ export class PodStatusTracker {
     return hasEnded || isRevisionLive({ ...revision, snapshot }) ? "live" : "progressing";
   }
 
-  /** @returns whether the progress, or the images that the planned revision pins, differ from the last call */
+  /** @returns whether the progress, or the planned revision, is another than at the last call */
   noteProgress(progress: RolloutProgress): boolean {
-    // Images that are only pinned change no container, and so no progress.
-    const pins = this.#planned?.imagePins;
-    if (progress === this.#lastProgress && pins === this.#lastPins) return false;
-    this.#lastProgress = progress;
-    this.#lastPins = pins;
-    return true;
+    const { revision, progress: before } = this.#last;
+    this.#last = { revision: this.#planned, progress };
+    return progress !== before || revision !== this.#planned;
   }
 
   /** @returns whether the status changed, and the completion if it has to be stored */

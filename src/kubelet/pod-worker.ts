@@ -35,7 +35,7 @@ export interface PodWorkerDeps extends PodActionsDeps {
   findHold?: (uid: PodUID, pod: Pod, waitedMs: number) => WaitingReason | undefined;
   /** The status changed (compare by identity). */
   onStatus: (worker: PodWorker) => void;
-  /** {@link PodWorker.rollout} changed. */
+  /** {@link PodWorker.rollout} changed, or there is a new revision. */
   onRollout?: (worker: PodWorker) => void;
   /** The pod ended, or runs again after an edit (undefined). */
   onCompletion: (worker: PodWorker, completion: Completion | undefined) => void;

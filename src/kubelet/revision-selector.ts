@@ -20,7 +20,7 @@ export interface RevisionSelectorDeps {
   rollouts: Persisted<StoredRollouts>;
   ephemeralContainers: Persisted<StoredEphemeralContainers>;
   /** Selects the images that pods run; absent: those of their manifests. */
-  imageUpdates?: Pick<ImageUpdateManager, "apply" | "observe">;
+  imageUpdates?: ImageUpdateManager;
   /** Edited pods are changed one at a time. */
   isSerialRollout?: boolean;
   /** A failed edit was rolled back. */
@@ -53,6 +53,7 @@ export class RevisionSelector {
     });
     this.#onChange = onChange;
     this.#images = deps.imageUpdates;
+    this.#images?.changes.add(onChange);
     this.#ephemeral = new StoredMap(
       deps.ephemeralContainers,
       (stored) => stored,
@@ -92,12 +93,10 @@ export class RevisionSelector {
     return to;
   }
 
-  /** The status of a pod, or the progress of its revision, changed. */
-  observe({ revision, status, rollout, snapshot }: PodWorker): void {
-    if (!revision) return;
-    const { pod, imagePins: pins } = revision;
-    this.#rollouts.observe({ pod, status, rollout });
-    this.#images?.observe({ pod, status, rollout, pins, containers: snapshot.containers });
+  /** The status of a pod, its revision, or the progress of that changed. */
+  observe(worker: PodWorker): void {
+    this.#rollouts.observe(worker);
+    this.#images?.observe(worker);
   }
 
   /** @param containers all ephemeral containers of the pod, including earlier ones */

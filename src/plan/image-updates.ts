@@ -135,7 +135,7 @@ export function pinImage(container: Container, pins: ReadonlyMap<string, { ref: 
   return { ...container, image: pin.ref, imagePullPolicy };
 }
 
-/** Outcome of a look-up. */
+/** Name of an image for the engine, and the tag that has this digest. */
 export interface LookedUp {
   ref: string;
   tag: string;

@@ -10,7 +10,7 @@ import { formatGoSeconds } from "./plan-draft.ts";
 import type { PodPlanInput } from "./pod-plan.ts";
 
 /** When an edit has failed. */
-interface RolloutLimits {
+export interface RolloutLimits {
   /** Time to become Ready. */
   deadlineMs: number;
   /** Restarts of one container. */
@@ -42,7 +42,7 @@ interface RolloutTrial {
   limits: RolloutLimits;
 }
 
-type TrialVerdict = { state: "pending" | "ready" } | { state: "failed"; message: string };
+export type TrialVerdict = { state: "pending" | "ready" } | { state: "failed"; message: string };
 
 /** Whether an edit has become Ready or has failed. Time that a pod waits for its dependencies does not count. */
 export function judgeTrial(trial: RolloutTrial, status: PodStatus | undefined, rollout: RolloutProgress): TrialVerdict {

@@ -49,6 +49,14 @@ describe("an edit with rollback: on-failure", () => {
     expect(world.recorder.events.filter((event) => event.includes("RolledBack"))).toEqual([]);
   });
 
+  test("stays also when its pod has a debug container", async () => {
+    await start(guarded("web:1"));
+    world.kubelet.setEphemeralContainers("uid-web", [{ ...aContainer({ name: "debug" }), targetContainerName: "app" }]);
+    world.submit(guarded("web:2"));
+    await world.clock.advance(1_000_000);
+    expect(imageOf("web")).toBe("web:2");
+  });
+
   test("is rolled back when the image cannot be pulled within the deadline; condition and event say so", async () => {
     await start(guarded("web:1"));
     world.engine.failures.set("pull app", { error: new PodStepError("ErrImagePull", "no such image"), times: 1000 });

@@ -12,6 +12,7 @@ import type { ContainerLimits } from "../../src/base/model/container-limits.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
 import type { PodRequest, PodServices, StartContainerRequest } from "../../src/base/model/pod-services.ts";
 import type { ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
+import { pinImage } from "../../src/plan/image-updates.ts";
 import type { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { NO_LIMITS } from "./builders.ts";
 import type { FakeClock } from "./fake-clock.ts";
@@ -185,7 +186,8 @@ export class FakeEngine implements PodEngine, PodServices {
   }
 
   async createContainer(
-    request: Pick<ContainerRequest, "pod" | "container" | "sandboxId" | "restartCount" | "hash" | "backOffMs">,
+    request: Pick<ContainerRequest, "pod" | "container" | "sandboxId" | "restartCount" | "hash" | "backOffMs"> &
+      Pick<PodRequest, "imagePins">,
   ): Promise<string> {
     const { pod, container: spec, sandboxId, restartCount, hash, backOffMs } = request;
     const id = `${spec.name}-${this.#next++}`;
@@ -197,7 +199,7 @@ export class FakeEngine implements PodEngine, PodServices {
       restartCount,
       hash,
       ...(backOffMs !== undefined && { backOffMs }),
-      image: spec.image ?? "",
+      image: pinImage(spec, request.imagePins).image ?? "",
       imageId: "sha256:image",
       createdAt: this.#clock.now(),
       exitCode: 0,

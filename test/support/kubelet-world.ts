@@ -4,11 +4,13 @@ import { allContainersOf } from "../../src/base/model/pod-containers.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
 import type { StoredEvictions } from "../../src/kubelet/blocked-pods.ts";
 import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
+import type { ImageUpdateManager } from "../../src/kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
 import type { Completion } from "../../src/kubelet/pod-status-tracker.ts";
 import type { StoredEphemeralContainers } from "../../src/kubelet/revision-selector.ts";
 import type { StoredRollouts } from "../../src/kubelet/rollout-manager.ts";
+import { pinImage } from "../../src/plan/image-updates.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
 import type { PendingResize } from "../../src/plan/pod-resize.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";
@@ -17,12 +19,17 @@ import { FakeEngine } from "./fake-engine.ts";
 import { RecordingLogger, RecordingRecorder } from "./recording-logger.ts";
 
 /** The image names the revision of a container; labels and the like change nothing. */
-export const toPodRevision = ({ pod }: Pick<DesiredPod, "pod">, state?: Partial<DesiredState>): PodRevision => ({
+export const toPodRevision = (
+  { pod, imagePins, revision: manifestRevision = "" }: Pick<DesiredPod, "pod"> & Partial<DesiredPod>,
+  state?: Partial<DesiredState>,
+): PodRevision => ({
   pod,
+  manifestRevision,
+  ...(imagePins && { imagePins }),
   objects: { configMaps: new Map(), secrets: new Map() },
   hashes: {
     sandbox: `sandbox ${pod.spec.hostname ?? ""}`,
-    containers: new Map(allContainersOf(pod.spec).map((c) => [c.name, c.image!])),
+    containers: new Map(allContainersOf(pod.spec).map((c) => [c.name, pinImage(c, imagePins).image!])),
     limits: new Map(
       pod.spec.containers.map((c) => [c.name, { ...NO_LIMITS, memoryBytes: Number(c.resources.limits?.memory ?? 0) }]),
     ),
@@ -64,11 +71,17 @@ export class KubeletWorld {
   /** Keys are the uid, then the container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
   isSerialRollout: boolean;
+  imageUpdates: ImageUpdateManager | undefined;
+  readonly #newImageUpdates: ((clock: FakeClock) => ImageUpdateManager) | undefined;
   kubelet: Kubelet;
   desired: Pod[] = [];
 
-  constructor({ isSerialRollout = false } = {}) {
+  constructor({
+    isSerialRollout = false,
+    imageUpdates,
+  }: { isSerialRollout?: boolean; imageUpdates?: (clock: FakeClock) => ImageUpdateManager } = {}) {
     this.isSerialRollout = isSerialRollout;
+    this.#newImageUpdates = imageUpdates;
     this.kubelet = this.#newKubelet();
   }
 
@@ -141,6 +154,8 @@ export class KubeletWorld {
 
   #newKubelet(): Kubelet {
     const { clock, logger, recorder, engine, probes, completions } = this;
+    this.imageUpdates?.stop();
+    this.imageUpdates = this.#newImageUpdates?.(clock);
     return new Kubelet({
       clock,
       logger,
@@ -198,6 +213,7 @@ export class KubeletWorld {
         },
       },
       isSerialRollout: this.isSerialRollout,
+      ...(this.imageUpdates && { imageUpdates: this.imageUpdates }),
       oomVerdicts: {
         read: () => this.oomVerdicts,
         write: (all) => {

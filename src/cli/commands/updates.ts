@@ -1,6 +1,6 @@
 import { formatSince } from "../../apiserver/printers/age.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
-import type { ImageUpdateReport } from "../../kubelet/images/image-update-report.ts";
+import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
 import { ApiClient } from "../client/api-client.ts";
 import { TextTable } from "../print/text-table.ts";
 import type { CommandIo } from "../sub-command.ts";

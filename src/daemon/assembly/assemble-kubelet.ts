@@ -48,12 +48,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const probes = buildProbes(context, engine, probeChanges, probeLog);
   const admission = new PodAdmission(context, engine);
   const oomEvents = new Listeners<ContainerId>();
-  const imageChanges = new Listeners();
-  const imageUpdates = buildImageUpdates(context, engine, {
-    credentials,
-    volumes,
-    onChange: () => imageChanges.emit(),
-  });
+  const imageUpdates = buildImageUpdates(context, engine, credentials, volumes);
   const hasLocalApi = !input.options.runOnce && !cluster;
   const cordon = hasLocalApi ? buildCordon(context) : undefined;
   const kubelet = buildKubelet(context, engine, {
@@ -66,7 +61,6 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     cordon,
   });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
-  imageChanges.add(() => kubelet.refresh());
   const imageGc = buildImageGc(context, engine, kubelet, imageUpdates);
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { parseImageUpdatePolicy } from "../../base/api/image-update.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
@@ -9,11 +8,11 @@ import { toImageKey } from "../../docker/docker-images.ts";
 import type { ImageCredentials } from "../../docker/image-credentials.ts";
 import { RegistryClient } from "../../docker/registry-client.ts";
 import { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
-import type { BaselineImage } from "../../kubelet/images/image-update-manager.ts";
-import { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
+import { ImageUpdateManager, type ImageUpdateSources } from "../../kubelet/images/image-update-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
 import { pickTag } from "../../plan/image-tags.ts";
+import type { LookedUp } from "../../plan/image-updates.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { readCapacity } from "../../stats/disk-usage.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
@@ -77,66 +76,80 @@ export async function preloadImageArchives(
   }
 }
 
-interface ImageUpdateParts {
-  credentials: ImageCredentials;
-  volumes: VolumeManager;
-  /** Pods run other images now. */
-  onChange: () => void;
-}
-
 /** Safe updates of images, for pods that ask for them. */
 export function buildImageUpdates(
   context: NodeContext,
   engine: DockerEngine,
-  { credentials, volumes, onChange }: ImageUpdateParts,
+  credentials: ImageCredentials,
+  volumes: VolumeManager,
 ): ImageUpdateManager {
-  const { options, clock, logger, recorder, environment, metrics } = context;
-  const registry = new RegistryClient({
-    files: context.background.textFiles,
-    insecureRegistries: (signal) => engine.insecureRegistries(signal),
-    proxyFor: (url) => proxyFor(url, environment),
-  });
+  const { options, clock, logger, recorder, metrics } = context;
   return new ImageUpdateManager({
     clock,
     logger,
     recorder,
     random: Math.random,
     file: openStateFile(context, "image-updates", ImageUpdatesSchema, { durable: true }),
-    defaults: () => ({
-      policy: parseImageUpdatePolicy(options.imageUpdate) ?? { kind: "never" },
-      schedule: options.imageUpdateSchedule,
-      window: options.imageUpdateWindow,
-    }),
-    jitterMs: () => options.imageUpdateJitterMs,
-    lookUp: async (image, policy, present, pullSecrets, signal) => {
-      const reference = parseImageReference(image);
-      const auths = await credentials.lookUp(reference, pullSecrets, signal);
-      const written = reference.tag ?? "latest";
-      // A version is compared with the one that runs, not with the one of the manifest.
-      const from = present === "" ? written : present;
-      const picked =
-        policy.kind === "semver" ? pickTag(await registry.tags(reference, auths, signal), policy.range, from) : written;
-      const tag = picked ?? from;
-      return { ref: `${nameOf(image)}@${await registry.digest(reference, tag, auths, signal)}`, tag };
-    },
-    pull: async (ref, pullSecrets, signal) => (await engine.images.pullAhead(ref, pullSecrets, signal)).id,
-    describe: async (imageId, image) => {
-      const info = await engine.images.imageStatus(imageId);
-      return describeBaseline(image, imageId, info?.repoDigests ?? []);
-    },
-    isLocked: async (pod, lock) => {
-      const lockPath = lockPathOf(pod, lock, volumes);
-      return (
-        lockPath !== undefined && (await context.background.tasks.existsBeneath(lockPath.directory, lockPath.path))
-      );
-    },
-    onChange,
+    options,
+    sources: new RegistriesAndEngine(context, engine, credentials, volumes),
     onResult: (owner, result) => metrics.countImageUpdate(owner, result),
   });
 }
 
+class RegistriesAndEngine implements ImageUpdateSources {
+  readonly #background: NodeContext["background"];
+  readonly #images: DockerEngine["images"];
+  readonly #registry: RegistryClient;
+  readonly #credentials: ImageCredentials;
+  readonly #volumes: VolumeManager;
+
+  constructor(
+    { background, environment }: NodeContext,
+    engine: DockerEngine,
+    credentials: ImageCredentials,
+    volumes: VolumeManager,
+  ) {
+    this.#background = background;
+    this.#images = engine.images;
+    this.#credentials = credentials;
+    this.#volumes = volumes;
+    this.#registry = new RegistryClient({
+      files: background.textFiles,
+      insecureRegistries: (signal) => engine.insecureRegistries(signal),
+      proxyFor: (url) => proxyFor(url, environment),
+    });
+  }
+
+  async lookUp(...[image, policy, present, pullSecrets, signal]: Parameters<ImageUpdateSources["lookUp"]>) {
+    const reference = parseImageReference(image);
+    const auths = await this.#credentials.lookUp(reference, pullSecrets, signal);
+    const written = reference.tag ?? "latest";
+    // A version is compared with the one that runs, not with the one of the manifest.
+    const from = present === "" ? written : present;
+    const tag =
+      policy.kind === "semver"
+        ? (pickTag(await this.#registry.tags(reference, auths, signal), policy.range, from) ?? from)
+        : written;
+    return { ref: `${nameOf(image)}@${await this.#registry.digest(reference, tag, auths, signal)}`, tag };
+  }
+
+  async pull(...args: Parameters<ImageUpdateSources["pull"]>) {
+    return (await this.#images.pullAhead(...args)).id;
+  }
+
+  async describe(imageId: string, image: string) {
+    const info = await this.#images.imageStatus(imageId);
+    return describeBaseline(image, imageId, info?.repoDigests ?? []);
+  }
+
+  async isLocked(pod: Pod, lock: string) {
+    const found = lockPathOf(pod, lock, this.#volumes);
+    return found !== undefined && (await this.#background.tasks.existsBeneath(found.directory, found.path));
+  }
+}
+
 /** The image that runs, by the digest under which its registry has it; by its id when it was never pulled. */
-function describeBaseline(image: string, imageId: string, repoDigests: readonly string[]): BaselineImage {
+function describeBaseline(image: string, imageId: string, repoDigests: readonly string[]): LookedUp {
   const reference = parseImageReference(image);
   const digest = repoDigests
     .filter((known) => repositoryOf(parseImageReference(known)) === repositoryOf(reference))

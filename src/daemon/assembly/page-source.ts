@@ -13,7 +13,7 @@ import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import type { WorkloadReader } from "../../controllers/workload-reader.ts";
-import type { ImageUpdateReport } from "../../kubelet/images/image-update-report.ts";
+import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
 import { type PodRow, toPodRow } from "../../page/pod-row.ts";
 import type {
   ImageUpdateRow,

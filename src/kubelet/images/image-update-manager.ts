@@ -1,15 +1,21 @@
+import { parseImageUpdatePolicy } from "../../base/api/image-update.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
+import { Listeners } from "../../base/concurrency/listeners.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState, ImagePinRef } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { Persisted } from "../../base/model/persisted.ts";
+import { containersOf } from "../../base/model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
 import { podRefOf } from "../../base/model/pod-ref.ts";
+import type { ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import { type ImageUpdateDefaults, type ImageUpdateSettings, updateOwnerOf } from "../../plan/image-update-settings.ts";
+import type { KubeletOptions } from "../../config/option-table.ts";
+import { isRunning } from "../../plan/container-history.ts";
+import { type ImageUpdateSettings, updateOwnerOf } from "../../plan/image-update-settings.ts";
 import {
   decideUpdateStep,
   type ImageUpdateRecord,
@@ -23,57 +29,50 @@ import {
   noteStarted,
   noteSwapped,
   pinFor,
+  type UpdatePod,
   undoUpdate,
 } from "../../plan/image-updates.ts";
+import { PodTrials, type TriedPod } from "../pod-trials.ts";
 import { StoredMap } from "../stored-map.ts";
-import { type ImageUpdateReport, toImageUpdateReport } from "./image-update-report.ts";
 import {
   findTargets,
+  type ImageUpdateReport,
   idOf,
   isCheckStale,
   nameOf,
   nextCheckAt,
   stepDelaysMs,
   type Target,
+  toImageUpdateReport,
 } from "./image-update-targets.ts";
-import { type ImageUpdateObservation, ImageUpdateTrials } from "./image-update-trials.ts";
 
-/** Name of an image for the engine, and the tag that has this digest. */
-export interface BaselineImage {
-  ref: string;
-  tag: string;
-}
-
-/** Registries and the engine, as updates use them. */
+/** Registries, the engine and volumes, as updates use them. */
 export interface ImageUpdateSources {
   /** Asks the registry. @param present tag that runs now */
-  lookUp: (
+  lookUp(
     image: string,
     policy: ImageUpdateSettings["policy"],
     present: string,
     pullSecrets: readonly Secret[],
     signal: AbortSignal,
-  ) => Promise<LookedUp>;
+  ): Promise<LookedUp>;
   /** Gets an image onto the machine. @returns its id */
-  pull: (ref: string, pullSecrets: readonly Secret[], signal: AbortSignal) => Promise<string>;
+  pull(ref: string, pullSecrets: readonly Secret[], signal: AbortSignal): Promise<string>;
   /** A reference by which the image that runs can be pulled again. */
-  describe: (imageId: string, image: string, signal: AbortSignal) => Promise<BaselineImage>;
+  describe(imageId: string, image: string): Promise<LookedUp>;
+  /** Whether the file in a volume of the pod exists that blocks updates. Rejects when that cannot be determined. */
+  isLocked(pod: Pod, lock: string): Promise<boolean>;
 }
 
-export interface ImageUpdateManagerDeps extends ImageUpdateSources {
+export interface ImageUpdateManagerDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
   random: () => number;
   file: Persisted<readonly ImageUpdateRecord[]>;
   /** Read at each use. */
-  defaults: () => ImageUpdateDefaults;
-  /** Longest random delay of a scheduled look-up. */
-  jitterMs: () => number;
-  /** Whether the file that blocks updates exists. */
-  isLocked: FindLock;
-  /** {@link ImageUpdateManager.apply} would return other pins now. */
-  onChange: () => void;
+  options: Pick<KubeletOptions, "imageUpdate" | "imageUpdateSchedule" | "imageUpdateWindow" | "imageUpdateJitterMs">;
+  sources: ImageUpdateSources;
   /** Counts ends: `kept`, `rolled-back`, `error` of a look-up or a pull. */
   onResult?: (owner: string, result: "kept" | "rolled-back" | "error") => void;
 }
@@ -83,6 +82,8 @@ const LONGEST_WAIT_MS = 3_600_000;
 /** Workloads are without pods for a moment while they are replaced. */
 const FORGET_AFTER_MS = 7 * 24 * 3_600_000;
 const MAX_LOOK_UPS = 2;
+/** Restarts of one container after which a new image has failed. */
+const MAX_RESTARTS = 3;
 
 /**
  * Keeps images of pods that ask for it up to date: asks registries by a schedule, pulls the new image next to the running
@@ -95,7 +96,7 @@ export class ImageUpdateManager {
   readonly #records: StoredMap<string, ImageUpdateRecord, readonly ImageUpdateRecord[]>;
   /** Records of images that no pod has, with the time since when. Monotonic. */
   readonly #unseenSinceMs = new Map<string, number>();
-  readonly #trials: ImageUpdateTrials;
+  readonly #trials: PodTrials;
   /** Images that are being named, looked up or pulled. */
   readonly #busy = new Set<string>();
   readonly #lookUps = new ConcurrencyLimit(MAX_LOOK_UPS);
@@ -105,15 +106,18 @@ export class ImageUpdateManager {
   readonly #asked = new Set<string>();
   /** Images that do not wait for their window. */
   readonly #atOnce = new Set<string>();
+  /** {@link apply} would return other pins now. */
+  readonly changes = new Listeners();
   #targets = new Map<string, Target>();
-  #cancelTimer: (() => void) | undefined;
-  #isSyncing = false;
+  /** Pods with targets: the revision of their manifests, and the targets. */
+  #pods = new Map<PodUID, { revision: string; targets: Target[] }>();
+  #cancelTimer = () => {};
   #needsSync = false;
 
   constructor(deps: ImageUpdateManagerDeps) {
     this.#deps = deps;
-    this.#trials = new ImageUpdateTrials(deps.clock, (uid, pins) => this.#hasWantedImages(uid, pins));
-    this.#locks = new LockFiles(deps.isLocked, deps.clock, () => this.#requestSync());
+    this.#trials = new PodTrials(deps.clock, (worker) => this.#hasWantedImages(worker));
+    this.#locks = new LockFiles(deps.sources, deps.clock, () => this.#requestSync());
     this.#records = new StoredMap(
       deps.file,
       (records) => records.map((record) => [idOf(record), noteStarted(record)]),
@@ -125,40 +129,46 @@ export class ImageUpdateManager {
 
   /** Gives each pod the images that it runs. @param isComplete every source was read */
   apply(state: DesiredState, isComplete: boolean): DesiredState {
-    const defaults = this.#deps.defaults();
-    this.#targets = findTargets(state, defaults);
-    if (this.#targets.size === 0 && this.#records.size === 0) return state;
-    if (isComplete) {
-      this.#forgetUnused(new Set(state.pods.flatMap(({ pod }) => updateOwnerOf(pod) ?? [])));
-      const uids = new Set(state.pods.map(({ pod }) => pod.metadata.uid!));
-      this.#trials.prune(uids);
-      this.#locks.prune(uids);
-    }
-    const byUid = new Map<PodUID, Target[]>();
+    const { imageUpdate, imageUpdateSchedule: schedule, imageUpdateWindow: window } = this.#deps.options;
+    const policy = parseImageUpdatePolicy(imageUpdate) ?? { kind: "never" };
+    this.#targets = findTargets(state, { policy, schedule, window });
+    if (isComplete) this.#forgetUnused(state);
+    this.#pods = new Map();
     for (const target of this.#targets.values()) {
-      for (const { pod } of target.pods) {
+      for (const { pod, revision } of target.pods) {
         const uid = pod.metadata.uid!;
-        byUid.set(uid, [...(byUid.get(uid) ?? []), target]);
+        this.#pods.set(uid, { revision, targets: [...(this.#pods.get(uid)?.targets ?? []), target] });
       }
     }
+    if (this.#targets.size === 0) return state;
     const pods = state.pods.map((desired) => {
-      const uid = desired.pod.metadata.uid!;
-      const pins = (byUid.get(uid) ?? []).flatMap(({ id, image }) => {
-        const record = this.#records.get(id);
-        const pin = record && pinFor(record, uid);
-        return pin ? [[image, pin] as const] : [];
-      });
+      const pins = [...this.#pinsOf(desired.pod.metadata.uid!)];
       return pins.length === 0 ? desired : { ...desired, imagePins: new Map(pins) };
     });
     this.#requestSync();
     return { ...state, pods };
   }
 
-  /** The status of a pod, or the progress of its revision, changed. */
-  observe(observation: ImageUpdateObservation): void {
-    if (this.#targets.size === 0) return;
-    this.#trials.observe(observation);
-    this.#requestSync();
+  /** The images that a pod is to run, by their names in the manifest. */
+  *#pinsOf(uid: PodUID): Iterable<[image: string, pin: ImagePinRef]> {
+    for (const target of this.#pods.get(uid)?.targets ?? []) {
+      const pin = pinFor(this.#recordOf(target), uid);
+      if (pin) yield [target.image, pin];
+    }
+  }
+
+  /** Whether the worker has got the newest manifest of its pod, and the images that it is to run now. */
+  #hasWantedImages({ ref, revision }: TriedPod): boolean {
+    const pins = new Map(this.#pinsOf(ref.uid));
+    const given = revision?.imagePins ?? new Map<string, ImagePinRef>();
+    const isSame = given.size === pins.size && [...pins].every(([image, pin]) => given.get(image)?.ref === pin.ref);
+    return isSame && revision !== undefined && revision.manifestRevision === this.#pods.get(ref.uid)?.revision;
+  }
+
+  /** The status of a pod, its revision, or the progress of that changed. */
+  observe(worker: TriedPod): void {
+    this.#trials.observe(worker);
+    if (this.#pods.has(worker.ref.uid)) this.#requestSync();
   }
 
   /** References of images that pods run or are about to run, in place of the names in their manifests. */
@@ -207,26 +217,18 @@ export class ImageUpdateManager {
       this.#record(target, "Normal", "ImageUpdateUndone", `Image ${target.image}: back to ${nameOf(record.current)}`);
       undone.push(target.image);
     }
-    if (undone.length > 0) this.#deps.onChange();
+    if (undone.length > 0) this.changes.emit();
     return undone;
   }
 
   /** Ends look-ups and pulls; pods keep running. */
   stop(): void {
     this.#stop.abort(new Error("kubelet-ts is stopping"));
-    this.#cancelTimer?.();
+    this.#cancelTimer();
   }
 
   #targetsOf(owner: string | undefined): Target[] {
     return [...this.#targets.values()].filter((target) => owner === undefined || target.owner === owner);
-  }
-
-  #hasWantedImages(uid: PodUID, pins: DesiredPod["imagePins"]): boolean {
-    return [...this.#targets.values()].every(({ id, image, pods }) => {
-      if (!pods.some(({ pod }) => pod.metadata.uid === uid)) return true;
-      const record = this.#records.get(id);
-      return (record && pinFor(record, uid)?.ref) === pins?.get(image)?.ref;
-    });
   }
 
   #requestSync(): void {
@@ -234,20 +236,16 @@ export class ImageUpdateManager {
     this.#needsSync = true;
     queueMicrotask(() => {
       this.#needsSync = false;
-      if (!this.#isSyncing && !this.#stop.signal.aborted) this.#sync();
+      if (!this.#stop.signal.aborted) this.#sync();
     });
   }
 
   /** Takes the next step of each image. */
   #sync(): void {
-    this.#isSyncing = true;
-    let isChanged = false;
-    for (const target of this.#targets.values()) {
-      if (!this.#busy.has(target.id)) isChanged = this.#step(target) || isChanged;
-    }
-    this.#isSyncing = false;
+    const idle = [...this.#targets.values()].filter(({ id }) => !this.#busy.has(id));
+    const isChanged = idle.map((target) => this.#step(target)).includes(true);
     this.#setTimer();
-    if (isChanged) this.#deps.onChange();
+    if (isChanged) this.changes.emit();
   }
 
   /** @returns whether other images are to run now */
@@ -258,9 +256,11 @@ export class ImageUpdateManager {
     const record = this.#recordOf(target);
     const step = decideUpdateStep(record, {
       now,
-      pods: target.pods.map(({ pod }) => {
-        const isOnTrial = record.trial?.pods.includes(pod.metadata.uid!) ?? false;
-        return this.#trials.judge(pod, target.settings.deadlineMs, isOnTrial);
+      pods: target.pods.map(({ pod }): UpdatePod => {
+        const uid = pod.metadata.uid!;
+        // A trial of an earlier process continues.
+        if (record.trial?.pods.includes(uid) && !this.#trials.isOnTrial(uid)) this.#trials.begin(uid);
+        return { uid, isLive: this.#trials.isLive(uid), verdict: this.#trials.judge(uid, limitsOf(target)) };
       }),
       isWindowOpen: this.#atOnce.has(target.id) || target.settings.window.isOpen(now),
       hold: this.#holdOf(target),
@@ -304,14 +304,30 @@ export class ImageUpdateManager {
     }
   }
 
-  /** Notes the image that runs under the name of the manifest, so that it stays. */
+  /** Notes the image that a Ready pod runs under the name of the manifest, so that it stays. */
   #adopt(target: Target): void {
-    const imageId = this.#trials.runningImageOf(target);
-    if (imageId === undefined) return;
-    this.#begin(target, async (signal) => {
-      const { ref, tag } = await this.#deps.describe(imageId, target.image, signal);
+    const ready = target.pods.filter(({ pod }) => this.#trials.isReady(pod.metadata.uid!));
+    const [running] = ready.flatMap((desired) => this.#containersOf(target, desired));
+    if (!running) return;
+    this.#begin(target, async () => {
+      const { ref, tag } = await this.#deps.sources.describe(running.imageId, target.image);
       this.#store({ ...this.#recordOf(target), current: { ref, tag, isBaseline: true } });
-      this.#deps.onChange();
+      this.changes.emit();
+    });
+  }
+
+  /** The newest containers of a pod that are made from this image. */
+  #containersOf({ image }: Target, { pod }: DesiredPod): ContainerSnapshot[] {
+    const seen = this.#trials.worker(pod.metadata.uid!)?.snapshot.containers ?? [];
+    const names = containersOf(pod.spec).filter((container) => container.image === image);
+    return names.flatMap(({ name }) => seen.find((one) => one.name === name) ?? []);
+  }
+
+  /** Whether all pods run this image already, under any name. */
+  #allRun(target: Target, imageId: string): boolean {
+    return target.pods.every((desired) => {
+      const running = this.#containersOf(target, desired).filter(isRunning);
+      return running.length > 0 && running.every((container) => container.imageId === imageId);
     });
   }
 
@@ -320,7 +336,7 @@ export class ImageUpdateManager {
     const present = this.#recordOf(target).current?.tag ?? "";
     this.#begin(target, async (signal) => {
       const found = await this.#lookUps.run(signal, () =>
-        this.#deps.lookUp(image, settings.policy, present, pullSecrets, signal),
+        this.#deps.sources.lookUp(image, settings.policy, present, pullSecrets, signal),
       );
       const record = noteLookedUp(this.#recordOf(target), found, this.#deps.clock.now(), this.#nextCheck(target));
       this.#store(record);
@@ -332,10 +348,10 @@ export class ImageUpdateManager {
 
   #pull(target: Target, ref: string): void {
     this.#begin(target, async (signal) => {
-      const id = await this.#deps.pull(ref, target.pullSecrets, signal);
+      const id = await this.#deps.sources.pull(ref, target.pullSecrets, signal);
       const record = this.#recordOf(target);
       if (record.candidate?.ref !== ref) return;
-      this.#store(this.#trials.allRun(target, id) ? noteSame(record) : notePulled(record));
+      this.#store(this.#allRun(target, id) ? noteSame(record) : notePulled(record));
     });
   }
 
@@ -372,8 +388,12 @@ export class ImageUpdateManager {
     this.#records.set(idOf(record), record);
   }
 
-  /** Forgets images that no pod has any more. @param owners of all pods, those without updates included */
-  #forgetUnused(owners: ReadonlySet<string>): void {
+  /** Forgets pods that are gone, and images that no pod has any more. */
+  #forgetUnused({ pods }: DesiredState): void {
+    const uids = new Set(pods.map(({ pod }) => pod.metadata.uid!));
+    this.#trials.prune(uids);
+    this.#locks.prune(uids);
+    const owners = new Set(pods.map(({ pod }) => updateOwnerOf(pod)));
     const nowMs = this.#deps.clock.monotonicMs();
     for (const [id, { owner }] of this.#records) {
       const sinceMs = this.#unseenSinceMs.get(id) ?? nowMs;
@@ -387,7 +407,7 @@ export class ImageUpdateManager {
 
   #planCheck(target: Target, now: Date): void {
     const record = this.#recordOf(target);
-    if (!isCheckStale(record, target.settings, now, this.#deps.jitterMs())) return;
+    if (!isCheckStale(record, target.settings, now, this.#deps.options.imageUpdateJitterMs)) return;
     const next = this.#nextCheck(target);
     const { nextCheckAt: _, ...rest } = record;
     const { scheduleText } = target.settings;
@@ -395,8 +415,8 @@ export class ImageUpdateManager {
   }
 
   #nextCheck({ settings }: Target): Date | undefined {
-    const { clock, random, jitterMs } = this.#deps;
-    return nextCheckAt(settings, clock.now(), () => Math.floor(random() * jitterMs()));
+    const { clock, random, options } = this.#deps;
+    return nextCheckAt(settings, clock.now(), () => Math.floor(random() * options.imageUpdateJitterMs));
   }
 
   /** Why an update waits although it is its time. */
@@ -409,8 +429,7 @@ export class ImageUpdateManager {
 
   /** Sets one timer for the next step of any image. */
   #setTimer(): void {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
+    this.#cancelTimer();
     const delays = [...this.#targets.values()].flatMap((target) => this.#delaysOf(target));
     if (delays.length === 0) return;
     const delayMs = Math.max(1, Math.min(...delays, LONGEST_WAIT_MS));
@@ -421,12 +440,12 @@ export class ImageUpdateManager {
     if (this.#busy.has(target.id)) return [];
     const { settings } = target;
     const record = this.#recordOf(target);
-    if (record.trial) return this.#trials.verdictDelaysMs(record.trial, settings.deadlineMs);
+    if (record.trial) return record.trial.pods.map((uid) => this.#trials.recheckMs(uid, limitsOf(target)));
     return stepDelaysMs(record, settings, this.#deps.clock.now(), this.#holdOf(target) !== undefined);
   }
 
   #endTrial(target: Target): void {
-    this.#trials.end(target);
+    for (const { pod } of target.pods) this.#trials.end(pod.metadata.uid!);
     this.#atOnce.delete(target.id);
   }
 
@@ -435,19 +454,17 @@ export class ImageUpdateManager {
   }
 }
 
+const limitsOf = ({ settings }: Target) => ({ deadlineMs: settings.deadlineMs, maxRestarts: MAX_RESTARTS });
+
 /** That there is no lock counts for this time: a program makes its lock file long before the update that it blocks. */
 const FRESH_MS = 1_000;
 /** A file system that failed is accessed again after this time. */
 const FAILED_MS = 10_000;
 
-/** Whether a file in a volume of a pod exists. Rejects when that cannot be determined. */
-export type FindLock = (pod: Pod, lock: string) => Promise<boolean>;
-
 interface LockState {
   isLocked: boolean;
   /** A search is under way; `again`: the lock was asked for since it began. */
-  isSearching: boolean;
-  again: boolean;
+  search?: { again: boolean } | undefined;
   /** The state counts until then. */
   untilMs: number;
 }
@@ -457,14 +474,14 @@ interface LockState {
  * until it has ended, and when it fails, the file counts as present.
  */
 export class LockFiles {
-  readonly #find: FindLock;
+  readonly #files: Pick<ImageUpdateSources, "isLocked">;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #onUnlocked: () => void;
   readonly #locks = new Map<string, LockState>();
 
   /** @param onUnlocked a file does not exist: {@link isLocked} returns false for the next second */
-  constructor(find: FindLock, clock: Pick<Clock, "monotonicMs">, onUnlocked: () => void) {
-    this.#find = find;
+  constructor(files: Pick<ImageUpdateSources, "isLocked">, clock: Pick<Clock, "monotonicMs">, onUnlocked: () => void) {
+    this.#files = files;
     this.#clock = clock;
     this.#onUnlocked = onUnlocked;
   }
@@ -472,10 +489,10 @@ export class LockFiles {
   /** Whether the file counts as present; starts a search when that is not known to be current. */
   isLocked(pod: Pod, lock: string): boolean {
     const key = `${pod.metadata.uid} ${lock}`;
-    const state = this.#locks.get(key) ?? { isLocked: true, isSearching: false, again: false, untilMs: -1 };
+    const state = this.#locks.get(key) ?? { isLocked: true, untilMs: -1 };
     this.#locks.set(key, state);
     if (this.#clock.monotonicMs() <= state.untilMs) return state.isLocked;
-    if (state.isSearching) state.again = true;
+    if (state.search) state.search.again = true;
     else void this.#search(state, pod, lock);
     return true;
   }
@@ -486,20 +503,20 @@ export class LockFiles {
   }
 
   async #search(state: LockState, pod: Pod, lock: string): Promise<void> {
-    state.isSearching = true;
+    const search = { again: false };
+    state.search = search;
     try {
       do {
-        state.again = false;
-        state.isLocked = await this.#find(pod, lock);
+        search.again = false;
+        state.isLocked = await this.#files.isLocked(pod, lock);
         // The file may have been removed since that search began.
-      } while (state.isLocked && state.again);
+      } while (state.isLocked && search.again);
       if (!state.isLocked) state.untilMs = this.#clock.monotonicMs() + FRESH_MS;
     } catch {
       state.isLocked = true;
       state.untilMs = this.#clock.monotonicMs() + FAILED_MS;
-    } finally {
-      state.isSearching = false;
     }
+    state.search = undefined;
     if (!state.isLocked) this.#onUnlocked();
   }
 }
