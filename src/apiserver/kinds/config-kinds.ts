@@ -1,47 +1,29 @@
 import type { StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
-import { ALL_VERBS, type ResourceDefinition } from "../resource-definition.ts";
-import { text } from "./columns.ts";
-import { byManifest } from "./object-reader.ts";
-import { fixed, forbidden, type RefuseChange } from "./update-rules.ts";
+import { count, fixed, forbidden, manifestKind, type RefuseChange, text } from "./define-kind.ts";
 
-export const CONFIG_MAP: ResourceDefinition = {
+export const CONFIG_MAP = manifestKind({
   group: "",
-  version: "v1",
   kind: "ConfigMap",
   plural: "configmaps",
-  singular: "configmap",
   shortNames: ["cm"],
-  namespaced: true,
-  verbs: ALL_VERBS,
-  columns: [
-    { name: "Data", type: "integer", value: ({ data, binaryData }) => countKeys(data) + countKeys(binaryData) },
-  ],
+  columns: [count("Data", ({ data, binaryData }) => countKeys(data) + countKeys(binaryData))],
   fate: "configMaps",
-  decode: byManifest,
   validateUpdate: refuseImmutable,
   description: "ConfigMap holds configuration data for pods to consume.",
-};
+});
 
-export const SECRET: ResourceDefinition = {
+export const SECRET = manifestKind({
   group: "",
-  version: "v1",
   kind: "Secret",
   plural: "secrets",
-  singular: "secret",
-  namespaced: true,
-  verbs: ALL_VERBS,
-  columns: [
-    text("Type", ({ type }) => String(type ?? "Opaque")),
-    { name: "Data", type: "integer", value: ({ data }) => countKeys(data) },
-  ],
+  columns: [text("Type", ({ type }) => String(type ?? "Opaque")), count("Data", ({ data }) => countKeys(data))],
   fields: { type: ({ type }) => String(type ?? "") },
   fate: "secrets",
-  decode: byManifest,
   validateUpdate: (next, previous) => [...refuseImmutable(next, previous), ...refuseOtherType(next, previous)],
   isSecret: true,
   description: "Secret holds secret data of a certain type.",
-};
+});
 
 const countKeys = (map: unknown) => Object.keys((map as Record<string, unknown> | undefined) ?? {}).length;
 

@@ -6,13 +6,11 @@ import { checkDnsLabel } from "../../manifest/validate/names.ts";
 import type { StatusCause } from "../api-error.ts";
 import { type ApiObject, toApiTime } from "../api-object.ts";
 import type { ObjectStore } from "../object-store.ts";
-import { toEventRow } from "../printers/event-row.ts";
-import { type NodeObject, toNodeRow } from "../printers/node-row.ts";
-import { ALL_VERBS, type Column, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
-import { text } from "./columns.ts";
-import { apiKind } from "./define-kind.ts";
+import { EVENT_COLUMNS } from "../printers/event-row.ts";
+import { NODE_COLUMNS, type NodeObject } from "../printers/node-row.ts";
+import { ALL_VERBS, READ_VERBS } from "../resource-definition.ts";
+import { apiKind, forbidden, manifestKind, printed, text } from "./define-kind.ts";
 import { bySchema, type Decoded } from "./object-reader.ts";
-import { forbidden } from "./update-rules.ts";
 
 const asEvent = (object: ApiObject) => object as unknown as CoreEvent;
 
@@ -65,31 +63,15 @@ function decodeNamespace(object: ApiObject): Decoded {
 }
 
 const asNode = (object: ApiObject) => object as unknown as NodeObject;
-const nodeCell =
-  (index: number): Column["value"] =>
-  (it, now) =>
-    toNodeRow(asNode(it), now, true)[index] ?? "";
-
-export const NODE: ResourceDefinition = {
+export const NODE = manifestKind({
   group: "",
-  version: "v1",
   kind: "Node",
   plural: "nodes",
-  singular: "node",
   shortNames: ["no"],
   namespaced: false,
   verbs: [...READ_VERBS, "patch", "update"],
-  columns: [
-    text("Status", nodeCell(1)),
-    text("Roles", nodeCell(2)),
-    text("Age", nodeCell(3)),
-    text("Version", nodeCell(4)),
-    text("Internal-IP", nodeCell(5), 1),
-    text("External-IP", nodeCell(6), 1),
-    text("OS-Image", nodeCell(7), 1),
-    text("Kernel-Version", nodeCell(8), 1),
-    text("Container-Runtime", nodeCell(9), 1),
-  ],
+  decode: undefined,
+  columns: printed(NODE_COLUMNS),
   fields: { "spec.unschedulable": (it) => String(isUnschedulable(it)) },
   subresources: ["status"],
   observedStatus: true,
@@ -97,7 +79,7 @@ export const NODE: ResourceDefinition = {
   fate: "node",
   validateUpdate: refuseOtherThanCordon,
   description: "Node is the machine this API is served from.",
-};
+});
 
 const isUnschedulable = (node: ApiObject): boolean => asNode(node).spec.unschedulable === true;
 
@@ -122,32 +104,14 @@ function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCaus
 
 type NodeSpec = NodeObject["spec"] & Record<string, unknown>;
 
-const eventCell =
-  (index: number): Column["value"] =>
-  (it, now) =>
-    toEventRow(asEvent(it), now, true)[index] ?? "";
-
-export const EVENT: ResourceDefinition = {
+export const EVENT = manifestKind({
   group: "",
-  version: "v1",
   kind: "Event",
   plural: "events",
-  singular: "event",
   shortNames: ["ev"],
-  namespaced: true,
   verbs: READ_VERBS,
-  columns: [
-    text("Last Seen", eventCell(0)),
-    text("Type", eventCell(1)),
-    text("Reason", eventCell(2)),
-    text("Object", eventCell(3)),
-    text("Subobject", eventCell(4), 1),
-    text("Source", eventCell(5), 1),
-    text("Message", eventCell(6)),
-    text("First Seen", eventCell(7), 1),
-    { name: "Count", type: "integer", value: (it) => asEvent(it).count, priority: 1 },
-    { name: "Name", type: "string", format: "name", value: ({ metadata }) => metadata.name, priority: 1 },
-  ],
+  decode: undefined,
+  columns: printed(EVENT_COLUMNS),
   fields: {
     "involvedObject.kind": (it) => asEvent(it).involvedObject.kind,
     "involvedObject.name": (it) => asEvent(it).involvedObject.name,
@@ -163,4 +127,4 @@ export const EVENT: ResourceDefinition = {
   },
   fate: "observed",
   description: "Event is a report of an event somewhere in the cluster.",
-};
+});

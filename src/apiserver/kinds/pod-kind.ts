@@ -2,46 +2,22 @@ import type { Pod } from "../../base/api/pod.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
-import { formatReadinessGates, formatRestarts, summarizePod } from "../printers/pod-row.ts";
-import { ALL_VERBS, type ResourceDefinition } from "../resource-definition.ts";
-import { text } from "./columns.ts";
+import { POD_COLUMNS } from "../printers/pod-row.ts";
+import { manifestKind, printed } from "./define-kind.ts";
 import type { Decoded, ObjectReader } from "./object-reader.ts";
 
 const asPod = (object: ApiObject) => object as unknown as Pod;
 
-const summaries = new WeakMap<ApiObject, ReturnType<typeof summarizePod>>();
-
-function summaryOf(object: ApiObject) {
-  let summary = summaries.get(object);
-  if (!summary) {
-    summary = summarizePod(asPod(object));
-    summaries.set(object, summary);
-  }
-  return summary;
-}
-
 const podStatus = (object: ApiObject) => asPod(object).status;
 
-/** Source: kubectl's printers and core/v1's selectable fields. */
-export const POD: ResourceDefinition = {
+/** Source: core/v1's selectable fields. */
+export const POD = manifestKind({
   group: "",
-  version: "v1",
   kind: "Pod",
   plural: "pods",
-  singular: "pod",
   shortNames: ["po"],
   categories: ["all"],
-  namespaced: true,
-  verbs: ALL_VERBS,
-  columns: [
-    text("Ready", (it) => `${summaryOf(it).ready}/${summaryOf(it).total}`),
-    text("Status", (it) => summaryOf(it).status),
-    text("Restarts", (it, now) => formatRestarts(summaryOf(it), now)),
-    text("IP", (it) => podStatus(it)?.podIP || "<none>", 1),
-    text("Node", (it) => asPod(it).spec.nodeName || "<none>", 1),
-    text("Nominated Node", (it) => podStatus(it)?.nominatedNodeName || "<none>", 1),
-    text("Readiness Gates", (it) => formatReadinessGates(asPod(it)), 1),
-  ],
+  columns: printed(POD_COLUMNS),
   fields: {
     "spec.nodeName": (it) => asPod(it).spec.nodeName ?? "",
     "spec.restartPolicy": (it) => asPod(it).spec.restartPolicy ?? "",
@@ -61,7 +37,7 @@ export const POD: ResourceDefinition = {
   carryOver: keepEphemeralContainers,
   gracefulDeletion: true,
   description: "Pod is a collection of containers that can run on a host.",
-};
+});
 
 /** Ephemeral containers of a pod as the API shows them; empty for every other object. */
 export const ephemeralContainersOf = ({ spec }: ApiObject): readonly unknown[] =>

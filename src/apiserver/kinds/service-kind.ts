@@ -1,8 +1,7 @@
 import type { Service } from "../../base/api/service.ts";
 import { nodePortOf } from "../../plan/node-port.ts";
 import type { ApiObject } from "../api-object.ts";
-import { type Fields, formatLabels, memoized, specOf, text } from "./columns.ts";
-import { manifestKind } from "./define-kind.ts";
+import { type Fields, formatLabels, manifestKind, memoized, specOf, text } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */
 function ports(object: ApiObject): string {

@@ -1,8 +1,19 @@
 import type { ApiObject } from "../api-object.ts";
-import { type Fields, formatAccessModes, memoized, specOf, statusOf, text } from "./columns.ts";
-import { manifestKind } from "./define-kind.ts";
+import {
+  type Fields,
+  fixed,
+  forbidden,
+  formatAccessModes,
+  isOther,
+  manifestKind,
+  memoized,
+  type RefuseChange,
+  specOf,
+  statusOf,
+  text,
+  without,
+} from "./define-kind.ts";
 import type { Decoded } from "./object-reader.ts";
-import { fixed, forbidden, isOther, type RefuseChange, without } from "./update-rules.ts";
 
 /** Source: kubectl's printers. */
 const phaseOf = (object: ApiObject, initial?: string) =>

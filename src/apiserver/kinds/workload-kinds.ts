@@ -2,9 +2,22 @@ import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject } from "../api-object.ts";
 import { formatSince } from "../printers/age.ts";
 import { type PlainSubresource, READ_VERBS } from "../resource-definition.ts";
-import { count, type Fields, formatLabelSelector, formatLabels, numberOf, specOf, statusOf, text } from "./columns.ts";
-import { manifestKind } from "./define-kind.ts";
-import { fixedSpec, forbidden, isOther, type RefuseChange, without } from "./update-rules.ts";
+import {
+  count,
+  type Fields,
+  fixedSpec,
+  forbidden,
+  formatLabelSelector,
+  formatLabels,
+  isOther,
+  manifestKind,
+  numberOf,
+  type RefuseChange,
+  specOf,
+  statusOf,
+  text,
+  without,
+} from "./define-kind.ts";
 
 /** Kinds that controllers turn into pods. Source: kubectl's printers, and the selectable fields of batch/v1 and core/v1. */
 

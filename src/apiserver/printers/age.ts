@@ -1,3 +1,11 @@
+/** A column of `kubectl get`, for an object of one type. */
+export interface PrintedColumn<T> {
+  name: string;
+  cell: (object: T, now: Date) => string;
+  /** Shown with `-o wide` alone. */
+  isWide?: true;
+}
+
 const SECOND = 1;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;

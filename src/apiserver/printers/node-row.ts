@@ -1,4 +1,4 @@
-import { formatSince } from "./age.ts";
+import { formatSince, type PrintedColumn } from "./age.ts";
 
 /** The part of the response of `/node` that is read. Source: core/v1 `Node`. */
 export interface NodeObject {
@@ -42,37 +42,28 @@ export type NodeInfoField =
   | "containerRuntimeVersion"
   | "kubeletVersion";
 
-export const NODE_COLUMNS = ["NAME", "STATUS", "ROLES", "AGE", "VERSION"] as const;
-export const NODE_WIDE_COLUMNS = [
-  "INTERNAL-IP",
-  "EXTERNAL-IP",
-  "OS-IMAGE",
-  "KERNEL-VERSION",
-  "CONTAINER-RUNTIME",
-] as const;
-
 const ROLE_PREFIX = "node-role.kubernetes.io/";
 
-/** The cells below {@link NODE_COLUMNS}, and {@link NODE_WIDE_COLUMNS} when `wide`. Source: kubectl's `printNode`. */
-export function toNodeRow(node: NodeObject, now: Date, wide: boolean): string[] {
-  const { metadata, status } = node;
-  const row = [
-    metadata.name,
-    nodeStatus(node),
-    nodeRoles(node),
-    formatSince(metadata.creationTimestamp, now),
-    status.nodeInfo?.kubeletVersion ?? "",
-  ];
-  if (!wide) return row;
-  const address = (type: string) => status.addresses?.find((known) => known.type === type)?.address || "<none>";
-  const { osImage, kernelVersion, containerRuntimeVersion } = status.nodeInfo ?? {};
-  return [
-    ...row,
-    address("InternalIP"),
-    address("ExternalIP"),
-    ...[osImage, kernelVersion, containerRuntimeVersion].map((text) => text || "<unknown>"),
-  ];
-}
+const addressOf = ({ status }: NodeObject, type: string) =>
+  status.addresses?.find((known) => known.type === type)?.address || "<none>";
+
+/** Source: kubectl's `printNode`. */
+export const NODE_COLUMNS: readonly PrintedColumn<NodeObject>[] = [
+  { name: "Name", cell: ({ metadata }) => metadata.name },
+  { name: "Status", cell: nodeStatus },
+  { name: "Roles", cell: nodeRoles },
+  { name: "Age", cell: ({ metadata }, now) => formatSince(metadata.creationTimestamp, now) },
+  { name: "Version", cell: ({ status }) => status.nodeInfo?.kubeletVersion ?? "" },
+  { name: "Internal-IP", cell: (node) => addressOf(node, "InternalIP"), isWide: true },
+  { name: "External-IP", cell: (node) => addressOf(node, "ExternalIP"), isWide: true },
+  { name: "OS-Image", cell: ({ status }) => status.nodeInfo?.osImage || "<unknown>", isWide: true },
+  { name: "Kernel-Version", cell: ({ status }) => status.nodeInfo?.kernelVersion || "<unknown>", isWide: true },
+  {
+    name: "Container-Runtime",
+    cell: ({ status }) => status.nodeInfo?.containerRuntimeVersion || "<unknown>",
+    isWide: true,
+  },
+];
 
 /** From labels `node-role.kubernetes.io/<role>`. */
 export function nodeRoles({ metadata }: NodeObject): string {

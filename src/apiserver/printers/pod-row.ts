@@ -1,5 +1,5 @@
 import type { Container, ContainerStatus, Pod, PodStatus } from "../../base/api/pod.ts";
-import { formatSince, parseTime } from "./age.ts";
+import { formatSince, type PrintedColumn, parseTime } from "./age.ts";
 
 /** One line of `kubelet-ts get pods`. */
 interface PodSummaryLine {
@@ -11,33 +11,21 @@ interface PodSummaryLine {
   lastRestart: Date | undefined;
 }
 
-export const POD_COLUMNS = ["NAME", "READY", "STATUS", "RESTARTS", "AGE"] as const;
-export const POD_WIDE_COLUMNS = ["IP", "NODE", "NOMINATED NODE", "READINESS GATES"] as const;
-
-/** The cells below {@link POD_COLUMNS}, and {@link POD_WIDE_COLUMNS} when `wide`. */
-export function toPodRow(pod: Pod, now: Date, wide: boolean): string[] {
-  const summary = summarizePod(pod);
-  const { ready, total, status } = summary;
-  const row = [
-    pod.metadata.name ?? "",
-    `${ready}/${total}`,
-    status,
-    formatRestarts(summary, now),
-    formatSince(creationTime(pod), now),
-  ];
-  if (!wide) return row;
-  const { podIP, nominatedNodeName } = pod.status ?? {};
-  return [
-    ...row,
-    podIP || "<none>",
-    pod.spec.nodeName || "<none>",
-    nominatedNodeName || "<none>",
-    formatReadinessGates(pod),
-  ];
-}
+/** Source: kubectl's `printPod`. */
+export const POD_COLUMNS: readonly PrintedColumn<Pod>[] = [
+  { name: "Name", cell: ({ metadata }) => metadata.name ?? "" },
+  { name: "Ready", cell: (pod) => `${summarizePod(pod).ready}/${summarizePod(pod).total}` },
+  { name: "Status", cell: (pod) => summarizePod(pod).status },
+  { name: "Restarts", cell: (pod, now) => formatRestarts(summarizePod(pod), now) },
+  { name: "Age", cell: (pod, now) => formatSince(creationTime(pod), now) },
+  { name: "IP", cell: ({ status }) => status?.podIP || "<none>", isWide: true },
+  { name: "Node", cell: ({ spec }) => spec.nodeName || "<none>", isWide: true },
+  { name: "Nominated Node", cell: ({ status }) => status?.nominatedNodeName || "<none>", isWide: true },
+  { name: "Readiness Gates", cell: formatReadinessGates, isWide: true },
+];
 
 /** `2 (5m ago)`; `0` for none. */
-export function formatRestarts({ restarts, lastRestart }: PodSummaryLine, now: Date): string {
+function formatRestarts({ restarts, lastRestart }: PodSummaryLine, now: Date): string {
   return restarts > 0 && lastRestart
     ? `${restarts} (${formatSince(lastRestart.toISOString(), now)} ago)`
     : `${restarts}`;
@@ -47,8 +35,19 @@ export function formatRestarts({ restarts, lastRestart }: PodSummaryLine, now: D
 export const creationTime = ({ metadata, status }: Pod): string | undefined =>
   metadata.creationTimestamp ?? status?.startTime ?? metadata.annotations?.["kubernetes.io/config.seen"];
 
-/** Source: kubectl's table of pods (`printPod`). */
-export function summarizePod({ spec, metadata, status = {} }: Pod): PodSummaryLine {
+const summaries = new WeakMap<Pod, PodSummaryLine>();
+
+/** The cells of a pod that its status determines; computed once for each version of the pod. */
+export function summarizePod(pod: Pod): PodSummaryLine {
+  let summary = summaries.get(pod);
+  if (!summary) {
+    summary = computeSummary(pod);
+    summaries.set(pod, summary);
+  }
+  return summary;
+}
+
+function computeSummary({ spec, metadata, status = {} }: Pod): PodSummaryLine {
   const sidecars = new Set((spec.initContainers ?? []).filter(isSidecar).map(({ name }) => name));
   const phase = status.phase ?? "Unknown";
   const total = spec.containers.length + sidecars.size;
@@ -128,7 +127,7 @@ const hasCondition = ({ conditions = [] }: PodStatus, type: string) =>
   conditions.some((condition) => condition.type === type && condition.status === "True");
 
 /** `1/2` gates met; `<none>` without gates. */
-export function formatReadinessGates({ spec, status = {} }: Pod): string {
+function formatReadinessGates({ spec, status = {} }: Pod): string {
   const gates = spec.readinessGates ?? [];
   if (gates.length === 0) return "<none>";
   return `${gates.filter(({ conditionType }) => hasCondition(status, conditionType)).length}/${gates.length}`;

@@ -1,6 +1,7 @@
-import { EVENT_COLUMNS, EVENT_WIDE_COLUMNS, toEventRow } from "../../apiserver/printers/event-row.ts";
-import { NODE_COLUMNS, NODE_WIDE_COLUMNS, type NodeObject, toNodeRow } from "../../apiserver/printers/node-row.ts";
-import { POD_COLUMNS, POD_WIDE_COLUMNS, toPodRow } from "../../apiserver/printers/pod-row.ts";
+import type { PrintedColumn } from "../../apiserver/printers/age.ts";
+import { EVENT_COLUMNS } from "../../apiserver/printers/event-row.ts";
+import { NODE_COLUMNS, type NodeObject } from "../../apiserver/printers/node-row.ts";
+import { POD_COLUMNS } from "../../apiserver/printers/pod-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { TextTable } from "./text-table.ts";
@@ -35,42 +36,32 @@ interface OwnKind<T> {
   singular: string;
   /** Type fields, which the items of lists lack. */
   type: { apiVersion: "v1"; kind: string };
-  columns: Columns;
-  row: (object: T, now: Date, wide: boolean) => string[];
+  columns: readonly PrintedColumn<T>[];
 }
 
 const OWN_KINDS: { readonly [Name in ResourceName]: OwnKind<OwnKinds[Name]> } = {
-  pods: {
-    singular: "pod",
-    type: { apiVersion: "v1", kind: "Pod" },
-    columns: (wide) => (wide ? [...POD_COLUMNS, ...POD_WIDE_COLUMNS] : POD_COLUMNS),
-    row: toPodRow,
-  },
-  nodes: {
-    singular: "node",
-    type: { apiVersion: "v1", kind: "Node" },
-    columns: (wide) => (wide ? [...NODE_COLUMNS, ...NODE_WIDE_COLUMNS] : NODE_COLUMNS),
-    row: toNodeRow,
-  },
-  events: {
-    singular: "event",
-    type: { apiVersion: "v1", kind: "Event" },
-    columns: (wide) => (wide ? EVENT_WIDE_COLUMNS : EVENT_COLUMNS),
-    row: toEventRow,
-  },
+  pods: { singular: "pod", type: { apiVersion: "v1", kind: "Pod" }, columns: POD_COLUMNS },
+  nodes: { singular: "node", type: { apiVersion: "v1", kind: "Node" }, columns: NODE_COLUMNS },
+  events: { singular: "event", type: { apiVersion: "v1", kind: "Event" }, columns: EVENT_COLUMNS },
 };
 
-export const columnsOf = (name: ResourceName): Columns => OWN_KINDS[name].columns;
+const shown = <T>(columns: readonly PrintedColumn<T>[], wide: boolean) =>
+  columns.filter(({ isWide }) => wide || !isWide);
+
+export const columnsOf =
+  (name: ResourceName): Columns =>
+  (wide) =>
+    shown<never>(OWN_KINDS[name].columns, wide).map((column) => column.name.toUpperCase());
 
 export function toItem<Name extends ResourceName>(name: Name, object: OwnKinds[Name]): ResourceItem {
-  const { singular, type, row } = OWN_KINDS[name] as OwnKind<OwnKinds[Name]>;
+  const { singular, type, columns } = OWN_KINDS[name] as OwnKind<OwnKinds[Name]>;
   const { metadata } = object as { metadata: { name?: string; namespace?: string; uid?: string } };
   return {
     key: metadata.uid ?? `${metadata.namespace}/${metadata.name}`,
     reference: `${singular}/${metadata.name}`,
     namespace: name === "nodes" ? undefined : (metadata.namespace ?? "default"),
     object: { ...type, ...object },
-    row: (now, wide) => row(object, now, wide),
+    row: (now, wide) => shown(columns, wide).map(({ cell }) => cell(object, now)),
   };
 }
 

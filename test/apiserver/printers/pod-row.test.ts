@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { summarizePod, toPodRow } from "../../../src/apiserver/printers/pod-row.ts";
+import { POD_COLUMNS, summarizePod } from "../../../src/apiserver/printers/pod-row.ts";
 import { ago, ended, has, NOW, running, type ShownPod, shown, waiting } from "../../cli/print/pods.ts";
 
 const INIT_WAITS = waiting("PodInitializing");
@@ -183,26 +183,28 @@ const ROWS: Row[] = [
   },
 ];
 
+const cellsOf = (pod: ReturnType<typeof shown>) => POD_COLUMNS.map(({ cell }) => cell(pod, NOW));
+
 describe("a pod as kubectl shows it", () => {
   test.each(ROWS)("$when: $want", ({ pod, want }) => {
-    const [, ready, status, restarts] = toPodRow(shown(pod), NOW, false);
+    const [, ready, status, restarts] = cellsOf(shown(pod));
     expect([ready, status, restarts]).toEqual(want);
   });
 
   test("age counts from when the node began with the pod", () => {
-    expect(toPodRow(shown(), NOW, false)[4]).toBe("5m32s");
-    expect(toPodRow(shown({ metadata: { creationTimestamp: ago(60) } }), NOW, false)[4]).toBe("60s");
+    expect(cellsOf(shown())[4]).toBe("5m32s");
+    expect(cellsOf(shown({ metadata: { creationTimestamp: ago(60) } }))[4]).toBe("60s");
     const refused = shown({
       status: { startTime: undefined as never },
       metadata: { annotations: { "kubernetes.io/config.seen": ago(7) } },
     });
-    expect(toPodRow(refused, NOW, false)[4]).toBe("7s");
+    expect(cellsOf(refused)[4]).toBe("7s");
   });
 
   test("wide", () => {
     const gates = { readinessGates: [{ conditionType: "Ready" }, { conditionType: "example.com/up" }] };
-    expect(toPodRow(shown({ ready: true }), NOW, true).slice(5)).toEqual(["172.17.0.2", "node1", "<none>", "<none>"]);
-    expect(toPodRow(shown({ ready: true, spec: gates, status: { podIP: "" } }), NOW, true).slice(5)).toEqual([
+    expect(cellsOf(shown({ ready: true })).slice(5)).toEqual(["172.17.0.2", "node1", "<none>", "<none>"]);
+    expect(cellsOf(shown({ ready: true, spec: gates, status: { podIP: "" } })).slice(5)).toEqual([
       "<none>",
       "node1",
       "<none>",
