@@ -2,6 +2,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { isRecord } from "../base/text/json.ts";
+import type { HttpResponse } from "../server/http-response.ts";
 import {
   ApiError,
   badRequest,
@@ -10,36 +11,35 @@ import {
   notAcceptable,
   notFound,
   type Status,
+  unauthorized,
   unknownPath,
 } from "./api-error.ts";
-import { type ApiObject, jsonOf } from "./api-object.ts";
-import { type ApiRequest, type ApiResponse, json, jsonText, type PlainResponse } from "./api-request.ts";
-import { authorize, authorizePath, VERBS, verbOf } from "./authorization.ts";
+import type { ApiObject } from "./api-object.ts";
 import {
-  type OnRepeatedField,
-  PATCH_TYPES,
-  type PatchBody,
-  readObjectBody,
-  readOptionalBody,
-  readPatchBody,
-} from "./body.ts";
+  type ApiRequest,
+  type ApiResponse,
+  type ApiUser,
+  json,
+  jsonText,
+  parseRequestInfo,
+  type RequestInfo,
+} from "./api-request.ts";
+import { authorize, authorizePath, VERBS, verbOf } from "./authorization.ts";
+import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
-import { listResponse, parseIncludeObject, type ShowObject } from "./list-response.ts";
-import { negotiateForm, type WantedForm } from "./media-type.ts";
+import { listResponse } from "./list-response.ts";
+import { negotiateForm } from "./media-type.ts";
 import type { ObjectAccess } from "./object-commands.ts";
-import { type DeleteOptions, parseDeleteOptions } from "./object-deleter.ts";
+import { parseDeleteOptions } from "./object-deleter.ts";
 import { patchObject } from "./patch-object.ts";
-import { parseRequestInfo, type RequestInfo } from "./request-info.ts";
-import { apiVersionOf, type ResourceDefinition, resourceId, servedVersions, type Verb } from "./resource-definition.ts";
+import { Presentation } from "./presentation.ts";
+import { apiVersionOf, resourceId, servedVersions, type Target, type Verb } from "./resource-definition.ts";
 import { parseSelection } from "./selection.ts";
-import { metadataText, tableText } from "./table.ts";
 import { watchResponse } from "./watch-response.ts";
 import { parseWriteRequest, reportBadFields, type WriteRequest } from "./write-request.ts";
 
 /** A path below a resource that is answered by code of its own: `pods/log`, or a review. */
 export interface ExtraRoute extends ExtraResource {
-  /** Which verb a request is, for authorization; default: by method. */
-  verbOf?: (request: ApiRequest) => string;
   handle: (request: ApiRequest, info: RequestInfo) => ApiResponse | Promise<ApiResponse>;
 }
 
@@ -67,23 +67,24 @@ export class ApiServer {
     this.#served = { definitions: deps.objects.registry.all().flatMap(servedVersions), extras: deps.extras };
   }
 
-  async respond(request: ApiRequest): Promise<ApiResponse> {
+  /** @param authenticate the user of the request; undefined is answered with 401 */
+  async respond(
+    unknown: Omit<ApiRequest, "user">,
+    authenticate: () => ApiUser | undefined | Promise<ApiUser | undefined>,
+  ): Promise<ApiResponse> {
     const warnings: string[] = [];
     try {
-      const response = await this.#route(request, warnings);
+      const user = await authenticate();
+      if (!user) throw unauthorized();
+      const response = await this.#route({ ...unknown, user }, warnings);
       if (warnings.length === 0 || !("headers" in response)) return response;
       return { ...response, headers: { ...response.headers, Warning: warnings.map(toWarning).join(", ") } };
     } catch (error) {
-      return this.#failure(error, request.path);
+      if (error instanceof ApiError) return json(error.code, error.status);
+      const { path } = unknown;
+      this.#deps.logger.error("A request of the local API failed", { path, error: messageOf(error) });
+      return json(500, internalError("the request could not be answered; the log has the reason").status);
     }
-  }
-
-  #failure(error: unknown, path: string): PlainResponse {
-    if (error instanceof ApiError) return json(error.code, error.status);
-    const message = messageOf(error);
-    this.#deps.logger.error("A request of the local API failed", { path, error: message });
-    const { status } = internalError("the request could not be answered; the log has the reason");
-    return json(500, status);
   }
 
   async #route(request: ApiRequest, warnings: string[]): Promise<ApiResponse> {
@@ -98,13 +99,14 @@ export class ApiServer {
     const name = subresource === "" ? plural : `${plural}/${subresource}`;
     const extra = this.#deps.extras.find((it) => it.group === group && it.version === version && it.name === name);
     if (extra) {
-      const verb = extra.verbOf?.(request) ?? VERBS[request.method] ?? "get";
+      const verb = VERBS[request.method] ?? "get";
       authorize(request, info, verb);
+      if (!extra.verbs.includes(verb)) throw methodNotSupported({ group, plural: name }, verb);
       return extra.handle(request, info);
     }
-    const definition = this.#deps.objects.registry.find(group, version, plural);
+    const { objects, clock } = this.#deps;
+    const definition = objects.registry.find(group, version, plural);
     if (!definition) throw unknownPath();
-    const isCreate = request.method === "POST" && subresource === "";
     if (definition.namespaced && info.name !== "" && info.namespace === undefined) throw unknownPath();
     if (!definition.namespaced && info.namespace !== undefined) throw unknownPath();
     const verb = verbOf(request, info);
@@ -116,52 +118,48 @@ export class ApiServer {
       const isFinalize = definition.plural === "namespaces" && subresource === "finalize";
       if (!isFinalize && !definition.subresources?.some((it) => it === subresource)) throw unknownPath();
     } else if (!definition.verbs.includes(verb)) throw methodNotSupported(definition, verb);
-    if (isCreate && info.name !== "") throw methodNotSupported(definition, "create");
+    if (verb === "create" && info.name !== "") throw methodNotSupported(definition, "create");
     const form = negotiateForm(request.header("Accept"));
     if (!form) throw notAcceptable();
-    await this.#deps.objects.refresh(definition);
-    if (!READING.has(verb)) await this.#deps.objects.prepareWrite();
-    const asked = { ...definition, version: info.version };
-    const show = showFor(request, definition, asked);
-    const warn = (message: string) => void warnings.push(message);
-    const repeated: string[] = [];
-    const onRepeated = (path: string) => void repeated.push(`duplicate field "${path}"`);
-    return this.#serve({ request, info, definition, asked, verb, form, show, warn, repeated, onRepeated });
+    await objects.refresh(definition);
+    if (!READING.has(verb)) await objects.prepareWrite();
+    const presentation = new Presentation(request, definition, version, form, () => clock.now());
+    const target: Target = { definition, namespace: info.namespace, name: info.name, subresource };
+    const call: Call = { request, target, presentation, warn: (message) => void warnings.push(message), repeated: [] };
+    return this.#serve(verb, call);
   }
 
-  async #serve(call: Call): Promise<ApiResponse> {
-    const { request, info, definition, asked, verb, form, show } = call;
-    const { objects, clock, random } = this.#deps;
+  async #serve(verb: Verb, call: Call): Promise<ApiResponse> {
+    const { request, target, presentation, repeated } = call;
+    const { store, writer } = this.#deps.objects;
+    const onRepeated = (path: string) => void repeated.push(`duplicate field "${path}"`);
     switch (verb) {
       case "list":
+        return listResponse(store, parseSelection(target, request.query), request.query, presentation);
       case "watch": {
-        const selection = parseSelection(definition, info.namespace, info.name, request.query);
-        return verb === "list"
-          ? listResponse(objects.store, asked, selection, request.query, form, show, clock.now())
-          : watchResponse(
-              { store: objects.store, clock, random },
-              asked,
-              selection,
-              request.query,
-              form,
-              show,
-              request.signal,
-            );
+        const { clock, random } = this.#deps;
+        const selection = parseSelection(target, request.query);
+        return watchResponse({ store, clock, random, selection, presentation }, request.query, request.signal);
       }
-      case "get":
-        return this.#object(call, 200, this.#find(definition, info));
+      case "get": {
+        const found = store.get(resourceId(target.definition), target.namespace, target.name);
+        if (!found) throw notFound(target.definition, target.name);
+        return this.#object(call, 200, found);
+      }
       case "create": {
-        const body = inOwnVersion(await readObjectBody(request, call.onRepeated), call);
+        const body = inOwnVersion(await readObjectBody(request, onRepeated), call);
+        return this.#object(call, 201, writer.create(target, body, this.#write(call)));
+      }
+      case "update": {
+        const body = inOwnVersion(await readObjectBody(request, onRepeated), call);
         return this.#object(
           call,
-          201,
-          this.#deps.objects.writer.create(definition, info.namespace, body, this.#write(call)),
+          200,
+          this.#update(call, () => body),
         );
       }
-      case "update":
-        return this.#update(call, inOwnVersion(await readObjectBody(request, call.onRepeated), call));
       case "patch":
-        return this.#patch(call, await readPatchBody(request, call.onRepeated));
+        return this.#patch(call, await readPatchBody(request, onRepeated));
       case "delete":
         return this.#delete(call, await readOptionalBody(request));
       case "deletecollection":
@@ -169,120 +167,87 @@ export class ApiServer {
     }
   }
 
-  #find(definition: ResourceDefinition, { namespace, name }: RequestInfo): ApiObject {
-    const found = this.#deps.objects.store.get(resourceId(definition), namespace, name);
-    if (!found) throw notFound(definition, name);
-    return found;
-  }
-
   /** Options of a write whose body was read. @throws ApiError 400 */
-  #write({ request, warn, repeated, asked }: Call): WriteRequest {
+  #write({ request, warn, repeated, presentation }: Call): WriteRequest {
     const write = parseWriteRequest(request.query, request.header("User-Agent"), warn);
-    if (repeated.length > 0) reportBadFields(asked, repeated, write);
+    if (repeated.length > 0) reportBadFields(presentation.kind, repeated, write);
     return write;
   }
 
-  #update(call: Call, body: unknown): PlainResponse {
-    const { info, definition } = call;
-    const write = this.#write(call);
+  /** @param change gets the object as the path shows it: of `scale` as a Scale */
+  #update(call: Call, change: (before: ApiObject) => unknown): ApiObject {
+    const { target } = call;
     const { writer } = this.#deps.objects;
-    if (info.subresource !== "scale") {
+    const write = this.#write(call);
+    if (target.subresource !== "scale") return writer.update(target, change, write);
+    return writer.update({ ...target, subresource: "" }, (live) => fromScale(live, change(toScale(live))), write);
+  }
+
+  #patch(call: Call, { type, patch }: PatchBody): HttpResponse {
+    const { target, request } = call;
+    if (type !== PATCH_TYPES.applyYaml) {
       return this.#object(
         call,
         200,
-        writer.update(definition, info.namespace, info.name, body, write, info.subresource),
+        this.#update(call, (before) => inOwnVersion(patchObject(before, type, patch), call)),
       );
     }
-    const change = (live: ApiObject) => fromScale(live, body);
-    return this.#object(call, 200, writer.patch(definition, info.namespace, info.name, change, write));
-  }
-
-  #patch(call: Call, { type, patch }: PatchBody): PlainResponse {
-    const { info, definition, request } = call;
     const write = this.#write(call);
-    const { writer } = this.#deps.objects;
-    const { namespace, name, subresource } = info;
-    if (type === PATCH_TYPES.applyYaml) {
-      if (subresource === "scale")
-        throw badRequest("server-side apply to a scale is not supported: apply to the object");
-      if (!request.query.get("fieldManager"))
-        throw badRequest("fieldManager: Required value: is required for apply patch");
-      const force = request.query.get("force") === "true";
-      const result = writer.apply(
-        definition,
-        namespace,
-        name,
-        inOwnVersion(patch, call),
-        { ...write, force },
-        subresource,
-      );
-      return this.#object(call, result.created ? 201 : 200, result.object);
-    }
-    const change = (live: ApiObject): unknown => {
-      const before = subresource === "scale" ? toScale(live) : live;
-      const next = inOwnVersion(patchObject(before, type, patch), call);
-      return subresource === "scale" ? fromScale(live, next) : next;
-    };
-    const from = subresource === "scale" ? "" : subresource;
-    return this.#object(call, 200, writer.patch(definition, namespace, name, change, write, from));
+    if (target.subresource === "scale")
+      throw badRequest("server-side apply to a scale is not supported: apply to the object");
+    if (!request.query.get("fieldManager"))
+      throw badRequest("fieldManager: Required value: is required for apply patch");
+    const force = request.query.get("force") === "true";
+    const result = this.#deps.objects.writer.apply(target, inOwnVersion(patch, call), { ...write, force });
+    return this.#object(call, result.created ? 201 : 200, result.object);
   }
 
-  #delete(call: Call, body: unknown): PlainResponse {
-    const { info, definition, request } = call;
+  #delete(call: Call, body: unknown): HttpResponse {
+    const { target, request } = call;
+    const { definition, namespace, name } = target;
     const options = parseDeleteOptions(body, request.query, this.#write(call));
-    const live = this.#deps.objects.store.get(resourceId(definition), info.namespace, info.name);
-    const result = this.#deps.objects.deleter.delete(definition, info.namespace, info.name, options);
+    const { store, deleter } = this.#deps.objects;
+    const live = store.get(resourceId(definition), namespace, name);
+    const result = deleter.delete(target, options);
     const warning = live && !options.dryRun ? definition.deletionWarning?.(live) : undefined;
     if (warning !== undefined) call.warn(warning);
     return isStatus(result) ? json(200, result) : this.#object(call, 200, result);
   }
 
-  #deleteCollection(call: Call, body: unknown): PlainResponse {
-    const { info, definition, request, show } = call;
-    const options: DeleteOptions = parseDeleteOptions(body, request.query, this.#write(call));
-    const { namespace, matches } = parseSelection(definition, info.namespace, "", request.query);
+  #deleteCollection(call: Call, body: unknown): HttpResponse {
+    const { target, request, presentation } = call;
+    const { definition } = target;
+    const options = parseDeleteOptions(body, request.query, this.#write(call));
+    const { namespace, matches } = parseSelection(target, request.query);
     const { store, deleter } = this.#deps.objects;
     const objects = store.list(resourceId(definition), namespace).filter(matches);
     for (const { metadata } of objects) {
+      const { name } = metadata;
       // One deletion may have taken others with it.
-      if (store.get(resourceId(definition), metadata.namespace, metadata.name)) {
-        deleter.delete(definition, metadata.namespace, metadata.name, options);
-      }
+      if (!store.get(resourceId(definition), metadata.namespace, name)) continue;
+      deleter.delete({ definition, namespace: metadata.namespace, name }, options);
     }
     return json(200, {
       kind: `${definition.kind}List`,
-      apiVersion: definition.group === "" ? definition.version : `${definition.group}/${definition.version}`,
+      apiVersion: apiVersionOf(definition),
       metadata: { resourceVersion: String(store.revision) },
-      items: objects.map(show),
+      items: objects.map(presentation.show),
     });
   }
 
-  #object({ definition, form, show, info, request }: Call, status: number, object: ApiObject): PlainResponse {
-    if (info.subresource === "scale") return json(status, toScale(object));
-    const shown = show(object);
-    if (form.shape === "table") {
-      const includeObject = parseIncludeObject(request.query);
-      const { resourceVersion } = shown.metadata;
-      const options = { metaVersion: form.metaVersion, includeObject, now: this.#deps.clock.now() };
-      return jsonText(status, tableText([shown], definition, { resourceVersion }, options));
-    }
-    return jsonText(status, form.shape === "metadata" ? metadataText(shown, form.metaVersion) : jsonOf(shown));
+  #object({ target, presentation }: Call, status: number, object: ApiObject): HttpResponse {
+    if (target.subresource === "scale") return json(status, toScale(object));
+    return jsonText(status, presentation.text(presentation.show(object)));
   }
 }
 
 interface Call {
   request: ApiRequest;
-  info: RequestInfo;
-  definition: ResourceDefinition;
-  /** The definition in the version of the request. */
-  asked: ResourceDefinition;
-  verb: Verb;
-  form: WantedForm;
-  show: ShowObject;
+  target: Target;
+  presentation: Presentation;
   warn: (message: string) => void;
   /** Findings in the body. */
-  repeated: readonly string[];
-  onRepeated: OnRepeatedField;
+  repeated: string[];
 }
 
 const READING = new Set<Verb>(["get", "list", "watch"]);
@@ -294,48 +259,13 @@ const toWarning = (message: string) =>
   `299 - "${message.replace(/[\x00-\x1f\x7f]/g, " ").replace(/(["\\])/g, "\\$1")}"`;
 
 /** The body of a request in the version in which objects are kept. */
-const inOwnVersion = (body: unknown, { definition, asked }: Pick<Call, "definition" | "asked">): unknown =>
-  isRecord(body) && body.apiVersion === apiVersionOf(asked) ? { ...body, apiVersion: apiVersionOf(definition) } : body;
-
-/**
- * How objects are shown to a user: Secrets without values for users with read access only.
- * @param asked the definition in the version of the request
- */
-function showFor(
-  { user }: Pick<ApiRequest, "user">,
-  definition: ResourceDefinition,
-  asked: ResourceDefinition,
-): ShowObject {
-  if (definition.isSecret && user.role !== "admin") return hideSecrets;
-  const complete = definition.complete ?? ((object: ApiObject) => object);
-  if (asked.version === definition.version) return complete;
-  return (object) => ({ ...complete(object), apiVersion: apiVersionOf(asked) });
-}
-
-const shown = new WeakMap<ApiObject, ApiObject>();
-
-const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
-
-/** A Secret for users with read access only: its keys without values. */
-function hideSecrets(secret: ApiObject): ApiObject {
-  let hidden = shown.get(secret);
-  if (hidden === undefined) {
-    const keys = Object.keys((secret.data as Record<string, string> | undefined) ?? {});
-    // The last-applied annotation holds the values too.
-    const { [LAST_APPLIED]: _applied, ...annotations } = secret.metadata.annotations ?? {};
-    const { annotations: _annotations, ...metadata } = secret.metadata;
-    hidden = {
-      ...secret,
-      metadata: { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) },
-      data: Object.fromEntries(keys.map((key) => [key, ""])),
-    } as ApiObject;
-    shown.set(secret, hidden);
-  }
-  return hidden;
-}
+const inOwnVersion = (body: unknown, { target, presentation }: Call): unknown =>
+  isRecord(body) && body.apiVersion === apiVersionOf(presentation.kind)
+    ? { ...body, apiVersion: apiVersionOf(target.definition) }
+    : body;
 
 /** The `scale` of a workload. Source: autoscaling/v1 `Scale`. */
-function toScale({ metadata, spec, status }: ApiObject): object {
+function toScale({ metadata, spec, status }: ApiObject): ApiObject {
   const { replicas = 1, selector } = (spec ?? {}) as { replicas?: number; selector?: unknown };
   const { replicas: current = 0 } = (status ?? {}) as { replicas?: number };
   const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata;

@@ -1,6 +1,5 @@
 import { ApiError, forbidden } from "./api-error.ts";
-import type { ApiRequest, ApiUser } from "./api-request.ts";
-import type { RequestInfo } from "./request-info.ts";
+import type { ApiRequest, ApiUser, RequestInfo } from "./api-request.ts";
 import type { Verb } from "./resource-definition.ts";
 
 /** The requested access to a resource. */

@@ -1,24 +1,15 @@
-import { isRecord } from "../base/text/json.ts";
+import * as v from "valibot";
+import type { HttpResponse } from "../server/http-response.ts";
 import { badRequest, expired } from "./api-error.ts";
-import { type ApiObject, jsonOf } from "./api-object.ts";
-import { jsonText, type PlainResponse } from "./api-request.ts";
-import type { WantedForm } from "./media-type.ts";
+import { jsonText } from "./api-request.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-definition.ts";
+import type { Presentation } from "./presentation.ts";
+import { resourceId } from "./resource-definition.ts";
 import type { Selection } from "./selection.ts";
-import { type IncludeObject, metadataText, tableText } from "./table.ts";
 
-/** How objects are shown to this user: Secrets without their data, for instance. */
-export type ShowObject = (object: ApiObject) => ApiObject;
-
-/** Where a list continues. Opaque to clients. */
-interface ContinueToken {
-  /** Revision of the first page. */
-  rv: number;
-  /** Last object of the page before. */
-  ns: string;
-  name: string;
-}
+/** Where a list continues: the revision of the first page, and the last object of the page before. Opaque to clients. */
+const TokenSchema = v.object({ rv: v.number(), ns: v.string(), name: v.string() });
+type ContinueToken = v.InferOutput<typeof TokenSchema>;
 
 /**
  * A list, whole or one page of it. Pages show each object as it is when the page is asked for: the revision of the list
@@ -27,16 +18,13 @@ interface ContinueToken {
  */
 export function listResponse(
   store: ObjectStore,
-  definition: ResourceDefinition,
   { namespace, matches }: Selection,
   query: URLSearchParams,
-  form: WantedForm,
-  show: ShowObject,
-  now: Date,
-): PlainResponse {
+  presentation: Presentation,
+): HttpResponse {
   const limit = parseLimit(query.get("limit"));
   const token = parseToken(query.get("continue"), store.revision);
-  let objects = store.list(resourceId(definition), namespace).filter(matches);
+  let objects = store.list(resourceId(presentation.kind), namespace).filter(matches);
   if (token) {
     objects = objects.filter(({ metadata }) => {
       const ns = metadata.namespace ?? "";
@@ -54,39 +42,11 @@ export function listResponse(
       remainingItemCount: objects.length - page.length,
     }),
   };
-  const items = page.map(show);
-  return jsonText(200, listText(items, definition, metadata, query, form, now));
-}
-
-function listText(
-  items: readonly ApiObject[],
-  definition: ResourceDefinition,
-  metadata: object,
-  query: URLSearchParams,
-  { shape, metaVersion }: WantedForm,
-  now: Date,
-): string {
-  if (shape === "table") {
-    return tableText(items, definition, metadata, { metaVersion, includeObject: parseIncludeObject(query), now });
-  }
-  const isMetadata = shape === "metadata";
-  const kind = isMetadata ? "PartialObjectMetadataList" : `${definition.kind}List`;
-  const apiVersion = isMetadata ? `meta.k8s.io/${metaVersion}` : apiVersionOf(definition);
-  const texts = items.map((item) => (isMetadata ? metadataText(item, metaVersion) : jsonOf(item)));
-  const head = JSON.stringify({ kind, apiVersion, metadata });
-  return `${head.slice(0, -1)},"items":[${texts.join(",")}]}`;
-}
-
-/** @throws ApiError 400 */
-export function parseIncludeObject(query: URLSearchParams): IncludeObject {
-  const value = query.get("includeObject") || "Metadata";
-  if (value === "None" || value === "Metadata" || value === "Object") return value;
-  throw badRequest(`includeObject: Unsupported value: "${value}"`);
+  return jsonText(200, presentation.list(page, metadata));
 }
 
 function parseLimit(text: string | null): number {
-  if (text === null || text === "") return 0;
-  const limit = Number(text);
+  const limit = Number(text ?? "");
   if (!Number.isInteger(limit) || limit < 0) throw badRequest(`limit: Invalid value: "${text}"`);
   return limit;
 }
@@ -95,22 +55,10 @@ const encodeToken = (token: ContinueToken) => Buffer.from(JSON.stringify(token))
 
 function parseToken(text: string | null, current: number): ContinueToken | undefined {
   if (!text) return undefined;
-  let token: unknown;
-  try {
-    token = JSON.parse(Buffer.from(text, "base64url").toString());
-  } catch {
-    token = undefined;
-  }
-  if (
-    !isRecord(token) ||
-    typeof token.rv !== "number" ||
-    typeof token.ns !== "string" ||
-    typeof token.name !== "string"
-  ) {
-    throw badRequest("continue key is not valid");
-  }
+  const token = v.safeParse(v.pipe(v.string(), v.parseJson(), TokenSchema), Buffer.from(text, "base64url").toString());
+  if (!token.success) throw badRequest("continue key is not valid");
   // The token is from before the root directory was emptied.
-  if (token.rv > current)
+  if (token.output.rv > current)
     throw expired("The provided continue parameter is too old to display a consistent list result.");
-  return { rv: token.rv, ns: token.ns, name: token.name };
+  return token.output;
 }

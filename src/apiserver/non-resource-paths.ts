@@ -1,6 +1,7 @@
 import type { HealthCheck } from "../base/model/health-check.ts";
+import { textResponse } from "../server/http-response.ts";
 import { notAcceptable } from "./api-error.ts";
-import { type ApiRequest, type ApiResponse, json, plainText } from "./api-request.ts";
+import { type ApiRequest, type ApiResponse, json } from "./api-request.ts";
 import {
   aggregatedDiscovery,
   apiGroup,
@@ -125,6 +126,7 @@ function healthResponse(
   const lines = checks.map((check) =>
     check.ok ? `[+]${check.name} ok` : `[-]${check.name} failed: ${check.message || "reason withheld"}`,
   );
-  if (isOk && !query.has("verbose")) return plainText(200, "ok");
-  return plainText(isOk ? 200 : 500, `${lines.join("\n")}\n${root} check ${isOk ? "passed" : "failed"}\n`);
+  const isShort = isOk && !query.has("verbose");
+  const body = isShort ? "ok" : `${lines.join("\n")}\n${root} check ${isOk ? "passed" : "failed"}\n`;
+  return textResponse(isOk ? 200 : 500, body, { "X-Content-Type-Options": "nosniff" });
 }

@@ -2,7 +2,7 @@ import { describeIgnoredKind } from "../manifest/ignored-kinds.ts";
 import type { PlainObject } from "../manifest/plain-objects.ts";
 import { badRequest, notFound } from "./api-error.ts";
 import type { ApiObject } from "./api-object.ts";
-import type { ObjectDeleter } from "./object-deleter.ts";
+import { BACKGROUND, type ObjectDeleter } from "./object-deleter.ts";
 import type { ObjectStore } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
@@ -57,7 +57,7 @@ export class ObjectCommands {
     const namespace = definition.namespaced ? (object.metadata.namespace ?? "default") : undefined;
     const before = store.get(resourceId(definition), namespace, name);
     const warnings: string[] = [];
-    const applied = writer.apply(definition, namespace, name, object, {
+    const applied = writer.apply({ definition, namespace, name }, object, {
       manager: FIELD_MANAGER,
       dryRun: options.dryRun,
       fieldValidation: "Strict",
@@ -86,12 +86,7 @@ export class ObjectCommands {
     const definition = registry.get(plural);
     if (!definition) throw notFound({ group: "", plural }, name);
     await this.#prepare(definition);
-    deleter.delete(definition, namespace, name, {
-      gracePeriodSeconds: undefined,
-      propagation: "Background",
-      preconditions: { uid },
-      dryRun: false,
-    });
+    deleter.delete({ definition, namespace, name }, { ...BACKGROUND, preconditions: { uid } });
   }
 
   async #prepare(definition: ResourceDefinition): Promise<void> {

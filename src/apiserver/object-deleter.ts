@@ -3,9 +3,15 @@ import { isRecord } from "../base/text/json.ts";
 import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
 import { type ApiObject, toApiTime } from "./api-object.ts";
 import type { ObjectRules } from "./object-rules.ts";
-import type { ObjectStore } from "./object-store.ts";
+import { type ObjectStore, objectsOf, type StoredObject } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
-import { isKept, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
+import {
+  isKept,
+  type ResourceDefinition,
+  type ResourceRegistry,
+  resourceId,
+  type Target,
+} from "./resource-definition.ts";
 import { internalWrite, store as keep, type ObjectStorage, type WriteRequest } from "./write-request.ts";
 
 type Propagation = "Orphan" | "Background" | "Foreground";
@@ -18,6 +24,14 @@ export interface DeleteOptions {
   preconditions: { uid?: string | undefined; resourceVersion?: string | undefined };
   dryRun: boolean;
 }
+
+/** A deletion that nobody gave options for. */
+export const BACKGROUND: DeleteOptions = {
+  gracePeriodSeconds: undefined,
+  propagation: "Background",
+  preconditions: {},
+  dryRun: false,
+};
 
 interface ObjectDeleterDeps {
   store: ObjectStore;
@@ -48,25 +62,21 @@ export class ObjectDeleter {
    * @returns the object while it is still there (Terminating), else a Status
    * @throws ApiError 403, 404, 409, 507
    */
-  delete(
-    definition: ResourceDefinition,
-    namespace: string | undefined,
-    name: string,
-    options: DeleteOptions,
-  ): ApiObject | Status {
-    const live = this.#deps.store.get(resourceId(definition), namespace, name);
+  delete({ definition, namespace, name }: Target, options: DeleteOptions): ApiObject | Status {
+    const { store, rules } = this.#deps;
+    const live = store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
-    if (!options.dryRun && this.#deps.rules.removeUnclaimed(definition, live)) return live;
-    const isMade = this.#deps.rules.isMadeByController(definition, live);
+    if (!options.dryRun && rules.removeUnclaimed(definition, live)) return live;
+    const isMade = rules.isMadeByController(definition, live);
     // A pod whose manifest was removed terminates already.
     const isEnding = definition.gracefulDeletion === true && live.metadata.deletionTimestamp !== undefined;
-    const isForeign = !isMade && this.#deps.writer.isForeign(definition, live);
-    if (isForeign && !isEnding) this.#deps.writer.refuseForeign(definition, live);
+    const refusal = isMade ? undefined : rules.refusalOf(definition, live);
+    if (refusal !== undefined && !isEnding) throw forbidden(definition, name, refusal);
     if (definition.plural === "namespaces" && name === "default") {
       throw forbidden(definition, name, "this namespace may not be deleted");
     }
     checkPreconditions(definition, live, options);
-    if (isForeign) return live;
+    if (refusal !== undefined) return live;
     if (options.dryRun) return definition.gracefulDeletion ? live : deleted(definition, live);
     if (isMade) return this.#deleteMade(live, options);
     if (definition.gracefulDeletion) return this.#terminate(definition, live, options);
@@ -81,7 +91,7 @@ export class ObjectDeleter {
         : this.#mark(definition, live, { finalizers, deletionGracePeriodSeconds: 0 }, 0);
     if (finalizers.includes(FOREGROUND)) this.#deleteDependents(terminating, "Foreground");
     if (definition.plural === "namespaces") this.#empty(name);
-    return this.#deps.store.get(resourceId(definition), namespace, name) ?? deleted(definition, live);
+    return store.get(resourceId(definition), namespace, name) ?? deleted(definition, live);
   }
 
   #deleteMade(live: ApiObject, options: DeleteOptions): ApiObject {
@@ -148,14 +158,12 @@ export class ObjectDeleter {
     return this.#deps.writer.put(definition, object, internalWrite("kubelet-ts"));
   }
 
-  #dependentsOf(uid: string): { definition: ResourceDefinition; object: ApiObject }[] {
-    const { registry, store } = this.#deps;
-    return registry.all().flatMap((definition) =>
-      store
-        .list(resourceId(definition))
-        .filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid))
-        .map((object) => ({ definition, object })),
-    );
+  #dependentsOf(uid: string): StoredObject[] {
+    return this.#all().filter(({ object }) => object.metadata.ownerReferences?.some((owner) => owner.uid === uid));
+  }
+
+  #all(): StoredObject[] {
+    return objectsOf(this.#deps.store, this.#deps.registry.all());
   }
 
   /** Deletes what the object owns, unless another owner of it lives. */
@@ -178,35 +186,26 @@ export class ObjectDeleter {
   }
 
   #exists(uid: string): boolean {
-    const { registry, store } = this.#deps;
-    return registry.all().some((it) => store.list(resourceId(it)).some(({ metadata }) => metadata.uid === uid));
+    return this.#all().some(({ object }) => object.metadata.uid === uid);
   }
 
   /** Removes owners in foreground deletion once their last dependent is gone. */
   #settleOwners({ metadata }: ApiObject): void {
-    const { registry, store, writer } = this.#deps;
-    for (const owner of metadata.ownerReferences ?? []) {
-      for (const definition of registry.all()) {
-        if (definition.kind !== owner.kind) continue;
-        const found = store.get(
-          resourceId(definition),
-          definition.namespaced ? metadata.namespace : undefined,
-          owner.name,
-        );
-        if (found?.metadata.uid !== owner.uid || !found.metadata.finalizers?.includes(FOREGROUND)) continue;
-        if (this.#dependentsOf(owner.uid).length > 0) continue;
-        const finalizers = found.metadata.finalizers.filter((it) => it !== FOREGROUND);
-        writer.put(definition, { ...found, metadata: { ...found.metadata, finalizers } }, internalWrite("kubelet-ts"));
-      }
+    const owners = new Set(metadata.ownerReferences?.map(({ uid }) => uid));
+    if (owners.size === 0) return;
+    for (const { definition, object } of this.#all()) {
+      const { uid = "", finalizers = [] } = object.metadata;
+      if (!owners.has(uid) || !finalizers.includes(FOREGROUND) || this.#dependentsOf(uid).length > 0) continue;
+      const rest = finalizers.filter((it) => it !== FOREGROUND);
+      const next = { ...object, metadata: { ...object.metadata, finalizers: rest } };
+      this.#deps.writer.put(definition, next, internalWrite("kubelet-ts"));
     }
   }
 
-  #contentsOf(namespace: string): { definition: ResourceDefinition; object: ApiObject }[] {
+  #contentsOf(namespace: string): StoredObject[] {
     const { registry, store } = this.#deps;
-    return registry
-      .all()
-      .filter(({ namespaced, fate }) => namespaced && fate !== "observed")
-      .flatMap((definition) => store.list(resourceId(definition), namespace).map((object) => ({ definition, object })));
+    const kinds = registry.all().filter(({ namespaced, fate }) => namespaced && fate !== "observed");
+    return objectsOf(store, kinds, namespace);
   }
 
   #empty(namespace: string): void {
@@ -227,9 +226,9 @@ export class ObjectDeleter {
 
   /** Deletes an object, ignoring one that may not be deleted or is already gone. */
   #deleteQuietly(definition: ResourceDefinition, { metadata }: ApiObject, propagation: Propagation): void {
-    const options = { gracePeriodSeconds: undefined, propagation, preconditions: { uid: metadata.uid }, dryRun: false };
+    const options = { ...BACKGROUND, propagation, preconditions: { uid: metadata.uid } };
     try {
-      this.delete(definition, metadata.namespace, metadata.name, options);
+      this.delete({ definition, namespace: metadata.namespace, name: metadata.name }, options);
     } catch {
       // It comes from a manifest of its own, or went with another owner.
     }
@@ -283,29 +282,24 @@ export function parseDeleteOptions(
 ): DeleteOptions {
   const options = isRecord(body) ? body : {};
   const graceText = query.get("gracePeriodSeconds");
-  const grace = options.gracePeriodSeconds ?? (graceText === null || graceText === "" ? undefined : Number(graceText));
-  if (grace !== undefined && grace !== null && !Number.isInteger(grace))
-    throw badRequest("gracePeriodSeconds is a whole number");
-  if (typeof grace === "number" && grace < 0)
+  const grace = (options.gracePeriodSeconds ?? (graceText ? Number(graceText) : undefined)) as number | undefined;
+  if (grace !== undefined && !Number.isInteger(grace)) throw badRequest("gracePeriodSeconds is a whole number");
+  if (grace !== undefined && grace < 0)
     throw badRequest("gracePeriodSeconds: Invalid value: must be greater than or equal to 0");
-  const orphan = options.orphanDependents ?? (query.get("orphanDependents") === "true" ? true : undefined);
-  const policy =
-    options.propagationPolicy ?? query.get("propagationPolicy") ?? (orphan === true ? "Orphan" : "Background");
+  const orphan = options.orphanDependents ?? query.get("orphanDependents") === "true";
+  const policy = options.propagationPolicy ?? query.get("propagationPolicy") ?? (orphan === true ? "Orphan" : "");
   const propagation = policy === "" ? "Background" : policy;
   if (propagation !== "Orphan" && propagation !== "Background" && propagation !== "Foreground") {
     throw badRequest(
       `propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan"`,
     );
   }
-  const preconditions = isRecord(options.preconditions) ? options.preconditions : {};
-  const dryRun = request.dryRun || (Array.isArray(options.dryRun) && options.dryRun.includes("All"));
+  const { uid, resourceVersion } = isRecord(options.preconditions) ? options.preconditions : {};
+  const toText = (value: unknown) => (typeof value === "string" ? value : undefined);
   return {
-    gracePeriodSeconds: (grace as number | null | undefined) ?? undefined,
+    gracePeriodSeconds: grace,
     propagation,
-    preconditions: {
-      uid: typeof preconditions.uid === "string" ? preconditions.uid : undefined,
-      resourceVersion: typeof preconditions.resourceVersion === "string" ? preconditions.resourceVersion : undefined,
-    },
-    dryRun,
+    preconditions: { uid: toText(uid), resourceVersion: toText(resourceVersion) },
+    dryRun: request.dryRun || (Array.isArray(options.dryRun) && options.dryRun.includes("All")),
   };
 }

@@ -1,6 +1,10 @@
+import type { ObjectMeta } from "../base/api/meta.ts";
+import { objectKey } from "../base/model/desired-object.ts";
+import { usesClaim } from "../controllers/claims.ts";
+import type { RunnableKey } from "../sources/kept-source.ts";
 import type { ApiObject } from "./api-object.ts";
 import type { NodeView } from "./node/node-view.ts";
-import type { ObjectStore } from "./object-store.ts";
+import { type ObjectStore, objectsOf } from "./object-store.ts";
 import { isKept, type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
 
 /** The node as writers and deleters of objects ask it. */
@@ -65,46 +69,66 @@ export class NodeObjectRules implements ObjectRules {
     if (definition.plural === "namespaces") {
       return this.#hasForeignObjects(name) ? `manifests of this node have objects in ${what}` : undefined;
     }
-    const user = definition.kind === "PersistentVolumeClaim" && this.node?.userOfClaim(fullNameOf(object));
+    const isClaim = definition.kind === "PersistentVolumeClaim";
+    const user = isClaim && this.node?.workloads.userOfClaim(fullNameOf(object));
     if (user)
       return `${what} is of a StatefulSet, and pod "${user}" uses it: scale the StatefulSet down, or delete it, first`;
-    const origin = this.node?.originOf(definition.kind, object.metadata);
+    const origin = this.#originOf(definition.kind, object.metadata);
     if (origin === undefined) return `${what} comes from a manifest of this node: edit that`;
     return `${what} comes from ${origin}: edit that ${/^https?:/.test(origin) ? "manifest" : "file"}`;
+  }
+
+  /** Where an object was found, for users: `file:line` where that is known. */
+  #originOf(kind: string, metadata: ObjectMeta): string | undefined {
+    if (!this.node) return undefined;
+    const { kubelet, desired } = this.node;
+    const pod = kubelet.desiredPods.find((it) => kind === "Pod" && it.pod.metadata.uid === metadata.uid);
+    const { file, line } = pod?.location ?? desired.locations?.[objectKey(kind, metadata)] ?? {};
+    return file !== undefined && line !== undefined ? `${file}:${line}` : pod?.origin;
   }
 
   writeNode(object: ApiObject): void {
     this.node?.setUnschedulable((object.spec as { unschedulable?: boolean }).unschedulable === true);
   }
 
+  /** Pods that are wanted or terminating use claims; bound claims use PersistentVolumes. */
   isInUse({ kind }: ResourceDefinition, { metadata }: ApiObject): boolean {
-    return this.node?.isInUse(kind, metadata) === true;
+    if (!this.node) return false;
+    const { kubelet, workloads } = this.node;
+    if (kind === "PersistentVolume") {
+      const status = workloads.reader.statusOf(kind, { metadata });
+      return status !== undefined && "phase" in status && status.phase === "Bound";
+    }
+    return (
+      kubelet.desiredPods.some(({ pod, claims }) => usesClaim(pod, claims, metadata)) ||
+      [...kubelet.workers()].some(({ revision }) => revision && usesClaim(revision.pod, revision.claims, metadata))
+    );
   }
 
   isMadeByController({ fate }: ResourceDefinition, { metadata }: ApiObject): boolean {
-    return fate === "pods" && this.node?.isOfWorkload(metadata.uid ?? "") === true;
+    return fate === "pods" && this.node?.workloads.hasPod(metadata.uid ?? "") === true;
   }
 
   deleteMade({ metadata }: ApiObject, graceSeconds: number): void {
-    this.node?.deleteOfWorkload(metadata.uid ?? "", graceSeconds);
+    this.node?.workloads.deletePod(metadata.uid ?? "", { graceSeconds });
   }
 
   removeUnclaimed(definition: ResourceDefinition, object: ApiObject): boolean {
-    if (this.#deps.own.has(definition, object)) return false;
+    if (!this.node || this.#deps.own.has(definition, object)) return false;
     const fullName = fullNameOf(object);
-    if (definition.kind === "PersistentVolumeClaim" && this.node?.deleteClaim(fullName)) return true;
-    return this.node?.forget(definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`) ?? false;
+    if (definition.kind === "PersistentVolumeClaim" && this.node.workloads.deleteClaim(fullName)) return true;
+    const key = definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`;
+    return this.node.feed.forget(key as RunnableKey);
   }
 
   /** Objects made by controllers go with their workload. */
   #hasForeignObjects(namespace: string): boolean {
     const { store, registry, own } = this.#deps;
-    const isForeign = (definition: ResourceDefinition, object: ApiObject) =>
-      !own.has(definition, object) && !object.metadata.ownerReferences?.some(({ controller }) => controller);
-    return registry
-      .all()
-      .filter((it) => it.namespaced && isKept(it))
-      .some((it) => store.list(resourceId(it), namespace).some((object) => isForeign(it, object)));
+    const kinds = registry.all().filter((it) => it.namespaced && isKept(it));
+    return objectsOf(store, kinds, namespace).some(
+      ({ definition, object }) =>
+        !own.has(definition, object) && !object.metadata.ownerReferences?.some(({ controller }) => controller),
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 import { expired } from "./api-error.ts";
 import { type ApiObject, keyOf, type NamespacedName, namespacedName } from "./api-object.ts";
-import type { ResourceId } from "./resource-definition.ts";
+import { type ResourceDefinition, type ResourceId, resourceId } from "./resource-definition.ts";
 
 /** One change of one object. */
 export interface StoreEvent {
@@ -195,6 +195,22 @@ function byNamespaceAndName(a: ApiObject, b: ApiObject): number {
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** An object of the store, with its kind. */
+export interface StoredObject {
+  definition: ResourceDefinition;
+  object: ApiObject;
+}
+
+/** The objects of several kinds. */
+export const objectsOf = (
+  store: Pick<ObjectStore, "list">,
+  definitions: readonly ResourceDefinition[],
+  namespace?: string,
+): StoredObject[] =>
+  definitions.flatMap((definition) =>
+    store.list(resourceId(definition), namespace).map((object) => ({ definition, object })),
+  );
 
 /** Where the clock's mark is kept between two processes. */
 export interface RevisionMark {

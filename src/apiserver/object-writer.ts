@@ -6,7 +6,7 @@ import type { ObjectReader } from "./kinds/object-reader.ts";
 import { type Manager, trackUpdate } from "./managed-fields.ts";
 import type { ObjectRules } from "./object-rules.ts";
 import type { ObjectStore } from "./object-store.ts";
-import { apiVersionOf, isKept, type ResourceDefinition, resourceId } from "./resource-definition.ts";
+import { apiVersionOf, isKept, type ResourceDefinition, resourceId, type Target } from "./resource-definition.ts";
 import { applyConfiguration, conflictMessage } from "./server-side-apply.ts";
 import {
   decodeObject,
@@ -42,16 +42,10 @@ export class ObjectWriter {
   }
 
   /** @throws ApiError 400, 404 (namespace), 409, 422, 507 */
-  create(
-    definition: ResourceDefinition,
-    namespace: string | undefined,
-    body: unknown,
-    request: WriteRequest,
-    as?: Manager,
-  ): ApiObject {
-    const input = this.#readBody(definition, body, namespace, undefined);
+  create(target: Target, body: unknown, request: WriteRequest, as?: Manager): ApiObject {
+    const { definition, namespace } = target;
+    const input = this.#readBody({ ...target, name: "" }, body);
     const { store, newUid, clock } = this.#deps;
-    const id = resourceId(definition);
     this.#requireNamespace(definition, input, namespace);
     const metadata: ApiMetadata = { ...input.metadata, name: this.#nameOf(definition, input) };
     if (metadata.resourceVersion) throw badRequest("resourceVersion should not be set on objects to be created");
@@ -64,61 +58,40 @@ export class ObjectWriter {
     const whole = { ...rest, metadata } as ApiObject;
     const decoded = decodeObject(definition, whole, request, this.#deps.reader, checkObjectName(metadata.name));
     refuseInvalid(definition, metadata.name, definition.validateCreate?.(decoded) ?? []);
-    const live = store.get(id, namespace, metadata.name);
+    const live = store.get(resourceId(definition), namespace, metadata.name);
     if (live) throw alreadyExists(definition, metadata.name, live.metadata.deletionTimestamp !== undefined);
     const object = hasGeneration(definition, decoded) ? withMetadata(decoded, { generation: 1 }) : decoded;
     const manager = as ?? updateManager(definition, request.manager, "");
-    const managedFields = input.metadata.managedFields && as ? input.metadata.managedFields : [];
     // The status is the server's.
     const { status: _initial, ...written } = object;
-    const tracked = as ? managedFields : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
+    const managedFields = as
+      ? (input.metadata.managedFields ?? [])
+      : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
     if (!request.dryRun) this.#deps.storage.create(object, body);
-    return this.#keep(definition, withMetadata(object, { managedFields: tracked }), request);
-  }
-
-  /** Replaces an object, or its `status` alone. @throws ApiError 400, 403, 404, 409, 422, 507 */
-  update(
-    definition: ResourceDefinition,
-    namespace: string | undefined,
-    name: string,
-    body: unknown,
-    request: WriteRequest,
-    subresource = "",
-  ): ApiObject {
-    const live = this.#deps.store.get(resourceId(definition), namespace, name);
-    if (!live) throw notFound(definition, name);
-    const next = this.#readBody(definition, body, namespace, name);
-    return this.#replace(definition, live, next, request, updateManager(definition, request.manager, subresource));
+    return this.#keep(definition, withMetadata(object, { managedFields }), request);
   }
 
   /**
-   * Changes an object by a function of it: a patch.
+   * Replaces an object, or its `status` alone.
    * @param change gets the live object; what it throws is thrown
+   * @throws ApiError 400, 403, 404, 409, 422, 507
    */
-  patch(
-    definition: ResourceDefinition,
-    namespace: string | undefined,
-    name: string,
-    change: (live: ApiObject) => unknown,
-    request: WriteRequest,
-    subresource = "",
-  ): ApiObject {
+  update(target: Target, change: (live: ApiObject) => unknown, request: WriteRequest): ApiObject {
+    const { definition, namespace, name, subresource = "" } = target;
     const live = this.#deps.store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
-    const next = this.#readBody(definition, change(live), namespace, name);
+    const next = this.#readBody(target, change(live));
     return this.#replace(definition, live, next, request, updateManager(definition, request.manager, subresource));
   }
 
   /** Server-side apply; creates the object when there is none. @returns whether it was created */
   apply(
-    definition: ResourceDefinition,
-    namespace: string | undefined,
-    name: string,
+    target: Target,
     body: unknown,
     request: WriteRequest & { force: boolean },
-    subresource = "",
   ): { object: ApiObject; created: boolean } {
-    const wanted = this.#readBody(definition, body, namespace, name);
+    const { definition, namespace, name, subresource = "" } = target;
+    const wanted = this.#readBody(target, body);
     if (wanted.metadata.managedFields) throw badRequest("metadata.managedFields must be nil");
     const manager: Manager = {
       name: request.manager,
@@ -126,21 +99,18 @@ export class ObjectWriter {
       apiVersion: apiVersionOf(definition),
       ...(subresource !== "" && { subresource }),
     };
-    const time = toApiTime(this.#deps.clock.now());
-    const options = { force: request.force, time };
+    const options = { force: request.force, time: toApiTime(this.#deps.clock.now()) };
     const live = this.#deps.store.get(resourceId(definition), namespace, name);
     if (!live) {
       if (subresource !== "") throw notFound(definition, name);
-      if (wanted.metadata.uid)
-        throw conflict(
-          definition,
-          name,
-          "uid mismatch: the provided object specified a uid, and no existing object was found",
-        );
+      if (wanted.metadata.uid) {
+        const why = "uid mismatch: the provided object specified a uid, and no existing object was found";
+        throw conflict(definition, name, why);
+      }
       const empty: ApiObject = { apiVersion: wanted.apiVersion, kind: wanted.kind, metadata: { name } };
       const result = applyConfiguration(empty, wanted, manager, options);
       if ("conflicts" in result) throw new Error("an object that does not exist cannot have conflicts");
-      return { object: this.create(definition, namespace, result.object, request, manager), created: true };
+      return { object: this.create(target, result.object, request, manager), created: true };
     }
     if (wanted.metadata.resourceVersion && wanted.metadata.resourceVersion !== live.metadata.resourceVersion) {
       throw conflict(definition, name, STALE);
@@ -167,18 +137,17 @@ export class ObjectWriter {
     manager: Manager | undefined,
   ): ApiObject {
     const { name } = live.metadata;
-    this.refuseForeign(definition, live);
+    const refusal = this.#deps.rules.refusalOf(definition, live);
+    if (refusal !== undefined) throw forbidden(definition, name, refusal);
     const { uid, resourceVersion } = input.metadata;
     if (resourceVersion && resourceVersion !== live.metadata.resourceVersion) throw conflict(definition, name, STALE);
     if (uid && uid !== live.metadata.uid) {
-      throw conflict(
-        definition,
-        name,
-        `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`,
-      );
+      const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`;
+      throw conflict(definition, name, why);
     }
     const subresource = manager?.subresource ?? "";
-    const written = subresource === "status" ? onlyStatus(live, input) : withoutStatus(definition, live, input);
+    const written =
+      subresource === "status" ? { ...live, status: input.status } : withoutStatus(definition, live, input);
     const next = definition.carryOver?.(written, live) ?? written;
     const entries = manager
       ? (input.metadata.managedFields ?? live.metadata.managedFields ?? [])
@@ -196,23 +165,12 @@ export class ObjectWriter {
     const managedFields = manager ? trackUpdate(live, decoded, base, manager, time) : base;
     const tracked = withMetadata(decoded, { managedFields });
     const generation =
-      hasGeneration(definition, tracked) && isOtherSpec(live, tracked)
+      hasGeneration(definition, tracked) && !Bun.deepEquals(live.spec, tracked.spec)
         ? (live.metadata.generation ?? 1) + 1
         : live.metadata.generation;
     const object = generation === undefined ? tracked : withMetadata(tracked, { generation });
     if (Bun.deepEquals(clean(object), clean(live))) return live;
     return this.#keep(definition, object, request);
-  }
-
-  /** Whether the object comes from a manifest of the node, where alone it can be changed. */
-  isForeign(definition: ResourceDefinition, object: ApiObject): boolean {
-    return this.#deps.rules.refusalOf(definition, object) !== undefined;
-  }
-
-  /** @throws ApiError 403 with the file an object comes from */
-  refuseForeign(definition: ResourceDefinition, object: ApiObject): void {
-    const refusal = this.#deps.rules.refusalOf(definition, object);
-    if (refusal !== undefined) throw forbidden(definition, object.metadata.name, refusal);
   }
 
   #keep(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
@@ -227,12 +185,7 @@ export class ObjectWriter {
     return kept;
   }
 
-  #readBody(
-    definition: ResourceDefinition,
-    body: unknown,
-    namespace: string | undefined,
-    name: string | undefined,
-  ): ApiObject {
+  #readBody({ definition, namespace, name }: Target, body: unknown): ApiObject {
     if (!isRecord(body)) throw badRequest("the body of the request is not an object");
     const metadata = isRecord(body.metadata) ? body.metadata : {};
     const apiVersion = body.apiVersion ?? apiVersionOf(definition);
@@ -242,15 +195,10 @@ export class ObjectWriter {
         `${String(kind)} of ${String(apiVersion)} was sent to the path of ${definition.kind} of ${apiVersionOf(definition)}`,
       );
     }
-    if (
-      namespace !== undefined &&
-      metadata.namespace !== undefined &&
-      metadata.namespace !== "" &&
-      metadata.namespace !== namespace
-    ) {
+    if (namespace !== undefined && metadata.namespace && metadata.namespace !== namespace) {
       throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
     }
-    if (name !== undefined && metadata.name !== undefined && metadata.name !== name) {
+    if (name !== "" && metadata.name !== undefined && metadata.name !== name) {
       throw badRequest(
         `the name of the object (${String(metadata.name)}) does not match the name on the URL (${name})`,
       );
@@ -261,7 +209,7 @@ export class ObjectWriter {
       kind,
       metadata: {
         ...metadata,
-        name: name ?? (typeof metadata.name === "string" ? metadata.name : ""),
+        name: name || (typeof metadata.name === "string" ? metadata.name : ""),
         ...(definition.namespaced && namespace !== undefined && { namespace }),
       },
     } as ApiObject;
@@ -271,13 +219,8 @@ export class ObjectWriter {
     if (metadata.name) return metadata.name;
     const prefix = metadata.generateName;
     if (!prefix) {
-      refuseInvalid(definition, "", [
-        {
-          reason: "FieldValueRequired",
-          field: "metadata.name",
-          message: "Required value: name or generateName is required",
-        },
-      ]);
+      const message = "Required value: name or generateName is required";
+      refuseInvalid(definition, "", [{ reason: "FieldValueRequired", field: "metadata.name", message }]);
     }
     const { store, random } = this.#deps;
     for (let attempt = 0; attempt < NAME_TRIES; attempt++) {
@@ -294,11 +237,8 @@ export class ObjectWriter {
     const found = this.#deps.store.get("namespaces", undefined, namespace);
     if (!found) throw notFound({ group: "", plural: "namespaces" }, namespace);
     if (found.metadata.deletionTimestamp) {
-      throw forbidden(
-        definition,
-        input.metadata.name,
-        `unable to create new content in namespace ${namespace} because it is being terminated`,
-      );
+      const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+      throw forbidden(definition, input.metadata.name, why);
     }
   }
 }
@@ -314,9 +254,6 @@ function systemMetadata(live: ApiMetadata): Partial<ApiMetadata> {
   return { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, generateName };
 }
 
-/** A write to `/status` changes only the status. */
-const onlyStatus = (live: ApiObject, input: ApiObject): ApiObject => ({ ...live, status: input.status });
-
 /** A write to the object does not change the status of kinds that have a status subresource. */
 function withoutStatus(definition: ResourceDefinition, live: ApiObject, input: ApiObject): ApiObject {
   if (!definition.subresources?.includes("status") && !("status" in live)) return input;
@@ -328,8 +265,6 @@ function withoutStatus(definition: ResourceDefinition, live: ApiObject, input: A
 const hasGeneration = (definition: ResourceDefinition, object: ApiObject) =>
   definition.hasGeneration !== false && "spec" in object;
 
-const isOtherSpec = (a: ApiObject, b: ApiObject) => !Bun.deepEquals(a.spec, b.spec);
-
 /** For comparison: without the fields that every write changes. */
 function clean({ metadata, ...rest }: ApiObject): object {
   const { resourceVersion: _version, managedFields, ...others } = metadata;
@@ -337,18 +272,13 @@ function clean({ metadata, ...rest }: ApiObject): object {
   return JSON.parse(JSON.stringify({ ...rest, metadata: { ...others, owned } })) as object;
 }
 
-/** Without members that are undefined, and without empty maps in the metadata. */
+/** Without members that are undefined, and without empty lists in the metadata. */
 function pruned(object: ApiObject): ApiObject {
-  const metadata = Object.fromEntries(
-    Object.entries(object.metadata).filter(
-      ([name, value]) =>
-        value !== undefined &&
-        value !== null &&
-        !(name === "managedFields" && Array.isArray(value) && value.length === 0) &&
-        !(name === "finalizers" && Array.isArray(value) && value.length === 0) &&
-        !(name === "namespace" && value === ""),
-    ),
-  ) as ApiMetadata;
-  const { apiVersion, kind, metadata: _metadata, ...rest } = object;
-  return { apiVersion, kind, metadata, ...rest };
+  const isEmpty = (value: unknown) =>
+    value === undefined || value === null || (Array.isArray(value) && value.length === 0);
+  const { apiVersion, kind, metadata, ...rest } = object;
+  const kept = Object.entries(metadata).filter(
+    ([name, value]) => !isEmpty(value) && !(name === "namespace" && value === ""),
+  );
+  return { apiVersion, kind, metadata: Object.fromEntries(kept) as ApiMetadata, ...rest };
 }

@@ -110,6 +110,17 @@ export interface ResourceDefinition {
   description?: string;
 }
 
+/** What a request is about: an object, or all of a kind. */
+export interface Target {
+  definition: ResourceDefinition;
+  /** undefined: of all namespaces, or of a kind without one. */
+  namespace: string | undefined;
+  /** "" for a collection, or an object to be created. */
+  name: string;
+  /** "" for the object itself. */
+  subresource?: string;
+}
+
 /** Identifies a resource in the store: `pods`, `deployments.apps`. */
 export type ResourceId = string;
 

@@ -2,7 +2,7 @@ import { parseFieldSelector, type SelectableFields } from "../base/api/field-sel
 import { parseLabelSelector } from "../base/api/label-selector.ts";
 import { badRequest } from "./api-error.ts";
 import type { ApiObject } from "./api-object.ts";
-import type { ResourceDefinition } from "./resource-definition.ts";
+import type { Target } from "./resource-definition.ts";
 
 const COMMON_FIELDS: SelectableFields<ApiObject> = {
   "metadata.name": ({ metadata }) => metadata.name,
@@ -16,16 +16,10 @@ export interface Selection {
 }
 
 /**
- * Label and field selectors of a request.
- * @param name selects one object by name, as a watch of one object does; "" for all
+ * Label and field selectors of a request; its name selects one object, as in a watch of one object.
  * @throws ApiError 400
  */
-export function parseSelection(
-  definition: ResourceDefinition,
-  namespace: string | undefined,
-  name: string,
-  query: URLSearchParams,
-): Selection {
+export function parseSelection({ definition, namespace, name }: Target, query: URLSearchParams): Selection {
   const labels = parseLabelSelector(query.get("labelSelector") ?? "");
   if ("problem" in labels) throw badRequest(`unable to parse requirement: ${labels.problem}`);
   const fields = parseFieldSelector(query.get("fieldSelector") ?? "", { ...COMMON_FIELDS, ...definition.fields });

@@ -1,13 +1,11 @@
 import type { Clock } from "../base/model/clock.ts";
 import type { StreamedResponse } from "../server/http-response.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
-import { type ApiObject, jsonOf } from "./api-object.ts";
-import { parseIncludeObject, type ShowObject } from "./list-response.ts";
-import type { WantedForm } from "./media-type.ts";
+import type { ApiObject } from "./api-object.ts";
 import type { ObjectStore, StoreEvent } from "./object-store.ts";
-import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-definition.ts";
+import type { Presentation } from "./presentation.ts";
+import { apiVersionOf, resourceId } from "./resource-definition.ts";
 import type { Selection } from "./selection.ts";
-import { type IncludeObject, metadataText, tableText } from "./table.ts";
 
 /** Time between two bookmarks. Source: apiserver's watch cache. */
 const BOOKMARK_MS = 60_000;
@@ -19,6 +17,8 @@ interface WatchDeps {
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
+  selection: Selection;
+  presentation: Presentation;
 }
 
 /**
@@ -26,151 +26,22 @@ interface WatchDeps {
  * `0`, everything there is comes first as ADDED. A reader that is slower than the store forgets is sent back to list.
  * @throws ApiError 400
  */
-export function watchResponse(
-  { store, clock, random }: WatchDeps,
-  definition: ResourceDefinition,
-  selection: Selection,
-  query: URLSearchParams,
-  form: WantedForm,
-  show: ShowObject,
-  signal: AbortSignal,
-): StreamedResponse {
-  const since = parseRevision(query.get("resourceVersion"));
-  const timeoutMs = parseTimeout(query.get("timeoutSeconds")) ?? MIN_TIMEOUT_MS * (1 + random());
-  const sendsBookmarks = query.get("allowWatchBookmarks") === "true";
-  const sendsInitialEvents = query.get("sendInitialEvents") === "true";
-  const includeObject = form.shape === "table" ? parseIncludeObject(query) : "Metadata";
-  const lines = new EventLines(store, definition, form, includeObject, show, clock);
-  const watch = new Watch(store, definition, selection);
-  const chunks = () =>
-    watchLines({ store, clock, watch, lines, since, timeoutMs, sendsBookmarks, sendsInitialEvents, signal });
-  return { status: 200, headers: { "Content-Type": "application/json" }, chunks: { [Symbol.asyncIterator]: chunks } };
+export function watchResponse(deps: WatchDeps, query: URLSearchParams, signal: AbortSignal): StreamedResponse {
+  const options: WatchOptions = {
+    since: parseRevision(query.get("resourceVersion")),
+    timeoutMs: parseTimeout(query.get("timeoutSeconds")) ?? MIN_TIMEOUT_MS * (1 + deps.random()),
+    sendsBookmarks: query.get("allowWatchBookmarks") === "true",
+    sendsInitialEvents: query.get("sendInitialEvents") === "true",
+  };
+  const chunks = { [Symbol.asyncIterator]: () => new Watch(deps).lines(options, signal) };
+  return { status: 200, headers: { "Content-Type": "application/json" }, chunks };
 }
 
-interface WatchCourse {
-  store: ObjectStore;
-  clock: Clock;
-  watch: Watch;
-  lines: EventLines;
+interface WatchOptions {
   since: number | undefined;
   timeoutMs: number;
   sendsBookmarks: boolean;
   sendsInitialEvents: boolean;
-  signal: AbortSignal;
-}
-
-async function* watchLines(course: WatchCourse): AsyncGenerator<string | Uint8Array> {
-  const { store, clock, watch, lines, since, sendsBookmarks, sendsInitialEvents } = course;
-  const end = new AbortController();
-  const cancelTimeout = clock.schedule(course.timeoutMs, () => end.abort());
-  const stop = AbortSignal.any([course.signal, end.signal]);
-  const wake = () => watch.wake();
-  stop.addEventListener("abort", wake, { once: true });
-  let isBookmarkDue = false;
-  let cancelBookmark = () => {};
-  const planBookmark = () => {
-    cancelBookmark = clock.schedule(BOOKMARK_MS, () => {
-      isBookmarkDue = true;
-      watch.wake();
-    });
-  };
-  if (sendsBookmarks) planBookmark();
-  try {
-    if (since !== undefined && since > store.revision) throw tooNew(since, store.revision);
-    if (sendsInitialEvents || since === undefined || since === 0) {
-      for (const object of watch.openWithState()) yield lines.event("ADDED", object);
-      if (sendsInitialEvents && sendsBookmarks) yield lines.bookmark(store.revision, true);
-    } else watch.open(since);
-    while (!stop.aborted) {
-      const next = watch.take();
-      if (next) yield lines.event(next.type, next.object);
-      else if (isBookmarkDue) {
-        isBookmarkDue = false;
-        yield lines.bookmark(store.revision, false);
-        planBookmark();
-      } else await watch.wait();
-    }
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    yield `${JSON.stringify({ type: "ERROR", object: error.status })}\n`;
-  } finally {
-    cancelTimeout();
-    cancelBookmark();
-    stop.removeEventListener("abort", wake);
-    watch.close();
-  }
-}
-
-interface SelectedEvent {
-  type: StoreEvent["type"];
-  object: ApiObject;
-}
-
-/** A reader of the changes of a selection. It remembers a position in the events of the store, not the events. */
-class Watch {
-  readonly #store: ObjectStore;
-  readonly #resource: string;
-  readonly #selection: Selection;
-  /** Revision up to which the events were taken. */
-  #taken = 0;
-  #unsubscribe: () => void = () => {};
-  #wake: (() => void) | undefined;
-
-  constructor(store: ObjectStore, definition: ResourceDefinition, selection: Selection) {
-    this.#store = store;
-    this.#resource = resourceId(definition);
-    this.#selection = selection;
-  }
-
-  /** Begins after a revision. */
-  open(since: number): void {
-    this.#taken = since;
-    this.#unsubscribe = this.#store.subscribe(({ resource }) => {
-      if (resource === this.#resource) this.wake();
-    });
-  }
-
-  /** Begins now. @returns everything there is */
-  openWithState(): readonly ApiObject[] {
-    this.open(this.#store.revision);
-    return this.#store.list(this.#resource, this.#selection.namespace).filter(this.#selection.matches);
-  }
-
-  /** @throws ApiError 410 when the reader has fallen too far behind */
-  take(): SelectedEvent | undefined {
-    for (;;) {
-      const event = this.#store.eventAfter(this.#resource, this.#taken);
-      if (!event) return undefined;
-      this.#taken = event.revision;
-      const selected = this.#select(event);
-      if (selected) return selected;
-    }
-  }
-
-  /** Resolves when there may be something to take, or after {@link wake}. Call it right after `take` found nothing. */
-  wait(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
-  }
-
-  wake(): void {
-    this.#wake?.();
-    this.#wake = undefined;
-  }
-
-  close(): void {
-    this.#unsubscribe();
-  }
-
-  /** An object that enters the selection is ADDED, one that leaves it is DELETED. */
-  #select({ type, object, previous }: StoreEvent): SelectedEvent | undefined {
-    const { matches } = this.#selection;
-    const was = previous !== undefined && matches(previous);
-    const is = type !== "DELETED" && matches(object);
-    if (!was && !is) return undefined;
-    return { type: is ? (was ? "MODIFIED" : "ADDED") : "DELETED", object };
-  }
 }
 
 /** A line of a watch as it was sent last. */
@@ -183,66 +54,121 @@ interface SentLine {
 /** The last line of each store: watches of one kind mostly send the same line at the same time. */
 const lastLines = new WeakMap<ObjectStore, SentLine>();
 
-/** Events as lines, in the form the client wants. */
-class EventLines {
-  readonly #store: ObjectStore;
-  readonly #definition: ResourceDefinition;
-  readonly #form: WantedForm;
-  readonly #includeObject: IncludeObject;
-  readonly #show: ShowObject;
-  readonly #clock: Clock;
-  #isFirst = true;
+/** A reader of the changes of a selection. It remembers a position in the events of the store, not the events. */
+class Watch {
+  readonly #deps: WatchDeps;
+  readonly #resource: string;
+  /** Revision up to which the events were taken. */
+  #taken = 0;
+  #wake: () => void = () => {};
+  #isFirstLine = true;
 
-  constructor(
-    store: ObjectStore,
-    definition: ResourceDefinition,
-    form: WantedForm,
-    includeObject: IncludeObject,
-    show: ShowObject,
-    clock: Clock,
-  ) {
-    this.#store = store;
-    this.#definition = definition;
-    this.#form = form;
-    this.#includeObject = includeObject;
-    this.#show = show;
-    this.#clock = clock;
+  constructor(deps: WatchDeps) {
+    this.#deps = deps;
+    this.#resource = resourceId(deps.presentation.kind);
   }
 
-  event(type: StoreEvent["type"], object: ApiObject): string | Uint8Array {
-    const shown = this.#show(object);
-    const line = () => `{"type":"${type}","object":${this.#text(shown)}}\n`;
-    if (this.#form.shape !== "object") return line();
-    let last = lastLines.get(this.#store);
+  async *lines(options: WatchOptions, signal: AbortSignal): AsyncGenerator<string | Uint8Array> {
+    const { store, clock, selection } = this.#deps;
+    const { since, timeoutMs, sendsBookmarks, sendsInitialEvents } = options;
+    const end = new AbortController();
+    const cancelTimeout = clock.schedule(timeoutMs, () => end.abort());
+    const stop = AbortSignal.any([signal, end.signal]);
+    const wake = () => this.#wake();
+    stop.addEventListener("abort", wake, { once: true });
+    let isBookmarkDue = false;
+    let cancelBookmark = () => {};
+    const planBookmark = () => {
+      cancelBookmark = clock.schedule(BOOKMARK_MS, () => {
+        isBookmarkDue = true;
+        this.#wake();
+      });
+    };
+    if (sendsBookmarks) planBookmark();
+    const unsubscribe = store.subscribe(({ resource }) => {
+      if (resource === this.#resource) this.#wake();
+    });
+    try {
+      if (since !== undefined && since > store.revision) throw tooNew(since, store.revision);
+      const isFromState = sendsInitialEvents || since === undefined || since === 0;
+      this.#taken = isFromState ? store.revision : since;
+      if (isFromState) {
+        for (const object of store.list(this.#resource, selection.namespace).filter(selection.matches)) {
+          yield this.#line("ADDED", object);
+        }
+        if (sendsInitialEvents && sendsBookmarks) yield this.#bookmark(true);
+      }
+      while (!stop.aborted) {
+        const line = this.#next();
+        if (line !== undefined) yield line;
+        else if (isBookmarkDue) {
+          isBookmarkDue = false;
+          yield this.#bookmark(false);
+          planBookmark();
+        } else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      yield `${JSON.stringify({ type: "ERROR", object: error.status })}\n`;
+    } finally {
+      cancelTimeout();
+      cancelBookmark();
+      stop.removeEventListener("abort", wake);
+      unsubscribe();
+    }
+  }
+
+  /**
+   * The line of the next event of the selection: an object that enters it is ADDED, one that leaves it is DELETED.
+   * @returns undefined when there is none yet
+   * @throws ApiError 410 when the reader has fallen too far behind
+   */
+  #next(): string | Uint8Array | undefined {
+    const { store, selection } = this.#deps;
+    for (;;) {
+      const event = store.eventAfter(this.#resource, this.#taken);
+      if (!event) return undefined;
+      this.#taken = event.revision;
+      const was = event.previous !== undefined && selection.matches(event.previous);
+      const is = event.type !== "DELETED" && selection.matches(event.object);
+      if (was || is) return this.#line(is ? (was ? "MODIFIED" : "ADDED") : "DELETED", event.object);
+    }
+  }
+
+  #line(type: StoreEvent["type"], object: ApiObject): string | Uint8Array {
+    const { store, presentation } = this.#deps;
+    const shown = presentation.show(object);
+    if (!presentation.isPlain) {
+      const text = presentation.text(shown, this.#isFirstLine);
+      this.#isFirstLine = false;
+      return `{"type":"${type}","object":${text}}\n`;
+    }
+    let last = lastLines.get(store);
     if (last?.object !== shown || last.type !== type) {
-      last = { type, object: shown, bytes: Buffer.from(line()) };
-      lastLines.set(this.#store, last);
+      const bytes = Buffer.from(`{"type":"${type}","object":${presentation.text(shown)}}\n`);
+      last = { type, object: shown, bytes };
+      lastLines.set(store, last);
     }
     return last.bytes;
   }
 
   /** @param endsInitial marks the end of what there was when the watch began */
-  bookmark(revision: number, endsInitial: boolean): string {
+  #bookmark(endsInitial: boolean): string {
+    const { store, presentation } = this.#deps;
     const metadata = {
-      resourceVersion: String(revision),
+      resourceVersion: String(store.revision),
       creationTimestamp: null,
       ...(endsInitial && { annotations: { "k8s.io/initial-events-end": "true" } }),
     };
-    const { kind } = this.#definition;
-    const object = { kind, apiVersion: apiVersionOf(this.#definition), metadata } as unknown as ApiObject;
-    const text = this.#form.shape === "object" ? JSON.stringify(object) : this.#text(object);
+    const { kind } = presentation.kind;
+    const object = { kind, apiVersion: apiVersionOf(presentation.kind), metadata } as unknown as ApiObject;
+    const text = presentation.text(object, this.#isFirstLine);
+    this.#isFirstLine = false;
     return `{"type":"BOOKMARK","object":${text}}\n`;
-  }
-
-  #text(object: ApiObject): string {
-    const { shape, metaVersion } = this.#form;
-    if (shape === "object") return jsonOf(object);
-    if (shape === "metadata") return metadataText(object, metaVersion);
-    const { resourceVersion } = object.metadata;
-    const options = { metaVersion, includeObject: this.#includeObject, now: this.#clock.now() };
-    const text = tableText([object], this.#definition, { resourceVersion }, options, this.#isFirst);
-    this.#isFirst = false;
-    return text;
   }
 }
 

@@ -136,7 +136,8 @@ export function anApiServer(
       upgrade: "",
     };
   };
-  const send = (sent: Sent): Promise<ApiResponse> => server.respond(toRequest(sent));
+  const send = (sent: Sent): Promise<ApiResponse> =>
+    server.respond(toRequest(sent), () => ({ name: sent.role ?? "admin", groups: [], role: sent.role ?? "admin" }));
   const call = async (sent: Sent) => {
     const response = await send(sent);
     if (!("body" in response)) throw new Error("the response is streamed");

@@ -1,19 +1,18 @@
 import type { EphemeralContainer, Pod } from "../../base/api/pod.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
-import { badRequest, conflict, invalid, methodNotSupported, notFound, STALE, type StatusCause } from "../api-error.ts";
+import { badRequest, conflict, invalid, STALE, type StatusCause } from "../api-error.ts";
 import { type ApiObject, jsonOf, toApiTime } from "../api-object.ts";
+import type { RequestInfo } from "../api-request.ts";
 import { type ApiRequest, type ApiResponse, json, jsonText } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { PATCH_TYPES, readObjectBody, readPatchBody } from "../body.ts";
 import type { ObjectReader } from "../kinds/object-reader.ts";
-import type { ObjectStore } from "../object-store.ts";
 import { patchObject } from "../patch-object.ts";
-import type { RequestInfo } from "../request-info.ts";
 import type { LocalApi } from "./local-api.ts";
 
 interface EphemeralContainersDeps {
-  api: Pick<LocalApi, "store" | "refreshPods">;
+  api: Pick<LocalApi, "findPod">;
   reader: ObjectReader;
   kubelet: Pick<Kubelet, "setEphemeralContainers">;
 }
@@ -36,40 +35,22 @@ export const ephemeralContainersRoute = (deps: EphemeralContainersDeps): ExtraRo
 });
 
 async function handle(request: ApiRequest, info: RequestInfo, deps: EphemeralContainersDeps): Promise<ApiResponse> {
-  await deps.api.refreshPods();
-  const live = find(deps.api.store, info);
-  switch (request.method) {
-    case "GET":
-      return isOldClient(request) ? json(200, toOldKind(live)) : jsonText(200, jsonOf(live));
-    case "PUT": {
-      const body = await readObjectBody(request);
-      if (!isRecord(body)) throw badRequest("the body of the request is not an object");
-      const isOld = body.kind === "EphemeralContainers";
-      const wanted = isOld ? body.ephemeralContainers : isRecord(body.spec) ? body.spec.ephemeralContainers : undefined;
-      const pod = await change(request, live, body.metadata, wanted, deps);
-      return isOld ? json(200, toOldKind(pod)) : jsonText(200, jsonOf(pod));
-    }
-    case "PATCH": {
-      const { type, patch } = await readPatchBody(request);
-      if (type === PATCH_TYPES.applyYaml)
-        throw badRequest("server-side apply to ephemeral containers is not supported");
-      const before = isOldClient(request) ? toOldKind(live) : live;
-      const next = patchObject(before, type, patch);
-      if (!isRecord(next)) throw badRequest("the patch leaves no object");
-      const wanted =
-        before === live ? (next.spec as Pod["spec"] | undefined)?.ephemeralContainers : next.ephemeralContainers;
-      const pod = await change(request, live, next.metadata, wanted, deps);
-      return before === live ? jsonText(200, jsonOf(pod)) : json(200, toOldKind(pod));
-    }
-    default:
-      throw methodNotSupported(PODS, request.method.toLowerCase());
+  const live = await deps.api.findPod(info);
+  let next: unknown = live;
+  let isOld = isOldClient(request);
+  if (request.method === "PUT") {
+    next = await readObjectBody(request);
+    isOld = isRecord(next) && next.kind === "EphemeralContainers";
+  } else if (request.method === "PATCH") {
+    const { type, patch } = await readPatchBody(request);
+    if (type === PATCH_TYPES.applyYaml) throw badRequest("server-side apply to ephemeral containers is not supported");
+    next = patchObject(isOld ? toOldKind(live) : live, type, patch);
   }
-}
-
-function find(store: ObjectStore, { namespace, name }: Pick<RequestInfo, "namespace" | "name">): ApiObject {
-  const found = store.get("pods", namespace, name);
-  if (!found) throw notFound(PODS, name);
-  return found;
+  if (!isRecord(next)) throw badRequest("the body of the request, or what the patch leaves, is not an object");
+  const spec = isRecord(next.spec) ? next.spec : {};
+  const wanted = isOld ? next.ephemeralContainers : spec.ephemeralContainers;
+  const pod = next === live ? live : await change(request, live, next.metadata, wanted, deps);
+  return isOld ? json(200, toOldKind(pod)) : jsonText(200, jsonOf(pod));
 }
 
 /** @throws ApiError 409, 422 */
@@ -88,8 +69,7 @@ async function change(
     return { ...live, spec: { ...(live.spec as object), ephemeralContainers: containers } };
   }
   deps.kubelet.setEphemeralContainers(uid, containers);
-  await deps.api.refreshPods();
-  return find(deps.api.store, { namespace, name });
+  return deps.api.findPod({ namespace, name });
 }
 
 /** @throws ApiError 422 */

@@ -3,19 +3,16 @@ import { join } from "node:path";
 import type { TextFiles } from "../../base/files/text-files.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import { messageOf } from "../../base/text/error-message.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { makeCertificates } from "../../server/certificates/certificate-process.ts";
-import type { ShownCertificate } from "../../server/client-identity.ts";
 import type { ListenerRequest, ListenerResponse } from "../../server/http-response.ts";
 import { Listener } from "../../server/listener.ts";
 import type { ListenerTls } from "../../server/node-transport.ts";
 import { BodyTooLongError, type ListenAddress, TooManyBodiesError } from "../../server/request-handler.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
-import type { KubeletView } from "../../server/view.ts";
-import { ApiError, badRequest, internalError, tooLarge, tooManyRequests, unauthorized } from "../api-error.ts";
+import { badRequest, notFound, tooLarge, tooManyRequests } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
-import { type ApiRequest, type ApiResponse, type ApiUser, json } from "../api-request.ts";
+import { type ApiUser, json, type RequestInfo } from "../api-request.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { authenticate, SOCKET_USER, TokenFile } from "../authentication.ts";
 import { MAX_BODY_BYTES } from "../body.ts";
@@ -24,7 +21,7 @@ import { ObjectReader } from "../kinds/object-reader.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
 import { nonResourceResponse, type VersionInfo } from "../non-resource-paths.ts";
 import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
-import { ObjectDeleter } from "../object-deleter.ts";
+import { BACKGROUND, ObjectDeleter } from "../object-deleter.ts";
 import { NodeObjectRules, OwnObjects } from "../object-rules.ts";
 import { ObjectStore, RevisionClock, type RevisionMark } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
@@ -69,13 +66,6 @@ interface LocalApiBackground {
     /** Resolves when the disk of a directory answers. @throws Error when it does not, in time */
     probeDirectory(directory: string): Promise<void>;
   };
-}
-
-/** Dependencies that exist only once the kubelet is built. */
-interface LocalApiNode {
-  node: NodeView;
-  view: KubeletView;
-  extras: readonly ExtraRoute[];
 }
 
 /** Longest path of a Unix socket, in bytes. Source: unix(7). */
@@ -150,7 +140,7 @@ export class LocalApi implements ObjectAccess {
       writer: this.writer,
       disk: this.#disk,
       clock,
-      isInUse: (definition, object) => rules.node?.arePodsKnown() !== true || rules.isInUse(definition, object),
+      isInUse: (definition, object) => rules.node?.arePodsKnown !== true || rules.isInUse(definition, object),
     });
     this.submitted.onFileRemoved = (definition, object) => void this.#delete(definition, object);
     this.writer.onUnfinalized = (definition, object) => {
@@ -199,13 +189,16 @@ export class LocalApi implements ObjectAccess {
   }
 
   #delete(definition: ResourceDefinition, { metadata }: ApiObject): void {
-    this.deleter.delete(definition, metadata.namespace, metadata.name, DELETE_OPTIONS);
+    this.deleter.delete({ definition, namespace: metadata.namespace, name: metadata.name }, BACKGROUND);
   }
 
-  /** Brings the pods of the store up to date. */
-  async refreshPods(): Promise<void> {
-    const pods = this.registry.get("pods");
-    if (pods) await this.#mirror?.refresh(pods);
+  /** A pod as it is now. @throws ApiError 404 */
+  async findPod({ namespace, name }: Pick<RequestInfo, "namespace" | "name">): Promise<ApiObject> {
+    const pods = this.registry.get("pods")!;
+    await this.refresh(pods);
+    const found = this.store.get("pods", namespace, name);
+    if (!found) throw notFound(pods, name);
+    return found;
   }
 
   /** Brings the objects of a kind up to date. */
@@ -223,7 +216,7 @@ export class LocalApi implements ObjectAccess {
   }
 
   /** Opens the socket and the port. Never rejects: without them pods are supervised nevertheless. */
-  async start({ node, view, extras }: LocalApiNode): Promise<void> {
+  async start(node: NodeView, extras: readonly ExtraRoute[]): Promise<void> {
     const { clock, logger, options, version } = this.#deps;
     const { rootDir, localApiAddress: address, localApiPort: port } = options;
     this.#rules.node = node;
@@ -246,30 +239,27 @@ export class LocalApi implements ObjectAccess {
         nonResourceResponse(request, served, {
           version,
           serverAddress: () => `${address}:${this.port ?? port}`,
-          healthChecks: () => view.healthChecks(),
+          healthChecks: () => node.view.healthChecks(),
           openApi: async (openApiRequest, all) => {
             const { openApiResponse } = await import("../openapi/openapi-response.ts");
             return openApiResponse(openApiRequest, all);
           },
         }),
     });
-    const respond: ApiRouteDeps["respond"] = (request) => server.respond(request);
     const socketPath = join(rootDir, "api.sock");
     if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
       logger.warn(`The local API has no socket: "${socketPath}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
-    } else this.#socket = this.#listen({ socketPath }, { logger, respond, authenticate: () => SOCKET_USER });
-    if (port === 0) return;
-    await this.#certificates.start(() => {
-      this.#tls = this.#listen(
-        { hostname: address, port },
-        {
-          logger,
-          respond,
-          authenticate: async (shown, authorization) =>
-            authenticate(shown, authorization, await this.#tokens.read(), clock.now()),
-        },
-        () => this.#certificates.current(),
+    } else
+      this.#socket = this.#listen(
+        { socketPath },
+        toApiRoute(server, () => SOCKET_USER),
       );
+    if (port === 0) return;
+    const route = toApiRoute(server, async ({ shown, header }) =>
+      authenticate(shown, header("Authorization"), await this.#tokens.read(), clock.now()),
+    );
+    await this.#certificates.start(() => {
+      this.#tls = this.#listen({ hostname: address, port }, route, () => this.#certificates.current());
     });
   }
 
@@ -281,7 +271,7 @@ export class LocalApi implements ObjectAccess {
     await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);
   }
 
-  #listen(address: ListenAddress, deps: ApiRouteDeps, certificates?: () => LocalCertificates): Listener {
+  #listen(address: ListenAddress, route: ApiRoute, certificates?: () => LocalCertificates): Listener {
     const { clock, logger, options, tlsVersions, background } = this.#deps;
     const { clientCaFile } = options;
     const readMaterial = async (current: LocalCertificates) => ({
@@ -295,7 +285,7 @@ export class LocalApi implements ObjectAccess {
       {
         name: "Kubernetes API",
         address,
-        route: toApiRoute(deps),
+        route,
         // Clients prove who they are with a certificate or a token, or by the mode of the socket.
         acceptsHost: () => true,
         transport: "node:http",
@@ -324,55 +314,35 @@ export class LocalApi implements ObjectAccess {
   }
 }
 
-/** Someone removed the file. */
-const DELETE_OPTIONS = {
-  gracePeriodSeconds: undefined,
-  propagation: "Background",
-  preconditions: {},
-  dryRun: false,
-} as const;
-
 /** Sessions of exec, attach and port-forward at a time: each holds two connections and a process in a container. */
 const MAX_SESSIONS = 256;
 
-interface ApiRouteDeps {
-  logger: Logger;
-  respond: (request: ApiRequest) => Promise<ApiResponse>;
-  /** @returns undefined: 401 */
-  authenticate: (
-    shown: ShownCertificate | undefined,
-    authorization: string | null,
-  ) => ApiUser | undefined | Promise<ApiUser | undefined>;
-}
+type ApiRoute = (request: ListenerRequest) => Promise<ListenerResponse>;
 
-/** The route of a listener of the API: authentication, the response, and errors in Kubernetes' form. */
-function toApiRoute(deps: ApiRouteDeps): (request: ListenerRequest) => Promise<ListenerResponse> {
-  return async (request) => {
-    const response = await responseOrError(request, deps);
+/** The route of a listener of the API. @param authenticate undefined: 401 */
+const toApiRoute =
+  (
+    server: ApiServer,
+    authenticate: (request: ListenerRequest) => ApiUser | undefined | Promise<ApiUser | undefined>,
+  ): ApiRoute =>
+  async (request) => {
+    const { method, path, query, header, signal, upgrade } = request;
+    const response = await server.respond(
+      { method, path, query, header, signal, upgrade, body: () => readBody(request) },
+      async () => {
+        const user = await authenticate(request);
+        if (user && request.sessions > MAX_SESSIONS) {
+          const sessions = `${MAX_SESSIONS} sessions of exec, attach and port-forward`;
+          throw tooManyRequests(`${sessions} are open: end some of them first`);
+        }
+        return user;
+      },
+    );
     if ("takeOver" in response || "run" in response) {
-      return request.upgrade === "" ? json(400, badRequest("Upgrade request required").status) : response;
+      return upgrade === "" ? json(400, badRequest("Upgrade request required").status) : response;
     }
     return { ...response, headers: { ...response.headers, "Cache-Control": "no-cache, private" } };
   };
-}
-
-async function responseOrError(request: ListenerRequest, deps: ApiRouteDeps): Promise<ApiResponse> {
-  const { method, path, query, header, signal, upgrade } = request;
-  try {
-    const user = await deps.authenticate(request.shown, header("Authorization"));
-    if (!user) throw unauthorized();
-    if (request.sessions > MAX_SESSIONS) {
-      throw tooManyRequests(
-        `${MAX_SESSIONS} sessions of exec, attach and port-forward are open: end some of them first`,
-      );
-    }
-    return await deps.respond({ method, path, query, header, body: () => readBody(request), user, signal, upgrade });
-  } catch (error) {
-    if (error instanceof ApiError) return json(error.code, error.status);
-    deps.logger.error("A request of the local API could not be answered", { path, error: messageOf(error) });
-    return json(500, internalError("the log has the reason").status);
-  }
-}
 
 async function readBody(request: ListenerRequest): Promise<Uint8Array> {
   try {

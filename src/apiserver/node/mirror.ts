@@ -87,8 +87,8 @@ export class NodeMirror {
   /** Takes over pods, and the objects of other sources. */
   sync(): void {
     const { registry, node } = this.#deps;
-    const derived = Map.groupBy(node.derivedObjects(), ({ kind }) => kind);
-    const { configMaps, secrets, objects = [] } = node.desired();
+    const derived = Map.groupBy(node.workloads.reader.derivedObjects(), ({ kind }) => kind);
+    const { configMaps, secrets, objects = [] } = node.desired;
     const foreign = Map.groupBy<string, { kind: string; object: { metadata: ObjectMeta } }>(
       objects.filter(({ sourceId }) => sourceId !== SOURCE_ID),
       ({ kind }) => kind,
@@ -123,7 +123,7 @@ export class NodeMirror {
   #syncPods(definition: ResourceDefinition): void {
     const { store, node, own, onGone } = this.#deps;
     const wanted = new Set<string>();
-    for (const pod of node.pods()) {
+    for (const pod of node.kubelet.pods()) {
       const { uid = "", namespace = "default", name = "" } = pod.metadata;
       wanted.add(uid);
       const live = store.get("pods", namespace, name);
@@ -135,7 +135,7 @@ export class NodeMirror {
     }
     for (const live of store.list("pods")) {
       const { uid = "", deletionTimestamp } = live.metadata;
-      if (wanted.has(uid) || node.isThere(uid)) continue;
+      if (wanted.has(uid) || node.kubelet.worker(uid)) continue;
       const isOwn = own.has(definition, live);
       // A pod that was submitted a moment ago is not known to the kubelet yet.
       if (isOwn && !deletionTimestamp) continue;
@@ -168,7 +168,7 @@ export class NodeMirror {
     const { annotations } = metadata;
     const seen = annotations?.["kubernetes.io/config.seen"];
     const hash = annotations?.["kubernetes.io/config.hash"];
-    const isStatic = hash !== undefined && !this.#deps.node.isOfWorkload(metadata.uid ?? "");
+    const isStatic = hash !== undefined && !this.#deps.node.workloads.hasPod(metadata.uid ?? "");
     const created = metadata.creationTimestamp ?? status?.startTime ?? seen;
     return {
       apiVersion: "v1",
@@ -227,7 +227,7 @@ export class NodeMirror {
     const key = `${resourceId(definition)} ${namespacedName(definition.namespaced ? namespace : undefined, name)}`;
     if (live && this.#seenObjects.get(key) === object) return undefined;
     this.#seenObjects.set(key, object);
-    const identity = node.identityOf(definition.kind, { ...own, namespace, name });
+    const identity = node.workloads.reader.identityOf(definition.kind, { ...own, namespace, name });
     const known = live?.metadata.uid === identity.uid ? live.metadata.creationTimestamp : undefined;
     const metadata = {
       ...own,
@@ -251,11 +251,12 @@ export class NodeMirror {
 
   #syncStatuses({ group, plural, kind }: ResourceDefinition): void {
     const { store, node } = this.#deps;
+    const { reader } = node.workloads;
     const resource = resourceId({ group, plural });
     for (const object of store.list(resource)) {
       const { metadata } = object;
-      const status = node.workloadStatus(kind, object);
-      const written = node.workloadAnnotations(kind, object);
+      const status = reader.statusOf(kind, object);
+      const written = reader.annotationsOf(kind, object);
       const annotations = { ...metadata.annotations, ...written };
       if (written && !Bun.deepEquals(annotations, metadata.annotations))
         store.put(resource, { ...object, metadata: { ...metadata, annotations }, ...(status && { status }) });
@@ -270,7 +271,7 @@ export class NodeMirror {
 
   #syncEvents(): void {
     const { store, node } = this.#deps;
-    const { revision, items } = node.events();
+    const { revision, items } = node.view.events();
     if (revision === this.#eventsRevision && items.length === store.count("events")) return;
     this.#eventsRevision = revision;
     const kept = new Set<string>();
@@ -293,7 +294,7 @@ export class NodeMirror {
   /** Measured at each request; only what is more than a heartbeat is a new version. */
   async #syncNode(): Promise<void> {
     const { store, node } = this.#deps;
-    const shown = (await node.node()) as ApiObject;
+    const shown = (await node.servers.node()) as ApiObject;
     const { name } = shown.metadata;
     const live = store.get("nodes", undefined, name);
     const uid = shown.metadata.uid ?? name;

@@ -2,18 +2,19 @@ import { parseLabelSelector } from "../../base/api/label-selector.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
+import type { HttpResponse } from "../../server/http-response.ts";
 import type { Servers } from "../../server/servers.ts";
-import { badRequest, methodNotSupported, notFound } from "../api-error.ts";
-import { type ApiRequest, type ApiResponse, json, type PlainResponse } from "../api-request.ts";
+import { badRequest, notFound } from "../api-error.ts";
+import type { RequestInfo } from "../api-request.ts";
+import { type ApiRequest, type ApiResponse, json } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { mayDo } from "../authorization.ts";
 import { readObjectBody, readOptionalBody } from "../body.ts";
 import { parseDeleteOptions } from "../object-deleter.ts";
-import type { RequestInfo } from "../request-info.ts";
 import type { LocalApi } from "./local-api.ts";
 
 interface NodeRoutesDeps {
-  api: Pick<LocalApi, "store" | "registry" | "deleter" | "refreshPods">;
+  api: Pick<LocalApi, "store" | "registry" | "deleter" | "findPod" | "refresh">;
   nodeName: string;
   servers: Pick<Servers, "respond">;
 }
@@ -23,7 +24,7 @@ async function kubeletResponse(
   { servers }: NodeRoutesDeps,
   { method, query, header, signal, body: readBody }: ApiRequest,
   path: string,
-): Promise<PlainResponse> {
+): Promise<HttpResponse> {
   const text = async () => Buffer.from(await readBody()).toString("utf8");
   const { status, headers, body } = await servers.respond({ method, path, query, header, signal, text });
   return { status, headers, body: body instanceof Blob ? new Uint8Array(await body.arrayBuffer()) : body };
@@ -64,19 +65,15 @@ export const nodeRoutes = (deps: NodeRoutesDeps): ExtraRoute[] => [
 ];
 
 async function evict(request: ApiRequest, { namespace, name }: RequestInfo, { api }: NodeRoutesDeps) {
-  if (request.method !== "POST") throw methodNotSupported({ group: "", plural: "pods" }, "get");
-  await api.refreshPods();
+  await api.findPod({ namespace, name });
   const body = await readOptionalBody(request);
-  const options = isRecord(body) ? body.deleteOptions : undefined;
-  const isDryRun = request.query.getAll("dryRun").includes("All");
-  api.deleter.delete(
-    api.registry.get("pods")!,
-    namespace,
-    name,
-    parseDeleteOptions(options, new URLSearchParams(), { dryRun: isDryRun }),
-  );
-  return json(201, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" });
+  const dryRun = request.query.getAll("dryRun").includes("All");
+  const options = parseDeleteOptions(isRecord(body) ? body.deleteOptions : {}, new URLSearchParams(), { dryRun });
+  api.deleter.delete({ definition: api.registry.get("pods")!, namespace, name }, options);
+  return json(201, SUCCESS);
 }
+
+const SUCCESS = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" };
 
 const METRICS = { group: "metrics.k8s.io", version: "v1beta1" } as const;
 
@@ -132,7 +129,7 @@ async function podMetrics(
   { name, namespace }: RequestInfo,
   deps: NodeRoutesDeps,
 ): Promise<ApiResponse> {
-  await deps.api.refreshPods();
+  await deps.api.refresh(deps.api.registry.get("pods")!);
   const selects = parseLabelSelector(request.query.get("labelSelector") ?? "");
   if ("problem" in selects) throw badRequest(selects.problem);
   const { pods = [] } = await summaryOf(request, deps);
@@ -173,7 +170,6 @@ const review = (
   namespaced: false,
   verbs: ["create"],
   handle: async (request) => {
-    if (request.method !== "POST") throw methodNotSupported({ group, plural: name }, "get");
     const body = await readObjectBody(request);
     const spec = isRecord(body) && isRecord(body.spec) ? body.spec : {};
     return json(201, {
@@ -225,11 +221,9 @@ export const updateRoutes = (updates: ImageUpdates): ExtraRoute[] => [
     name: "imageupdates",
     kind: "ImageUpdate",
     namespaced: false,
-    verbs: ["create"],
+    verbs: ["create", "get"],
     handle: async (request) => {
       if (request.method === "GET") return json(200, { items: updates.report() });
-      if (request.method !== "POST")
-        throw methodNotSupported({ group: "kubelet-ts.io", plural: "imageupdates" }, "get");
       const body = await readOptionalBody(request);
       const { action, owner } = isRecord(body) ? body : {};
       if (owner !== undefined && typeof owner !== "string") throw badRequest("owner must be a string");
@@ -241,27 +235,22 @@ export const updateRoutes = (updates: ImageUpdates): ExtraRoute[] => [
 ];
 
 interface RestartDeps {
-  api: Pick<LocalApi, "store" | "refreshPods">;
+  api: Pick<LocalApi, "findPod">;
   kubelet: Pick<Kubelet, "restartPod">;
 }
 
-const RESTART_RESOURCE = { group: "kubelet-ts.io", plural: "pods" };
-
 /** `POST /apis/kubelet-ts.io/v1/namespaces/NAMESPACE/pods/NAME/restart`: the containers start again in a new sandbox. */
 export const restartRoute = ({ api, kubelet }: RestartDeps): ExtraRoute => ({
-  group: RESTART_RESOURCE.group,
+  group: "kubelet-ts.io",
   version: "v1",
   name: "pods/restart",
   kind: "PodRestart",
   namespaced: true,
   verbs: ["create"],
-  handle: async ({ method }, { namespace, name }) => {
-    if (method !== "POST") throw methodNotSupported(RESTART_RESOURCE, "get");
-    await api.refreshPods();
-    const pod = api.store.get("pods", namespace, name);
-    if (!pod) throw notFound({ group: "", plural: "pods" }, name);
-    const refusal = kubelet.restartPod(pod.metadata.uid ?? "");
-    if (refusal !== undefined) throw badRequest(`pod "${name}" ${refusal}`);
-    return json(200, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" });
+  handle: async (_, info) => {
+    const { metadata } = await api.findPod(info);
+    const refusal = kubelet.restartPod(metadata.uid ?? "");
+    if (refusal !== undefined) throw badRequest(`pod "${metadata.name}" ${refusal}`);
+    return json(200, SUCCESS);
   },
 });

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/model/clock.ts";
 import type { ApiObject } from "../api-object.ts";
-import type { ObjectStore } from "../object-store.ts";
+import { type ObjectStore, objectsOf, type StoredObject } from "../object-store.ts";
 import type { ObjectWriter } from "../object-writer.ts";
-import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
+import type { ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
 import type { DiskCheck } from "../storage/manifest-directory.ts";
 import { internalWrite } from "../write-request.ts";
 
@@ -13,12 +13,6 @@ interface StorageProtectionDeps {
   disk: Pick<DiskCheck, "wait">;
   clock: Pick<Clock, "schedule">;
   isInUse: (definition: ResourceDefinition, object: ApiObject) => boolean;
-}
-
-/** An object that is being deleted. */
-interface Ending {
-  definition: ResourceDefinition;
-  object: ApiObject;
 }
 
 const RETRY_MS = 10_000;
@@ -70,19 +64,14 @@ export class StorageProtection {
     }
   }
 
-  #unused(): Ending[] {
+  #unused(): StoredObject[] {
     const { store, registry, isInUse } = this.#deps;
-    return registry.all().flatMap((definition) => {
-      const { protection } = definition;
-      if (protection === undefined) return [];
-      const isUnused = (object: ApiObject) =>
+    const kinds = registry.all().filter(({ protection }) => protection !== undefined);
+    return objectsOf(store, kinds).filter(
+      ({ definition, object }) =>
         object.metadata.deletionTimestamp !== undefined &&
-        object.metadata.finalizers?.includes(protection) === true &&
-        !isInUse(definition, object);
-      return store
-        .list(resourceId(definition))
-        .filter(isUnused)
-        .map((object) => ({ definition, object }));
-    });
+        object.metadata.finalizers?.includes(definition.protection ?? "") === true &&
+        !isInUse(definition, object),
+    );
   }
 }

@@ -18,7 +18,7 @@ import type { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
 import type { OwnObjects } from "../object-rules.ts";
-import type { ObjectStore } from "../object-store.ts";
+import { type ObjectStore, objectsOf, type StoredObject } from "../object-store.ts";
 import {
   type Fate,
   isKept,
@@ -42,13 +42,8 @@ interface SubmittedObjectsDeps {
 /** Source of submitted pods, in the labels of their containers. */
 export const SOURCE_ID = "local-api";
 
-interface Own {
-  definition: ResourceDefinition;
-  object: ApiObject;
-}
-
 /** An object in the form in which the kubelet got it. */
-interface Fed extends Own {
+interface Fed extends StoredObject {
   desired: DesiredPod | DesiredObject;
 }
 
@@ -171,10 +166,10 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
   }
 
   #assemble(): SourceSet {
-    const isEnding = ({ object }: Own) => object.metadata.deletionTimestamp !== undefined;
+    const isEnding = ({ object }: StoredObject) => object.metadata.deletionTimestamp !== undefined;
     const before = this.#fed;
     this.#fed = new Map();
-    const feed = <T extends Fed["desired"]>(one: Own, toDesired: (one: Own) => T): T => {
+    const feed = <T extends Fed["desired"]>(one: StoredObject, toDesired: (one: StoredObject) => T): T => {
       const key = keyIn(one.definition, one.object);
       const known = before.get(key);
       const fed = known && isStatusOnly(one.object, known.object) ? known : { ...one, desired: toDesired(one) };
@@ -203,24 +198,16 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     };
   }
 
-  #ownOf(fate: Fate): Own[] {
+  #ownOf(fate: Fate): StoredObject[] {
     return this.#allOwn().filter(({ definition }) => definition.fate === fate);
   }
 
-  #allOwn(): Own[] {
+  #allOwn(): StoredObject[] {
     const { registry, store, own } = this.#deps;
-    return registry
-      .all()
-      .filter(isKept)
-      .flatMap((definition) =>
-        store
-          .list(resourceId(definition))
-          .filter((object) => own.has(definition, object))
-          .map((object) => ({ definition, object })),
-      );
+    return objectsOf(store, registry.all().filter(isKept)).filter((it) => own.has(it.definition, it.object));
   }
 
-  #toDesiredPod({ definition, object }: Own): DesiredPod {
+  #toDesiredPod({ definition, object }: StoredObject): DesiredPod {
     const { directory, clusterDns } = this.#deps;
     const pod = withoutServerFields(object) as unknown as Pod;
     const path = directory.pathOf(definition, object.metadata);
@@ -240,7 +227,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     };
   }
 
-  #toDesiredObject({ object }: Own): DesiredObject {
+  #toDesiredObject({ object }: StoredObject): DesiredObject {
     const { directory, clusterDns } = this.#deps;
     const written = withoutServerFields(object);
     return {

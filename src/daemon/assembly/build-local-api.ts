@@ -2,9 +2,9 @@ import { ephemeralContainersRoute } from "../../apiserver/node/ephemeral-contain
 import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes, restartRoute, updateRoutes } from "../../apiserver/node/node-routes.ts";
 import { NodeView } from "../../apiserver/node/node-view.ts";
+import { podRoutes } from "../../apiserver/node/pod-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
-import { podRoutes } from "../../apiserver/streams/pod-routes.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
@@ -60,17 +60,13 @@ export async function startLocalApi(
     api.podsChanged();
   });
   context.recorder.onRecord(() => api.eventRecorded());
-  await api.start({
-    node,
-    view,
-    extras: [
-      ...podRoutes({ api, streams: toPodStreams(parts, view) }),
-      ...updateRoutes(parts.imageUpdates),
-      restartRoute({ api, kubelet }),
-      ephemeralContainersRoute({ api, reader: api.reader, kubelet }),
-      ...nodeRoutes({ api, nodeName: context.node.name, servers }),
-    ],
-  });
+  await api.start(node, [
+    ...podRoutes(api, toPodStreams(parts, view)),
+    ...updateRoutes(parts.imageUpdates),
+    restartRoute({ api, kubelet }),
+    ephemeralContainersRoute({ api, reader: api.reader, kubelet }),
+    ...nodeRoutes({ api, nodeName: context.node.name, servers }),
+  ]);
 }
 
 /** Logs, commands and ports of pods, for both ports that have them. */

@@ -13,10 +13,7 @@ async function aDebuggable() {
   const parts: { store?: ObjectStore } = {};
   const route = ephemeralContainersRoute({
     api: {
-      get store() {
-        return parts.store!;
-      },
-      refreshPods: async () => {},
+      findPod: async ({ namespace, name }) => parts.store!.get("pods", namespace, name)!,
     },
     reader: READER,
     kubelet: {

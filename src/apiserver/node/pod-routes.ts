@@ -2,54 +2,46 @@ import type { Pod } from "../../base/api/pod.ts";
 import { findContainer } from "../../base/model/pod-containers.ts";
 import { findRunningContainer } from "../../plan/status/log-container.ts";
 import { type PodStreams, parseLogQuery, type StreamRefusal } from "../../server/pod-streams.ts";
-import { badRequest, internalError, notFound } from "../api-error.ts";
+import { badRequest, internalError } from "../api-error.ts";
 import type { ApiRequest, ApiResponse } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
-import type { LocalApi } from "../node/local-api.ts";
-import type { RequestInfo } from "../request-info.ts";
+import type { LocalApi } from "./local-api.ts";
 
-interface PodRoutesDeps {
-  api: Pick<LocalApi, "store" | "refreshPods">;
-  streams: PodStreams;
-}
-
-const PODS = { group: "", plural: "pods" };
 const CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-container";
 
 /** `log`, `exec`, `attach` and `portforward` of pods. */
-export function podRoutes(deps: PodRoutesDeps): ExtraRoute[] {
+export function podRoutes(api: Pick<LocalApi, "findPod">, streams: PodStreams): ExtraRoute[] {
   const route = (
     subresource: string,
+    kind: string,
     verbs: readonly string[],
     handle: (request: ApiRequest, pod: Pod) => ApiResponse | Promise<ApiResponse>,
   ): ExtraRoute => ({
     group: "",
     version: "v1",
     name: `pods/${subresource}`,
-    kind:
-      subresource === "log"
-        ? "Pod"
-        : `Pod${subresource === "portforward" ? "PortForward" : capitalize(subresource)}Options`,
+    kind,
     namespaced: true,
     verbs,
-    handle: async (request, info) => handle(request, await findPod(deps, info)),
+    handle: async (request, info) => handle(request, (await api.findPod(info)) as unknown as Pod),
   });
+  const command = (what: "exec" | "attach") => (request: ApiRequest, pod: Pod) => {
+    const container = containerOf(pod, request.query);
+    if (what === "exec" && !request.query.has("command")) throw badRequest("you must specify at least one command");
+    if (!findRunningContainer(pod, container)) {
+      throw badRequest(`container ${container} of pod ${pod.metadata.name} is not running`);
+    }
+    return orRefuse(streams.command(what, pod, container, request, request.user));
+  };
   const streaming = ["create", "get"];
   return [
-    route("log", ["get"], (request, pod) => log(request, pod, deps)),
-    route("exec", streaming, (request, pod) => command("exec", request, pod, deps)),
-    route("attach", streaming, (request, pod) => command("attach", request, pod, deps)),
-    route("portforward", streaming, (request, pod) => orRefuse(deps.streams.portForward(pod, request, request.user))),
+    route("log", "Pod", ["get"], (request, pod) => log(request, pod, streams)),
+    route("exec", "PodExecOptions", streaming, command("exec")),
+    route("attach", "PodAttachOptions", streaming, command("attach")),
+    route("portforward", "PodPortForwardOptions", streaming, (request, pod) =>
+      orRefuse(streams.portForward(pod, request, request.user)),
+    ),
   ];
-}
-
-const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
-async function findPod({ api }: PodRoutesDeps, { namespace, name }: RequestInfo): Promise<Pod> {
-  await api.refreshPods();
-  const pod = api.store.get("pods", namespace, name);
-  if (!pod) throw notFound(PODS, name);
-  return pod as unknown as Pod;
 }
 
 /** The container a request means. Source: kubelet's and apiserver's `LogLocation`. */
@@ -64,7 +56,7 @@ function containerOf({ metadata, spec }: Pod, query: URLSearchParams): string {
   throw badRequest(`container ${name} is not valid for pod ${metadata.name}`);
 }
 
-async function log(request: ApiRequest, pod: Pod, { streams }: PodRoutesDeps): Promise<ApiResponse> {
+async function log(request: ApiRequest, pod: Pod, streams: PodStreams): Promise<ApiResponse> {
   const query = parseLogQuery(request.query);
   if ("problem" in query) throw badRequest("the query of the log is not valid");
   const found = await streams.log(pod, containerOf(pod, request.query), query, request.signal).catch((error: Error) => {
@@ -72,15 +64,6 @@ async function log(request: ApiRequest, pod: Pod, { streams }: PodRoutesDeps): P
   });
   if ("problem" in found) throw badRequest(found.problem);
   return { status: 200, headers: { "Content-Type": "text/plain" }, chunks: found.chunks };
-}
-
-function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, { streams }: PodRoutesDeps): ApiResponse {
-  const container = containerOf(pod, request.query);
-  if (what === "exec" && !request.query.has("command")) throw badRequest("you must specify at least one command");
-  if (!findRunningContainer(pod, container)) {
-    throw badRequest(`container ${container} of pod ${pod.metadata.name} is not running`);
-  }
-  return orRefuse(streams.command(what, pod, container, request, request.user));
 }
 
 function orRefuse<T extends object>(response: T | StreamRefusal): T {

@@ -1,0 +1,156 @@
+import { badRequest } from "./api-error.ts";
+import { type ApiObject, jsonOf } from "./api-object.ts";
+import type { ApiRequest } from "./api-request.ts";
+import type { WantedForm } from "./media-type.ts";
+import { formatSince } from "./printers/age.ts";
+import { apiVersionOf, type Column, type ResourceDefinition } from "./resource-definition.ts";
+
+const NAME: Column = {
+  name: "Name",
+  type: "string",
+  format: "name",
+  description: "Name must be unique within a namespace.",
+  value: ({ metadata }) => metadata.name,
+};
+
+const AGE: Column = {
+  name: "Age",
+  type: "string",
+  description: "CreationTimestamp is a timestamp representing the server time when this object was created.",
+  value: ({ metadata }, now) => formatSince(metadata.creationTimestamp, now),
+};
+
+function columnsOf({ columns }: ResourceDefinition): readonly Column[] {
+  const names = columns.map(({ name }) => name);
+  // Columns that have an age of their own stay as declared.
+  if (names.includes("Last Seen")) return columns;
+  const wide = columns.filter(({ priority = 0 }) => priority > 0);
+  const narrow = columns.filter(({ priority = 0 }) => priority === 0);
+  return [NAME, ...narrow, ...(names.includes("Age") ? [] : [AGE]), ...wide];
+}
+
+const metadataTexts = new WeakMap<ApiObject, string>();
+
+/** How a response shows objects: in the version, the form and the detail that the client asked for and may see. */
+export class Presentation {
+  /** The kind in the version of the request. */
+  readonly kind: ResourceDefinition;
+  /** An object as this user sees it; the same for the same object. */
+  readonly show: (object: ApiObject) => ApiObject;
+  readonly #form: WantedForm;
+  /** The object that each row of a table carries. Source: meta/v1 `IncludeObjectPolicy`. */
+  readonly #includeObject: string;
+  readonly #now: () => Date;
+
+  /** @throws ApiError 400 */
+  constructor(
+    { query, user }: Pick<ApiRequest, "query" | "user">,
+    definition: ResourceDefinition,
+    version: string,
+    form: WantedForm,
+    now: () => Date,
+  ) {
+    this.kind = { ...definition, version };
+    this.#form = form;
+    this.#now = now;
+    this.#includeObject = query.get("includeObject") || "Metadata";
+    if (form.shape === "table" && !["None", "Metadata", "Object"].includes(this.#includeObject)) {
+      throw badRequest(`includeObject: Unsupported value: "${this.#includeObject}"`);
+    }
+    const { complete = (object: ApiObject) => object } = definition;
+    const apiVersion = apiVersionOf(this.kind);
+    if (definition.isSecret && user.role !== "admin") this.show = hideSecrets;
+    else if (version === definition.version) this.show = complete;
+    else this.show = (object) => ({ ...complete(object), apiVersion });
+  }
+
+  /** Whether the text of an object depends on nothing but the object. */
+  get isPlain(): boolean {
+    return this.#form.shape === "object";
+  }
+
+  /**
+   * An object as JSON, after {@link show}.
+   * @param hasColumns false leaves the columns of a table out, as later events of a watch do
+   */
+  text(shown: ApiObject, hasColumns = true): string {
+    const { resourceVersion } = shown.metadata;
+    switch (this.#form.shape) {
+      case "object":
+        return jsonOf(shown);
+      case "metadata":
+        return this.#metadataText(shown);
+      case "table":
+        return this.#table([shown], { resourceVersion }, hasColumns);
+    }
+  }
+
+  /** @param metadata of the list */
+  list(objects: readonly ApiObject[], metadata: object): string {
+    const items = objects.map(this.show);
+    const { shape } = this.#form;
+    if (shape === "table") return this.#table(items, metadata, true);
+    if (shape === "object")
+      return listText(`${this.kind.kind}List`, apiVersionOf(this.kind), metadata, items.map(jsonOf));
+    const texts = items.map((item) => this.#metadataText(item));
+    return listText("PartialObjectMetadataList", this.#metaApiVersion, metadata, texts);
+  }
+
+  get #metaApiVersion(): string {
+    return `meta.k8s.io/${this.#form.metaVersion}`;
+  }
+
+  #metadataText(object: ApiObject): string {
+    const text = metadataTexts.get(object) ?? JSON.stringify(object.metadata);
+    metadataTexts.set(object, text);
+    return `{"kind":"PartialObjectMetadata","apiVersion":"${this.#metaApiVersion}","metadata":${text}}`;
+  }
+
+  /** Source: meta/v1 `Table`. */
+  #table(objects: readonly ApiObject[], metadata: object, hasColumns: boolean): string {
+    const columns = columnsOf(this.kind);
+    const definitions = columns.map(({ name, type, format = "", description = "", priority = 0 }) => ({
+      name,
+      type,
+      format,
+      description,
+      priority,
+    }));
+    const now = this.#now();
+    const rows = objects.map((object) => {
+      const cells = JSON.stringify(columns.map(({ value }) => value(object, now)));
+      if (this.#includeObject === "None") return `{"cells":${cells}}`;
+      const shown = this.#includeObject === "Object" ? jsonOf(object) : this.#metadataText(object);
+      return `{"cells":${cells},"object":${shown}}`;
+    });
+    const head = JSON.stringify({ kind: "Table", apiVersion: this.#metaApiVersion, metadata });
+    const columnDefinitions = JSON.stringify(hasColumns ? definitions : []);
+    return `${head.slice(0, -1)},"columnDefinitions":${columnDefinitions},"rows":[${rows.join(",")}]}`;
+  }
+}
+
+function listText(kind: string, apiVersion: string, metadata: object, items: readonly string[]): string {
+  const head = JSON.stringify({ kind, apiVersion, metadata });
+  return `${head.slice(0, -1)},"items":[${items.join(",")}]}`;
+}
+
+const hidden = new WeakMap<ApiObject, ApiObject>();
+
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** A Secret for users with read access only: its keys without values. */
+function hideSecrets(secret: ApiObject): ApiObject {
+  const known = hidden.get(secret);
+  if (known) return known;
+  const keys = Object.keys((secret.data as Record<string, string> | undefined) ?? {});
+  // The last-applied annotation holds the values too.
+  const { [LAST_APPLIED]: _applied, ...annotations } = secret.metadata.annotations ?? {};
+  const { annotations: _annotations, ...metadata } = secret.metadata;
+  const shown = {
+    ...secret,
+    metadata: { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) },
+    data: Object.fromEntries(keys.map((key) => [key, ""])),
+  } as ApiObject;
+  hidden.set(secret, shown);
+  return shown;
+}
