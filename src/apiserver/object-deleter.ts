@@ -25,7 +25,7 @@ export interface DeleteOptions {
   dryRun: boolean;
 }
 
-/** A deletion that nobody gave options for. */
+/** A deletion without options. */
 export const BACKGROUND: DeleteOptions = {
   gracePeriodSeconds: undefined,
   propagation: "Background",

@@ -110,7 +110,7 @@ export interface ResourceDefinition {
   description?: string;
 }
 
-/** What a request is about: an object, or all of a kind. */
+/** The object, or the kind of objects, that a request is about. */
 export interface Target {
   definition: ResourceDefinition;
   /** undefined: of all namespaces, or of a kind without one. */

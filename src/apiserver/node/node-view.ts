@@ -15,7 +15,7 @@ interface NodeViewParts {
   servers: Servers;
 }
 
-/** What runs on this node: the API shows it, and acts on it. */
+/** The parts of this node that the API shows and acts on. */
 export class NodeView {
   readonly kubelet: Kubelet;
   readonly workloads: WorkloadManager;
