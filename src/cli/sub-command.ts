@@ -116,6 +116,22 @@ export function findObject({ name, objects = {} }: SubCommand, asWritten: string
   throw new UsageError(`"${written}" is not something ${name} knows: ${known.join(", ")}${hint}`);
 }
 
+/** The kind and the names of `pods a b`, `pod/a pod/b`. @throws UsageError */
+export function readNames(request: CommandRequest): { object: string; names: string[] } {
+  const [written, ...words] = request.positionals;
+  const [kind, name] = written?.split("/", 2) ?? [];
+  const object = findObject(request.command, kind);
+  const others = words.map((word) => {
+    const [otherKind, otherName] = word.split("/", 2);
+    if (otherName === undefined) return word;
+    if (findObject(request.command, otherKind) !== object) throw new UsageError(`"${word}" is none of the ${object}`);
+    return otherName;
+  });
+  const names = name ? [name, ...others] : others;
+  selectorOf(request, names);
+  return { object, names };
+}
+
 /** A kind that only the local API serves, or objects of several kinds. */
 export function needsApi({ command: { objects = {} }, positionals }: CommandRequest): boolean {
   const [first, ...rest] = positionals;

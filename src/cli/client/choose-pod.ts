@@ -3,7 +3,7 @@ import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { findLogContainerId } from "../../plan/status/log-container.ts";
-import { CommandError, type CommandRequest, type PodScope, scopeOf, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, type PodScope, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 import { ApiClient, type ApiObject } from "./api-client.ts";
 import { kindOf } from "./object-targets.ts";
 
@@ -29,6 +29,24 @@ export function findPod(pods: readonly Pod[], written: string, scope: PodScope):
   if (others.length === 0) return pod;
   return {
     problem: `there are pods "${name}" in the namespaces ${found.map(namespaceOf).join(", ")}: choose one with -n`,
+  };
+}
+
+/** Pods of these names; without names those in the namespace that the selector matches. */
+export function choosePods(
+  request: CommandRequest,
+  pods: readonly Pod[],
+  names: readonly string[],
+): { chosen: Pod[]; problems: string[] } {
+  const scope = scopeOf(request);
+  const matches = selectorOf(request);
+  if (names.length === 0) {
+    return { chosen: inScope(pods, scope).filter(({ metadata }) => matches(metadata.labels ?? {})), problems: [] };
+  }
+  const found = names.map((name) => findPod(pods, name, scope));
+  return {
+    chosen: found.flatMap((pod) => ("problem" in pod ? [] : pod)),
+    problems: found.flatMap((pod) => ("problem" in pod ? pod.problem : [])),
   };
 }
 

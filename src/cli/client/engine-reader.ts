@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
 import * as v from "valibot";
-import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
@@ -17,7 +16,9 @@ import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import { findingOptions } from "./find-kubelet.ts";
 import { readKeptPods } from "./kept-pods.ts";
-import { KubeletApiError, type Tagged } from "./kubelet-api.ts";
+import { KubeletApiError } from "./kubelet-api.ts";
+
+const TIMEOUT_MS = 15_000;
 
 /** The engine of the flags, else of the kubelet. @param known of the kubelet that runs. @throws UsageError */
 export function engineClient({ value }: CommandRequest, known?: string): DockerClient {
@@ -35,7 +36,7 @@ export function openEngine(request: CommandRequest, noKubelet: string): EngineRe
     client: engineClient(request),
     rootHash: rootDir === undefined ? undefined : computeRootHash(resolve(rootDir)),
     kept: readKeptPods(resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir)).map(({ pod }) => pod),
-    noKubelet,
+    note: noKubelet,
   });
 }
 
@@ -44,49 +45,39 @@ export class EngineReader {
   readonly #client: DockerClient;
   readonly #rootHash: string | undefined;
   readonly #kept: ReadonlyMap<string, Pod>;
-  readonly #noKubelet: string;
-
-  /** Why only the engine is asked. */
-  get note(): string {
-    return this.#noKubelet;
-  }
+  readonly note: string;
 
   /**
    * @param rootHash undefined: the pods of every root directory
    * @param kept pods of the checkpoints; of two with one UID the first counts
-   * @param noKubelet why only the engine can be asked
+   * @param note why only the engine can be asked
    */
-  constructor(input: { client: DockerClient; rootHash: string | undefined; kept: readonly Pod[]; noKubelet: string }) {
+  constructor(input: { client: DockerClient; rootHash: string | undefined; kept: readonly Pod[]; note: string }) {
     this.#client = input.client;
     this.#rootHash = input.rootHash;
     this.#kept = new Map(input.kept.toReversed().map((pod) => [pod.metadata.uid ?? "", pod]));
-    this.#noKubelet = input.noKubelet;
+    this.note = input.note;
   }
 
-  async enginePods(): Promise<EnginePod[]> {
-    try {
-      return await listEnginePods(this.#client, this.#rootHash, AbortSignal.timeout(15_000));
-    } catch (error) {
-      if (error instanceof DockerUnreachableError) {
-        throw new KubeletApiError(`${this.#noKubelet}; ${error.message}`);
-      }
-      throw error;
-    }
-  }
-
-  /** The parameter is that of the kubelet's API; the answer is always new. */
-  async pods(_etag?: string): Promise<Tagged<Pod[]>> {
+  async pods(): Promise<readonly Pod[]> {
+    const found = listEnginePods(this.#client, this.#rootHash, AbortSignal.timeout(TIMEOUT_MS));
+    const pods = await found.catch((error: unknown) => {
+      throw error instanceof DockerUnreachableError ? new KubeletApiError(`${this.note}; ${error.message}`) : error;
+    });
     const now = new Date();
-    const pods = (await this.enginePods()).map((pod) => toPod(pod, this.#kept.get(pod.snapshot.uid), now));
-    return { value: pods, etag: undefined };
+    return pods.map((pod) => toPod(pod, this.#kept.get(pod.snapshot.uid), now));
   }
 
-  async events(_etag?: string): Promise<Tagged<CoreEvent[]>> {
-    throw new KubeletApiError(`${this.#noKubelet}; events are known to a running kubelet alone`);
+  async events(): Promise<never> {
+    throw new KubeletApiError(`${this.note}; events are known to a running kubelet alone`);
   }
 
   async node(): Promise<never> {
-    throw new KubeletApiError(this.#noKubelet);
+    throw new KubeletApiError(this.note);
+  }
+
+  async refusedManifests(): Promise<[]> {
+    return [];
   }
 }
 
@@ -155,8 +146,6 @@ function toPodOfLabels(
     },
   } as unknown as Pod;
 }
-
-const TIMEOUT_MS = 15_000;
 
 /**
  * Inspects containers and their images; changes nothing.

@@ -8,12 +8,6 @@ import { CommandError } from "../sub-command.ts";
 /** The kubelet did not answer, or not as it should; the message is for users. */
 export class KubeletApiError extends CommandError {}
 
-/** An answer and the name of exactly this answer, to ask again with. */
-export interface Tagged<T> {
-  value: T;
-  etag: string | undefined;
-}
-
 /** The first answer may have to wait for two samples of every container. */
 const ANSWER_LIMIT_MS = 15_000;
 const MAX_ANSWER_BYTES = 256 * 2 ** 20;
@@ -37,6 +31,10 @@ export class KubeletApi {
   readonly #socketPath: string | undefined;
   /** For users. */
   readonly #address: string;
+  /** The last answer of each path, to ask again with its ETag. */
+  readonly #answers = new Map<string, { etag: string; value: unknown }>();
+  /** As that of the engine's reader. */
+  readonly note = undefined;
 
   constructor({ url, socketPath }: { url: string; socketPath?: string }) {
     this.#url = url;
@@ -44,16 +42,13 @@ export class KubeletApi {
     this.#address = socketPath ?? url;
   }
 
-  /** @returns undefined when it is still what `etag` names */
-  async pods(etag?: string): Promise<Tagged<Pod[]> | undefined> {
-    const answer = await this.#get<{ items: Pod[] | null }>("/pods", etag);
-    return answer && { etag: answer.etag, value: answer.value.items ?? [] };
+  async pods(): Promise<readonly Pod[]> {
+    return (await this.#get<{ items: Pod[] | null }>("/pods")).items ?? [];
   }
 
-  /** Oldest last occurrence first. @returns undefined when it is still what `etag` names */
-  async events(etag?: string): Promise<Tagged<CoreEvent[]> | undefined> {
-    const answer = await this.#get<CoreEventList>("/api/v1/events", etag);
-    return answer && { etag: answer.etag, value: answer.value.items };
+  /** Oldest last occurrence first. */
+  async events(): Promise<readonly CoreEvent[]> {
+    return (await this.#get<CoreEventList>("/api/v1/events")).items;
   }
 
   /** Errors in manifests that are refused at present. */
@@ -62,18 +57,19 @@ export class KubeletApi {
     return parseRefusedManifests(await readBoundedStream(response.body, MAX_ANSWER_BYTES));
   }
 
-  async node(): Promise<NodeObject> {
-    return (await this.#get<NodeObject>("/node"))!.value;
+  node(): Promise<NodeObject> {
+    return this.#get("/node");
   }
 
   /** CPU and memory of node, pods and containers. */
-  async usage(): Promise<Summary> {
-    return (await this.#get<Summary>("/stats/summary?only_cpu_and_memory=true"))!.value;
+  usage(): Promise<Summary> {
+    return this.#get("/stats/summary?only_cpu_and_memory=true");
   }
 
-  async #get<T>(path: string, etag?: string): Promise<Tagged<T> | undefined> {
-    const response = await this.#fetch(path, etag);
-    if (response.status === 304) return undefined;
+  async #get<T>(path: string): Promise<T> {
+    const known = this.#answers.get(path);
+    const response = await this.#fetch(path, known?.etag);
+    if (known && response.status === 304) return known.value as T;
     const text = await readBoundedStream(response.body, MAX_ANSWER_BYTES);
     if (response.status !== 200) {
       throw new KubeletApiError(
@@ -81,7 +77,10 @@ export class KubeletApi {
       );
     }
     try {
-      return { value: JSON.parse(text) as T, etag: response.headers.get("ETag") ?? undefined };
+      const value = JSON.parse(text) as T;
+      const etag = response.headers.get("ETag");
+      if (etag) this.#answers.set(path, { etag, value });
+      return value;
     } catch {
       throw new KubeletApiError(
         `${this.#address}${path} did not answer in JSON. Is it the read-only port of a kubelet-ts?`,

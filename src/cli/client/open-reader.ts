@@ -1,6 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { InstanceInfo } from "../../base/host/root-lock.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import type { EngineReader } from "./engine-reader.ts";
 import { type FoundKubelet, findingOptions, findKubelet, removeProxies } from "./find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "./kubelet-api.ts";
 
@@ -13,12 +14,7 @@ export async function openKubelet(request: CommandRequest): Promise<{ api: Kubel
 }
 
 /** The source of read commands: a kubelet, or the engine. */
-export type PodReader = Pick<KubeletApi, "pods" | "events" | "node"> & {
-  /** Absent without a kubelet. */
-  refusedManifests?: KubeletApi["refusedManifests"];
-  /** Why the engine is asked instead of a kubelet. */
-  note?: string;
-};
+export type PodReader = KubeletApi | EngineReader;
 
 /**
  * The kubelet; where none runs, the engine and the checkpoints of the root directory.
@@ -52,14 +48,14 @@ export async function readKnownPods(request: CommandRequest, mayGuess: boolean):
   const { server } = findingOptions(request);
   const kubelet = await findKubelet(findingOptions(request));
   const { instance } = kubelet;
-  const askEngine = async (why: string) => ({ pods: (await (await openEngine(request, why)).pods()).value, instance });
+  const askEngine = async (why: string) => ({ pods: await (await openEngine(request, why)).pods(), instance });
   if ("problem" in kubelet) {
     if (server !== undefined) throw new UsageError(kubelet.problem);
     if (!mayGuess && !kubelet.isAbsent && instance === undefined) throw new CommandError(kubelet.problem);
     return await askEngine(kubelet.problem);
   }
   try {
-    return { pods: (await new KubeletApi(kubelet).pods())?.value ?? [], instance };
+    return { pods: await new KubeletApi(kubelet).pods(), instance };
   } catch (error) {
     if (server !== undefined || !(error instanceof KubeletApiError)) throw error;
     return await askEngine(error.message);

@@ -116,8 +116,7 @@ async function objectsOf(request: CommandRequest, kind: string, namespace: strin
   );
 }
 
-const podsOf = async (request: CommandRequest): Promise<readonly Pod[]> =>
-  (await (await openReader(request)).pods())?.value ?? [];
+const podsOf = async (request: CommandRequest): Promise<readonly Pod[]> => (await openReader(request)).pods();
 
 /** The last value of a flag on an unfinished command line; bash makes `--flag=value` three words. */
 function typedValue(words: readonly string[], flags: readonly string[]): string | undefined {

@@ -246,7 +246,7 @@ async function describeSources(
   { all, names, namespace }: Wanted,
   rootDir: string | undefined,
 ): Promise<string> {
-  const pods = (await api.pods())?.value ?? [];
+  const pods = await api.pods();
   if (all) return "a kubelet runs on this root directory: stop it first, or remove its manifests";
   const kept = rootDir === undefined ? [] : readKeptPods(rootDir);
   const lines = names.map((name) => {

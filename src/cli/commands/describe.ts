@@ -4,7 +4,7 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { ApiClient, type ApiList, type ApiObject, type ApiResource } from "../client/api-client.ts";
-import { findPod, inScope, podsOfObject } from "../client/choose-pod.ts";
+import { choosePods, podsOfObject } from "../client/choose-pod.ts";
 import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, placeOfObject, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
@@ -17,8 +17,8 @@ import type { CommandIo } from "../sub-command.ts";
 import {
   CommandError,
   type CommandRequest,
-  findObject,
   needsApi,
+  readNames,
   requireNode,
   scopeOf,
   selectorOf,
@@ -58,31 +58,19 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
 
 /** Pods or the node, by the kubelet's read-only routes, or while none runs by the engine. */
 async function findOwn(request: CommandRequest): Promise<Found> {
-  const [written, ...more] = request.positionals;
-  const [kind, first] = written?.split("/", 2) ?? [];
-  const wanted = findObject(request.command, kind);
-  const names = first ? [first, ...more] : more;
-  const matches = selectorOf(request, names);
+  const { object, names } = readNames(request);
   const reader = await openReader(request);
   // Events are known to a running kubelet alone.
-  const events = (await (reader instanceof KubeletApi ? reader.events() : undefined))?.value ?? [];
-  const pods = (await reader.pods())!.value;
+  const events = reader instanceof KubeletApi ? await reader.events() : [];
+  const pods = await reader.pods();
   const lists = { events, pods, replicaSets: [] };
-  if (wanted === "nodes") {
+  if (object === "nodes") {
     const node = await reader.node();
     requireNode(node, names);
     return { objects: [], node, problems: [], ...lists };
   }
-  const scope = scopeOf(request);
-  const found =
-    names.length > 0
-      ? names.map((name) => findPod(pods, name, scope))
-      : inScope(pods, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
-  return {
-    objects: found.flatMap((pod) => ("problem" in pod ? [] : ({ ...pod, kind: "Pod" } as unknown as DescribedObject))),
-    problems: found.flatMap((pod) => ("problem" in pod ? pod.problem : [])),
-    ...lists,
-  };
+  const { chosen, problems } = choosePods(request, pods, names);
+  return { objects: chosen.map((pod) => ({ ...pod, kind: "Pod" }) as unknown as DescribedObject), problems, ...lists };
 }
 
 /** Objects of any kinds, by the local API. */

@@ -4,7 +4,7 @@ import { ApiClient } from "../client/api-client.ts";
 import { findPod, namespaceOf } from "../client/choose-pod.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
-import { columnsOf, ResourcePrinter, toItem } from "../print/resource-printer.ts";
+import { type ResourceItem, ResourcePrinter, toTable } from "../print/resource-printer.ts";
 import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, scopeOf, UsageError } from "../sub-command.ts";
 import { printerOptions, watchItems } from "./get.ts";
@@ -22,42 +22,39 @@ export async function runEvents(request: CommandRequest, io: CommandIo, signal?:
   if (positionals.length > 0) throw new UsageError(`give --for pod/${positionals[0]} (found "${positionals[0]}")`);
   const types = typesOf(value("types"));
   const api = await openReader(request);
-  const events = (await api.events())?.value ?? [];
+  const events = await api.events();
   const matches = await filterFor(request, api, events);
   const { namespace } = scopeOf(request);
-  const choose = (all: readonly CoreEvent[]) =>
-    all.filter(
+  const toItems = (all: readonly CoreEvent[]) => {
+    const chosen = all.filter(
       (event) =>
         matches(event) &&
         (types === undefined || types.includes(event.type)) &&
         (namespace === undefined || event.metadata.namespace === namespace),
     );
+    return toTable("events", chosen, io.now());
+  };
+  const { columns, items } = toItems(events);
   const printer = new ResourcePrinter({
     ...(await printerOptions(request)),
-    columns: columnsOf("events"),
+    columns,
     namespaceColumn: isOn("all-namespaces"),
   });
-  const toItems = (all: readonly CoreEvent[]) => choose(all).map((event) => toItem("events", event));
-  const shown = toItems(events);
   if (isOn("watch")) {
-    let known = shown;
-    let etag: string | undefined;
+    let known: readonly ResourceItem[] = items;
     const read = async () => {
-      const response = await api.events(etag);
-      etag = response?.etag ?? etag;
-      if (!response) return undefined;
-      const items = toItems(response.value);
-      const keys = new Set(items.map(({ key }) => key));
+      const now = toItems(await api.events()).items;
+      const keys = new Set(now.map(({ key }) => key));
       // Events that were forgotten are no news.
-      known = [...items, ...known.filter(({ key }) => !keys.has(key))];
+      known = [...now, ...known.filter(({ key }) => !keys.has(key))];
       return known;
     };
-    io.stdout(printer.lines(shown, io.now()));
-    await watchItems({ name: "events", periodMs: WATCH_PERIOD_MS, read }, shown, printer, io, signal);
+    io.stdout(printer.lines(items));
+    await watchItems({ name: "events", periodMs: WATCH_PERIOD_MS, read }, items, printer, io, signal);
     return 0;
   }
-  if (shown.length === 0 && !["json", "yaml"].includes(value("output") ?? "")) io.stderr("No events found\n");
-  else io.stdout(printer.print(shown, false, io.now()));
+  if (items.length === 0 && !["json", "yaml"].includes(value("output") ?? "")) io.stderr("No events found\n");
+  else io.stdout(printer.print(items, false));
   return 0;
 }
 
@@ -85,7 +82,7 @@ async function filterFor(request: CommandRequest, api: PodReader, events: readon
     const wanted = await kindNamed(request, kind);
     return ({ involvedObject }) => involvedObject.kind.toLowerCase() === wanted && involvedObject.name === name;
   }
-  const pod = findPod((await api.pods())?.value ?? [], name, scopeOf(request));
+  const pod = findPod(await api.pods(), name, scopeOf(request));
   const matches: EventFilter =
     "problem" in pod
       ? ({ involvedObject }) => involvedObject.name === name

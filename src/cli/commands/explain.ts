@@ -35,10 +35,10 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
     if (code !== undefined) return code;
   }
   const api = await openReader(request);
-  const events = (await (api instanceof KubeletApi ? api.events() : undefined))?.value ?? [];
-  const pods = (await api.pods())?.value ?? [];
+  const events = api instanceof KubeletApi ? await api.events() : [];
+  const pods = await api.pods();
   const scope = scopeOf(request);
-  const refused = (await api.refusedManifests?.().catch(() => [])) ?? [];
+  const refused = await api.refusedManifests().catch(() => []);
   const chosen = names.length === 0 ? inScope(pods, scope) : names.map((name) => find(pods, name, scope, refused));
   if (names.length === 0 && chosen.length === 0) throw new UsageError("there are no pods");
   const client = engineClient(request, await knownEndpoint(request));
@@ -64,7 +64,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
 /** Whether there is a pod of that name; without a kubelet and an engine there is none. */
 async function isPod(request: CommandRequest, name: string): Promise<boolean> {
   try {
-    const pods = (await (await openReader(request)).pods())?.value ?? [];
+    const pods = await (await openReader(request)).pods();
     return !("problem" in findPod(pods, name, scopeOf(request)));
   } catch {
     return false;

@@ -2,20 +2,19 @@ import type { Pod } from "../../base/api/pod.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, type ApiTable } from "../client/api-client.ts";
-import { findPod } from "../client/choose-pod.ts";
-import { KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
+import { choosePods } from "../client/choose-pod.ts";
+import { KubeletApiError } from "../client/kubelet-api.ts";
 import { kindOf, readWrittenObjects, referenceOf } from "../client/object-targets.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
 import {
-  type Columns,
-  columnsOf,
+  type KindTable,
   type PrinterOptions,
   type ResourceFormat,
   type ResourceItem,
   type ResourceName,
   ResourcePrinter,
-  toItem,
   toList,
+  toTable,
 } from "../print/resource-printer.ts";
 import {
   findUnknownField,
@@ -24,21 +23,19 @@ import {
   parseSortBy,
   parseTemplate,
 } from "../print/selection.ts";
-import type { CommandIo } from "../sub-command.ts";
 import {
   CommandError,
+  type CommandIo,
   type CommandRequest,
-  findObject,
   needsApi,
+  readNames,
   scopeOf,
   selectorOf,
   UsageError,
 } from "../sub-command.ts";
 
-/** Objects of one kind. */
-interface SeenKind {
-  columns: Columns;
-  items: ResourceItem[];
+/** Objects of one kind, those that were chosen as rows. */
+interface SeenKind extends KindTable {
   /** Its objects, selected or not. */
   all: readonly object[];
   /** Messages about names that do not exist. */
@@ -55,8 +52,7 @@ interface ObjectSource {
   readonly names: number;
   /** Why the engine is asked instead of a kubelet. */
   readonly note: string | undefined;
-  /** @returns undefined when nothing has changed since the last call */
-  read(): Promise<SeenKind[] | undefined>;
+  read(now: Date): Promise<SeenKind[]>;
   /** Lines below a table of these objects. */
   notes(items: readonly ResourceItem[]): Promise<string[]>;
 }
@@ -66,8 +62,8 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
   const view = readView(request);
   const source = needsApi(request) ? await ServedObjects.open(request) : await NodeObjects.open(request);
   const options = await printerOptions(request);
-  const read = async () => (await source.read())?.map((kind) => ({ ...kind, items: choose(kind, view) }));
-  const seen = (await read())!;
+  const read = async () => (await source.read(io.now())).map((kind) => ({ ...kind, items: choose(kind.items, view) }));
+  const seen = await read();
   for (const { all } of seen) {
     const unknownField = findUnknownField(view.fields, all);
     if (unknownField !== undefined) throw new UsageError(unknownField);
@@ -79,9 +75,9 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
     if (others.length > 0) throw new UsageError("one kind at a time can be watched");
     if (problems.length > 0) throw new CommandError(problems.join("\n"));
     const printer = new ResourcePrinter({ ...options, columns: only!.columns });
-    if (!request.isOn("watch-only")) io.stdout(printer.lines(items, io.now()));
+    if (!request.isOn("watch-only")) io.stdout(printer.lines(items));
     const { periodMs, emptyResponsesToBelieve } = source;
-    const watched = { name: "get", periodMs, emptyResponsesToBelieve, read: async () => (await read())?.[0]?.items };
+    const watched = { name: "get", periodMs, emptyResponsesToBelieve, read: async () => (await read())[0]!.items };
     await watchItems(watched, items, printer, io, signal);
     return 0;
   }
@@ -93,9 +89,9 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
     if (source.names === 0) io.stderr(`${nothingFound(request)}${note}\n`);
   } else {
     // Names, JSON and YAML of several kinds are one list.
-    const parts = isTable ? seen.filter((kind) => kind.items.length > 0) : [{ columns: () => [], items }];
+    const parts = isTable ? seen.filter((kind) => kind.items.length > 0) : [{ columns: [], items }];
     const texts = parts.map((part) =>
-      new ResourcePrinter({ ...options, columns: part.columns }).print(part.items, isOne, io.now()),
+      new ResourcePrinter({ ...options, columns: part.columns }).print(part.items, isOne),
     );
     io.stdout(texts.join("\n"));
   }
@@ -104,7 +100,7 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
   return problems.length > 0 && !request.isOn("ignore-not-found") ? 1 : 0;
 }
 
-function choose({ items }: SeenKind, { matches, compare }: ObjectView): ResourceItem[] {
+function choose(items: readonly ResourceItem[], { matches, compare }: ObjectView): ResourceItem[] {
   const chosen = items.filter(({ object }) => matches(object));
   return compare ? chosen.sort((a, b) => compare(a.object, b.object)) : chosen;
 }
@@ -160,13 +156,19 @@ function nothingFound(request: CommandRequest): string {
   return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
 }
 
+/** How the kubelet is asked for each kind. */
+const READ: Readonly<Record<ResourceName, (reader: PodReader) => Promise<readonly object[]>>> = {
+  pods: (reader) => reader.pods(),
+  nodes: async (reader) => [await reader.node()],
+  events: (reader) => reader.events(),
+};
+
 /** Pods, the node or events, by the kubelet's read-only routes, or while none runs by the engine. */
 class NodeObjects implements ObjectSource {
   readonly #kind: ResourceName;
   readonly #names: readonly string[];
   readonly #request: CommandRequest;
   readonly #reader: PodReader;
-  #etag: string | undefined;
   /** A kubelet that has just started lists no pods yet. */
   readonly emptyResponsesToBelieve = 4;
 
@@ -177,20 +179,10 @@ class NodeObjects implements ObjectSource {
     this.#reader = reader;
   }
 
-  /** `pods web` and `pod/web` alike. @throws UsageError, CommandError */
+  /** @throws UsageError, CommandError */
   static async open(request: CommandRequest): Promise<NodeObjects> {
-    const [written, ...words] = request.positionals;
-    const [kind, name] = written?.split("/", 2) ?? [];
-    const found = findObject(request.command, kind);
-    const others = words.map((word) => {
-      const [otherKind, otherName] = word.split("/", 2);
-      if (otherName === undefined) return word;
-      if (findObject(request.command, otherKind) !== found) throw new UsageError(`"${word}" is none of the ${found}`);
-      return otherName;
-    });
-    const names = name ? [name, ...others] : others;
-    selectorOf(request, names);
-    return new NodeObjects(found as ResourceName, names, request, await openReader(request));
+    const { object, names } = readNames(request);
+    return new NodeObjects(object as ResourceName, names, request, await openReader(request));
   }
 
   get names(): number {
@@ -215,62 +207,37 @@ class NodeObjects implements ObjectSource {
       return found ? [`pod "${metadata.name}" is unclaimed: ${found.message}`] : [];
     });
     if (this.names > 0) return unclaimed;
-    const refused = (await this.#reader.refusedManifests?.().catch(() => [])) ?? [];
+    const refused = await this.#reader.refusedManifests().catch(() => []);
     if (refused.length === 0) return unclaimed;
     const files = new Set(refused.map(({ file }) => file)).size;
     const head = `${files} ${files === 1 ? "manifest" : "manifests"} refused:`;
     return [...unclaimed, head, ...refused.map(({ message }) => `  ${message}`)];
   }
 
-  async read(): Promise<SeenKind[] | undefined> {
-    const kind = this.#kind;
-    const columns = columnsOf(kind);
-    if (kind === "pods") {
-      const pods = this.#keep(await this.#reader.pods(this.#etag));
-      if (!pods) return undefined;
-      const items = pods.map((pod) => toItem("pods", pod));
-      if (this.#names.length === 0) return [{ columns, all: pods, items: this.#inScope(items), problems: [] }];
-      const found = this.#names.map((name) => findPod(pods, name, scopeOf(this.#request)));
-      return [
-        {
-          columns,
-          all: pods,
-          items: found.flatMap((pod) => ("problem" in pod ? [] : toItem("pods", pod))),
-          problems: found.flatMap((pod) => ("problem" in pod ? pod.problem : [])),
-        },
-      ];
-    }
-    const events = kind === "events" ? this.#keep(await this.#reader.events(this.#etag)) : undefined;
-    if (kind === "events" && !events) return undefined;
-    const all = events?.map((event) => toItem("events", event)) ?? [toItem("nodes", await this.#reader.node())];
-    const items = this.#inScope(all);
-    const nameOf = ({ reference }: ResourceItem) => reference.slice(reference.indexOf("/") + 1);
-    const missing = this.#names.filter((name) => !items.some((item) => nameOf(item) === name));
-    return [
-      {
-        columns,
-        all: all.map(({ object }) => object),
-        items: this.#names.length === 0 ? items : items.filter((item) => this.#names.includes(nameOf(item))),
-        problems: missing.map(
-          (name) => `${kind.slice(0, -1)} "${name}" not found; there are ${items.map(nameOf).join(", ")}`,
-        ),
-      },
-    ];
+  async read(now: Date): Promise<SeenKind[]> {
+    const all = await READ[this.#kind](this.#reader);
+    const { chosen, problems } =
+      this.#kind === "pods"
+        ? choosePods(this.#request, all as readonly Pod[], this.#names)
+        : this.#choose(all as readonly ApiObject[]);
+    return [{ ...toTable(this.#kind, chosen, now), all, problems }];
   }
 
-  #keep<T>(response: Tagged<T> | undefined): T | undefined {
-    this.#etag = response?.etag ?? this.#etag;
-    return response?.value;
-  }
-
-  #inScope(items: ResourceItem[]): ResourceItem[] {
+  /** Events, or the node, which has no namespace. */
+  #choose(all: readonly ApiObject[]): { chosen: ApiObject[]; problems: string[] } {
     const { namespace } = scopeOf(this.#request);
     const matches = selectorOf(this.#request);
-    return items.filter(
-      (item) =>
-        (namespace === undefined || (item.namespace ?? namespace) === namespace) &&
-        matches((item.object as ApiObject).metadata.labels ?? {}),
+    const known = all.filter(
+      ({ metadata }) =>
+        (namespace === undefined || (metadata.namespace ?? namespace) === namespace) && matches(metadata.labels ?? {}),
     );
+    const there = known.map(({ metadata }) => metadata.name ?? "");
+    return {
+      chosen: this.names === 0 ? known : known.filter(({ metadata }) => this.#names.includes(metadata.name ?? "")),
+      problems: this.#names
+        .filter((name) => !there.includes(name))
+        .map((name) => `${this.#kind.slice(0, -1)} "${name}" not found; there are ${there.join(", ")}`),
+    };
   }
 }
 
@@ -326,8 +293,10 @@ class ServedObjects implements ObjectSource {
     const items = names.length === 0 ? all : all.filter((item) => names.some((name) => isNamed(item, name)));
     const missing = names.filter((name) => !items.some((item) => isNamed(item, name)));
     return {
-      columns: (wide) =>
-        table.columnDefinitions.filter(({ priority }) => wide || priority === 0).map(({ name }) => name.toUpperCase()),
+      columns: table.columnDefinitions.map(({ name, priority }) => ({
+        name: name.toUpperCase(),
+        isWide: priority !== 0,
+      })),
       all: all.map(({ object }) => object),
       items,
       problems: missing.map((name) => {
@@ -374,13 +343,10 @@ function toServedItem(
     namespace: metadata.namespace,
     // Objects of a table carry no kind.
     object: { ...object, apiVersion, kind: resource.kind },
-    row: (_now, wide) =>
-      cells.flatMap((cell, index) => {
-        const column = columnDefinitions[index];
-        if (!wide && column?.priority !== 0) return [];
-        if (showKind && column?.name === "Name") return [reference];
-        return [cell === null || cell === undefined || cell === "" ? "<none>" : String(cell)];
-      }),
+    cells: cells.map((cell, index) => {
+      if (showKind && columnDefinitions[index]?.name === "Name") return reference;
+      return cell === null || cell === undefined || cell === "" ? "<none>" : String(cell);
+    }),
   };
 }
 
@@ -390,8 +356,7 @@ interface WatchedItems {
   periodMs: number;
   /** An empty list counts after this number of requests. */
   emptyResponsesToBelieve?: number;
-  /** @returns undefined when nothing has changed */
-  read: () => Promise<ResourceItem[] | undefined>;
+  read: () => Promise<readonly ResourceItem[]>;
 }
 
 /** Prints changes until the signal aborts. Waits for a kubelet that restarts, since its pods keep running. */
@@ -409,7 +374,7 @@ export async function watchItems(
   for (let isLost = false; !signal?.aborted; ) {
     await clock.sleep(periodMs, signal).catch(() => {});
     try {
-      latest = (await read()) ?? latest;
+      latest = await read();
       if (isLost) io.stderr(`kubelet-ts ${name}: the kubelet answers again\n`);
       isLost = false;
     } catch (error) {
@@ -420,7 +385,7 @@ export async function watchItems(
     }
     emptyResponses = latest.length === 0 ? emptyResponses + 1 : 0;
     if (emptyResponses > 0 && emptyResponses < emptyResponsesToBelieve) continue;
-    io.stdout(printer.changes(before, latest, io.now()));
+    io.stdout(printer.changes(before, latest));
     before = latest;
   }
 }

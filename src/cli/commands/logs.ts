@@ -4,18 +4,17 @@ import { BrokenPipeError } from "../../base/host/write-all.ts";
 import type { LogsOptions } from "../../docker/engine/container-calls.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerError, isNotFound } from "../../docker/engine/docker-error.ts";
-import { chooseContainers, choosePod, findLogTarget, inScope, type LogTarget } from "../client/choose-pod.ts";
+import { chooseContainers, choosePod, choosePods, findLogTarget, type LogTarget } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { readKnownPods } from "../client/open-reader.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts logs`. Returns the exit code. */
 export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
   const known = await readKnownPods(request, true);
   const client = engineClient(request, known.instance?.dockerEndpoint);
-  const pods = await choosePods(request, wanted, known.pods, io);
+  const pods = await podsOf(request, wanted, known.pods, io);
   const { targets, problems } = chooseTargets(wanted, pods, io);
   for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
   await printLogs(client, targets, wanted, io);
@@ -101,7 +100,7 @@ function sinceOf(since: string | undefined, sinceTime: string | undefined, now: 
   return (ms / 1000).toFixed(3);
 }
 
-async function choosePods(
+async function podsOf(
   request: CommandRequest,
   wanted: WantedLogs,
   known: readonly Pod[],
@@ -112,10 +111,9 @@ async function choosePods(
     if (note) io.stderr(`${note}\n`);
     return [pod];
   }
-  const matches = selectorOf(request);
-  const pods = inScope(known, scopeOf(request)).filter(({ metadata }) => matches(metadata.labels ?? {}));
-  if (pods.length === 0) io.stderr("No resources found\n");
-  return pods;
+  const { chosen } = choosePods(request, known, []);
+  if (chosen.length === 0) io.stderr("No resources found\n");
+  return chosen;
 }
 
 /** Among several containers, one without a log is reported and the others are shown. */

@@ -1,27 +1,15 @@
 import type { NodeObject } from "../../apiserver/printers/node-row.ts";
 import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import type { CpuSummary, MemorySummary, PodSummary, Summary } from "../../base/api/stats-summary.ts";
-import { findPod, inScope } from "../client/choose-pod.ts";
+import { choosePods } from "../client/choose-pod.ts";
 import type { KubeletApi } from "../client/kubelet-api.ts";
 import { openKubelet } from "../client/open-reader.ts";
 import { TextTable } from "../print/text-table.ts";
-import {
-  CommandError,
-  type CommandIo,
-  type CommandRequest,
-  findObject,
-  requireNode,
-  scopeOf,
-  selectorOf,
-} from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, readNames, requireNode } from "../sub-command.ts";
 
 /** `kubelet-ts top`. Returns the exit code. */
 export async function runTop(request: CommandRequest, io: CommandIo): Promise<number> {
-  const [written, ...more] = request.positionals;
-  const [kind, first] = written?.split("/", 2) ?? [];
-  const object = findObject(request.command, kind);
-  const names = first ? [first, ...more] : more;
-  selectorOf(request, names);
+  const { object, names } = readNames(request);
   const { api } = await openKubelet(request);
   io.stdout(object === "nodes" ? await nodeTable(api, names, request) : await podTable(api, names, request, io));
   return 0;
@@ -40,7 +28,7 @@ async function podTable(
   request: CommandRequest,
   io: CommandIo,
 ): Promise<string> {
-  const pods = await choosePods(api, names, request);
+  const pods = await measuredPods(api, names, request);
   const order = request.value("sort-by") as UsageOrder;
   const perContainer = request.isOn("containers");
   const rows = perContainer ? toContainerUsageRows(pods, order) : toPodUsageRows(pods, order);
@@ -61,19 +49,10 @@ async function podTable(
 }
 
 /** Sorted by namespace and name. */
-async function choosePods(api: KubeletApi, names: readonly string[], request: CommandRequest): Promise<PodSummary[]> {
-  const [{ pods: measured }, listed] = await Promise.all([api.usage(), api.pods()]);
-  const scope = scopeOf(request);
-  const matches = selectorOf(request);
-  const all = listed!.value;
-  const chosen =
-    names.length > 0
-      ? names.map((name) => {
-          const pod = findPod(all, name, scope);
-          if ("problem" in pod) throw new CommandError(pod.problem);
-          return pod;
-        })
-      : inScope(all, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
+async function measuredPods(api: KubeletApi, names: readonly string[], request: CommandRequest): Promise<PodSummary[]> {
+  const [{ pods: measured }, pods] = await Promise.all([api.usage(), api.pods()]);
+  const { chosen, problems } = choosePods(request, pods, names);
+  if (problems.length > 0) throw new CommandError(problems[0]);
   const byUid = new Map(measured.map((pod) => [pod.podRef.uid, pod]));
   return chosen.flatMap(({ metadata }) => byUid.get(metadata.uid ?? "") ?? []);
 }

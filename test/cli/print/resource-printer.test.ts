@@ -1,13 +1,16 @@
 import { describe, expect, test } from "bun:test";
-import { columnsOf, type PrinterOptions, ResourcePrinter, toItem } from "../../../src/cli/print/resource-printer.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
+import { type PrinterOptions, ResourcePrinter, toTable } from "../../../src/cli/print/resource-printer.ts";
 import { ago, ended, has, NOW, running, shown, waiting } from "./pods.ts";
 
-const WEB = toItem("pods", shown({ ready: true }));
-const DB = toItem("pods", shown({ name: "db-node1", namespace: "prod", ready: true }));
+const { columns } = toTable("pods", [], NOW);
+const itemOf = (pod: Pod) => toTable("pods", [pod], NOW).items[0]!;
+const WEB = itemOf(shown({ ready: true }));
+const DB = itemOf(shown({ name: "db-node1", namespace: "prod", ready: true }));
 
 const printer = (over: Partial<PrinterOptions> = {}) =>
   new ResourcePrinter({
-    columns: columnsOf("pods"),
+    columns,
     format: "table",
     headers: true,
     namespaceColumn: undefined,
@@ -17,45 +20,45 @@ const printer = (over: Partial<PrinterOptions> = {}) =>
 
 describe("tables", () => {
   test("pods of default alone need no namespace", () => {
-    expect(printer().print([WEB], false, NOW)).toBe(
+    expect(printer().print([WEB], false)).toBe(
       "NAME        READY   STATUS    RESTARTS   AGE\nweb-node1   1/1     Running   0          5m32s\n",
     );
   });
 
   test("a column has the namespace once there is another one, with the header again", () => {
     const it = printer();
-    it.print([WEB], false, NOW);
-    expect(it.lines([DB], NOW)).toBe(
+    it.print([WEB], false);
+    expect(it.lines([DB])).toBe(
       "NAMESPACE   NAME       READY   STATUS    RESTARTS   AGE\nprod        db-node1   1/1     Running   0          5m32s\n",
     );
-    expect(it.lines([WEB], NOW)).toStartWith("default     web-node1");
+    expect(it.lines([WEB])).toStartWith("default     web-node1");
   });
 
   test.each([
     ["-A", true, [WEB], "NAMESPACE"],
     ["-n", false, [DB], "NAME "],
   ])("%s decides", (_, namespaceColumn, items, start) => {
-    expect(printer({ namespaceColumn }).print(items, false, NOW)).toStartWith(start);
+    expect(printer({ namespaceColumn }).print(items, false)).toStartWith(start);
   });
 
   test("without headers", () => {
-    expect(printer({ headers: false }).print([WEB], false, NOW)).toStartWith("web-node1");
+    expect(printer({ headers: false }).print([WEB], false)).toStartWith("web-node1");
   });
 
   test("what is gone is said to be", () => {
     const it = printer();
-    it.print([WEB], false, NOW);
-    expect(it.lines([WEB], NOW, true)).toContain("Deleted");
+    it.print([WEB], false);
+    expect(it.lines([WEB], true)).toContain("Deleted");
   });
 
   test("wide rows have as many cells as there are columns", () => {
-    const [header = "", row = ""] = printer({ format: "wide" }).print([WEB], false, NOW).split("\n");
+    const [header = "", row = ""] = printer({ format: "wide" }).print([WEB], false).split("\n");
     expect(header.split(/ {2,}/)).toHaveLength(9);
     expect(row.split(/ {2,}/)).toHaveLength(9);
   });
 
   test("a node under pressure", () => {
-    const node = toItem("nodes", {
+    const node = {
       kind: "Node",
       apiVersion: "v1",
       metadata: { name: "node1", creationTimestamp: null, labels: { "node-role.kubernetes.io/edge": "" } },
@@ -73,8 +76,8 @@ describe("tables", () => {
           containerRuntimeVersion: "docker://20",
         },
       },
-    });
-    expect(node.row(NOW, true)).toEqual([
+    };
+    expect(toTable("nodes", [node], NOW).items[0]!.cells).toEqual([
       "node1",
       "Ready,DiskPressure,SchedulingDisabled",
       "edge",
@@ -91,27 +94,27 @@ describe("tables", () => {
 
 describe("other formats", () => {
   test("names", () => {
-    expect(printer({ format: "name" }).print([WEB, DB], false, NOW)).toBe("pod/web-node1\npod/db-node1\n");
+    expect(printer({ format: "name" }).print([WEB, DB], false)).toBe("pod/web-node1\npod/db-node1\n");
   });
 
   test("one that is named is not a list", () => {
-    expect(JSON.parse(printer({ format: "json" }).print([WEB], true, NOW))).toMatchObject({
+    expect(JSON.parse(printer({ format: "json" }).print([WEB], true))).toMatchObject({
       apiVersion: "v1",
       kind: "Pod",
     });
-    const list = JSON.parse(printer({ format: "json" }).print([WEB], false, NOW)) as { items: object[] };
+    const list = JSON.parse(printer({ format: "json" }).print([WEB], false)) as { items: object[] };
     expect(list).toMatchObject({ apiVersion: "v1", kind: "List" });
     expect(list.items).toMatchObject([{ kind: "Pod", metadata: { name: "web-node1" } }]);
-    expect(JSON.parse(printer({ format: "json" }).print([], false, NOW))).toMatchObject({ kind: "List", items: [] });
+    expect(JSON.parse(printer({ format: "json" }).print([], false))).toMatchObject({ kind: "List", items: [] });
   });
 
   test("what changes is a document of its own", () => {
-    expect(printer({ format: "yaml" }).lines([WEB, DB], NOW)).toBe("---\nyaml of Pod\n---\nyaml of Pod\n");
+    expect(printer({ format: "yaml" }).lines([WEB, DB])).toBe("---\nyaml of Pod\n---\nyaml of Pod\n");
   });
 });
 
 describe("what a watcher is shown", () => {
-  const seen = (...args: Parameters<typeof shown>) => toItem("pods", shown(...args));
+  const seen = (...args: Parameters<typeof shown>) => itemOf(shown(...args));
   const crashed = (restartCount: number, finishedAt: string) =>
     seen({
       mains: [has("app", waiting("CrashLoopBackOff"), { restartCount, lastState: ended("Error", 1, { finishedAt }) })],
@@ -127,11 +130,11 @@ describe("what a watcher is shown", () => {
     ["an address, in JSON", "json", seen({ status: { podIP: "" } }), seen(), 1],
     ["a status, where only names are shown", "name", seen(), seen({ mains: [has("app", ended("Error", 1))] }), 0],
   ] as const)("%s changes in %s", (_, format, before, after, count) => {
-    expect(printer({ format, headers: false }).changes([before], [after], NOW) === "").toBe(count === 0);
+    expect(printer({ format, headers: false }).changes([before], [after]) === "").toBe(count === 0);
   });
 
   const changes = (before: object[], after: object[], format: "table" | "name" = "table") =>
-    printer({ format, headers: false }).changes(before as [], after as [], NOW);
+    printer({ format, headers: false }).changes(before as [], after as []);
 
   test("new ones and those that are gone", () => {
     expect(changes([WEB], [DB])).toMatch(/db-node1 +1\/1 +Running.*\n.*web-node1 +1\/1 +Deleted/);
@@ -139,7 +142,7 @@ describe("what a watcher is shown", () => {
   });
 
   test("a pod of the same name is another one", () => {
-    const next = toItem("pods", shown({ ready: true, metadata: { uid: "another" }, mains: [has("app", running)] }));
+    const next = itemOf(shown({ ready: true, metadata: { uid: "another" }, mains: [has("app", running)] }));
     expect(changes([WEB], [next]).split("\n")).toEqual([
       expect.stringMatching(/^web-node1 .*Running/),
       expect.stringMatching(/^web-node1 .*Deleted/),
