@@ -8,7 +8,7 @@ import { isDeeperThan, toPlainValue } from "../../manifest/yaml/source-node.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { importCompose, NotComposeError } from "../import/compose.ts";
 import { InterpolationError, parseEnvFile } from "../import/compose-text.ts";
-import type { Imported } from "../import/import-notes.ts";
+import type { Imported } from "../import/pod-parts.ts";
 import type { CommandIo } from "../sub-command.ts";
 import { CommandError, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
 

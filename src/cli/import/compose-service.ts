@@ -1,10 +1,18 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
 import { parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
 import { ComposeVolumes, type VolumeContext } from "./compose-volumes.ts";
 import { adviceOf } from "./docker-settings.ts";
-import { type ImportNotes, textOf, textsOf, toDnsLabel, withoutExpansion } from "./import-notes.ts";
-import { labelKind, probeOf, some, toDnsConfig, toHostAliases, toVariables } from "./pod-parts.ts";
+import {
+  type ContainerSettings,
+  type ImportedPort,
+  ImportNotes,
+  present,
+  textOf,
+  textsOf,
+  toDnsLabel,
+  toPodManifests,
+  toPort,
+} from "./pod-parts.ts";
 
 interface ServiceContext extends VolumeContext {
   /** All services of the file. */
@@ -20,6 +28,9 @@ type Service = { readonly [key: string]: Json };
 /** Image of the init containers that wait for other services. */
 const WAIT_IMAGE = "busybox:1.35";
 
+/** Keys with a place of its own for each of their entries. */
+const MAPS = ["environment", "group_add", "labels", "sysctls"];
+
 /** @returns the pod of a service, preceded by the ConfigMaps and Secrets it needs */
 export function toServiceManifests(
   name: string,
@@ -28,75 +39,66 @@ export function toServiceManifests(
   notes: ImportNotes,
 ): object[] {
   const path = `services.${name}`;
+  const at = (key: string, detail?: string) =>
+    `${path}.${key}${detail !== undefined && MAPS.includes(key) ? `.${detail}` : ""}`;
   const podName = toDnsLabel(name);
   noteServiceKeys(service, path, notes);
   if (podName !== name) notes.add(path, `the pod is named ${podName}: other services reach it by that name only`);
-  const volumes = new ComposeVolumes(podName, context, notes);
-  volumes.addVolumes(service.volumes ?? null, path);
-  volumes.addTmpfs(service.tmpfs ?? null, path);
-  volumes.addDevices(service.devices ?? null, path);
-  volumes.addFiles("configs", service.configs ?? null, path);
-  volumes.addFiles("secrets", service.secrets ?? null, path);
-  const shmSize = textOf(service.shm_size);
-  if (shmSize !== undefined) volumes.addMemory("/dev/shm", shmSize);
-  const { env, secret } = toVariables(variablesOf(service, context, path, notes), `${podName}-env`);
-  const container = {
+  const volumes = new ComposeVolumes(podName, service, context, path, notes);
+  const settings: ContainerSettings = {
     name: podName,
-    image: imageOf(name, service, context, notes),
+    at,
+    image: textOf(service.image) ?? `${context.project}-${name}`,
     imagePullPolicy: PULL_POLICIES[textOf(service.pull_policy) ?? ""] ?? "IfNotPresent",
-    ...some("command", commandOf(service.entrypoint)),
-    ...some("args", commandOf(service.command)),
-    ...some("workingDir", textOf(service.working_dir)),
-    ...some("env", env),
-    ...some(
-      "ports",
-      service.network_mode === "host"
-        ? []
-        : toContainerPorts(service.ports ?? null, service.expose ?? null, path, notes),
-    ),
-    ...some("resources", resourcesOf(service, path, notes)),
-    ...some("readinessProbe", probeOf(service.healthcheck, `${path}.healthcheck`, notes)),
-    ...some("securityContext", containerSecurityOf(service, path, notes)),
-    ...some("volumeMounts", volumes.mounts),
-    ...(service.tty === true && { tty: true }),
-    ...(service.stdin_open === true && { stdin: true }),
-    ...(service.stop_signal ? { lifecycle: { stopSignal: textOf(service.stop_signal) } } : {}),
+    command: wordsOf(service.entrypoint),
+    args: wordsOf(service.command),
+    workingDir: textOf(service.working_dir),
+    variables: variablesOf(service, context, path, notes),
+    ports: service.network_mode === "host" ? [] : portsOf(service, path, notes),
+    ...resourcesOf(service, path, notes),
+    healthcheck: service.healthcheck,
+    user: textOf(service.user),
+    capAdd: textsOf(service.cap_add),
+    capDrop: textsOf(service.cap_drop),
+    privileged: service.privileged === true,
+    readOnly: service.read_only === true,
+    securityOptions: textsOf(service.security_opt),
+    mounts: volumes.mounts,
+    terminal: { ...(service.tty === true && { tty: true }), ...(service.stdin_open === true && { stdin: true }) },
+    stopSignal: textOf(service.stop_signal),
+    labels: pairsOf(service.labels).map(([key, value = ""]) => [key, value]),
+    sysctls: pairsOf(service.sysctls).map(([key, value = ""]) => [key, value]),
+    groups: textsOf(service.group_add),
+    restart: restartOf(service),
+    stopSeconds: toSeconds(textOf(service.stop_grace_period) ?? "10s"),
   };
+  const annotations = Object.fromEntries(pairsOf(service.annotations).map(([key, value = ""]) => [key, value]));
+  if (context.network !== undefined && service.network_mode === undefined)
+    annotations["kubelet-ts.io/network"] = context.network;
+  noteNetwork(service, path, notes);
   const pod = {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name: podName, ...metadataOf(service, context, path, notes) },
-    spec: {
-      ...(service.stop_signal ? { os: { name: "linux" } } : {}),
-      ...networkOf(service, path, notes),
-      ...some("hostname", service.hostname === undefined ? undefined : toDnsLabel(textOf(service.hostname) ?? "")),
-      ...some("securityContext", podSecurityOf(service, path, notes)),
-      ...some("initContainers", waitingContainersOf(service, context, path, notes)),
-      containers: [container],
-      ...some("volumes", volumes.volumes),
-      restartPolicy: restartPolicyOf(service, path, notes),
-      ...some("terminationGracePeriodSeconds", toSeconds(textOf(service.stop_grace_period) ?? "10s")),
-    },
+    name: podName,
+    annotations,
+    network: textOf(service.network_mode),
+    pid: textOf(service.pid),
+    ipc: textOf(service.ipc),
+    hostname: service.hostname === undefined ? undefined : toDnsLabel(textOf(service.hostname) ?? ""),
+    hosts: pairsOf(service.extra_hosts, /[=:]/).map(([host, ip = ""]) => `${host}=${ip}`),
+    dns: textsOf(service.dns),
+    dnsSearch: textsOf(service.dns_search),
+    dnsOptions: textsOf(service.dns_opt),
+    initContainers: waitingContainersOf(service, context, path, notes),
+    volumes: volumes.volumes,
   };
-  if (textOf(service.container_name) !== undefined)
-    notes.add(`${path}.container_name`, "names of containers follow from the pod");
   for (const claim of volumes.claims) context.claims.add(claim);
-  return [...volumes.documents, ...(secret ? [secret] : []), pod];
+  return [...volumes.documents, ...toPodManifests(pod, [settings], at, notes)];
 }
 
 const PULL_POLICIES: Readonly<Record<string, string>> = { always: "Always", never: "Never" };
 
-function imageOf(name: string, service: Service, { project }: ServiceContext, notes: ImportNotes): string {
-  const image = textOf(service.image);
-  if (service.build !== undefined) {
-    notes.add(`services.${name}.build`, "images are not built: run `docker compose build` first");
-  }
-  return image ?? `${project}-${name}`;
-}
-
-const commandOf = (command: Json | undefined): string[] | undefined => {
+const wordsOf = (command: Json | undefined): string[] | undefined => {
   if (command === undefined || command === null) return undefined;
-  return (typeof command === "string" ? splitWords(command) : textsOf(command)).map(withoutExpansion);
+  return typeof command === "string" ? splitWords(command) : textsOf(command);
 };
 
 function variablesOf(service: Service, context: ServiceContext, path: string, notes: ImportNotes): Map<string, string> {
@@ -116,80 +118,46 @@ function variablesOf(service: Service, context: ServiceContext, path: string, no
   return variables;
 }
 
-/** Labels and annotations, and the network. */
-function metadataOf(service: Service, { network }: ServiceContext, path: string, notes: ImportNotes): object {
-  const labels: Record<string, string> = {};
-  const annotations: Record<string, string> = {};
-  const written = pairsOf(service.labels);
-  for (const [key, value = ""] of written) {
-    const kind = labelKind(key, value);
-    if (kind === undefined) notes.add(`${path}.labels.${key}`, "is not a label for Kubernetes");
-    else if (kind === "label") labels[key] = value;
-    else annotations[key] = value;
-  }
-  if (written.length > 0) {
-    const message = "labels of the pod are not labels of its container: programs that read Docker's labels miss them";
-    notes.add(`${path}.labels`, message);
-  }
-  for (const [key, value = ""] of pairsOf(service.annotations)) annotations[key] = value;
-  if (network !== undefined && service.network_mode === undefined) annotations["kubelet-ts.io/network"] = network;
-  return { ...some("labels", labels), ...some("annotations", annotations) };
-}
-
 /** A map, or a list of `NAME=value`; without a value undefined. */
-const pairsOf = (value: Json | undefined): [string, string | undefined][] =>
+const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [string, string | undefined][] =>
   isRecord(value)
     ? Object.entries(value).map(([key, item]) => [key, textOf(item)])
     : textsOf(value).map((text) => {
-        const at = text.indexOf("=");
+        const at = text.search(separator);
         return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
       });
 
-function networkOf(service: Service, path: string, notes: ImportNotes): object {
+function noteNetwork(service: Service, path: string, notes: ImportNotes): void {
   const mode = textOf(service.network_mode);
   if (mode === "none") notes.add(`${path}.network_mode`, "none is not carried over: every pod has a network");
   else if (mode !== undefined && mode !== "host" && mode !== "bridge") {
-    notes.add(
-      `${path}.network_mode`,
-      `${mode} is not carried over: containers that share a network are containers of one pod`,
-    );
+    const message = `${mode} is not carried over: containers that share a network are containers of one pod`;
+    notes.add(`${path}.network_mode`, message);
   }
   const hostname = textOf(service.hostname);
   if (hostname !== undefined && toDnsLabel(hostname) !== hostname) {
     notes.add(`${path}.hostname`, `${hostname} is not a DNS label: the host name is ${toDnsLabel(hostname)}`);
   }
-  const networks = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks ?? []);
+  const networks = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks);
   if (networks.some((name) => name !== "default")) {
     notes.add(`${path}.networks`, "all services are in one network; aliases and fixed addresses are not carried over");
   }
-  const hosts = isRecord(service.extra_hosts)
-    ? Object.entries(service.extra_hosts).map(([name, ip]) => `${name}=${textOf(ip) ?? ""}`)
-    : textsOf(service.extra_hosts ?? []);
-  return {
-    ...(mode === "host" && { hostNetwork: true }),
-    ...(service.pid === "host" && { hostPID: true }),
-    ...(service.ipc === "host" && { hostIPC: true }),
-    ...some("hostAliases", toHostAliases(hosts, `${path}.extra_hosts`, notes)),
-    ...toDnsConfig(textsOf(service.dns ?? []), textsOf(service.dns_search ?? []), textsOf(service.dns_opt ?? [])),
-  };
 }
 
-function restartPolicyOf(service: Service, path: string, notes: ImportNotes): string {
-  const restart = textOf(service.restart) ?? "no";
-  const condition =
-    isRecord(service.deploy) && isRecord(service.deploy.restart_policy)
-      ? textOf(service.deploy.restart_policy.condition)
-      : undefined;
-  if (condition === "any" || restart === "always" || restart === "unless-stopped") return "Always";
-  if (condition === "on-failure" || restart.startsWith("on-failure")) {
-    if (restart.includes(":"))
-      notes.add(`${path}.restart`, "the number of attempts is not limited: delays grow up to five minutes");
-    return "OnFailure";
-  }
-  return "Never";
+/** As a restart policy of Docker. */
+function restartOf({ restart, deploy }: Service): string {
+  const policy = isRecord(deploy) && isRecord(deploy.restart_policy) ? deploy.restart_policy : {};
+  const condition = textOf(policy.condition);
+  if (condition === "any") return "always";
+  const written = textOf(restart) ?? "no";
+  return condition === "on-failure" && !/^(always|unless-stopped|on-failure)/.test(written) ? condition : written;
 }
 
-function resourcesOf(service: Service, path: string, notes: ImportNotes): object {
+function resourcesOf(
+  service: Service,
+  path: string,
+  notes: ImportNotes,
+): Pick<ContainerSettings, "limits" | "requests"> {
   const deploy = isRecord(service.deploy) ? service.deploy : {};
   const replicas = textOf(deploy.replicas);
   if (replicas !== undefined && replicas !== "1")
@@ -206,60 +174,21 @@ function resourcesOf(service: Service, path: string, notes: ImportNotes): object
       notes.add(`${path}.deploy.resources.${list}.${key}`, advice);
     }
   }
-  const listOf = (source: Json | undefined, memory: Json | undefined, cpus: Json | undefined) => {
+  const listOf = (source: Json | undefined, memory: Json | undefined, cpus?: Json) => {
     const list = isRecord(source) ? source : {};
     const size = textOf(list.memory ?? memory);
     const quantity = size === undefined ? undefined : toQuantity(size);
-    return { ...some("cpu", textOf(list.cpus ?? cpus)), ...some("memory", quantity) };
+    return present({ cpu: textOf(list.cpus ?? cpus), memory: quantity });
   };
   return {
-    ...some("limits", listOf(resources.limits, service.mem_limit, service.cpus)),
-    ...some("requests", listOf(resources.reservations, service.mem_reservation, undefined)),
-  };
-}
-
-function containerSecurityOf(service: Service, path: string, notes: ImportNotes): object {
-  const user = textOf(service.user);
-  const ids = user === undefined ? undefined : /^(\d+)(?::(\d+))?$/.exec(user);
-  if (user !== undefined && !ids) notes.add(`${path}.user`, `${user} is not a number: set runAsUser and runAsGroup`);
-  if (service.privileged === true) notes.add(`${path}.privileged`, "start kubelet-ts with --allow-privileged");
-  const options = textsOf(service.security_opt ?? []);
-  const hasNoNewPrivileges = options.some((option) => /^no-new-privileges(?:[:=]true)?$/.test(option));
-  if (options.some((option) => !option.startsWith("no-new-privileges"))) {
-    notes.add(`${path}.security_opt`, "set seccompProfile, appArmorProfile or seLinuxOptions");
-  }
-  return {
-    ...(ids && { runAsUser: Number(ids[1]), ...(ids[2] !== undefined && { runAsGroup: Number(ids[2]) }) }),
-    ...some("capabilities", {
-      ...some("add", textsOf(service.cap_add ?? [])),
-      ...some("drop", textsOf(service.cap_drop ?? [])),
-    }),
-    ...(service.privileged === true && { privileged: true }),
-    ...(service.read_only === true && { readOnlyRootFilesystem: true }),
-    ...(hasNoNewPrivileges && { allowPrivilegeEscalation: false }),
-  };
-}
-
-function podSecurityOf(service: Service, path: string, notes: ImportNotes): object {
-  const sysctls = isRecord(service.sysctls)
-    ? Object.entries(service.sysctls).map(([name, value]) => ({ name, value: textOf(value) ?? "" }))
-    : textsOf(service.sysctls ?? []).map((text) => ({ name: text.split("=")[0]!, value: text.split("=")[1] ?? "" }));
-  for (const { name } of sysctls) {
-    if (!SAFE_SYSCTLS.includes(name)) {
-      notes.add(`${path}.sysctls.${name}`, `start kubelet-ts with --allowed-unsafe-sysctls=${name}`);
-    }
-  }
-  const groups = textsOf(service.group_add ?? []);
-  if (groups.some((group) => !/^\d+$/.test(group))) notes.add(`${path}.group_add`, "only numbers are carried over");
-  return {
-    ...some("sysctls", sysctls),
-    ...some("supplementalGroups", groups.filter((group) => /^\d+$/.test(group)).map(Number)),
+    limits: listOf(resources.limits, service.mem_limit, service.cpus),
+    requests: listOf(resources.reservations, service.mem_reservation),
   };
 }
 
 /** `depends_on`: init containers that wait until a port of the other service accepts connections. */
 function waitingContainersOf(service: Service, context: ServiceContext, path: string, notes: ImportNotes): object[] {
-  const names = isRecord(service.depends_on) ? Object.keys(service.depends_on) : textsOf(service.depends_on ?? []);
+  const names = isRecord(service.depends_on) ? Object.keys(service.depends_on) : textsOf(service.depends_on);
   return names.flatMap((name) => {
     const other = context.services[name];
     const port =
@@ -281,75 +210,52 @@ function waitingContainersOf(service: Service, context: ServiceContext, path: st
 }
 
 /** The first TCP port of a service, published or not. */
-function firstPortOf(service: Service): number | undefined {
-  const silent = { lines: [], add() {} } as unknown as ImportNotes;
-  const ports = toContainerPorts(service.ports ?? null, service.expose ?? null, "", silent) as {
-    containerPort: number;
-    protocol?: string;
-  }[];
-  return ports.find(({ protocol }) => protocol === undefined)?.containerPort;
-}
+const firstPortOf = (service: Service): number | undefined =>
+  portsOf(service, "", new ImportNotes()).find(({ protocol }) => protocol === undefined)?.containerPort;
 
 const MAX_PORTS = 1000;
 
-/** `ports` and `expose` of a service as container ports. */
-function toContainerPorts(ports: Json, expose: Json, path: string, notes: ImportNotes): object[] {
+/** `ports` and `expose`. */
+function portsOf({ ports, expose }: Service, path: string, notes: ImportNotes): ImportedPort[] {
   const result = (Array.isArray(ports) ? ports : []).flatMap((port, index) =>
     toPorts(port, `${path}.ports[${index}]`, notes),
   );
-  const taken = new Set(result.map((port) => JSON.stringify([port.containerPort, port.protocol])));
-  for (const port of Array.isArray(expose) ? expose : []) {
-    const [number = "", protocol = "tcp"] = (textOf(port) ?? "").split("/");
-    for (const containerPort of toRange(number)) {
-      const key = JSON.stringify([containerPort, protocol.toUpperCase()]);
-      if (!taken.has(key)) result.push({ containerPort, protocol: protocol.toUpperCase() });
-      taken.add(key);
+  const keyOf = ({ containerPort, protocol }: ImportedPort) => `${containerPort}/${protocol}`;
+  const taken = new Set(result.map(keyOf));
+  for (const entry of Array.isArray(expose) ? expose : []) {
+    const [number = "", protocol] = (textOf(entry) ?? "").split("/");
+    for (const port of toRange(number).map((one) => toPort(one, undefined, "", protocol))) {
+      if (!taken.has(keyOf(port))) result.push(port);
+      taken.add(keyOf(port));
     }
   }
-  return result.map(({ protocol, ...port }) => ({ ...port, ...(protocol !== "TCP" && { protocol }) }));
+  return result;
 }
 
-interface Port {
-  containerPort: number;
-  hostPort?: number;
-  hostIP?: string;
-  protocol: string;
-}
-
-function toPorts(port: Json, path: string, notes: ImportNotes): Port[] {
-  const parts = isRecord(port)
-    ? {
-        target: textOf(port.target),
-        published: textOf(port.published),
-        ip: textOf(port.host_ip),
-        protocol: textOf(port.protocol),
-      }
-    : parseShort(textOf(port) ?? "");
-  const targets = toRange(parts.target ?? "");
-  const published = toRange(parts.published ?? "");
-  const protocol = (parts.protocol ?? "tcp").toUpperCase();
-  if (targets.length === 0 || !["TCP", "UDP", "SCTP"].includes(protocol)) {
+function toPorts(port: Json, path: string, notes: ImportNotes): ImportedPort[] {
+  const parts: { readonly [part: string]: Json | undefined } = isRecord(port) ? port : parseShort(textOf(port) ?? "");
+  const { target, published, host_ip, protocol } = parts;
+  const targets = toRange(textOf(target) ?? "");
+  const hostPorts = toRange(textOf(published) ?? "");
+  if (targets.length === 0 || !/^(tcp|udp|sctp)$/i.test(textOf(protocol) ?? "tcp")) {
     notes.add(path, "is not a port and is not carried over");
     return [];
   }
-  if (published.length === 0)
+  if (hostPorts.length === 0)
     notes.add(path, "has no published port, which Docker would choose: set hostPort to publish it");
-  else if (published.length !== targets.length) {
-    notes.add(path, `has ${published.length} published ports for ${targets.length}: the first ones are used`);
+  else if (hostPorts.length !== targets.length) {
+    notes.add(path, `has ${hostPorts.length} published ports for ${targets.length}: the first ones are used`);
   }
-  return targets.map((containerPort, index) => ({
-    containerPort,
-    protocol,
-    ...(published[index] !== undefined && { hostPort: published[index] }),
-    ...(published[index] !== undefined && parts.ip && parts.ip !== "0.0.0.0" && { hostIP: parts.ip }),
-  }));
+  return targets.map((containerPort, index) =>
+    toPort(containerPort, hostPorts[index], textOf(host_ip), textOf(protocol)),
+  );
 }
 
 /** `[[ip:]published:]target[/protocol]`. */
 function parseShort(text: string) {
   const [address = "", protocol] = text.split("/");
   const match = /^(?:(?:(\[[^\]]*\]|[^:]*):)?([^:]*):)?([^:]+)$/.exec(address);
-  return { ip: match?.[1]?.replace(/^\[|\]$/g, ""), published: match?.[2], target: match?.[3], protocol };
+  return { host_ip: match?.[1]?.replace(/^\[|\]$/g, ""), published: match?.[2], target: match?.[3], protocol };
 }
 
 /** `80` or `3000-3005`. */
@@ -367,16 +273,18 @@ const NAMES = "is not carried over: pods find each other by their names, in the 
 
 /** Keys that are read elsewhere; every other key is named in a note. */
 const READ_KEYS = new Set(
-  `image build command entrypoint environment env_file ports expose volumes tmpfs configs secrets restart healthcheck deploy
+  `image command entrypoint environment env_file ports expose volumes tmpfs configs secrets restart healthcheck deploy
   mem_limit mem_reservation cpus network_mode networks user cap_add cap_drop privileged read_only security_opt sysctls
   group_add pid ipc shm_size devices extra_hosts dns dns_search dns_opt hostname tty stdin_open working_dir
-  stop_grace_period stop_signal labels annotations depends_on pull_policy container_name profiles`.split(/\s+/),
+  stop_grace_period stop_signal labels annotations depends_on pull_policy profiles`.split(/\s+/),
 );
 
 /** Advice on keys of a service that a manifest cannot express. */
 const ADVICE: Readonly<Record<string, string>> = {
   blkio_config: adviceOf("BlkioWeight"),
   cgroup_parent: adviceOf("CgroupParent"),
+  build: "images are not built: run `docker compose build` first",
+  container_name: "names of containers follow from the pod",
   cpu_shares: "is not carried over: set resources.requests.cpu",
   cpuset: adviceOf("CpusetCpus"),
   device_cgroup_rules: adviceOf("DeviceCgroupRules"),

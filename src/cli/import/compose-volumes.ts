@@ -1,8 +1,7 @@
 import { posix } from "node:path";
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { toQuantity } from "./compose-text.ts";
-import type { DeviceType } from "./docker-volumes.ts";
-import { type ImportNotes, textOf, textsOf, toDnsLabel } from "./import-notes.ts";
+import { type DeviceType, type ImportNotes, PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
 
 /** Definitions that the volumes of services refer to. */
 export interface VolumeContext {
@@ -19,70 +18,64 @@ export interface VolumeContext {
   deviceType: DeviceType;
 }
 
-/** Volumes of one pod, with the documents they need. */
+/** Volumes of the pod of a service, with the documents they need. */
 export class ComposeVolumes {
-  readonly volumes: object[] = [];
   readonly mounts: object[] = [];
   readonly documents: object[] = [];
   /** Docker volumes that the pod uses by name. */
   readonly claims = new Set<string>();
-  readonly #names = new Set<string>();
+  readonly #pod = new PodVolumes();
   readonly #context: VolumeContext;
   readonly #notes: ImportNotes;
   readonly #podName: string;
 
-  constructor(podName: string, context: VolumeContext, notes: ImportNotes) {
+  /** Reads `volumes`, `tmpfs`, `devices`, `configs`, `secrets` and `shm_size` of the service. */
+  constructor(
+    podName: string,
+    service: { readonly [key: string]: Json },
+    context: VolumeContext,
+    path: string,
+    notes: ImportNotes,
+  ) {
     this.#podName = podName;
     this.#context = context;
     this.#notes = notes;
-  }
-
-  /** `volumes` of the service. */
-  addVolumes(volumes: Json, path: string): void {
-    const entries: readonly Json[] = Array.isArray(volumes) ? volumes : [];
-    for (const [index, volume] of entries.entries()) {
+    for (const [index, volume] of listOf(service.volumes).entries()) {
       const at = `${path}.volumes[${index}]`;
       if (isRecord(volume)) this.#addLong(volume, at);
       else this.#addShort(textOf(volume) ?? "", at);
     }
+    for (const entry of textsOf(service.tmpfs)) {
+      const [target = "", options = ""] = entry.split(":");
+      this.mounts.push(this.#pod.tmpfs(target, options, `${path}.tmpfs`, notes));
+    }
+    for (const [index, device] of textsOf(service.devices).entries()) {
+      const [source = "", target = source, permissions = "rwm"] = device.split(":");
+      const type = context.deviceType(source) ?? "CharDevice";
+      if (source.startsWith("/dev/")) this.mounts.push(this.#pod.device(target, source, type, permissions));
+      else notes.add(`${path}.devices[${index}]`, "is not a device file and is not carried over");
+    }
+    this.#addFiles("configs", listOf(service.configs), path);
+    this.#addFiles("secrets", listOf(service.secrets), path);
+    const shmSize = textOf(service.shm_size);
+    if (shmSize !== undefined) this.#addMemory("/dev/shm", shmSize);
   }
 
-  /** `tmpfs` of the service. */
-  addTmpfs(tmpfs: Json, path: string): void {
-    for (const entry of textsOf(tmpfs)) {
-      const [target = "", options = ""] = entry.split(":");
-      const words = options.split(",").filter((word) => word !== "" && word !== "rw");
-      const size = words.find((word) => word.startsWith("size="))?.slice("size=".length);
-      const others = words.filter((word) => !word.startsWith("size="));
-      if (others.length > 0) this.#notes.add(`${path}.tmpfs`, `${others.join(",")} is not carried over: only size is`);
-      this.addMemory(target, size);
-    }
+  get volumes(): readonly object[] {
+    return this.#pod.volumes;
+  }
+
+  #mount(target: string, source: object, extra: object): void {
+    this.mounts.push(this.#pod.mount(target, source, extra));
   }
 
   /** @param size a Compose size, e.g. `64m` */
-  addMemory(target: string, size?: string): void {
-    const sizeLimit = size === undefined ? undefined : toQuantity(size);
-    this.#mount(target, { emptyDir: { medium: "Memory", ...(sizeLimit && { sizeLimit }) } }, {});
+  #addMemory(target: string, size: string | undefined): void {
+    this.mounts.push(this.#pod.memory(target, size === undefined ? undefined : toQuantity(size)));
   }
 
-  /** `devices` of the service. */
-  addDevices(devices: Json, path: string): void {
-    for (const [index, device] of textsOf(devices ?? []).entries()) {
-      const [source = "", target = source, permissions = "rwm"] = device.split(":");
-      if (!source.startsWith("/dev/"))
-        this.#notes.add(`${path}.devices[${index}]`, "is not a device file and is not carried over");
-      else
-        this.#mount(
-          target,
-          { hostPath: { path: source, type: this.#context.deviceType(source) ?? "CharDevice" } },
-          permissions.includes("w") ? {} : { readOnly: true },
-        );
-    }
-  }
-
-  /** `configs` and `secrets` of the service. */
-  addFiles(kind: "configs" | "secrets", files: Json, path: string): void {
-    for (const [index, file] of (Array.isArray(files) ? files : []).entries()) {
+  #addFiles(kind: "configs" | "secrets", files: readonly Json[], path: string): void {
+    for (const [index, file] of files.entries()) {
       const at = `${path}.${kind}[${index}]`;
       const source = isRecord(file) ? (textOf(file.source) ?? "") : (textOf(file) ?? "");
       const fallback = kind === "configs" ? `/${source}` : `/run/secrets/${source}`;
@@ -143,7 +136,7 @@ export class ComposeVolumes {
     const subPath = isRecord(volume.volume) ? textOf(volume.volume.subpath) : undefined;
     const extra = { ...(volume.read_only === true && { readOnly: true }), ...(subPath !== undefined && { subPath }) };
     if (type === "tmpfs") {
-      this.addMemory(target, isRecord(volume.tmpfs) ? textOf(volume.tmpfs.size) : undefined);
+      this.#addMemory(target, isRecord(volume.tmpfs) ? textOf(volume.tmpfs.size) : undefined);
     } else if (type === "bind") this.#mount(target, { hostPath: { path: this.#absolute(source) } }, extra);
     else if (type === "volume" && source !== "") this.#mount(target, this.#claimOf(source), extra);
     else if (type === "volume") this.#addShort(target, at);
@@ -162,13 +155,6 @@ export class ComposeVolumes {
     this.claims.add(claimName);
     return { persistentVolumeClaim: { claimName } };
   }
-
-  #mount(target: string, source: object, extra: object): void {
-    const base = toDnsLabel(target);
-    let name = base;
-    for (let count = 2; this.#names.has(name); count++) name = `${base.slice(0, 58)}-${count}`;
-    this.#names.add(name);
-    this.volumes.push({ name, ...source });
-    this.mounts.push({ name, mountPath: target, ...extra });
-  }
 }
+
+const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);

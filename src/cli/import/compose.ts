@@ -1,8 +1,7 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { FILE_ADVICE, toServiceManifests } from "./compose-service.ts";
 import { interpolateAll } from "./compose-text.ts";
-import type { DeviceType } from "./docker-volumes.ts";
-import { type Imported, ImportNotes, toDnsLabel } from "./import-notes.ts";
+import { type DeviceType, type Imported, ImportNotes, toDnsLabel } from "./pod-parts.ts";
 
 interface ComposeInput {
   /** The parsed Compose file. */

@@ -38,7 +38,7 @@ const ConfigSchema = v.looseObject({
   StopTimeout: v.nullish(v.number()),
 });
 
-const HostConfigSchema = v.looseObject({
+export const HostConfigSchema = v.looseObject({
   NetworkMode: text,
   PidMode: text,
   IpcMode: text,

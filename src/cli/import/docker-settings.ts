@@ -1,5 +1,5 @@
-import type { InspectedContainer } from "./docker-inspect.ts";
-import type { ImportNotes } from "./import-notes.ts";
+import { HostConfigSchema, type InspectedContainer } from "./docker-inspect.ts";
+import type { ImportNotes } from "./pod-parts.ts";
 
 /** A setting of HostConfig that a manifest cannot express. */
 interface Setting {
@@ -66,18 +66,10 @@ const isEmpty = (value: unknown): boolean =>
   value === false ||
   (typeof value === "object" && Object.keys(value).length === 0);
 
-/**
- * Names the settings of a container that a manifest cannot express.
- * @param read names of the fields of HostConfig that are carried over
- */
-export function noteSettings(
-  { Config, HostConfig }: InspectedContainer,
-  read: ReadonlySet<string>,
-  path: string,
-  notes: ImportNotes,
-): void {
+/** Names the settings of a container that a manifest cannot express. Fields of the schema are carried over. */
+export function noteSettings({ Config, HostConfig }: InspectedContainer, path: string, notes: ImportNotes): void {
   for (const [field, value] of Object.entries(HostConfig)) {
-    if (read.has(field) || IGNORED.has(field) || isEmpty(value)) continue;
+    if (field in HostConfigSchema.entries || IGNORED.has(field) || isEmpty(value)) continue;
     const setting = SETTINGS[field];
     if (!setting) notes.add(`${path}: HostConfig.${field}`, NOT_CARRIED);
     else if (!setting.usual?.includes(value)) notes.add(`${path}: ${setting.flag}`, setting.advice);

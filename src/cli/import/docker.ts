@@ -1,10 +1,19 @@
-import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
 import type { InspectedContainer, InspectedImage } from "./docker-inspect.ts";
-import { podNameOf, toDockerPorts, toNetworkAnnotations, toPodNetwork } from "./docker-network.ts";
 import { noteSettings } from "./docker-settings.ts";
-import { type DeviceType, DockerVolumes, toBytesQuantity } from "./docker-volumes.ts";
-import { type Imported, ImportNotes, withoutExpansion } from "./import-notes.ts";
-import { labelKind, probeOf, some, toVariables } from "./pod-parts.ts";
+import {
+  type ContainerSettings,
+  type DeviceType,
+  FLAGS,
+  type Imported,
+  type ImportedPort,
+  ImportNotes,
+  type Place,
+  PodVolumes,
+  toDnsLabel,
+  toPodManifests,
+  toPort,
+  uniqueName,
+} from "./pod-parts.ts";
 
 /** A container as the engine describes it, with the image it was made from. */
 export interface DockerContainer {
@@ -15,16 +24,18 @@ export interface DockerContainer {
   currentImageId?: string;
 }
 
-/** Fields of HostConfig that are carried over. */
-const READ_FIELDS = new Set(
-  `NetworkMode PidMode IpcMode PortBindings RestartPolicy CapAdd CapDrop Dns DnsOptions DnsSearch ExtraHosts GroupAdd
-  Privileged ReadonlyRootfs SecurityOpt Tmpfs ShmSize Sysctls CpuShares CpuPeriod CpuQuota NanoCpus Memory
-  MemoryReservation Devices Mounts`.split(/\s+/),
-);
-
 const SHARES_PER_CPU = 1024;
 const DEFAULT_CPU_PERIOD = 100_000;
 const DEFAULT_STOP_SECONDS = 10;
+const DEFAULT_SHM_BYTES = 64 * 1024 * 1024;
+/** Docker names a volume that has no name by 64 hex digits. */
+const ANONYMOUS = /^[0-9a-f]{64}$/;
+const PROPAGATIONS: Readonly<Record<string, string>> = {
+  rshared: "Bidirectional",
+  shared: "Bidirectional",
+  rslave: "HostToContainer",
+  slave: "HostToContainer",
+};
 
 /**
  * Writes a pod for each container; containers that share the network of another one given become containers of its pod.
@@ -34,13 +45,9 @@ export function importDocker(given: readonly DockerContainer[], deviceType: Devi
   const notes = new ImportNotes();
   const pods = groupByNetwork(given, notes);
   const names = new Set<string>();
-  const manifests = pods.flatMap((members) => {
-    const base = podNameOf(members[0]!.container);
-    let name = base;
-    for (let count = 2; names.has(name); count++) name = `${base.slice(0, 58)}-${count}`;
-    names.add(name);
-    return toPodManifests(name, members, deviceType, notes);
-  });
+  const manifests = pods.flatMap((members) =>
+    toPod(uniqueName(podNameOf(members[0]!.container), names), members, deviceType, notes),
+  );
   const containers = given.map(({ container }) => container.Name.replace(/^\//, "")).join(" ");
   const first = [
     `stop the containers before the pods start: docker update --restart=no ${containers} && docker stop ${containers}`,
@@ -72,79 +79,97 @@ function groupByNetwork(given: readonly DockerContainer[], notes: ImportNotes): 
   return [...groups.values()];
 }
 
-function toPodManifests(
-  podName: string,
+const placeOf =
+  (name: string): Place =>
+  (key, detail) =>
+    `${name}: ${FLAGS[key]}${detail === undefined ? "" : ` ${detail}`}`;
+
+function toPod(
+  name: string,
   members: readonly DockerContainer[],
   deviceType: DeviceType,
   notes: ImportNotes,
 ): object[] {
-  const [{ container: main }] = members as [DockerContainer];
-  const volumes = new DockerVolumes(deviceType, notes);
-  const secrets: object[] = [];
-  const containers = members.map((member) => {
-    const { container, secret } = toContainer(member, volumes, notes);
-    if (secret) secrets.push(secret);
-    return container;
-  });
-  const { labels, annotations } = splitLabels(members, notes);
-  const stops = members.map(({ container }) => container.Config.StopTimeout ?? DEFAULT_STOP_SECONDS);
-  const hasStopSignal = containers.some((container) => "lifecycle" in container);
+  const { container: main } = members[0]!;
+  const volumes = new PodVolumes();
+  const containers = members.map((member) => toSettings(member, volumes, deviceType, notes));
+  const { NetworkMode, PidMode, IpcMode, Dns, DnsSearch, DnsOptions, ExtraHosts } = main.HostConfig;
+  if (NetworkMode === "none") notes.add(`${name}: --network none`, "is not carried over: every pod has a network");
+  for (const [flag, mode] of [
+    ["--pid", PidMode],
+    ["--ipc", IpcMode],
+  ] as const) {
+    if (mode.startsWith("container:")) {
+      notes.add(`${name}: ${flag}`, "is not carried over: containers that share it are containers of one pod");
+    }
+  }
+  if (Dns.length > 0 && !["", "default", "bridge", "host"].includes(NetworkMode)) {
+    notes.add(`${name}: --dns`, `the pod asks only these servers, which do not know the names of ${NetworkMode}`);
+  }
   const pod = {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: {
-      name: podName,
-      ...some("labels", labels),
-      ...some("annotations", { ...annotations, ...toNetworkAnnotations(main, podName, notes) }),
-    },
-    spec: {
-      ...(hasStopSignal && { os: { name: "linux" } }),
-      ...toPodNetwork(main, podName, notes),
-      ...some("securityContext", podSecurityOf(members, notes)),
-      containers,
-      ...some("volumes", volumes.volumes),
-      restartPolicy: restartPolicyOf(members, notes),
-      terminationGracePeriodSeconds: Math.max(...stops),
-    },
+    name,
+    annotations: toNetworkAnnotations(main, name, notes),
+    network: NetworkMode,
+    pid: PidMode,
+    ipc: IpcMode,
+    hostname: hostnameOf(main, name, notes),
+    hosts: ExtraHosts,
+    dns: Dns,
+    dnsSearch: DnsSearch,
+    dnsOptions: DnsOptions,
+    initContainers: [],
+    volumes: volumes.volumes,
   };
-  return [...secrets, pod];
+  return toPodManifests(pod, containers, placeOf(name), notes);
 }
 
-function toContainer(
+/** Only what differs from the image. */
+function toSettings(
   { container, image, currentImageId }: DockerContainer,
-  volumes: DockerVolumes,
+  volumes: PodVolumes,
+  deviceType: DeviceType,
   notes: ImportNotes,
-) {
+): ContainerSettings {
   const { Config, HostConfig } = container;
+  const { RestartPolicy, SecurityOpt, Privileged, PidMode, IpcMode } = HostConfig;
+  const ofImage = image?.Config;
   const name = podNameOf(container);
-  noteSettings(container, READ_FIELDS, name, notes);
-  const { env, secret } = toVariables(variablesOf(container, image, name, notes), `${name}-env`);
-  const exposed = new Set(Object.keys(image?.Config.ExposedPorts ?? {}));
-  const stopSignal = Config.StopSignal === (image?.Config.StopSignal ?? "") ? "" : Config.StopSignal;
+  noteSettings(container, name, notes);
+  // The engine adds label=disable to such containers.
+  const isDisabled = Privileged || PidMode === "host" || IpcMode === "host";
   return {
-    secret,
-    container: {
-      name,
-      image: imageOf(container, image, currentImageId, name, notes),
-      imagePullPolicy: "IfNotPresent",
-      ...commandOf(container, image),
-      ...(Config.WorkingDir !== (image?.Config.WorkingDir ?? "") && some("workingDir", Config.WorkingDir)),
-      ...some("env", env),
-      ...some("ports", toDockerPorts(container, exposed, name, notes)),
-      ...some("resources", resourcesOf(HostConfig)),
-      ...some("readinessProbe", healthOf(container, name, notes)),
-      ...some("securityContext", toContainerSecurity(container, image, name, notes)),
-      ...some("volumeMounts", volumes.mountsOf(container, name)),
+    name,
+    at: placeOf(name),
+    image: imageOf(container, image, currentImageId, name, notes),
+    imagePullPolicy: "IfNotPresent",
+    ...commandOf(container, image),
+    workingDir: Config.WorkingDir === ofImage?.WorkingDir ? "" : Config.WorkingDir,
+    variables: variablesOf(container, image, name, notes),
+    ports: portsOf(container, new Set(Object.keys(ofImage?.ExposedPorts ?? {})), name, notes),
+    ...resourcesOf(HostConfig),
+    healthcheck: healthOf(container),
+    user: Config.User === ofImage?.User ? "" : Config.User,
+    capAdd: HostConfig.CapAdd,
+    capDrop: HostConfig.CapDrop,
+    privileged: Privileged,
+    readOnly: HostConfig.ReadonlyRootfs,
+    securityOptions: SecurityOpt.filter((option) => !isDisabled || option !== "label=disable"),
+    mounts: mountsOf(container, volumes, deviceType, name, notes),
+    terminal: {
       ...(Config.Tty && { tty: true }),
-      ...(Config.OpenStdin && { stdin: true }),
-      ...(Config.OpenStdin && Config.StdinOnce && { stdinOnce: true }),
-      ...(stopSignal && { lifecycle: { stopSignal: signalName(stopSignal) } }),
+      ...(Config.OpenStdin && { stdin: true, ...(Config.StdinOnce && { stdinOnce: true }) }),
     },
+    // `docker run --stop-signal` takes `INT` too.
+    stopSignal: Config.StopSignal === ofImage?.StopSignal ? "" : Config.StopSignal.replace(/^(?!SIG|\d|$)/, "SIG"),
+    labels: Object.entries(Config.Labels).filter(
+      ([key, value]) => ofImage?.Labels[key] !== value && !key.startsWith("com.docker.compose."),
+    ),
+    sysctls: Object.entries(HostConfig.Sysctls),
+    groups: HostConfig.GroupAdd,
+    restart: RestartPolicy.Name + (RestartPolicy.MaximumRetryCount > 0 ? `:${RestartPolicy.MaximumRetryCount}` : ""),
+    stopSeconds: Config.StopTimeout ?? DEFAULT_STOP_SECONDS,
   };
 }
-
-/** `docker run --stop-signal` takes `INT` too. */
-const signalName = (text: string): string => (/^SIG|^\d/.test(text) ? text : `SIG${text}`);
 
 function imageOf(
   { Config, Image }: InspectedContainer,
@@ -167,16 +192,16 @@ function imageOf(
 }
 
 /** `command` and `args` where the container differs from its image. */
-function commandOf({ Config }: InspectedContainer, image: InspectedImage | undefined): object {
-  const literal = (words: readonly string[]) => words.map(withoutExpansion);
+function commandOf(
+  { Config: { Entrypoint, Cmd } }: InspectedContainer,
+  image: InspectedImage | undefined,
+): { command?: string[]; args?: string[] } {
   const ofImage = image?.Config ?? { Entrypoint: [], Cmd: [] };
-  const isSame = (a: readonly string[], b: readonly string[]) => JSON.stringify(a) === JSON.stringify(b);
-  const { Entrypoint, Cmd } = Config;
   // Without arguments of its own a `command` is needed to be rid of the arguments of the image.
-  const keepsEntrypoint = isSame(Entrypoint, ofImage.Entrypoint) && (Cmd.length > 0 || ofImage.Cmd.length === 0);
-  if (keepsEntrypoint) return isSame(Cmd, ofImage.Cmd) ? {} : { args: literal(Cmd) };
-  if (Entrypoint.length === 0) return { command: literal(Cmd) };
-  return { command: literal(Entrypoint), ...some("args", literal(Cmd)) };
+  const keepsEntrypoint =
+    Bun.deepEquals(Entrypoint, ofImage.Entrypoint) && (Cmd.length > 0 || ofImage.Cmd.length === 0);
+  if (keepsEntrypoint) return Bun.deepEquals(Cmd, ofImage.Cmd) ? {} : { args: Cmd };
+  return Entrypoint.length === 0 ? { command: Cmd } : { command: Entrypoint, args: Cmd };
 }
 
 function variablesOf(
@@ -198,159 +223,186 @@ function variablesOf(
   return variables;
 }
 
-function resourcesOf(settings: InspectedContainer["HostConfig"]): object {
+function resourcesOf(settings: InspectedContainer["HostConfig"]): { limits: object; requests: object } {
   const { CpuShares, CpuPeriod, CpuQuota, NanoCpus, Memory, MemoryReservation } = settings;
   const quotaMilliCpus = CpuQuota > 0 ? (CpuQuota / (CpuPeriod || DEFAULT_CPU_PERIOD)) * 1000 : 0;
   const milliCpus = Math.ceil(NanoCpus > 0 ? NanoCpus / 1e6 : quotaMilliCpus);
   const requested = Math.round((CpuShares / SHARES_PER_CPU) * 1000);
+  const listOf = (cpu: number, memory: number) => ({
+    ...(cpu > 0 && { cpu: `${cpu}m` }),
+    ...(memory > 0 && { memory: toBytesQuantity(memory) }),
+  });
   // A request above the limit is invalid; Docker allows it.
-  const requestedMilliCpus = milliCpus > 0 ? Math.min(requested, milliCpus) : requested;
-  const reservation = Memory > 0 ? Math.min(MemoryReservation, Memory) : MemoryReservation;
   return {
-    ...some("limits", {
-      ...(milliCpus > 0 && { cpu: `${milliCpus}m` }),
-      ...(Memory > 0 && { memory: toBytesQuantity(Memory) }),
-    }),
-    ...some("requests", {
-      ...(requestedMilliCpus > 0 && { cpu: `${requestedMilliCpus}m` }),
-      ...(reservation > 0 && { memory: toBytesQuantity(reservation) }),
-    }),
+    limits: listOf(milliCpus, Memory),
+    requests: listOf(
+      milliCpus > 0 ? Math.min(requested, milliCpus) : requested,
+      Memory > 0 ? Math.min(MemoryReservation, Memory) : MemoryReservation,
+    ),
   };
 }
 
-function healthOf({ Config }: InspectedContainer, path: string, notes: ImportNotes): object | undefined {
-  const health = Config.Healthcheck;
+/** In the words of Compose. */
+function healthOf({ Config: { Healthcheck: health } }: InspectedContainer): ContainerSettings["healthcheck"] {
   if (!health) return undefined;
-  const seconds = (nanoseconds: number) => (nanoseconds > 0 ? `${nanoseconds / 1e9}s` : undefined);
-  const timing = {
+  const seconds = (nanoseconds: number) => (nanoseconds > 0 ? `${nanoseconds / 1e9}s` : null);
+  return {
+    test: health.Test,
     interval: seconds(health.Interval),
     timeout: seconds(health.Timeout),
-    start_period: seconds(health.StartPeriod),
-    retries: health.Retries || undefined,
-  };
-  const set = Object.entries(timing).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
-  return probeOf({ test: health.Test, ...Object.fromEntries(set) }, `${path}: --health-cmd`, notes);
-}
-
-function podSecurityOf(members: readonly DockerContainer[], notes: ImportNotes): object {
-  const sysctls = new Map<string, string>();
-  const groups = new Set<number>();
-  for (const { container } of members) {
-    const path = podNameOf(container);
-    for (const [name, value] of Object.entries(container.HostConfig.Sysctls)) {
-      sysctls.set(name, value);
-      if (!SAFE_SYSCTLS.includes(name)) {
-        notes.add(`${path}: --sysctl ${name}`, `start kubelet-ts with --allowed-unsafe-sysctls=${name}`);
-      }
-    }
-    for (const group of container.HostConfig.GroupAdd) {
-      if (/^\d+$/.test(group)) groups.add(Number(group));
-      else notes.add(`${path}: --group-add ${group}`, "is not a number: set supplementalGroups");
-    }
-  }
-  return {
-    ...some(
-      "sysctls",
-      Array.from(sysctls, ([name, value]) => ({ name, value })),
-    ),
-    ...some("supplementalGroups", [...groups]),
+    ...(health.StartPeriod > 0 && { start_period: seconds(health.StartPeriod) }),
+    retries: health.Retries || null,
   };
 }
 
-function restartPolicyOf(members: readonly DockerContainer[], notes: ImportNotes): string {
-  const names = new Set(members.map(({ container }) => container.HostConfig.RestartPolicy.Name));
-  for (const { container } of members) {
-    const { Name, MaximumRetryCount } = container.HostConfig.RestartPolicy;
-    const path = podNameOf(container);
-    if (MaximumRetryCount > 0) {
-      notes.add(
-        `${path}: --restart ${Name}:${MaximumRetryCount}`,
-        "attempts are not limited: delays grow to five minutes",
-      );
-    }
-  }
-  if (names.size > 1)
-    notes.add(`${podNameOf(members[0]!.container)}: --restart`, "a pod has one restartPolicy: the strongest is used");
-  if (names.has("always") || names.has("unless-stopped")) return "Always";
-  return names.has("on-failure") ? "OnFailure" : "Never";
-}
-
-/** Labels that the image does not have: as labels where Kubernetes allows the value, else as annotations. */
-function splitLabels(members: readonly DockerContainer[], notes: ImportNotes) {
-  const labels: Record<string, string> = {};
-  const annotations: Record<string, string> = {};
-  for (const { container, image } of members) {
-    let count = 0;
-    for (const [key, value] of Object.entries(container.Config.Labels)) {
-      if (image?.Config.Labels[key] === value || key.startsWith("com.docker.compose.")) continue;
-      count++;
-      const kind = labelKind(key, value);
-      if (kind === undefined) notes.add(`${podNameOf(container)}: --label ${key}`, "is not a label for Kubernetes");
-      else if (kind === "label") labels[key] = value;
-      else annotations[key] = value;
-    }
-    if (count > 0) {
-      notes.add(
-        `${podNameOf(container)}: --label`,
-        "labels of the pod are not labels of its container: programs that read Docker's labels miss them",
-      );
-    }
-  }
-  return { labels, annotations };
-}
-
-/** `--user`, capabilities, `--privileged`, `--read-only` and `--security-opt` as a container's securityContext. */
-function toContainerSecurity(
-  { Config, HostConfig }: InspectedContainer,
-  image: InspectedImage | undefined,
+/** `--publish` and `--expose`, with the ports that the engine chose. */
+function portsOf(
+  { Config, HostConfig, NetworkSettings }: InspectedContainer,
+  exposedByImage: ReadonlySet<string>,
   path: string,
   notes: ImportNotes,
-): object {
-  const { CapAdd, CapDrop, Privileged, ReadonlyRootfs, SecurityOpt, PidMode, IpcMode } = HostConfig;
-  const bare = (names: readonly string[]) => names.map((name) => name.replace(/^CAP_/, ""));
-  // The engine adds label=disable to such containers.
-  const isAdded = Privileged || PidMode === "host" || IpcMode === "host";
-  if (Privileged) notes.add(`${path}: --privileged`, "start kubelet-ts with --allow-privileged");
-  return {
-    ...userOf(Config.User, image?.Config.User ?? "", path, notes),
-    ...some("capabilities", { ...some("add", bare(CapAdd)), ...some("drop", bare(CapDrop)) }),
-    ...(Privileged && { privileged: true }),
-    ...(ReadonlyRootfs && { readOnlyRootFilesystem: true }),
-    ...securityOptions(isAdded ? SecurityOpt.filter((it) => it !== "label=disable") : SecurityOpt, path, notes),
-  };
-}
-
-function userOf(user: string, ofImage: string, path: string, notes: ImportNotes): object {
-  if (user === ofImage || user === "") return {};
-  const ids = /^(\d+)(?::(\d+))?$/.exec(user);
-  if (!ids) {
-    notes.add(`${path}: --user`, `${user} is not a number: set runAsUser and runAsGroup`);
-    return {};
+): ImportedPort[] {
+  if (HostConfig.NetworkMode === "host") return [];
+  const result: ImportedPort[] = [];
+  const published = new Set<string>();
+  for (const source of [NetworkSettings.Ports, HostConfig.PortBindings]) {
+    for (const [target, bindings] of Object.entries(source)) {
+      if (published.has(target) || !bindings) continue;
+      const found = bindings.flatMap(({ HostIp, HostPort }) => (/^\d+$/.test(HostPort) ? [{ HostIp, HostPort }] : []));
+      if (found.length > 0) published.add(target);
+      result.push(...toPorts(target, found));
+      const isChosen = HostConfig.PortBindings[target]?.every(({ HostPort }) => !/^\d+$/.test(HostPort)) ?? true;
+      if (isChosen && found.length > 0) {
+        notes.add(`${path}: -p ${target}`, `the engine chose port ${found[0]!.HostPort}: it is fixed in the pod`);
+      }
+    }
   }
-  return { runAsUser: Number(ids[1]), ...(ids[2] !== undefined && { runAsGroup: Number(ids[2]) }) };
-}
-
-function securityOptions(options: readonly string[], path: string, notes: ImportNotes): object {
-  const result: Record<string, unknown> = {};
-  const labels: Record<string, string> = {};
-  for (const option of options) {
-    const [, name = "", value = ""] = /^([^=:]+)[=:]?(.*)$/s.exec(option) ?? [];
-    const label = /^(user|role|type|level):(.*)$/.exec(value);
-    if (name === "no-new-privileges") {
-      if (value !== "false") result.allowPrivilegeEscalation = false;
-    } else if (name === "apparmor") {
-      result.appArmorProfile =
-        value === "unconfined" ? { type: "Unconfined" } : { type: "Localhost", localhostProfile: value };
-    } else if (name === "seccomp" && value === "unconfined") result.seccompProfile = { type: "Unconfined" };
-    else if (name === "seccomp" && value === "builtin") result.seccompProfile = { type: "RuntimeDefault" };
-    else if (name === "label" && label) labels[label[1]!] = label[2]!;
-    else if (name === "seccomp") {
-      notes.add(
-        `${path}: --security-opt seccomp`,
-        "put the profile below <root-dir>/seccomp and set seccompProfile.localhostProfile",
-      );
-    } else notes.add(`${path}: --security-opt ${name}`, "is not carried over");
+  const unpublished = [...Object.keys(Config.ExposedPorts), ...Object.keys(HostConfig.PortBindings)];
+  for (const target of new Set(unpublished)) {
+    if (!published.has(target) && !exposedByImage.has(target))
+      result.push(...toPorts(target, [{ HostIp: "", HostPort: "" }]));
   }
-  if (Object.keys(labels).length > 0) result.seLinuxOptions = labels;
   return result;
+}
+
+function toPorts(target: string, bindings: readonly { HostIp: string; HostPort: string }[]): ImportedPort[] {
+  const [number = "", protocol = "tcp"] = target.split("/");
+  const ports = bindings.map(({ HostIp, HostPort }) =>
+    toPort(Number(number), HostPort === "" ? undefined : Number(HostPort), HostIp, protocol),
+  );
+  // One binding for IPv4 and one for IPv6 are one host port.
+  return [...new Map(ports.map((port) => [JSON.stringify(port), port])).values()];
+}
+
+/** The host name given; without one the first alias in the network, because pods are found by their host name too. */
+function hostnameOf(container: InspectedContainer, path: string, notes: ImportNotes): string | undefined {
+  const { Id, Config, HostConfig, NetworkSettings } = container;
+  if (HostConfig.NetworkMode === "host") return undefined;
+  const own = podNameOf(container);
+  const aliases = new Set(Object.values(NetworkSettings.Networks).flatMap((network) => network?.Aliases ?? []));
+  const given = Config.Hostname === Id.slice(0, 12) ? "" : Config.Hostname;
+  for (const name of [Id.slice(0, 12), own, given, container.Name.slice(1)]) aliases.delete(name);
+  const usable = [...aliases].filter((name) => toDnsLabel(name) === name);
+  const hostname = given === "" ? usable[0] : toDnsLabel(given);
+  for (const name of aliases) {
+    if (name !== hostname)
+      notes.add(`${path}: --network-alias ${name}`, "is not carried over: pods are found by name and hostname");
+  }
+  return hostname === own ? undefined : hostname;
+}
+
+/** The name of the pod: the DNS label nearest to that of the container. */
+const podNameOf = ({ Name }: InspectedContainer): string => toDnsLabel(Name.replace(/^\//, ""));
+
+/** The Docker network of the pod, and its fixed address, as annotations. */
+function toNetworkAnnotations(container: InspectedContainer, path: string, notes: ImportNotes): Record<string, string> {
+  const mode = container.HostConfig.NetworkMode;
+  if (mode === "host" || mode === "none" || mode.startsWith("container:")) return {};
+  const networks = Object.entries(container.NetworkSettings.Networks).filter(([name]) => name !== "bridge");
+  // The network of docker run comes first, also when others were connected later.
+  networks.sort(([a], [b]) => Number(b === mode) - Number(a === mode));
+  const [first, ...others] = networks;
+  for (const [name] of others) {
+    notes.add(`${path}: docker network connect ${name}`, "is not carried over: a pod is in one network");
+  }
+  if (!first) return {};
+  const [name, settings] = first;
+  const address = settings?.IPAMConfig?.IPv4Address || settings?.IPAMConfig?.IPv6Address;
+  return { "kubelet-ts.io/network": name, ...(address && { "kubelet-ts.io/ip": address }) };
+}
+
+/** Volumes, binds, tmpfs, devices and /dev/shm of a container. */
+function mountsOf(
+  container: InspectedContainer,
+  volumes: PodVolumes,
+  deviceType: DeviceType,
+  path: string,
+  notes: ImportNotes,
+): object[] {
+  const { Tmpfs, ShmSize, IpcMode, Devices } = container.HostConfig;
+  const hasShm = ShmSize !== 0 && ShmSize !== DEFAULT_SHM_BYTES && IpcMode !== "host";
+  return [
+    ...container.Mounts.flatMap((mount) => mountOf(mount, container, volumes, path, notes)),
+    ...Object.entries(Tmpfs).map(([target, options]) =>
+      volumes.tmpfs(target, options, `${path}: --tmpfs ${target}`, notes),
+    ),
+    ...(hasShm ? [volumes.memory("/dev/shm", toBytesQuantity(ShmSize))] : []),
+    ...Devices.flatMap(({ PathOnHost, PathInContainer, CgroupPermissions }) => {
+      const type = deviceType(PathOnHost);
+      if (type !== undefined) return [volumes.device(PathInContainer, PathOnHost, type, CgroupPermissions)];
+      notes.add(
+        `${path}: --device ${PathOnHost}`,
+        "is not a device file here: give each device of a directory as a hostPath of type CharDevice or BlockDevice",
+      );
+      return [];
+    }),
+  ];
+}
+
+function mountOf(
+  { Type, Name, Source, Destination, Mode, RW, Propagation }: InspectedContainer["Mounts"][number],
+  { HostConfig }: InspectedContainer,
+  volumes: PodVolumes,
+  path: string,
+  notes: ImportNotes,
+): object[] {
+  const at = `${path}: -v ${Destination}`;
+  const readOnly = RW ? {} : { readOnly: true };
+  const wanted = HostConfig.Mounts.find(({ Target }) => Target === Destination);
+  if (/(?:^|,)[zZ](?:,|$)/.test(Mode) && Type === "bind") {
+    notes.add(at, "SELinux labels are not set: z and Z are not carried over");
+  }
+  if (Type === "volume") {
+    if (ANONYMOUS.test(Name)) {
+      notes.add(at, "is an anonymous volume: the pod uses it by its name; docker rm -v would remove it");
+    }
+    const subPath = wanted?.VolumeOptions?.Subpath;
+    const extra = { ...readOnly, ...(subPath && { subPath }) };
+    return [volumes.mount(Destination, { persistentVolumeClaim: { claimName: Name } }, extra)];
+  }
+  if (Type === "bind") {
+    const mountPropagation = PROPAGATIONS[Propagation];
+    const isRefused = mountPropagation === "Bidirectional" && !HostConfig.Privileged;
+    if (isRefused) notes.add(at, "the propagation shared is not carried over: it needs a privileged container");
+    const extra = { ...readOnly, ...(mountPropagation && !isRefused && { mountPropagation }) };
+    return [volumes.mount(Destination, { hostPath: { path: Source } }, extra)];
+  }
+  if (Type === "tmpfs") {
+    const bytes = wanted?.TmpfsOptions?.SizeBytes ?? 0;
+    return [volumes.memory(Destination, bytes > 0 ? toBytesQuantity(bytes) : undefined, readOnly)];
+  }
+  notes.add(at, `mounts of type ${Type} are not carried over`);
+  return [];
+}
+
+/** A number of bytes with the largest unit that divides it. */
+function toBytesQuantity(bytes: number): string {
+  const units = ["", "Ki", "Mi", "Gi", "Ti"];
+  let power = 0;
+  let count = bytes;
+  while (power < units.length - 1 && count % 1024 === 0 && count > 0) {
+    count /= 1024;
+    power++;
+  }
+  return `${count}${units[power]}`;
 }

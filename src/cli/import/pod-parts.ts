@@ -1,16 +1,282 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { toSeconds } from "./compose-text.ts";
-import { type ImportNotes, textOf, textsOf } from "./import-notes.ts";
+import { SAFE_SYSCTLS } from "../../plan/sysctls.ts";
+import { toQuantity, toSeconds } from "./compose-text.ts";
 
-/** A member unless its value is absent or empty. */
-export function some(name: string, value: unknown): object {
-  if (value === undefined || (Array.isArray(value) && value.length === 0)) return {};
-  if (isRecord(value) && Object.keys(value).length === 0) return {};
-  return { [name]: value };
+/** The result of an import. */
+export interface Imported {
+  /** ConfigMaps and Secrets before the pods that use them. */
+  manifests: object[];
+  /** Steps before the pods run, and each setting that is not carried over. */
+  notes: readonly string[];
 }
 
-/** @param hosts `name=address` or `name:address` */
-export function toHostAliases(hosts: readonly string[], path: string, notes: ImportNotes): object[] {
+/** Collects what an import cannot carry over; one line per key. */
+export class ImportNotes {
+  readonly lines: string[] = [];
+
+  /** @param path e.g. `services.web.logging` */
+  add(path: string, message: string): void {
+    this.lines.push(`${path}: ${message}`);
+  }
+}
+
+/** Text of a scalar; undefined for null, lists and maps. */
+export const textOf = (value: unknown): string | undefined =>
+  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+
+/** A list of texts; a single text counts as a list of one. */
+export const textsOf = (value: unknown): string[] =>
+  (Array.isArray(value) ? value : [value]).flatMap((item) => textOf(item) ?? []);
+
+/** The DNS label nearest to a name. */
+export const toDnsLabel = (name: string): string =>
+  name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(0, 63)
+    .replace(/^-+|-+$/g, "") || "x";
+
+/** `base`, or with a number behind it when it is taken; takes it. */
+export function uniqueName(base: string, taken: Set<string>): string {
+  let name = base;
+  for (let count = 2; taken.has(name); count++) name = `${base.slice(0, 58)}-${count}`;
+  taken.add(name);
+  return name;
+}
+
+/** Literal text for fields in which Kubernetes expands `$(NAME)`. */
+export const withoutExpansion = (text: string): string => text.replaceAll("$(", "$$$$(");
+
+/** The members that are neither undefined nor empty. */
+export const present = (members: object): object =>
+  Object.fromEntries(
+    Object.entries(members).filter(
+      ([, value]) =>
+        value !== undefined &&
+        value !== "" &&
+        !(typeof value === "object" && Object.keys(value as object).length === 0),
+    ),
+  );
+
+/** Keys of Compose whose settings `docker run` has too, with its flags. */
+export const FLAGS = {
+  environment: "-e",
+  extra_hosts: "--add-host",
+  group_add: "--group-add",
+  healthcheck: "--health-cmd",
+  labels: "--label",
+  privileged: "--privileged",
+  restart: "--restart",
+  security_opt: "--security-opt",
+  sysctls: "--sysctl",
+  tmpfs: "--tmpfs",
+  user: "--user",
+} as const;
+
+/** Place of a setting, for notes: `services.web.sysctls.a`, `web: --sysctl a`. @param detail the part that is meant */
+export type Place = (key: keyof typeof FLAGS, detail?: string) => string;
+
+export interface ImportedPort {
+  containerPort: number;
+  hostPort?: number;
+  hostIP?: string;
+  protocol?: string;
+}
+
+/** @param protocol of any case */
+export const toPort = (containerPort: number, hostPort?: number, hostIP = "", protocol = "TCP"): ImportedPort => ({
+  containerPort,
+  ...(hostPort !== undefined && { hostPort }),
+  ...(hostPort !== undefined && !["", "0.0.0.0", "::"].includes(hostIP) && { hostIP }),
+  ...(protocol.toUpperCase() !== "TCP" && { protocol: protocol.toUpperCase() }),
+});
+
+/** A container as Compose or Docker describe it. Members that are absent or empty leave their fields out. */
+export interface ContainerSettings {
+  name: string;
+  at: Place;
+  image: string;
+  imagePullPolicy: string;
+  command?: readonly string[] | undefined;
+  args?: readonly string[] | undefined;
+  workingDir?: string | undefined;
+  variables: ReadonlyMap<string, string>;
+  ports: readonly ImportedPort[];
+  limits: object;
+  requests: object;
+  /** Absent: none, or that of the image. */
+  user?: string | undefined;
+  capAdd: readonly string[];
+  capDrop: readonly string[];
+  privileged: boolean;
+  readOnly: boolean;
+  securityOptions: readonly string[];
+  mounts: readonly object[];
+  /** In the words of Compose: test, interval, timeout, start_period, retries. */
+  healthcheck: Json | undefined;
+  terminal: { tty?: true; stdin?: true; stdinOnce?: true };
+  stopSignal?: string | undefined;
+  /** Settings of its pod: those of all containers count. */
+  labels: readonly (readonly [key: string, value: string])[];
+  sysctls: readonly (readonly [name: string, value: string])[];
+  groups: readonly string[];
+  /** `always`, `on-failure:3`. */
+  restart: string;
+  stopSeconds: number | undefined;
+}
+
+/** What a pod has besides its containers. */
+export interface PodSettings {
+  name: string;
+  annotations: Readonly<Record<string, string>>;
+  /** `host` for that of the machine. */
+  network: string | undefined;
+  pid: string | undefined;
+  ipc: string | undefined;
+  hostname: string | undefined;
+  /** `name=address` or `name:address`. */
+  hosts: readonly string[];
+  dns: readonly string[];
+  dnsSearch: readonly string[];
+  /** `ndots:2`. */
+  dnsOptions: readonly string[];
+  initContainers: readonly object[];
+  volumes: readonly object[];
+}
+
+/** @returns the pod, preceded by the Secrets with the variables of its containers */
+export function toPodManifests(
+  pod: PodSettings,
+  members: readonly ContainerSettings[],
+  place: Place,
+  notes: ImportNotes,
+): object[] {
+  const secrets: object[] = [];
+  const containers = members.map((member) => {
+    const { env, secret } = toVariables(member.variables, `${member.name}-env`);
+    if (secret) secrets.push(secret);
+    return toContainer(member, env, notes);
+  });
+  const stopSeconds = members.flatMap((member) => member.stopSeconds ?? []);
+  const { labels, annotations } = splitLabels(members, notes);
+  const dnsOptions = pod.dnsOptions.map((option) => {
+    const [name, value] = option.split(":");
+    return { name, ...(value !== undefined && { value }) };
+  });
+  const manifest = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: present({ name: pod.name, labels, annotations: { ...annotations, ...pod.annotations } }),
+    spec: present({
+      os: members.some(({ stopSignal }) => stopSignal) ? { name: "linux" } : {},
+      hostNetwork: pod.network === "host" || undefined,
+      hostPID: pod.pid === "host" || undefined,
+      hostIPC: pod.ipc === "host" || undefined,
+      hostAliases: toHostAliases(pod.hosts, place("extra_hosts"), notes),
+      dnsPolicy: pod.dns.length > 0 ? "None" : undefined,
+      dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
+      hostname: pod.hostname,
+      securityContext: podSecurityOf(members, notes),
+      initContainers: pod.initContainers,
+      containers,
+      volumes: pod.volumes,
+      restartPolicy: restartPolicyOf(members, notes),
+      terminationGracePeriodSeconds: stopSeconds.length > 0 ? Math.max(...stopSeconds) : undefined,
+    }),
+  };
+  return [...secrets, manifest];
+}
+
+function toContainer(given: ContainerSettings, env: object[], notes: ImportNotes): object {
+  const { name, image, imagePullPolicy, command, args, workingDir, ports, limits, requests, mounts, stopSignal } =
+    given;
+  return present({
+    name,
+    image,
+    imagePullPolicy,
+    command: command?.map(withoutExpansion),
+    args: args?.map(withoutExpansion),
+    workingDir,
+    env,
+    ports,
+    resources: present({ limits, requests }),
+    readinessProbe: probeOf(given.healthcheck, given.at("healthcheck"), notes),
+    securityContext: containerSecurityOf(given, notes),
+    volumeMounts: mounts,
+    ...given.terminal,
+    lifecycle: stopSignal ? { stopSignal } : {},
+  });
+}
+
+/** User, capabilities, privileges and security options as a container's securityContext. */
+function containerSecurityOf(given: ContainerSettings, notes: ImportNotes): object {
+  const { user, at, capAdd, capDrop, privileged, readOnly, securityOptions } = given;
+  const ids = /^(\d+)(?::(\d+))?$/.exec(user ?? "");
+  if (user && !ids) notes.add(at("user"), `${user} is not a number: set runAsUser and runAsGroup`);
+  if (privileged) notes.add(at("privileged"), "start kubelet-ts with --allow-privileged");
+  const bare = (names: readonly string[]) => names.map((name) => name.replace(/^CAP_/, ""));
+  return present({
+    ...(ids && { runAsUser: Number(ids[1]), ...(ids[2] !== undefined && { runAsGroup: Number(ids[2]) }) }),
+    capabilities: present({ add: bare(capAdd), drop: bare(capDrop) }),
+    privileged: privileged || undefined,
+    readOnlyRootFilesystem: readOnly || undefined,
+    ...securityOptionsOf(securityOptions, at, notes),
+  });
+}
+
+function securityOptionsOf(options: readonly string[], at: Place, notes: ImportNotes): object {
+  const result: Record<string, unknown> = {};
+  const labels: Record<string, string> = {};
+  for (const option of options) {
+    const [, name = "", value = ""] = /^([^=:]+)[=:]?(.*)$/s.exec(option) ?? [];
+    const label = /^(user|role|type|level):(.*)$/.exec(value);
+    if (name === "no-new-privileges") {
+      if (value !== "false") result.allowPrivilegeEscalation = false;
+    } else if (name === "apparmor") {
+      result.appArmorProfile =
+        value === "unconfined" ? { type: "Unconfined" } : { type: "Localhost", localhostProfile: value };
+    } else if (name === "seccomp" && value === "unconfined") result.seccompProfile = { type: "Unconfined" };
+    else if (name === "seccomp" && value === "builtin") result.seccompProfile = { type: "RuntimeDefault" };
+    else if (name === "label" && label) labels[label[1]!] = label[2]!;
+    else if (name === "seccomp") {
+      const message = "put the profile below <root-dir>/seccomp and set seccompProfile.localhostProfile";
+      notes.add(at("security_opt", name), message);
+    } else notes.add(at("security_opt", name), "is not carried over");
+  }
+  return { ...result, seLinuxOptions: labels };
+}
+
+function podSecurityOf(members: readonly ContainerSettings[], notes: ImportNotes): object {
+  const sysctls = new Map<string, string>();
+  const groups = new Set<number>();
+  for (const member of members) {
+    for (const [name, value] of member.sysctls) {
+      sysctls.set(name, value);
+      if (!SAFE_SYSCTLS.includes(name)) {
+        notes.add(member.at("sysctls", name), `start kubelet-ts with --allowed-unsafe-sysctls=${name}`);
+      }
+    }
+    for (const group of member.groups) {
+      if (/^\d+$/.test(group)) groups.add(Number(group));
+      else notes.add(member.at("group_add", group), "is not a number: set supplementalGroups");
+    }
+  }
+  const list = Array.from(sysctls, ([name, value]) => ({ name, value }));
+  return present({ sysctls: list, supplementalGroups: [...groups] });
+}
+
+function restartPolicyOf(members: readonly ContainerSettings[], notes: ImportNotes): string {
+  for (const { restart, at } of members) {
+    if (restart.includes(":"))
+      notes.add(at("restart", restart), "attempts are not limited: delays grow to five minutes");
+  }
+  const names = new Set(members.map(({ restart }) => restart.split(":", 1)[0]!));
+  if (names.size > 1) notes.add(members[0]!.at("restart"), "a pod has one restartPolicy: the strongest is used");
+  if (names.has("always") || names.has("unless-stopped")) return "Always";
+  return names.has("on-failure") ? "OnFailure" : "Never";
+}
+
+function toHostAliases(hosts: readonly string[], path: string, notes: ImportNotes): object[] {
   return hosts.flatMap((entry) => {
     const [, hostname = "", ip = ""] = /^([^=:]+)[=:](.*)$/.exec(entry) ?? [];
     if (/^[\d.]+$|:/.test(ip)) return [{ ip, hostnames: [hostname] }];
@@ -19,56 +285,41 @@ export function toHostAliases(hosts: readonly string[], path: string, notes: Imp
   });
 }
 
-/** @param options e.g. `ndots:2` */
-export function toDnsConfig(
-  nameservers: readonly string[],
-  searches: readonly string[],
-  options: readonly string[],
-): object {
-  const dnsConfig = {
-    ...some("nameservers", nameservers),
-    ...some("searches", searches),
-    ...some(
-      "options",
-      options.map((option) => {
-        const [name, value] = option.split(":");
-        return { name, ...(value !== undefined && { value }) };
-      }),
-    ),
-  };
-  return { ...(nameservers.length > 0 && { dnsPolicy: "None" }), ...some("dnsConfig", dnsConfig) };
-}
-
-/**
- * A health check as a readiness probe: it only reports and does not restart the container.
- * @param check in the words of Compose: test, interval, timeout, start_period, retries
- */
-export function probeOf(check: Json | undefined, path: string, notes: ImportNotes): object | undefined {
+/** A health check as a readiness probe: it only reports and does not restart the container. */
+function probeOf(check: Json | undefined, path: string, notes: ImportNotes): object | undefined {
   if (!isRecord(check) || check.disable === true) return undefined;
   const test = typeof check.test === "string" ? ["CMD-SHELL", check.test] : textsOf(check.test ?? []);
   const [kind, ...words] = test;
   if (kind === undefined || kind === "NONE") return undefined;
-  const command = kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words;
   notes.add(path, "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container");
-  return {
-    exec: { command },
-    ...some(
-      "initialDelaySeconds",
-      check.start_period === undefined ? undefined : toSeconds(textOf(check.start_period) ?? ""),
-    ),
+  return present({
+    exec: { command: kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words },
+    initialDelaySeconds: check.start_period === undefined ? undefined : toSeconds(textOf(check.start_period) ?? ""),
     periodSeconds: toSeconds(textOf(check.interval) ?? "30s") ?? 30,
     timeoutSeconds: toSeconds(textOf(check.timeout) ?? "30s") ?? 30,
     failureThreshold: Number(textOf(check.retries) ?? 3),
-  };
+  });
 }
 
 const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
-/** Kind of entry that a label of Docker becomes: an annotation if only its value has characters that labels lack. */
-export function labelKind(key: string, value: string): "label" | "annotation" | undefined {
-  if (!QUALIFIED_NAME.test(key)) return undefined;
-  return LABEL_VALUE.test(value) ? "label" : "annotation";
+/** Labels of Docker, as annotations where the value has characters that labels lack. */
+function splitLabels(members: readonly ContainerSettings[], notes: ImportNotes) {
+  const labels: Record<string, string> = {};
+  const annotations: Record<string, string> = {};
+  for (const member of members) {
+    for (const [key, value] of member.labels) {
+      if (!QUALIFIED_NAME.test(key)) notes.add(member.at("labels", key), "is not a label for Kubernetes");
+      else if (LABEL_VALUE.test(value)) labels[key] = value;
+      else annotations[key] = value;
+    }
+    if (member.labels.length > 0) {
+      const message = "labels of the pod are not labels of its container: programs that read Docker's labels miss them";
+      notes.add(member.at("labels"), message);
+    }
+  }
+  return { labels, annotations };
 }
 
 /** Names of environment variables whose values are likely to be secret. */
@@ -76,26 +327,64 @@ const SECRET_NAME = /PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|API_?KEY|(?:^|_
 /** A URL with a password: `postgres://user:password@host`. */
 const SECRET_VALUE = /:\/\/[^\s/:@]*:[^\s/@]+@/;
 
-interface ImportedVariables {
-  env: object[];
-  /** A Secret with the values that were split off. */
-  secret?: object;
-}
-
-/**
- * Variables of a container. Values that look secret are moved to a Secret.
- * @param secretName name of that Secret
- */
-export function toVariables(variables: ReadonlyMap<string, string>, secretName: string): ImportedVariables {
+/** Variables of a container. Values that look secret are moved to a Secret of that name. */
+function toVariables(
+  variables: ReadonlyMap<string, string>,
+  secretName: string,
+): { env: object[]; secret: object | undefined } {
   const stringData: Record<string, string> = {};
   const env = [...variables].map(([name, value]) => {
     const isSecret = SECRET_NAME.test(name) || SECRET_VALUE.test(value);
-    if (value === "" || !isSecret || !/^[-._a-zA-Z0-9]+$/.test(name)) {
-      return { name, value: value.replaceAll("$(", "$$$$(") };
-    }
+    if (value === "" || !isSecret || !/^[-._a-zA-Z0-9]+$/.test(name)) return { name, value: withoutExpansion(value) };
     stringData[name] = value;
     return { name, valueFrom: { secretKeyRef: { name: secretName, key: name } } };
   });
-  if (Object.keys(stringData).length === 0) return { env };
-  return { env, secret: { apiVersion: "v1", kind: "Secret", metadata: { name: secretName }, stringData } };
+  const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: secretName }, stringData };
+  return { env, secret: Object.keys(stringData).length > 0 ? secret : undefined };
+}
+
+/** The type of a file below /dev, as hostPath names it; undefined for anything else. */
+export type DeviceType = (path: string) => "CharDevice" | "BlockDevice" | undefined;
+
+interface VolumeMount {
+  name: string;
+  mountPath: string;
+}
+
+/** Volumes of one pod. */
+export class PodVolumes {
+  readonly volumes: object[] = [];
+  readonly #taken = new Set<string>();
+  /** Names of the volumes by their source, so that containers of one pod share them. */
+  readonly #names = new Map<string, string>();
+
+  /** A mount of a volume, which is added unless the pod has it. A directory of its own is never shared. */
+  mount(mountPath: string, source: object, extra: object = {}): VolumeMount {
+    const key = JSON.stringify(source) + ("emptyDir" in source ? this.volumes.length : "");
+    let name = this.#names.get(key);
+    if (name === undefined) {
+      name = uniqueName(toDnsLabel(mountPath), this.#taken);
+      this.#names.set(key, name);
+      this.volumes.push({ name, ...source });
+    }
+    return { name, mountPath, ...extra };
+  }
+
+  memory(mountPath: string, sizeLimit: string | undefined, extra: object = {}): VolumeMount {
+    return this.mount(mountPath, { emptyDir: { medium: "Memory", ...(sizeLimit && { sizeLimit }) } }, extra);
+  }
+
+  /** @param options `size=64m,mode=1777` */
+  tmpfs(mountPath: string, options: string, place: string, notes: ImportNotes): VolumeMount {
+    const words = options.split(",").filter((word) => word !== "" && word !== "rw");
+    const size = words.find((word) => word.startsWith("size="))?.slice("size=".length);
+    const others = words.filter((word) => !word.startsWith("size="));
+    if (others.length > 0) notes.add(place, `${others.join(",")} is not carried over: only size is`);
+    return this.memory(mountPath, size === undefined ? undefined : toQuantity(size));
+  }
+
+  /** @param permissions of the container: letters of `rwm` */
+  device(mountPath: string, path: string, type: NonNullable<ReturnType<DeviceType>>, permissions: string): VolumeMount {
+    return this.mount(mountPath, { hostPath: { path, type } }, permissions.includes("w") ? {} : { readOnly: true });
+  }
 }

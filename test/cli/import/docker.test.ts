@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { type DockerContainer, importDocker } from "../../../src/cli/import/docker.ts";
 import { InspectedContainerSchema, InspectedImageSchema } from "../../../src/cli/import/docker-inspect.ts";
 import { noteSettings } from "../../../src/cli/import/docker-settings.ts";
-import { ImportNotes } from "../../../src/cli/import/import-notes.ts";
+import { ImportNotes } from "../../../src/cli/import/pod-parts.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape of a manifest is checked by readManifest
@@ -346,12 +346,7 @@ describe("settings that a manifest cannot express are named", () => {
     ["HostConfig.NewField", { NewField: 1 }],
   ])("%s", (flag, host) => {
     const notes = new ImportNotes();
-    noteSettings(
-      container({ host }),
-      new Set(Object.keys(container().HostConfig).filter((it) => !(it in host))),
-      "web",
-      notes,
-    );
+    noteSettings(container({ host }), "web", notes);
     expect(notes.lines).toHaveLength(1);
     expect(notes.lines[0]).toStartWith(`web: ${flag}: `);
   });
