@@ -1,5 +1,5 @@
 import type { ArgDef, ArgsDef } from "citty";
-import { nearestName } from "../base/text/nearest-name.ts";
+import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
 
 /** A flag as a citty declaration and its names. */
 export interface Flag {
@@ -120,8 +120,7 @@ const choiceOf = (def: ArgDef, value: string): string | undefined =>
 function valueProblem(flag: Flag, value: string): string | undefined {
   const allowed = flag.takesValue ? choicesOf(flag.def) : ["true", "false"];
   if (allowed.length === 0 || allowed.includes(value) || choiceOf(flag.def, value) !== undefined) return undefined;
-  const near = nearestName(value, allowed);
-  return `--${writtenName(flag)} must be ${oneOf(allowed)} (found "${value}"${near ? `; did you mean ${near}?` : ""})`;
+  return `--${writtenName(flag)} must be ${oneOf(allowed)} (found "${value}"${didYouMean(value, allowed)})`;
 }
 
 const oneOf = (words: readonly string[]) =>

@@ -1,6 +1,5 @@
 import type { ArgsDef } from "citty";
-import type { CommandRow } from "../config/option-row.ts";
-import { SUBJECTS } from "../config/option-row.ts";
+import { type CommandRow, SUBJECTS } from "../config/option-row.ts";
 import { DEFAULT_KUBELET_OPTIONS, type OptionRow, SHOWN_ROWS } from "../config/option-table.ts";
 import { flagsOf, GLOBAL_ARGS, hintOf, writtenName } from "./arguments.ts";
 

@@ -2,7 +2,7 @@ import { defineCommand, runCommand } from "citty";
 import { parseDuration } from "../base/api/duration.ts";
 import { type LabelFilter, parseLabelSelector } from "../base/api/label-selector.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../base/host/write-all.ts";
-import { nearestName } from "../base/text/nearest-name.ts";
+import { didYouMean } from "../base/text/nearest-name.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/engine/docker-error.ts";
 import { readArguments } from "./arguments.ts";
 import { type CommandManual, renderCommandHelp } from "./help.ts";
@@ -111,8 +111,7 @@ export function findObject({ name, objects = {} }: SubCommand, asWritten: string
   if (written === undefined) throw new UsageError(`${name} what? Name one of: ${known.join(", ")}`);
   const found = Object.entries(objects).find(([object, aliases]) => object === written || aliases.includes(written));
   if (found) return found[0];
-  const near = nearestName(written, Object.entries(objects).flat(2));
-  const hint = near ? `; did you mean ${near}?` : "";
+  const hint = didYouMean(written, Object.entries(objects).flat(2));
   throw new UsageError(`"${written}" is not something ${name} knows: ${known.join(", ")}${hint}`);
 }
 

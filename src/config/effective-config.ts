@@ -1,5 +1,4 @@
-import type { KubeletOptions, Origins } from "./option-table.ts";
-import { OPTION_TABLE, type OptionRow } from "./option-table.ts";
+import { type KubeletOptions, OPTION_TABLE, type OptionRow, type Origins } from "./option-table.ts";
 
 /** Type fields of the configuration file. Source: kubelet.config.k8s.io. */
 export const CONFIG_KIND = "KubeletConfiguration";

@@ -1,4 +1,4 @@
-import { nearestName } from "../base/text/nearest-name.ts";
+import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
 import { asksForNothing, type InapplicableRow, type RefusedRow, takesValue } from "./option-row.ts";
 import { type FlagRow, OPTION_TABLE, type OptionRow, ROW_BY_FLAG } from "./option-table.ts";
 
@@ -205,8 +205,7 @@ export function environmentSettings(
     if (!variable.startsWith(PREFIX) || !value || OTHERS.test(variable)) continue;
     const flag = FLAG_BY_VARIABLE.get(variable);
     if (!flag) {
-      const near = nearestName(variable, [...FLAG_BY_VARIABLE.keys()]);
-      warnings.push(`${variable} in the environment names no flag${near ? `; did you mean ${near}?` : ""}`);
+      warnings.push(`${variable} in the environment names no flag${didYouMean(variable, FLAG_BY_VARIABLE.keys())}`);
       continue;
     }
     const line = parseCommandLine([`--${flag}=${value}`]);

@@ -1,5 +1,4 @@
-import type { ValueKind } from "./kinds/scalar-kinds.ts";
-import { boolean } from "./kinds/scalar-kinds.ts";
+import { boolean, type ValueKind } from "./kinds/scalar-kinds.ts";
 
 /** Chapters of `--help` and of docs/flags.md, in this order. */
 export const SUBJECTS = [

@@ -5,8 +5,13 @@ import type { Configuration, ConfigurationFile } from "../base/model/configurati
 import type { EvictionThreshold } from "../base/model/option-values.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import { type CommandLine, chooseConfigPaths, environmentSettings, parseCommandLine, type Setting } from "./flags.ts";
-import type { KubeletOptions, Origins } from "./option-table.ts";
-import { DEFAULT_KUBELET_OPTIONS, type OptionRow, ROW_BY_FIELD } from "./option-table.ts";
+import {
+  DEFAULT_KUBELET_OPTIONS,
+  type KubeletOptions,
+  type OptionRow,
+  type Origins,
+  ROW_BY_FIELD,
+} from "./option-table.ts";
 import { checkOptions, featureGateWarnings, type Purpose } from "./validate-options.ts";
 
 /** Nothing is thrown: `errors` non-empty means exit code 2, and `options` must not be used. */

@@ -1,4 +1,4 @@
-import { nearestName } from "../base/text/nearest-name.ts";
+import { didYouMean } from "../base/text/nearest-name.ts";
 import type { KubeletOptions, Origins } from "./option-table.ts";
 
 export type Purpose = "run" | "show";
@@ -210,8 +210,8 @@ export function featureGateWarnings(gates: Readonly<Record<string, boolean>>): s
     } else if (ALWAYS_OFF.has(name)) {
       if (on) warnings.push(`feature gate ${name} has no effect: there is no such feature here`);
     } else if (!OF_OTHERS.has(name) && name !== "AllAlpha" && name !== "AllBeta") {
-      const nearest = nearestName(name, [...ALWAYS_ON, ...ALWAYS_OFF, ...OF_OTHERS]);
-      warnings.push(`feature gate ${name} is unknown${nearest ? `; did you mean ${nearest}?` : ""}`);
+      const hint = didYouMean(name, [...ALWAYS_ON, ...ALWAYS_OFF, ...OF_OTHERS]);
+      warnings.push(`feature gate ${name} is unknown${hint}`);
     }
   }
   return warnings;

@@ -19,6 +19,12 @@ export function nearestName(written: string, candidates: Iterable<string>): stri
   return best;
 }
 
+/** `; did you mean NAME?`, as the end of a message; "" when none is close. @param quote around the name */
+export function didYouMean(written: string, candidates: Iterable<string>, quote = ""): string {
+  const near = nearestName(written, candidates);
+  return near === undefined ? "" : `; did you mean ${quote}${near}${quote}?`;
+}
+
 /**
  * The only candidate that ends with the same words as a name in camel case: `strategy` means `updateStrategy`, `fsNonRoot`
  * means `runAsNonRoot`. Undefined when there are none or several.

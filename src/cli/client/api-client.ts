@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
@@ -17,19 +18,9 @@ export interface ApiObject {
     namespace?: string;
     uid?: string;
     resourceVersion?: string;
-    creationTimestamp?: string;
-    deletionTimestamp?: string;
     labels?: Record<string, string>;
-    annotations?: Record<string, string>;
   };
   [field: string]: unknown;
-}
-
-export interface ApiList {
-  kind: string;
-  apiVersion: string;
-  metadata: { resourceVersion?: string; continue?: string };
-  items: ApiObject[];
 }
 
 /** Rows as the server prints them. Source: meta.k8s.io/v1 `Table`. */
@@ -149,13 +140,12 @@ export class ApiClient {
     );
     if (found) return found;
     const listed = all.filter(({ verbs }) => verbs.includes("list"));
-    const near = nearestName(
+    const hint = didYouMean(
       name,
       listed.flatMap((it) => [it.name, it.singularName, ...(it.shortNames ?? [])]),
     );
-    throw new UsageError(
-      `the server has no kind "${written}"; ${near ? `did you mean ${near}?` : `it has ${[...new Set(listed.map((it) => it.name))].join(", ")}`}`,
-    );
+    const known = `; it has ${[...new Set(listed.map((it) => it.name))].join(", ")}`;
+    throw new UsageError(`the server has no kind "${written}"${hint || known}`);
   }
 
   /** Several kinds: `po,svc`, or a category: `all`. @throws UsageError */
@@ -176,12 +166,10 @@ export class ApiClient {
   /** The kind of an object in a manifest. @throws CommandError */
   async resourceOf({ apiVersion, kind }: ApiObject): Promise<ApiResource> {
     const all = await this.resources();
-    const found = all.find(
-      (it) => it.kind === kind && (it.group === "" ? it.version : `${it.group}/${it.version}`) === apiVersion,
-    );
+    const found = all.find((it) => it.kind === kind && apiVersionOf(it) === apiVersion);
     if (found) return found;
     const other = all.find((it) => it.kind === kind);
-    const hint = other ? `; it serves it as ${other.group === "" ? "" : `${other.group}/`}${other.version}` : "";
+    const hint = other ? `; it serves it as ${apiVersionOf(other)}` : "";
     throw new CommandError(
       `the server does not serve ${kind || "objects without a kind"} of ${apiVersion || "no apiVersion"}${hint}`,
     );
@@ -194,51 +182,53 @@ export class ApiClient {
     return `${prefix}${scope}/${name}${object === undefined ? "" : `/${encodeURIComponent(object)}`}`;
   }
 
-  /**
-   * The name of an object; the node's name at its end may be left out.
-   * @throws ApiStatusError 404
-   */
-  async findObject(resource: ApiResource, namespace: string, name: string): Promise<ApiObject> {
+  /** The object at a path; undefined when there is none. */
+  async find(path: string): Promise<ApiObject | undefined> {
     try {
-      return await this.json<ApiObject>("GET", this.pathOf(resource, namespace, name));
+      return await this.json<ApiObject>("GET", path);
     } catch (error) {
-      if (!(error instanceof ApiStatusError) || error.code !== 404 || resource.kind !== "Pod") throw error;
-      const { items } = await this.json<ApiList>("GET", this.pathOf(resource, namespace));
-      const found = items.find(
-        ({ metadata, spec }) => metadata.name === `${name}-${(spec as { nodeName?: string } | undefined)?.nodeName}`,
-      );
-      // Items of a list carry no kind.
-      if (found) return { ...found, apiVersion: "v1", kind: "Pod" };
+      if (error instanceof ApiStatusError && error.code === 404) return undefined;
       throw error;
     }
   }
 
-  /** As {@link findObject}; the error of an absent object says where or under which name there is one. */
-  async requireObject(resource: ApiResource, namespace: string, name: string): Promise<ApiObject> {
-    try {
-      return await this.findObject(resource, namespace, name);
-    } catch (error) {
-      if (!(error instanceof ApiStatusError) || error.code !== 404) throw error;
-      throw new ApiStatusError(
-        404,
-        error.reason,
-        error.message + (await this.#hintOfAbsent(resource, namespace, name)),
-      );
-    }
+  /** @param namespace undefined: all of them */
+  async list(
+    resource: ApiResource,
+    namespace: string | undefined,
+    query: Record<string, string> = {},
+  ): Promise<ApiObject[]> {
+    const search = Object.keys(query).length > 0 ? `?${new URLSearchParams(query)}` : "";
+    const { items } = await this.json<{ items: ApiObject[] | null }>("GET", this.pathOf(resource, namespace) + search);
+    return items ?? [];
   }
 
-  async #hintOfAbsent(resource: ApiResource, namespace: string, name: string): Promise<string> {
-    const { items } = await this.json<ApiList>("GET", this.pathOf(resource, undefined));
-    const isNamed = ({ metadata, spec }: ApiObject) =>
-      metadata.name === name || metadata.name === `${name}-${(spec as { nodeName?: string } | undefined)?.nodeName}`;
-    const elsewhere = (items ?? []).find(isNamed)?.metadata.namespace;
-    if (elsewhere !== undefined) return `; it is in namespace "${elsewhere}": add -n ${elsewhere}`;
-    const here = (items ?? []).filter(({ metadata }) => !resource.namespaced || metadata.namespace === namespace);
-    const near = nearestName(
-      name,
-      here.flatMap(({ metadata }) => metadata.name ?? []),
+  /** The object of that name; of a pod's the node's name at its end may be left out. */
+  async findObject(resource: ApiResource, namespace: string, name: string): Promise<ApiObject | undefined> {
+    const exact = await this.find(this.pathOf(resource, namespace, name));
+    if (exact || resource.kind !== "Pod") return exact;
+    const found = (await this.list(resource, namespace)).find((object) => isNamed(object, name));
+    // Items of a list carry no kind.
+    return found && { ...found, apiVersion: "v1", kind: "Pod" };
+  }
+
+  /** As {@link findObject}. @throws ApiStatusError 404, which says where or under which name there is one */
+  async requireObject(resource: ApiResource, namespace: string, name: string): Promise<ApiObject> {
+    const found = await this.findObject(resource, namespace, name);
+    if (found) return found;
+    const all = await this.list(resource, undefined);
+    const elsewhere = all.find((object) => isNamed(object, name))?.metadata.namespace;
+    const here = all.filter(({ metadata }) => !resource.namespaced || metadata.namespace === namespace);
+    const names = here.flatMap(({ metadata }) => metadata.name ?? []);
+    const hint =
+      elsewhere === undefined
+        ? didYouMean(name, names, '"')
+        : `; it is in namespace "${elsewhere}": add -n ${elsewhere}`;
+    throw new ApiStatusError(
+      404,
+      "NotFound",
+      `${resourceId({ ...resource, plural: resource.name })} "${name}" not found${hint}`,
     );
-    return near === undefined ? "" : `; did you mean "${near}"?`;
   }
 
   async json<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
@@ -305,6 +295,10 @@ export class ApiClient {
     return response;
   }
 }
+
+/** The node's name at the end of a pod's may be left out. */
+export const isNamed = ({ metadata, spec }: ApiObject, name: string): boolean =>
+  metadata.name === name || metadata.name === `${name}-${(spec as { nodeName?: string } | undefined)?.nodeName}`;
 
 /** Texts of a Warning header: `299 - "text", 299 - "text"`. Source: RFC 7234, 5.5. */
 export const parseWarnings = (header: string): string[] =>

@@ -1,7 +1,7 @@
 import { matchesSelector, toLabelSelector } from "../../base/api/match-labels.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean, nearestName } from "../../base/text/nearest-name.ts";
 import { findLogContainerId } from "../../plan/status/log-container.ts";
 import { CommandError, type CommandRequest, type PodScope, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 import { ApiClient, type ApiObject } from "./api-client.ts";
@@ -156,11 +156,8 @@ export function chooseContainers(
   const known = [...mains, ...inits, ...ephemerals];
   if (named !== undefined) {
     if (known.includes(named)) return { names: [named] };
-    const near = nearestName(named, known);
-    const list = listOf(spec);
-    return {
-      problem: `container "${named}" is not in pod "${metadata.name}": it has ${list}${near ? `; did you mean ${near}?` : ""}`,
-    };
+    const hint = listOf(spec) + didYouMean(named, known);
+    return { problem: `container "${named}" is not in pod "${metadata.name}": it has ${hint}` };
   }
   const wanted = metadata.annotations?.[DEFAULT_CONTAINER];
   if (wanted !== undefined && known.includes(wanted)) return { names: [wanted] };

@@ -1,6 +1,6 @@
 import type { ResourceDefinition } from "../../apiserver/resource-definition.ts";
 import { type CommandRequest, UsageError } from "../sub-command.ts";
-import { type ApiClient, type ApiList, type ApiResource, ApiStatusError } from "./api-client.ts";
+import type { ApiClient, ApiResource } from "./api-client.ts";
 import { readManifestObjects } from "./manifest-objects.ts";
 
 /** An object that a command is about. */
@@ -100,7 +100,8 @@ export async function selectObjects(
     if (isOn("all-namespaces")) throw new UsageError("an object is named in one namespace: give -n, not -A");
     const targets = named.map((target) => ({ ...target, namespace }));
     // `delete srv web`: a misspelt kind must not leave a pod "web" to be deleted.
-    if (assumed !== undefined && targets.length > 1 && !(await exists(api, targets[0]!)))
+    const [first, ...others] = targets;
+    if (assumed !== undefined && others.length > 0 && !(await api.findObject(first!.resource, namespace, first!.name)))
       throw new UsageError(`${assumed}; nothing was changed`);
     return targets;
   }
@@ -117,17 +118,11 @@ export async function selectObjects(
     );
   }
   const scope = isOn("all-namespaces") ? undefined : namespace;
-  const query = new URLSearchParams({
-    ...(selector && { labelSelector: selector }),
-    ...(fieldSelector && { fieldSelector }),
-  });
+  const query = { ...(selector && { labelSelector: selector }), ...(fieldSelector && { fieldSelector }) };
   const lists = await Promise.all(
     kinds.map(async (resource) => {
-      const { items } = await api.json<ApiList>(
-        "GET",
-        `${api.pathOf(resource, scope)}${query.size > 0 ? `?${query}` : ""}`,
-      );
-      return (items ?? []).map(({ metadata }) => ({
+      const items = await api.list(resource, scope, query);
+      return items.map(({ metadata }) => ({
         resource,
         namespace: metadata.namespace ?? namespace,
         name: metadata.name ?? "",
@@ -135,16 +130,6 @@ export async function selectObjects(
     }),
   );
   return lists.flat();
-}
-
-async function exists(api: ApiClient, { resource, namespace, name }: ObjectTarget): Promise<boolean> {
-  try {
-    await api.findObject(resource, namespace, name);
-    return true;
-  } catch (error) {
-    if (error instanceof ApiStatusError && error.code === 404) return false;
-    throw error;
-  }
 }
 
 /** `pod/web`, `deployment.apps/web`, as kubectl prints it. */

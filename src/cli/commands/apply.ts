@@ -1,9 +1,8 @@
 import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
-import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, FIELD_MANAGER } from "../client/api-client.ts";
+import { ApiClient, type ApiObject, type ApiResource, FIELD_MANAGER } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-objects.ts";
 import { referenceOf } from "../client/object-targets.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, dryRunText, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, dryRunText, UsageError } from "../sub-command.ts";
 
 /** Words of `--validate`, as kubectl takes them. Source: meta/v1 `FieldValidation`. */
 const FIELD_VALIDATION: Readonly<Record<string, string>> = {
@@ -85,10 +84,7 @@ async function applyOne({ api, resource, object, namespace, query }: Submission)
   if (name === undefined)
     throw new CommandError("metadata.name is missing; an object with generateName is created, not applied");
   const path = api.pathOf(resource, namespace, name);
-  const before = await api.json<ApiObject>("GET", path).catch((error: unknown) => {
-    if (error instanceof ApiStatusError && error.code === 404) return undefined;
-    throw error;
-  });
+  const before = await api.find(path);
   const answer = await api.applyObject(path, toSubmittable(object, namespace, resource.namespaced), query);
   if (!before) return { outcome: "created", object: answer };
   const isDryRun = query.has("dryRun");

@@ -5,8 +5,7 @@ import { isNotFound } from "../../docker/engine/docker-error.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { BINARY, type BundleContent, IMAGES, MANIFESTS, once, writeBundle } from "../bundle/bundle-file.ts";
 import { engineClient } from "../client/engine-reader.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";
 
 /** `kubelet-ts bundle -f DIR -o site.tar`. Returns the exit code. */

@@ -1,6 +1,6 @@
 import type { Pod } from "../../base/api/pod.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
-import { ApiClient, type ApiList } from "../client/api-client.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
+import { ApiClient } from "../client/api-client.ts";
 import { findPod, inScope, namespaceOf } from "../client/choose-pod.ts";
 import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
 import { loadServedKinds } from "../client/object-targets.ts";
@@ -14,15 +14,13 @@ import {
   SHELLS,
   type Shell,
 } from "../completion.ts";
-import type { TextIo } from "../sub-command.ts";
-import { type CommandRequest, UsageError } from "../sub-command.ts";
+import { type CommandRequest, type TextIo, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */
 export function runCompletion({ positionals }: CommandRequest, io: TextIo): number {
   const [shell, ...rest] = positionals;
   if (shell === undefined || rest.length > 0 || !SHELLS.includes(shell as Shell)) {
-    const nearest = shell === undefined ? undefined : nearestName(shell, SHELLS);
-    throw new UsageError(`name one shell: ${SHELLS.join(", ")}${nearest ? `; did you mean ${nearest}?` : ""}`);
+    throw new UsageError(`name one shell: ${SHELLS.join(", ")}${didYouMean(shell ?? "", SHELLS)}`);
   }
   io.stdout(renderCompletionScript(shell as Shell));
   return 0;
@@ -108,12 +106,8 @@ async function objectsOf(request: CommandRequest, kind: string, namespace: strin
   }
   const api = await ApiClient.open(request);
   const resources = await api.findResources(kind);
-  const lists = await Promise.all(
-    resources.map((resource) => api.json<ApiList>("GET", api.pathOf(resource, namespace))),
-  );
-  return lists.flatMap(({ items }) =>
-    (items ?? []).map(({ metadata }) => ({ word: metadata.name ?? "", description: "" })),
-  );
+  const lists = await Promise.all(resources.map((resource) => api.list(resource, namespace)));
+  return lists.flat().map(({ metadata }) => ({ word: metadata.name ?? "", description: "" }));
 }
 
 const podsOf = async (request: CommandRequest): Promise<readonly Pod[]> => (await openReader(request)).pods();

@@ -2,8 +2,7 @@ import { statSync } from "node:fs";
 import { basename, dirname, posix, resolve } from "node:path";
 import { readOutput } from "../../base/files/bounded-stream.ts";
 import { type ChosenContainer, chooseRunningContainer } from "../client/container-streams.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** One side of a copy: a local path, or one in a container of a pod. */
 interface CopyPlace {

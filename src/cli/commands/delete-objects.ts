@@ -1,7 +1,6 @@
-import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
+import { ApiClient, ApiStatusError } from "../client/api-client.ts";
 import { kindOf, type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, dryRunText, durationFlag } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, dryRunText, durationFlag } from "../sub-command.ts";
 
 /** Between two reads of an object that is being deleted. */
 const POLL_MS = 200;
@@ -105,13 +104,8 @@ async function untilGone(
 ): Promise<void> {
   const end = Date.now() + timeoutMs;
   for (;;) {
-    try {
-      const { metadata } = await api.json<ApiObject>("GET", path);
-      if (metadata.uid !== uid) return;
-    } catch (error) {
-      if (error instanceof ApiStatusError && error.code === 404) return;
-      throw error;
-    }
+    const found = await api.find(path);
+    if (!found || found.metadata.uid !== uid) return;
     if (Date.now() > end) throw new CommandError(`timed out waiting for the end of ${what}; it is still being deleted`);
     await Bun.sleep(POLL_MS);
   }

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import type { LabelFilter } from "../../base/api/label-selector.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { readRemovalSettings } from "../../daemon/removal-settings.ts";
@@ -16,8 +16,7 @@ import { findingOptions, findKubelet, removeProxies } from "../client/find-kubel
 import { placeOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { kindNames, loadServedKinds } from "../client/object-targets.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 import { readInputs, type ValidateInput } from "../validate-inputs.ts";
 import { deleteByApi } from "./delete-objects.ts";
 
@@ -225,8 +224,7 @@ function hintOf(name: string, pods: readonly EnginePod[]): string {
   if (pods.length === 0) return "; there are no pods";
   const full = pods.map(({ snapshot }) => snapshot.name);
   const short = pods.map(({ snapshot, owner }) => snapshot.name.replace(`-${owner.nodeName}`, ""));
-  const near = nearestName(name, [...full, ...short]);
-  return near === undefined ? `; there are ${full.join(", ")}` : `; did you mean "${near}"?`;
+  return didYouMean(name, [...full, ...short], '"') || `; there are ${full.join(", ")}`;
 }
 
 function podsOfManifest(input: ValidateInput, pods: readonly EnginePod[]): EnginePod[] {

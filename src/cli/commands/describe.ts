@@ -3,7 +3,7 @@ import type { NodeObject } from "../../apiserver/printers/node-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
-import { ApiClient, type ApiList, type ApiObject, type ApiResource } from "../client/api-client.ts";
+import { ApiClient, type ApiObject, type ApiResource } from "../client/api-client.ts";
 import { choosePods, podsOfObject } from "../client/choose-pod.ts";
 import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, placeOfObject, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
@@ -13,9 +13,9 @@ import { openReader } from "../client/open-reader.ts";
 import { describeNode } from "../print/describe-node.ts";
 import { describeObject } from "../print/describe-object.ts";
 import { type DescribedObject, describePod } from "../print/describe-pod.ts";
-import type { CommandIo } from "../sub-command.ts";
 import {
   CommandError,
+  type CommandIo,
   type CommandRequest,
   needsApi,
   readNames,
@@ -93,10 +93,9 @@ async function findServed(request: CommandRequest): Promise<Found> {
     }
   }
   const selector = request.value("selector");
-  const query = selector ? `?${new URLSearchParams({ labelSelector: selector })}` : "";
   for (const resource of kinds) {
-    const { items } = await api.json<ApiList>("GET", `${api.pathOf(resource, namespace)}${query}`);
-    for (const object of items ?? []) add(resource, object);
+    const query = { ...(selector && { labelSelector: selector }) };
+    for (const object of await api.list(resource, namespace, query)) add(resource, object);
   }
   const itemsOf = async <T>(path: string) => (await api.json<{ items: T[] | null }>("GET", path)).items ?? [];
   const [events, pods, replicaSets] = await Promise.all([
@@ -117,8 +116,7 @@ async function findOne(
 ): Promise<ApiObject> {
   if (namespace !== undefined || !resource.namespaced)
     return await api.requireObject(resource, namespace ?? "default", name);
-  const { items } = await api.json<ApiList>("GET", api.pathOf(resource, undefined));
-  const namesakes = (items ?? []).filter(({ metadata }) => metadata.name === name);
+  const namesakes = (await api.list(resource, undefined)).filter(({ metadata }) => metadata.name === name);
   const spaces = namesakes.map(({ metadata }) => metadata.namespace);
   if (spaces.length > 1)
     throw new CommandError(

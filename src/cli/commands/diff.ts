@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { apiVersionOf } from "../../apiserver/resource-definition.ts";
 import { readTextIfExists } from "../../base/files/bounded-read.ts";
 import { readNodeInfo } from "../../base/host/node-info.ts";
 import { podFullName } from "../../base/model/identity.ts";
@@ -16,8 +17,7 @@ import { engineClient } from "../client/engine-reader.ts";
 import { findingOptions, findKubelet, localInstances } from "../client/find-kubelet.ts";
 import { readKeptObjects, submittedPath } from "../client/kept-pods.ts";
 import { manifestsBelow } from "../client/manifest-objects.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 import { readInputs } from "../validate-inputs.ts";
 
 /** `kubelet-ts diff -f FILE`: what an edit changes and restarts. Returns 0 without a difference, 1 with one. */
@@ -82,15 +82,16 @@ async function tryApply(
   const api = new ApiClient(socketPath);
   const resource = (await api.resources()).find((it) => it.kind === kind);
   if (!resource) return undefined;
-  const apiVersion = resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
   const { name = "", namespace = "default", labels, annotations } = metadata;
-  const object = { ...rest, apiVersion, kind, metadata: { name, namespace, labels, annotations } };
+  const object = {
+    ...rest,
+    apiVersion: apiVersionOf(resource),
+    kind,
+    metadata: { name, namespace, labels, annotations },
+  };
   try {
     const path = api.pathOf(resource, namespace, name);
-    const before = await api.json<PlainObject>("GET", path).catch((error: unknown) => {
-      if (error instanceof ApiStatusError && error.code === 404) return undefined;
-      throw error;
-    });
+    const before = (await api.find(path)) as PlainObject | undefined;
     const after = await api.applyObject(path, object, new URLSearchParams({ dryRun: "All" }));
     return { before, after: after as unknown as PlainObject };
   } catch (error) {

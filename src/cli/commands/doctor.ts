@@ -14,8 +14,7 @@ import { findService, serviceEnvironment } from "../../daemon/install/find-servi
 import { buildFacts } from "../../daemon/version.ts";
 import { CredentialProviders } from "../../docker/credential-provider.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { UsageError } from "../sub-command.ts";
+import { type CommandIo, UsageError } from "../sub-command.ts";
 
 const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
 

@@ -1,12 +1,11 @@
 import type { CoreEvent } from "../../base/api/event.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient } from "../client/api-client.ts";
 import { findPod, namespaceOf } from "../client/choose-pod.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
 import { type ResourceItem, ResourcePrinter, toTable } from "../print/resource-printer.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, scopeOf, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, scopeOf, UsageError } from "../sub-command.ts";
 import { printerOptions, watchItems } from "./get.ts";
 
 /** The list has an ETag, so an unchanged one is cheap. */
@@ -63,10 +62,7 @@ function typesOf(text: string | undefined): string[] | undefined {
   return text?.split(",").map((written) => {
     const type = TYPES.find((known) => known.toLowerCase() === written.trim().toLowerCase());
     if (type !== undefined) return type;
-    const near = nearestName(written, TYPES);
-    throw new UsageError(
-      `--types must be Normal or Warning (found "${written}"${near === undefined ? "" : `; did you mean ${near}?`})`,
-    );
+    throw new UsageError(`--types must be Normal or Warning (found "${written}"${didYouMean(written, TYPES)})`);
   });
 }
 

@@ -1,7 +1,6 @@
 import type { ProcessSession, TerminalSize } from "../../base/model/container-access.ts";
 import { chooseRunningContainer } from "../client/container-streams.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { type CommandRequest, UsageError } from "../sub-command.ts";
+import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts exec`: runs a command in a container. Returns the command's exit code. */
 export async function runExec(request: CommandRequest, io: CommandIo): Promise<number> {

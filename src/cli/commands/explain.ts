@@ -1,7 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { findPortHolders } from "../../base/host/port-holder.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { findLogTarget, findPod, inScope } from "../client/choose-pod.ts";
@@ -132,8 +132,7 @@ async function explainKind(written: string, request: CommandRequest, io: Command
   const definitions = openApiDefinitions(kinds, descriptions) as Record<string, DocumentedType>;
   const found = findField(definitions, definitionName(kind), fields);
   if ("missing" in found) {
-    const near = nearestName(found.missing, found.known);
-    const hint = near === undefined ? `; it has ${found.known.join(", ") || "no fields"}` : `; did you mean ${near}?`;
+    const hint = didYouMean(found.missing, found.known) || `; it has ${found.known.join(", ") || "no fields"}`;
     throw new UsageError(`${found.path || kind.kind} has no field "${found.missing}"${hint}`);
   }
   const head = [

@@ -1,7 +1,15 @@
+import { apiVersionOf } from "../../apiserver/resource-definition.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
-import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, type ApiTable } from "../client/api-client.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
+import {
+  ApiClient,
+  type ApiObject,
+  type ApiResource,
+  ApiStatusError,
+  type ApiTable,
+  isNamed,
+} from "../client/api-client.ts";
 import { choosePods } from "../client/choose-pod.ts";
 import { KubeletApiError } from "../client/kubelet-api.ts";
 import { kindOf, readWrittenObjects, referenceOf } from "../client/object-targets.ts";
@@ -122,10 +130,8 @@ function readView({ value, isOn }: CommandRequest): ObjectView {
       `--output: ${output!.split("=", 1)[0]} is not built in: use jsonpath=, or kubectl get after: kubelet-ts kubeconfig --merge`,
     );
   if (output !== undefined && !template && !FORMATS.includes(output)) {
-    const near = nearestName(output, FORMATS);
-    throw new UsageError(
-      `--output must be ${FORMATS.join(", ")} (found "${output}"${near ? `; did you mean ${near}?` : ""})`,
-    );
+    const hint = didYouMean(output, FORMATS);
+    throw new UsageError(`--output must be ${FORMATS.join(", ")} (found "${output}"${hint})`);
   }
   if (template && (isOn("watch") || isOn("watch-only"))) throw new UsageError(`-o ${output} cannot be watched`);
   const fields = [
@@ -290,8 +296,9 @@ class ServedObjects implements ObjectSource {
     const path = this.#api.pathOf(resource, scopeOf(this.#request).namespace);
     const table = await this.#api.json<ApiTable>("GET", `${path}?${query}`, undefined, AS_TABLE);
     const all = (table.rows ?? []).map((row) => toServedItem(row, resource, table, this.#wanted.size > 1));
-    const items = names.length === 0 ? all : all.filter((item) => names.some((name) => isNamed(item, name)));
-    const missing = names.filter((name) => !items.some((item) => isNamed(item, name)));
+    const isOf = ({ object }: ResourceItem, name: string) => isNamed(object as ApiObject, name);
+    const items = names.length === 0 ? all : all.filter((item) => names.some((name) => isOf(item, name)));
+    const missing = names.filter((name) => !items.some((item) => isOf(item, name)));
     return {
       columns: table.columnDefinitions.map(({ name, priority }) => ({
         name: name.toUpperCase(),
@@ -299,10 +306,9 @@ class ServedObjects implements ObjectSource {
       })),
       all: all.map(({ object }) => object),
       items,
-      problems: missing.map((name) => {
-        const near = nearestName(name, all.map(nameOf));
-        return `${kindOf(resource)} "${name}" not found${near === undefined ? "" : `; did you mean "${near}"?`}`;
-      }),
+      problems: missing.map(
+        (name) => `${kindOf(resource)} "${name}" not found${didYouMean(name, all.map(nameOf), '"')}`,
+      ),
     };
   }
 }
@@ -312,20 +318,12 @@ function withoutApi({ command: { objects = {} }, positionals: [written = ""] }: 
   if (why instanceof UsageError) return why;
   const own = Object.entries(objects).flat(2);
   const kind = written.split("/", 1)[0]!;
-  const near = own.includes(kind.toLowerCase()) ? undefined : nearestName(kind, own);
-  if (near !== undefined) return new UsageError(`"${kind}" is not something get knows; did you mean ${near}?`);
+  const hint = own.includes(kind.toLowerCase()) ? "" : didYouMean(kind, own);
+  if (hint) return new UsageError(`"${kind}" is not something get knows${hint}`);
   return new CommandError(`"${written}" is asked from the local API of a running kubelet: ${why.message}`);
 }
 
 const nameOf = ({ object }: ResourceItem): string => (object as ApiObject).metadata.name ?? "";
-
-/** The node's name at the end of a pod's may be left out. */
-function isNamed(item: ResourceItem, name: string): boolean {
-  const { kind, spec } = item.object as ApiObject;
-  const found = nameOf(item);
-  const { nodeName = "" } = (spec ?? {}) as { nodeName?: string };
-  return found === name || (kind === "Pod" && found === `${name}-${nodeName}`);
-}
 
 /** @param showKind names are written with their kind, as in a list of several kinds */
 function toServedItem(
@@ -336,13 +334,12 @@ function toServedItem(
 ): ResourceItem {
   const { metadata } = object;
   const reference = referenceOf(resource, metadata.name ?? "");
-  const apiVersion = resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
   return {
     key: metadata.uid ?? `${metadata.namespace}/${metadata.name}`,
     reference,
     namespace: metadata.namespace,
     // Objects of a table carry no kind.
-    object: { ...object, apiVersion, kind: resource.kind },
+    object: { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind },
     cells: cells.map((cell, index) => {
       if (showKind && columnDefinitions[index]?.name === "Name") return reference;
       return cell === null || cell === undefined || cell === "" ? "<none>" : String(cell);

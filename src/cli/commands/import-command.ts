@@ -9,8 +9,7 @@ import { engineClient } from "../client/engine-reader.ts";
 import { importCompose, NotComposeError } from "../import/compose.ts";
 import { InterpolationError, parseEnvFile } from "../import/compose-text.ts";
 import type { Imported } from "../import/pod-parts.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
 
 /** Names that `docker compose` looks for. */
 const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];

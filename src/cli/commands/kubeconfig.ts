@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
 import { readDocument } from "../../manifest/yaml/read-document.ts";
 import { findApiSocket } from "../client/api-client.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 const MAX_BYTES = 4 * 1024 * 1024;
 

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import tls from "node:tls";
 import { createLoginToken, readPageSecret } from "../../server/page/page-session.ts";
 import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 const HANDSHAKE_MS = 3000;
 

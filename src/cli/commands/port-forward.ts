@@ -2,10 +2,8 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Pod } from "../../base/api/pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { ApiObject } from "../client/api-client.ts";
-import type { ContainerStreams } from "../client/container-streams.ts";
-import { chooseRunningContainer } from "../client/container-streams.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { type ContainerStreams, chooseRunningContainer } from "../client/container-streams.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** A local port and the port behind it. */
 interface PortPair {

@@ -1,7 +1,6 @@
 import { ApiClient } from "../client/api-client.ts";
 import { kindOf, referenceOf, selectObjects } from "../client/object-targets.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";
 
 /** Kinds with a pod template. */
 const WITH_TEMPLATE = new Set(["Deployment", "StatefulSet", "DaemonSet"]);

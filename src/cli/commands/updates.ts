@@ -1,10 +1,9 @@
 import { formatSince } from "../../apiserver/printers/age.ts";
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
 import { ApiClient } from "../client/api-client.ts";
 import { TextTable } from "../print/text-table.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
 const PATH = "/apis/kubelet-ts.io/v1/imageupdates";
 const POLL_MS = 500;
@@ -87,10 +86,8 @@ function ownersOf(
       exact.length > 0 ? exact : known.filter((owner) => matchesOwner(name, `${owner}-${nodeOf(name, owner)}`));
     if (found.length === 1) return found[0]!;
     if (found.length > 1) throw new CommandError(`"${name}" is ambiguous: ${found.join(", ")}`);
-    const near = nearestName(name, known);
-    throw new CommandError(
-      `no image of "${name}" is kept up to date${near ? `; did you mean ${near}?` : known.length > 0 ? `; there are ${known.join(", ")}` : ""}`,
-    );
+    const hint = didYouMean(name, known) || (known.length > 0 ? `; there are ${known.join(", ")}` : "");
+    throw new CommandError(`no image of "${name}" is kept up to date${hint}`);
   });
 }
 

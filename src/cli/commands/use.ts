@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { chooseRootDir, listKubelets, writeDefaultContext } from "../client/find-kubelet.ts";
 import { TextTable } from "../print/text-table.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts use [NODE|ROOT-DIR]`: which of several kubelets the other commands mean. Returns the exit code. */
 export async function runUse(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -33,14 +32,9 @@ export async function runUse(request: CommandRequest, io: CommandIo): Promise<nu
     );
   }
   if (found.length === 0 && !written.includes("/")) {
-    const known = kubelets.map(({ nodeName }) => nodeName).join(", ") || "none";
-    const near = nearestName(
-      written,
-      kubelets.map(({ nodeName }) => nodeName),
-    );
-    throw new CommandError(
-      `no kubelet runs on a node "${written}" (running: ${known}); ${near === undefined ? "a root directory is written with a slash" : `did you mean ${near}?`}`,
-    );
+    const known = kubelets.map(({ nodeName }) => nodeName);
+    const hint = didYouMean(written, known) || "; a root directory is written with a slash";
+    throw new CommandError(`no kubelet runs on a node "${written}" (running: ${known.join(", ") || "none"})${hint}`);
   }
   const rootDir = found[0]?.rootDir ?? resolve(written);
   writeDefaultContext(rootDir);

@@ -4,8 +4,7 @@ import { resolveOptions } from "../../config/resolve-options.ts";
 import { escapeControl } from "../../daemon/logging.ts";
 import type { ObjectResult, Strictness } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { type CommandRequest, UsageError } from "../sub-command.ts";
+import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 import { checkInputs, readInputs } from "../validate-inputs.ts";
 import type { NodeRules } from "../validate-node.ts";
 

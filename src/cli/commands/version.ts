@@ -1,6 +1,5 @@
 import { buildInfo, versionLine } from "../../daemon/version.ts";
-import type { TextIo } from "../sub-command.ts";
-import { type CommandRequest, UsageError } from "../sub-command.ts";
+import { type CommandRequest, type TextIo, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts version [-o text|json]`. Returns the exit code. */
 export function runVersion({ positionals, value }: CommandRequest, io: TextIo): number {

@@ -1,9 +1,8 @@
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
 import { type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
 import { readJsonPath } from "../print/json-path.ts";
-import type { CommandIo } from "../sub-command.ts";
-import { CommandError, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
 const POLL_MS = 250;
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -47,10 +46,7 @@ async function waitForOne(
   end: number,
 ): Promise<Outcome> {
   for (;;) {
-    const object = await api.findObject(resource, namespace, name).catch((error: unknown) => {
-      if (error instanceof ApiStatusError && error.code === 404) return undefined;
-      throw error;
-    });
+    const object = await api.findObject(resource, namespace, name);
     const reference = referenceOf(resource, object?.metadata.name ?? name);
     const rollback = isOfPod ? rollbackOf(object) : undefined;
     if (rollback !== undefined) return { rolledBack: `the last edit of ${reference} was rolled back: ${rollback}` };
@@ -72,8 +68,7 @@ function hintOf(text: string, object: ApiObject | undefined): string {
   const types = conditionsOf(object).map((condition) => condition.type);
   if (type === undefined || types.some((known) => known.toLowerCase() === type.toLowerCase())) return "";
   if (types.length === 0) return "; it has no conditions";
-  const near = nearestName(type, types);
-  return `; its conditions are ${types.join(", ")}${near === undefined ? "" : `: did you mean ${near}?`}`;
+  return `; its conditions are ${types.join(", ")}${didYouMean(type, types)}`;
 }
 
 /** Why an earlier revision of the pod runs: its last edit failed. */

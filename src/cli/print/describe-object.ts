@@ -1,8 +1,13 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { Service } from "../../base/api/service.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
-import type { DescribedObject, ObjectSurroundings } from "./describe-pod.ts";
-import { describeAnnotations, describeEvents, pairs } from "./describe-pod.ts";
+import {
+  type DescribedObject,
+  describeAnnotations,
+  describeEvents,
+  type ObjectSurroundings,
+  pairs,
+} from "./describe-pod.ts";
 import { describeWorkload } from "./describe-workload.ts";
 import { Description } from "./text-table.ts";
 

@@ -5,8 +5,13 @@ import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
 import { describeContainer, describeVolume } from "./describe-container.ts";
-import type { DescribedObject, ObjectSurroundings } from "./describe-pod.ts";
-import { describeAnnotations, pairs, tolerationLines } from "./describe-pod.ts";
+import {
+  type DescribedObject,
+  describeAnnotations,
+  type ObjectSurroundings,
+  pairs,
+  tolerationLines,
+} from "./describe-pod.ts";
 import type { Description } from "./text-table.ts";
 
 /** Counters and times of a workload's status; absent ones count as 0. */

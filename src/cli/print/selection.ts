@@ -1,4 +1,4 @@
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { type JsonPath, readJsonPath, readJsonPathTemplate, toText } from "./json-path.ts";
 
 /** Whether an object is meant. */
@@ -57,8 +57,7 @@ export function findUnknownField(
     ({ written, path }) => !FIELDS.includes(written) && objects.every((object) => path.values(object).length === 0),
   );
   if (!unknown) return undefined;
-  const near = nearestName(unknown.written, FIELDS);
-  return `no object has a field "${unknown.written}"${near === undefined ? "" : `; did you mean ${near}?`}`;
+  return `no object has a field "${unknown.written}"${didYouMean(unknown.written, FIELDS)}`;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { nearestName } from "../../base/text/nearest-name.ts";
+import { didYouMean } from "../../base/text/nearest-name.ts";
 import { CIPHER_SUITE_NAMES } from "../cipher-suites.ts";
 import { listOf, metricNames } from "../kinds/list-kinds.ts";
 import { boolean, cgroupPath, directory, duration, file, ipAddress, oneOf, port } from "../kinds/scalar-kinds.ts";
@@ -175,6 +175,5 @@ export const SERVER_OTHERS = [
 
 function checkCipherSuite(name: string): string | undefined {
   if (CIPHER_SUITE_NAMES.includes(name)) return undefined;
-  const near = nearestName(name, CIPHER_SUITE_NAMES);
-  return `${JSON.stringify(name)} is not a supported cipher suite${near ? `; did you mean ${near}?` : ""}`;
+  return `${JSON.stringify(name)} is not a supported cipher suite${didYouMean(name, CIPHER_SUITE_NAMES)}`;
 }
