@@ -1,12 +1,11 @@
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
-import { findingOptions, findKubelet, removeProxies } from "./find-kubelet.ts";
+import { locateKubelet, removeProxies } from "./find-kubelet.ts";
 
 /** Any Kubernetes object. */
 export interface ApiObject {
@@ -72,13 +71,13 @@ export const apiSocketOf = (rootDir: string): string => join(rootDir, SOCKET);
  * @throws CommandError when there is none
  */
 export async function findApiSocket(request: CommandRequest, consequence = ""): Promise<string> {
-  const options = findingOptions(request);
-  if (options.server !== undefined) throw new UsageError("--server names a read-only port: give --root-dir instead");
-  const kubelet = await findKubelet(options);
+  if (request.value("server") !== undefined)
+    throw new UsageError("--server names a read-only port: give --root-dir instead");
+  const kubelet = await locateKubelet(request);
   if ("problem" in kubelet) {
     throw new CommandError(kubelet.problem + (consequence && kubelet.isAbsent ? `\n${consequence}` : ""));
   }
-  const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
+  const { rootDir } = kubelet;
   const path = apiSocketOf(rootDir);
   if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
     throw new CommandError(`"${path}" is too long for a socket: use a shorter --root-dir`);
@@ -207,7 +206,9 @@ export class ApiClient {
   async findObject(resource: ApiResource, namespace: string, name: string): Promise<ApiObject | undefined> {
     const exact = await this.find(this.pathOf(resource, namespace, name));
     if (exact || resource.kind !== "Pod") return exact;
-    const found = (await this.list(resource, namespace)).find((object) => isNamed(object, name));
+    const found = (await this.list(resource, namespace)).find(
+      (object) => object.metadata.name !== name && isNamed(object, name),
+    );
     // Items of a list carry no kind.
     return found && { ...found, apiVersion: "v1", kind: "Pod" };
   }

@@ -206,6 +206,16 @@ export const findingOptions = ({ value }: CommandRequest): FindingOptions => ({
   server: value("server"),
 });
 
+/** The kubelet that a command means, and its root directory, or the one where it was looked for. */
+export async function locateKubelet(
+  request: CommandRequest,
+): Promise<(FoundKubelet | NoKubelet) & { rootDir: string }> {
+  const options = findingOptions(request);
+  const kubelet = await findKubelet(options);
+  const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
+  return { ...kubelet, rootDir };
+}
+
 /** Bun's fetch applies proxy variables to every address. @returns the environment as it was */
 export function removeProxies(): NodeJS.ProcessEnv {
   const before = { ...process.env };

@@ -2,13 +2,13 @@ import type { Pod } from "../../base/api/pod.ts";
 import type { InstanceInfo } from "../../base/host/root-lock.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import type { EngineReader } from "./engine-reader.ts";
-import { type FoundKubelet, findingOptions, findKubelet, removeProxies } from "./find-kubelet.ts";
+import { type FoundKubelet, locateKubelet, removeProxies } from "./find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "./kubelet-api.ts";
 
 /** The kubelet alone. @throws CommandError when none can be asked */
 export async function openKubelet(request: CommandRequest): Promise<{ api: KubeletApi; kubelet: FoundKubelet }> {
   removeProxies();
-  const kubelet = await findKubelet(findingOptions(request));
+  const kubelet = await locateKubelet(request);
   if ("problem" in kubelet) throw new CommandError(kubelet.problem);
   return { api: new KubeletApi(kubelet), kubelet };
 }
@@ -22,8 +22,7 @@ export type PodReader = KubeletApi | EngineReader;
  */
 export async function openReader(request: CommandRequest): Promise<PodReader> {
   removeProxies();
-  const options = findingOptions(request);
-  const kubelet = await findKubelet(options);
+  const kubelet = await locateKubelet(request);
   if (!("problem" in kubelet)) return new KubeletApi(kubelet);
   if (!kubelet.isAbsent) throw new CommandError(kubelet.problem);
   return await openEngine(request, kubelet.problem);
@@ -45,8 +44,8 @@ interface KnownPods {
  */
 export async function readKnownPods(request: CommandRequest, mayGuess: boolean): Promise<KnownPods> {
   removeProxies();
-  const { server } = findingOptions(request);
-  const kubelet = await findKubelet(findingOptions(request));
+  const server = request.value("server");
+  const kubelet = await locateKubelet(request);
   const { instance } = kubelet;
   const askEngine = async (why: string) => ({ pods: await (await openEngine(request, why)).pods(), instance });
   if ("problem" in kubelet) {

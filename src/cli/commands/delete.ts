@@ -1,10 +1,9 @@
 import { existsSync, rmSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { LabelFilter } from "../../base/api/label-selector.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { readRemovalSettings } from "../../daemon/removal-settings.ts";
 import { RootDirInUseError, removePods } from "../../daemon/remove-pods.ts";
@@ -12,7 +11,7 @@ import type { EnginePod } from "../../docker/engine-pods.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
 import { findPod, namespaceOf } from "../client/choose-pod.ts";
-import { findingOptions, findKubelet, removeProxies } from "../client/find-kubelet.ts";
+import { locateKubelet, removeProxies } from "../client/find-kubelet.ts";
 import { placeOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { kindNames, loadServedKinds } from "../client/object-targets.ts";
@@ -40,8 +39,7 @@ interface Wanted {
 /** `kubelet-ts delete` and `kubelet-ts down`. Returns the exit code. */
 export async function runDelete(request: CommandRequest, io: CommandIo): Promise<number> {
   removeProxies();
-  const options = findingOptions(request);
-  const kubelet = await findKubelet(options);
+  const kubelet = await locateKubelet(request);
   if (!("problem" in kubelet) && kubelet.instance && existsSync(join(kubelet.instance.rootDir, "api.sock"))) {
     return await deleteByApi(request, io, graceOf(request));
   }
@@ -51,8 +49,7 @@ export async function runDelete(request: CommandRequest, io: CommandIo): Promise
   }
   // Which of several kubelets is meant is never guessed.
   if (!kubelet.isAbsent) throw new CommandError(kubelet.problem);
-  const rootDir = resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
-  return await removeFromRoot(rootDir, wanted, request, io);
+  return await removeFromRoot(kubelet.rootDir, wanted, request, io);
 }
 
 /** @throws UsageError */

@@ -1,18 +1,17 @@
-import { resolve } from "node:path";
+import { formatLongTime } from "../../apiserver/printers/age.ts";
 import type { NodeObject } from "../../apiserver/printers/node-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { ApiClient, type ApiObject, type ApiResource } from "../client/api-client.ts";
 import { choosePods, podsOfObject } from "../client/choose-pod.ts";
-import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
+import { locateKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, placeOfObject, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
 import { describeNode } from "../print/describe-node.ts";
 import { describeObject } from "../print/describe-object.ts";
-import { type DescribedObject, describePod } from "../print/describe-pod.ts";
+import { type DescribedObject, type DescribeTimes, describePod } from "../print/describe-pod.ts";
 import {
   CommandError,
   type CommandIo,
@@ -42,13 +41,15 @@ interface Found {
 /** `kubelet-ts describe`. Returns the exit code. */
 export async function runDescribe(request: CommandRequest, io: CommandIo): Promise<number> {
   const found = needsApi(request) ? await findServed(request) : await findOwn(request);
-  const times = { now: io.now(), offsetMinutes: io.offsetMinutes };
+  const toText: DescribeTimes["toText"] = (time) => formatLongTime(time, io.offsetMinutes);
+  const times = { now: io.now(), toText };
   if (found.node) {
     const own = found.events.filter(({ involvedObject }) => involvedObject.kind === "Node");
     io.stdout(describeNode(found.node, found.pods, own, times));
     return 0;
   }
-  const kept = await readKept(request);
+  // The checkpoints of another machine are not here.
+  const kept = request.value("server") ? undefined : readKeptObjects((await locateKubelet(request)).rootDir);
   const texts = found.objects.map((object) => describeOne(object, found, kept, times));
   io.stdout(texts.join("\n\n"));
   if (found.problems.length > 0) throw new CommandError(found.problems.join("\n"));
@@ -129,7 +130,7 @@ function describeOne(
   object: DescribedObject,
   { events, pods, replicaSets }: Found,
   kept: KeptObjects | undefined,
-  times: Parameters<typeof describePod>[2],
+  times: DescribeTimes,
 ): string {
   const { kind, metadata } = object;
   if (kind === "Pod") {
@@ -154,13 +155,4 @@ function describeOne(
     manifest: kept && placeOfObject(kind, metadata as Parameters<typeof placeOfObject>[1], kept),
     times,
   });
-}
-
-/** The checkpoints of the kubelet's root directory; undefined where another server is asked. */
-async function readKept(request: CommandRequest): Promise<KeptObjects | undefined> {
-  const options = findingOptions(request);
-  if (options.server !== undefined) return undefined;
-  const kubelet = await findKubelet(options);
-  const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
-  return readKeptObjects(rootDir);
 }

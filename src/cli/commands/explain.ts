@@ -6,7 +6,7 @@ import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { findLogTarget, findPod, inScope } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
-import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
+import { locateKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, type RefusedText } from "../client/kubelet-api.ts";
 import { kindNames, loadServedKinds } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
@@ -41,7 +41,7 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const refused = await api.refusedManifests().catch(() => []);
   const chosen = names.length === 0 ? inScope(pods, scope) : names.map((name) => find(pods, name, scope, refused));
   if (names.length === 0 && chosen.length === 0) throw new UsageError("there are no pods");
-  const client = engineClient(request, await knownEndpoint(request));
+  const client = engineClient(request, (await locateKubelet(request)).instance?.dockerEndpoint);
   const explanations = await Promise.all(
     chosen.map(async (pod) =>
       explainPod({
@@ -79,11 +79,6 @@ function find(pods: readonly Pod[], name: string, scope: PodScope, refused: read
   throw new CommandError(
     pod.problem + (lines.length > 0 ? `; manifests with mistakes are refused as a whole:${lines.join("")}` : ""),
   );
-}
-
-/** The engine of the kubelet that is asked. */
-async function knownEndpoint(request: CommandRequest): Promise<string | undefined> {
-  return (await findKubelet(findingOptions(request))).instance?.dockerEndpoint;
 }
 
 /** The end of the log of every container that is not ready; a log that cannot be read is left out. */

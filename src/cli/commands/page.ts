@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import tls from "node:tls";
 import { createLoginToken, readPageSecret } from "../../server/page/page-session.ts";
-import { findingOptions, findKubelet } from "../client/find-kubelet.ts";
+import { locateKubelet } from "../client/find-kubelet.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 const HANDSHAKE_MS = 3000;
@@ -17,7 +17,7 @@ export async function runPage(request: CommandRequest, io: CommandIo): Promise<n
   const [first] = request.positionals;
   if (first !== undefined) throw new UsageError(`takes no arguments (found "${first}")`);
   if (request.value("server")) throw new UsageError("needs the kubelet's root directory: use --root-dir, not --server");
-  const kubelet = await findKubelet(findingOptions(request));
+  const kubelet = await locateKubelet(request);
   if ("problem" in kubelet) throw new CommandError(kubelet.isForeign ? NEEDS_OWNER : kubelet.problem);
   const { pageUrl, rootDir = "" } = kubelet.instance ?? {};
   if (!pageUrl) {

@@ -3,12 +3,10 @@ import type {
   ContainerPort,
   ContainerState,
   ContainerStatus,
-  DownwardAPIVolumeFile,
   EnvVar,
   Probe,
   SeccompProfile,
   Volume,
-  VolumeProjection,
 } from "../../base/api/pod.ts";
 import type { Description } from "./text-table.ts";
 
@@ -41,25 +39,18 @@ export function describeContainer(
     out.field(2, "Ready", status.ready);
     out.field(2, "Restart Count", status.restartCount);
   }
-  for (const [title, list] of [
-    ["Limits", container.resources?.limits],
-    ["Requests", container.resources?.requests],
-  ] as const) {
-    const entries = Object.entries(list ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
-    if (entries.length > 0) out.heading(2, title);
-    for (const [name, quantity] of entries) out.field(3, name, quantity);
-  }
+  const { limits = {}, requests = {} } = container.resources ?? {};
+  if (Object.keys(limits).length > 0) out.map(2, "Limits", limits);
+  if (Object.keys(requests).length > 0) out.map(2, "Requests", requests);
   out.optional(2, "Liveness", container.livenessProbe && probeText(container.livenessProbe));
   out.optional(2, "Readiness", container.readinessProbe && probeText(container.readinessProbe));
   out.optional(2, "Startup", container.startupProbe && probeText(container.startupProbe));
   describeEnvironment(out, container);
   const mounts = (container.volumeMounts ?? []).toSorted((a, b) => (a.mountPath < b.mountPath ? -1 : 1));
-  if (mounts.length === 0) out.field(2, "Mounts", "<none>");
-  else out.heading(2, "Mounts");
-  for (const { mountPath, name, readOnly, subPath } of mounts) {
+  out.block(2, "Mounts", mounts, ({ mountPath, name, readOnly, subPath }) => {
     const flags = [readOnly ? "ro" : "rw", ...(subPath ? [`path="${subPath}"`] : [])];
     out.line(3, `${mountPath} from ${name} (${flags.join(",")})`);
-  }
+  });
 }
 
 /** `RuntimeDefault`, `Localhost (profiles/x.json)`. */
@@ -132,9 +123,7 @@ function describeEnvironment(out: Description, { envFrom = [], env = [] }: Conta
     const withPrefix = prefix ? ` with prefix '${prefix}'` : "";
     out.cells(3, [source?.name ?? "", `${kind}${withPrefix}`, optionalText(source?.optional)]);
   }
-  if (env.length === 0) return out.field(2, "Environment", "<none>");
-  out.heading(2, "Environment");
-  for (const variable of env) out.field(3, variable.name, variableText(variable));
+  out.block(2, "Environment", env, (variable) => out.field(3, variable.name, variableText(variable)));
 }
 
 /** Where a value comes from; the server shows no values of Secrets, and others only on request. */
@@ -142,88 +131,80 @@ function variableText({ value, valueFrom }: EnvVar): string {
   const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef } = valueFrom ?? {};
   if (fieldRef) return `(${fieldRef.apiVersion || "v1"}:${fieldRef.fieldPath})`;
   if (resourceFieldRef) return `(${resourceFieldRef.resource})`;
-  if (configMapKeyRef) {
-    const { key, name = "", optional } = configMapKeyRef;
-    return `<set to the key '${key}' of config map '${name}'>  ${optionalText(optional)}`;
-  }
-  if (secretKeyRef) {
-    const { key, name = "", optional } = secretKeyRef;
-    return `<set to the key '${key}' in secret '${name}'>  ${optionalText(optional)}`;
+  const keyRef = configMapKeyRef ?? secretKeyRef;
+  const place = (text: string, optional: boolean | undefined) => `<set to the key ${text}>  ${optionalText(optional)}`;
+  if (keyRef) {
+    const kind = configMapKeyRef ? "of config map" : "in secret";
+    return place(`'${keyRef.key}' ${kind} '${keyRef.name ?? ""}'`, keyRef.optional);
   }
   if (fileKeyRef) {
     const { key, path, volumeName, optional } = fileKeyRef;
-    return `<set to the key '${key}' of file '${path}' in volume '${volumeName}'>  ${optionalText(optional)}`;
+    return place(`'${key}' of file '${path}' in volume '${volumeName}'`, optional);
   }
   return value ?? "";
 }
 
 const optionalText = (optional: boolean | undefined) => `Optional: ${optional ?? false}`;
 
-/** One volume below its heading. Source: kubectl's `describeVolumes`. @param ofTemplate as for containers */
-export function describeVolume(out: Description, volume: Volume, ofTemplate = false): void {
-  out.heading(1, `${ofTemplate ? " " : ""}${volume.name}`);
-  const { emptyDir, hostPath, secret, configMap, nfs, persistentVolumeClaim, downwardAPI, projected, image } = volume;
-  const type = (text: string) => out.field(2, "Type", text);
-  if (emptyDir) {
-    type("EmptyDir (a temporary directory that shares a pod's lifetime)");
-    out.field(2, "Medium", emptyDir.medium ?? "");
-    out.field(2, "SizeLimit", emptyDir.sizeLimit ?? "<unset>");
-  } else if (hostPath) {
-    type("HostPath (bare host directory volume)");
-    out.field(2, "Path", hostPath.path);
-    out.field(2, "HostPathType", hostPath.type ?? "");
-  } else if (secret) {
-    type("Secret (a volume populated by a Secret)");
-    out.field(2, "SecretName", secret.secretName ?? "");
-    out.field(2, "Optional", String(secret.optional ?? false));
-  } else if (configMap) {
-    type("ConfigMap (a volume populated by a ConfigMap)");
-    out.field(2, "Name", configMap.name ?? "");
-    out.field(2, "Optional", String(configMap.optional ?? false));
-  } else if (nfs) {
-    type("NFS (an NFS mount that lasts the lifetime of a pod)");
-    out.field(2, "Server", nfs.server);
-    out.field(2, "Path", nfs.path);
-    out.field(2, "ReadOnly", String(nfs.readOnly ?? false));
-  } else if (persistentVolumeClaim) {
-    type("PersistentVolumeClaim (a volume of the Docker engine)");
-    out.field(2, "ClaimName", persistentVolumeClaim.claimName);
-    out.field(2, "ReadOnly", String(persistentVolumeClaim.readOnly ?? false));
-  } else if (downwardAPI) {
-    type("DownwardAPI (a volume populated by information about the pod)");
-    describeItems(out, downwardAPI.items ?? []);
-  } else if (projected) {
-    type("Projected (a volume that contains injected data from multiple sources)");
-    for (const source of projected.sources) describeProjection(out, source);
-  } else if (image) {
-    type("Image (a container image or OCI artifact)");
-    out.field(2, "Reference", image.reference ?? "");
-    out.field(2, "PullPolicy", image.pullPolicy ?? "");
-  } else {
-    type(Object.keys(volume).find((name) => name !== "name") ?? "EmptyDir");
+type Fields = Readonly<Record<string, readonly [field: string, otherwise: string]>>;
+
+/** Types of volumes: their descriptions and fields. Source: kubectl's `describeVolumes`. */
+const VOLUMES: Readonly<Record<string, readonly [description: string, fields: Fields]>> = {
+  emptyDir: [
+    "EmptyDir (a temporary directory that shares a pod's lifetime)",
+    { Medium: ["medium", ""], SizeLimit: ["sizeLimit", "<unset>"] },
+  ],
+  hostPath: ["HostPath (bare host directory volume)", { Path: ["path", ""], HostPathType: ["type", ""] }],
+  secret: [
+    "Secret (a volume populated by a Secret)",
+    { SecretName: ["secretName", ""], Optional: ["optional", "false"] },
+  ],
+  configMap: ["ConfigMap (a volume populated by a ConfigMap)", { Name: ["name", ""], Optional: ["optional", "false"] }],
+  nfs: [
+    "NFS (an NFS mount that lasts the lifetime of a pod)",
+    { Server: ["server", ""], Path: ["path", ""], ReadOnly: ["readOnly", "false"] },
+  ],
+  persistentVolumeClaim: [
+    "PersistentVolumeClaim (a volume of the Docker engine)",
+    { ClaimName: ["claimName", ""], ReadOnly: ["readOnly", "false"] },
+  ],
+  downwardAPI: ["DownwardAPI (a volume populated by information about the pod)", {}],
+  projected: ["Projected (a volume that contains injected data from multiple sources)", {}],
+  image: [
+    "Image (a container image or OCI artifact)",
+    { Reference: ["reference", ""], PullPolicy: ["pullPolicy", ""] },
+  ],
+};
+
+/** Sources of a projected volume. */
+const PROJECTIONS: Readonly<Record<string, Fields>> = {
+  secret: { SecretName: ["name", ""], Optional: ["optional", "false"] },
+  configMap: { ConfigMapName: ["name", ""], Optional: ["optional", "false"] },
+  downwardAPI: { DownwardAPI: ["", "true"] },
+  serviceAccountToken: { TokenExpirationSeconds: ["expirationSeconds", ""] },
+};
+
+function describeFields(out: Description, fields: Fields, source: object = {}): void {
+  for (const [title, [field, otherwise]] of Object.entries(fields)) {
+    out.field(2, title, String((source as Record<string, unknown>)[field] ?? otherwise));
   }
 }
 
-function describeItems(out: Description, items: readonly DownwardAPIVolumeFile[]): void {
-  out.heading(2, "Items");
-  for (const { fieldRef, resourceFieldRef, path } of items) {
-    out.line(3, `${fieldRef?.fieldPath ?? resourceFieldRef?.resource ?? ""} -> ${path}`);
+/** One volume below its heading. @param ofTemplate as for containers */
+export function describeVolume(out: Description, { name, ...sources }: Volume, ofTemplate = false): void {
+  out.heading(1, `${ofTemplate ? " " : ""}${name}`);
+  const [[type, source] = ["EmptyDir", {}]] = Object.entries(sources);
+  const [description, fields] = VOLUMES[type] ?? [type, {}];
+  out.field(2, "Type", description);
+  describeFields(out, fields, source);
+  if (sources.downwardAPI) {
+    out.heading(2, "Items");
+    for (const { fieldRef, resourceFieldRef, path } of sources.downwardAPI.items ?? []) {
+      out.line(3, `${fieldRef?.fieldPath ?? resourceFieldRef?.resource ?? ""} -> ${path}`);
+    }
   }
-}
-
-function describeProjection(out: Description, source: VolumeProjection): void {
-  const { secret, configMap, downwardAPI, serviceAccountToken } = source;
-  if (secret) {
-    out.field(2, "SecretName", secret.name ?? "");
-    out.field(2, "Optional", String(secret.optional ?? false));
-  } else if (configMap) {
-    out.field(2, "ConfigMapName", configMap.name ?? "");
-    out.field(2, "Optional", String(configMap.optional ?? false));
-  } else if (downwardAPI) {
-    out.field(2, "DownwardAPI", "true");
-  } else if (serviceAccountToken) {
-    out.field(2, "TokenExpirationSeconds", serviceAccountToken.expirationSeconds);
-  } else {
-    out.field(2, "Source", Object.keys(source)[0] ?? "");
+  for (const projection of sources.projected?.sources ?? []) {
+    const [[kind, given] = ["", {}]] = Object.entries(projection);
+    describeFields(out, PROJECTIONS[kind] ?? { Source: ["", kind] }, given);
   }
 }

@@ -1,4 +1,4 @@
-import { formatLongTime, formatSince } from "../../apiserver/printers/age.ts";
+import { formatSince } from "../../apiserver/printers/age.ts";
 import { type NodeInfoField, type NodeObject, nodeRoles } from "../../apiserver/printers/node-row.ts";
 import { creationTime } from "../../apiserver/printers/pod-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
@@ -28,13 +28,12 @@ export function describeNode(
   times: DescribeTimes,
 ): string {
   const { metadata, spec, status } = node;
-  const toTime = (time: string | null | undefined) => formatLongTime(time, times.offsetMinutes);
   const out = new Description();
   out.field(0, "Name", metadata.name);
   out.field(0, "Roles", nodeRoles(node));
   out.list(0, "Labels", pairs(metadata.labels, "="));
   describeAnnotations(out, 0, metadata.annotations ?? {});
-  out.field(0, "CreationTimestamp", toTime(metadata.creationTimestamp));
+  out.field(0, "CreationTimestamp", times.toText(metadata.creationTimestamp));
   out.list(
     0,
     "Taints",
@@ -42,31 +41,21 @@ export function describeNode(
   );
   out.field(0, "Unschedulable", String(spec.unschedulable ?? false));
   out.heading(0, "Conditions");
-  describeTable(
-    out,
+  out.table(
     ["Type", "Status", "LastHeartbeatTime", "LastTransitionTime", "Reason", "Message"],
-    [
-      ...(status.conditions ?? []).map((it) => [
-        it.type,
-        it.status,
-        toTime(it.lastHeartbeatTime),
-        toTime(it.lastTransitionTime),
-        it.reason ?? "",
-        toCell(it.message ?? ""),
-      ]),
-    ],
+    (status.conditions ?? []).map((it) => [
+      it.type,
+      it.status,
+      times.toText(it.lastHeartbeatTime),
+      times.toText(it.lastTransitionTime),
+      it.reason ?? "",
+      toCell(it.message ?? ""),
+    ]),
   );
   out.heading(0, "Addresses");
   for (const { type, address } of status.addresses ?? []) out.field(1, type, address);
-  for (const [title, list] of [
-    ["Capacity", status.capacity],
-    ["Allocatable", status.allocatable],
-  ] as const) {
-    out.heading(0, title);
-    for (const [name, quantity] of Object.entries(list ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-      out.field(1, name, quantity);
-    }
-  }
+  out.map(0, "Capacity", status.capacity ?? {});
+  out.map(0, "Allocatable", status.allocatable ?? {});
   out.heading(0, "System Info");
   for (const [title, field] of SYSTEM_INFO) out.field(1, title, status.nodeInfo?.[field]);
   describePods(out, pods.filter(isLive), status.allocatable ?? {}, times.now);
@@ -75,15 +64,6 @@ export function describeNode(
 }
 
 const isLive = ({ status }: Pod) => status?.phase !== "Succeeded" && status?.phase !== "Failed";
-
-function describeTable(out: Description, columns: readonly string[], rows: readonly (readonly string[])[]): void {
-  out.cells(1, columns);
-  out.cells(
-    1,
-    columns.map((name) => "-".repeat(name.length)),
-  );
-  for (const row of rows) out.cells(1, row);
-}
 
 /** One resource of the node. */
 interface Share {
@@ -112,8 +92,7 @@ function describePods(
     return `${toText(sum)} (${of === 0 ? 0 : Math.floor((sum * 100) / of)}%)`;
   };
   out.field(0, "Non-terminated Pods", `(${pods.length} in total)`);
-  describeTable(
-    out,
+  out.table(
     ["Namespace", "Name", "CPU Requests", "CPU Limits", "Memory Requests", "Memory Limits", "Age"],
     pods.map((pod) => [
       pod.metadata.namespace ?? "default",
@@ -127,8 +106,7 @@ function describePods(
   );
   out.heading(0, "Allocated resources");
   out.line(1, "(Total limits may be over 100 percent, i.e., overcommitted.)");
-  describeTable(
-    out,
+  out.table(
     ["Resource", "Requests", "Limits"],
     [
       ["cpu", cpu] as const,

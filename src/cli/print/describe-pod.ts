@@ -1,4 +1,4 @@
-import { formatLongTime, formatSince } from "../../apiserver/printers/age.ts";
+import { formatSince } from "../../apiserver/printers/age.ts";
 import { eventAge } from "../../apiserver/printers/event-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod, PodStatus, Toleration } from "../../base/api/pod.ts";
@@ -7,8 +7,8 @@ import { Description, toCell } from "./text-table.ts";
 
 export interface DescribeTimes {
   now: Date;
-  /** Minutes east of Greenwich at some time. */
-  offsetMinutes: (at: Date) => number;
+  /** A time of the API, in the time zone of the user. */
+  toText: (time: string | null | undefined) => string;
 }
 
 /** An annotation longer than this begins on a line of its own. */
@@ -30,40 +30,31 @@ export function describePod(pod: Pod, events: readonly CoreEvent[], times: Descr
   out.optional(0, "Runtime Class Name", spec.runtimeClassName);
   out.optional(0, "Service Account", spec.serviceAccountName);
   out.field(0, "Node", spec.nodeName ? [spec.nodeName, status.hostIP].filter(Boolean).join("/") : "<none>");
-  if (status.startTime) out.field(0, "Start Time", formatLongTime(status.startTime, times.offsetMinutes));
+  if (status.startTime) out.field(0, "Start Time", times.toText(status.startTime));
   out.list(0, "Labels", pairs(metadata.labels, "="));
   describeAnnotations(out, 0, metadata.annotations ?? {});
   describePhase(out, pod, times.now);
   out.optional(0, "Reason", status.reason);
   out.optional(0, "Message", status.message);
   out.optional(0, "SeccompProfile", seccompText(spec.securityContext?.seccompProfile));
-  describeAddresses(out, status);
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
-  if (owner) out.field(0, "Controlled By", `${owner.kind}/${owner.name}`);
+  out.field(0, "IP", status.podIP ?? "");
+  out.block(0, "IPs", status.podIPs ?? [], ({ ip }) => out.field(1, "IP", ip));
+  describeOwner(out, metadata.ownerReferences);
   out.optional(0, "NominatedNodeName", status.nominatedNodeName);
-  const timesOf = (at: string | null | undefined) => formatLongTime(at, times.offsetMinutes);
   for (const [title, containers, statuses] of [
     ["Init Containers", spec.initContainers ?? [], status.initContainerStatuses ?? []],
     ["Containers", spec.containers, status.containerStatuses ?? []],
     ["Ephemeral Containers", spec.ephemeralContainers ?? [], status.ephemeralContainerStatuses ?? []],
   ] as const) {
-    if (containers.length === 0) continue;
-    out.heading(0, title);
+    if (containers.length > 0) out.heading(0, title);
     for (const container of containers) {
-      describeContainer(
-        out,
-        container,
-        statuses.find(({ name }) => name === container.name),
-        timesOf,
-      );
+      const status = statuses.find(({ name }) => name === container.name);
+      describeContainer(out, container, status, times.toText);
     }
   }
   describeReadinessGates(out, pod);
   describeConditions(out, status);
-  const volumes = spec.volumes ?? [];
-  if (volumes.length === 0) out.field(0, "Volumes", "<none>");
-  else out.heading(0, "Volumes");
-  for (const volume of volumes) describeVolume(out, volume);
+  out.block(0, "Volumes", spec.volumes ?? [], (volume) => describeVolume(out, volume));
   out.optional(0, "QoS Class", status.qosClass);
   out.list(0, "Node-Selectors", pairs(spec.nodeSelector, "="));
   out.list(0, "Tolerations", tolerationLines(spec.tolerations));
@@ -113,11 +104,10 @@ function describeReadinessGates(out: Description, { spec, status }: Pod): void {
   }
 }
 
-function describeAddresses(out: Description, { podIP, podIPs = [] }: PodStatus): void {
-  out.field(0, "IP", podIP ?? "");
-  if (podIPs.length === 0) return out.field(0, "IPs", "<none>");
-  out.heading(0, "IPs");
-  for (const { ip } of podIPs) out.field(1, "IP", ip);
+/** The object that manages this one. */
+export function describeOwner(out: Description, owners: DescribedObject["metadata"]["ownerReferences"] = []): void {
+  const owner = owners.find(({ controller }) => controller);
+  if (owner) out.field(0, "Controlled By", `${owner.kind}/${owner.name}`);
 }
 
 function describeConditions(out: Description, { conditions = [] }: PodStatus): void {
@@ -146,15 +136,17 @@ function tolerationText({ key = "", value, effect, operator, tolerationSeconds }
 export function describeEvents(out: Description, events: readonly CoreEvent[], now: Date): void {
   if (events.length === 0) return out.field(0, "Events", "<none>");
   out.heading(0, "Events");
-  const columns = ["Type", "Reason", "Age", "From", "Message"];
-  out.cells(1, columns);
-  out.cells(
-    1,
-    columns.map((name) => "-".repeat(name === "Age" ? 4 : name.length)),
-  );
-  for (const event of events) {
-    out.cells(1, [event.type, event.reason, eventAge(event, now), event.source.component, toCell(event.message)]);
-  }
+  const rows = events.map((event) => [
+    event.type,
+    event.reason,
+    eventAge(event, now),
+    event.source.component,
+    toCell(event.message),
+  ]);
+  // kubectl underlines this column by one more.
+  out.cells(1, ["Type", "Reason", "Age", "From", "Message"]);
+  out.cells(1, ["----", "------", "----", "----", "-------"]);
+  for (const row of rows) out.cells(1, row);
 }
 
 /** An object of the API, whose fields beyond the metadata depend on its kind. */
@@ -166,7 +158,7 @@ export interface DescribedObject {
     creationTimestamp?: string;
     labels?: Record<string, string>;
     annotations?: Record<string, string>;
-    ownerReferences?: readonly { kind: string; name: string; controller?: boolean }[];
+    ownerReferences?: readonly { kind: string; name: string; controller?: boolean | undefined }[] | undefined;
   };
   [field: string]: unknown;
 }

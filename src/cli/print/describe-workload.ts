@@ -1,4 +1,4 @@
-import { formatAge, formatLongTime } from "../../apiserver/printers/age.ts";
+import { formatAge } from "../../apiserver/printers/age.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";
 import { toLabelSelector } from "../../base/api/match-labels.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
@@ -8,6 +8,7 @@ import { describeContainer, describeVolume } from "./describe-container.ts";
 import {
   type DescribedObject,
   describeAnnotations,
+  describeOwner,
   type ObjectSurroundings,
   pairs,
   tolerationLines,
@@ -31,7 +32,7 @@ const count = (status: WorkloadStatus, name: string): number => Number(status[na
 
 const describeDeployment: Describe = (out, object, status, { times, replicaSets = [] }) => {
   const { spec } = object as unknown as Deployment;
-  out.field(0, "CreationTimestamp", formatLongTime(object.metadata.creationTimestamp, times.offsetMinutes));
+  out.field(0, "CreationTimestamp", times.toText(object.metadata.creationTimestamp));
   describeLabels(out, object);
   out.field(0, "Selector", selectorText(spec.selector));
   const parts = [
@@ -69,7 +70,7 @@ const describeReplicaSet: Describe = (out, object, status, { pods }) => {
   const { spec } = object as unknown as ReplicaSet;
   out.field(0, "Selector", selectorText(spec.selector));
   describeLabels(out, object);
-  describeOwner(out, object);
+  describeOwner(out, object.metadata.ownerReferences);
   out.field(0, "Replicas", `${count(status, "replicas")} current / ${spec.replicas ?? 1} desired`);
   out.field(0, "Pods Status", podsText(pods));
   describeTemplate(out, spec.template);
@@ -78,7 +79,7 @@ const describeReplicaSet: Describe = (out, object, status, { pods }) => {
 
 const describeStatefulSet: Describe = (out, object, status, { times, pods }) => {
   const { spec } = object as unknown as StatefulSet;
-  out.field(0, "CreationTimestamp", formatLongTime(object.metadata.creationTimestamp, times.offsetMinutes));
+  out.field(0, "CreationTimestamp", times.toText(object.metadata.creationTimestamp));
   out.field(0, "Selector", selectorText(spec.selector));
   describeLabels(out, object);
   out.field(0, "Replicas", `${spec.replicas ?? 1} desired | ${count(status, "replicas")} total`);
@@ -87,17 +88,14 @@ const describeStatefulSet: Describe = (out, object, status, { times, pods }) => 
   if (partition !== undefined && partition !== null) out.field(1, "Partition", partition);
   out.field(0, "Pods Status", podsText(pods));
   describeTemplate(out, spec.template);
-  const claims = spec.volumeClaimTemplates ?? [];
-  if (claims.length === 0) return out.field(0, "Volume Claims", "<none>");
-  out.heading(0, "Volume Claims");
-  for (const { metadata, spec: claim } of claims) {
+  out.block(0, "Volume Claims", spec.volumeClaimTemplates ?? [], ({ metadata, spec: claim }) => {
     out.field(1, "Name", metadata.name);
     out.field(1, "StorageClass", claim.storageClassName ?? "");
     out.list(1, "Labels", pairs(metadata.labels, "="));
     out.list(1, "Annotations", pairs(metadata.annotations, "="));
     out.field(1, "Capacity", claim.resources?.requests?.storage ?? "<default>");
     out.field(1, "Access Modes", `[${(claim.accessModes ?? []).join(" ")}]`);
-  }
+  });
 };
 
 const describeDaemonSet: Describe = (out, object, status, { pods }) => {
@@ -122,14 +120,14 @@ const describeJob: Describe = (out, object, status, { times }) => {
   const { spec } = object as unknown as Job;
   out.field(0, "Selector", selectorText(spec.selector));
   describeLabels(out, object);
-  describeOwner(out, object);
+  describeOwner(out, object.metadata.ownerReferences);
   describeJobNumbers(out, spec);
   out.optional(0, "Completion Mode", spec.completionMode ?? undefined);
   if (spec.suspend) out.field(0, "Suspend", true);
   out.optional(0, "Backoff Limit", spec.backoffLimit ?? undefined);
   const { startTime, completionTime } = status;
-  if (startTime) out.field(0, "Start Time", formatLongTime(startTime, times.offsetMinutes));
-  if (completionTime) out.field(0, "Completed At", formatLongTime(completionTime, times.offsetMinutes));
+  if (startTime) out.field(0, "Start Time", times.toText(startTime));
+  if (completionTime) out.field(0, "Completed At", times.toText(completionTime));
   if (startTime && completionTime)
     out.field(0, "Duration", formatAge(Date.parse(completionTime) - Date.parse(startTime)));
   if (spec.activeDeadlineSeconds) out.field(0, "Active Deadline Seconds", `${spec.activeDeadlineSeconds}s`);
@@ -155,7 +153,7 @@ const describeCronJob: Describe = (out, object, { lastScheduleTime, active }, { 
   describeJobNumbers(out, job);
   if (job.activeDeadlineSeconds) out.field(0, "Active Deadline Seconds", `${job.activeDeadlineSeconds}s`);
   describeTemplate(out, job.template);
-  const last = lastScheduleTime ? formatLongTime(lastScheduleTime, times.offsetMinutes) : "<unset>";
+  const last = lastScheduleTime ? times.toText(lastScheduleTime) : "<unset>";
   out.field(0, "Last Schedule Time", last);
   const jobs = Array.isArray(active) ? active.map(({ name }) => name ?? "") : [];
   out.field(0, "Active Jobs", jobs.join(", ") || "<none>");
@@ -169,11 +167,6 @@ function describeJobNumbers(out: Description, { parallelism, completions }: Job[
 function describeLabels(out: Description, { metadata }: DescribedObject): void {
   out.list(0, "Labels", pairs(metadata.labels, "="));
   describeAnnotations(out, 0, metadata.annotations ?? {});
-}
-
-function describeOwner(out: Description, { metadata }: DescribedObject): void {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
-  if (owner) out.field(0, "Controlled By", `${owner.kind}/${owner.name}`);
 }
 
 /** `app=web,tier in (a,b)`. */
@@ -204,14 +197,10 @@ function describeTemplate(out: Description, { metadata, spec }: PodTemplateSpec)
     ["Init Containers", spec.initContainers ?? []],
     ["Containers", spec.containers],
   ] as const) {
-    if (containers.length === 0) continue;
-    out.heading(1, title);
+    if (containers.length > 0) out.heading(1, title);
     for (const container of containers) describeContainer(out, container, undefined, String, true);
   }
-  const volumes = spec.volumes ?? [];
-  if (volumes.length === 0) out.field(1, "Volumes", "<none>");
-  else out.heading(1, "Volumes");
-  for (const volume of volumes) describeVolume(out, volume, true);
+  out.block(1, "Volumes", spec.volumes ?? [], (volume) => describeVolume(out, volume, true));
   out.optional(1, "Priority Class Name", spec.priorityClassName);
   out.list(1, "Node-Selectors", pairs(spec.nodeSelector, "="));
   out.list(1, "Tolerations", tolerationLines(spec.tolerations));
@@ -220,9 +209,10 @@ function describeTemplate(out: Description, { metadata, spec }: PodTemplateSpec)
 function describeConditions(out: Description, { conditions = [] }: WorkloadStatus): void {
   if (conditions.length === 0) return;
   out.heading(0, "Conditions");
-  out.cells(1, ["Type", "Status", "Reason"]);
-  out.cells(1, ["----", "------", "------"]);
-  for (const { type, status, reason = "" } of conditions) out.cells(1, [type, status, reason]);
+  out.table(
+    ["Type", "Status", "Reason"],
+    conditions.map(({ type, status, reason = "" }) => [type, status, reason]),
+  );
 }
 
 /** Workloads. Source: kubectl's `describeDeployment`, `describeJob` and their neighbors. */

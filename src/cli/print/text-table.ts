@@ -103,6 +103,30 @@ export class Description {
     this.#lines.push(`${indent(depth)}${cells.map(visible).join("\t")}`);
   }
 
+  /** Rows below the names of their columns, underlined. */
+  table(columns: readonly string[], rows: readonly (readonly string[])[]): void {
+    this.cells(1, columns);
+    this.cells(
+      1,
+      columns.map((name) => "-".repeat(name.length)),
+    );
+    for (const row of rows) this.cells(1, row);
+  }
+
+  /** `name:` with the lines of each item below it; `<none>` without any. */
+  block<T>(depth: number, name: string, items: readonly T[], write: (item: T) => void): void {
+    if (items.length === 0) return this.field(depth, name, "<none>");
+    this.heading(depth, name);
+    items.forEach(write);
+  }
+
+  /** `name:` with a field for each entry, sorted. */
+  map(depth: number, name: string, entries: Readonly<Record<string, string>>): void {
+    this.heading(depth, name);
+    const sorted = Object.entries(entries).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    for (const [key, value] of sorted) this.field(depth + 1, key, value);
+  }
+
   /** Ends with a line end. */
   toString(): string {
     return `${alignTabs(this.#lines.join("\n"))}\n`;

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { formatLongTime } from "../../../src/apiserver/printers/age.ts";
 import type { NodeObject } from "../../../src/apiserver/printers/node-row.ts";
 import { describeNode } from "../../../src/cli/print/describe-node.ts";
 import { aContainer } from "../../support/builders.ts";
@@ -36,7 +37,9 @@ test("a node in kubectl's layout, with what its pods ask for", () => {
     asks("b-node1", {}),
     shown({ name: "done-node1", mains: [has("app", ended("Completed"))], status: { phase: "Succeeded" } }),
   ];
-  expect(describeNode(NODE, pods, [], { now: NOW, offsetMinutes: () => 0 })).toBe(`Name:               node1
+  expect(
+    describeNode(NODE, pods, [], { now: NOW, toText: (time) => formatLongTime(time, () => 0) }),
+  ).toBe(`Name:               node1
 Roles:              <none>
 Labels:             a=1
                     b=2

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { formatLongTime } from "../../../src/apiserver/printers/age.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import { describeObject } from "../../../src/cli/print/describe-object.ts";
 import type { DescribedObject } from "../../../src/cli/print/describe-pod.ts";
@@ -8,7 +9,10 @@ const AROUND = {
   events: [],
   pods: [],
   manifest: "/srv/web.yaml:3",
-  times: { now: new Date("2026-11-21T08:35:00Z"), offsetMinutes: () => 0 },
+  times: {
+    now: new Date("2026-11-21T08:35:00Z"),
+    toText: (time: string | null | undefined) => formatLongTime(time, () => 0),
+  },
 };
 
 const object = (kind: string, more: object): DescribedObject => ({

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { formatLongTime } from "../../../src/apiserver/printers/age.ts";
 import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { Probe } from "../../../src/base/api/pod.ts";
 import { probeText } from "../../../src/cli/print/describe-container.ts";
@@ -6,7 +7,7 @@ import { describePod } from "../../../src/cli/print/describe-pod.ts";
 import { aContainer } from "../../support/builders.ts";
 import { ago, ended, has, NOW, running, type ShownPod, shown, waiting } from "./pods.ts";
 
-const TIMES = { now: NOW, offsetMinutes: () => 0 };
+const TIMES = { now: NOW, toText: (time: string | null | undefined) => formatLongTime(time, () => 0) };
 
 const describeShown = (pod: ShownPod, events: CoreEvent[] = []) => describePod(shown(pod), events, TIMES);
 
