@@ -125,7 +125,7 @@ export interface ContainerSettings {
   stopSeconds: number | undefined;
 }
 
-/** What a pod has besides its containers. */
+/** A pod without its containers. */
 export interface PodSettings {
   name: string;
   annotations: Readonly<Record<string, string>>;
