@@ -55,10 +55,9 @@ async function runManager(port: number, seconds: number): Promise<ProbesReport> 
     recorder: { record: (pod, event) => console.error(pod.name, event.message) },
     prober: new HostProber({ exec: { run: () => Promise.reject(new Error("no exec")) }, clock, version: "1.20" }),
     random: Math.random,
-    hostIp: () => "",
-    onChange: () => {},
-    onAttempt: () => attempts++,
+    node: { ip: "" },
   });
+  manager.attempts.add(() => attempts++);
   const http = { httpGet: { path: "/", port, scheme: "HTTP" as const } };
   const times = { timeoutSeconds: 1, periodSeconds: PERIOD_SECONDS, successThreshold: 1, failureThreshold: 3 };
   for (let n = 0; n < PODS; n++) {

@@ -1,12 +1,17 @@
 import type { Container, Pod } from "../base/api/pod.ts";
+import type { HTTPGetAction, LifecycleHandler } from "../base/api/probe.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { ContainerAccess } from "../base/model/container-access.ts";
+import type { CommandResult, ContainerAccess } from "../base/model/container-access.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { type PodRef, podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
-import { type HookTarget, runLifecycleHook } from "./prober/lifecycle-hook.ts";
+import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../base/model/prober.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import { quoteGo } from "../base/text/quote-go.ts";
+import { PortError } from "./prober/dial.ts";
+import { HttpGetError, httpGet, toHttpLocation } from "./prober/http-get.ts";
 
 interface PodHookRunnerDeps {
   clock: Clock;
@@ -17,7 +22,21 @@ interface PodHookRunnerDeps {
   version: string;
 }
 
-type Handler = NonNullable<NonNullable<Container["lifecycle"]>["preStop"]>;
+/** The container whose hook runs. */
+export interface HookTarget extends ProbeTarget {
+  containerName: string;
+  pod: PodRef;
+}
+
+/** A container that is stopped. */
+interface StoppedContainer {
+  container: ContainerSnapshot;
+  /** Absent for a container without a manifest: its label has the hook it was created with. */
+  spec: Container | undefined;
+  pod: Pod | undefined;
+  podIps: readonly string[];
+  graceSeconds: number;
+}
 
 /** Time after the end of its container in which a hook may still report its result. */
 const HOOK_DIES_MS = 2_000;
@@ -32,19 +51,19 @@ export class PodHookRunner {
 
   /** @throws when the hook failed; the event is recorded */
   async runPostStart(
-    { pod, container, isInit, podIps }: { pod: Pod; container: Container; isInit: boolean; podIps: readonly string[] },
-    id: ContainerId,
+    { pod, container, podIps }: { pod: Pod; container: Container; podIps: readonly string[] },
+    containerId: ContainerId,
     signal: AbortSignal,
   ): Promise<void> {
     const handler = container.lifecycle?.postStart;
     if (!handler) return;
-    const target = { id, name: container.name, ports: container.ports };
+    const { name: containerName, ports = [] } = container;
+    const target = { containerId, containerName, ports, pod: podRefOf(pod), podIp: this.#podIpOf(pod, podIps) };
     try {
-      await this.#run(handler, target, podRefOf(pod), this.#podIpOf(pod, podIps), signal);
+      await runLifecycleHook(handler, target, this.#deps, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const fieldPath = `spec.${isInit ? "initContainers" : "containers"}{${container.name}}`;
-      this.#recordFailure(podRefOf(pod), "FailedPostStartHook", error as Error, fieldPath);
+      this.#recordFailure(target, pod, "FailedPostStartHook", error as Error);
       throw error;
     }
   }
@@ -52,34 +71,26 @@ export class PodHookRunner {
   /**
    * Runs the preStop hook, if there is one, for as long as the grace period at most, then `stop`. A hook that failed is
    * recorded, and the container is stopped in any case.
-   * @param spec absent for a container without a manifest: its label has the hook it was created with
    * @param stop gets the elapsed part of the time. Unit: milliseconds.
    */
   async runPreStopThen(
-    {
-      container,
-      spec,
-      pod,
-      podIps,
-      graceSeconds,
-    }: {
-      container: ContainerSnapshot;
-      spec: Container | undefined;
-      pod: Pod | undefined;
-      podIps: readonly string[];
-      graceSeconds: number;
-    },
+    stopped: StoppedContainer,
     signal: AbortSignal,
     stop: (spentMs: number) => Promise<void>,
   ): Promise<void> {
+    const { container, spec, graceSeconds } = stopped;
     const { clock } = this.#deps;
     const startedAtMs = clock.monotonicMs();
     const handler = spec ? spec.lifecycle?.preStop : parseHandler(container);
     const giveUp = new AbortController();
     if (handler && graceSeconds > 0) {
-      const hook = this.#runPreStop(handler, container, spec, pod, podIps, AbortSignal.any([signal, giveUp.signal]));
+      const limit = Promise.withResolvers<void>();
+      const cancel = clock.schedule(graceSeconds * 1000, limit.resolve);
+      const hook = this.#runPreStop(handler, stopped, AbortSignal.any([signal, giveUp.signal]));
       // A hook that exceeds its time continues while the container is stopped; it ends with the container and reports that.
-      await this.#firstOf(hook, graceSeconds * 1000, signal);
+      await Promise.race([hook, limit.promise]);
+      cancel();
+      signal.throwIfAborted();
     }
     await stop(clock.monotonicMs() - startedAtMs);
     if (handler) clock.schedule(HOOK_DIES_MS, () => giveUp.abort(new Error("the container is gone")));
@@ -87,67 +98,36 @@ export class PodHookRunner {
 
   /** Never rejects. */
   async #runPreStop(
-    handler: Handler,
-    container: ContainerSnapshot,
-    spec: Container | undefined,
-    pod: Pod | undefined,
-    podIps: readonly string[],
+    handler: LifecycleHandler,
+    { container, spec, pod, podIps }: StoppedContainer,
     signal: AbortSignal,
   ): Promise<void> {
-    const identity = pod ? podRefOf(pod) : podRefOfLabels(container);
-    const fieldPath = containerFieldPath(pod?.spec, container.name);
-    const target = { id: container.id, name: container.name, ports: spec?.ports };
-    try {
-      const podIp = pod ? this.#podIpOf(pod, podIps) : (podIps[0] ?? "");
-      await this.#run(handler, target, identity, podIp, signal);
-    } catch (error) {
-      if (signal.aborted) return;
-      this.#recordFailure(identity, "FailedPreStopHook", error as Error, fieldPath);
-    }
-  }
-
-  /** Waits for `work`, but no longer than that. @throws the signal's reason */
-  async #firstOf(work: Promise<void>, limitMs: number, signal: AbortSignal): Promise<void> {
-    const limit = Promise.withResolvers<void>();
-    const cancel = this.#deps.clock.schedule(limitMs, limit.resolve);
-    try {
-      await Promise.race([work, limit.promise]);
-      signal.throwIfAborted();
-    } finally {
-      cancel();
-    }
-  }
-
-  #run(
-    handler: Handler,
-    container: { id: string; name: string; ports: Container["ports"] },
-    pod: PodRef,
-    podIp: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const target: HookTarget = {
+    const target = {
       containerId: container.id,
       containerName: container.name,
-      ports: container.ports ?? [],
-      podIp,
-      podName: pod.name,
-      podUid: pod.uid,
-      namespace: pod.namespace,
+      ports: spec?.ports ?? [],
+      pod: pod ? podRefOf(pod) : podRefOfLabels(container),
+      podIp: this.#podIpOf(pod, podIps),
     };
-    return runLifecycleHook(handler, target, this.#deps, signal);
+    try {
+      await runLifecycleHook(handler, target, this.#deps, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#recordFailure(target, pod, "FailedPreStopHook", error as Error);
+    }
   }
 
-  #recordFailure(pod: PodRef, reason: string, { message }: Error, fieldPath: string): void {
-    this.#deps.recorder.record(pod, { type: "Warning", reason, message, fieldPath });
+  #recordFailure(target: HookTarget, pod: Pod | undefined, reason: string, { message }: Error): void {
+    const fieldPath = containerFieldPath(pod?.spec, target.containerName);
+    this.#deps.recorder.record(target.pod, { type: "Warning", reason, message, fieldPath });
   }
 
-  #podIpOf(pod: Pod, podIps: readonly string[]): string {
-    return pod.spec.hostNetwork ? this.#deps.node.ip : (podIps[0] ?? "");
+  #podIpOf(pod: Pod | undefined, podIps: readonly string[]): string {
+    return pod?.spec.hostNetwork ? this.#deps.node.ip : (podIps[0] ?? "");
   }
 }
 
 /** The hook as the manifest had it when the container was made, for one whose manifest is gone. */
-function parseHandler({ labels }: ContainerSnapshot): Handler | undefined {
+function parseHandler({ labels }: ContainerSnapshot): LifecycleHandler | undefined {
   const text = labels["annotation.io.kubernetes.container.preStopHandler"];
   if (!text) return undefined;
   try {
@@ -155,4 +135,94 @@ function parseHandler({ labels }: ContainerSnapshot): Handler | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** A hook that failed. `message` is that of upstream's FailedPostStartHook and FailedPreStopHook events. */
+export class HookError extends Error {
+  override name = "HookError";
+  constructor(
+    message: string,
+    /** The cause without the surrounding text: `command 'false' exited with 1: `. */
+    readonly detail: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/**
+ * Runs one postStart or preStop handler to its end. It has no time limit of its own: `signal` bounds it.
+ * Any HTTP response is success, as upstream. The URL is built like that of probes;
+ * kubelet 1.20 put `http://ip:port/` before the path and so requested `//stop` for the path `/stop`.
+ * Throws {@link HookError}, or the reason of an abort. Source: upstream's lifecycle `handlers.go`.
+ */
+export async function runLifecycleHook(
+  handler: LifecycleHandler,
+  target: HookTarget,
+  deps: Pick<PodHookRunnerDeps, "exec" | "clock" | "version">,
+  signal: AbortSignal,
+): Promise<void> {
+  if (handler.exec) return runExec(handler.exec.command ?? [], target, deps.exec, signal);
+  if (handler.httpGet) return runHttpGet(handler.httpGet, target, deps.version, signal);
+  if (handler.sleep) return deps.clock.sleep(Math.max(0, handler.sleep.seconds) * 1000, signal);
+  const kind = handler.tcpSocket ? "tcpSocket is not supported in lifecycle hooks" : "no handler given";
+  throw new HookError(`Cannot run handler: invalid handler: ${kind}`, `invalid handler: ${kind}`);
+}
+
+async function runExec(
+  argv: readonly string[],
+  target: HookTarget,
+  exec: Pick<ContainerAccess, "run">,
+  signal: AbortSignal,
+): Promise<void> {
+  const hook = `Exec lifecycle hook ([${argv.join(" ")}])`;
+  let ended: CommandResult;
+  try {
+    ended = await exec.run(target.containerId, argv, { maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES, signal });
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    throw hookError(hook, target, messageOf(error), "", error);
+  }
+  if (ended.exitCode === 0) return;
+  const detail = `command '${argv.join(" ")}' exited with ${ended.exitCode}: ${ended.stderr}`;
+  throw hookError(hook, target, detail, ended.output);
+}
+
+async function runHttpGet(
+  action: HTTPGetAction,
+  target: HookTarget,
+  version: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const hook = `Http lifecycle hook (${action.path})`;
+  if (!action.host && target.podIp === "") throw hookError(hook, target, "the pod has no IP address", "");
+  const options = {
+    headers: action.httpHeaders ?? [],
+    userAgent: `kube-lifecycle/${version}`,
+    // The response does not matter, only that there is one.
+    bodyLimitBytes: 0,
+    signal,
+  };
+  try {
+    const location = toHttpLocation(action, target);
+    try {
+      await httpGet(location, options);
+    } catch (error) {
+      // Kubelets up to 1.24 ignored the scheme, so HTTPS before a plain server worked and must keep working.
+      if (!(error instanceof HttpGetError && error.kind === "plain-http")) throw error;
+      await httpGet({ ...location, scheme: "http" }, options);
+    }
+  } catch (error) {
+    if (!(error instanceof HttpGetError || error instanceof PortError)) throw error;
+    throw hookError(hook, target, error.message, "", error);
+  }
+}
+
+function hookError(hook: string, target: HookTarget, detail: string, output: string, cause?: unknown): HookError {
+  const { name, namespace, uid } = target.pod;
+  const pod = `${name}_${namespace}(${uid})`;
+  const message =
+    `${hook} for Container ${quoteGo(target.containerName)} in Pod ${quoteGo(pod)} failed` +
+    ` - error: ${detail}, message: ${quoteGo(output)}`;
+  return new HookError(message, detail, cause === undefined ? undefined : { cause });
 }

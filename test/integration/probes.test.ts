@@ -6,8 +6,8 @@ import type { ProbeOutcome } from "../../src/base/model/prober.ts";
 import { DockerContainers } from "../../src/docker/docker-containers.ts";
 import { tarArchive } from "../../src/docker/engine/tar.ts";
 import { LABEL } from "../../src/docker/labels.ts";
+import { HookError, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
 import { HostProber } from "../../src/kubelet/prober/host-prober.ts";
-import { HookError, runLifecycleHook } from "../../src/kubelet/prober/lifecycle-hook.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { until } from "../support/until.ts";
 
@@ -148,9 +148,7 @@ describeWithEngine("probes of real containers", () => {
       {
         containerId: sleeper.id,
         containerName: "c",
-        podName: "p-node1",
-        namespace: "default",
-        podUid: "u1",
+        pod: { name: "p-node1", namespace: "default", uid: "u1" },
         podIp: sleeper.ip,
         ports: [],
       },

@@ -46,10 +46,3 @@ export interface StoredProbeResults {
   liveness?: ProbeResult;
   startup?: ProbeResult;
 }
-
-export type StoredProbeResultsById = ReadonlyMap<ContainerId, StoredProbeResults>;
-
-/** Keeps the last probe results across our restarts. A failure to save is the caller's to log. */
-export interface ProbeResultStore {
-  save(results: StoredProbeResultsById): Promise<void>;
-}

@@ -1,6 +1,5 @@
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
-import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import { ExternalNames } from "../../controllers/external-names.ts";
@@ -43,9 +42,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const { onPullProgress } = input;
   const parts = await buildPodServices(context, { podManager, cluster, serviceHosts, onPullProgress });
   const { engine, credentials, volumes, networks, services, connect } = parts;
-  const probeChanges = new Listeners<PodUID>();
   const probeLog = new ProbeLog();
-  const probes = buildProbes(context, engine, probeChanges, probeLog);
+  const probes = buildProbes(context, engine, probeLog);
   const admission = new PodAdmission(context, engine);
   const oomEvents = new Listeners<ContainerId>();
   const imageUpdates = buildImageUpdates(context, engine, credentials, volumes);
@@ -60,7 +58,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     imageUpdates,
     cordon,
   });
-  probeChanges.add((uid) => kubelet.worker(uid)?.wake());
+  probes.changes.add(({ uid }) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, kubelet, imageUpdates);
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);

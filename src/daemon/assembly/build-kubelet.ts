@@ -1,6 +1,5 @@
 import type { Listeners } from "../../base/concurrency/listeners.ts";
 import type { DesiredState } from "../../base/model/desired-pod.ts";
-import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import type { DockerEngine } from "../../docker/docker-engine.ts";
 import type { ImageManager } from "../../docker/image-manager.ts";
@@ -104,30 +103,22 @@ async function readImageNames(images: ImageManager, imageId: string): Promise<Im
   return { ...(tag && { tag }), ...(digest && { digest }) };
 }
 
-/** @param onChange called with each pod whose probe results changed */
-export function buildProbes(
-  context: NodeContext,
-  { containers }: DockerEngine,
-  onChange: Listeners<PodUID>,
-  log: ProbeLog,
-): ProbeManager {
+/** Not durable: no container outlives a power cut, and its probe results need not either. */
+export function buildProbes(context: NodeContext, { containers }: DockerEngine, log: ProbeLog): ProbeManager {
   const { node, clock, logger, recorder, metrics, loopLag } = context;
-  // Not durable: no container outlives a power cut, and its results need not either.
-  const file = openStateFile(context, "probes", ProbeResultsSchema);
-  return new ProbeManager({
+  const probes = new ProbeManager({
     clock,
     logger,
     recorder,
     prober: new HostProber({ exec: containers, clock, version: probeVersion }),
     random: Math.random,
-    hostIp: () => node.ip,
+    node,
+    file: openStateFile(context, "probes", ProbeResultsSchema),
     loopLag,
-    onChange: (uid) => onChange.emit(uid),
-    stored: new Map(file.read() ?? []),
-    store: { save: (results) => file.write([...results]) },
-    onAttempt: ({ pod, containerName, kind, outcome, durationMs }) => {
-      log.add(pod.uid, containerName, kind, outcome, durationMs, clock.now().getTime());
-      metrics.countProbe(pod, containerName, kind, outcome);
-    },
   });
+  probes.attempts.add(({ pod, containerName, kind, outcome, durationMs }) => {
+    log.add(pod.uid, containerName, kind, outcome, durationMs, clock.now().getTime());
+    metrics.countProbe(pod, containerName, kind, outcome);
+  });
+  return probes;
 }

@@ -1,5 +1,5 @@
 import net from "node:net";
-import { joinHostPort } from "./resolve-port.ts";
+import type { ContainerPort } from "../../base/api/container.ts";
 
 /** The attempt's own time limit passed. */
 export class DeadlineError extends Error {
@@ -58,42 +58,63 @@ function toDialError(error: Error, host: string, port: number): DialError {
   return new DialError(message, OWN_FAULTS.has(code), { cause: error });
 }
 
-/**
- * Opens a TCP connection. Rejects with {@link DialError}, with a DialError `…: i/o timeout` when the signal's reason is
- * a {@link DeadlineError}, else with that reason. The caller owns the socket and its `error` events from then on.
- */
-export function dial(host: string, port: number, signal: AbortSignal): Promise<net.Socket> {
-  const { promise, resolve, reject } = Promise.withResolvers<net.Socket>();
-  if (signal.aborted) return Promise.reject(abortError(signal, host, port));
-  const socket = net.connect({ host, port });
-  const settle = (): void => {
-    signal.removeEventListener("abort", onAbort);
-    socket.off("connect", onConnect);
-    socket.off("error", onError);
-    // A late error of an abandoned socket must not end the process.
-    socket.on("error", () => {});
-  };
-  const onConnect = (): void => {
-    settle();
-    resolve(socket);
-  };
-  const onError = (error: Error): void => {
-    settle();
-    socket.destroy();
-    reject(toDialError(error, host, port));
-  };
-  const onAbort = (): void => {
-    settle();
-    socket.destroy();
-    reject(abortError(signal, host, port));
-  };
-  socket.on("connect", onConnect);
-  socket.on("error", onError);
+/** The result, or the reason of the signal if that aborts first: the work goes on, and must be ended by the caller. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal.reason);
+  if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort, { once: true });
-  return promise;
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }
 
-function abortError(signal: AbortSignal, host: string, port: number): unknown {
-  if (!(signal.reason instanceof DeadlineError)) return signal.reason;
-  return new DialError(`dial tcp ${joinHostPort(host, port)}: i/o timeout`, false, { cause: signal.reason });
+/**
+ * Opens a TCP connection. Rejects with {@link DialError}, with a DialError `…: i/o timeout` when the signal's reason is
+ * a {@link DeadlineError}, else with that reason. The caller owns the socket from then on.
+ */
+export async function dial(host: string, port: number, signal: AbortSignal): Promise<net.Socket> {
+  const socket = net.connect({ host, port });
+  const { promise: connected, resolve, reject } = Promise.withResolvers<void>();
+  socket.on("connect", resolve);
+  // Stays: a late error of an abandoned socket must not end the process.
+  socket.on("error", reject);
+  try {
+    await unlessAborted(connected, signal);
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    if (!signal.aborted) throw toDialError(error as Error, host, port);
+    if (!(signal.reason instanceof DeadlineError)) throw signal.reason;
+    throw new DialError(`dial tcp ${joinHostPort(host, port)}: i/o timeout`, false, { cause: signal.reason });
+  }
+}
+
+/** A port that is not a number 1-65535, or a name that no port of the container has. */
+export class PortError extends Error {
+  override name = "PortError";
+}
+
+/**
+ * The number behind a probe's `port`: a number, a number as text, or the name of one of the container's ports.
+ * Throws {@link PortError}. Source: upstream's `probe.ResolveContainerPort`.
+ */
+export function resolvePort(port: number | string, ports: readonly ContainerPort[]): number {
+  let number: number;
+  if (typeof port === "number") number = port;
+  else if (/^[+-]?\d+$/.test(port)) number = Number(port);
+  else {
+    const named = ports.find((candidate) => candidate.name === port);
+    if (!named) throw new PortError(`port ${JSON.stringify(port)} not found`);
+    number = named.containerPort;
+  }
+  if (!Number.isInteger(number) || number < 1 || number > 65535) throw new PortError(`invalid port number: ${number}`);
+  return number;
+}
+
+/** `host:port`, an IPv6 address in brackets. */
+export function joinHostPort(host: string, port: number): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -5,15 +5,7 @@ import type { GRPCAction } from "../../base/api/probe.ts";
 import type { ProbeOutcome, ProbeTarget } from "../../base/model/prober.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
-import { DeadlineError, DialError, dial } from "./dial.ts";
-import {
-  decodeHealthCheckResponse,
-  encodeHealthCheckRequest,
-  type GrpcCode,
-  grpcCodeName,
-  grpcCodeOfHttpStatus,
-} from "./grpc-health-message.ts";
-import { joinHostPort, resolvePort } from "./resolve-port.ts";
+import { DeadlineError, DialError, dial, joinHostPort, resolvePort, unlessAborted } from "./dial.ts";
 
 /** A call that ended without a response. */
 class GrpcStatusError extends Error {
@@ -77,18 +69,14 @@ function describe(error: unknown, timeout: string): string {
 }
 
 /** The call itself. Rejects with GrpcStatusError, the signal's reason, or what broke the connection. */
-function check(
+async function check(
   socket: net.Socket,
   address: string,
   service: string,
   options: { timeoutMs: number; userAgent: string; signal: AbortSignal },
 ): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const { signal } = options;
   const session = http2.connect(`http://${address}`, { createConnection: () => socket });
-  const onAbort = (): void => reject(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener("abort", onAbort, { once: true });
   session.on("error", reject);
   session.on("goaway", () => reject(new Error("the connection is draining")));
   session.on("close", () => reject(new Error("connection closed before server preface received")));
@@ -128,25 +116,22 @@ function check(
     }
   });
   stream.end(encodeHealthCheckRequest(service));
-  return promise.finally(() => {
-    signal.removeEventListener("abort", onAbort);
-    // Later errors have no reader; an unhandled error event would end the process.
-    stream.on("error", () => {});
-    session.on("error", () => {});
-    session.destroy();
-  });
+  return unlessAborted(promise, options.signal).finally(() => session.destroy());
 }
 
 function toServingStatus(httpStatus: number, fields: Record<string, unknown>, response: Buffer): string {
   if (httpStatus === 0) throw new GrpcStatusError("Unavailable", "error reading from server: EOF");
   if (httpStatus !== 200) {
     const message = `unexpected HTTP status code received from server: ${httpStatus}`;
-    throw new GrpcStatusError(grpcCodeOfHttpStatus(httpStatus), message);
+    throw new GrpcStatusError(CODE_OF_HTTP_STATUS[httpStatus] ?? "Unknown", message);
   }
   const code = fields["grpc-status"];
   if (code === undefined) throw new GrpcStatusError("Internal", "server closed the stream without sending trailers");
   if (String(code) !== "0") {
-    throw new GrpcStatusError(grpcCodeName(Number(code)), decodeMessage(String(fields["grpc-message"] ?? "")));
+    throw new GrpcStatusError(
+      CODE_NAMES[Number(code)] ?? "Unknown",
+      decodeMessage(String(fields["grpc-message"] ?? "")),
+    );
   }
   const status = decodeHealthCheckResponse(response);
   if (status === undefined) throw new GrpcStatusError("Internal", "grpc: failed to unmarshal the received message");
@@ -160,4 +145,102 @@ function decodeMessage(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** `grpc.health.v1.HealthCheckResponse.ServingStatus`. */
+const SERVING_STATUS = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"] as const;
+
+/** Names of the gRPC status codes 0-16, as grpc-go prints them. */
+const CODE_NAMES = [
+  "OK",
+  "Canceled",
+  "Unknown",
+  "InvalidArgument",
+  "DeadlineExceeded",
+  "NotFound",
+  "AlreadyExists",
+  "PermissionDenied",
+  "ResourceExhausted",
+  "FailedPrecondition",
+  "Aborted",
+  "OutOfRange",
+  "Unimplemented",
+  "Internal",
+  "Unavailable",
+  "DataLoss",
+  "Unauthenticated",
+] as const;
+type GrpcCode = (typeof CODE_NAMES)[number];
+
+/** gRPC status of an HTTP status other than 200, else Unknown. Source: grpc's http-grpc-status-mapping. */
+const CODE_OF_HTTP_STATUS: Readonly<Record<number, GrpcCode>> = {
+  400: "Internal",
+  401: "Unauthenticated",
+  403: "PermissionDenied",
+  404: "Unimplemented",
+  429: "Unavailable",
+  502: "Unavailable",
+  503: "Unavailable",
+  504: "Unavailable",
+};
+
+/** `HealthCheckRequest{service}` as one gRPC frame: no compression, length, then protobuf field 1, a string. */
+export function encodeHealthCheckRequest(service: string): Buffer {
+  const name = Buffer.from(service, "utf8");
+  const message = name.length === 0 ? name : Buffer.concat([Buffer.from([0x0a, ...varint(name.length)]), name]);
+  const frame = Buffer.alloc(5 + message.length);
+  frame.writeUInt32BE(message.length, 1);
+  message.copy(frame, 5);
+  return frame;
+}
+
+function varint(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest > 0x7f) {
+    bytes.push((rest & 0x7f) | 0x80);
+    rest = Math.floor(rest / 128);
+  }
+  bytes.push(rest);
+  return bytes;
+}
+
+/**
+ * The serving status in one gRPC frame: `SERVING`, `NOT_SERVING`, …, or the number where it has no name.
+ * @returns undefined when the bytes are no such message.
+ */
+export function decodeHealthCheckResponse(frame: Buffer): string | undefined {
+  // No compression was offered.
+  if (frame.length < 5 || frame[0] !== 0) return undefined;
+  const message = frame.subarray(5, 5 + frame.readUInt32BE(1));
+  if (message.length !== frame.readUInt32BE(1)) return undefined;
+  let status = 0;
+  let at = 0;
+  const readVarint = (): number | undefined => {
+    let value = 0;
+    for (let shift = 0; shift < 64; shift += 7) {
+      const byte = message[at++];
+      if (byte === undefined) return undefined;
+      value += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) return value;
+    }
+    return undefined;
+  };
+  while (at < message.length) {
+    const tag = readVarint();
+    if (tag === undefined) return undefined;
+    const wireType = tag & 7;
+    if (wireType === 0) {
+      const value = readVarint();
+      if (value === undefined) return undefined;
+      if (tag >>> 3 === 1) status = value;
+    } else if (wireType === 2) {
+      const length = readVarint();
+      if (length === undefined) return undefined;
+      at += length;
+    } else if (wireType === 1) at += 8;
+    else if (wireType === 5) at += 4;
+    else return undefined;
+  }
+  return at > message.length ? undefined : (SERVING_STATUS[status] ?? String(status));
 }

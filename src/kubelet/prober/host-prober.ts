@@ -3,10 +3,9 @@ import type { Clock } from "../../base/model/clock.ts";
 import type { ContainerAccess } from "../../base/model/container-access.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type Prober, type ProbeTarget } from "../../base/model/prober.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import { DeadlineError, DialError, dial } from "./dial.ts";
+import { DeadlineError, DialError, dial, resolvePort } from "./dial.ts";
 import { probeGrpc } from "./grpc-probe.ts";
-import { probeHttp } from "./http-probe.ts";
-import { resolvePort } from "./resolve-port.ts";
+import { probeHttp } from "./http-get.ts";
 
 interface HostProberOptions {
   exec: Pick<ContainerAccess, "run">;
@@ -33,19 +32,15 @@ export class HostProber implements Prober {
   async attempt(probe: Probe, target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome> {
     const timeoutMs = probe.timeoutSeconds * 1000;
     const deadline = new AbortController();
-    const onAbort = (): void => deadline.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
     const cancel = this.#clock.schedule(probe.exec ? timeoutMs + ENGINE_SLACK_MS : timeoutMs, () =>
       deadline.abort(new DeadlineError()),
     );
     try {
-      return await this.#run(probe, target, timeoutMs, deadline.signal);
+      return await this.#run(probe, target, timeoutMs, AbortSignal.any([signal, deadline.signal]));
     } catch (error) {
       return { result: "unknown", output: messageOf(error) };
     } finally {
       cancel();
-      signal.removeEventListener("abort", onAbort);
     }
   }
 

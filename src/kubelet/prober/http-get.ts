@@ -1,28 +1,18 @@
 import http from "node:http";
 import type net from "node:net";
 import tls from "node:tls";
+import type { HTTPGetAction } from "../../base/api/probe.ts";
+import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type ProbeTarget } from "../../base/model/prober.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
-import { DeadlineError, DialError, dial, errnoText } from "./dial.ts";
-import { joinHostPort } from "./resolve-port.ts";
-
-/** Name and value as in the manifest; repeated names are sent repeatedly. */
-interface HttpHeader {
-  name: string;
-  value: string;
-}
+import { DeadlineError, DialError, dial, errnoText, joinHostPort, resolvePort, unlessAborted } from "./dial.ts";
 
 interface HttpGetOptions {
-  headers: readonly HttpHeader[];
+  /** As in the manifest; repeated names are sent repeatedly. */
+  headers: readonly { name: string; value: string }[];
   /** Unless `headers` has one. */
   userAgent: string;
   bodyLimitBytes: number;
   signal: AbortSignal;
-}
-
-interface HttpGetResponse {
-  status: number;
-  /** At most `bodyLimitBytes`. */
-  body: string;
 }
 
 /** No response. The message is worded as Go's: `Get "http://10.0.0.1:80/": dial tcp 10.0.0.1:80: …`. */
@@ -52,7 +42,7 @@ const FORBIDDEN_IN_VALUE = /[\x00-\x08\x0a-\x1f\x7f]/;
  * the same host; a response that redirects to another host is the result. Rejects with {@link HttpGetError}, or with the
  * signal's reason unless that is a DeadlineError. Source: upstream's `DoHTTPProbe` and `RedirectChecker`.
  */
-export async function httpGet(start: HttpLocation, options: HttpGetOptions): Promise<HttpGetResponse> {
+export async function httpGet(start: HttpLocation, options: HttpGetOptions): Promise<{ status: number; body: string }> {
   let location = start;
   let hostHeader = options.headers.find((header) => header.name.toLowerCase() === "host")?.value;
   for (let followed = 0; ; followed++) {
@@ -150,33 +140,23 @@ async function startTls(socket: net.Socket, host: string, signal: AbortSignal): 
     ...(isIp ? {} : { servername: host }),
     ALPNProtocols: ["http/1.1"],
   });
-  const onAbort = (): void => {
-    secure.destroy();
-    reject(signal.reason);
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
   secure.once("secureConnect", () => resolve(secure));
   secure.on("error", (error) => {
     const code = (error as NodeJS.ErrnoException).code ?? "";
     reject(/WRONG_VERSION_NUMBER|HTTP_REQUEST/.test(`${code} ${error.message}`) ? new PlainHttpError() : error);
   });
   secure.once("close", () => reject(Object.assign(new Error("EOF"), { code: "ECONNRESET" })));
-  try {
-    return await promise;
-  } catch (error) {
+  return unlessAborted(promise, signal).catch((error: unknown) => {
     secure.destroy();
-    socket.destroy();
     throw error;
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+  });
 }
 
 /**
  * Sends the request and reads the response, up to the limit of the body: the rest need not be read. node:http makes no
  * connection of its own, and is not bounded by the number of open fetches.
  */
-function exchange(
+async function exchange(
   socket: net.Socket,
   path: string,
   headers: string[],
@@ -184,9 +164,6 @@ function exchange(
   { bodyLimitBytes, signal }: HttpGetOptions,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const onAbort = (): void => reject(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener("abort", onAbort, { once: true });
   const request = http.request({
     path,
     headers,
@@ -220,10 +197,7 @@ function exchange(
     else broken = error;
   });
   request.end();
-  return promise.finally(() => {
-    signal.removeEventListener("abort", onAbort);
-    request.destroy();
-  });
+  await unlessAborted(promise, signal).finally(() => request.destroy());
 }
 
 function toHttpGetError(
@@ -262,21 +236,16 @@ function describe(error: unknown, socket: net.Socket | undefined): string {
   return syscall ? `${syscall}: ${errnoText(error)}` : errnoText(error);
 }
 
+const PARSE_ERRORS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: `server response headers exceeded ${HEAD_LIMIT_BYTES} bytes; aborted`,
+  HPE_INVALID_HEADER_TOKEN: "malformed MIME header line",
+  HPE_INVALID_CONTENT_LENGTH: "bad Content-Length",
+  HPE_INVALID_CHUNK_SIZE: "malformed chunked encoding",
+};
+
 function describeParseError(code: string, received: Buffer = Buffer.alloc(0)): string {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return `server response headers exceeded ${HEAD_LIMIT_BYTES} bytes; aborted`;
-    case "HPE_INVALID_HEADER_TOKEN":
-      return "malformed MIME header line";
-    case "HPE_INVALID_CONTENT_LENGTH":
-      return "bad Content-Length";
-    case "HPE_INVALID_CHUNK_SIZE":
-      return "malformed chunked encoding";
-    default: {
-      const [line = ""] = received.toString("latin1", 0, 100).split(/\r?\n/);
-      return `malformed HTTP response ${JSON.stringify(line)}`;
-    }
-  }
+  const [line = ""] = received.toString("latin1", 0, 100).split(/\r?\n/);
+  return PARSE_ERRORS[code] ?? `malformed HTTP response ${JSON.stringify(line)}`;
 }
 
 /** Target of one GET. */
@@ -331,4 +300,43 @@ export function followLocation(from: HttpLocation, header: string): HttpLocation
     port: url.port === "" ? (scheme === "http" ? 80 : 443) : Number(url.port),
     target: url.pathname + url.search,
   };
+}
+
+/** Location of an httpGet handler. Throws PortError. */
+export function toHttpLocation(action: HTTPGetAction, target: Pick<ProbeTarget, "podIp" | "ports">): HttpLocation {
+  return {
+    scheme: action.scheme === "HTTPS" ? "https" : "http",
+    host: action.host || target.podIp,
+    port: resolvePort(action.port, target.ports),
+    target: toRequestTarget(action.path),
+  };
+}
+
+/**
+ * One attempt: 200–299 is success, a redirect that leaves the host a warning, everything else a failure; a status
+ * without its body does not count (unknown), as upstream. Rejects only with the reason of an abort.
+ */
+export async function probeHttp(
+  action: HTTPGetAction,
+  target: ProbeTarget,
+  userAgent: string,
+  signal: AbortSignal,
+): Promise<ProbeOutcome> {
+  try {
+    const { status, body } = await httpGet(toHttpLocation(action, target), {
+      headers: action.httpHeaders ?? [],
+      userAgent,
+      bodyLimitBytes: PROBE_OUTPUT_LIMIT_BYTES,
+      signal,
+    });
+    if (status >= 200 && status < 300) return { result: "success", output: body };
+    if (status >= 300 && status < 400) {
+      return { result: "warning", output: `Probe terminated redirects, Response body: ${body}` };
+    }
+    return { result: "failure", output: `HTTP probe failed with statuscode: ${status}` };
+  } catch (error) {
+    if (!(error instanceof HttpGetError)) throw error;
+    const saysNothing = error.kind === "own-fault" || error.kind === "body";
+    return { result: saysNothing ? "unknown" : "failure", output: error.message };
+  }
 }

@@ -39,14 +39,14 @@ const STALL_MS = 250;
 const VOID_RETRY_MS = 1000;
 
 /** The probe manager, as its workers see it. */
-interface ProbeWorkerListener {
+export interface ProbeWorkerListener {
   /** The startup probe of the same container, which gates the others. */
-  startup: () => { exists: boolean; result: ProbeResult | undefined };
+  startup(): { exists: boolean; result: ProbeResult | undefined };
   /** After every attempt but the early ones that failed. */
-  onAttempt: (kind: ProbeKind, outcome: ProbeOutcome, durationMs: number) => void;
-  onResult: (kind: ProbeKind, result: ProbeResult) => void;
+  onAttempt(kind: ProbeKind, outcome: ProbeOutcome, durationMs: number): void;
+  onResult(kind: ProbeKind, result: ProbeResult): void;
   /** A failed attempt does not count, because our own event loop was stalled for this long. */
-  onVoid: (kind: ProbeKind, lagMs: number) => void;
+  onVoid(kind: ProbeKind, lagMs: number): void;
 }
 
 /** One running container, as a probe sees it. */

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import type { Socket } from "node:net";
 import type { HTTPGetAction } from "../../../src/base/api/probe.ts";
 import type { ProbeOutcome } from "../../../src/base/model/prober.ts";
 import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
+import { followLocation, formatUrl, type HttpLocation, toRequestTarget } from "../../../src/kubelet/prober/http-get.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { TestCertificates } from "../../support/test-certificates.ts";
@@ -207,19 +209,15 @@ describe("redirects", () => {
     expect(outcome).toEqual({ result: "success", output: "shop.example" });
   });
 
-  test("to another host end the probe with a warning", async () => {
-    const port = serve(
-      () => new Response("gone away", { status: 302, headers: { location: "http://elsewhere.invalid/" } }),
-    );
+  test.each([
+    { location: "http://elsewhere.invalid/", when: "to another host" },
+    { location: undefined, when: "without a Location" },
+  ])("$when end the probe with a warning", async ({ location }) => {
+    const port = serve(() => new Response("gone away", { status: 302, ...(location && { headers: { location } }) }));
     expect(await probe({ port })).toEqual({
       result: "warning",
       output: "Probe terminated redirects, Response body: gone away",
     });
-  });
-
-  test("without a Location are the answer", async () => {
-    const port = serve(() => new Response("where?", { status: 301 }));
-    expect((await probe({ port })).result).toBe("warning");
   });
 
   test("stop after ten", async () => {
@@ -251,26 +249,21 @@ describe("no answer", () => {
     expect(output).toStartWith('Get "http://nowhere.invalid:80/": dial tcp: lookup nowhere.invalid: ');
   });
 
-  test("closed without a word", async () => {
-    const server = await rawServer((socket) => socket.end());
-    expect(await probe({ port: server.port })).toEqual({
-      result: "failure",
-      output: `Get "http://127.0.0.1:${server.port}/": EOF`,
-    });
-  });
-
-  test("reset", async () => {
-    const server = await rawServer((socket) => socket.resetAndDestroy());
-    const { result, output } = await probe({ port: server.port });
-    expect(result).toBe("failure");
-    expect(output).toMatch(/connection reset by peer$|EOF$/);
-  });
-
-  test("not HTTP", async () => {
-    const server = await rawServer((socket) => socket.write("SSH-2.0-OpenSSH_9.6\r\n"));
-    const { result, output } = await probe({ port: server.port });
-    expect(result).toBe("failure");
-    expect(output).toContain('transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH_9.6');
+  test.each([
+    { when: "closed without a word", respond: (socket: Socket) => socket.end(), want: /": EOF$/ },
+    {
+      when: "reset",
+      respond: (socket: Socket) => socket.resetAndDestroy(),
+      want: /connection reset by peer$|EOF$/,
+    },
+    {
+      when: "not HTTP",
+      respond: (socket: Socket) => socket.write("SSH-2.0-OpenSSH_9.6\r\n"),
+      want: /transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH_9.6/,
+    },
+  ])("$when", async ({ respond, want }) => {
+    const server = await rawServer(respond);
+    expect(await probe({ port: server.port })).toEqual({ result: "failure", output: expect.stringMatching(want) });
   });
 
   test("interim responses without end", async () => {
@@ -292,15 +285,11 @@ describe("no answer", () => {
     });
   });
 
-  test("no such named port says nothing about the container", async () => {
-    expect(await probe({ port: "nope" })).toEqual({ result: "unknown", output: 'port "nope" not found' });
-  });
-
-  test("no pod IP says nothing about the container", async () => {
-    expect(await probe({ port: 80 }, { podIp: "" })).toEqual({
-      result: "unknown",
-      output: "the pod has no IP address",
-    });
+  test.each([
+    { when: "no such named port", port: "nope", podIp: "127.0.0.1", output: 'port "nope" not found' },
+    { when: "no pod IP", port: 80, podIp: "", output: "the pod has no IP address" },
+  ])("$when says nothing about the container", async ({ port, podIp, output }) => {
+    expect(await probe({ port }, { podIp })).toEqual({ result: "unknown", output });
   });
 });
 
@@ -357,4 +346,45 @@ describe("too slow", () => {
     expect(await outcome).toEqual({ result: "unknown", output: "stopped" });
     expect(clock.pendingTimers).toBe(0);
   });
+});
+
+test.each([
+  { when: "a plain path", path: "/healthz", want: "/healthz" },
+  { when: "nothing", path: "", want: "/" },
+  { when: "a path without its slash", path: "healthz", want: "/healthz" },
+  { when: "a query", path: "/x?a=1&b=2", want: "/x?a=1&b=2" },
+  { when: "a query alone", path: "?a=1", want: "/?a=1" },
+  { when: "a fragment", path: "/x?a=1#part", want: "/x?a=1" },
+  { when: "escapes", path: "/a%20b", want: "/a%20b" },
+  { when: "a broken escape", path: "/100%?x", want: "/100%25%3Fx" },
+  { when: "blanks and umlauts", path: "/grün weiß", want: "/gr%C3%BCn%20wei%C3%9F" },
+  { when: "dots that a browser would resolve", path: "/a/../b/./c", want: "/a/../b/./c" },
+  { when: "line breaks", path: "/x HTTP/1.1\r\nX-Evil: 1", want: "/x%20HTTP/1.1%0D%0AX-Evil:%201" },
+  { when: "an authority", path: "http://elsewhere/x", want: "/x" },
+  { when: "an authority without scheme", path: "//elsewhere/x", want: "/x" },
+  { when: "three slashes", path: "///x", want: "///x" },
+  { when: "a blank in the query", path: "/x?q=a b", want: "/x?q=a%20b" },
+])("request target of $when", ({ path, want }) => {
+  expect(toRequestTarget(path)).toBe(want);
+});
+
+const HERE: HttpLocation = { scheme: "http", host: "10.0.0.1", port: 80, target: "/a/b" };
+
+test("a URL always names its port", () => {
+  expect(formatUrl(HERE)).toBe("http://10.0.0.1:80/a/b");
+  expect(formatUrl({ scheme: "https", host: "fd00::1", port: 8443, target: "/" })).toBe("https://[fd00::1]:8443/");
+});
+
+test.each([
+  { header: "/login", want: "http://10.0.0.1:80/login" },
+  { header: "c?d=1", want: "http://10.0.0.1:80/a/c?d=1" },
+  { header: "https://10.0.0.1/x", want: "https://10.0.0.1:443/x" },
+  { header: "//10.0.0.2:8080/x", want: "http://10.0.0.2:8080/x" },
+  { header: "http://[fd00::1]:81/", want: "http://[fd00::1]:81/" },
+])("Location $header leads to $want", ({ header, want }) => {
+  expect(formatUrl(followLocation(HERE, header)!)).toBe(want);
+});
+
+test.each(["ftp://10.0.0.1/", "http://", "http://a b/"])("Location %s leads nowhere", (header) => {
+  expect(followLocation(HERE, header)).toBeUndefined();
 });

@@ -1,16 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import type { LifecycleHandler } from "../../../src/base/api/probe.ts";
-import type { ContainerAccess } from "../../../src/base/model/container-access.ts";
-import { HookError, type HookTarget, runLifecycleHook } from "../../../src/kubelet/prober/lifecycle-hook.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
-import { closedPort, rawServer } from "./probe-server.ts";
+import type { LifecycleHandler } from "../../src/base/api/probe.ts";
+import type { ContainerAccess } from "../../src/base/model/container-access.ts";
+import { HookError, type HookTarget, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { closedPort, rawServer } from "./prober/probe-server.ts";
 
 const TARGET: HookTarget = {
   containerId: "c1",
   containerName: "c",
-  podName: "web-node1",
-  namespace: "default",
-  podUid: "u1",
+  pod: { name: "web-node1", namespace: "default", uid: "u1" },
   podIp: "127.0.0.1",
   ports: [{ name: "web", containerPort: 1, protocol: "TCP" }],
 };
@@ -36,36 +34,31 @@ async function failureOf(...args: Parameters<typeof run>): Promise<HookError> {
 }
 
 describe("exec", () => {
-  test("exit 0 is success", async () => {
-    await run(
-      { exec: { command: ["true"] } },
-      { exec: async () => ({ exitCode: 0, output: "x", stderr: "", timedOut: false }) },
-    );
-  });
-
   // Texts from the recorded case 42-poststart-hooks.
-  test("another exit is reported as by the kubelet, standard error first", async () => {
-    const error = await failureOf(
-      { exec: { command: ["sh", "-c", "echo out; echo err >&2; exit 4"] } },
-      { exec: async () => ({ exitCode: 4, output: "out\nerr\n", stderr: "err\n", timedOut: false }) },
-    );
-    expect(error.detail).toBe("command 'sh -c echo out; echo err >&2; exit 4' exited with 4: err\n");
-    expect(error.message).toBe(
-      'Exec lifecycle hook ([sh -c echo out; echo err >&2; exit 4]) for Container "c" in Pod ' +
+  test.each([
+    { command: ["true"], exitCode: 0, output: "x", stderr: "", want: undefined },
+    {
+      command: ["sh", "-c", "echo out; echo err >&2; exit 4"],
+      exitCode: 4,
+      output: "out\nerr\n",
+      stderr: "err\n",
+      want:
+        'Exec lifecycle hook ([sh -c echo out; echo err >&2; exit 4]) for Container "c" in Pod ' +
         "\"web-node1_default(u1)\" failed - error: command 'sh -c echo out; echo err >&2; exit 4' exited with 4: err\n" +
         ', message: "out\\nerr\\n"',
-    );
-  });
-
-  test("without output", async () => {
-    const error = await failureOf(
-      { exec: { command: ["false"] } },
-      { exec: async () => ({ exitCode: 1, output: "", stderr: "", timedOut: false }) },
-    );
-    expect(error.message).toBe(
-      'Exec lifecycle hook ([false]) for Container "c" in Pod "web-node1_default(u1)" failed' +
+    },
+    {
+      command: ["false"],
+      exitCode: 1,
+      output: "",
+      stderr: "",
+      want:
+        'Exec lifecycle hook ([false]) for Container "c" in Pod "web-node1_default(u1)" failed' +
         " - error: command 'false' exited with 1: , message: \"\"",
-    );
+    },
+  ])("exit $exitCode of $command is reported as by the kubelet", async ({ command, want, ...ended }) => {
+    const ending = run({ exec: { command: [...command] } }, { exec: async () => ({ ...ended, timedOut: false }) });
+    expect(await ending.catch((error: HookError) => error.message)).toBe(want);
   });
 
   test("an engine that refuses", async () => {
@@ -134,16 +127,12 @@ test("sleep waits its seconds and no longer; an abort ends it", async () => {
   await clock.advance(1);
   expect(isOver).toBe(true);
 
-  await run({ sleep: { seconds: 0 } }, { clock: new RunsAtOnce() });
+  const none = run({ sleep: { seconds: 0 } }, { clock });
+  await clock.advance(0);
+  await none;
   const stopped = run({ sleep: { seconds: 5 } }, { clock, signal: AbortSignal.abort("over") });
   expect(await stopped.catch((error: unknown) => error)).toBe("over");
 });
-
-class RunsAtOnce extends FakeClock {
-  override async sleep(ms: number): Promise<void> {
-    expect(ms).toBe(0);
-  }
-}
 
 test.each([
   { handler: { tcpSocket: { port: 80 } }, detail: "invalid handler: tcpSocket is not supported in lifecycle hooks" },
