@@ -1,4 +1,4 @@
-import { needsSelector } from "./workloads/read-workload.ts";
+import { needsSelector } from "./workloads/kind-rules.ts";
 import { type ListNode, type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
 
 /** Expressions of Go templates: `{{ .Values.image }}`, `{{- if …`, `{{ include "x" . }}`. */

@@ -4,10 +4,10 @@ import { objectKey, type TypedObject } from "../base/model/desired-object.ts";
 import type { Finding } from "../base/model/finding.ts";
 import type { ManifestLocation } from "../base/model/manifest-origin.ts";
 import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
+import type { FieldError, SupportNote } from "./field.ts";
 import type { FieldPath } from "./field-path.ts";
+import { directoryOf } from "./host-paths.ts";
 import type { ManifestResult, ObjectPositions, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
-import type { SupportNote } from "./support/find-unsupported.ts";
-import type { FieldError } from "./validate/field.ts";
 import type { SourceNode } from "./yaml/source-node.ts";
 import type { LineTable } from "./yaml/source-text.ts";
 
@@ -114,6 +114,11 @@ export class ObjectReading {
   get acceptsPodman(): boolean {
     const { strictness, source } = this.context.options;
     return strictness === "standard" && source !== "api";
+  }
+
+  /** Directory that host paths are relative to; without one, relative ones are refused. */
+  get directory(): string | undefined {
+    return this.acceptsPodman ? directoryOf(this.context.options) : undefined;
   }
 
   /** Warns of something that Kubernetes refuses and that is accepted here. */

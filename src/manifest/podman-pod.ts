@@ -1,108 +1,224 @@
-import type { Pod } from "../base/api/pod.ts";
+import { createHash } from "node:crypto";
+import type { ObjectMeta } from "../base/api/meta.ts";
+import type { Container, Pod, PodSpec } from "../base/api/pod.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
-import type { FieldPath } from "./field-path.ts";
-import { renameHost, renameParts, renamePorts } from "./podman-names.ts";
-import type { SupportNote } from "./support/find-unsupported.ts";
-import { FOREIGN_ANNOTATION } from "./support/pod-annotations.ts";
-import { checkLabelValue, checkQualifiedName } from "./validate/names.ts";
+import type { Field, SupportNote } from "./field.ts";
+import { FOREIGN_ANNOTATION } from "./support/pod-notes.ts";
+import {
+  checkDnsLabel,
+  checkDnsSubdomain,
+  checkLabelValue,
+  checkPortName,
+  checkQualifiedName,
+} from "./validate/names.ts";
 
 /**
  * Accepts what only Kubernetes refuses of the pods that `podman kube generate` writes and `podman kube play` reads.
  * Changes the pod in place.
- * @param path of the pod in its document
  */
-export const adaptPodmanPod = (pod: Pod, path: FieldPath): SupportNote[] => [
-  ...removeAnnotations(pod, path),
-  ...removeLabels(pod, path),
-  ...renameParts(pod, path),
-  ...renamePorts(pod, path),
-  ...renameHost(pod, path),
-  ...correctCase(pod, path.child("spec")),
-  ...publishOnce(pod, path.child("spec")),
-];
+export function adaptPodmanPod(pod: Field<Pod>): SupportNote[] {
+  const spec = pod.field("spec");
+  return [
+    ...removeAnnotations(pod),
+    ...removeLabels(pod),
+    ...renameVolumes(spec),
+    ...renameContainers(spec),
+    ...renamePorts(spec),
+    ...renameHost(spec),
+    ...correctCase(spec),
+    ...publishOnce(spec),
+  ];
+}
 
 /**
  * Podman 3.4 to 4.3 puts paths into keys: `bind-mount-options:/home/x/data`. Annotations of a container end with its name:
  * `run.oci.keep_original_groups/web`, `example.com/a/web`.
  */
-function removeAnnotations({ metadata, spec }: Pod, path: FieldPath): SupportNote[] {
-  const { annotations } = metadata;
-  if (!annotations) return [];
+function removeAnnotations(pod: Field<Pod>): SupportNote[] {
+  const { metadata, spec } = pod.value;
   const containers = containersOf(spec).map(({ name }) => `/${name}`);
   const isOfPodman = (key: string) => FOREIGN_ANNOTATION.test(key) || containers.some((end) => key.endsWith(end));
   const isMalformed = (key: string) => checkQualifiedName(key.toLowerCase()).length > 0;
-  const names = Object.keys(annotations).filter((key) => isOfPodman(key) && isMalformed(key));
-  return names.map((name) => {
-    delete annotations[name];
-    const message = "has no effect here and is left out: Kubernetes has no such names of annotations; podman reads it";
-    return { code: "ignored", path: path.child("metadata").child("annotations").key(name), message };
+  const annotations = pod.field("metadata").field("annotations").entries();
+  return annotations.flatMap(([key, annotation]) => {
+    if (!isOfPodman(key) || !isMalformed(key)) return [];
+    delete metadata.annotations?.[key];
+    const why = "Kubernetes has no such names of annotations; podman reads it";
+    return annotation.note(`has no effect here and is left out: ${why}`);
   });
 }
 
 /** No selector can ask for a label that Kubernetes has no such name or value for. */
-function removeLabels({ metadata }: Pod, path: FieldPath): SupportNote[] {
-  const { labels } = metadata;
-  if (!labels) return [];
-  const isMalformed = ([key, value]: [string, string]) =>
-    checkQualifiedName(key).length > 0 || checkLabelValue(value).length > 0;
-  return Object.entries(labels)
-    .filter(isMalformed)
-    .map(([name]) => {
-      delete labels[name];
-      const message =
-        "is left out: a label of Kubernetes has letters, digits, '-', '_' and '.'; an annotation has any text";
-      return { code: "ignored", path: path.child("metadata").child("labels").key(name), message };
-    });
+function removeLabels(pod: Field<Pod>): SupportNote[] {
+  const labels = pod.field("metadata").field("labels").entries();
+  return labels.flatMap(([key, label]) => {
+    if (checkQualifiedName(key).length + checkLabelValue(label.value).length === 0) return [];
+    delete pod.value.metadata.labels?.[key];
+    const rule = "a label of Kubernetes has letters, digits, '-', '_' and '.'; an annotation has any text";
+    return label.note(`is left out: ${rule}`);
+  });
 }
 
 /** Containers of a pod share its ports: the same port, published twice, is one. */
-function publishOnce({ spec }: Pod, path: FieldPath): SupportNote[] {
-  const notes: SupportNote[] = [];
-  if (spec.hostNetwork) return notes;
+function publishOnce(spec: Field<PodSpec>): SupportNote[] {
+  if (spec.value.hostNetwork) return [];
   const published = new Map<string, number>();
-  for (const [index, { ports = [] }] of spec.containers.entries()) {
-    for (const [position, port] of ports.entries()) {
-      if (port.hostPort === undefined) continue;
-      const key = `${port.protocol}/${port.hostIP ?? ""}/${port.hostPort}`;
-      const known = published.get(key);
-      published.set(key, known ?? port.containerPort);
-      if (known !== port.containerPort) continue;
-      const at = path.child("containers").index(index).child("ports").index(position).child("hostPort");
-      notes.push({
-        code: "ignored",
-        path: at,
-        message: `port ${port.hostPort} of the pod is published already: once is enough`,
-      });
-      delete port.hostPort;
+  const ports = spec
+    .field("containers")
+    .items()
+    .flatMap((container) => container.field("ports").items());
+  return ports.flatMap((port) => {
+    const { hostPort, hostIP = "", protocol, containerPort } = port.value;
+    if (hostPort === undefined) return [];
+    const key = `${protocol}/${hostIP}/${hostPort}`;
+    const known = published.get(key);
+    published.set(key, known ?? containerPort);
+    if (known !== containerPort) return [];
+    delete port.value.hostPort;
+    return port.field("hostPort").note(`port ${hostPort} of the pod is published already: once is enough`);
+  });
+}
+
+const containerFields = (spec: Field<PodSpec>): Field<Container>[] => [
+  ...spec.field("initContainers").items(),
+  ...spec.field("containers").items(),
+];
+
+/** `protocol: tcp`, `restartPolicy: always`, `imagePullPolicy: ifnotpresent`. */
+function correctCase(spec: Field<PodSpec>): SupportNote[] {
+  const notes: SupportNote[] = [];
+  const correct = <T extends object>(object: Field<T>, name: keyof T & string, values: readonly string[]) => {
+    const written = object.value[name] as string | undefined;
+    const value = values.find((known) => known.toLowerCase() === written?.toLowerCase());
+    if (value === undefined || value === written) return;
+    Object.assign(object.value, { [name]: value });
+    notes.push(object.field(name).note(`is read as ${value}, as Kubernetes writes it`));
+  };
+  correct(spec, "restartPolicy", ["Always", "OnFailure", "Never"]);
+  for (const container of containerFields(spec)) {
+    correct(container, "imagePullPolicy", ["Always", "IfNotPresent", "Never"]);
+    for (const port of container.field("ports").items()) correct(port, "protocol", ["TCP", "UDP", "SCTP"]);
+  }
+  return notes;
+}
+
+/** Names of containers, pods and volumes of an engine. */
+const ENGINE_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
+const MAX_CHARACTERS = 253;
+
+/** Whether only the rules of Kubernetes refuse a name: upper case letters, `_`, `.`, or more than 63 characters. */
+export const isEngineName = (name: string): boolean => name.length <= MAX_CHARACTERS && ENGINE_NAME.test(name);
+
+/**
+ * Renames an object whose name Kubernetes refuses and podman accepts: `pod_A` becomes `pod-a`.
+ * Changes the metadata in place.
+ */
+export function renameObject(metadata: Field<ObjectMeta>): SupportNote[] {
+  const name = metadata.value.name ?? "";
+  if (checkDnsSubdomain(name).length === 0 || !isEngineName(name)) return [];
+  const renamed = toReadableName(name, /[^a-z0-9.]+/g);
+  if (checkDnsSubdomain(renamed).length > 0) return [];
+  metadata.value.name = renamed;
+  const message = `is not a DNS name, which Kubernetes requires: the object is named ${JSON.stringify(renamed)} here`;
+  return [metadata.field("name").note(message)];
+}
+
+/** References in the pod follow. */
+function renameVolumes(spec: Field<PodSpec>): SupportNote[] {
+  const { renamed, notes } = renameItems(spec.field("volumes").items(), "volume");
+  const nameOf = (name: string) => renamed.get(name) ?? name;
+  if (renamed.size === 0) return notes;
+  for (const container of [...containersOf(spec.value), ...(spec.value.ephemeralContainers ?? [])]) {
+    for (const mount of container.volumeMounts ?? []) mount.name = nameOf(mount.name);
+    for (const device of container.volumeDevices ?? []) device.name = nameOf(device.name);
+    for (const { valueFrom } of container.env ?? []) {
+      const file = valueFrom?.fileKeyRef;
+      if (file) file.volumeName = nameOf(file.volumeName);
     }
   }
   return notes;
 }
 
-/** `protocol: tcp`, `restartPolicy: always`, `imagePullPolicy: ifnotpresent`. */
-function correctCase({ spec }: Pod, path: FieldPath): SupportNote[] {
+/** References in the pod follow. */
+function renameContainers(spec: Field<PodSpec>): SupportNote[] {
+  const lists = (["initContainers", "containers"] as const).map((list) =>
+    renameItems(spec.field(list).items(), "container"),
+  );
+  const renamed = new Map(lists.flatMap((list) => [...list.renamed]));
+  const { volumes = [] } = spec.value;
+  const references = [
+    ...containersOf(spec.value).flatMap(({ env = [] }) => env.map(({ valueFrom }) => valueFrom?.resourceFieldRef)),
+    ...volumes.flatMap(({ downwardAPI }) => downwardAPI?.items?.map((item) => item.resourceFieldRef) ?? []),
+  ];
+  for (const reference of references) {
+    const name = reference?.containerName;
+    if (reference && name !== undefined) reference.containerName = renamed.get(name) ?? name;
+  }
+  return lists.flatMap(({ notes }) => notes);
+}
+
+/** A host name that podman accepts, such as the name of its pod: `pod_A` becomes `pod-a`. */
+function renameHost(spec: Field<PodSpec>): SupportNote[] {
+  const { hostname } = spec.value;
+  if (hostname === undefined || checkDnsLabel(hostname).length === 0 || !isEngineName(hostname)) return [];
+  const renamed = toReadableName(hostname, /[^a-z0-9]+/g);
+  if (checkDnsLabel(renamed).length > 0) return [];
+  spec.value.hostname = renamed;
+  return [spec.field("hostname").note(`is read as ${renamed}: host names of Kubernetes are DNS labels`)];
+}
+
+/** Names of ports with capitals, as podman accepts them, in lower case. References in the pod follow. */
+function renamePorts(spec: Field<PodSpec>): SupportNote[] {
   const notes: SupportNote[] = [];
-  const correct = <K extends string>(
-    object: { [key in K]?: string | undefined },
-    name: K,
-    values: readonly string[],
-    at: FieldPath,
-  ) => {
-    const written = object[name];
-    const value = values.find((known) => known.toLowerCase() === written?.toLowerCase());
-    if (value === undefined || value === written) return;
-    object[name] = value as (typeof object)[K];
-    notes.push({ code: "ignored", path: at.child(name), message: `is read as ${value}, as Kubernetes writes it` });
-  };
-  correct(spec, "restartPolicy", ["Always", "OnFailure", "Never"], path);
-  for (const list of ["initContainers", "containers"] as const) {
-    for (const [index, container] of (spec[list] ?? []).entries()) {
-      const at = path.child(list).index(index);
-      correct(container, "imagePullPolicy", ["Always", "IfNotPresent", "Never"], at);
-      for (const [position, port] of (container.ports ?? []).entries()) {
-        correct(port, "protocol", ["TCP", "UDP", "SCTP"], at.child("ports").index(position));
+  for (const container of spec.field("containers").items()) {
+    const renamed = new Map<string, string>();
+    for (const port of container.field("ports").items()) {
+      const written = port.value.name;
+      const name = written?.toLowerCase();
+      if (written === undefined || name === undefined || name === written || checkPortName(name).length > 0) continue;
+      renamed.set(written, name);
+      port.value.name = name;
+      notes.push(port.field("name").note(`is read as ${name}: names of ports are lower case in Kubernetes`));
+    }
+    const { livenessProbe, readinessProbe, startupProbe, lifecycle } = container.value;
+    for (const handler of [livenessProbe, readinessProbe, startupProbe, lifecycle?.postStart, lifecycle?.preStop]) {
+      for (const target of [handler?.httpGet, handler?.tcpSocket]) {
+        if (target) target.port = renamed.get(String(target.port)) ?? target.port;
       }
     }
   }
   return notes;
+}
+
+/** Gives items of a list DNS labels as names. Changes the items in place. */
+function renameItems(items: readonly Field<{ name: string }>[], what: "volume" | "container") {
+  const taken = new Set(items.map(({ value }) => value.name));
+  const renamed = new Map<string, string>();
+  const notes: SupportNote[] = [];
+  for (const item of items) {
+    const { name } = item.value;
+    if (checkDnsLabel(name).length === 0 || !isEngineName(name)) continue;
+    const label = toLabel(name, taken, what === "volume");
+    if (taken.has(label)) continue;
+    taken.add(label);
+    renamed.set(name, label);
+    item.value.name = label;
+    const message = `is not a DNS label, which Kubernetes requires: the ${what} is named ${JSON.stringify(label)} here`;
+    notes.push(item.field("name").note(message));
+  }
+  return { renamed, notes };
+}
+
+const toReadableName = (name: string, separators: RegExp) =>
+  name
+    .toLowerCase()
+    .replace(separators, "-")
+    .replace(/^[-.]+|[-.]+$/g, "");
+
+/** A readable DNS label, with a hash of the name where it would not be unique. */
+function toLabel(name: string, taken: ReadonlySet<string>, isHashed: boolean): string {
+  const readable = toReadableName(name, /[^a-z0-9]+/g);
+  if (!isHashed && !taken.has(readable) && checkDnsLabel(readable).length === 0) return readable;
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, 8);
+  return `${readable.slice(0, 63 - hash.length - 1).replace(/-+$/, "")}-${hash}`;
 }

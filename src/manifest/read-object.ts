@@ -1,16 +1,18 @@
 import * as v from "valibot";
 import { type ConfigMap, ConfigMapSchema } from "../base/api/config-map.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
-import { type Pod, PodSchema } from "../base/api/pod.ts";
+import { type LabelSelector, type Pod, PodSchema } from "../base/api/pod.ts";
 import { raw, text } from "../base/api/scalar.ts";
 import { type Secret, SecretSchema } from "../base/api/secret.ts";
-import type { DesiredObject, ObjectKind } from "../base/model/desired-object.ts";
+import type { DesiredObject, ObjectKind, TypedObject } from "../base/model/desired-object.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { nearestName } from "../base/text/nearest-name.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "./decode/decode.ts";
-import { decodeAnyCase, decodeExactly, type MiscasedField } from "./decode/field-case.ts";
+import { decodeAnyCase } from "./decode/field-case.ts";
 import { addFieldHomes } from "./decode/field-home.ts";
-import { objectShapeOf } from "./decode/shape.ts";
+import { type ObjectShape, objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
+import { Field, type FieldError, type SupportNote } from "./field.ts";
 import type { FieldPath } from "./field-path.ts";
 import {
   convertContainerDeclaration,
@@ -19,17 +21,23 @@ import {
   describePatch,
   describeUnknownObject,
 } from "./foreign-formats.ts";
-import { directoryOf, resolveHostPaths } from "./host-paths.ts";
+import { resolveHostPaths } from "./host-paths.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
-import { isEngineName, renameObject } from "./podman-names.ts";
-import { adaptPodmanPod } from "./podman-pod.ts";
+import { adaptPodmanPod, isEngineName, renameObject } from "./podman-pod.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
-import { Field, type FieldError } from "./validate/field.ts";
 import { validatePod } from "./validate/pod.ts";
-import { isObjectKind, keepsName, OBJECT_KINDS, readWorkload, versionsOf } from "./workloads/read-workload.ts";
+import {
+  isObjectKind,
+  needsSelector,
+  OBJECT_KINDS,
+  rulesOf,
+  shapeOfKind,
+  templateOf,
+  versionsOf,
+} from "./workloads/kind-rules.ts";
 import { type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
 
 const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
@@ -191,81 +199,107 @@ const withoutItems = (node: MapNode) => new Map([...node.entries].filter(([key])
 /** Values of environment variables and headers may be passwords, also where they are written as `env: [KEY=VALUE]`. */
 const isEnvValue = (field: string) => /\.(?:env|httpHeaders)(?:\[\d+\](?:\.value)?)?$/.test(field);
 
-function addMiscased(miscased: readonly MiscasedField[], reading: ObjectReading): void {
+interface Decoded<T> {
+  object: Field<T>;
+  /** Errors of validation, without those that follow from values of a wrong type. */
+  errors(): readonly FieldError[];
+}
+
+/** Decodes an object and reports what does not fit its fields. */
+function decode<T>(node: MapNode, shape: ObjectShape, reading: ObjectReading): Decoded<T> {
+  const issues: DecodeIssue[] = [];
+  const { decoded, miscased } = reading.acceptsPodman
+    ? decodeAnyCase(node, shape, reading.path, issues)
+    : { decoded: decodeObject(node, shape, reading.path, issues), miscased: [] };
+  addFieldHomes(issues, shape, decoded);
   for (const { path, name } of miscased) reading.addDeviation(path, `is read as ${name}, as Kubernetes writes it`);
+  const isSound = reading.addDecodeIssues(issues, isEnvValue);
+  const { apiVersion: _apiVersion, kind: _kind, ...value } = decoded as Record<string, unknown>;
+  const object = new Field(value as T, reading.path);
+  return { object, errors: () => (isSound ? object.errors : withoutDependentErrors(object.errors, issues)) };
 }
 
 /** Adds a pod to the result when it has no errors. */
 function readPod(node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const { source, nodeName } = options;
-  const issues: DecodeIssue[] = [];
-  const decode = reading.acceptsPodman ? decodeAnyCase : decodeExactly;
-  const { decoded, miscased } = decode(node, podShape, reading.path, issues);
-  const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded as Pod & { apiVersion?: string; kind?: string };
-  addFieldHomes(issues, podShape, pod);
-  addMiscased(miscased, reading);
-  const decodes = reading.addDecodeIssues(issues, isEnvValue);
+  const { object, errors } = decode<Pod>(node, podShape, reading);
+  const pod = object.value;
   applyPodDefaults(pod);
   if (reading.acceptsPodman) {
     // When podman wrote the text; the age of the pod counts from its start.
     delete pod.metadata.creationTimestamp;
-    const renamed = renameObject(pod.metadata, reading.path.child("metadata"));
-    for (const { path, message } of [...renamed, ...adaptPodmanPod(pod, reading.path)])
+    for (const { path, message } of [...renameObject(object.field("metadata")), ...adaptPodmanPod(object)])
       reading.addDeviation(path, message);
   }
-  const directory = reading.acceptsPodman ? directoryOf(options) : undefined;
-  const hostPathNotes = resolveHostPaths(pod, reading.path, directory);
-  const notes = [...hostPathNotes, ...findPodNotes(pod, reading.path, reading.isLenient)];
+  const notes = [...resolveHostPaths(object, reading.directory), ...findPodNotes(object, reading.isLenient)];
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";
-  const { allowPrivileged = true, allowEphemeralContainers = false } = options;
-  const field = new Field(pod, reading.path);
-  validatePod(field, { allowPrivileged, allowEphemeralContainers });
-  const { errors } = field;
-  reading.addFieldErrors(decodes ? errors : withoutDependentErrors(errors, issues));
+  validatePod(object, options);
+  reading.addFieldErrors(errors());
   reading.addNotes(notes);
   reading.pod = pod;
   if (!reading.ok) return;
   const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: source };
   const metadata = { ...pod.metadata, annotations: Object.assign(Object.create(null), annotations) };
-  const location = reading.locationOf(node);
-  result.pods.push({
-    pod: { ...pod, metadata },
-    source,
-    origin,
-    ...(location && { location }),
-    revision,
-    ...clusterDnsOf(node, reading),
-  });
+  result.pods.push({ pod: { ...pod, metadata }, source, origin, revision, ...originOf(node, reading) });
 }
 
+/** Adds an object of another kind to the result when it has no errors. */
 function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const patch = reading.acceptsPodman ? describePatch(kind, node) : undefined;
   if (patch !== undefined) return reading.add("invalid", "error", reading.path, patch);
-  const allowPrivileged = options.allowPrivileged ?? true;
-  const { desired, issues, errors, notes, miscased } = readWorkload(kind, apiVersion, node, reading.path, {
-    allowPrivileged,
-    isLenient: reading.isLenient,
-    acceptsPodman: reading.acceptsPodman,
-    directory: reading.acceptsPodman ? directoryOf(options) : undefined,
-  });
-  const decodes = reading.addDecodeIssues(issues, isEnvValue);
-  addMiscased(miscased, reading);
-  reading.desired = desired;
-  reading.namespace = desired.object.metadata.namespace ?? "default";
-  const own = decodes ? errors : withoutDependentErrors(errors, issues);
-  if (keepsName(kind)) addObjectErrors(own, desired.object.metadata, reading);
-  else reading.addFieldErrors(own);
+  const rules = rulesOf(kind);
+  const { object: field, errors } = decode<DesiredObject["object"]>(node, shapeOfKind(kind), reading);
+  const object = field.value;
+  delete (object as { status?: unknown }).status;
+  rules.applyDefaults?.(object, apiVersion);
+  const { metadata }: { metadata: ObjectMeta } = object;
+  if (!rules.isOfCluster) metadata.namespace ??= "default";
+  const template = templateOf(kind, field);
+  const notes: SupportNote[] = [];
+  // Before validation, which refuses the names.
+  if (reading.acceptsPodman && (template || rules.isRenamed)) notes.push(...renameObject(field.field("metadata")));
+  if (template) {
+    if (reading.acceptsPodman) notes.push(...addSelector(kind, field, template), ...adaptPodmanPod(template));
+    notes.push(...resolveHostPaths(template, reading.directory), ...findPodNotes(template, reading.isLenient));
+  }
+  notes.push(...(rules.findNotes?.(field) ?? []));
+  rules.validate(field, { allowPrivileged: options.allowPrivileged });
+  reading.desired = { kind, object } as TypedObject;
+  reading.namespace = metadata.namespace ?? "default";
+  if (rules.keepsName) addObjectErrors(errors(), metadata, reading);
+  else reading.addFieldErrors(errors());
   reading.addNotes(notes);
+  const [current] = rules.versions;
+  if (apiVersion !== current) {
+    const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;
+    reading.add("ignored", "warning", reading.path.child("apiVersion"), message);
+  }
   if (!reading.ok) return;
-  reading.noteLocation(kind, desired.object.metadata, node);
-  const revision = computeRevision(desired.object);
+  reading.noteLocation(kind, metadata, node);
+  const known = { source: options.source, origin, ...originOf(node, reading), revision: computeRevision(object) };
+  result.objects.push({ ...reading.desired, ...known } as DesiredObject);
+}
+
+/** Podman does not read selectors. */
+function addSelector(kind: ObjectKind, object: Field<DesiredObject["object"]>, template: Field<Pod>): SupportNote[] {
+  const spec = object.value.spec as { selector?: LabelSelector };
+  if (!needsSelector(kind) || spec.selector !== undefined) return [];
+  const { metadata } = template.value;
+  if (Object.keys(metadata.labels ?? {}).length === 0) metadata.labels = { app: object.value.metadata.name ?? "" };
+  spec.selector = { matchLabels: { ...metadata.labels } };
+  const label = Object.entries(spec.selector.matchLabels ?? {}).map(([name, value]) => `${name}: ${value}`);
+  const missing = `write selector: {matchLabels: {${label.join(", ")}}}, as it is read here`;
+  return [object.field("spec").note(`has no selector, which Kubernetes requires: ${missing}`)];
+}
+
+/** Where an object begins, and whether its author asks for the DNS of a cluster. */
+function originOf(node: MapNode, reading: ObjectReading): Pick<DesiredPod, "location" | "asksForClusterDns"> {
   const location = reading.locationOf(node);
-  const known = { ...(location && { location }), ...clusterDnsOf(node, reading) };
-  result.objects.push({ ...desired, source: options.source, origin, ...known, revision } as DesiredObject);
+  return { ...(location && { location }), ...clusterDnsOf(node, reading) };
 }
 
 const POD_SPECS = [["spec"], ["spec", "template", "spec"], ["spec", "jobTemplate", "spec", "template", "spec"]];

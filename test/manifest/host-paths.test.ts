@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { Field } from "../../src/manifest/field.ts";
 import { FieldPath } from "../../src/manifest/field-path.ts";
 import { directoryOf, resolveHostPaths } from "../../src/manifest/host-paths.ts";
 import { aPod } from "../support/builders.ts";
@@ -6,7 +7,7 @@ import { aPod } from "../support/builders.ts";
 function resolveOne(path: string, directory: string | undefined) {
   const pod = aPod();
   pod.spec.volumes = [{ name: "v", hostPath: { path, type: "" } }];
-  const notes = resolveHostPaths(pod, FieldPath.root, directory);
+  const notes = resolveHostPaths(new Field(pod, FieldPath.root), directory);
   return { path: pod.spec.volumes[0]?.hostPath?.path, notes };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { ObjectResult } from "../../src/manifest/manifest-result.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
-import { isObjectKind } from "../../src/manifest/workloads/read-workload.ts";
+import { isObjectKind } from "../../src/manifest/workloads/kind-rules.ts";
 import { bytesOf, comparable, errorSet, type OracleCase, readOracleCases } from "./oracle-cases.ts";
 
 /** Cases that are not followed, each with the reason why following it would be worse. */

@@ -1,104 +1,152 @@
+import { ANNOTATION_PREFIX, POD_ANNOTATIONS } from "../../base/api/annotations.ts";
 import type { Container, Pod, ResourceRequirements } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
-import type { FieldPath } from "../field-path.ts";
-import { findUnsupported, type SupportNote } from "./find-unsupported.ts";
-import { findAnnotationNotes } from "./pod-annotations.ts";
+import { nearestName } from "../../base/text/nearest-name.ts";
+import type { Field, SupportNote } from "../field.ts";
+import { FIELD_SUPPORT, type FieldSupport } from "./field-support.ts";
 
 /**
- * Everything that is valid in a pod but has no effect, is not possible here, or is probably not intended.
- * @param path of the pod in its document
+ * Everything that is valid in a defaulted pod but has no effect, is not possible here, or is probably not intended.
+ * @param pod its identity is not yet filled in
  * @param isLenient fields without which a pod runs are ignored instead of refused
  */
-export const findPodNotes = (pod: Pod, path: FieldPath, isLenient: boolean): SupportNote[] => [
-  ...findUnsupported(pod, path, isLenient),
-  ...findFractionalBytes(pod, path),
-  ...findAnnotationNotes(pod, path),
-  ...findShellCommands(pod, path),
-  ...findImageTemplates(pod, path),
-];
+export function findPodNotes(pod: Field<Pod>, isLenient: boolean): SupportNote[] {
+  const spec = pod.field("spec");
+  const containers = [...spec.field("initContainers").items(), ...spec.field("containers").items()];
+  return [
+    ...findUnsupported(pod, isLenient),
+    ...[...containers, spec].flatMap((owner) => findFractionalBytes(owner as Field<ResourceOwner>)),
+    ...findForeignAnnotations(pod.field("metadata").field("annotations")),
+    ...findOwnAnnotations(pod.field("metadata").field("annotations")),
+    ...containers.flatMap(findShellCommands),
+    ...containers.flatMap(findImageExpression),
+  ];
+}
 
-/** Images that are expressions of a template in quotes, which are text for YAML, or variables of a shell. */
-const findImageTemplates = ({ spec }: Pod, path: FieldPath): SupportNote[] =>
-  (["initContainers", "containers"] as const).flatMap((list) =>
-    (spec[list] ?? []).flatMap(({ image }, index): SupportNote[] => {
-      const message = describeExpression(image ?? "");
-      if (message === undefined) return [];
-      return [{ code: "unsupported", path: path.child("spec").child(list).index(index).child("image"), message }];
-    }),
+/** Rules that produce findings, with split paths. */
+const RULES = FIELD_SUPPORT.filter(
+  ({ quiet, level, when }) => !quiet && (level !== "partly" || when !== undefined),
+).map((support) => ({ support, steps: support.path.split(".") }));
+
+/** Fields without effect, or that are refused, by the table of {@link FIELD_SUPPORT}. */
+const findUnsupported = (pod: Field<Pod>, isLenient: boolean): SupportNote[] =>
+  RULES.flatMap(({ support, steps }) =>
+    fieldsAt(pod as Field, steps)
+      .filter(({ value }) => support.when?.(value, pod.value) ?? true)
+      .map((field) => noteOf(field, support, isLenient)),
   );
 
-function describeExpression(image: string): string | undefined {
-  if (image.includes("{{")) {
-    return "holds an expression of a template: render the template first, e.g. with `helm template NAME CHART`";
-  }
-  return /\$(?:\{|[A-Za-z_])/.test(image)
-    ? "holds a variable, which nothing replaces: write its value, e.g. with `envsubst < FILE`"
-    : undefined;
+function noteOf(field: Field, { level, note, strictOnly }: FieldSupport, isLenient: boolean): SupportNote {
+  const isRefused = level === "refused" && !(strictOnly && isLenient);
+  return isRefused
+    ? field.note(`cannot be used here: ${note}`, "unsupported")
+    : field.note(`has no effect here: ${note}`);
+}
+
+/** The fields of a path that are there; `[]` after a name stands for every item. */
+function fieldsAt(field: Field, [step, ...rest]: readonly string[]): Field[] {
+  if (field.value === undefined || field.value === null) return [];
+  if (step === undefined) return [field];
+  const child = (field as Field<Record<string, unknown>>).field(step.replace("[]", ""));
+  return (step.endsWith("[]") ? child.items() : [child]).flatMap((next) => fieldsAt(next, rest));
+}
+
+/** Annotations that podman and cri-o write and read. */
+export const FOREIGN_ANNOTATION =
+  /^(?:io\.podman\.annotations\.|io\.kubernetes\.cri-o\.|org\.systemd\.property\.|bind-mount-options)/;
+
+type Annotations = Field<Readonly<Record<string, string>> | undefined>;
+
+function findForeignAnnotations(annotations: Annotations): SupportNote[] {
+  const [first, ...others] = annotations.entries().filter(([name]) => FOREIGN_ANNOTATION.test(name));
+  if (first === undefined) return [];
+  const more = others.length > 0 ? ` (and ${others.length} more of podman)` : "";
+  const instead = "podman reads it; use the fields of the pod, e.g. securityContext";
+  return [first[1].note(`has no effect here${more}: ${instead}`)];
+}
+
+/** Annotations of kubelet-ts that are misspelt or malformed. */
+function findOwnAnnotations(annotations: Annotations): SupportNote[] {
+  const names = POD_ANNOTATIONS.map(({ name }) => name);
+  return annotations.entries().flatMap(([key, annotation]) => {
+    if (!key.startsWith(ANNOTATION_PREFIX)) return [];
+    const known = POD_ANNOTATIONS.find(({ name }) => name === key);
+    const format = known?.check(annotation.value);
+    if (format !== undefined) {
+      return annotation.note(`must be ${format} (found ${JSON.stringify(annotation.value.slice(0, 60))})`);
+    }
+    if (known) return [];
+    const ofOurs = (name: string) => name.slice(ANNOTATION_PREFIX.length);
+    const nearest = nearestName(ofOurs(key), names.map(ofOurs));
+    const hint =
+      nearest === undefined
+        ? `the annotations are ${names.join(", ")}`
+        : `did you mean "${ANNOTATION_PREFIX}${nearest}"?`;
+    return annotation.note(`there is no such annotation; ${hint}`);
+  });
+}
+
+/** Images that are expressions of a template in quotes, which are text for YAML, or variables of a shell. */
+function findImageExpression(container: Field<Container>): SupportNote[] {
+  const { image = "" } = container.value;
+  const message = image.includes("{{")
+    ? "holds an expression of a template: render the template first, e.g. with `helm template NAME CHART`"
+    : /\$(?:\{|[A-Za-z_])/.test(image)
+      ? "holds a variable, which nothing replaces: write its value, e.g. with `envsubst < FILE`"
+      : undefined;
+  return message === undefined ? [] : [container.field("image").note(message, "unsupported")];
 }
 
 const COUNTS_BYTES = /^(memory|ephemeral-storage|hugepages-.*)$/;
 
+interface ResourceOwner {
+  resources?: ResourceRequirements | undefined;
+}
+
 /**
  * Warns of fractions of bytes: `memory: 100m` is valid but means a tenth of a byte, and the engine's error (`cannot
  * allocate memory`) does not point to it. Source: upstream's warning of fractional byte values.
- * @param path of the pod in its document
  */
-function findFractionalBytes({ spec }: Pod, path: FieldPath): SupportNote[] {
-  const at = path.child("spec");
-  const ofContainers = (["initContainers", "containers"] as const).flatMap((list) =>
-    (spec[list] ?? []).flatMap(({ resources }, index) =>
-      findIn(resources, at.child(list).index(index).child("resources")),
-    ),
-  );
-  return [...ofContainers, ...(spec.resources ? findIn(spec.resources, at.child("resources")) : [])];
-}
-
-function findIn(resources: ResourceRequirements, path: FieldPath): SupportNote[] {
+function findFractionalBytes(owner: Field<ResourceOwner>): SupportNote[] {
+  const resources = owner.field("resources");
   return (["limits", "requests"] as const).flatMap((list) =>
-    Object.entries(resources[list] ?? {}).flatMap(([name, text]): SupportNote[] => {
-      if (!COUNTS_BYTES.test(name) || !/[mun]$/.test(text) || !parseQuantity(text)) return [];
-      // The request was filled in from the limit.
-      if (list === "requests" && resources.limits?.[name] === text) return [];
-      const whole = quantityToWhole(text);
-      // 1.1Mi is a fraction as well: 1153433600m.
-      if (whole >= 1024) return [];
-      const amount = text.slice(0, -1);
-      const message = `counts as ${whole} byte${whole === 1 ? "" : "s"}: "${text}" is a fraction; ${amount}M is megabytes, ${amount}Mi mebibytes`;
-      return [{ code: "ignored", path: path.child(list).key(name), message }];
-    }),
+    resources
+      .field(list)
+      .entries()
+      .flatMap(([name, field]) => {
+        const text = field.value;
+        if (!COUNTS_BYTES.test(name) || !/[mun]$/.test(text) || !parseQuantity(text)) return [];
+        // The request was filled in from the limit.
+        if (list === "requests" && resources.value?.limits?.[name] === text) return [];
+        const whole = quantityToWhole(text);
+        // 1.1Mi is a fraction as well: 1153433600m.
+        if (whole >= 1024) return [];
+        const amount = text.slice(0, -1);
+        const meant = `${amount}M is megabytes, ${amount}Mi mebibytes`;
+        return field.note(`counts as ${whole} byte${whole === 1 ? "" : "s"}: "${text}" is a fraction; ${meant}`);
+      }),
   );
 }
 
 const SHELLS = /(?:^|\/)(?:sh|bash|ash|dash|ksh|zsh|busybox|tini|dumb-init|env|su|sudo|gosu|su-exec)$/;
 const OPERATORS = new Set(["&&", "||", "|", ";", ">", ">>", "<", "2>&1", "&"]);
 
-/**
- * Warns of commands that need a shell but have none: `command: ["a && b"]` is one program with that name.
- * @param path of the pod in its document
- */
-function findShellCommands({ spec }: Pod, path: FieldPath): SupportNote[] {
-  return (["initContainers", "containers"] as const).flatMap((list) =>
-    (spec[list] ?? []).flatMap((container, index) =>
-      commandsOf(container).flatMap(([field, command]): SupportNote[] => {
-        const message = describeMistake(command);
-        if (message === undefined) return [];
-        return [{ code: "ignored", path: path.child("spec").child(list).index(index).child(field), message }];
-      }),
-    ),
-  );
+/** Warns of commands that need a shell but have none: `command: ["a && b"]` is one program with that name. */
+function findShellCommands(container: Field<Container>): SupportNote[] {
+  const lifecycle = container.field("lifecycle");
+  const commands: Field<string[] | undefined>[] = [
+    container.field("command"),
+    ...PROBES.map((name) => container.field(name).field("exec").field("command")),
+    ...HOOKS.map((name) => lifecycle.field(name).field("exec").field("command")),
+  ];
+  return commands.flatMap((command) => {
+    const message = describeMistake(command.value);
+    return message === undefined ? [] : command.note(message);
+  });
 }
 
-function commandsOf(container: Container): [field: string, command: readonly string[] | undefined][] {
-  const probes = (["livenessProbe", "readinessProbe", "startupProbe"] as const).map(
-    (name): [string, readonly string[] | undefined] => [`${name}.exec.command`, container[name]?.exec?.command],
-  );
-  return [
-    ["command", container.command],
-    ...probes,
-    ["lifecycle.postStart.exec.command", container.lifecycle?.postStart?.exec?.command],
-    ["lifecycle.preStop.exec.command", container.lifecycle?.preStop?.exec?.command],
-  ];
-}
+const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
+const HOOKS = ["postStart", "preStop"] as const;
 
 function describeMistake(command: readonly string[] | undefined): string | undefined {
   const program = command?.[0];

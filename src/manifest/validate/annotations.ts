@@ -2,9 +2,9 @@ import * as v from "valibot";
 import { type Pod, type Toleration, TolerationSchema } from "../../base/api/pod.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "../decode/decode.ts";
 import { objectShapeOf } from "../decode/shape.ts";
+import { Field, type FieldError } from "../field.ts";
 import { parseJson } from "../yaml/json-parser.ts";
 import { type SourceNode, TextError } from "../yaml/source-node.ts";
-import { Field, type FieldError } from "./field.ts";
 import { checkDescendingPath } from "./names.ts";
 import { validateTolerations } from "./scheduling.ts";
 

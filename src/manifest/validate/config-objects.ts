@@ -3,7 +3,7 @@ import type { ConfigMap } from "../../base/api/config-map.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { parseSecretFrom } from "../../base/api/secret-from.ts";
 import { isRecord } from "../../base/text/json.ts";
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 import { validateMetadata } from "./metadata.ts";
 import { byteLength, checkConfigKey } from "./names.ts";
 

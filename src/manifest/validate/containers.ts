@@ -1,6 +1,6 @@
 import type { Container, PodSpec } from "../../base/api/pod.ts";
+import type { Field } from "../field.ts";
 import { validateEnv, validateEnvFrom } from "./environment.ts";
-import type { Field } from "./field.ts";
 import { checkDnsLabel, checkPortName, checkPortNumber, hasSpaceAround } from "./names.ts";
 import { validateLifecycle, validateProbe } from "./probes.ts";
 import { validateResources } from "./resources.ts";

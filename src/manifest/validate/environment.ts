@@ -1,5 +1,5 @@
 import type { EnvFromSource, EnvVar, ObjectFieldSelector, ResourceFieldSelector } from "../../base/api/pod.ts";
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 import {
   checkConfigKey,
   checkDnsSubdomain,

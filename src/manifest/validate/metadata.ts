@@ -1,5 +1,5 @@
 import type { ObjectMeta } from "../../base/api/meta.ts";
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 import {
   byteLength,
   checkDnsLabel,

@@ -1,4 +1,4 @@
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 
 // Formats of names. Each check returns one message per violated rule.
 // Source: apimachinery `pkg/util/validation`.

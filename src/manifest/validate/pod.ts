@@ -1,7 +1,7 @@
 import type { Pod, PodSpec } from "../../base/api/pod.ts";
+import type { Field } from "../field.ts";
 import { validatePodAnnotations, validateProfileAnnotations } from "./annotations.ts";
 import { validateContainers, validateEphemeralContainers, validateInitContainers } from "./containers.ts";
-import type { Field } from "./field.ts";
 import { validateAnnotations, validateMetadata } from "./metadata.ts";
 import {
   byteLength,
@@ -20,7 +20,8 @@ import { validateVolumes } from "./volumes.ts";
 const MAX_DEADLINE_SECONDS = 2147483647;
 
 export interface ValidateOptions {
-  allowPrivileged: boolean;
+  /** Default true. */
+  allowPrivileged?: boolean | undefined;
   /** Whether ephemeral containers are allowed, as in a running pod. Default false: a manifest has none. */
   allowEphemeralContainers?: boolean;
 }
@@ -53,7 +54,7 @@ function validatePodSpec(pod: Field<Pod>, options: ValidateOptions): void {
     spec: spec.value,
     volumes: validateVolumes(spec.field("volumes"), pod.value.metadata.name ?? ""),
     claimNames: validateResourceClaims(spec.field("resourceClaims")),
-    allowPrivileged: options.allowPrivileged,
+    allowPrivileged: options.allowPrivileged ?? true,
   };
   validateContainers(spec.field("containers"), context);
   validateInitContainers(spec.field("initContainers"), context);

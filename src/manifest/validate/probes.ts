@@ -1,5 +1,5 @@
 import type { Lifecycle, LifecycleHandler, PodSpec, Probe } from "../../base/api/pod.ts";
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 import { checkHttpHeaderName, checkPort } from "./names.ts";
 
 const NUMBERS = [

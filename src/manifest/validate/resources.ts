@@ -8,7 +8,7 @@ import {
   ZERO_QUANTITY,
 } from "../../base/api/quantity.ts";
 import { sumContainerRequests } from "../defaults.ts";
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 import { checkDnsLabel, checkQualifiedName } from "./names.ts";
 
 const CONTAINER_RESOURCES = ["cpu", "memory", "ephemeral-storage"];

@@ -7,7 +7,7 @@ import type {
   Toleration,
   TopologySpreadConstraint,
 } from "../../base/api/pod.ts";
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 import { checkDnsLabel, checkDnsSubdomain, checkLabelValue, checkQualifiedName, validateLabels } from "./names.ts";
 
 // Fields that only a scheduler reads. They have no effect on one node, but errors in them are reported.

@@ -1,5 +1,5 @@
 import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext } from "../../base/api/pod.ts";
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 import { byteLength, checkDescendingPath, checkDnsSubdomain, checkId, hasSpaceAround } from "./names.ts";
 
 const PROFILE_TYPES = ["Localhost", "RuntimeDefault", "Unconfined"];

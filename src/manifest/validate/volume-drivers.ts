@@ -1,7 +1,7 @@
 import type { ObjectMeta, Volume } from "../../base/api/pod.ts";
 import type { ClusterVolumeName } from "../../base/api/volume-drivers.ts";
+import type { Field } from "../field.ts";
 import { validateClaimSpec } from "../workloads/validate-storage.ts";
-import type { Field } from "./field.ts";
 import { validateAnnotations } from "./metadata.ts";
 import { byteLength, checkDescendingPath, checkDnsLabel, checkDnsSubdomain, validateLabels } from "./names.ts";
 

@@ -1,6 +1,6 @@
 import type { DownwardAPIVolumeFile, KeyToPath, ProjectedVolumeSource } from "../../base/api/pod.ts";
+import type { Field } from "../field.ts";
 import { validateFieldSelector, validateResourceSelector } from "./environment.ts";
-import type { Field } from "./field.ts";
 import { checkUnreservedPath } from "./names.ts";
 import { validateLabelSelector } from "./scheduling.ts";
 

@@ -1,6 +1,6 @@
 import type { Container, PodSpec, Volume, VolumeSourceName } from "../../base/api/pod.ts";
 import { isNegativeQuantity, parseQuantity } from "../../base/api/quantity.ts";
-import type { Field } from "./field.ts";
+import type { Field } from "../field.ts";
 import { checkDescendingPath, checkDnsLabel, checkDnsSubdomain, checkNoBacksteps, hasBacksteps } from "./names.ts";
 import { DRIVER_CHECKS } from "./volume-drivers.ts";
 import { checkMode, validateDownwardItems, validateItems, validateProjected } from "./volume-files.ts";

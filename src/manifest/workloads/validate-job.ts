@@ -1,7 +1,7 @@
 import type { CronJob, Job, JobSpec } from "../../base/api/job.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { isTimeZone, parseCronSchedule } from "../../base/text/cron-schedule.ts";
-import type { Field } from "../validate/field.ts";
+import type { Field } from "../field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import { checkLabelValue, validateLabels } from "../validate/names.ts";
 import { type ValidateOptions, validatePodTemplate } from "../validate/pod.ts";

@@ -1,7 +1,5 @@
 import type { Service, ServicePort } from "../../base/api/service.ts";
-import type { FieldPath } from "../field-path.ts";
-import type { SupportNote } from "../support/find-unsupported.ts";
-import type { Field } from "../validate/field.ts";
+import type { Field, SupportNote } from "../field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import {
   checkDnsSubdomain,
@@ -125,30 +123,29 @@ function validatePorts(ports: Field<readonly ServicePort[] | undefined>): void {
 }
 
 /** Parts of a Service that have no effect, or another one, where names lead to the pods themselves. */
-export function findServiceNotes({ metadata, spec }: Service, path: FieldPath): SupportNote[] {
-  const specPath = path.child("spec");
-  const notes: SupportNote[] = [];
-  const note = (at: FieldPath, message: string) => notes.push({ code: "ignored", path: at, message });
-  if (spec.type === "ExternalName") {
-    if (checkIp(spec.externalName ?? "").length === 0) {
-      note(specPath.child("externalName"), "is an address: in a cluster the name would lead nowhere");
-    }
-    return notes;
+export function findServiceNotes(service: Field<Service>): SupportNote[] {
+  const { metadata, spec: value } = service.value;
+  const { type, selector, clusterIP, externalName = "", sessionAffinity } = value;
+  const spec = service.field("spec");
+  if (type === "ExternalName") {
+    if (checkIp(externalName).length > 0) return [];
+    return [spec.field("externalName").note("is an address: in a cluster the name would lead nowhere")];
   }
-  if (!spec.selector) note(specPath, "has no selector, and so no pods: Endpoints objects are not read");
-  const isPublished = spec.type === "NodePort" || spec.type === "LoadBalancer";
-  for (const [index, { port, targetPort = port }] of (spec.ports ?? []).entries()) {
-    if (targetPort === port || spec.clusterIP === "None") continue;
+  const notes: SupportNote[] = [];
+  if (!selector) notes.push(spec.note("has no selector, and so no pods: Endpoints objects are not read"));
+  const inside = type === "NodePort" || type === "LoadBalancer" ? " inside pods" : "";
+  for (const item of spec.field("ports").items()) {
+    const { port, targetPort = port } = item.value;
+    if (targetPort === port || clusterIP === "None") continue;
     const target =
       typeof targetPort === "number" ? `port ${targetPort}` : `the port that the container calls ${targetPort}`;
-    const published = isPublished ? " inside pods" : "";
-    const message = `the name ${metadata.name} leads to the pods themselves:${published} use ${target} instead of ${port}`;
-    note(specPath.child("ports").index(index).child("targetPort"), message);
+    const message = `the name ${metadata.name} leads to the pods themselves:${inside} use ${target} instead of ${port}`;
+    notes.push(item.field("targetPort").note(message));
   }
+  const noProxy = "has no effect here: there is no proxy";
   for (const name of ["externalIPs", "loadBalancerIP", "loadBalancerSourceRanges"] as const) {
-    if (spec[name]) note(specPath.child(name), "has no effect here: there is no proxy; bind an address with hostIP");
+    if (value[name]) notes.push(spec.field(name).note(`${noProxy}; bind an address with hostIP`));
   }
-  if (spec.sessionAffinity === "ClientIP")
-    note(specPath.child("sessionAffinity"), "has no effect here: there is no proxy");
+  if (sessionAffinity === "ClientIP") notes.push(spec.field("sessionAffinity").note(noProxy));
   return notes;
 }

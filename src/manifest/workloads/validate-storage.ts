@@ -1,9 +1,7 @@
 import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
 import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume-drivers.ts";
 import type { PersistentVolumeClaim } from "../../base/api/workload.ts";
-import type { FieldPath } from "../field-path.ts";
-import type { SupportNote } from "../support/find-unsupported.ts";
-import type { Field } from "../validate/field.ts";
+import type { Field, SupportNote } from "../field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import { checkDnsSubdomain, checkNoBacksteps } from "../validate/names.ts";
 import { validateLabelSelector, validateNodeSelector } from "../validate/scheduling.ts";
@@ -104,15 +102,14 @@ function validateNodeAffinity(spec: Field<PersistentVolume["spec"]>): void {
   else validateNodeSelector(affinity.field("required"));
 }
 
-/** Findings for such volumes. */
-export function findVolumeNotes({ spec }: PersistentVolume, path: FieldPath): SupportNote[] {
-  const found = CLUSTER_VOLUME_NAMES.find((name) => spec[name] !== undefined);
-  const specPath = path.child("spec");
+/** Findings for volumes that are not possible here. */
+export function findVolumeNotes(volume: Field<PersistentVolume>): SupportNote[] {
+  const spec = volume.field("spec");
+  const found = CLUSTER_VOLUME_NAMES.find((name) => spec.value[name] !== undefined);
   if (found) {
     const message = "cannot be used here: needs a storage driver of a cluster; use hostPath, local or nfs";
-    return [{ code: "unsupported", path: specPath.child(found), message }];
+    return [spec.field(found).note(message, "unsupported")];
   }
-  return spec.volumeMode === "Block"
-    ? [{ code: "unsupported", path: specPath.child("volumeMode"), message: "cannot be used here: only Filesystem can" }]
-    : [];
+  if (spec.value.volumeMode !== "Block") return [];
+  return [spec.field("volumeMode").note("cannot be used here: only Filesystem can", "unsupported")];
 }

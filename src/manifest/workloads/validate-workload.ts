@@ -10,7 +10,7 @@ import type {
   RollingUpdate,
   StatefulSet,
 } from "../../base/api/workload.ts";
-import type { Field } from "../validate/field.ts";
+import type { Field } from "../field.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import { validateLabels } from "../validate/names.ts";
 import { type ValidateOptions, validatePodTemplate } from "../validate/pod.ts";

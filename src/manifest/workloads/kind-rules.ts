@@ -1,9 +1,8 @@
 import * as v from "valibot";
 import { CronJobSchema, JobSchema } from "../../base/api/job.ts";
 import { matchesSelector } from "../../base/api/match-labels.ts";
-import type { ObjectMeta } from "../../base/api/meta.ts";
 import { PersistentVolumeSchema } from "../../base/api/persistent-volume.ts";
-import type { LabelSelector, Pod } from "../../base/api/pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import { text } from "../../base/api/scalar.ts";
 import { ServiceSchema } from "../../base/api/service.ts";
 import {
@@ -16,20 +15,10 @@ import {
   ReplicationControllerSchema,
   StatefulSetSchema,
 } from "../../base/api/workload.ts";
-import type { ObjectKind, ObjectOfKind, TypedObject } from "../../base/model/desired-object.ts";
-import type { DecodeIssue } from "../decode/decode.ts";
-import { decodeAnyCase, decodeExactly, type MiscasedField } from "../decode/field-case.ts";
-import { addFieldHomes } from "../decode/field-home.ts";
+import type { ObjectKind, ObjectOfKind } from "../../base/model/desired-object.ts";
 import { type ObjectShape, objectShapeOf } from "../decode/shape.ts";
-import type { FieldPath } from "../field-path.ts";
-import { resolveHostPaths } from "../host-paths.ts";
-import { renameObject } from "../podman-names.ts";
-import { adaptPodmanPod } from "../podman-pod.ts";
-import type { SupportNote } from "../support/find-unsupported.ts";
-import { findPodNotes } from "../support/pod-notes.ts";
-import { Field, type FieldError } from "../validate/field.ts";
+import type { Field, SupportNote } from "../field.ts";
 import type { ValidateOptions } from "../validate/pod.ts";
-import type { SourceNode } from "../yaml/source-node.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
 import { findServiceNotes, validateService } from "./validate-service.ts";
 import { findVolumeNotes, validateClaim, validatePersistentVolume } from "./validate-storage.ts";
@@ -59,7 +48,7 @@ interface KindRules<K extends ObjectKind> {
   applyDefaults?: (object: ObjectOfKind[K], apiVersion: string) => void;
   validate: (object: Field<ObjectOfKind[K]>, options: ValidateOptions) => void;
   /** Settings without effect, or with another effect, on one node; besides those of its pods. */
-  findNotes?: (object: ObjectOfKind[K], path: FieldPath) => SupportNote[];
+  findNotes?: (object: Field<ObjectOfKind[K]>) => SupportNote[];
   /** Fields that lead to the template of its pods. */
   templatePath?: readonly string[];
   /** The selector is required by Kubernetes, and not read by podman. */
@@ -167,126 +156,44 @@ export const versionsOf = (kind: ObjectKind): readonly [string, ...string[]] => 
 /** Whether Kubernetes requires a selector of objects of a kind. */
 export const needsSelector = (kind: string): boolean => isObjectKind(kind) && KIND_RULES[kind].needsSelector === true;
 
-export const keepsName = (kind: ObjectKind): boolean => KIND_RULES[kind].keepsName === true;
+/** How objects of a kind are read. */
+export const rulesOf = (kind: ObjectKind) => KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
 
-interface WorkloadReading {
-  desired: TypedObject;
-  issues: DecodeIssue[];
-  errors: readonly FieldError[];
-  notes: SupportNote[];
-  miscased: readonly MiscasedField[];
-}
-
-interface ReadWorkloadOptions extends ValidateOptions {
-  /** Fields without which a pod runs are ignored instead of refused. */
-  isLenient?: boolean;
-  /** Accept what only Kubernetes refuses of the manifests that podman reads. */
-  acceptsPodman?: boolean;
-  /** Directory that host paths are relative to; without it relative ones are refused. */
-  directory?: string | undefined;
-}
-
-/** The pod template of a workload and its path in the document. */
-function templateOf(kind: ObjectKind, object: object, path: FieldPath): { pod: Pod; path: FieldPath } | undefined {
+/** The pod template of a workload. */
+export function templateOf(kind: ObjectKind, object: Field<object>): Field<Pod> | undefined {
   const { templatePath } = KIND_RULES[kind];
-  if (!templatePath) return undefined;
-  const pod = templatePath.reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], object);
-  return { pod: pod as Pod, path: templatePath.reduce((at, name) => at.child(name), path) };
-}
-
-function adaptObject(kind: ObjectKind, object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
-  const template = templateOf(kind, object, path);
-  if (!template && !KIND_RULES[kind].isRenamed) return [];
-  const renamed = renameObject(object.metadata, path.child("metadata"));
-  if (!template) return renamed;
-  return [...renamed, ...addSelector(kind, object, template.pod, path), ...adaptPodmanPod(template.pod, template.path)];
-}
-
-/** Podman does not read selectors. */
-function addSelector(kind: ObjectKind, object: ObjectOfKind[ObjectKind], pod: Pod, path: FieldPath): SupportNote[] {
-  const spec = object.spec as { selector?: LabelSelector };
-  if (!KIND_RULES[kind].needsSelector || spec.selector !== undefined) return [];
-  const { labels = {} } = pod.metadata;
-  if (Object.keys(labels).length === 0) pod.metadata.labels = { app: object.metadata.name ?? "" };
-  spec.selector = { matchLabels: { ...pod.metadata.labels } };
-  const label = Object.entries(spec.selector.matchLabels ?? {}).map(([name, value]) => `${name}: ${value}`);
-  const message = `has no selector, which Kubernetes requires: write selector: {matchLabels: {${label.join(", ")}}}, as it is read here`;
-  return [{ code: "ignored", path: path.child("spec"), message }];
+  const step = (field: Field, name: string) => (field as Field<Record<string, unknown>>).field(name);
+  return templatePath?.reduce(step, object as Field) as Field<Pod> | undefined;
 }
 
 const shapes = new Map<ObjectKind, ObjectShape>();
 
-function shapeOfKind(kind: ObjectKind): ObjectShape {
+export function shapeOfKind(kind: ObjectKind): ObjectShape {
   const shape = shapes.get(kind) ?? objectShapeOf(v.object({ ...typeFields, ...KIND_RULES[kind].schema.entries }));
   shapes.set(kind, shape);
   return shape;
 }
 
-/**
- * Decodes, defaults and validates one object.
- * @param path of the object in its document
- */
-export function readWorkload(
-  kind: ObjectKind,
-  apiVersion: string,
-  node: SourceNode,
-  path: FieldPath,
-  options: ReadWorkloadOptions,
-): WorkloadReading {
-  const { isLenient = false, acceptsPodman = false, directory } = options;
-  const rules = KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
-  const issues: DecodeIssue[] = [];
-  const decode = acceptsPodman ? decodeAnyCase : decodeExactly;
-  const shape = shapeOfKind(kind);
-  const { decoded, miscased } = decode(node, shape, path, issues);
-  addFieldHomes(issues, shape, decoded);
-  const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = decoded as Record<string, unknown>;
-  const object = rest as unknown as ObjectOfKind[ObjectKind];
-  rules.applyDefaults?.(object, apiVersion);
-  if (!rules.isOfCluster) (object.metadata as ObjectMeta).namespace ??= "default";
-  // Before validation, which refuses the names.
-  const notes = acceptsPodman ? adaptObject(kind, object, path) : [];
-  const template = templateOf(kind, object, path);
-  if (template) notes.push(...resolveHostPaths(template.pod, template.path, directory));
-  const desired = { kind, object } as TypedObject;
-  if (template) notes.push(...findPodNotes(template.pod, template.path, isLenient));
-  notes.push(...(rules.findNotes?.(object, path) ?? []));
-  const current = rules.versions[0];
-  if (apiVersion !== current) {
-    const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;
-    notes.push({ code: "ignored", path: path.child("apiVersion"), message });
-  }
-  const field = new Field(object, path);
-  rules.validate(field, options);
-  return { desired, issues, errors: field.errors, notes, miscased };
-}
-
-function findDeploymentNotes(deployment: Deployment, path: FieldPath): SupportNote[] {
-  const { replicas, strategy, template } = deployment.spec;
+function findDeploymentNotes(deployment: Field<Deployment>): SupportNote[] {
+  const { replicas, strategy, template } = deployment.value.spec;
   const port = hostPortOf(template);
-  const notes = findReplicaNotes(deployment, path);
+  const notes = findReplicaNotes(deployment);
   if (port === undefined || replicas === 0 || strategy.type !== "RollingUpdate") return notes;
   const message = `the pods hold host port ${port}, which an old and a new pod cannot hold together: an update stops the old pod before the new one starts`;
-  return [...notes, { code: "ignored", path: path.child("spec").child("strategy"), message }];
+  return [...notes, deployment.field("spec").field("strategy").note(message)];
 }
 
-function findReplicaNotes(
-  { spec: { replicas, template } }: { spec: { replicas: number; template: PodTemplateSpec } },
-  path: FieldPath,
-): SupportNote[] {
+function findReplicaNotes(owner: Field<{ spec: { replicas: number; template: PodTemplateSpec } }>): SupportNote[] {
+  const { replicas, template } = owner.value.spec;
   if (replicas < 2) return [];
-  const at = path.child("spec").child("replicas");
-  const notes: SupportNote[] = [];
+  const field = owner.field("spec").field("replicas");
   const port = hostPortOf(template);
-  if (port !== undefined) {
-    const message = `${replicas} pods ask for host port ${port}: one of them gets it, the others are refused; set replicas: 1 or remove hostPort`;
-    notes.push({ code: "ignored", path: at, message });
-  }
-  if (hasOwnAntiAffinity(template)) {
-    const message = `the pod anti-affinity keeps replicas on different nodes: there is one node, and all ${replicas} run on it`;
-    notes.push({ code: "ignored", path: at, message });
-  }
-  return notes;
+  const ofPort = `${replicas} pods ask for host port ${port}: one of them gets it, the others are refused; set replicas: 1 or remove hostPort`;
+  const ofAffinity = `the pod anti-affinity keeps replicas on different nodes: there is one node, and all ${replicas} run on it`;
+  return [
+    ...(port === undefined ? [] : [field.note(ofPort)]),
+    ...(hasOwnAntiAffinity(template) ? [field.note(ofAffinity)] : []),
+  ];
 }
 
 /** The first port of the node that every pod of the template asks for. */

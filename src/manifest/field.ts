@@ -1,5 +1,5 @@
-import type { FieldPath } from "../field-path.ts";
-import { describePlaceholder } from "../placeholders.ts";
+import type { FieldPath } from "./field-path.ts";
+import { describePlaceholder } from "./placeholders.ts";
 
 /** Upstream's error types. */
 type FieldErrorType =
@@ -20,6 +20,13 @@ export interface FieldError {
   at: FieldPath;
   /** Point at the key instead of its value. */
   atKey: boolean;
+}
+
+/** A field that is valid in Kubernetes but has no effect or is not possible on one node without an API server. */
+export interface SupportNote {
+  code: "unsupported" | "ignored";
+  path: FieldPath;
+  message: string;
 }
 
 type Member<T, K extends keyof NonNullable<T>> = NonNullable<T>[K] | (T extends undefined ? undefined : never);
@@ -80,6 +87,11 @@ export class Field<T = unknown> {
   /** The name of this field in place of its value. */
   key<V>(value: V): Field<V> {
     return new Field(value, this.path, this.errors, this.at, true);
+  }
+
+  /** What happens to this field here, for the author of the manifest. */
+  note(message: string, code: SupportNote["code"] = "ignored"): SupportNote {
+    return { code, path: this.path, message };
   }
 
   required(detail = "is required"): void {
