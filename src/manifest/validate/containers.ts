@@ -5,7 +5,8 @@ import { checkDnsLabel, checkPortName, checkPortNumber, hasSpaceAround } from ".
 import { validateLifecycle, validateProbe } from "./probes.ts";
 import { validateResources } from "./resources.ts";
 import { validateSecurityContext } from "./security-context.ts";
-import { type KnownVolumes, validateMounts } from "./volumes.ts";
+import { validateMounts } from "./volume-mounts.ts";
+import type { KnownVolumes } from "./volumes.ts";
 
 /** Properties of the pod that containers are validated against. */
 interface ContainerContext {

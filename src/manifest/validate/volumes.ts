@@ -1,8 +1,16 @@
-import type { Container, PodSpec, Volume, VolumeSourceName } from "../../base/api/pod.ts";
+import type { ObjectMeta, PodSpec, Volume, VolumeSourceName } from "../../base/api/pod.ts";
 import { isNegativeQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import type { Field } from "../field.ts";
-import { checkDescendingPath, checkDnsLabel, checkDnsSubdomain, checkNoBacksteps, hasBacksteps } from "./names.ts";
-import { DRIVER_CHECKS } from "./volume-drivers.ts";
+import { validateClaimSpec } from "../workloads/validate-storage.ts";
+import { validateAnnotations } from "./metadata.ts";
+import {
+  byteLength,
+  checkDescendingPath,
+  checkDnsLabel,
+  checkDnsSubdomain,
+  checkNoBacksteps,
+  validateLabels,
+} from "./names.ts";
 import { checkMode, validateDownwardItems, validateItems, validateProjected } from "./volume-files.ts";
 
 /** Volumes without errors, by name: only these can be mounted. */
@@ -28,7 +36,24 @@ type SourceChecks = {
   readonly [K in VolumeSourceName]: (source: Field<NonNullable<Volume[K]>>, volume: Field<Volume>) => void;
 };
 
-/** In upstream's order: the first source counts, the others are reported. */
+/** Requires several text fields. */
+function requireTexts<T extends object>(source: Field<T>, ...names: readonly (keyof T & string)[]): void {
+  for (const name of names) if ((source.value[name] ?? "") === "") source.field(name).required();
+}
+
+function requireMonitors(source: Field<{ monitors: string[] }>): void {
+  if (source.value.monitors.length === 0) source.field("monitors").required();
+}
+
+function requireSecretName(source: Field<{ secretRef?: { name?: string | undefined } | undefined }>): void {
+  const { secretRef } = source.value;
+  if (secretRef && secretRef.name === undefined) source.field("secretRef").field("name").required();
+}
+
+/**
+ * In upstream's order: the first source counts, the others are reported. Those that are not supported here are validated
+ * too: their errors are reported as Kubernetes does.
+ */
 const SOURCE_CHECKS: SourceChecks = {
   emptyDir(source) {
     const { sizeLimit } = source.value;
@@ -42,9 +67,19 @@ const SOURCE_CHECKS: SourceChecks = {
     path.format(checkNoBacksteps);
     source.field("type").oneOf(HOST_PATH_TYPES);
   },
-  gitRepo: DRIVER_CHECKS.gitRepo,
-  gcePersistentDisk: DRIVER_CHECKS.gcePersistentDisk,
-  awsElasticBlockStore: DRIVER_CHECKS.awsElasticBlockStore,
+  gitRepo(source) {
+    requireTexts(source, "repository");
+    source.field("directory").format(checkDescendingPath);
+  },
+  gcePersistentDisk(source, volume) {
+    const reported = source.as(volume.path.child("persistentDisk"));
+    requireTexts(reported, "pdName");
+    reported.field("partition").between(0, 255);
+  },
+  awsElasticBlockStore(source) {
+    requireTexts(source, "volumeID");
+    source.field("partition").between(0, 255);
+  },
   secret(source) {
     if (source.value.secretName === undefined) source.field("secretName").required();
     source.field("defaultMode").format(checkMode);
@@ -56,37 +91,98 @@ const SOURCE_CHECKS: SourceChecks = {
     if (path.value === "") path.required();
     if (!path.value.startsWith("/")) path.invalid("must be an absolute path");
   },
-  iscsi: DRIVER_CHECKS.iscsi,
-  glusterfs: DRIVER_CHECKS.glusterfs,
-  flocker: DRIVER_CHECKS.flocker,
+  iscsi: validateIscsi,
+  glusterfs: (source) => requireTexts(source, "endpoints", "path"),
+  flocker(source) {
+    const { datasetName: name, datasetUUID: uuid } = source.value;
+    if (name === undefined && uuid === undefined) source.required("must have datasetName or datasetUUID");
+    if (name !== undefined && uuid !== undefined) {
+      source.with(name).invalid("must have only one of datasetName and datasetUUID");
+    }
+    if (name?.includes("/")) source.field("datasetName").invalid("must not contain '/'");
+  },
   persistentVolumeClaim(source) {
     if (source.value.claimName === "") source.field("claimName").required();
   },
-  rbd: DRIVER_CHECKS.rbd,
-  cinder: DRIVER_CHECKS.cinder,
-  cephfs: DRIVER_CHECKS.cephfs,
-  quobyte: DRIVER_CHECKS.quobyte,
+  rbd(source) {
+    requireTexts(source, "image");
+    requireMonitors(source);
+  },
+  cinder(source) {
+    requireTexts(source, "volumeID");
+    requireSecretName(source);
+  },
+  cephfs: requireMonitors,
+  quobyte(source) {
+    requireTexts(source, "volume");
+    const registry = source.field("registry");
+    const pairs = "must be host:port, or several of them with commas between";
+    if (registry.value === "") registry.required(pairs);
+    else if (byteLength(source.value.tenant ?? "") >= 65) {
+      source.field("tenant").required("must be a UUID of at most 64 characters");
+    } else for (const pair of registry.value.split(",")) if (!isHostPort(pair)) registry.invalid(pairs);
+  },
   downwardAPI(source) {
     source.field("defaultMode").format(checkMode);
     validateDownwardItems(source);
   },
-  fc: DRIVER_CHECKS.fc,
-  flexVolume: DRIVER_CHECKS.flexVolume,
+  fc(source) {
+    const { targetWWNs, wwids, lun } = source.value;
+    const names = source.field("targetWWNs");
+    if (!targetWWNs && !wwids) names.required("must have targetWWNs or wwids");
+    if (targetWWNs && wwids) names.invalid("must be absent when wwids is set");
+    if (!targetWWNs) return;
+    if (lun === undefined) source.field("lun").required("is required with targetWWNs");
+    else source.field("lun").between(0, 255);
+  },
+  flexVolume(source) {
+    requireTexts(source, "driver");
+    for (const [key, value] of source.field("options").entries()) {
+      const domain = `.${key.split("/")[0]!.toLowerCase()}`;
+      if (!domain.endsWith(".kubernetes.io") && !domain.endsWith(".k8s.io")) continue;
+      value.key(key).invalid("kubernetes.io and k8s.io are reserved");
+    }
+  },
   configMap(source) {
     if (source.value.name === undefined) source.field("name").required();
     source.field("defaultMode").format(checkMode);
     validateItems(source.field("items"));
   },
-  azureFile: DRIVER_CHECKS.azureFile,
-  vsphereVolume: DRIVER_CHECKS.vsphereVolume,
-  photonPersistentDisk: DRIVER_CHECKS.photonPersistentDisk,
-  portworxVolume: DRIVER_CHECKS.portworxVolume,
-  azureDisk: DRIVER_CHECKS.azureDisk,
-  storageos: DRIVER_CHECKS.storageos,
+  azureFile: (source) => requireTexts(source, "secretName", "shareName"),
+  vsphereVolume: (source) => requireTexts(source, "volumePath"),
+  photonPersistentDisk: (source) => requireTexts(source, "pdID"),
+  portworxVolume: (source) => requireTexts(source, "volumeID"),
+  azureDisk(source) {
+    requireTexts(source, "diskName", "diskURI");
+    source.field("cachingMode").oneOf(["None", "ReadOnly", "ReadWrite"]);
+    source.field("kind").oneOf(["Dedicated", "Managed", "Shared"]);
+    const prefix = source.value.kind === "Managed" ? "/subscriptions/" : "https://";
+    if (!source.value.diskURI.startsWith(prefix)) source.field("diskURI").notSupported([`${prefix}…`]);
+  },
+  storageos(source) {
+    if (source.value.volumeName === undefined) source.field("volumeName").required();
+    for (const name of ["volumeName", "volumeNamespace"] as const) source.field(name).format(checkDnsLabel);
+    requireSecretName(source);
+  },
   projected: validateProjected,
-  scaleIO: DRIVER_CHECKS.scaleIO,
-  csi: DRIVER_CHECKS.csi,
-  ephemeral: DRIVER_CHECKS.ephemeral,
+  scaleIO: (source) => requireTexts(source, "gateway", "system", "volumeName"),
+  csi(source) {
+    const driver = source.field("driver");
+    if (driver.value === "") driver.required();
+    if (byteLength(driver.value) > 63) driver.tooLong("63 characters");
+    driver.format((name) => checkDnsSubdomain(name.toLowerCase()));
+    const secret = source.field("nodePublishSecretRef");
+    if (!secret.value) return;
+    const name = secret.field("name");
+    if (name.value === undefined) name.required();
+    else name.as(source.path.child("name")).format(checkDnsSubdomain);
+  },
+  ephemeral(source) {
+    const template = source.field("volumeClaimTemplate");
+    if (!template.value) return template.required();
+    validateTemplateMetadata(template.field("metadata").with(template.value.metadata));
+    validateClaimSpec(template.field("spec").with(template.value.spec));
+  },
   image(source) {
     if (source.value.reference === undefined) source.field("reference").required();
     source.field("pullPolicy").oneOf(["Always", "IfNotPresent", "Never"]);
@@ -123,79 +219,49 @@ function validateSource(volume: Field<Volume>, podName: string): void {
   volume.field("name").format(() => messages.map((message) => `the claim's name ${message}`));
 }
 
-/** Validates mounts and devices of a container. Source: core validation `ValidateVolumeMounts`, `ValidateVolumeDevices`. */
-export function validateMounts(container: Field<Container>, volumes: KnownVolumes): void {
-  validateVolumeMounts(container, volumes);
-  const { volumeMounts: mounts = [] } = container.value;
-  const mountNames = new Set(mounts.map(({ name }) => name));
-  const mountPaths = lastByName(mounts, "mountPath");
-  const devicePaths = new Set<string>();
-  const deviceNames = new Set<string>();
-  for (const device of container.field("volumeDevices").items()) {
-    const name = device.field("name");
-    const volume = volumes.get(name.value);
-    if (name.value === "") name.required();
-    if (deviceNames.has(name.value)) name.invalid("must be unique in the container");
-    if (!volume) name.notFound("must be the name of a valid volume of the pod");
-    else if (!volume.persistentVolumeClaim && !volume.ephemeral) {
-      name.invalid("must be a persistentVolumeClaim or an ephemeral volume");
-    }
-    const path = device.field("devicePath");
-    if (path.value === "") path.required();
-    if (devicePaths.has(path.value)) path.invalid("must be unique in the container");
-    if (hasBacksteps(path.value)) path.invalid("must not contain '..'");
-    else devicePaths.add(path.value);
-    if (mountNames.has(name.value)) name.invalid("is mounted already");
-    if (mountPaths.has(path.value)) path.invalid("is the path of a mount already");
-    if (name.value !== "") deviceNames.add(name.value);
+/** The pattern of iqn names takes quadratic time. iSCSI allows 223 characters, upstream any number. */
+const MAX_INITIATOR_CHARACTERS = 4096;
+
+const ISCSI_FORMATS: readonly (readonly [string, RegExp])[] = [
+  ["iqn", /iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$/],
+  ["eui", /^eui.[A-Za-z0-9]{16}$/],
+  ["naa", /^naa.[A-Za-z0-9]{32}$/],
+];
+
+function validateIscsi(source: Field<NonNullable<Volume["iscsi"]>>, volume: Field<Volume>): void {
+  requireTexts(source, "targetPortal", "iqn");
+  if (source.value.iqn !== "") source.field("iqn").format(checkInitiator);
+  source.field("lun").between(0, 255);
+  const { chapAuthDiscovery, chapAuthSession, secretRef, initiatorName, targetPortal } = source.value;
+  if ((chapAuthDiscovery || chapAuthSession) && !secretRef) {
+    source.field("secretRef").required("is required when CHAP authentication is on");
+  }
+  if (initiatorName === undefined) return;
+  source.field("initiatorName").as(source.path.child("initiatorname")).format(checkInitiator);
+  if (byteLength(`${volume.value.name}:${targetPortal}`) > 64) {
+    const message = "name and iscsi.targetPortal together must have fewer than 64 characters when initiatorName is set";
+    volume.field("name").invalid(message);
   }
 }
 
-/** Upstream keeps the last path per name. */
-function lastByName<K extends string>(items: readonly ({ name: string } & Record<K, string>)[], key: K): Set<string> {
-  return new Set(new Map(items.map((item) => [item.name, item[key]])).values());
+function checkInitiator(name: string): string[] {
+  const format = ISCSI_FORMATS.find(([prefix]) => name.startsWith(prefix));
+  if (!format) return ["must begin with iqn, eui or naa"];
+  const matches = name.length <= MAX_INITIATOR_CHARACTERS && format[1].test(name);
+  return matches ? [] : [`must have the format of ${format[0]} names`];
 }
 
-function validateVolumeMounts(container: Field<Container>, volumes: KnownVolumes): void {
-  const taken = new Set<string>();
-  const { volumeDevices: devices = [], securityContext } = container.value;
-  const deviceNames = new Set(devices.map((device) => device.name));
-  const devicePaths = lastByName(devices, "devicePath");
-  const mounts = container.field("volumeMounts");
-  for (const mount of mounts.items()) {
-    const name = mount.field("name");
-    const path = mount.field("mountPath");
-    if (name.value === "") name.required();
-    if (!volumes.has(name.value)) name.notFound("must be the name of a valid volume of the pod");
-    if (path.value === "") path.required();
-    if (taken.has(path.value)) path.invalid("must be unique in the container");
-    taken.add(path.value);
-    if (deviceNames.has(name.value)) name.invalid("is a device already");
-    if (devicePaths.has(path.value)) path.invalid("is the path of a device already");
-    for (const field of ["subPath", "subPathExpr"] as const) {
-      mount.as(mounts.path).field(field).format(checkDescendingPath);
-    }
-    if (mount.value.subPath !== undefined && mount.value.subPathExpr !== undefined) {
-      mount.field("subPathExpr").invalid("must be absent when subPath is set");
-    }
-    validatePropagation(mount.as(mounts.path), securityContext?.privileged ?? false);
-  }
-}
+/** Go's `net.SplitHostPort`: one colon, unless the host is in brackets; both parts may be empty. */
+const isHostPort = (text: string) => /^(?:\[[^[\]]*\]|[^:[\]]*):[^:[\]]*$/.test(text);
 
-type Mount = NonNullable<Container["volumeMounts"]>[number];
-
-/** @param mount with the path of the list: upstream reports these without the index */
-function validatePropagation(mount: Field<Mount>, isPrivileged: boolean): void {
-  const propagation = mount.field("mountPropagation");
-  propagation.oneOf(["Bidirectional", "HostToContainer", "None"]);
-  if (propagation.value === "Bidirectional" && !isPrivileged) {
-    propagation.forbidden("Bidirectional is for privileged containers only");
-  }
-  const recursive = mount.field("recursiveReadOnly");
-  recursive.oneOf(["Disabled", "Enabled", "IfPossible"]);
-  if (recursive.value !== "Enabled" && recursive.value !== "IfPossible") return;
-  if (!mount.value.readOnly) recursive.forbidden("may be set only when readOnly is true");
-  if (propagation.value !== undefined && propagation.value !== "None") {
-    recursive.forbidden("may be set only when mountPropagation is None");
+/** Only labels and annotations of the template are used. */
+function validateTemplateMetadata(metadata: Field<ObjectMeta>): void {
+  validateAnnotations(metadata.field("annotations"));
+  validateLabels(metadata.field("labels"));
+  for (const [name, value] of Object.entries(metadata.value) as [keyof ObjectMeta, unknown][]) {
+    if (name === "labels" || name === "annotations" || value === undefined || value === null) continue;
+    // Upstream derives the name from the Go field, UID.
+    const reported = metadata.field(name).as(metadata.path.child(name === "uid" ? "uID" : name));
+    reported.key(name).forbidden("cannot be set for an ephemeral volume");
   }
 }
