@@ -13,62 +13,29 @@ const ILLEGAL = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10fff
 
 /** Decodes UTF-8, or UTF-16 with a byte order mark. Stops at the first invalid byte. */
 export function decodeText(bytes: Uint8Array): SourceText {
-  const utf16 =
-    bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "be" : "";
-  if (utf16 !== "" && bytes.length % 2 === 1) {
-    const whole = decodeText(bytes.subarray(0, bytes.length - 1));
-    return { text: whole.text, broken: whole.broken ?? "the text ends in the middle of a UTF-16 character" };
-  }
-  if (utf16 === "be") return decodeAs("utf-16le", swapBytePairs(bytes));
-  if (utf16 !== "") return decodeAs("utf-16le", bytes);
-  return decodeAs("utf-8", bytes);
+  const mark = Buffer.from(bytes.subarray(0, 2)).toString("hex");
+  if (mark !== "fffe" && mark !== "feff") return decodeUtf8(bytes);
+  const whole = Buffer.from(bytes.subarray(0, bytes.length - (bytes.length % 2)));
+  const text = (mark === "feff" ? whole.swap16() : whole).toString("utf16le");
+  // Only halves of surrogate pairs match.
+  const end = text.search(/[\ud800-\udfff]/u);
+  if (end !== -1) return { text: text.slice(0, end), broken: "invalid UTF-16" };
+  return bytes.length % 2 === 0 ? { text } : { text, broken: "the text ends in the middle of a UTF-16 character" };
 }
 
-function decodeAs(encoding: "utf-8" | "utf-16le", bytes: Uint8Array): SourceText {
-  const end = encoding === "utf-8" ? endOfUtf8(bytes) : endOfUtf16(bytes);
-  const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes.subarray(0, end));
-  if (end === bytes.length) return { text };
-  return { text, broken: `invalid ${encoding === "utf-8" ? "UTF-8" : "UTF-16"}` };
-}
-
-/** Offset of the first invalid UTF-8 sequence, or the length. */
-function endOfUtf8(bytes: Uint8Array): number {
-  let at = 0;
-  while (at < bytes.length) {
-    const lead = bytes[at]!;
-    const length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-    if (length === 0 || at + length > bytes.length) return at;
-    for (let i = 1; i < length; i++) if ((bytes[at + i]! & 0xc0) !== 0x80) return at;
-    const second = bytes[at + 1]!;
-    const overlong = (lead === 0xe0 && second < 0xa0) || (lead === 0xf0 && second < 0x90);
-    const tooHigh = lead === 0xf4 && second > 0x8f;
-    const surrogate = lead === 0xed && second > 0x9f;
-    if (overlong || tooHigh || surrogate) return at;
-    at += length;
+function decodeUtf8(bytes: Uint8Array): SourceText {
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  let byteOffset = 0;
+  let from = 0;
+  // The decoder writes U+FFFD for what is not UTF-8; the text may also hold that character.
+  for (let at = text.indexOf("\ufffd"); at !== -1; at = text.indexOf("\ufffd", from)) {
+    byteOffset += Buffer.byteLength(text.slice(from, at));
+    const isWritten = bytes[byteOffset] === 0xef && bytes[byteOffset + 1] === 0xbf && bytes[byteOffset + 2] === 0xbd;
+    if (!isWritten) return { text: text.slice(0, at), broken: "invalid UTF-8" };
+    byteOffset += 3;
+    from = at + 1;
   }
-  return at;
-}
-
-/** Offset of the first unpaired surrogate in little-endian UTF-16, or the length. */
-function endOfUtf16(bytes: Uint8Array): number {
-  const unit = (at: number) => (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
-  for (let at = 0; at < bytes.length; at += 2) {
-    const high = unit(at) & 0xfc00;
-    if (high === 0xdc00) return at;
-    if (high !== 0xd800) continue;
-    if ((unit(at + 2) & 0xfc00) !== 0xdc00) return at;
-    at += 2;
-  }
-  return bytes.length;
-}
-
-function swapBytePairs(bytes: Uint8Array): Uint8Array {
-  const swapped = new Uint8Array(bytes.length);
-  for (let i = 0; i + 1 < bytes.length; i += 2) {
-    swapped[i] = bytes[i + 1]!;
-    swapped[i + 1] = bytes[i]!;
-  }
-  return swapped;
+  return { text };
 }
 
 /** Cuts the text before the first character that YAML does not allow. */

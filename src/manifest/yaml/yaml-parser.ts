@@ -320,36 +320,22 @@ export class YamlParser {
 
 const emptyScalar = (start: number): YamlScalar => ({ kind: "scalar", start, value: "", implicit: true, tag: "" });
 
-function describe(token: Token): string {
-  switch (token.type) {
-    case "stream-end":
-      return "the end of the text";
-    case "block-end":
-      return "less indentation";
-    case "block-mapping-start":
-    case "key":
-      return "a key";
-    case "block-sequence-start":
-    case "block-entry":
-      return '"-"';
-    case "value":
-      return '":"';
-    case "flow-entry":
-      return '","';
-    case "flow-sequence-start":
-      return '"["';
-    case "flow-sequence-end":
-      return '"]"';
-    case "flow-mapping-start":
-      return '"{"';
-    case "flow-mapping-end":
-      return '"}"';
-    case "document-start":
-    case "document-end":
-      return "the end of the document";
-    case "scalar":
-      return "a value";
-    default:
-      return `a ${token.type}`;
-  }
-}
+/** What a token is, for authors of manifests; the others are shown by their type. */
+const DESCRIPTIONS: Partial<Record<TokenType, string>> = {
+  "stream-end": "the end of the text",
+  "block-end": "less indentation",
+  "block-mapping-start": "a key",
+  key: "a key",
+  "block-sequence-start": '"-"',
+  "block-entry": '"-"',
+  value: '":"',
+  "flow-entry": '","',
+  "flow-sequence-start": '"["',
+  "flow-sequence-end": '"]"',
+  "flow-mapping-start": '"{"',
+  "flow-mapping-end": '"}"',
+  "document-start": "the end of the document",
+  "document-end": "the end of the document",
+  scalar: "a value",
+};
+const describe = ({ type }: Token): string => DESCRIPTIONS[type] ?? `a ${type}`;

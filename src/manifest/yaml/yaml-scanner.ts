@@ -1,5 +1,13 @@
-import { isBlank, isBlankOrEnd, isBreak, YamlReader } from "./yaml-reader.ts";
-import { type ScannedScalar, scanBlockScalar, scanPlainScalar, scanQuotedScalar } from "./yaml-scalars.ts";
+import {
+  isBlank,
+  isBlankOrEnd,
+  isBreak,
+  type ScannedScalar,
+  scanBlockScalar,
+  scanPlainScalar,
+  scanQuotedScalar,
+  YamlReader,
+} from "./yaml-scalars.ts";
 
 /**
  * Token types of YAML 1.1. The scanner follows libyaml, whose Go translation reads manifests for the kubelet: verdicts
