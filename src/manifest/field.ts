@@ -89,7 +89,7 @@ export class Field<T = unknown> {
     return new Field(value, this.path, this.errors, this.at, true);
   }
 
-  /** What happens to this field here, for the author of the manifest. */
+  /** A note for the author about what happens to this field here. */
   note(message: string, code: SupportNote["code"] = "ignored"): SupportNote {
     return { code, path: this.path, message };
   }

@@ -43,7 +43,7 @@ function noteOf(field: Field, { level, note, strictOnly }: FieldSupport, isLenie
     : field.note(`has no effect here: ${note}`);
 }
 
-/** The fields of a path that are there; `[]` after a name stands for every item. */
+/** The fields of a path that are there; `[]` after a name is every item. */
 function fieldsAt(field: Field, [step, ...rest]: readonly string[]): Field[] {
   if (field.value === undefined || field.value === null) return [];
   if (step === undefined) return [field];

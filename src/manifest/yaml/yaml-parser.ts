@@ -320,7 +320,7 @@ export class YamlParser {
 
 const emptyScalar = (start: number): YamlScalar => ({ kind: "scalar", start, value: "", implicit: true, tag: "" });
 
-/** What a token is, for authors of manifests; the others are shown by their type. */
+/** Names of tokens for authors of manifests; the others are shown by their type. */
 const DESCRIPTIONS: Partial<Record<TokenType, string>> = {
   "stream-end": "the end of the text",
   "block-end": "less indentation",
