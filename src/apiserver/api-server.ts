@@ -27,15 +27,13 @@ import {
 import { authorize, authorizePath, VERBS, verbOf } from "./authorization.ts";
 import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
-import { listResponse } from "./list-response.ts";
+import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts";
 import { negotiateForm } from "./media-type.ts";
 import type { ObjectAccess } from "./object-commands.ts";
 import { parseDeleteOptions } from "./object-deleter.ts";
 import { patchObject } from "./patch-object.ts";
 import { Presentation } from "./presentation.ts";
 import { apiVersionOf, resourceId, servedVersions, type Target, type Verb } from "./resource-definition.ts";
-import { parseSelection } from "./selection.ts";
-import { watchResponse } from "./watch-response.ts";
 import { parseWriteRequest, reportBadFields, type WriteRequest } from "./write-request.ts";
 
 /** A path below a resource that is answered by code of its own: `pods/log`, or a review. */

@@ -12,6 +12,7 @@ import {
   resourceId,
   type Target,
 } from "./resource-definition.ts";
+import type { DiskCheck } from "./storage/manifest-directory.ts";
 import { internalWrite, store as keep, type ObjectStorage, type WriteRequest } from "./write-request.ts";
 
 type Propagation = "Orphan" | "Background" | "Foreground";
@@ -302,4 +303,74 @@ export function parseDeleteOptions(
     preconditions: { uid: toText(uid), resourceVersion: toText(resourceVersion) },
     dryRun: request.dryRun || (Array.isArray(options.dryRun) && options.dryRun.includes("All")),
   };
+}
+
+interface StorageProtectionDeps {
+  store: Pick<ObjectStore, "list">;
+  registry: Pick<ResourceRegistry, "all">;
+  writer: Pick<ObjectWriter, "put">;
+  disk: Pick<DiskCheck, "wait">;
+  clock: Pick<Clock, "schedule">;
+  isInUse: (definition: ResourceDefinition, object: ApiObject) => boolean;
+}
+
+const RETRY_MS = 10_000;
+
+/**
+ * Ends the deletion of claims and PersistentVolumes once nothing uses them: removes their protection, and with the last
+ * finalizer the object goes. Source: `pkg/controller/volume/pvcprotection`, `pvprotection`.
+ */
+export class StorageProtection {
+  readonly #deps: StorageProtectionDeps;
+  #isReleasing = false;
+  #isStopped = false;
+  #cancelRetry: (() => void) | undefined;
+
+  constructor(deps: StorageProtectionDeps) {
+    this.#deps = deps;
+  }
+
+  /** Something that may have used a claim or a volume has changed. */
+  check(): void {
+    if (this.#isReleasing || this.#isStopped || this.#unused().length === 0) return;
+    this.#isReleasing = true;
+    void this.#release();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelRetry?.();
+  }
+
+  async #release(): Promise<void> {
+    const { writer, disk, clock } = this.#deps;
+    try {
+      await disk.wait();
+      for (const { definition, object } of this.#isStopped ? [] : this.#unused()) {
+        const finalizers = object.metadata.finalizers?.filter((it) => it !== definition.protection);
+        writer.put(
+          definition,
+          { ...object, metadata: { ...object.metadata, finalizers } },
+          internalWrite("kubelet-ts"),
+        );
+      }
+    } catch {
+      // The disk is full or does not answer.
+      this.#cancelRetry?.();
+      if (!this.#isStopped) this.#cancelRetry = clock.schedule(RETRY_MS, () => this.check());
+    } finally {
+      this.#isReleasing = false;
+    }
+  }
+
+  #unused(): StoredObject[] {
+    const { store, registry, isInUse } = this.#deps;
+    const kinds = registry.all().filter(({ protection }) => protection !== undefined);
+    return objectsOf(store, kinds).filter(
+      ({ definition, object }) =>
+        object.metadata.deletionTimestamp !== undefined &&
+        object.metadata.finalizers?.includes(definition.protection ?? "") === true &&
+        !isInUse(definition, object),
+    );
+  }
 }

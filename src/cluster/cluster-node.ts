@@ -1,6 +1,7 @@
+import * as v from "valibot";
 import type { Pod } from "../base/api/pod.ts";
 import type { Rate } from "../base/concurrency/token-bucket.ts";
-import type { AccessReviewer } from "../base/model/access-review.ts";
+import type { AccessAttributes, AccessReviewer, User } from "../base/model/access-review.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ClusterConnection } from "../base/model/cluster-connection.ts";
 import type { PodUID } from "../base/model/identity.ts";
@@ -17,7 +18,6 @@ import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
 import type { CertificateUsage } from "./certificates/certificate-files.ts";
 import { currentPath, needsBootstrap, writeKubeconfig } from "./certificates/certificate-files.ts";
 import { CertificateManager, type MakeSigningRequest } from "./certificates/certificate-manager.ts";
-import { ClusterAccessReviewer } from "./client/access-reviewer.ts";
 import { ClusterClient } from "./client/cluster-client.ts";
 import { Credentials, type ProxyFor } from "./client/credentials.ts";
 import { Reflector } from "./client/reflector.ts";
@@ -25,8 +25,7 @@ import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
 import { NodeAgent } from "./node/node-agent.ts";
 import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
-import { type RuntimeClassEntry, RuntimeClasses } from "./objects/runtime-classes.ts";
-import { ClusterServices } from "./objects/service-environment.ts";
+import { ClusterServices, type RuntimeClassEntry, RuntimeClasses } from "./objects/stored-lists.ts";
 import { TokenManager } from "./objects/token-manager.ts";
 import { type ApiPod, isMirrorPod } from "./pods/api-pod.ts";
 import { ApiPodSource } from "./pods/api-pod-source.ts";
@@ -115,7 +114,7 @@ export class ClusterNode {
     });
     this.#tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
     this.#services = new ClusterServices(this.client, clock, deps.storedServices);
-    this.#runtimeClasses = new RuntimeClasses({ client: this.client, clock, stored: deps.storedRuntimeClasses });
+    this.#runtimeClasses = new RuntimeClasses(this.client, clock, deps.storedRuntimeClasses);
     this.#source = new ApiPodSource({
       server: this.credentials.server,
       clock,
@@ -317,5 +316,71 @@ function openCredentials({ options, clock, proxyFor }: ClusterNodeDeps, isBootst
       ? ["--bootstrap-kubeconfig", "it holds the server and the bootstrap token of the cluster"]
       : ["--kubeconfig", "name the kubeconfig of this node, or one to be made with --bootstrap-kubeconfig"];
     throw new SettingsError(`${flag}: ${messageOf(error)}; ${way}`, { cause: error });
+  }
+}
+
+const REVIEW_LIMIT_MS = 10_000;
+
+const TokenReviewSchema = v.object({
+  status: v.object({
+    authenticated: v.optional(v.boolean(), false),
+    user: v.optional(
+      v.object({
+        username: v.optional(v.string(), ""),
+        uid: v.optional(v.string(), ""),
+        groups: v.optional(v.nullable(v.array(v.string())), []),
+        extra: v.optional(v.nullable(v.record(v.string(), v.array(v.string())))),
+      }),
+    ),
+  }),
+});
+
+const AccessReviewSchema = v.object({ status: v.object({ allowed: v.optional(v.boolean(), false) }) });
+
+/** Asks the API server about clients of this node: TokenReview and SubjectAccessReview. */
+class ClusterAccessReviewer implements AccessReviewer {
+  readonly #client: Pick<ClusterClient, "request">;
+  readonly #nodeName: string;
+
+  constructor(client: Pick<ClusterClient, "request">, nodeName: string) {
+    this.#client = client;
+    this.#nodeName = nodeName;
+  }
+
+  async reviewToken(token: string, signal: AbortSignal): Promise<User | undefined> {
+    const { status } = v.parse(
+      TokenReviewSchema,
+      await this.#review("authentication.k8s.io/v1", "TokenReview", { token }, signal),
+    );
+    const { user } = status;
+    if (!status.authenticated || !user) return undefined;
+    return {
+      name: user.username,
+      groups: user.groups ?? [],
+      ...(user.uid !== "" && { uid: user.uid }),
+      ...(user.extra && { extra: user.extra }),
+    };
+  }
+
+  async reviewAccess(user: User, { verb, subresource }: AccessAttributes, signal: AbortSignal): Promise<boolean> {
+    const spec = {
+      user: user.name,
+      groups: user.groups,
+      ...(user.uid !== undefined && { uid: user.uid }),
+      ...(user.extra && { extra: user.extra }),
+      resourceAttributes: { verb, version: "v1", resource: "nodes", subresource, name: this.#nodeName },
+    };
+    const response = await this.#review("authorization.k8s.io/v1", "SubjectAccessReview", spec, signal);
+    return v.parse(AccessReviewSchema, response).status.allowed;
+  }
+
+  #review(apiVersion: string, kind: string, spec: object, signal: AbortSignal): Promise<unknown> {
+    return this.#client.request({
+      method: "POST",
+      path: `/apis/${apiVersion}/${kind.toLowerCase()}s`,
+      body: { apiVersion, kind, spec },
+      timeoutMs: REVIEW_LIMIT_MS,
+      signal,
+    });
   }
 }

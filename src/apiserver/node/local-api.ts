@@ -21,7 +21,7 @@ import { ObjectReader } from "../kinds/object-reader.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
 import { nonResourceResponse, type VersionInfo } from "../non-resource-paths.ts";
 import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
-import { BACKGROUND, ObjectDeleter } from "../object-deleter.ts";
+import { BACKGROUND, ObjectDeleter, StorageProtection } from "../object-deleter.ts";
 import { NodeObjectRules, OwnObjects } from "../object-rules.ts";
 import { ObjectStore, RevisionClock, type RevisionMark } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
@@ -32,7 +32,6 @@ import { DiskCheck, ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
 import { NodeMirror } from "./mirror.ts";
 import type { NodeView } from "./node-view.ts";
-import { StorageProtection } from "./storage-protection.ts";
 
 interface LocalApiDeps {
   options: Pick<

@@ -88,7 +88,7 @@ export class Reachability {
 }
 
 /** Delays between attempts that fail. Units: milliseconds. */
-interface BackOffPolicy {
+export interface BackOffPolicy {
   first: number;
   longest: number;
 }

@@ -3,7 +3,7 @@ import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
-import { BackOff } from "../client/reachability.ts";
+import { WorkQueue } from "../client/work-queue.ts";
 
 /** Events of pods as the kubelet keeps them. */
 export interface RecordedEvents {
@@ -46,7 +46,7 @@ interface NodeEvent {
  */
 export class EventSink {
   readonly #deps: EventSinkDeps;
-  readonly #backOff = new BackOff(RETRY);
+  readonly #queue: WorkQueue;
   readonly #stop = new AbortController();
   /** Names of events that the API server has. */
   readonly #known = new Set<string>();
@@ -54,17 +54,18 @@ export class EventSink {
   #version = 0;
   #count = 0;
   #cancel: (() => void) | undefined;
-  #isBusy = false;
-  #isDue = false;
 
   constructor(deps: EventSinkDeps) {
     this.#deps = deps;
-    deps.recorded.onRecord(() => this.#plan(GATHER_MS));
+    const { reachability } = deps.client;
+    this.#queue = new WorkQueue({ reachability, retry: RETRY, work: () => this.#sendAll() });
+    deps.recorded.onRecord(() => this.#plan());
   }
 
   stop(): void {
     this.#stop.abort(new Error("stopped"));
     this.#cancel?.();
+    this.#queue.stop();
   }
 
   /** Records an event about the node. */
@@ -82,23 +83,18 @@ export class EventSink {
       const [oldest] = this.#nodeEvents.keys();
       if (this.#nodeEvents.size > MAX_NODE_EVENTS && oldest !== undefined) this.#nodeEvents.delete(oldest);
     }
-    this.#plan(GATHER_MS);
+    this.#plan();
   }
 
-  #plan(delayMs: number): void {
+  #plan(): void {
     if (this.#stop.signal.aborted) return;
-    this.#isDue = true;
-    if (this.#isBusy) return;
-    this.#cancel ??= this.#deps.client.reachability.schedule(delayMs, () => {
+    this.#cancel ??= this.#deps.clock.schedule(GATHER_MS, () => {
       this.#cancel = undefined;
-      void this.#sendAll();
+      this.#queue.add("events");
     });
   }
 
   async #sendAll(): Promise<void> {
-    this.#isBusy = true;
-    this.#isDue = false;
-    let delayMs = GATHER_MS;
     try {
       for (const event of this.#deps.recorded.newerThan(this.#version)) {
         await this.#send(event);
@@ -112,16 +108,11 @@ export class EventSink {
           throw error;
         });
       }
-      this.#backOff.reset();
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       this.#deps.logger.debug(`Events cannot be sent to the API server: ${(error as Error).message}`);
-      this.#isDue = true;
-      delayMs = this.#backOff.next();
-    } finally {
-      this.#isBusy = false;
+      throw error;
     }
-    if (this.#isDue) this.#plan(delayMs);
   }
 
   /** @throws when another attempt makes sense; an event that is refused permanently is dropped */

@@ -6,7 +6,7 @@ import { replacedClaims, resolveClaims, toVolumeSource } from "../../controllers
 import { matchesNodeSelector } from "../../plan/node-affinity.ts";
 import { isNotFound } from "../client/api-error.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
-import { BackOff } from "../client/reachability.ts";
+import { WorkQueue } from "../client/work-queue.ts";
 
 interface ClaimResolverDeps {
   client: Pick<ClusterClient, "request" | "reachability">;
@@ -26,12 +26,6 @@ interface ApiClaim {
 
 type Resolved = { source: PersistentVolume } | { problem: string; isFinal: boolean };
 
-interface Entry {
-  state: Resolved;
-  backOff: BackOff;
-  cancel: (() => void) | undefined;
-}
-
 const CHECK_FAILED = {
   options: "MountVolume.MountOptionSupport check failed for volume",
   affinity: "MountVolume.NodeAffinity check failed for volume",
@@ -46,44 +40,43 @@ const RETRY = { first: 1_000, longest: 10_000 };
  */
 export class ClaimResolver {
   readonly #deps: ClaimResolverDeps;
-  readonly #entries = new Map<string, Entry>();
+  readonly #states = new Map<string, Resolved>();
+  readonly #queue: WorkQueue;
 
   constructor(deps: ClaimResolverDeps) {
     this.#deps = deps;
+    const { reachability } = deps.client;
+    this.#queue = new WorkQueue({ reachability, retry: RETRY, work: (key) => this.#refresh(key) });
   }
 
   stop(): void {
-    for (const { cancel } of this.#entries.values()) cancel?.();
+    this.#queue.stop();
   }
 
   /** Sets the claims in use: others are forgotten, new ones are asked for. */
   setPods(pods: readonly DesiredPod[]): void {
     const wanted = new Set(pods.flatMap(claimsOf));
-    for (const [key, { cancel }] of this.#entries) {
-      if (wanted.has(key)) continue;
-      cancel?.();
-      this.#entries.delete(key);
-    }
+    this.#queue.retain(wanted);
+    for (const key of this.#states.keys()) if (!wanted.has(key)) this.#states.delete(key);
     for (const key of wanted) {
-      if (this.#entries.has(key)) continue;
+      if (this.#states.has(key)) continue;
       const name = key.slice(key.indexOf("/") + 1);
       const problem = `waiting for the API server to return persistentvolumeclaim "${name}"`;
-      const entry: Entry = { state: { problem, isFinal: false }, backOff: new BackOff(RETRY), cancel: undefined };
-      this.#entries.set(key, entry);
-      void this.#refresh(key, entry);
+      this.#states.set(key, { problem, isFinal: false });
+      this.#queue.add(key);
     }
   }
 
   /** Why a claim cannot be mounted. */
   problemOf(namespace: string, claimName: string): string {
-    const state = this.#entries.get(`${namespace}/${claimName}`)?.state;
+    const state = this.#states.get(`${namespace}/${claimName}`);
     return state && "problem" in state ? state.problem : `persistentvolumeclaim "${claimName}" is not known yet`;
   }
 
   /** Whether the API server has said what the claims of the pod are: before, a pod that runs would change by them. */
   isSettled(desired: DesiredPod): boolean {
     return claimsOf(desired).every((key) => {
-      const state = this.#entries.get(key)?.state;
+      const state = this.#states.get(key);
       return state !== undefined && ("source" in state || state.isFinal);
     });
   }
@@ -91,7 +84,7 @@ export class ClaimResolver {
   /** The pod with its bound volumes in place of its claims. */
   resolve(desired: DesiredPod): DesiredPod {
     const pod = resolveClaims(desired.pod, (key) => {
-      const state = this.#entries.get(key)?.state;
+      const state = this.#states.get(key);
       return state && "source" in state ? state.source : undefined;
     });
     if (pod === desired.pod) return desired;
@@ -110,15 +103,14 @@ export class ClaimResolver {
     return undefined;
   }
 
-  async #refresh(key: string, entry: Entry): Promise<void> {
-    const { client, onChange } = this.#deps;
-    const before = JSON.stringify(entry.state);
-    entry.state = await this.#read(key);
-    if (this.#entries.get(key) !== entry) return;
-    if ("problem" in entry.state) {
-      entry.cancel = client.reachability.schedule(entry.backOff.next(), () => void this.#refresh(key, entry));
-    }
-    if (JSON.stringify(entry.state) !== before) onChange();
+  /** @throws Error when the claim has to be read again */
+  async #refresh(key: string): Promise<void> {
+    const before = this.#states.get(key);
+    const state = await this.#read(key);
+    if (!before || !this.#states.has(key)) return;
+    this.#states.set(key, state);
+    if (JSON.stringify(state) !== JSON.stringify(before)) this.#deps.onChange();
+    if ("problem" in state) throw new Error(state.problem);
   }
 
   async #read(key: string): Promise<Resolved> {

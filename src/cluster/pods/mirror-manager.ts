@@ -7,8 +7,8 @@ import type { Logger } from "../../base/model/logger.ts";
 import { CONFIG_HASH_ANNOTATION } from "../../manifest/identity.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
-import { BackOff } from "../client/reachability.ts";
 import type { ObjectChange } from "../client/reflector.ts";
+import { WorkQueue } from "../client/work-queue.ts";
 import { type ApiPod, isMirrorPod, isTerminating, MIRROR_ANNOTATION } from "./api-pod.ts";
 
 /** The kubelet, as its static pods are shown. */
@@ -40,19 +40,20 @@ const REMOVALS = { perSecond: 0.1, burst: 3 };
 export class MirrorManager {
   readonly #deps: MirrorManagerDeps;
   readonly #facts: ChangeLogger;
-  /** Mirror pods whose last attempt failed; one that waits delays no other. */
-  readonly #failed = new Map<string, { backOff: BackOff; cancel: (() => void) | undefined }>();
+  /** What is to be done, by the name of the pod; one that waits delays no other. */
+  readonly #todo = new Map<string, { verb: "created" | "removed"; pod: ApiPod }>();
+  readonly #queue: WorkQueue;
   readonly #removals = new Map<string, TokenBucket>();
   readonly #stop = new AbortController();
-  #cancelNext: (() => void) | undefined;
   #apiPods: readonly ApiPod[] | undefined;
   #cancel: (() => void) | undefined;
-  #isBusy = false;
-  #isDue = false;
+  #cancelNext: (() => void) | undefined;
 
   constructor(deps: MirrorManagerDeps) {
     this.#deps = deps;
     this.#facts = new ChangeLogger(deps.logger);
+    const { reachability } = deps.client;
+    this.#queue = new WorkQueue({ reachability, retry: RETRY, work: (name) => this.#work(name) });
   }
 
   /** @param change all that differs from the call before; absent: anything may */
@@ -63,32 +64,24 @@ export class MirrorManager {
 
   /** The set of static pods has changed, or the Node is known now. */
   changed(): void {
-    this.#plan();
+    if (this.#stop.signal.aborted || !this.#apiPods) return;
+    this.#cancel ??= this.#deps.clock.schedule(GATHER_MS, () => {
+      this.#cancel = undefined;
+      this.#plan();
+    });
   }
 
   stop(): void {
     this.#stop.abort(new Error("stopped"));
     this.#cancel?.();
     this.#cancelNext?.();
-    for (const { cancel } of this.#failed.values()) cancel?.();
+    this.#queue.stop();
   }
 
   #plan(): void {
-    if (this.#stop.signal.aborted || !this.#apiPods) return;
-    this.#isDue = true;
-    if (this.#isBusy) return;
-    this.#cancel ??= this.#deps.clock.schedule(GATHER_MS, () => {
-      this.#cancel = undefined;
-      void this.#sync();
-    });
-  }
-
-  async #sync(): Promise<void> {
     const { kubelet, nodeName, nodeUid } = this.#deps;
     const uid = nodeUid();
     if (uid === undefined || !this.#apiPods) return;
-    this.#isBusy = true;
-    this.#isDue = false;
     const { create, remove, taken } = planMirrors({
       staticPods: kubelet.staticPods(),
       isWanted: (pod) => kubelet.isWanted(pod),
@@ -100,84 +93,53 @@ export class MirrorManager {
       const name = podFullName(pod.metadata);
       this.#facts.log(name, "warn", `Static pod "${name}" has no mirror pod: another pod of the API has its name`);
     }
-    const isNotWaiting = (pod: ApiPod) => !this.#failed.get(nameOf(pod))?.cancel;
-    this.#forgetOthers(new Set([...(create as ApiPod[]), ...remove].map(nameOf)));
-    await Promise.all([
-      ...(create as ApiPod[]).filter(isNotWaiting).map((pod) => this.#create(pod)),
-      ...remove.filter((pod) => isNotWaiting(pod) && this.#mayRemove(pod)).map((pod) => this.#remove(pod)),
-    ]);
-    this.#isBusy = false;
-    if (this.#isDue) this.#plan();
+    this.#todo.clear();
+    for (const pod of create as ApiPod[]) this.#todo.set(nameOf(pod), { verb: "created", pod });
+    for (const pod of remove) this.#todo.set(nameOf(pod), { verb: "removed", pod });
+    this.#queue.retain(new Set(this.#todo.keys()));
+    for (const name of this.#todo.keys()) this.#queue.add(name);
+  }
+
+  async #work(name: string): Promise<void> {
+    const todo = this.#todo.get(name);
+    if (!todo || (todo.verb === "removed" && !this.#mayRemove(name))) return;
+    const { verb, pod } = todo;
+    try {
+      await (verb === "created" ? this.#create(pod) : this.#remove(pod));
+      if (this.#todo.get(name) === todo) this.#todo.delete(name);
+      this.#facts.resolve(name, `The mirror pod of "${name}" is ${verb}`);
+    } catch (error) {
+      // The watch is behind: it shows soon what is there.
+      if (isConflict(error) || (verb === "removed" && isNotFound(error)) || this.#stop.signal.aborted) return;
+      this.#facts.log(name, "warn", `The mirror pod of "${name}" cannot be ${verb}: ${(error as Error).message}`);
+      throw error;
+    }
   }
 
   /** Whether the mirror pod may be removed now; if not, it is checked again later. */
-  #mayRemove(pod: ApiPod): boolean {
+  #mayRemove(name: string): boolean {
     const { clock, kubelet } = this.#deps;
-    const names = new Set<string>([...kubelet.staticPods().map(({ metadata }) => podFullName(metadata)), nameOf(pod)]);
-    for (const name of this.#removals.keys()) if (!names.has(name)) this.#removals.delete(name);
-    const bucket = this.#removals.get(nameOf(pod)) ?? new TokenBucket(REMOVALS, clock);
-    this.#removals.set(nameOf(pod), bucket);
+    const names = new Set<string>([...kubelet.staticPods().map(({ metadata }) => podFullName(metadata)), name]);
+    for (const known of this.#removals.keys()) if (!names.has(known)) this.#removals.delete(known);
+    const bucket = this.#removals.get(name) ?? new TokenBucket(REMOVALS, clock);
+    this.#removals.set(name, bucket);
     if (bucket.tryTake()) return true;
     this.#cancelNext ??= clock.schedule(1000 / REMOVALS.perSecond, () => {
       this.#cancelNext = undefined;
-      this.#plan();
+      this.changed();
     });
     return false;
   }
 
-  /** Forgets failures of pods that need nothing any more. */
-  #forgetOthers(names: ReadonlySet<string>): void {
-    for (const [name, { cancel }] of this.#failed) {
-      if (names.has(name)) continue;
-      cancel?.();
-      this.#failed.delete(name);
-    }
+  async #create(body: ApiPod): Promise<void> {
+    const path = `/api/v1/namespaces/${body.metadata.namespace}/pods`;
+    await this.#deps.client.request({ method: "POST", path, body, signal: this.#stop.signal });
   }
 
-  #retryLater(name: string): void {
-    const entry = this.#failed.get(name) ?? { backOff: new BackOff(RETRY), cancel: undefined };
-    this.#failed.set(name, entry);
-    entry.cancel = this.#deps.client.reachability.schedule(entry.backOff.next(), () => {
-      entry.cancel = undefined;
-      this.#plan();
-    });
-  }
-
-  async #create(pod: ApiPod): Promise<void> {
-    const { namespace = "default", name } = pod.metadata;
-    const path = `/api/v1/namespaces/${namespace}/pods`;
-    await this.#attempt(`${namespace}/${name}`, "created", async () => {
-      await this.#deps.client
-        .request({ method: "POST", path, body: pod, signal: this.#stop.signal })
-        .catch((error: unknown) => {
-          // The watch is behind: it shows the pod soon.
-          if (!isConflict(error)) throw error;
-        });
-    });
-  }
-
-  async #remove({ metadata: { namespace = "default", name, uid } }: ApiPod): Promise<void> {
+  async #remove({ metadata: { namespace, name, uid } }: ApiPod): Promise<void> {
     const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
     const body = { gracePeriodSeconds: 0, preconditions: { uid } };
-    await this.#attempt(`${namespace}/${name}`, "removed", async () => {
-      await this.#deps.client
-        .request({ method: "DELETE", path, body, signal: this.#stop.signal })
-        .catch((error: unknown) => {
-          if (!isConflict(error) && !isNotFound(error)) throw error;
-        });
-    });
-  }
-
-  async #attempt(name: string, verb: string, work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-      this.#failed.delete(name);
-      this.#facts.resolve(name, `The mirror pod of "${name}" is ${verb}`);
-    } catch (error) {
-      if (this.#stop.signal.aborted) return;
-      this.#facts.log(name, "warn", `The mirror pod of "${name}" cannot be ${verb}: ${(error as Error).message}`);
-      this.#retryLater(name);
-    }
+    await this.#deps.client.request({ method: "DELETE", path, body, signal: this.#stop.signal });
   }
 }
 

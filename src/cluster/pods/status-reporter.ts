@@ -5,8 +5,8 @@ import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
-import { BackOff } from "../client/reachability.ts";
 import type { ObjectChange } from "../client/reflector.ts";
+import { WorkQueue } from "../client/work-queue.ts";
 import { type ApiPod, isMirrorPod, isTerminating } from "./api-pod.ts";
 import { computeStatusPatch, findStepBack, mergePodStatus, ownPart, withObservedGeneration } from "./status-patch.ts";
 
@@ -39,19 +39,13 @@ interface Report {
   sent: PodStatus | undefined;
   /** Status and version with which the API server answered. */
   accepted: { status: PodStatus | undefined; version: string } | undefined;
-  backOff: BackOff;
-  isBusy: boolean;
-  isDue: boolean;
   /** Deleted; it may remain because of finalizers. */
   isDeleted: boolean;
-  cancelRetry: (() => void) | undefined;
   /** When the status was last reported again because another client had changed it. Unit: milliseconds, monotonic. */
   correctedAtMs: number;
   cancelCorrection: (() => void) | undefined;
 }
 
-/** Reports that are under way at the same time. */
-const MAX_CONCURRENT = 8;
 const RETRY = { first: 500, longest: 15_000 };
 /**
  * A status that another client changes again and again, e.g. a second kubelet with the name of this node, is corrected at
@@ -67,19 +61,21 @@ export class StatusReporter {
   readonly #deps: StatusReporterDeps;
   readonly #facts: ChangeLogger;
   readonly #reports = new Map<PodUID, Report>();
-  readonly #due = new Set<PodUID>();
+  readonly #queue: WorkQueue;
   readonly #stop = new AbortController();
   #apiPods: readonly ApiPod[] = [];
-  #running = 0;
 
   constructor(deps: StatusReporterDeps) {
     this.#deps = deps;
     this.#facts = new ChangeLogger(deps.logger);
+    const { reachability } = deps.client;
+    this.#queue = new WorkQueue({ reachability, retry: RETRY, work: (uid) => this.#report(uid) });
   }
 
   stop(): void {
     this.#stop.abort(new Error("stopped"));
-    for (const report of this.#reports.values()) cancelTimers(report);
+    this.#queue.stop();
+    for (const { cancelCorrection } of this.#reports.values()) cancelCorrection?.();
   }
 
   /**
@@ -105,9 +101,9 @@ export class StatusReporter {
   }
 
   #forget(uid: PodUID): void {
-    const report = this.#reports.get(uid);
-    if (report) cancelTimers(report);
+    this.#reports.get(uid)?.cancelCorrection?.();
     this.#reports.delete(uid);
+    this.#queue.forget(uid);
   }
 
   #note(api: ApiPod): void {
@@ -115,7 +111,7 @@ export class StatusReporter {
     if (report?.api === api) return;
     if (report) report.api = api;
     else this.#reports.set(uidOf(api), newReport(api));
-    this.#plan(uidOf(api));
+    this.#queue.add(uidOf(api));
   }
 
   /**
@@ -131,7 +127,7 @@ export class StatusReporter {
     }
     for (const pod of kubelet.pods()) this.#notePod(pod);
     for (const api of this.#apiPods) {
-      if (isTerminating(api) && !isMirrorPod(api) && kubelet.isGone(uidOf(api))) this.#plan(uidOf(api));
+      if (isTerminating(api) && !isMirrorPod(api) && kubelet.isGone(uidOf(api))) this.#queue.add(uidOf(api));
     }
   }
 
@@ -141,7 +137,7 @@ export class StatusReporter {
     const report = api && this.#reports.get(uidOf(api));
     if (!report || report.pod === pod || !kubelet.hasStatus(pod.metadata.uid ?? "")) return;
     report.pod = pod;
-    this.#plan(uidOf(report.api));
+    this.#queue.add(uidOf(report.api));
   }
 
   /** Whether this pod was reported as ended, or is known as such: it must not run again. */
@@ -151,54 +147,19 @@ export class StatusReporter {
     return statuses.find((status) => status?.phase === "Failed" || status?.phase === "Succeeded");
   }
 
-  #plan(uid: PodUID): void {
-    if (this.#stop.signal.aborted) return;
-    this.#due.add(uid);
-    queueMicrotask(() => this.#next());
-  }
-
-  #next(): void {
-    for (const uid of this.#due) {
-      if (this.#running >= MAX_CONCURRENT) return;
-      const report = this.#reports.get(uid);
-      if (!report || report.isBusy || report.cancelRetry) {
-        // A report under way checks again when it ends, and a failed one after its delay.
-        if (report) report.isDue = true;
-        this.#due.delete(uid);
-        continue;
-      }
-      this.#due.delete(uid);
-      report.isBusy = true;
-      report.isDue = false;
-      this.#running++;
-      void this.#report(report).finally(() => {
-        this.#running--;
-        report.isBusy = false;
-        if (report.isDue) this.#plan(uid);
-        this.#next();
-      });
-    }
-  }
-
-  async #report(report: Report): Promise<void> {
-    const { client } = this.#deps;
-    const uid = uidOf(report.api);
+  async #report(uid: PodUID): Promise<void> {
+    const report = this.#reports.get(uid);
+    if (!report) return;
     try {
       await this.#sendStatus(report);
       await this.#delete(report);
-      report.backOff.reset();
       this.#facts.resolve(uid, `Pod "${nameOf(report.api)}": its status is reported again`);
     } catch (error) {
-      if (this.#stop.signal.aborted) return;
       // It is gone, or another one has its name: the watch delivers what is there now.
-      if (isNotFound(error) || isConflict(error)) return;
+      if (this.#stop.signal.aborted || isNotFound(error) || isConflict(error)) return;
       const message = `Pod "${nameOf(report.api)}": cannot report its status: ${(error as Error).message}`;
       this.#facts.log(uid, "warn", message);
-      report.isDue = true;
-      report.cancelRetry = client.reachability.schedule(report.backOff.next(), () => {
-        report.cancelRetry = undefined;
-        this.#plan(uid);
-      });
+      throw error;
     }
   }
 
@@ -248,7 +209,7 @@ export class StatusReporter {
     if (waitMs > 0) {
       report.cancelCorrection ??= clock.schedule(waitMs, () => {
         report.cancelCorrection = undefined;
-        this.#plan(uidOf(report.api));
+        this.#queue.add(uidOf(report.api));
       });
       return false;
     }
@@ -276,19 +237,10 @@ const newReport = (api: ApiPod): Report => ({
   api,
   sent: undefined,
   accepted: undefined,
-  backOff: new BackOff(RETRY),
-  isBusy: false,
-  isDue: false,
   isDeleted: false,
-  cancelRetry: undefined,
   correctedAtMs: Number.NEGATIVE_INFINITY,
   cancelCorrection: undefined,
 });
-
-function cancelTimers({ cancelRetry, cancelCorrection }: Report): void {
-  cancelRetry?.();
-  cancelCorrection?.();
-}
 
 /** The watch may be behind the response to the last report. */
 const newestStatus = ({ accepted, api }: Report) =>

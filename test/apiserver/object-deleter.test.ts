@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { keyOf } from "../../../src/apiserver/api-object.ts";
-import { StorageProtection } from "../../../src/apiserver/node/storage-protection.ts";
-import { anApiServer } from "../support.ts";
+import { keyOf } from "../../src/apiserver/api-object.ts";
+import { StorageProtection } from "../../src/apiserver/object-deleter.ts";
+import { anApiServer } from "./support.ts";
 
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
 const VOLUMES = "/api/v1/persistentvolumes";
