@@ -1,7 +1,6 @@
 import http from "node:http";
 import https from "node:https";
 import { StringDecoder } from "node:string_decoder";
-import { readOutput } from "../../base/files/bounded-stream.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, toApiError } from "./api-error.ts";
 import type { ConnectionSettings } from "./credentials.ts";
@@ -28,105 +27,77 @@ const RESPONSE_TIMEOUT_MS = 30_000;
 const MAX_ERROR_CHARS = 64 * 1024;
 
 /**
- * Reads a watch to its end. Long responses go over node:http: Bun's fetch allows 256 requests in the whole process, and
- * there is a watch for each ConfigMap and Secret. Behind a proxy fetch it is, which knows proxies.
+ * Reads a watch to its end.
  * @throws ApiStatusError, ApiUnreachableError, or the reason of the signal
  */
-export function openWatch(request: WatchRequest): Promise<void> {
-  return request.settings.proxy === undefined ? watchDirectly(request) : watchThroughProxy(request);
-}
-
-function watchDirectly({
-  url,
-  settings,
-  headers,
-  onEvent,
-  onOpen,
-  signal,
-  silenceMs,
-  what,
-}: WatchRequest): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const isTls = url.startsWith("https:");
-  const { serverName, ...tls } = settings.tls;
-  const options = { method: "GET", headers, agent: false as const, signal };
-  const request = isTls
-    ? https.request(url, { ...options, ...tls, ...(serverName && { servername: serverName }) })
-    : http.request(url, options);
-  const lines = new LineReader(onEvent);
-  const fail = (error: Error) => {
-    reject(signal.aborted ? signal.reason : toUnreachable(what, error));
-    request.destroy();
-  };
-  const end = () => {
-    resolve();
-    request.destroy();
-  };
-  let timer = setTimeout(() => fail(new Error("no response in time")), RESPONSE_TIMEOUT_MS);
+export async function openWatch(request: WatchRequest): Promise<void> {
+  const { settings, onEvent, onOpen, signal, silenceMs, what } = request;
+  const silence = new AbortController();
+  const stop = AbortSignal.any([signal, silence.signal]);
+  let timer = setTimeout(() => silence.abort(new Error("no response in time")), RESPONSE_TIMEOUT_MS);
   const heard = () => {
     clearTimeout(timer);
-    timer = setTimeout(end, silenceMs());
+    timer = setTimeout(() => silence.abort(), silenceMs());
   };
-  request.on("error", fail);
-  request.on("response", (response) => {
-    heard();
-    const decoder = new StringDecoder("utf8");
-    const code = response.statusCode ?? 0;
-    let refusal = "";
-    if (code === 200) onOpen?.();
-    response.on("data", (chunk: Buffer) => {
-      heard();
-      try {
-        if (code === 200) lines.add(decoder.write(chunk));
-        else if (refusal.length < MAX_ERROR_CHARS) refusal += decoder.write(chunk);
-      } catch (error) {
-        fail(error as Error);
-      }
-    });
-    response.on("error", fail);
-    response.on("close", () => fail(new Error("the connection broke")));
-    response.on("end", () => {
-      if (code === 200) resolve();
-      else reject(toApiError(what, code, refusal, response.headers["retry-after"] ?? null));
-    });
-  });
-  request.end();
-  return promise.finally(() => clearTimeout(timer));
-}
-
-async function watchThroughProxy(request: WatchRequest): Promise<void> {
-  const { url, settings, headers, onEvent, onOpen, signal, silenceMs, what } = request;
-  const silence = new AbortController();
-  const arm = () => setTimeout(() => silence.abort(new Error("nothing arrived in time")), silenceMs());
-  let timer = arm();
+  let isOpen = false;
   try {
-    const response = await fetch(url, {
-      headers,
-      tls: settings.tls,
-      proxy: settings.proxy,
-      timeout: false,
-      redirect: "manual",
-      signal: AbortSignal.any([signal, silence.signal]),
-    } as RequestInit);
-    if (!response.ok) {
-      const text = (await readOutput(response.body)).slice(0, MAX_ERROR_CHARS);
-      throw toApiError(what, response.status, text, response.headers.get("Retry-After"));
-    }
-    onOpen?.();
+    const { status, retryAfter, body } = await (settings.proxy === undefined ? sendDirectly : sendByFetch)(
+      request,
+      stop,
+    );
+    heard();
     const lines = new LineReader(onEvent);
     const decoder = new StringDecoder("utf8");
-    for await (const chunk of response.body ?? []) {
-      clearTimeout(timer);
-      timer = arm();
-      lines.add(decoder.write(Buffer.from(chunk)));
+    isOpen = status === 200;
+    if (isOpen) onOpen?.();
+    let refusal = "";
+    for await (const chunk of body) {
+      heard();
+      const text = decoder.write(Buffer.from(chunk));
+      if (isOpen) lines.add(text);
+      else if (refusal.length < MAX_ERROR_CHARS) refusal += text;
     }
+    if (!isOpen) throw toApiError(what, status, refusal, retryAfter);
   } catch (error) {
     signal.throwIfAborted();
-    if (silence.signal.aborted) return;
+    if (isOpen && silence.signal.aborted) return;
     throw toUnreachable(what, error);
   } finally {
     clearTimeout(timer);
   }
+}
+
+interface WatchResponse {
+  status: number;
+  retryAfter: string | null;
+  body: AsyncIterable<Uint8Array> | readonly Uint8Array[];
+}
+
+/**
+ * Over node:http: Bun's fetch allows 256 requests in the whole process, and there is a watch for each ConfigMap and Secret.
+ */
+function sendDirectly({ url, settings, headers }: WatchRequest, signal: AbortSignal): Promise<WatchResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<WatchResponse>();
+  const { serverName, ...tls } = settings.tls;
+  const options = { method: "GET", headers, agent: false as const, signal };
+  const request = url.startsWith("https:")
+    ? https.request(url, { ...options, ...tls, ...(serverName && { servername: serverName }) })
+    : http.request(url, options);
+  request.on("error", reject);
+  request.on("response", (response) => {
+    const { statusCode: status = 0, headers: found } = response;
+    resolve({ status, retryAfter: found["retry-after"] ?? null, body: response });
+  });
+  request.end();
+  return promise;
+}
+
+/** Behind a proxy, which node:http does not know. */
+async function sendByFetch({ url, settings, headers }: WatchRequest, signal: AbortSignal): Promise<WatchResponse> {
+  const { tls, proxy } = settings;
+  const options = { headers, tls, proxy, timeout: false, redirect: "manual", signal } as RequestInit;
+  const { status, headers: found, body } = await fetch(url, options);
+  return { status, retryAfter: found.get("Retry-After"), body: body ?? [] };
 }
 
 /** Puts lines together from chunks. */
