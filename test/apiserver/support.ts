@@ -151,8 +151,26 @@ export function anApiServer(
       json: (isJson ? JSON.parse(text) : undefined) as any,
     };
   };
+  const get = (path: string, headers: Record<string, string> = {}) => call({ path, headers });
+  const post = (path: string, body: unknown) => call({ method: "POST", path, body });
+  const put = (path: string, body: unknown) => call({ method: "PUT", path, body });
+  const patch = (path: string, body: unknown, type = "merge-patch+json", headers: Record<string, string> = {}) =>
+    call({ method: "PATCH", path, body, headers: { "Content-Type": `application/${type}`, ...headers } });
+  const remove = (path: string, body?: unknown) => call({ method: "DELETE", path, body });
+  /** Names of the objects of a list. */
+  const names = async (path: string): Promise<string[]> =>
+    (await get(path)).json.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
+  /** The kubelet has removed the last container of a pod. */
+  const endPod = (namespace: string, name: string) =>
+    deleter.finish(registry.get("pods")!, store.get("pods", namespace, name)!);
   return {
-    server,
+    get,
+    post,
+    put,
+    patch,
+    remove,
+    names,
+    endPod,
     store,
     registry,
     writer,
