@@ -40,7 +40,7 @@ const REMOVALS = { perSecond: 0.1, burst: 3 };
 export class MirrorManager {
   readonly #deps: MirrorManagerDeps;
   readonly #facts: ChangeLogger;
-  /** What is to be done, by the name of the pod; one that waits delays no other. */
+  /** Pods to be created or removed, by name; one that waits delays no other. */
   readonly #todo = new Map<string, { verb: "created" | "removed"; pod: ApiPod }>();
   readonly #queue: WorkQueue;
   readonly #removals = new Map<string, TokenBucket>();
