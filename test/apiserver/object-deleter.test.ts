@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { keyOf } from "../../src/apiserver/api-object.ts";
+import { type ApiObject, keyOf } from "../../src/apiserver/api-object.ts";
 import { StorageProtection } from "../../src/apiserver/object-deleter.ts";
 import { anApiServer } from "./support.ts";
 
@@ -23,98 +23,88 @@ const volume = {
 /** An API with one claim and one PersistentVolume, both named "data". */
 async function aProtectedApi(finalizers?: string[]) {
   const api = anApiServer();
-  const { call, inUse, store, registry, writer, clock } = api;
-  await call({ method: "POST", path: CLAIMS, body: claim(finalizers) });
-  await call({ method: "POST", path: VOLUMES, body: volume });
-  const protection = new StorageProtection({
-    store,
-    registry,
-    writer,
-    disk: { wait: async () => {} },
-    clock,
-    isInUse: (_, object) => inUse.has(keyOf(object)),
-  });
-  const statusOf = async (path: string) => (await call({ path: `${path}/data` })).status;
+  const { post, get, inUse, store, registry, writer, clock } = api;
+  await post(CLAIMS, claim(finalizers));
+  await post(VOLUMES, volume);
+  const isInUse = (_: unknown, object: ApiObject) => inUse.has(keyOf(object));
+  const protection = new StorageProtection({ store, registry, writer, disk: { wait: async () => {} }, clock, isInUse });
+  const statusOf = async (path: string) => (await get(`${path}/data`)).status;
   const check = async () => {
     protection.check();
     await clock.advance(0);
   };
-  return { ...api, protection, statusOf, check };
+  /** Deletes an object that is in use. */
+  const removeUsed = (path = CLAIMS, key = "default/data") => {
+    inUse.add(key);
+    return api.remove(`${path}/data`);
+  };
+  return { ...api, protection, statusOf, check, removeUsed };
 }
 
 describe.each([
   { kind: "claim", path: CLAIMS, key: "default/data", finalizer: "kubernetes.io/pvc-protection" },
   { kind: "PersistentVolume", path: VOLUMES, key: "/data", finalizer: "kubernetes.io/pv-protection" },
 ])("a $kind that is deleted", ({ path, key, finalizer }) => {
+  const file = `${path.split("/").at(-1)}:${key}`;
+
   test("goes at once when nothing uses it", async () => {
-    const { call, statusOf } = await aProtectedApi();
-    const { json } = await call({ method: "DELETE", path: `${path}/data` });
-    expect(json).toMatchObject({ kind: "Status", status: "Success" });
+    const { remove, statusOf } = await aProtectedApi();
+    expect((await remove(`${path}/data`)).json).toMatchObject({ kind: "Status", status: "Success" });
     expect(await statusOf(path)).toBe(404);
   });
 
   test("is Terminating while it is used, then goes with its file", async () => {
-    const { call, statusOf, check, inUse, files } = await aProtectedApi();
-    inUse.add(key);
-    const { status, json } = await call({ method: "DELETE", path: `${path}/data` });
-    expect(status).toBe(200);
-    expect(files.has(`${path.split("/").at(-1)}:${key}`)).toBe(true);
+    const { get, remove, removeUsed, statusOf, check, inUse, files } = await aProtectedApi();
+    const { status, json } = await removeUsed(path, key);
+    expect([status, files.has(file)]).toEqual([200, true]);
     expect(json.metadata).toMatchObject({ finalizers: [finalizer], deletionGracePeriodSeconds: 0 });
     expect(json.metadata.deletionTimestamp).toMatch(/Z$/);
-    const table = (await call({ path, headers: TABLE })).json;
-    const column = table.columnDefinitions.findIndex(({ name }: { name: string }) => name === "Status");
-    expect(table.rows[0].cells[column]).toBe("Terminating");
+    const { columnDefinitions, rows } = (await get(path, TABLE)).json;
+    const column = columnDefinitions.findIndex(({ name }: { name: string }) => name === "Status");
+    expect(rows[0].cells[column]).toBe("Terminating");
 
     await check();
-    const again = await call({ method: "DELETE", path: `${path}/data` });
-    expect(again.json).toEqual(json);
+    expect((await remove(`${path}/data`)).json).toEqual(json);
 
     inUse.clear();
     await check();
-    expect(await statusOf(path)).toBe(404);
-    expect(files.has(`${path.split("/").at(-1)}:${key}`)).toBe(false);
+    expect([await statusOf(path), files.has(file)]).toEqual([404, false]);
   });
 
   test("goes with a second deletion when the use has ended", async () => {
-    const { call, statusOf, inUse } = await aProtectedApi();
-    inUse.add(key);
-    await call({ method: "DELETE", path: `${path}/data` });
+    const { remove, removeUsed, statusOf, inUse } = await aProtectedApi();
+    await removeUsed(path, key);
     inUse.clear();
-    await call({ method: "DELETE", path: `${path}/data` });
+    await remove(`${path}/data`);
     expect(await statusOf(path)).toBe(404);
   });
 });
 
 test("a claim that was exported with its protection is not kept by it", async () => {
-  const { call, statusOf } = await aProtectedApi(["kubernetes.io/pvc-protection"]);
-  await call({ method: "DELETE", path: `${CLAIMS}/data` });
+  const { remove, statusOf } = await aProtectedApi(["kubernetes.io/pvc-protection"]);
+  await remove(`${CLAIMS}/data`);
   expect(await statusOf(CLAIMS)).toBe(404);
 });
 
 test("finalizers of others keep a claim that is no longer used", async () => {
-  const { call, inUse, check } = await aProtectedApi(["example.com/x"]);
-  inUse.add("default/data");
-  await call({ method: "DELETE", path: `${CLAIMS}/data` });
+  const { get, removeUsed, inUse, check } = await aProtectedApi(["example.com/x"]);
+  await removeUsed();
   inUse.clear();
   await check();
-  expect((await call({ path: `${CLAIMS}/data` })).json.metadata.finalizers).toEqual(["example.com/x"]);
+  expect((await get(`${CLAIMS}/data`)).json.metadata.finalizers).toEqual(["example.com/x"]);
 });
 
 test("a claim of the same name cannot be created before the deleted one is gone", async () => {
-  const { call, inUse } = await aProtectedApi();
-  inUse.add("default/data");
-  await call({ method: "DELETE", path: `${CLAIMS}/data` });
-  const { status, json } = await call({ method: "POST", path: CLAIMS, body: claim() });
-  expect([status, json.message]).toEqual([
-    409,
-    'object is being deleted: persistentvolumeclaims "data" already exists',
-  ]);
+  const { post, removeUsed } = await aProtectedApi();
+  await removeUsed();
+  const { status, json } = await post(CLAIMS, claim());
+  const message = 'object is being deleted: persistentvolumeclaims "data" already exists';
+  expect([status, json.message]).toEqual([409, message]);
 });
 
 test("a full disk only delays the end of a deletion", async () => {
-  const { call, statusOf, inUse, check, fault, clock } = await aProtectedApi();
-  inUse.add("default/data");
-  await call({ method: "DELETE", path: `${CLAIMS}/data` });
+  const { removeUsed, statusOf, inUse, check, fault, clock } = await aProtectedApi();
+  await removeUsed();
   inUse.clear();
   fault.error = Object.assign(new Error("no space"), { code: "ENOSPC" });
   await check();
@@ -125,9 +115,8 @@ test("a full disk only delays the end of a deletion", async () => {
 });
 
 test("nothing is released after the stop", async () => {
-  const { call, statusOf, inUse, check, protection } = await aProtectedApi();
-  inUse.add("default/data");
-  await call({ method: "DELETE", path: `${CLAIMS}/data` });
+  const { removeUsed, statusOf, inUse, check, protection } = await aProtectedApi();
+  await removeUsed();
   inUse.clear();
   protection.stop();
   await check();

@@ -1,123 +1,102 @@
 import { describe, expect, test } from "bun:test";
 import { ObjectStore, RevisionClock } from "../../src/apiserver/object-store.ts";
 import { parseStreamQuery } from "../../src/server/pod-streams.ts";
-import { aConfigMap, anApiServer, CONFIG_MAPS, linesOf, memoryMark, PODS } from "./support.ts";
+import { aConfigMap, anApiServer, CONFIG_MAPS, memoryMark, PODS } from "./support.ts";
 
-const merge = { "Content-Type": "application/merge-patch+json" };
+const KEY = { name: "a", namespace: "default" };
+
+/** An API, the revision of its beginning, and ways to change ConfigMap a. */
+function aWorld(window = { events: 1_000, bytes: 1e6 }) {
+  const api = anApiServer({ window });
+  const since = `&resourceVersion=${api.store.revision}`;
+  const add = () => api.post(CONFIG_MAPS, aConfigMap("a"));
+  const change = (body: object) => api.patch(`${CONFIG_MAPS}/a`, body);
+  const put = (data: Record<string, string>) =>
+    api.store.put("configmaps", { ...aConfigMap("a", data), metadata: KEY });
+  return { ...api, since, add, change, put };
+}
 
 describe("a watch", () => {
   test("sends what changes after a revision, and continues", async () => {
-    const { call, send } = anApiServer();
-    const { json: list } = await call({ path: CONFIG_MAPS });
-    await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap("a") });
-    const { next, end } = linesOf(
-      await send({ path: `${CONFIG_MAPS}?watch=true&resourceVersion=${list.metadata.resourceVersion}` }),
-    );
+    const { watch, since, add, change, remove, store } = aWorld();
+    const before = store.revision;
+    await add();
+    const { next, end } = await watch(CONFIG_MAPS, since);
     expect(await next()).toMatchObject({ type: "ADDED", object: { kind: "ConfigMap", metadata: { name: "a" } } });
     const waiting = next();
-    await call({ method: "PATCH", path: `${CONFIG_MAPS}/a`, body: { data: { a: "2" } }, headers: merge });
+    await change({ data: { a: "2" } });
     expect(await waiting).toMatchObject({ type: "MODIFIED", object: { data: { a: "2" } } });
-    await call({ method: "DELETE", path: `${CONFIG_MAPS}/a` });
+    await remove(`${CONFIG_MAPS}/a`);
     const last = await next();
     expect(last.type).toBe("DELETED");
-    expect(Number(last.object.metadata.resourceVersion)).toBeGreaterThan(Number(list.metadata.resourceVersion));
+    expect(Number(last.object.metadata.resourceVersion)).toBeGreaterThan(before);
     await end();
   });
 
   test("begins with what there is where no revision is given", async () => {
-    const { call, send } = anApiServer();
-    await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap("a") });
-    const { next, end } = linesOf(await send({ path: `${CONFIG_MAPS}?watch=1` }));
+    const { watch, add } = aWorld();
+    await add();
+    const { next, end } = await watch(CONFIG_MAPS);
     expect((await next()).type).toBe("ADDED");
     await end();
   });
 
   test("what leaves a selection was deleted, what enters it was added", async () => {
-    const { call, send } = anApiServer();
-    const label = (value: string) =>
-      call({
-        method: "PATCH",
-        path: `${CONFIG_MAPS}/a`,
-        body: { metadata: { labels: { app: value } } },
-        headers: merge,
-      });
-    await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap("a") });
-    const { json } = await call({ path: CONFIG_MAPS });
-    const { next, end } = linesOf(
-      await send({
-        path: `${CONFIG_MAPS}?watch=true&labelSelector=app%3Dx&resourceVersion=${json.metadata.resourceVersion}`,
-      }),
-    );
-    await label("x");
-    await label("y");
+    const { watch, add, change, store } = aWorld();
+    await add();
+    const { next, end } = await watch(CONFIG_MAPS, `&labelSelector=app%3Dx&resourceVersion=${store.revision}`);
+    for (const app of ["x", "y"]) await change({ metadata: { labels: { app } } });
     expect([(await next()).type, (await next()).type]).toEqual(["ADDED", "DELETED"]);
     await end();
   });
 
   test("410 when the events are no longer known, and when they cannot be", async () => {
-    const { call, send } = anApiServer({ window: { events: 3, bytes: 1e6 } });
-    const { json: list } = await call({ path: CONFIG_MAPS });
-    for (let round = 0; round < 10; round++)
-      await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap(`a${round}`) });
-    for (const revision of [list.metadata.resourceVersion, "999999999"]) {
-      const { next } = linesOf(await send({ path: `${CONFIG_MAPS}?watch=true&resourceVersion=${revision}` }));
+    const { watch, since, post } = aWorld({ events: 3, bytes: 1e6 });
+    for (let round = 0; round < 10; round++) await post(CONFIG_MAPS, aConfigMap(`a${round}`));
+    for (const query of [since, "&resourceVersion=999999999"]) {
+      const { next } = await watch(CONFIG_MAPS, query);
       expect(await next()).toMatchObject({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } });
       expect(await next()).toBeUndefined();
     }
   });
 
   test("a reader that falls too far behind is sent back to list", async () => {
-    const { call, send, store } = anApiServer({ window: { events: 100, bytes: 1e6 } });
-    const { json } = await call({ path: CONFIG_MAPS });
-    const { next, end } = linesOf(
-      await send({ path: `${CONFIG_MAPS}?watch=true&resourceVersion=${json.metadata.resourceVersion}` }),
-    );
-    const put = (round: number) =>
-      store.put("configmaps", {
-        ...aConfigMap("a", { round: String(round) }),
-        metadata: { name: "a", namespace: "default" },
-      });
+    const { watch, since, put } = aWorld({ events: 100, bytes: 1e6 });
+    const { next, end } = await watch(CONFIG_MAPS, since);
     const first = next();
-    put(0);
+    const putRounds = (from: number, to: number) => {
+      for (let round = from; round <= to; round++) put({ round: String(round) });
+    };
+    putRounds(0, 0);
     expect((await first).object.data.round).toBe("0");
     // It reads nothing meanwhile.
-    for (let round = 1; round <= 80; round++) put(round);
+    putRounds(1, 80);
     expect((await next()).object.data.round).toBe("1");
-    for (let round = 81; round <= 300; round++) put(round);
+    putRounds(81, 300);
     expect((await next()).object.code).toBe(410);
     await end();
   });
 
   test("few events are kept of large objects", async () => {
-    const { call, send, store } = anApiServer({ window: { events: 100, bytes: 10_000 } });
-    const { json } = await call({ path: CONFIG_MAPS });
-    for (let round = 0; round < 50; round++) {
-      store.put("configmaps", {
-        ...aConfigMap("a", { round: String(round), large: "x".repeat(1_000) }),
-        metadata: { name: "a", namespace: "default" },
-      });
-    }
-    const since = (revision: number) => send({ path: `${CONFIG_MAPS}?watch=true&resourceVersion=${revision}` });
-    const old = linesOf(await since(Number(json.metadata.resourceVersion)));
-    expect((await old.next()).object.code).toBe(410);
-    const recent = linesOf(await since(store.revision - 5));
+    const { watch, since, put, store } = aWorld({ events: 100, bytes: 10_000 });
+    for (let round = 0; round < 50; round++) put({ round: String(round), large: "x".repeat(1_000) });
+    expect((await (await watch(CONFIG_MAPS, since)).next()).object.code).toBe(410);
+    const recent = await watch(CONFIG_MAPS, `&resourceVersion=${store.revision - 5}`);
     expect((await recent.next()).object.data.round).toBe("45");
     await recent.end();
   });
 
   test("two watches get the same events, each in its own form", async () => {
-    const { call, send } = anApiServer();
-    const plain = linesOf(await send({ path: `${CONFIG_MAPS}?watch=true` }));
-    const other = linesOf(await send({ path: `${CONFIG_MAPS}?watch=true` }));
-    const headers = { Accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" };
-    const metadata = linesOf(await send({ path: `${CONFIG_MAPS}?watch=true`, headers }));
-    const all = [plain, other, metadata];
-    for (const change of ["POST", "DELETE"] as const) {
+    const { watch, add, remove } = aWorld();
+    const Accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+    const all = [await watch(CONFIG_MAPS), await watch(CONFIG_MAPS), await watch(CONFIG_MAPS, "", { Accept })];
+    for (const [type, change] of [
+      ["ADDED", add],
+      ["DELETED", () => remove(`${CONFIG_MAPS}/a`)],
+    ] as const) {
       const waiting = all.map(({ next }) => next());
-      const path = change === "POST" ? CONFIG_MAPS : `${CONFIG_MAPS}/a`;
-      await call({ method: change, path, ...(change === "POST" && { body: aConfigMap("a") }) });
+      await change();
       const events = await Promise.all(waiting);
-      const type = change === "POST" ? "ADDED" : "DELETED";
       expect(events.map((event) => event.type)).toEqual([type, type, type]);
       expect(events.map(({ object }) => object.kind)).toEqual(["ConfigMap", "ConfigMap", "PartialObjectMetadata"]);
     }
@@ -125,26 +104,21 @@ describe("a watch", () => {
   });
 
   test("bookmarks and the timeout", async () => {
-    const { call, send, clock, store } = anApiServer();
-    const { json } = await call({ path: CONFIG_MAPS });
-    const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=90&resourceVersion=${json.metadata.resourceVersion}`;
-    const { next } = linesOf(await send({ path: `${CONFIG_MAPS}?${query}` }));
+    const { watch, since, clock, store } = aWorld();
+    const { next } = await watch(CONFIG_MAPS, `&allowWatchBookmarks=true&timeoutSeconds=90${since}`);
     const bookmark = next();
     await clock.advance(60_000);
-    expect(await bookmark).toMatchObject({
-      type: "BOOKMARK",
-      object: { kind: "ConfigMap", metadata: { resourceVersion: String(store.revision) } },
-    });
+    const metadata = { resourceVersion: String(store.revision) };
+    expect(await bookmark).toMatchObject({ type: "BOOKMARK", object: { kind: "ConfigMap", metadata } });
     const end = next();
     await clock.advance(30_000);
     expect(await end).toBeUndefined();
   });
 
   test("as a table it names its columns once", async () => {
-    const { call, send } = anApiServer();
-    for (const name of ["a", "b"]) await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap(name) });
-    const headers = { Accept: "application/json;as=Table;v=v1;g=meta.k8s.io" };
-    const { next, end } = linesOf(await send({ path: `${CONFIG_MAPS}?watch=true`, headers }));
+    const { watch, post } = aWorld();
+    for (const name of ["a", "b"]) await post(CONFIG_MAPS, aConfigMap(name));
+    const { next, end } = await watch(CONFIG_MAPS, "", { Accept: "application/json;as=Table;g=meta.k8s.io;v=v1" });
     expect((await next()).object.columnDefinitions.length).toBe(3);
     expect((await next()).object.columnDefinitions).toEqual([]);
     await end();

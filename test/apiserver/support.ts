@@ -157,6 +157,9 @@ export function anApiServer(
   const patch = (path: string, body: unknown, type = "merge-patch+json", headers: Record<string, string> = {}) =>
     call({ method: "PATCH", path, body, headers: { "Content-Type": `application/${type}`, ...headers } });
   const remove = (path: string, body?: unknown) => call({ method: "DELETE", path, body });
+  /** @param query begins with `&` */
+  const watch = async (path: string, query = "", headers: Record<string, string> = {}) =>
+    linesOf(await send({ path: `${path}?watch=true${query}`, headers }));
   /** Names of the objects of a list. */
   const names = async (path: string): Promise<string[]> =>
     (await get(path)).json.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
@@ -170,6 +173,7 @@ export function anApiServer(
     patch,
     remove,
     names,
+    watch,
     endPod,
     store,
     registry,
@@ -204,7 +208,7 @@ export const aConfigMap = (name: string, data: Record<string, string> = { a: "1"
 });
 
 /** Lines of a stream. */
-export function linesOf(response: ApiResponse) {
+function linesOf(response: ApiResponse) {
   if (!("chunks" in response)) throw new Error("the response is not streamed");
   const iterator = response.chunks[Symbol.asyncIterator]();
   return {

@@ -16,11 +16,11 @@ const aJob = (labels: object = {}) => ({
 });
 
 test("a Job is shown with its selector, which the kept object does not have", async () => {
-  const { call, files } = anApiServer({ alsoServed: "jobs" });
-  const { status, json } = await call({ method: "POST", path: JOBS, body: aJob({ app: "x" }) });
+  const { get, post, files } = anApiServer({ alsoServed: "jobs" });
+  const { status, json } = await post(JOBS, aJob({ app: "x" }));
   const { uid } = json.metadata;
   expect(status).toBe(201);
-  for (const shown of [json, (await call({ path: `${JOBS}/once` })).json, (await call({ path: JOBS })).json.items[0]]) {
+  for (const shown of [json, (await get(`${JOBS}/once`)).json, (await get(JOBS)).json.items[0]]) {
     expect(shown.spec.selector).toEqual({ matchLabels: { "batch.kubernetes.io/controller-uid": uid } });
     expect(shown.spec.template.metadata.labels).toEqual({
       app: "x",
@@ -35,24 +35,20 @@ test("a Job is shown with its selector, which the kept object does not have", as
 });
 
 test("a Job that a client reads and writes back is as it was", async () => {
-  const { call, files } = anApiServer({ alsoServed: "jobs" });
-  const { json } = await call({ method: "POST", path: JOBS, body: aJob() });
+  const { post, put, files } = anApiServer({ alsoServed: "jobs" });
+  const { json } = await post(JOBS, aJob());
   const kept = files.get("jobs:default/once");
-  const same = await call({ method: "PUT", path: `${JOBS}/once`, body: json });
+  const same = await put(`${JOBS}/once`, json);
   expect([same.status, same.json.metadata.resourceVersion]).toEqual([200, json.metadata.resourceVersion]);
   expect(files.get("jobs:default/once")).toBe(kept!);
   const body = { ...json, spec: { ...json.spec, suspend: true } };
-  expect((await call({ method: "PUT", path: `${JOBS}/once`, body })).json.spec.suspend).toBe(true);
+  expect((await put(`${JOBS}/once`, body)).json.spec.suspend).toBe(true);
 });
 
 test("the selector of another Job is refused", async () => {
-  const { call } = anApiServer({ alsoServed: "jobs" });
+  const { post } = anApiServer({ alsoServed: "jobs" });
   const job = aJob();
   const selector = { matchLabels: { "batch.kubernetes.io/controller-uid": "other" } };
-  const { status, json } = await call({
-    method: "POST",
-    path: JOBS,
-    body: { ...job, spec: { ...job.spec, selector } },
-  });
+  const { status, json } = await post(JOBS, { ...job, spec: { ...job.spec, selector } });
   expect([status, json.details.causes[0].field]).toEqual([422, "spec.selector"]);
 });
