@@ -1,5 +1,6 @@
 import type { Volume } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { ConfigurationStatus } from "../base/model/configuration.ts";
 import type { ProbeKind, ProbeOutcome } from "../base/model/prober.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import type { CgroupWriter } from "../kubelet/pod-cgroup-manager.ts";
@@ -28,8 +29,9 @@ export class MetricsRecorder {
     this.#watched = kubelet;
   }
 
-  /** The counted metrics, for /metrics. */
-  collect(): Metric[] {
+  /** The counted metrics, for /metrics. @param configuration undefined without configuration files */
+  collect(configuration?: ConfigurationStatus): Metric[] {
+    this.kubelet.nodeConfigError.set(configuration?.error === undefined ? 0 : 1);
     const states = new Map([["running", 0]]);
     let pods = 0;
     for (const { snapshot } of this.#watched?.workers() ?? []) {

@@ -1,3 +1,4 @@
+import { followKernelLog } from "../base/host/kmsg.ts";
 import { Logind } from "../base/host/logind.ts";
 import { MemoryReclaimer } from "../base/host/memory-reclaimer.ts";
 import { readNodeName } from "../base/host/node-info.ts";
@@ -5,27 +6,28 @@ import { ServiceNotifier } from "../base/host/service-notifier.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ConfigurationStatus } from "../base/model/configuration.ts";
+import type { Logger } from "../base/model/logger.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
+import { MisconfigurationError } from "../docker/docker-engine.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import type { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
+import { OomNotices } from "../kubelet/oom-notices.ts";
 import { ShutdownManager } from "../kubelet/shutdown/shutdown-manager.ts";
 import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
 import type { Servers } from "../server/servers.ts";
 import type { KubeletView } from "../server/view.ts";
 import { PathWatch } from "../sources/path-watch.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
+import { OomKillParser, readOomKills, toContainerId, toOomEvent } from "../stats/oom-kill.ts";
+import type { AssembledKubelet } from "./assembly/assemble-kubelet.ts";
 import { assembleKubelet } from "./assembly/assemble-kubelet.ts";
-import type { AssembledKubelet } from "./assembly/assembled-kubelet.ts";
-import { startCluster } from "./assembly/build-cluster.ts";
 import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
-import { startLocalApi } from "./assembly/build-local-api.ts";
-import { buildStats, buildView, startNodeServers } from "./assembly/build-servers.ts";
-import { type NodeFactsInput, nodeFacts } from "./assembly/node-facts.ts";
-import { type OomWatch, watchOomKills } from "./assembly/watch-oom-kills.ts";
+import { buildStats, startCluster, startLocalApi, startNodeServers } from "./assembly/build-servers.ts";
+import { buildView } from "./assembly/kubelet-view.ts";
+import { nodeFacts } from "./assembly/node-facts.ts";
 import type { ConfigurationStart } from "./choose-configuration.ts";
 import { ConfigurationTrial } from "./configuration-trial.ts";
-import { connectWithRetries } from "./connect-with-retries.ts";
 import type { KubeletRun } from "./kubelet-run.ts";
 import { applyProcessSettings } from "./process-settings.ts";
 import { SettingsReloader } from "./settings-reloader.ts";
@@ -64,11 +66,12 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   const stats = buildStats(parts, view);
   const shutdown = buildShutdownManager(parts);
   let configurationStatus = (): ConfigurationStatus | undefined => undefined;
-  const { servers, eviction } = startServing(parts, view, stats, {
-    isShuttingDown: () => shutdown?.refusal() !== undefined,
-    configuration: () => configurationStatus(),
-    onServers,
-  });
+  const eviction = buildEvictionManager(parts, view, stats);
+  const configuration = () => configurationStatus();
+  const isShuttingDown = () => shutdown?.refusal() !== undefined;
+  const facts = nodeFacts(parts, { eviction, isShuttingDown, configuration });
+  // The ports answer before the engine does, so that health checks can report it.
+  const servers = startNodeServers(parts, view, stats, facts, { configuration, onServers });
   // Pods are compared with the new settings; none is restarted by them.
   let isSupervising = false;
   const settings = buildSettingsReloader(run, clock, () => {
@@ -94,7 +97,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   void service.status("waiting for the Docker engine");
   if (shutdown) parts.admission.addHandler(() => shutdown.refusal());
   parts.admission.addHandler((pod) => eviction.refusalOf(pod));
-  const oomWatch = startOomWatch(parts, view, stats);
+  const endOomWatch = watchOomKills(parts, view, stats);
   if (parts.localApi && options.enableServer) {
     await startLocalApi(parts.localApi, parts, view, servers);
   }
@@ -123,7 +126,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   }
   const isRestart = stop.reason === RESTART;
   await (isRestart ? service.restarting() : service.stopping());
-  oomWatch.end();
+  endOomWatch();
   parts.workloads.stop();
   parts.imageUpdates.stop();
   parts.secretValues.stop();
@@ -214,24 +217,6 @@ function describePods(kubelet: Pick<Kubelet, "pods" | "runtimeError">): string {
   return `${pods.length} pods, ${ready.length} ready`;
 }
 
-/** The ports answer before the engine does, so that health checks can report it. */
-function startServing(
-  parts: AssembledKubelet,
-  view: KubeletView,
-  stats: NodeStats,
-  {
-    isShuttingDown,
-    configuration,
-    onServers,
-  }: Pick<NodeFactsInput, "isShuttingDown" | "configuration"> & Pick<KubeletRun, "onServers">,
-) {
-  const { options, clock, logger, recorder } = parts.context;
-  const podFacts = () => view.podFacts();
-  const eviction = buildEvictionManager({ parts, options, stats, podFacts, clock, logger, recorder });
-  const facts = nodeFacts({ parts, options, eviction, isShuttingDown, configuration, clock });
-  return { eviction, servers: startNodeServers(parts, view, stats, facts, { configuration, onServers }) };
-}
-
 /** undefined unless a grace period for shutdowns of the machine is configured. */
 function buildShutdownManager({ context, kubelet }: AssembledKubelet): ShutdownManager | undefined {
   const { options, clock, logger, environment } = context;
@@ -240,23 +225,80 @@ function buildShutdownManager({ context, kubelet }: AssembledKubelet): ShutdownM
   return new ShutdownManager({ clock, logger, kubelet, host: new Logind({ clock, logger, environment }), periods });
 }
 
-function startOomWatch(
-  { context, kubelet, oomEvents, cluster }: AssembledKubelet,
-  view: KubeletView,
-  stats: NodeStats,
-): OomWatch {
+/**
+ * Reports the kernel's OOM kills: as an event of the pod that owns the container, and as an event of the node when the
+ * machine itself ran out of memory. Where the kernel's log cannot be read, the engine's word counts.
+ * @returns ends it
+ */
+function watchOomKills(parts: AssembledKubelet, view: KubeletView, stats: NodeStats): () => void {
+  const { context, kubelet, oomEvents, cluster } = parts;
   const { clock, logger, recorder } = context;
-  const watch = watchOomKills({
-    podFacts: () => view.podFacts(),
-    kubelet,
-    reader: stats.reader,
-    recorder,
-    recordNode: cluster && ((event) => cluster.recordNode(event)),
+  const parser = new OomKillParser();
+  const end = followKernelLog(({ message }) => {
+    const kill = parser.feed(message);
+    const oom = kill && toOomEvent(kill, view.podFacts());
+    if (!oom) return;
+    // The engine misses kills that end a container of cgroup v2 at once.
+    const id = oom.container === undefined ? undefined : toContainerId(kill.victimCgroup);
+    if (id !== undefined) kubelet.noteOom(id);
+    if (oom.pod) recorder.record(oom.pod, oom.event);
+    if (oom.event.reason === "SystemOOM" && cluster) cluster.recordNode(oom.event);
+    else if (!oom.pod) logger.warn(`${oom.event.reason}: ${oom.event.message}`);
+  }, logger);
+  if (end) return end;
+  const notices = new OomNotices({
     clock,
-    logger,
+    recorder,
+    pods: () => [...kubelet.workers()].map(({ snapshot }) => snapshot),
+    readKills: (pid) => {
+      const directories = stats.reader.ofProcess(pid);
+      return directories && readOomKills(directories);
+    },
   });
-  oomEvents.add((id) => watch.note(id));
-  return watch;
+  oomEvents.add((id) => notices.note(id));
+  return () => {};
+}
+
+/** Pause after an attempt that failed. */
+const RETRY_MS = 1_000;
+/** An attempt without an answer is logged after this time; it continues. */
+const SILENCE_MS = 10_000;
+
+/**
+ * Connects to the engine, which may start later than the kubelet: each new error is logged once, attempts are made every
+ * second. Resolves when it is connected or `stop` aborts.
+ * @throws MisconfigurationError: a retry does not help
+ */
+export async function connectWithRetries(
+  connect: (signal: AbortSignal) => Promise<void>,
+  clock: Clock,
+  logger: Logger,
+  stop: AbortSignal,
+): Promise<void> {
+  let isSilenceLogged = false;
+  const noteSilence = () => {
+    if (isSilenceLogged) return;
+    isSilenceLogged = true;
+    const seconds = SILENCE_MS / 1000;
+    logger.warn(
+      `The Docker engine has not answered for ${seconds} s: no pod starts before it does ("docker info" shows whether it hangs)`,
+    );
+  };
+  for (let lastMessage = ""; !stop.aborted; ) {
+    const cancel = clock.schedule(SILENCE_MS, noteSilence);
+    try {
+      return await connect(stop);
+    } catch (error) {
+      if (stop.aborted) return;
+      if (error instanceof MisconfigurationError) throw error;
+      const { message } = error as Error;
+      if (message !== lastMessage) logger.error(message);
+      lastMessage = message;
+    } finally {
+      cancel();
+    }
+    await clock.sleep(RETRY_MS, stop).catch(() => {});
+  }
 }
 
 const aborted = (signal: AbortSignal) =>

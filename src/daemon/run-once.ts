@@ -1,3 +1,4 @@
+import type { Pod } from "../base/api/pod.ts";
 import { readNodeName } from "../base/host/node-info.ts";
 import { isOfContainer, sampleProcesses } from "../base/host/process-sample.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
@@ -6,12 +7,12 @@ import { writeStderr } from "../base/host/write-stderr.ts";
 import type { DesiredState } from "../base/model/desired-pod.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
+import type { DockerContainers } from "../docker/docker-containers.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import type { ReadOnceResult } from "../sources/desired-state-feed.ts";
 import { describeFinding } from "../sources/source-set.ts";
+import type { AssembledKubelet } from "./assembly/assemble-kubelet.ts";
 import { assembleKubelet } from "./assembly/assemble-kubelet.ts";
-import type { AssembledKubelet } from "./assembly/assembled-kubelet.ts";
-import { explainFailures } from "./explain-failures.ts";
 import { EXIT, type KubeletRun } from "./kubelet-run.ts";
 import { wantsColor } from "./logging.ts";
 import { RunOnceReport, serializeResults } from "./run-once-report.ts";
@@ -96,4 +97,38 @@ async function startAndWait(
     await probes.stop();
     await context.background.settled();
   }
+}
+
+const LOG_LINES = 10;
+
+/** Adds to each failed pod the last failure of a probe and the last lines of the container's log. */
+function explainFailures(
+  results: readonly RunOnceResult[],
+  containers: Pick<DockerContainers, "logTail">,
+  recorder: Pick<PodEventRecorder, "list">,
+  signal: AbortSignal,
+): Promise<RunOnceResult[]> {
+  return Promise.all(
+    results.map(async (result) => {
+      const { pod, verdict } = result;
+      if (verdict.state !== "failed") return result;
+      const unhealthy = recorder
+        .list()
+        .findLast(({ reason, involvedObject }) => reason === "Unhealthy" && involvedObject.uid === pod.metadata.uid);
+      const message = unhealthy ? `${verdict.message}: ${unhealthy.message.trim()}` : verdict.message;
+      const id = verdict.container === undefined ? undefined : findLoggingContainer(pod, verdict.container);
+      const log = id === undefined ? "" : await containers.logTail(id, LOG_LINES, signal).catch(() => "");
+      const lines = log.split(/\r?\n/).filter((line) => line.trim() !== "");
+      return { ...result, verdict: { ...verdict, message }, ...(lines.length > 0 && { log: lines }) };
+    }),
+  );
+}
+
+/** Id of the container that failed: the one that runs or has ended, else its predecessor. */
+export function findLoggingContainer({ status }: Pod, name: string): string | undefined {
+  const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const found = all.find((container) => container.name === name);
+  const { running, terminated } = found?.state ?? {};
+  const id = running || terminated ? found?.containerID : found?.lastState.terminated?.containerID;
+  return id?.replace(/^docker:\/\//, "") || undefined;
 }

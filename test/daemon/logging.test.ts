@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { LogFile } from "../../src/daemon/log-file.ts";
-import { createLogger, type LoggerOptions, wantsColor } from "../../src/daemon/logging.ts";
+import { createLogger, LogFile, type LoggerOptions, wantsColor } from "../../src/daemon/logging.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();

@@ -1,29 +1,38 @@
+import { LocalApi } from "../../apiserver/node/local-api.ts";
+import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
+import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
+import type { ClusterNode } from "../../cluster/cluster-node.ts";
+import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { ExternalNames } from "../../controllers/external-names.ts";
 import { ServiceHosts } from "../../controllers/service-hosts.ts";
+import { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { ImageProgress } from "../../docker/image-manager.ts";
+import { ManifestEvents } from "../../kubelet/manifest-events.ts";
+import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
 import { ProbeLog } from "../../server/page/probe-log.ts";
 import { buildFeed } from "../../sources/build-sources.ts";
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
+import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import { ManifestChangeCheck } from "../../sources/manifest-change-check.ts";
 import { proxyFor } from "../../sources/proxy.ts";
+import { describeFinding } from "../../sources/source-set.ts";
 import { SecretValues } from "../secret-values.ts";
-import type { AssembledKubelet } from "./assembled-kubelet.ts";
-import { buildCluster } from "./build-cluster.ts";
+import { buildInfo, KUBERNETES_VERSION, probeVersion } from "../version.ts";
 import { buildImageGc, buildImageUpdates, preloadImageArchives } from "./build-images.ts";
 import { buildKubelet, buildProbes } from "./build-kubelet.ts";
-import { buildCordon, buildLocalApi } from "./build-local-api.ts";
 import { buildPodServices } from "./build-pod-services.ts";
-import { buildWorkloads } from "./build-workloads.ts";
-import { type NodeContext, type NodeContextInput, readNodeContext } from "./node-context.ts";
+import { type NodeContext, type NodeContextInput, nodeLabelsOf, readNodeContext } from "./node-context.ts";
 import { PodAdmission } from "./pod-admission.ts";
+import { openStateFile } from "./state-files.ts";
 
 interface AssembleInput extends NodeContextInput {
   /** Manifests given as arguments: absolute paths, URLs, `-`. */
@@ -31,53 +40,81 @@ interface AssembleInput extends NodeContextInput {
   onPullProgress?: (progress: ImageProgress) => void;
 }
 
+/** All subsystems of a kubelet, built but not yet running. */
+export type AssembledKubelet = Awaited<ReturnType<typeof assembleKubelet>>;
+
 /** Builds one subsystem after the other. Reads and writes below the root directory but does not talk to the engine. */
-export async function assembleKubelet(input: AssembleInput): Promise<AssembledKubelet> {
+export async function assembleKubelet(input: AssembleInput) {
   const context = await readNodeContext(input);
+  const { clock, logger, options } = context;
+  /** The cluster this machine is a node of; undefined without --kubeconfig. */
   const cluster = await buildCluster(context);
   const podManager = new PodManager();
-  const { clock, logger } = context;
-  const externalNames = new ExternalNames({ clock, logger, lookUp: lookUpName });
-  const serviceHosts = new ServiceHosts(context.options.clusterDomain, externalNames);
+  const serviceHosts = new ServiceHosts(
+    options.clusterDomain,
+    new ExternalNames({ clock, logger, lookUp: lookUpName }),
+  );
   const { onPullProgress } = input;
   const parts = await buildPodServices(context, { podManager, cluster, serviceHosts, onPullProgress });
   const { engine, credentials, volumes, networks, services, connect } = parts;
+  /** Last answers of each probe. */
   const probeLog = new ProbeLog();
   const probes = buildProbes(context, engine, probeLog);
   const admission = new PodAdmission(context, engine);
+  /** Containers and sandboxes that ran out of memory, as the engine reports it. */
   const oomEvents = new Listeners<ContainerId>();
   const imageUpdates = buildImageUpdates(context, engine, credentials, volumes);
-  const hasLocalApi = !input.options.runOnce && !cluster;
+  const hasLocalApi = !options.runOnce && !cluster;
+  /** undefined without a local API. */
   const cordon = hasLocalApi ? buildCordon(context) : undefined;
-  const kubelet = buildKubelet(context, engine, {
-    podManager,
-    services,
-    probes,
-    admission,
-    oomEvents,
-    imageUpdates,
-    cordon,
-  });
+  const kubeletParts = { podManager, services, probes, admission, oomEvents, imageUpdates, cordon };
+  const kubelet = buildKubelet(context, engine, kubeletParts);
   probes.changes.add(({ uid }) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, kubelet, imageUpdates);
+  /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
+  /** Completes Secrets with values of files, between the workloads and the kubelet. */
   const secretValues = new SecretValues({
-    logger: context.logger,
+    logger,
     credentialsDir: context.environment.CREDENTIALS_DIRECTORY || undefined,
     readBytes: context.background.tasks.readBytes,
     publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
+  });
+  const events = new ManifestEvents({
+    recorder: context.recorder,
+    nodeName: context.node.name,
+    clusterDns: () => options.clusterDns,
+  });
+  /** Turns workloads into pods, between the sources and the kubelet. */
+  const workloads = new WorkloadManager({
+    clock,
+    logger,
+    recorder: context.recorder,
+    nodeName: context.node.name,
+    nodeLabels: nodeLabelsOf(context),
+    comparesAllLabels: options.validate === "strict",
+    file: openStateFile(context, "workloads"),
+    kubelet,
+    services: serviceHosts,
+    rewriteHosts: (pod, podIps) => services.rewriteHostsFile(pod, podIps),
+    publish: (state, isComplete) => {
+      const refused = feed.rejections().filter(({ stalePods }) => stalePods.length === 0);
+      const files = refused.map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) }));
+      events.observe(state, files);
+      secretValues.setDesired(state, isComplete);
+    },
   });
   return {
     context,
     engine,
     kubelet,
+    workloads,
     secretValues,
+    feed,
     cluster,
     localApi,
     cordon,
-    workloads: buildWorkloads(context, kubelet, services, serviceHosts, feed, secretValues),
-    feed,
     imageUpdates,
     imageGc,
     volumes,
@@ -86,7 +123,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     probeLog,
     admission,
     oomEvents,
-    preload: (signal) => preloadImageArchives(context, engine, imageGc, signal),
+    /** Loads the archives of `--images-dir` before anything is pulled. Rejects only when the signal aborts. */
+    preload: (signal: AbortSignal) => preloadImageArchives(context, engine, imageGc, signal),
     connect,
   };
 }
@@ -133,4 +171,74 @@ function buildManifestFeed(
     random: Math.random,
     proxyFor: (url) => proxyFor(url, environment),
   });
+}
+
+/**
+ * The node of a cluster; undefined without --kubeconfig, and then nothing of it is loaded.
+ * @throws SettingsError when the kubeconfig cannot be used
+ */
+async function buildCluster(context: NodeContext): Promise<ClusterNode | undefined> {
+  const { options, node, clock, logger, background } = context;
+  if (options.kubeconfig === "" || options.runOnce) return undefined;
+  const { ClusterNode } = await import("../../cluster/cluster-node.ts");
+  const dir = `${options.rootDir}/checkpoints`;
+  const checkpoints = new CheckpointStore({
+    dir,
+    nodeName: node.name,
+    clock,
+    logger,
+    replaceFile: background.tasks.replaceFile,
+  });
+  return new ClusterNode({
+    options,
+    nodeName: node.name,
+    clock,
+    logger,
+    userAgent: `kubelet-ts/${probeVersion} (linux/${process.arch === "x64" ? "amd64" : process.arch})`,
+    proxyFor: (url) => proxyFor(url, context.environment),
+    loadCheckpoint: (id) => checkpoints.load(id),
+    storedServices: openStateFile(context, "services"),
+    storedRuntimeClasses: openStateFile(context, "runtime-classes"),
+    makeSigningRequest,
+  });
+}
+
+/** The store and the writers of the local API; nothing listens yet. */
+function buildLocalApi(context: NodeContext): LocalApi {
+  const { options, node, clock, logger, background } = context;
+  return new LocalApi({
+    options,
+    tlsVersions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
+    node,
+    clock,
+    logger,
+    version: versionInfo(),
+    mark: openStateFile(context, "resource-version"),
+    background,
+  });
+}
+
+/** `spec.unschedulable` of the node. */
+const buildCordon = (context: NodeContext): NodeCordon =>
+  new NodeCordon({
+    clock: context.clock,
+    file: openStateFile(context, "cordon"),
+    recorder: context.recorder,
+    nodeName: context.node.name,
+    submittedSourceId: SOURCE_ID,
+  });
+
+function versionInfo(): VersionInfo {
+  const { major, minor } = KUBERNETES_VERSION;
+  return {
+    major,
+    minor,
+    gitVersion: `v${major}.${minor}.0+kubelet-ts.${buildInfo.version}`,
+    gitCommit: buildInfo.gitCommit,
+    gitTreeState: buildInfo.gitTreeState,
+    buildDate: buildInfo.buildDate,
+    goVersion: `bun${Bun.version}`,
+    compiler: "bun",
+    platform: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
+  };
 }

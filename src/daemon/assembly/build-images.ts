@@ -15,8 +15,8 @@ import { pickTag } from "../../plan/image-tags.ts";
 import type { LookedUp } from "../../plan/image-updates.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { readCapacity } from "../../stats/disk-usage.ts";
-import { type NodeContext, openStateFile } from "./node-context.ts";
-import { ImageUpdatesSchema, KnownImagesSchema } from "./state-schemas.ts";
+import { liveOptions, type NodeContext } from "./node-context.ts";
+import { openStateFile } from "./state-files.ts";
 
 /** Removes unused images. Images that pods use are noted from now on. */
 export function buildImageGc(
@@ -33,22 +33,13 @@ export function buildImageGc(
     readDisk: () => readCapacity(engine.info().imagesDir, context.background.slot),
     wantedNames: () => new Set([...kubelet.desiredPods.flatMap(imagesOf), ...updates.pinnedRefs()].map(toImageKey)),
     isReady: () => kubelet.isComplete,
-    file: openStateFile(context, "images-used", KnownImagesSchema),
-    // Read at each use: these options may change while the kubelet runs.
-    policy: {
-      get highThresholdPercent() {
-        return options.imageGcHighThresholdPercent;
-      },
-      get lowThresholdPercent() {
-        return options.imageGcLowThresholdPercent;
-      },
-      get minimumTtlMs() {
-        return options.minimumImageTtlMs;
-      },
-      get maximumAgeMs() {
-        return options.imageMaximumGcAgeMs;
-      },
-    },
+    file: openStateFile(context, "images-used"),
+    policy: liveOptions(options, {
+      highThresholdPercent: "imageGcHighThresholdPercent",
+      lowThresholdPercent: "imageGcLowThresholdPercent",
+      minimumTtlMs: "minimumImageTtlMs",
+      maximumAgeMs: "imageMaximumGcAgeMs",
+    }),
   });
   engine.images.onUse(({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)));
   return imageGc;
@@ -89,7 +80,7 @@ export function buildImageUpdates(
     logger,
     recorder,
     random: Math.random,
-    file: openStateFile(context, "image-updates", ImageUpdatesSchema, { durable: true }),
+    file: openStateFile(context, "image-updates"),
     options,
     sources: new RegistriesAndEngine(context, engine, credentials, volumes),
     onResult: (owner, result) => metrics.countImageUpdate(owner, result),

@@ -15,17 +15,9 @@ import { conflictOverPorts } from "../../plan/host-ports.ts";
 import type { ImageNames } from "../../plan/status/container-status.ts";
 import type { ProbeLog } from "../../server/page/probe-log.ts";
 import { probeVersion } from "../version.ts";
-import { type NodeContext, openStateFile } from "./node-context.ts";
+import { liveOptions, type NodeContext } from "./node-context.ts";
 import type { PodAdmission } from "./pod-admission.ts";
-import {
-  CompletionsSchema,
-  ContainerIdsSchema,
-  EphemeralContainersSchema,
-  EvictionsSchema,
-  PodsToCleanUpSchema,
-  ProbeResultsSchema,
-  RolloutsSchema,
-} from "./state-schemas.ts";
+import { openStateFile } from "./state-files.ts";
 
 interface KubeletParts {
   podManager: PodManager;
@@ -63,14 +55,7 @@ export function buildKubelet(context: NodeContext, { pods, images }: DockerEngin
     imageUpdates,
     isSerialRollout: options.rollout === "serial",
     relistPeriodMs: options.syncFrequencyMs,
-    deadContainers: {
-      get maxInAll() {
-        return options.maximumDeadContainers;
-      },
-      get minTtlMs() {
-        return options.minimumContainerTtlMs;
-      },
-    },
+    deadContainers: liveOptions(options, { maxInAll: "maximumDeadContainers", minTtlMs: "minimumContainerTtlMs" }),
     onOom: (id) => oomEvents.emit(id),
     work: metrics.pods,
     onRelist: metrics.countRelist,
@@ -82,17 +67,17 @@ export function buildKubelet(context: NodeContext, { pods, images }: DockerEngin
 }
 
 function stateFilesOf(context: NodeContext) {
-  const evictions = openStateFile(context, "evictions", EvictionsSchema, { durable: true });
+  const evictions = openStateFile(context, "evictions");
   // --runonce is a request to run these pods: earlier evictions do not count.
   if (context.options.runOnce && evictions.read()) evictions.write([]);
   return {
     evictions,
-    completions: openStateFile(context, "completions", CompletionsSchema, { durable: true }),
-    podCleanup: openStateFile(context, "pods", PodsToCleanUpSchema),
-    shutdownTerminated: openStateFile(context, "cut-off", ContainerIdsSchema, { durable: true }),
-    oomVerdicts: openStateFile(context, "oom-killed", ContainerIdsSchema),
-    ephemeralContainers: openStateFile(context, "ephemeral-containers", EphemeralContainersSchema, { durable: true }),
-    rollouts: openStateFile(context, "rollouts", RolloutsSchema, { durable: true }),
+    completions: openStateFile(context, "completions"),
+    podCleanup: openStateFile(context, "pods"),
+    shutdownTerminated: openStateFile(context, "cut-off"),
+    oomVerdicts: openStateFile(context, "oom-killed"),
+    ephemeralContainers: openStateFile(context, "ephemeral-containers"),
+    rollouts: openStateFile(context, "rollouts"),
   };
 }
 
@@ -113,7 +98,7 @@ export function buildProbes(context: NodeContext, { containers }: DockerEngine, 
     prober: new HostProber({ exec: containers, clock, version: probeVersion }),
     random: Math.random,
     node,
-    file: openStateFile(context, "probes", ProbeResultsSchema),
+    file: openStateFile(context, "probes"),
     loopLag,
   });
   probes.attempts.add(({ pod, containerName, kind, outcome, durationMs }) => {

@@ -13,9 +13,8 @@ import type { Page } from "../../server/servers.ts";
 import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
-import type { AssembledKubelet } from "./assembled-kubelet.ts";
-import { certificateStore } from "./build-local-api.ts";
-import type { NodeContext } from "./node-context.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { certificateStore, type NodeContext } from "./node-context.ts";
 import { NodeActions } from "./page-actions.ts";
 import { KubeletPage } from "./page-source.ts";
 
@@ -32,8 +31,7 @@ export function buildPage(
   const usage = new UsageRecorder();
   const history = new KeptHistory(usage, options.rootDir, clock, logger, background.tasks.replaceFile);
   history.restore();
-  const { containers } = engine;
-  const page = new KubeletPage(parts, view, stats, nodeFacts, containers);
+  const page = new KubeletPage(parts, view, stats, nodeFacts);
   const feed = new PageFeed(clock, logger, usage, page);
   const routes = new PageRoutes({
     clock,
@@ -41,7 +39,7 @@ export function buildPage(
     details: page,
     sessions: new PageSessions(ensurePageSecret(options.rootDir), () => clock.now().getTime()),
     isLocal,
-    containers,
+    containers: engine.containers,
     clientUserId: ({ ports }) => ports && findSocketUser(ports.client, ports.server),
     actions: localApi && new NodeActions(context, kubelet, localApi, () => page.desired),
   });

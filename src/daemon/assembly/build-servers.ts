@@ -1,19 +1,24 @@
+import { ephemeralContainersRoute } from "../../apiserver/node/ephemeral-containers.ts";
+import type { LocalApi } from "../../apiserver/node/local-api.ts";
+import { nodeRoutes, restartRoute, updateRoutes } from "../../apiserver/node/node-routes.ts";
+import { NodeView } from "../../apiserver/node/node-view.ts";
+import { podRoutes } from "../../apiserver/node/pod-routes.ts";
 import { HostLogDirectory } from "../../base/host/log-directory.ts";
+import { dialPod } from "../../base/host/pod-dialer.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
-import type { ConfigurationStatus } from "../../base/model/configuration.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import { toServedConfiguration } from "../../config/effective-config.ts";
+import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
+import { isStaticPod } from "../../manifest/identity.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";
-import { type AuthenticatedParts, Servers } from "../../server/servers.ts";
+import { PodStreams } from "../../server/pod-streams.ts";
+import { Servers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
-import type { Metric } from "../../stats/metrics/metric.ts";
 import { processMetrics } from "../../stats/metrics/process-metrics.ts";
 import type { SystemContainerName } from "../../stats/node-sample.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import type { KubeletRun } from "../kubelet-run.ts";
-import type { MetricsRecorder } from "../metrics-recorder.ts";
 import {
   configurationMetrics,
   countedMetrics,
@@ -21,41 +26,26 @@ import {
   podMetrics,
   sourceMetrics,
 } from "../node-metrics.ts";
-import type { AssembledKubelet } from "./assembled-kubelet.ts";
-import { certificateStore, toPodStreams } from "./build-local-api.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { buildPage } from "./build-page.ts";
-import { toKubeletView } from "./kubelet-view.ts";
+import { certificateStore } from "./node-context.ts";
 import type { NodeFactsInput } from "./node-facts.ts";
 
-/** The kubelet as HTTP answers show it. */
-export const buildView = ({ context, kubelet, feed, volumes, engine }: AssembledKubelet): KubeletView =>
-  toKubeletView({
-    nodeName: context.node.name,
-    kubelet,
-    recorder: context.recorder,
-    config: () => toServedConfiguration(context.options),
-    sources: () => feed.status(),
-    rejections: () => feed.rejections(),
-    connectError: () => engine.connectError,
-    usagePaths: ({ revision }) =>
-      revision ? volumes.usagePaths(revision.pod, revision.claims, engine.infoIfKnown?.dockerRootDir) : [],
-  });
-
 /** Measurements of the node and of the pods in the view. */
-export function buildStats(parts: AssembledKubelet, view: KubeletView): NodeStats {
-  const { options, logger, background } = parts.context;
+export function buildStats({ context, engine }: AssembledKubelet, view: KubeletView): NodeStats {
+  const { clock, node, options, logger, background } = context;
   const stats = new NodeStats({
-    clock: parts.context.clock,
-    nodeName: parts.context.node.name,
+    clock,
+    nodeName: node.name,
     podFacts: () => view.podFacts(),
-    rootDir: parts.context.options.rootDir,
-    imagesDir: () => parts.engine.infoIfKnown?.imagesDir ?? "",
+    rootDir: options.rootDir,
+    imagesDir: () => engine.infoIfKnown?.imagesDir ?? "",
     systemCgroups: toSystemCgroups(options),
-    engineVersion: () => parts.engine.infoIfKnown?.serverVersion ?? "",
-    volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
+    engineVersion: () => engine.infoIfKnown?.serverVersion ?? "",
+    volumeStatsAggPeriodMs: options.volumeStatsAggPeriodMs,
     slot: background.slot,
     disabledMetrics: options.disabledMetrics,
-    readImageBytes: async () => (await parts.engine.images.inventory()).bytes,
+    readImageBytes: async () => (await engine.images.inventory()).bytes,
   });
   warnOfMissingCgroups(options, (path) => stats.measureOnce(path) !== undefined, logger);
   return stats;
@@ -88,7 +78,7 @@ export function startNodeServers(
     metrics: {
       requests: metrics.kubelet,
       shown: () => [
-        ...collectMetrics(metrics, configuration()),
+        ...metrics.collect(configuration()),
         ...sourceMetrics(parts.feed.status(), parts.feed.rejections()),
         ...podMetrics(view.pods()),
         ...configurationMetrics(configuration()),
@@ -99,29 +89,75 @@ export function startNodeServers(
       probes: metrics.probeMetrics,
     },
     page: buildPage(parts, view, stats, nodeFacts),
-    authenticated: authenticatedParts(parts, view),
+    authenticated: {
+      reviewer: parts.cluster?.accessReviewer,
+      containers: parts.engine.containers,
+      streams: toPodStreams(parts, view),
+      logDirectory: options.enableSystemLogHandler ? new HostLogDirectory("/var/log", background.tasks) : undefined,
+      nodeIp: parts.context.node.ip,
+      certificates: certificateStore(parts.context),
+    },
   });
   onServers(servers);
   return servers;
 }
 
-const authenticatedParts = (parts: AssembledKubelet, view: KubeletView): AuthenticatedParts => {
-  const { context, engine, cluster } = parts;
-  return {
-    reviewer: cluster?.accessReviewer,
-    containers: engine.containers,
-    streams: toPodStreams(parts, view),
-    logDirectory: context.options.enableSystemLogHandler
-      ? new HostLogDirectory("/var/log", context.background.tasks)
-      : undefined,
-    nodeIp: context.node.ip,
-    certificates: certificateStore(context),
-  };
+/** Begins to serve. Resolves when the socket does; the port may come later. */
+export async function startLocalApi(
+  api: LocalApi,
+  parts: AssembledKubelet,
+  view: KubeletView,
+  servers: Servers,
+): Promise<void> {
+  const { kubelet, workloads, feed, cordon, context } = parts;
+  const node = new NodeView({ kubelet, workloads, feed, cordon, view, servers });
+  feed.onChange(() => api.podsChanged());
+  kubelet.onChange(() => api.podsChanged());
+  workloads.onSync(() => {
+    api.releaseAdopted((uid) => workloads.hasTakenOver(uid));
+    api.deleteExpired((uid) => workloads.isExpired(uid));
+    api.podsChanged();
+  });
+  context.recorder.onRecord(() => api.eventRecorded());
+  await api.start(node, [
+    ...podRoutes(api, toPodStreams(parts, view)),
+    ...updateRoutes(parts.imageUpdates),
+    restartRoute({ api, kubelet }),
+    ephemeralContainersRoute({ api, reader: api.reader, kubelet }),
+    ...nodeRoutes({ api, nodeName: context.node.name, servers }),
+  ]);
+}
+
+/** Logs, commands and ports of pods, for both ports that have them. */
+export const toPodStreams = ({ context, engine: { containers } }: AssembledKubelet, view: KubeletView): PodStreams => {
+  const { clock, logger, options } = context;
+  const idleTimeoutMs = options.streamingConnectionIdleTimeoutMs;
+  return new PodStreams({ view, containers, dialPod, clock, logger, idleTimeoutMs });
 };
 
-function collectMetrics(metrics: MetricsRecorder, status: ConfigurationStatus | undefined): Metric[] {
-  metrics.kubelet.nodeConfigError.set(status?.error === undefined ? 0 : 1);
-  return metrics.collect();
+/** Joins the cluster. */
+export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: Servers): void {
+  const { kubelet, admission, context, networks, engine } = parts;
+  admission.addHandler((pod) => cluster.refusalOf(pod));
+  cluster.start({
+    pods: () => kubelet.pods(),
+    pod: (uid) => kubelet.pod(uid),
+    hasStatus: (uid) => kubelet.worker(uid)?.status !== undefined || kubelet.rejection(uid) !== undefined,
+    isGone: (uid) => kubelet.isGone(uid),
+    staticPods: () => kubelet.pods().filter(isStaticPod),
+    isWanted: ({ metadata }) => kubelet.desiredPods.some(({ pod }) => pod.metadata.uid === metadata.uid),
+    get isComplete() {
+      return kubelet.isComplete;
+    },
+    readNode: () => servers.node(),
+    isReady: () => engine.connectError === undefined && kubelet.runtimeError === undefined && !networks.problem(),
+    onNodeLabels: (labels) => admission.setNodeLabels(labels),
+    onChange: (listener) => void kubelet.onChange(listener),
+    events: {
+      newerThan: (version) => context.recorder.newerThan(version),
+      onRecord: (listener) => void context.recorder.onRecord(listener),
+    },
+  });
 }
 
 const FLAGS: readonly [SystemContainerName, "kubeletCgroups" | "runtimeCgroups" | "systemCgroups", string][] = [

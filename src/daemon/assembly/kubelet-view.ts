@@ -1,7 +1,6 @@
 import type { HealthCheck } from "../../base/model/health-check.ts";
 import type { ContainerSnapshot, SandboxSnapshot } from "../../base/model/pod-snapshot.ts";
-import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
-import type { Kubelet } from "../../kubelet/kubelet.ts";
+import { toServedConfiguration } from "../../config/effective-config.ts";
 import type { PodWorker } from "../../kubelet/pod-worker.ts";
 import type { VolumeUsagePath } from "../../kubelet/volumes/volume-plugins.ts";
 import type { KubeletView } from "../../server/view.ts";
@@ -9,34 +8,15 @@ import type { ManifestRejection } from "../../sources/desired-state-feed.ts";
 import type { SourceStatus } from "../../sources/source-set.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import type { ContainerFacts, PodFacts, VolumeFacts } from "../../stats/pod-facts.ts";
-
-interface KubeletViewDeps {
-  nodeName: string;
-  kubelet: Kubelet;
-  recorder: PodEventRecorder;
-  /** Effective configuration, secrets masked. */
-  config: () => Readonly<Record<string, unknown>>;
-  sources: () => readonly SourceStatus[];
-  /** Manifests that are refused at present. */
-  rejections: () => readonly ManifestRejection[];
-  /** Why the engine was never reached. */
-  connectError: () => string | undefined;
-  usagePaths: (worker: PodWorker) => readonly VolumeUsagePath[];
-}
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
 
 /** The kubelet as its servers see it: only reading, only from memory. */
-export function toKubeletView({
-  nodeName,
-  kubelet,
-  recorder,
-  config,
-  sources,
-  rejections,
-  connectError,
-  usagePaths,
-}: KubeletViewDeps): KubeletView {
+export function buildView({ context, kubelet, feed, volumes, engine }: AssembledKubelet): KubeletView {
+  const { node, options, recorder } = context;
+  const usagePaths = ({ revision }: PodWorker) =>
+    revision ? volumes.usagePaths(revision.pod, revision.claims, engine.infoIfKnown?.dockerRootDir) : [];
   return {
-    nodeName: () => nodeName,
+    nodeName: () => node.name,
     podsRevision: () => kubelet.podsRevision,
     pods: () => kubelet.pods(),
     events: () => ({ revision: recorder.revision, items: recorder.list() }),
@@ -44,11 +24,11 @@ export function toKubeletView({
     healthChecks: () => [
       ok("ping"),
       ok("log"),
-      toEngineCheck(connectError() ?? kubelet.runtimeError),
-      ...sources().map(toSourceCheck),
-      ...rejections().map(toRejectionCheck),
+      toEngineCheck(engine.connectError ?? kubelet.runtimeError),
+      ...feed.status().map(toSourceCheck),
+      ...feed.rejections().map(toRejectionCheck),
     ],
-    config,
+    config: () => toServedConfiguration(options),
   };
 }
 

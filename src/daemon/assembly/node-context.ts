@@ -1,8 +1,5 @@
-import { join } from "node:path";
-import * as v from "valibot";
 import { LoopLagMonitor } from "../../base/concurrency/loop-lag-monitor.ts";
 import { readNodeInfo, readNodeName } from "../../base/host/node-info.ts";
-import { StateFile } from "../../base/host/state-file.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Owner } from "../../base/model/container-engine.ts";
 import type { Logger } from "../../base/model/logger.ts";
@@ -11,7 +8,10 @@ import type { KubeletOptions } from "../../config/option-table.ts";
 import { computeRootHash } from "../../docker/labels.ts";
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import type { NodeAllocatable } from "../../plan/downward-api.ts";
+import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
+import { makeSelfSigned } from "../../server/certificates/certificate-process.ts";
+import type { CertificateStore } from "../../server/serving-certificate.ts";
 import { readCapacity } from "../../stats/disk-usage.ts";
 import { BackgroundThreads } from "../background/background-threads.ts";
 import { MetricsRecorder } from "../metrics-recorder.ts";
@@ -56,18 +56,24 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
   };
 }
 
-/**
- * `<root-dir>/state/<name>-<node>.json`.
- * @param durable survives a power cut right after a write
- */
-export function openStateFile<T>(
-  { options, node, clock, logger, background }: NodeContext,
-  name: string,
-  schema: v.GenericSchema<unknown, T>,
-  { durable } = { durable: false },
-): StateFile<T> {
-  const path = join(options.rootDir, "state", `${name}-${node.name}.json`);
-  const parse = (data: unknown) => v.parse(schema, data);
-  const replace = background.tasks.replaceFile;
-  return new StateFile(path, { version: 1, durable, parse }, clock, (message) => logger.warn(message), replace);
+/** Some options under other names, read at each use: they may change while the kubelet runs. */
+export function liveOptions<const M extends Record<string, keyof KubeletOptions>>(
+  options: KubeletOptions,
+  names: M,
+): { readonly [K in keyof M]: KubeletOptions[M[K]] } {
+  const getters = Object.entries(names).map(([name, option]) => [
+    name,
+    { get: () => options[option], enumerable: true },
+  ]);
+  return Object.defineProperties({}, Object.fromEntries(getters)) as { [K in keyof M]: KubeletOptions[M[K]] };
 }
+
+/** Files of certificates, and the process that makes them. */
+export const certificateStore = ({ background }: NodeContext): CertificateStore => ({
+  files: background.textFiles,
+  makeCertificate: makeSelfSigned,
+});
+
+/** The labels of this node. */
+export const nodeLabelsOf = ({ node, options }: NodeContext): Record<string, string> =>
+  computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels);

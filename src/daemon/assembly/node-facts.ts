@@ -1,42 +1,31 @@
 import { statSync } from "node:fs";
-import type { Clock } from "../../base/model/clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
-import type { KubeletOptions } from "../../config/option-table.ts";
 import type { ImageStore } from "../../docker/docker-images.ts";
 import { usableRuntimes } from "../../docker/sandbox-create-body.ts";
 import { isApiAtLeast } from "../../docker/security.ts";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
-import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";
 import { buildInfo, kubeletVersion } from "../version.ts";
-import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { nodeLabelsOf } from "./node-context.ts";
 
 /** An engine that does not answer by then leaves the node without its images. */
 const IMAGES_WITHIN_MS = 1000;
 
 export interface NodeFactsInput {
-  parts: Pick<AssembledKubelet, "context" | "kubelet" | "cordon" | "networks" | "engine">;
-  options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
   /** The machine is about to go down. */
   isShuttingDown: () => boolean;
   /** undefined without configuration files. */
   configuration: () => ConfigurationStatus | undefined;
-  clock: Clock;
 }
 
 /** Facts that `/node` shows in addition to measurements: read at each request, except when the kubelet became ready. */
-export function nodeFacts({
-  parts,
-  options,
-  eviction,
-  isShuttingDown,
-  configuration,
-  clock,
-}: NodeFactsInput): ReadNodeFacts {
+export function nodeFacts(parts: AssembledKubelet, input: NodeFactsInput): ReadNodeFacts {
+  const { eviction, isShuttingDown, configuration } = input;
   const { kubelet, networks } = parts;
-  const { node } = parts.context;
+  const { node, options, clock } = parts.context;
   const findProblem = () => {
     // Upstream's words.
     if (isShuttingDown()) return "node is shutting down";
@@ -52,7 +41,7 @@ export function nodeFacts({
   const fixed = {
     name: node.name,
     ip: node.ip,
-    labels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
+    labels: nodeLabelsOf(parts.context),
     taints: options.nodeTaints,
     maxPods: computeMaxPods(options, node.cpuCount),
     maxImages: options.nodeStatusMaxImages,

@@ -11,7 +11,7 @@ import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
 import { readText } from "../../stats/cgroups/read-text.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "../../stats/node-sample.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
-import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
 
 /** An engine that does not answer by then leaves the view without its images. */
 const IMAGES_WITHIN_MS = 2000;

@@ -49,7 +49,7 @@ import { BAD_TEXT } from "../../sources/url-source.ts";
 import { readMachinePressure } from "../../stats/cgroups/cgroup-figures.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import { versionLine } from "../version.ts";
-import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { NodeReader } from "./page-node.ts";
 
 /** The kubelet as its page shows it. */
@@ -58,25 +58,17 @@ export class KubeletPage implements PageSource, PageDetails {
   readonly #view: KubeletView;
   readonly #stats: NodeStats;
   readonly #nodeFacts: ReadNodeFacts;
-  readonly #containers: ContainerAccess;
   readonly #machine: NodeReader;
   readonly #engineCheck: EngineCheck;
   #findings: readonly Finding[] = [];
   #rejections: Rejection[] = [];
   #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
 
-  constructor(
-    parts: AssembledKubelet,
-    view: KubeletView,
-    stats: NodeStats,
-    nodeFacts: ReadNodeFacts,
-    containers: ContainerAccess,
-  ) {
+  constructor(parts: AssembledKubelet, view: KubeletView, stats: NodeStats, nodeFacts: ReadNodeFacts) {
     this.#parts = parts;
     this.#view = view;
     this.#stats = stats;
     this.#nodeFacts = nodeFacts;
-    this.#containers = containers;
     this.#machine = new NodeReader(parts, stats);
     this.#engineCheck = new EngineCheck((timeoutMs) => parts.engine.ping(timeoutMs));
     parts.feed.onChange((state, { findings }) => {
@@ -164,7 +156,7 @@ export class KubeletPage implements PageSource, PageDetails {
   async podDetail(uid: PodUID, privileged: boolean): Promise<PodDetail | undefined> {
     const pod = this.pods().find(({ metadata }) => metadata.uid === uid);
     if (!pod) return undefined;
-    const { context, probeLog, imageUpdates } = this.#parts;
+    const { context, probeLog, imageUpdates, engine } = this.#parts;
     const shown = privileged ? pod : redactPod(hideLogEnds(pod));
     const summary = await this.#stats.summary(false);
     const { stringify } = await import("yaml");
@@ -178,7 +170,7 @@ export class KubeletPage implements PageSource, PageDetails {
       usage: summary.pods.find(({ podRef }) => podRef.uid === uid),
       events: this.#view.events().items,
       explanation: this.#explain(shown, {
-        ...(privileged && { logs: await readLogTails(pod, this.#containers) }),
+        ...(privileged && { logs: await readLogTails(pod, engine.containers) }),
         ...(isPending && {
           portHolders: await context.background.tasks.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
         }),

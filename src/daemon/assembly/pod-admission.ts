@@ -5,10 +5,9 @@ import type { DockerEngine } from "../../docker/docker-engine.ts";
 import { findPodRefusal } from "../../docker/pod-refusal.ts";
 import type { Admission, Rejection } from "../../plan/admission.ts";
 import { NodeAdmission } from "../../plan/node-admission.ts";
-import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeMaxPods } from "../../plan/node-allocatable.ts";
-import { type NodeContext, openStateFile } from "./node-context.ts";
-import { AllocationsSchema } from "./state-schemas.ts";
+import { type NodeContext, nodeLabelsOf } from "./node-context.ts";
+import { openStateFile } from "./state-files.ts";
 
 /** Returns why the node takes no such pod at present, or undefined. Asked for pods that do not run yet. */
 type PodAdmitHandler = (pod: Pod) => Rejection | undefined;
@@ -27,7 +26,7 @@ export class PodAdmission {
     const { ephemeralStorageBytes, ...others } = allocatable;
     const offer = {
       name: node.name,
-      labels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
+      labels: nodeLabelsOf(context),
       comparesAllLabels: options.validate === "strict",
       maxPods: computeMaxPods(options, node.cpuCount),
       ...others,
@@ -35,7 +34,7 @@ export class PodAdmission {
       ...(ephemeralStorageBytes > 0 && { ephemeralStorageBytes }),
       ...(node.hugePageBytes && { hugePageBytes: node.hugePageBytes }),
     };
-    this.#node = new NodeAdmission(offer, openStateFile(context, "allocations", AllocationsSchema, { durable: true }));
+    this.#node = new NodeAdmission(offer, openStateFile(context, "allocations"));
   }
 
   /** Eviction and node shutdown refuse new pods this way. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { connectWithRetries } from "../../src/daemon/connect-with-retries.ts";
+import { connectWithRetries } from "../../src/daemon/run-forever.ts";
 import { MisconfigurationError } from "../../src/docker/docker-engine.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { ContainerStatus, Pod } from "../../src/base/api/pod.ts";
-import { findLoggingContainer } from "../../src/daemon/explain-failures.ts";
+import { findLoggingContainer } from "../../src/daemon/run-once.ts";
 import { aPod } from "../support/builders.ts";
 
 const predecessor = { terminated: { exitCode: 1, containerID: "docker://old" } };

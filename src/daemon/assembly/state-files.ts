@@ -1,0 +1,147 @@
+import { join } from "node:path";
+import * as v from "valibot";
+import { EphemeralContainerSchema, ResourceRequirementsSchema } from "../../base/api/container.ts";
+import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
+import { PodStatusSchema } from "../../base/api/pod-status.ts";
+import { StateFile } from "../../base/host/state-file.ts";
+import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import type { ClaimRecord } from "../../controllers/claims.ts";
+import type { WorkloadRecord } from "../../controllers/workload-record.ts";
+import type { Completion } from "../../kubelet/pod-status-tracker.ts";
+import type { ImageUpdateRecord } from "../../plan/image-updates.ts";
+import type { NodeContext } from "./node-context.ts";
+
+const text = v.string();
+const texts = v.array(text);
+const timestamp = v.pipe(text, v.isoTimestamp());
+const probeResult = v.exactOptional(v.picklist(["success", "failure"]));
+const uidAndName = { uid: text, name: text };
+
+/** Checks some fields of a record that this program wrote; those decide over pods, and the others follow from them. */
+const recordOf = <T>(entries: v.ObjectEntries) =>
+  v.custom<T>((value) => v.is(v.looseObject(entries), value), "another record");
+
+const workload = recordOf<WorkloadRecord>({
+  uid: text,
+  createdAt: timestamp,
+  generation: v.number(),
+  revisions: v.record(text, v.looseObject({ ...uidAndName, hash: text, template: v.looseObject({}) })),
+  pods: v.array(v.looseObject({ ...uidAndName, revision: text })),
+});
+/** Its manifest was validated when it was read. */
+const storedPod = recordOf<DesiredPod>({
+  revision: text,
+  origin: text,
+  pod: v.looseObject({
+    metadata: v.looseObject({ uid: text }),
+    spec: v.looseObject({ containers: v.array(v.looseObject({ name: text })) }),
+  }),
+});
+const imagePin = v.exactOptional(v.looseObject({ ref: text, tag: text }));
+const imageUpdate = recordOf<ImageUpdateRecord>({
+  owner: text,
+  image: text,
+  current: imagePin,
+  former: imagePin,
+  candidate: imagePin,
+  trial: v.exactOptional(v.looseObject({ pods: texts, starts: v.number() })),
+  rejected: v.array(v.looseObject({ ref: text, why: text, at: text })),
+});
+const completion = recordOf<Completion>({
+  runRevision: text,
+  end: v.object({
+    phase: v.picklist(["Succeeded", "Failed"]),
+    reason: v.optional(text),
+    message: v.optional(text),
+  }),
+  status: PodStatusSchema,
+});
+
+/** Survives a power cut right after a write. */
+const durable = <T>(schema: v.GenericSchema<unknown, T>) => ({ schema, durable: true });
+/** What no container outlives need not survive a power cut either. */
+const volatile = <T>(schema: v.GenericSchema<unknown, T>) => ({ schema, durable: false });
+
+/** The files of `<root-dir>/state` by name: one of another shape is set aside at start. */
+export const STATE_FILES = {
+  allocations: durable(v.record(text, v.record(text, ResourceRequirementsSchema))),
+  completions: durable(v.record(text, completion)),
+  cordon: durable(v.object({ cordon: v.exactOptional(v.object({ since: timestamp, assigned: texts })) })),
+  /** Containers that a shutdown of the node terminated. */
+  "cut-off": durable(texts),
+  "ephemeral-containers": durable(v.array(v.tuple([text, v.array(EphemeralContainerSchema)]))),
+  evictions: durable(
+    v.array(v.tuple([text, v.object({ reason: text, message: text, revision: text, since: timestamp })])),
+  ),
+  "image-updates": durable(v.array(imageUpdate)),
+  "images-used": volatile(v.record(text, v.object({ names: texts, unusedMs: v.number() }))),
+  "oom-killed": volatile(texts),
+  /** Pods with something left to clean up. */
+  pods: volatile(
+    v.array(
+      v.object({
+        uid: v.pipe(text, v.minLength(1)),
+        name: text,
+        namespace: text,
+        sourceId: v.exactOptional(text),
+      }),
+    ),
+  ),
+  probes: volatile(
+    v.array(
+      v.tuple([
+        text,
+        v.object({ startedAtMs: v.number(), readiness: probeResult, liveness: probeResult, startup: probeResult }),
+      ]),
+    ),
+  ),
+  /** No resourceVersion handed out is above it. */
+  "resource-version": durable(v.pipe(v.number(), v.safeInteger(), v.minValue(0))),
+  rollouts: durable(
+    v.array(
+      v.tuple([
+        text,
+        v.object({ ready: storedPod, rejected: v.exactOptional(v.object({ revision: text, message: text })) }),
+      ]),
+    ),
+  ),
+  /** Names and handlers. */
+  "runtime-classes": volatile(v.array(v.tuple([text, text]))),
+  services: volatile(
+    v.array(
+      v.object({
+        name: text,
+        namespace: text,
+        clusterIP: v.optional(text, ""),
+        ports: v.array(v.object({ name: v.optional(text), port: v.number(), protocol: v.optional(text) })),
+      }),
+    ),
+  ),
+  workloads: durable(
+    v.object({
+      records: v.record(text, workload),
+      claims: v.record(text, text),
+      claimRecords: v.exactOptional(
+        v.record(text, recordOf<ClaimRecord>({ uid: text, createdAt: text, spec: v.looseObject({}) })),
+      ),
+      volumes: v.exactOptional(
+        v.record(text, recordOf<PersistentVolume>({ metadata: v.looseObject({}), spec: v.looseObject({}) })),
+      ),
+    }),
+  ),
+};
+
+type StateFileName = keyof typeof STATE_FILES;
+type StateOf<N extends StateFileName> = v.InferOutput<(typeof STATE_FILES)[N]["schema"]>;
+
+/** `<root-dir>/state/<name>-<node>.json`. */
+export function openStateFile<N extends StateFileName>(
+  { options, node, clock, logger, background }: NodeContext,
+  name: N,
+): StateFile<StateOf<N>> {
+  const { schema, durable } = STATE_FILES[name];
+  const path = join(options.rootDir, "state", `${name}-${node.name}.json`);
+  const parse = (data: unknown) => v.parse(schema, data) as StateOf<N>;
+  const warn = (message: string) => logger.warn(message);
+  return new StateFile(path, { version: 1, durable, parse }, clock, warn, background.tasks.replaceFile);
+}
