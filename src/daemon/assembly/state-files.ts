@@ -59,7 +59,7 @@ const completion = recordOf<Completion>({
 
 /** Survives a power cut right after a write. */
 const durable = <T>(schema: v.GenericSchema<unknown, T>) => ({ schema, durable: true });
-/** What no container outlives need not survive a power cut either. */
+/** May be lost in a power cut, which no container outlives. */
 const volatile = <T>(schema: v.GenericSchema<unknown, T>) => ({ schema, durable: false });
 
 /** The files of `<root-dir>/state` by name: one of another shape is set aside at start. */
