@@ -97,11 +97,15 @@ export class SecretValues {
       watch.stop();
       this.#watches.delete(path);
     }
+    const readAgain = () => this.#last && this.setDesired(...this.#last);
+    let isNew = false;
     for (const path of paths) {
-      const watch = this.#watches.get(path) ?? new PathWatch(path, () => this.#last && this.setDesired(...this.#last));
+      const watch = this.#watches.get(path) ?? new PathWatch(path, readAgain);
       this.#watches.set(path, watch);
-      watch.arm();
+      if (watch.arm()) isNew = true;
     }
+    // What happened between the read and the watch was not reported.
+    if (isNew) readAgain();
   }
 
   /** Base64 of a file. A line end at its end counts: a value is what the file holds. */
