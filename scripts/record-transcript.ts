@@ -1,14 +1,13 @@
 /**
- * Records test/fixtures/kubectl-transcript/kube-apiserver.json: kubectl's results against a real API server, which
- * must be new. Usage: KUBECONFIG=FILE bun scripts/record-transcript.ts KUBECTL
+ * Records test/fixtures/kubectl-transcript/kube-apiserver.json again: kubectl's results of its commands against a real API
+ * server, which must be new. Usage: KUBECONFIG=FILE bun scripts/record-transcript.ts KUBECTL
  */
-import { join } from "node:path";
-import { runTranscript, TRANSCRIPT_DIRECTORY } from "../test/support/kubectl-transcript.ts";
+import { runTranscript, TRANSCRIPT_FILE } from "../test/support/kubectl-transcript.ts";
 
 const [program] = process.argv.slice(2);
 const { KUBECONFIG, PATH = "", HOME = "/tmp" } = process.env;
 if (program === undefined || KUBECONFIG === undefined)
   throw new Error("give kubectl, and KUBECONFIG in the environment");
 const lines = await runTranscript(program, { PATH, HOME, KUBECONFIG });
-await Bun.write(join(TRANSCRIPT_DIRECTORY, "kube-apiserver.json"), `${JSON.stringify(lines, null, 2)}\n`);
+await Bun.write(TRANSCRIPT_FILE, `${JSON.stringify(lines, null, 2)}\n`);
 console.log(`${lines.length} commands`);

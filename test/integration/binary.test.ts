@@ -4,13 +4,9 @@ import { join } from "node:path";
 import packageJson from "../../package.json";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { BINARY } from "../support/kubelet-process.ts";
+import { sleeper } from "../support/manifests.ts";
 
-const POD = {
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "p" },
-  spec: { restartPolicy: "Never", containers: [{ name: "app", image: "busybox:test", command: ["true"] }] },
-};
+const POD = sleeper("p", { command: ["true"] }, { restartPolicy: "Never" });
 
 describeWithEngine("the compiled binary", () => {
   test("reports its version and the commit it was built from", async () => {

@@ -11,6 +11,7 @@ import { ImageManager } from "../../src/docker/image-manager.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { someDockerImages } from "../support/docker-engine.ts";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
 import type { PrivateEngine } from "../support/private-engine.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { BadNetwork, hasRegistry, type PushedImage, TestRegistry } from "../support/registry.ts";
@@ -18,15 +19,6 @@ import { until } from "../support/until.ts";
 
 const BUSYBOX = "busybox:test";
 const LAYER_BYTES = 300_000;
-
-const pod = (name: string, container: string) => `apiVersion: v1
-kind: Pod
-metadata: {name: ${name}}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - ${container}
-`;
 
 /** The machine's clock, which can be put forward. */
 class PutForwardClock implements Clock {
@@ -127,22 +119,19 @@ describeWithEngine("a registry that dies in the middle of a layer and stays dead
   test("its pod waits and says why, the others run on, and it comes up when the registry does", async () => {
     const node = testNode({ socketPath: engine.socketPath });
     const kubelet = await node.start();
-    node.writeManifest("other.yaml", pod("other", `{name: other, image: '${BUSYBOX}', command: [sleep, '3600']}`));
+    node.writeManifest("other.yaml", sleeper("other", { name: "other" }));
     const { Id: otherId } = await node.runningContainer("other");
     const dead = dieInTheMiddle();
-    node.writeManifest("app.yaml", pod("app", `{name: app, image: '${reference}'}`));
+    node.writeManifest("app.yaml", sleeper("app", { image: reference, command: undefined }));
     await dead;
 
-    const waitingReasons = new Set<string>();
-    const waitFor = (reason: string) =>
-      node.until(`the pod to show ${reason}`, async () => {
-        const shown = (await node.pods()).find(({ metadata }) => metadata.name === `app-${node.name}`);
-        const waiting = shown?.status.containerStatuses?.[0]?.state?.waiting;
-        if (waiting?.reason) waitingReasons.add(waiting.reason);
-        return waiting?.reason === reason ? waiting : undefined;
-      });
-    await waitFor("ImagePullBackOff");
-    expect([...waitingReasons]).toEqual(expect.arrayContaining(["ErrImagePull", "ImagePullBackOff"]));
+    const reasons = new Set<string>();
+    await node.until("the pod to wait between two pulls", async () => {
+      const reason = (await node.waitingOf("app"))?.reason;
+      if (reason) reasons.add(reason);
+      return reason === "ImagePullBackOff";
+    });
+    expect([...reasons]).toContain("ErrImagePull");
     expect(kubelet.log).toContain(`Failed to pull image "${reference}"`);
     expect(await node.containers("app")).toEqual([]);
     expect(await node.runningContainer("other")).toMatchObject({ Id: otherId });

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
+import { shell, sleeper } from "../support/manifests.ts";
 
 /** 20 by hand: `KUBELET_TS_TEST_ENGINE_RESTARTS=20`. */
 const RESTARTS = Number(process.env.KUBELET_TS_TEST_ENGINE_RESTARTS ?? 2);
@@ -13,38 +14,19 @@ describeWithEngine("kubelet-ts.io/depends-on", () => {
     const node = testNode({ socketPath: engine.socketPath });
     const records = join(node.directory, "records");
     mkdirSync(records);
-    const pod = (name: string, command: string, more: { annotations?: object; container?: object } = {}) => ({
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { name, annotations: more.annotations ?? {} },
-      spec: {
-        terminationGracePeriodSeconds: 10,
-        containers: [
-          {
-            name,
-            image: "busybox:test",
-            command: [
-              "sh",
-              "-c",
-              `trap 'echo ${name}-end >> /records/log; exit 0' TERM; ${command}; while :; do sleep 0.1; done`,
-            ],
-            volumeMounts: [{ name: "records", mountPath: "/records" }],
-            ...more.container,
-          },
-        ],
-        volumes: [{ name: "records", hostPath: { path: records } }],
-      },
-    });
-    node.writeManifest(
-      "app.json",
-      pod("app", "echo app-start >> /records/log", { annotations: { "kubelet-ts.io/depends-on": "default/db=Ready" } }),
-    );
-    node.writeManifest(
-      "db.json",
-      pod("db", "echo db-start >> /records/log; sleep 1; echo db-ready >> /records/log; touch /tmp/ready", {
-        container: { readinessProbe: { exec: { command: ["test", "-e", "/tmp/ready"] }, periodSeconds: 1 } },
-      }),
-    );
+    const volumes = [{ name: "records", hostPath: { path: records } }];
+    const pod = (name: string, command: string, more: { annotations?: object; container?: object } = {}) => {
+      const script = `trap 'echo ${name}-end >> /records/log; exit 0' TERM; ${command}; while :; do sleep 0.1; done`;
+      const volumeMounts = [{ name: "records", mountPath: "/records" }];
+      const spec = { terminationGracePeriodSeconds: 10, volumes };
+      const { annotations = {} } = more;
+      return sleeper(name, { name, ...shell(script), volumeMounts, ...more.container }, spec, { annotations });
+    };
+    const annotations = { "kubelet-ts.io/depends-on": "default/db=Ready" };
+    node.writeManifest("app.json", pod("app", "echo app-start >> /records/log", { annotations }));
+    const becomesReady = "echo db-start >> /records/log; sleep 1; echo db-ready >> /records/log; touch /tmp/ready";
+    const readinessProbe = { exec: { command: ["test", "-e", "/tmp/ready"] }, periodSeconds: 1 };
+    node.writeManifest("db.json", pod("db", becomesReady, { container: { readinessProbe } }));
     await node.start();
     const log = () => readFileSync(join(records, "log"), "utf8").trim().split("\n");
     const starts = () => log().filter((line) => line === "app-start").length;

@@ -1,36 +1,34 @@
-import { expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
 import { fillUp } from "../support/fill-up.ts";
+import { sleeper as aSleeper } from "../support/manifests.ts";
+import type { PrivateEngine } from "../support/private-engine.ts";
 import type { TestNode } from "../support/test-node.ts";
 
-const TRAP = "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done";
-
-const sleeper = (name: string, volumes: object[] = []) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    containers: [{ name, image: "busybox:test", command: ["sh", "-c", TRAP] }],
-    volumes,
-  },
-});
+/** The container has the name of the pod. */
+const sleeper = (name: string, volumes: object[] = []) => aSleeper(name, { name }, { volumes });
 
 /** Names of the pods that run, without the node's. */
 async function runningPods(node: TestNode): Promise<string> {
-  const pods = await node.pods();
-  const up = pods.filter(({ status }) => status.phase === "Running" && status.containerStatuses?.[0]?.state.running);
+  const up = (await node.pods()).filter(
+    ({ status }) => status.phase === "Running" && status.containerStatuses?.[0]?.state.running,
+  );
   return up.map(({ metadata }) => metadata.name?.replace(`-${node.name}`, "")).join();
 }
 
 const untilRunning = (node: TestNode, names: string) =>
   node.until(`pods ${names} to run, and no others`, async () => (await runningPods(node)) === names);
 
+const allRunning = async (node: TestNode, count: number) => {
+  const all = await node.listAll();
+  return all.length === count && all.every(({ State }) => State === "running");
+};
+
 /** The health ports answer at once, whatever the engine does. */
 async function expectHealthy(node: TestNode): Promise<void> {
-  expect(await (await fetch(`http://127.0.0.1:${node.healthzPort}/healthz`)).text()).toBe("ok");
+  expect(await node.read("/healthz", node.healthzPort)).toBe("ok");
 }
 
 async function killContainer(node: TestNode, name: string): Promise<void> {
@@ -44,9 +42,43 @@ const restartsOf = async (node: TestNode) =>
 const linesWith = (log: string, words: string) => log.split("\n").filter((line) => line.includes(words));
 
 describeWithEngine("an engine that is slow, full or away", () => {
-  test("slow, then trickling: everything happens, late and once", async () => {
-    const engine = await privateEngine();
+  let engine: PrivateEngine;
+  beforeAll(async () => {
+    engine = await privateEngine();
     await engine.provideImages("busybox:test");
+  });
+
+  test("frozen, restarted, killed: nothing is lost, nothing is doubled", async () => {
+    const node = testNode({ socketPath: engine.socketPath });
+    for (const name of ["a", "b", "c"]) node.writeManifest(`${name}.json`, sleeper(name));
+    const kubelet = await node.start();
+    const allRun = async () => {
+      await untilRunning(node, "a,b,c");
+      await node.until("six containers, all of them running", () => allRunning(node, 6));
+    };
+    await allRun();
+
+    engine.freeze();
+    node.writeManifest("d.json", sleeper("d"));
+    await node.until("the edit to be seen", async () => (await node.pods()).length === 4);
+    node.removeManifest("d.json");
+    engine.thaw();
+    await node.until("the pod to be gone", async () => (await node.pods()).length === 3);
+    await allRun();
+
+    await engine.stop();
+    await node.until("the outage to be reported", async () => linesWith(kubelet.log, "No Docker engine").length > 0);
+    expect((await node.pods()).length).toBe(3);
+    await engine.start();
+    await allRun();
+
+    await engine.kill();
+    await engine.start();
+    await allRun();
+    await node.cleanUp();
+  });
+
+  test("slow, then trickling: everything happens, late and once", async () => {
     const proxy = engine.slowProxy();
     const node = testNode({ socketPath: proxy.socketPath });
     node.writeManifest("a.json", sleeper("a"));
@@ -68,26 +100,23 @@ describeWithEngine("an engine that is slow, full or away", () => {
     await expectHealthy(node);
 
     proxy.pieceBytes = 0;
-    await node.until("two sandboxes and two containers, all of them running", async () => {
-      const all = await node.listAll();
-      return all.length === 4 && all.every(({ State }) => State === "running");
-    });
+    await node.until("two sandboxes and two containers, all of them running", () => allRunning(node, 4));
     // The pod that was removed is shown until its clean-up is done.
     await node.until("b and c alone, never restarted", async () => (await restartsOf(node)) === "0,0");
     expect(linesWith(kubelet.log, "ERROR")).toEqual([]);
     await kubelet.stop();
   });
 
-  test("out of disk: who runs continues, the others say why, and come when there is room", async () => {
-    const engine = await privateEngine({ dataMiB: 48 });
-    await engine.provideImages("busybox:test");
-    const node = testNode({ socketPath: engine.socketPath });
+  test.concurrent("out of disk: who runs continues, the others say why, and come when there is room", async () => {
+    const small = await privateEngine({ dataMiB: 48 });
+    await small.provideImages("busybox:test");
+    const node = testNode({ socketPath: small.socketPath });
     for (const name of ["a", "b", "c"]) node.writeManifest(`${name}.json`, sleeper(name));
     // Pods would be evicted from a full disk; this is about an engine that can do nothing.
     const kubelet = await node.start(["--eviction-hard="]);
     await untilRunning(node, "a,b,c");
 
-    const filler = join(engine.dataRoot, "filler");
+    const filler = join(small.dataRoot, "filler");
     fillUp(filler);
     node.writeManifest("d.json", sleeper("d"));
     await killContainer(node, "a");
@@ -112,7 +141,7 @@ describeWithEngine("an engine that is slow, full or away", () => {
     await kubelet.stop();
   });
 
-  test("no room in our own root directory: no pod suffers that runs, and what was not written is written later", async () => {
+  test.concurrent("no room in our own root directory: no pod suffers that runs, and what was not written is written later", async () => {
     const node = testNode();
     const mount = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", node.rootDir]);
     expect(mount.stderr.toString()).toBe("");

@@ -32,9 +32,7 @@ async function runExample(node: TestNode, file: string, text: string) {
   return outcome;
 }
 
-async function idsOf(node: TestNode): Promise<string[]> {
-  return (await node.listAll()).map(({ Id }) => Id).sort();
-}
+const idsOf = async (node: TestNode) => (await node.listAll()).map(({ Id }) => Id).sort();
 
 async function podIp(node: TestNode): Promise<string> {
   const [sandbox] = await node.sandboxes();
@@ -91,8 +89,7 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
     await node.start();
     const container = await node.runningContainer("nginx");
     await node.until("the name in the hosts file of the pod", async () => {
-      const { output } = await node.docker.exec(container.Id, ["cat", "/etc/hosts"]);
-      return output.includes("web.default.svc.cluster.local");
+      return (await node.exec(container.Id, "cat", "/etc/hosts")).includes("web.default.svc.cluster.local");
     });
     await node.until("a page", async () => fetchText(`http://${await podIp(node)}/`));
     await node.endProcesses();
@@ -122,12 +119,7 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
   "resources.yaml": async (node) => {
     const [app] = await node.containers("app");
     const { HostConfig } = await node.docker.inspectContainerRaw(app?.Id ?? "");
-    expect(HostConfig).toMatchObject({
-      Memory: 32 * 1024 * 1024,
-      CpuShares: 102,
-      CpuQuota: 10_000,
-      CpuPeriod: 100_000,
-    });
+    expect(HostConfig).toMatchObject({ Memory: 32 * 2 ** 20, CpuShares: 102, CpuQuota: 10_000, CpuPeriod: 100_000 });
   },
   "kitchen-sink.yaml": async (node, hostPort) => {
     const page = await node.until("a page", () => fetchText(`http://127.0.0.1:${hostPort}/index.html`));
@@ -149,8 +141,7 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
       test -x /image/bin/sh && grep -E 'CapBnd|NoNewPrivs|Seccomp:' /proc/self/status | tr -d '\t'
       grep -o '^ *[^ ]* [^ ]*' /etc/resolv.conf; tail -1 /etc/hosts; df -k /memory | tail -1 | tr -s ' ' | cut -d' ' -f2
       for d in / /host /login /all /about /www /image; do touch $d/x 2>/dev/null && echo "$d is writable"; done; pwd`;
-    const { output } = await node.docker.exec(web?.Id ?? "", ["sh", "-c", script]);
-    expect(output.trim().split("\n")).toEqual([
+    expect((await node.exec(web!.Id, "sh", "-c", script)).trim().split("\n")).toEqual([
       "not-a-real-passwordnot-a-real-password64started",
       "",
       "CapBnd:0000000000000400",

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
 
 describeWithEngine("volumes that cannot be mounted", () => {
   test("hostPath checks as recorded (oracle 24): each is reported once, without a sandbox, and retried until it works", async () => {
@@ -9,60 +10,25 @@ describeWithEngine("volumes that cannot be mounted", () => {
     const dir = join(node.directory, "host");
     mkdirSync(join(dir, "dir"), { recursive: true });
     writeFileSync(join(dir, "file"), "");
-    const failing: Record<string, { path: string; type: string; why: string }> = {
-      fblk: {
-        path: "/dev/null",
-        type: "BlockDevice",
-        why: "hostPath type check failed: /dev/null is not a block device",
-      },
-      fchr: {
-        path: `${dir}/file`,
-        type: "CharDevice",
-        why: `hostPath type check failed: ${dir}/file is not a character device`,
-      },
-      fdir: {
-        path: `${dir}/later`,
-        type: "Directory",
-        why: `hostPath type check failed: ${dir}/later is not a directory`,
-      },
-      fdorcfile: {
-        path: `${dir}/file`,
-        type: "DirectoryOrCreate",
-        why: `hostPath type check failed: ${dir}/file is not a directory`,
-      },
-      ffileisdir: { path: `${dir}/dir`, type: "File", why: `hostPath type check failed: ${dir}/dir is not a file` },
-      fforc: {
-        path: `${dir}/nodir/file`,
-        type: "FileOrCreate",
-        why: `open ${dir}/nodir/file: no such file or directory`,
-      },
-      fsock: {
-        path: `${dir}/file`,
-        type: "Socket",
-        why: `hostPath type check failed: ${dir}/file is not a socket file`,
-      },
+    const notA = (path: string, what: string) => `hostPath type check failed: ${path} is not ${what}`;
+    const failing: Record<string, [path: string, type: string, why: string]> = {
+      fblk: ["/dev/null", "BlockDevice", notA("/dev/null", "a block device")],
+      fchr: [`${dir}/file`, "CharDevice", notA(`${dir}/file`, "a character device")],
+      fdir: [`${dir}/later`, "Directory", notA(`${dir}/later`, "a directory")],
+      fdorcfile: [`${dir}/file`, "DirectoryOrCreate", notA(`${dir}/file`, "a directory")],
+      ffileisdir: [`${dir}/dir`, "File", notA(`${dir}/dir`, "a file")],
+      fforc: [`${dir}/nodir/file`, "FileOrCreate", `open ${dir}/nodir/file: no such file or directory`],
+      fsock: [`${dir}/file`, "Socket", notA(`${dir}/file`, "a socket file")],
     };
-    for (const [name, { path, type }] of Object.entries(failing)) {
-      node.writeManifest(`${name}.json`, {
-        apiVersion: "v1",
-        kind: "Pod",
-        metadata: { name },
-        spec: {
-          terminationGracePeriodSeconds: 0,
-          volumes: [{ name: "v", hostPath: { path, type } }],
-          containers: [
-            {
-              name,
-              image: "busybox:test",
-              command: ["sleep", "3600"],
-              volumeMounts: [{ name: "v", mountPath: "/m/v" }],
-            },
-          ],
-        },
-      });
+    for (const [name, [path, type]] of Object.entries(failing)) {
+      const volumes = [{ name: "v", hostPath: { path, type } }];
+      node.writeManifest(
+        `${name}.json`,
+        sleeper(name, { name, volumeMounts: [{ name: "v", mountPath: "/m/v" }] }, { volumes }),
+      );
     }
     const kubelet = node.spawn(node.flags());
-    for (const [name, { why }] of Object.entries(failing)) {
+    for (const [name, [, , why]] of Object.entries(failing)) {
       const message = `FailedMount: MountVolume.SetUp failed for volume "v" : ${why} pod=default/${name}-${node.name}`;
       await node.until(message, () => kubelet.log.includes(message));
     }

@@ -2,24 +2,16 @@ import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
+import { shell, sleeper } from "../support/manifests.ts";
 import { TestCertificates } from "../support/test-certificates.ts";
-import type { TestNode } from "../support/test-node.ts";
 
-const CRASHES = { command: ["sh", "-c", "exit 1"] };
-
-/** The value of a metric without labels. */
-async function metric(node: TestNode, name: string): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
-}
-
-const dead = async (node: TestNode) => (await node.containers("app")).filter(({ State }) => State === "exited");
+const dead = async (node: ReturnType<typeof testNode>) =>
+  (await node.containers("app")).filter(({ State }) => State === "exited");
 
 describeWithEngine("what flags do to a kubelet at work", () => {
-  test("--crash-loop-back-off-max, and the dead that pile up, or do not", async () => {
+  test.concurrent("--crash-loop-back-off-max, and the dead that pile up, or do not", async () => {
     const node = testNode();
-    node.writeManifest("p.json", sleeper("p", CRASHES));
+    node.writeManifest("p.json", sleeper("p", shell("exit 1")));
     const quick = "--crash-loop-back-off-max=1s";
     const first = await node.start([quick, "--maximum-dead-containers-per-container=2"]);
     // The fourth start comes after 40 s by default, and there is one dead container besides the newest.
@@ -33,16 +25,18 @@ describeWithEngine("what flags do to a kubelet at work", () => {
     await node.until("the newest to be left alone", async () => (await dead(node)).length === 1);
   });
 
-  test("--sync-frequency, --event-qps, --event-burst", async () => {
+  test.concurrent("--sync-frequency, --event-qps, --event-burst", async () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p"));
     await node.start(["--sync-frequency=1s", "--event-qps=1", "--event-burst=1"]);
-    await node.until("events to be dropped", async () => (await metric(node, "kubelet_ts_events_dropped_total")) > 0);
+    const metric = async (name: string) =>
+      Number(new RegExp(`^${name} (\\S+)$`, "m").exec(await node.read("/metrics"))?.[1]);
+    await node.until("events to be dropped", async () => (await metric("kubelet_ts_events_dropped_total")) > 0);
     // Once a minute otherwise.
-    await node.until("relists", async () => (await metric(node, "kubelet_pleg_relist_duration_seconds_count")) >= 3);
+    await node.until("relists", async () => (await metric("kubelet_pleg_relist_duration_seconds_count")) >= 3);
   });
 
-  test("--oom-score-adj, --feature-gates, --config-dir", async () => {
+  test.concurrent("--oom-score-adj, --feature-gates, --config-dir", async () => {
     const node = testNode();
     const directory = join(node.directory, "conf.d");
     mkdirSync(directory);
@@ -51,33 +45,29 @@ describeWithEngine("what flags do to a kubelet at work", () => {
     writeFileSync(join(directory, "20-second.conf"), `${kind}maxPods: 8\n`);
     const flags = ["--oom-score-adj=555", "--feature-gates=SidecarContainer=true", `--config-dir=${directory}`];
     const kubelet = node.spawn([...node.flags(), ...flags]);
-    const configz = await node.until("/configz", () => fetch(`http://127.0.0.1:${node.readOnlyPort}/configz`));
-    expect(await configz.json()).toMatchObject({ kubeletconfig: { maxPods: 8 } });
+    const configz = await node.until("/configz", () => node.readJson("/configz"));
+    expect(configz).toMatchObject({ kubeletconfig: { maxPods: 8 } });
     expect(readFileSync(`/proc/${kubelet.pid}/oom_score_adj`, "utf8").trim()).toBe("555");
     expect(kubelet.log).toContain("feature gate SidecarContainer is unknown; did you mean SidecarContainers?");
   });
 
-  test("--keep-terminated-pod-volumes", async () => {
+  test.concurrent("--keep-terminated-pod-volumes", async () => {
     const node = testNode();
     const container = { command: ["touch", "/data/done"], volumeMounts: [{ name: "data", mountPath: "/data" }] };
     const spec = { restartPolicy: "Never", volumes: [{ name: "data", emptyDir: {} }] };
     node.writeManifest("p.json", sleeper("p", container, spec));
     const file = (uid: string) => join(node.rootDir, "pods", uid, "volumes/kubernetes.io~empty-dir/data/done");
-    const finished = async () => {
-      const [pod] = await node.pods();
-      return pod?.status.phase === "Succeeded" && pod.metadata.uid;
-    };
     const keeping = await node.start(["--keep-terminated-pod-volumes"]);
-    const uid = await node.until("the end of the pod", finished);
+    const uid = (await node.untilPhase("p", "Succeeded")).metadata.uid!;
     await node.until("its sandbox to stop", async () => (await node.sandboxes())[0]?.State === "exited");
     expect(existsSync(file(uid))).toBe(true);
     await keeping.stop();
     await node.start();
     await node.until("the volume to go", () => !existsSync(file(uid)));
-    expect(await finished()).toBe(uid);
+    expect((await node.untilPhase("p", "Succeeded")).metadata.uid).toBe(uid);
   });
 
-  test("--cadvisor-bind-address", async () => {
+  test.concurrent("--cadvisor-bind-address", async () => {
     const node = testNode();
     await node.start(["--cadvisor-bind-address=127.0.0.9"]);
     const at = (host: string) =>
@@ -89,7 +79,7 @@ describeWithEngine("what flags do to a kubelet at work", () => {
     expect(await at("127.0.0.1")).toBe(false);
   });
 
-  test("--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout; --http-check-frequency", async () => {
+  test.concurrent("--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout; --http-check-frequency", async () => {
     const node = testNode();
     const certificates = new TestCertificates(node.directory);
     const authority = certificates.authority("Test CA");

@@ -61,23 +61,19 @@ describeWithEngine("what flags do to pulls", () => {
     const node = testNode();
     const bin = join(node.directory, "plugins");
     mkdirSync(bin);
+    const host = registry.reference("x").split("/")[0]!;
     const answer = {
       kind: "CredentialProviderResponse",
       apiVersion: "credentialprovider.kubelet.k8s.io/v1",
       cacheKeyType: "Registry",
-      auth: { "127.0.0.1:*": { username: "plug", password: "in" } },
+      auth: { [host]: { username: "plug", password: "in" } },
     };
-    const host = registry.reference("x").split("/")[0]!;
-    const text = JSON.stringify(answer).replace("127.0.0.1:*", host);
+    const text = JSON.stringify(answer);
     writeFileSync(join(bin, "plug"), `#!/bin/sh\ncat > /dev/null\necho '${text}'\n`);
     chmodSync(join(bin, "plug"), 0o755);
     const config = join(node.directory, "providers.json");
-    const provider = {
-      name: "plug",
-      matchImages: [host],
-      defaultCacheDuration: "1m",
-      apiVersion: "credentialprovider.kubelet.k8s.io/v1",
-    };
+    const { apiVersion } = answer;
+    const provider = { name: "plug", matchImages: [host], defaultCacheDuration: "1m", apiVersion };
     const kind = { kind: "CredentialProviderConfig", apiVersion: "kubelet.config.k8s.io/v1" };
     writeFileSync(config, JSON.stringify({ ...kind, providers: [provider] }));
     node.writeManifest("p.json", sleeper("p", { image: registry.reference("x") }));
@@ -105,10 +101,7 @@ describeWithEngine("what flags do to the talk with the engine", () => {
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`--cgroup-driver is ${other}, but the Docker engine uses ${CgroupDriver}`);
     const same = node.spawn([...node.flags(), `--cgroup-driver=${CgroupDriver}`]);
-    await node.until(
-      "the same to be taken",
-      async () => (await fetch(`http://127.0.0.1:${node.healthzPort}/healthz`)).ok,
-    );
+    await node.until("the same to be taken", () => node.read("/healthz", node.healthzPort));
     expect((await same.stop()).exitCode).toBe(0);
   });
 });

@@ -1,168 +1,158 @@
-import { expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
+import type { KubeletExit } from "../support/kubelet-process.ts";
+import { shell, sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
-
-/** Starts one pod by `--runonce` with these flags; gives what Docker says of its container and sandbox. */
-async function startOne(
-  flags: readonly string[],
-  container: Record<string, unknown> = {},
-  spec: Record<string, unknown> = {},
-) {
-  const node = testNode();
-  const manifest = node.writeManifest("p.json", sleeper("p", container, spec));
-  const exit = await node.runOnce([...flags, manifest]);
-  const inspect = async (id: string | undefined) =>
-    (id ? await node.docker.inspectContainerRaw(id) : undefined) as Inspect | undefined;
-  return {
-    node,
-    exit,
-    app: await inspect((await node.containers("app"))[0]?.Id),
-    sandbox: await inspect((await node.sandboxes())[0]?.Id),
-  };
-}
 
 interface Inspect {
   Name: string;
-  Image: string;
   ResolvConfPath: string;
-  Config: { Image: string; Env: string[]; Labels: Record<string, string> };
-  HostConfig: {
-    CgroupParent: string;
-    CpuQuota: number;
-    CpuPeriod: number;
-    MemorySwap: number;
-    PidsLimit: number | null;
-    SecurityOpt: string[] | null;
-    Sysctls: Record<string, string> | null;
-    LogConfig: { Type: string; Config: Record<string, string> };
+  Config: { Env: string[]; Labels: Record<string, string> };
+  HostConfig: { CgroupParent: string; CpuQuota: number; SecurityOpt: string[] | null };
+}
+
+type Fields = Record<string, unknown>;
+
+/** Starts one pod by `--runonce` with these flags; gives what Docker says of its container and sandbox. */
+async function startOne(flags: readonly string[], container: Fields = {}, spec: Fields = {}, node = testNode()) {
+  const manifest = node.writeManifest("p.json", sleeper("p", container, spec));
+  const exit = await node.runOnce([...flags, manifest]);
+  const inspect = async (found: { Id: string }[]) =>
+    (found[0] && (await node.docker.inspectContainerRaw(found[0].Id))) as Inspect | undefined;
+  return {
+    node,
+    exit,
+    app: await inspect(await node.containers("app")),
+    sandbox: await inspect(await node.sandboxes()),
   };
 }
 
-const output = ({ exit: { stdout, stderr } }: { exit: { stdout: string; stderr: string } }) => stdout + stderr;
+const output = ({ stdout, stderr }: KubeletExit) => stdout + stderr;
 const limited = { resources: { limits: { cpu: "500m", memory: "64Mi" } } };
+const SYSCTLS = { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1024" }] } };
+const SELECTOR = { nodeSelector: { disktype: "ssd" } };
 
 describeWithEngine("what flags do to containers", () => {
-  test("--container-log-max-size, --container-log-max-files", async () => {
-    const { app } = await startOne(["--container-log-max-size=1Mi", "--container-log-max-files=3"]);
-    expect(app?.HostConfig.LogConfig).toEqual({
-      Type: "json-file",
-      Config: { "max-file": "3", "max-size": "1048576" },
-    });
-  });
+  type Started = Awaited<ReturnType<typeof startOne>>;
+  let set: Started;
+  let unset: Started;
+  let off: Started;
 
-  test("--pod-logs-dir, --containers-logs-dir", async () => {
-    const { node, app } = await startOne([]);
-    const id = app?.Config.Labels["io.kubernetes.pod.uid"];
-    expect(existsSync(join(node.directory, `log-pods/default_p-${node.name}_${id}/app/0.log`))).toBe(true);
-  });
-
-  test("--pod-max-pids", async () => {
-    const { app } = await startOne(["--pod-max-pids=77"]);
-    expect(app?.HostConfig.PidsLimit).toBe(77);
-  });
-
-  test("--seccomp-default=false gives upstream's way", async () => {
-    expect((await startOne(["--seccomp-default=false"])).app?.HostConfig.SecurityOpt).toEqual(["seccomp=unconfined"]);
-    expect((await startOne([])).app?.HostConfig.SecurityOpt ?? []).toEqual([]);
-  });
-
-  test("--cgroup-root and --cgroups-per-qos", async () => {
-    const { app } = await startOne(["--cgroup-root=/kubelet-ts-test"]);
-    expect(app?.HostConfig.CgroupParent).toMatch(/^\/kubelet-ts-test\/kubepods\/besteffort\/pod/);
-    expect((await startOne(["--cgroups-per-qos=false"])).app?.HostConfig.CgroupParent).not.toContain("kubepods");
-  });
-
-  test("--cpu-cfs-quota, --cpu-cfs-quota-period", async () => {
-    expect((await startOne([], limited)).app?.HostConfig).toMatchObject({ CpuQuota: 50_000, CpuPeriod: 100_000 });
-    expect((await startOne(["--cpu-cfs-quota=false"], limited)).app?.HostConfig.CpuQuota).toBeLessThanOrEqual(0);
-    expect((await startOne(["--cpu-cfs-quota-period=10ms"], limited)).app?.HostConfig).toMatchObject({
-      CpuQuota: 5_000,
-      CpuPeriod: 10_000,
-    });
-  });
-
-  test("--pod-infra-container-image is pulled for the sandbox", async () => {
-    const image = "127.0.0.1:1/absent/pause:9";
-    const refused = await startOne(["--timeout=10s", `--pod-infra-container-image=${image}`]);
-    expect(refused.exit.exitCode).toBe(1);
-    expect(output(refused)).toContain("127.0.0.1:1/");
-    expect(refused.sandbox).toBeUndefined();
-  });
-
-  test("--cluster-dns, --cluster-domain, --resolv-conf", async () => {
+  beforeAll(async () => {
     const node = testNode();
     const base = join(node.directory, "resolv.conf");
     writeFileSync(base, "nameserver 192.0.2.53\nsearch example.com\n");
-    const manifest = node.writeManifest("p.json", sleeper("p"));
-    const flags = ["--cluster-dns=192.0.2.10", "--cluster-domain=edge.test", `--resolv-conf=${base}`];
-    expect((await node.runOnce([...flags, manifest])).exitCode).toBe(0);
-    const [container] = await node.containers("app");
-    const { ResolvConfPath } = (await node.docker.inspectContainerRaw(container!.Id)) as unknown as Inspect;
-    const text = readFileSync(ResolvConfPath, "utf8");
+    const env = [
+      { name: "NODE", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } },
+      { name: "HOST", valueFrom: { fieldRef: { fieldPath: "status.hostIP" } } },
+    ];
+    const flags = [
+      "--container-log-max-size=1Mi",
+      "--container-log-max-files=3",
+      "--pod-max-pids=77",
+      "--seccomp-default=false",
+      "--cgroup-root=/kubelet-ts-test",
+      "--cpu-cfs-quota-period=10ms",
+      "--cluster-dns=192.0.2.10",
+      "--cluster-domain=edge.test",
+      `--resolv-conf=${base}`,
+      "--node-ip=192.0.2.7",
+      "--allowed-unsafe-sysctls=net.core.*",
+      "--node-labels=disktype=ssd",
+    ];
+    set = await startOne(flags, { ...limited, env }, { ...SYSCTLS, ...SELECTOR }, node);
+    unset = await startOne([], limited);
+    off = await startOne(["--cgroups-per-qos=false", "--cpu-cfs-quota=false"], limited);
+    for (const { exit } of [set, unset, off]) expect(exit).toMatchObject({ exitCode: 0 });
+  });
+
+  test.each([
+    {
+      flags: "--container-log-max-size, --container-log-max-files",
+      has: { LogConfig: { Type: "json-file", Config: { "max-file": "3", "max-size": "1048576" } } },
+    },
+    { flags: "--pod-max-pids", has: { PidsLimit: 77 } },
+    { flags: "--seccomp-default=false gives upstream's way", has: { SecurityOpt: ["seccomp=unconfined"] } },
+    {
+      flags: "--cgroup-root and --cgroups-per-qos",
+      has: { CgroupParent: expect.stringMatching(/^\/kubelet-ts-test\/kubepods\/pod/) },
+    },
+    { flags: "--cpu-cfs-quota, --cpu-cfs-quota-period", has: { CpuQuota: 5_000, CpuPeriod: 10_000 } },
+  ])("$flags", ({ has }) => {
+    expect(set.app?.HostConfig).toMatchObject(has);
+  });
+
+  test("without them containers have the defaults", () => {
+    expect(unset.app?.HostConfig.SecurityOpt ?? []).toEqual([]);
+    expect(unset.app?.HostConfig).toMatchObject({ CpuQuota: 50_000, CpuPeriod: 100_000 });
+    expect(off.app?.HostConfig.CgroupParent).not.toContain("kubepods");
+    expect(off.app?.HostConfig.CpuQuota).toBeLessThanOrEqual(0);
+  });
+
+  test("--pod-logs-dir, --containers-logs-dir", () => {
+    const id = unset.app?.Config.Labels["io.kubernetes.pod.uid"];
+    expect(existsSync(join(unset.node.directory, `log-pods/default_p-${unset.node.name}_${id}/app/0.log`))).toBe(true);
+  });
+
+  test("--cluster-dns, --cluster-domain, --resolv-conf", () => {
+    const text = readFileSync(set.app!.ResolvConfPath, "utf8");
     expect(text).toContain("nameserver 192.0.2.10");
     expect(text).toContain("search default.svc.edge.test svc.edge.test edge.test example.com");
     expect(text).not.toContain("192.0.2.53");
   });
 
-  test("--hostname-override and --node-ip reach the pod", async () => {
-    const env = [
-      { name: "NODE", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } },
-      { name: "HOST", valueFrom: { fieldRef: { fieldPath: "status.hostIP" } } },
-    ];
-    const { node, app } = await startOne(["--node-ip=192.0.2.7"], { env });
-    expect(app?.Config.Env).toEqual(expect.arrayContaining([`NODE=${node.name}`, "HOST=192.0.2.7"]));
-    expect(app?.Name).toContain(`_p-${node.name}_`);
+  test("--hostname-override and --node-ip reach the pod", () => {
+    expect(set.app?.Config.Env).toEqual(expect.arrayContaining([`NODE=${set.node.name}`, "HOST=192.0.2.7"]));
+    expect(set.app?.Name).toContain(`_p-${set.node.name}_`);
   });
 
-  test("--allowed-unsafe-sysctls", async () => {
-    const spec = { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1024" }] } };
-    const refused = await startOne(["--timeout=20s"], {}, spec);
-    expect(refused.exit.exitCode).not.toBe(0);
-    expect(output(refused)).toContain("net.core.somaxconn");
-    const allowed = await startOne(["--allowed-unsafe-sysctls=net.core.*"], {}, spec);
-    expect(allowed.sandbox?.HostConfig.Sysctls).toEqual({ "net.core.somaxconn": "1024" });
+  test("--allowed-unsafe-sysctls", () => {
+    expect(set.sandbox?.HostConfig).toMatchObject({ Sysctls: { "net.core.somaxconn": "1024" } });
   });
 
-  test("--allow-privileged: without it such a pod is refused", async () => {
-    const refused = await startOne([], { securityContext: { privileged: true } });
-    expect(refused.exit.exitCode).toBe(2);
-    expect(output(refused)).toContain("privileged containers are not allowed");
-    expect(refused.app).toBeUndefined();
-  });
+  const IMAGE = "127.0.0.1:1/absent/pause:9";
+  const memory = { resources: { requests: { memory: "8Mi" } } };
+  const RESERVED = "--system-reserved, --kube-reserved, --eviction-hard are kept from pods";
 
-  test("--node-labels: a nodeSelector that asks for one is met", async () => {
-    const spec = { nodeSelector: { disktype: "ssd" } };
-    expect((await startOne(["--node-labels=disktype=ssd"], {}, spec)).exit.exitCode).toBe(0);
-    const refused = await startOne(["--timeout=20s"], {}, spec);
-    expect(refused.exit.exitCode).toBe(1);
-    expect(output(refused)).toContain("NodeAffinity");
-  });
-
-  test("--system-reserved, --kube-reserved, --eviction-hard are kept from pods", async () => {
-    const wish = { resources: { requests: { memory: "8Mi" } } };
-    expect((await startOne([], wish)).exit.exitCode).toBe(0);
-    const refused = await startOne(["--timeout=20s", "--system-reserved=memory=1Ei"], wish);
-    expect(refused.exit.exitCode).toBe(1);
-    expect(output(refused)).toContain("OutOfmemory");
-    expect(output(await startOne(["--timeout=20s", "--kube-reserved=cpu=100000"], limited))).toContain("OutOfcpu");
-    expect(output(await startOne(["--timeout=20s", "--eviction-hard=memory.available<1Ei"], wish))).toContain(
-      "OutOfmemory",
-    );
+  test.each([
+    {
+      why: "--pod-infra-container-image is pulled for the sandbox",
+      flag: `--pod-infra-container-image=${IMAGE}`,
+      says: IMAGE,
+    },
+    { why: "--allowed-unsafe-sysctls: none by default", spec: SYSCTLS, says: "net.core.somaxconn" },
+    {
+      why: "--allow-privileged: without it such a pod is refused",
+      container: { securityContext: { privileged: true } },
+      says: "privileged containers are not allowed",
+      exitCode: 2,
+    },
+    { why: "--node-labels: a nodeSelector that asks for one is met", spec: SELECTOR, says: "NodeAffinity" },
+    { why: `${RESERVED}: memory`, flag: "--system-reserved=memory=1Ei", container: memory, says: "OutOfmemory" },
+    { why: `${RESERVED}: cpu`, flag: "--kube-reserved=cpu=100000", container: limited, says: "OutOfcpu" },
+    {
+      why: `${RESERVED}: to evict`,
+      flag: "--eviction-hard=memory.available<1Ei",
+      container: memory,
+      says: "OutOfmemory",
+    },
+  ])("$why", async ({ flag, container, spec, says, exitCode = 1 }) => {
+    const refused = await startOne(["--timeout=3s", ...(flag ? [flag] : [])], container, spec);
+    expect(refused.exit.exitCode).toBe(exitCode);
+    expect(output(refused.exit)).toContain(says);
+    expect([refused.app, refused.sandbox]).toEqual([undefined, undefined]);
   });
 
   test("--validate: an unknown field is refused, warned of, ignored", async () => {
-    const strict = await startOne([], { livenesProbe: {} });
-    expect(strict.exit.exitCode).toBe(2);
-    expect(output(strict)).toContain("livenessProbe");
-    const warned = await startOne(["--validate=warn"], { livenesProbe: {} });
-    expect(warned.exit.exitCode).toBe(0);
-    expect(output(warned)).toContain("livenesProbe");
-    const ignored = await startOne(["--validate=ignore"], { livenesProbe: {} });
-    expect(ignored.exit.exitCode).toBe(0);
-    expect(output(ignored)).not.toContain("livenesProbe");
+    const tried = async (...flags: string[]) => (await startOne(flags, { livenesProbe: {} })).exit;
+    const strict = await tried();
+    expect([strict.exitCode, output(strict)]).toEqual([2, expect.stringContaining("livenessProbe")]);
+    const warned = await tried("--validate=warn");
+    expect([warned.exitCode, output(warned)]).toEqual([0, expect.stringContaining("livenesProbe")]);
+    const ignored = await tried("--validate=ignore");
+    expect([ignored.exitCode, output(ignored)]).toEqual([0, expect.not.stringContaining("livenesProbe")]);
   });
 
   test("--output, --timeout", async () => {
@@ -178,99 +168,97 @@ describeWithEngine("what flags do to containers", () => {
 
   test("--wait", async () => {
     const node = testNode();
-    const unready = node.writeManifest(
-      "p.json",
-      sleeper("p", {
-        command: ["sh", "-c", "echo last words; exec sleep 1000"],
-        readinessProbe: { exec: { command: ["sh", "-c", "echo too early; false"] }, periodSeconds: 1 },
-      }),
+    const probe = { exec: shell("echo too early; false"), periodSeconds: 1 };
+    const late = { ...shell("echo last words; exec sleep 1000"), readinessProbe: probe };
+    const unready = node.writeManifest("p.json", sleeper("p", late));
+    const { exitCode, stderr } = await node.runOnce(["--timeout=3s", unready]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(
+      /✗ default\/p-.* not ready within 3 s: container \w+: not ready: Readiness probe failed: too early/,
     );
-    const late = await node.runOnce(["--timeout=4s", unready]);
-    expect(late.exitCode).toBe(1);
-    expect(late.stderr).toMatch(
-      /✗ default\/p-.* not ready within 4 s: container \w+: not ready: Readiness probe failed: too early/,
-    );
-    expect(late.stderr).toContain("\n    last words\n");
+    expect(stderr).toContain("\n    last words\n");
     expect((await node.runOnce(["--wait=running", unready])).exitCode).toBe(0);
     const endless = await node.runOnce(["--wait=completed", unready]);
     expect(endless.stderr).toContain("never completes: its restartPolicy is Always");
-    const job = (command: string) =>
-      node.writeManifest("job.json", sleeper("job", { command: ["sh", "-c", command] }, { restartPolicy: "Never" }));
-    expect((await node.runOnce(["--wait=completed", job("sleep 1")])).exitCode).toBe(0);
-    const failed = await node.runOnce(["--wait=completed", job("sleep 1; echo no luck; exit 3")]);
-    expect({ exitCode: failed.exitCode, stderr: failed.stderr }).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringMatching(/✗ .*exited with code 3.*\n {4}no luck\n/),
-    });
+    const complete = (script: string) => {
+      const manifest = node.writeManifest("job.json", sleeper("job", shell(script), { restartPolicy: "Never" }));
+      return node.runOnce(["--wait=completed", manifest]);
+    };
+    expect((await complete("sleep 1")).exitCode).toBe(0);
+    const failed = await complete("sleep 1; echo no luck; exit 3");
+    expect([failed.exitCode, failed.stderr]).toEqual([
+      1,
+      expect.stringMatching(/✗ .*exited with code 3.*\n {4}no luck\n/),
+    ]);
   });
 
   test("an edited pod that ignores TERM: the successor is waited for", async () => {
     const node = testNode();
-    const write = (name: string) =>
-      node.writeManifest(
-        "p.json",
-        sleeper(
-          "p",
-          { command: ["sh", "-c", `trap '' TERM; echo ${name}; while :; do sleep 1; done`] },
-          { terminationGracePeriodSeconds: 3 },
-        ),
-      );
-    expect((await node.runOnce([write("first")])).exitCode).toBe(0);
-    expect((await node.runOnce([write("second")])).exitCode).toBe(0);
-    const running = (await node.listAll()).filter(({ State }) => State === "running");
-    expect(running).toHaveLength(2);
+    const spec = { terminationGracePeriodSeconds: 3 };
+    for (const name of ["first", "second"]) {
+      const script = shell(`trap '' TERM; echo ${name}; while :; do sleep 1; done`);
+      expect((await startOne([], script, spec, node)).exit.exitCode).toBe(0);
+    }
+    expect((await node.listAll()).filter(({ State }) => State === "running")).toHaveLength(2);
   });
 });
 
-const fetchText = async (port: number, path: string) => await (await fetch(`http://127.0.0.1:${port}${path}`)).text();
 const isClosed = (port: number) =>
   fetch(`http://127.0.0.1:${port}/`).then(
     () => false,
     () => true,
   );
-const withEnv = (node: TestNode) =>
-  node.writeManifest("p.json", sleeper("p", { env: [{ name: "TOKEN", value: "s3cret-literal" }] }));
+
+const isServed = (host: string, port: number) =>
+  fetch(`http://${host}:${port}/healthz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
+const KIND = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+
+function writeConfig(node: TestNode, body: string): string {
+  const file = join(node.directory, "k.yaml");
+  writeFileSync(file, KIND + body);
+  return file;
+}
 
 describeWithEngine("what flags do to the program", () => {
   test("--read-only-full: environment values are hidden unless it is set", async () => {
     const node = testNode();
-    withEnv(node);
+    node.writeManifest("p.json", sleeper("p", { env: [{ name: "TOKEN", value: "s3cret-literal" }] }));
     const hidden = await node.start();
     await node.until("the pod", async () => (await node.pods()).length === 1);
-    expect(await fetchText(node.readOnlyPort, "/pods")).not.toContain("s3cret-literal");
+    expect(await node.read("/pods")).not.toContain("s3cret-literal");
     await hidden.stop();
     await node.start(["--read-only-full"]);
-    await node.until("the value", async () => (await fetchText(node.readOnlyPort, "/pods")).includes("s3cret-literal"));
+    await node.until("the value", async () => (await node.read("/pods")).includes("s3cret-literal"));
   });
 
   test("--read-only-port=0, --cadvisor-port=0 are off; --enable-server=false leaves /healthz", async () => {
     const node = testNode();
     const first = await node.start(["--read-only-port=0", "--cadvisor-port=0"]);
-    expect(await isClosed(node.readOnlyPort)).toBe(true);
-    expect(await isClosed(node.cadvisorPort)).toBe(true);
+    expect([await isClosed(node.readOnlyPort), await isClosed(node.cadvisorPort)]).toEqual([true, true]);
     await first.stop();
     await node.start(["--enable-server=false"]);
     expect(await isClosed(node.readOnlyPort)).toBe(true);
-    expect(await fetchText(node.healthzPort, "/healthz")).toBe("ok");
+    expect(await node.read("/healthz", node.healthzPort)).toBe("ok");
   });
 
   test("--healthz-bind-address, --read-only-bind-address, --address", async () => {
     const node = testNode();
+    const { healthzPort, readOnlyPort } = node;
     const first = node.spawn([...node.flags(), "--healthz-bind-address=127.0.0.2", "--address=127.0.0.3"]);
-    const at = (host: string, port: number) =>
-      fetch(`http://${host}:${port}/healthz`).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-    await node.until(
-      "both to be served",
-      async () => (await at("127.0.0.2", node.healthzPort)) && (await at("127.0.0.3", node.readOnlyPort)),
-    );
-    expect([await at("127.0.0.1", node.healthzPort), await at("127.0.0.1", node.readOnlyPort)]).toEqual([false, false]);
+    await node.until("its health", () => isServed("127.0.0.2", healthzPort));
+    await node.until("the read-only port", () => isServed("127.0.0.3", readOnlyPort));
+    expect([await isServed("127.0.0.1", healthzPort), await isServed("127.0.0.1", readOnlyPort)]).toEqual([
+      false,
+      false,
+    ]);
     await first.stop();
     node.spawn([...node.flags(), "--address=127.0.0.3", "--read-only-bind-address=127.0.0.4"]);
-    await node.until("the other address", () => at("127.0.0.4", node.readOnlyPort));
-    expect(await at("127.0.0.3", node.readOnlyPort)).toBe(false);
+    await node.until("the other address", () => isServed("127.0.0.4", readOnlyPort));
+    expect(await isServed("127.0.0.3", readOnlyPort)).toBe(false);
   });
 
   test("--v, --log-format, --log-dir, --logtostderr", async () => {
@@ -289,27 +277,21 @@ describeWithEngine("what flags do to the program", () => {
 
   test("--config: its values are in /configz, with secrets masked", async () => {
     const node = testNode();
-    const file = join(node.directory, "k.yaml");
-    writeFileSync(
-      file,
-      'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 7\nstaticPodURLHeader: {Authorization: ["Bearer s3cret"]}\n',
-    );
+    const file = writeConfig(node, 'maxPods: 7\nstaticPodURLHeader: {Authorization: ["Bearer s3cret"]}\n');
     const kubelet = await node.start([`--config=${file}`, "--manifest-url=http://me:s3cret@127.0.0.1:1/?key=s3cret"]);
-    const text = await fetchText(node.readOnlyPort, "/configz");
+    const text = await node.read("/configz");
     expect(JSON.parse(text).kubeletconfig).toMatchObject({ kind: "KubeletConfiguration", maxPods: 7 });
     expect(text).not.toContain("s3cret");
     await node.until("a failed request", () => kubelet.log.includes("refuses the connection"));
     expect(kubelet.log).not.toContain("s3cret");
-    expect(await fetchText(node.healthzPort, "/healthz?verbose")).toContain("refuses the connection");
+    expect(await node.read("/healthz?verbose", node.healthzPort)).toContain("refuses the connection");
   });
 
   test("--config: an unknown field ends the start with exit code 2", async () => {
     const node = testNode();
-    const file = join(node.directory, "k.yaml");
-    writeFileSync(file, "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nunknownField: 1\n");
+    const file = writeConfig(node, "unknownField: 1\n");
     const { exitCode, stderr } = await node.spawn([...node.flags(), `--config=${file}`]).finished();
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain(`${file}:3:1: unknownField: no such field`);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`${file}:3:1: unknownField: no such field`)]);
   });
 
   test("--config with a directory is the manifest directory of old kubelets", async () => {
@@ -330,14 +312,13 @@ describeWithEngine("what flags do to the program", () => {
     await node.start(["--file-check-frequency=1s"]);
     const first = await node.runningContainer("app");
     writeFileSync(elsewhere, JSON.stringify(sleeper("p", { env: [{ name: "A", value: "b" }] })));
-    await node.until("the edit", async () => (await node.runningContainer("app")).Id !== first.Id);
+    await node.successorOf("app", first.Id);
   });
 
   test("--root-dir: a second kubelet-ts on it is refused, next to it is not", async () => {
     const node = testNode();
     await node.start();
-    const second = await node.spawn([...node.flags()]).finished();
-    expect(second.exitCode).toBe(1);
-    expect(second.stderr).toContain("--root-dir");
+    const second = await node.spawn(node.flags()).finished();
+    expect([second.exitCode, second.stderr]).toEqual([1, expect.stringContaining("--root-dir")]);
   });
 });

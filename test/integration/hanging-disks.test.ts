@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { canHang, hangingDisk } from "../support/hanging-disk.ts";
+import { sleeper } from "../support/manifests.ts";
 
 function postConfigMap(name: string): string {
   const body = JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } });
@@ -22,23 +23,14 @@ describeWithEngine("disks that do not answer", () => {
         port: 0,
         fetch: () => new Response("", { status: isHealthy ? 200 : 500 }),
       });
-      const livenessProbe = {
-        httpGet: { host: "127.0.0.1", port: server.port },
-        periodSeconds: 1,
-        failureThreshold: 1,
-      };
-      node.writeManifest("web.json", {
-        apiVersion: "v1",
-        kind: "Pod",
-        metadata: { name: "web" },
-        spec: {
-          terminationGracePeriodSeconds: 0,
-          containers: [{ name: "app", image: "busybox:test", command: ["sleep", "100000"], livenessProbe }],
-        },
-      });
+      const httpGet = { host: "127.0.0.1", port: server.port };
+      node.writeManifest(
+        "web.json",
+        sleeper("web", { livenessProbe: { httpGet, periodSeconds: 1, failureThreshold: 1 } }),
+      );
       await node.start(["--anonymous-auth"]);
       const { Id } = await node.runningContainer("app");
-      const healthz = async () => (await fetch(`http://127.0.0.1:${node.healthzPort}/healthz`)).text();
+      const healthz = () => node.read("/healthz", node.healthzPort);
       const places = [node.rootDir, node.manifestDir, join(node.directory, "log-pods")];
       // Connected before: the socket lies on the disk, too.
       const api = connect(join(node.rootDir, "api.sock"));

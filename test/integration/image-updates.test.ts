@@ -3,14 +3,13 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
+import { object, podSpec, sleeper, workload } from "../support/manifests.ts";
 import { hasRegistry, type PushedImage, TestRegistry } from "../support/registry.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 const login = { user: "puller", password: "s3cret-of-updates" };
 const used = new Set<string>();
 let registry: TestRegistry;
-
-const run = (node: TestNode, ...words: string[]) => node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
 
 interface Row {
   owner: string;
@@ -27,48 +26,32 @@ async function rows(node: TestNode): Promise<Row[]> {
 }
 
 async function update(node: TestNode): Promise<number> {
-  const { exitCode, stderr, stdout } = await run(node, "updates", "--now", "--wait", "--timeout=90s");
+  const { exitCode, stderr, stdout } = await node.run("updates --now --wait --timeout=90s");
   if (exitCode === null || exitCode > 1) throw new Error(stderr + stdout);
-  if (exitCode === 1) console.log(`${stdout}${stderr}${await node.diagnosis()}`);
   return exitCode;
 }
 
-async function push(name: string): Promise<PushedImage> {
-  const pushed = await registry.pushRunnable(name);
+async function push(name: string, isBroken = false): Promise<PushedImage> {
+  // The kernel cannot run the program of a plain one.
+  const pushed = await (isBroken ? registry.push(name) : registry.pushRunnable(name));
   used.add(pushed.id);
   return pushed;
 }
 
-/** An image whose program the kernel cannot run. */
-async function pushBroken(name: string): Promise<PushedImage> {
-  const pushed = await registry.push(name);
-  used.add(pushed.id);
-  return pushed;
-}
+const spec = (more: object = {}) => ({ imagePullSecrets: [{ name: "regcred" }], ...more });
+const ofImage = (image: string, more: object = {}) => ({ image, command: undefined, ...more });
+const pod = (image: string, annotations: object, more: object = {}, container: object = {}) =>
+  sleeper("web", ofImage(image, container), spec(more), { annotations });
 
-const pod = (image: string, annotations: object, more: object = {}, container: object = {}) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "web", annotations },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    imagePullSecrets: [{ name: "regcred" }],
-    containers: [{ name: "app", image, ...container }],
-    ...more,
-  },
-});
-
-const secret = () => ({
-  apiVersion: "v1",
-  kind: "Secret",
-  metadata: { name: "regcred" },
-  type: "kubernetes.io/dockerconfigjson",
-  stringData: {
-    ".dockerconfigjson": JSON.stringify({
-      auths: { [registry.address]: { username: login.user, password: login.password } },
-    }),
-  },
-});
+const secret = () =>
+  object("Secret", "regcred", {
+    type: "kubernetes.io/dockerconfigjson",
+    stringData: {
+      ".dockerconfigjson": JSON.stringify({
+        auths: { [registry.address]: { username: login.user, password: login.password } },
+      }),
+    },
+  });
 
 const write = (node: TestNode, ...objects: object[]) =>
   node.writeManifest(
@@ -97,7 +80,7 @@ describeWithEngine("updates of images", () => {
     await registry.cleanUp();
   });
 
-  test("a newer digest is kept, a bad one is rolled back and not tried again, and the digest outlives restarts", async () => {
+  test.concurrent("a newer digest is kept, a bad one is rolled back and not tried again, and the digest outlives restarts", async () => {
     const node = testNode();
     const first = await push("digest/app:1");
     const annotations = { "kubelet-ts.io/image-update": "digest", "kubelet-ts.io/update-deadline": "8s" };
@@ -113,12 +96,12 @@ describeWithEngine("updates of images", () => {
     expect((await rows(node))[0]?.current).toEndWith(`@${second.digest}`);
     expect((await node.pods())[0]?.spec.containers[0]?.image).toBe(first.reference);
 
-    const broken = await pushBroken("digest/app:1");
+    const broken = await push("digest/app:1", true);
     expect(await update(node)).toBe(1);
     expect(await runningImage(node)).toBe(second.id);
     const failed = (await rows(node))[0]!;
     expect(failed).toMatchObject({ state: "failed", rejected: [{ ref: expect.stringContaining(broken.digest) }] });
-    const events = await run(node, "events", "--for=pod/web");
+    const events = await node.run("events --for=pod/web");
     expect(events.stdout).toContain("ImageUpdateFailed");
     const { Id } = await node.runningContainer("app");
     await update(node);
@@ -133,12 +116,12 @@ describeWithEngine("updates of images", () => {
       expect(kubelet.log + events.stdout + JSON.stringify(failed)).not.toContain(text);
     }
 
-    expect(await run(node, "updates", "--undo", "web")).toMatchObject({ exitCode: 0 });
+    expect(await node.run("updates --undo web")).toMatchObject({ exitCode: 0 });
     await node.until("the previous image to run", async () => (await runningImage(node)) === first.id);
     expect(container).toMatchObject({ ImageID: first.id });
   });
 
-  test("pinning restarts nothing; a pod blocks updates by a file and by an annotation", async () => {
+  test.concurrent("pinning restarts nothing; a pod blocks updates by a file and by an annotation", async () => {
     const node = testNode();
     const first = await push("lock/app:1");
     const volumes = [{ name: "data", hostPath: { path: node.directory } }];
@@ -166,36 +149,28 @@ describeWithEngine("updates of images", () => {
     await node.until("the new image to run", async () => (await runningImage(node)) === second.id);
   });
 
-  test("semver takes the highest tag of its range, for all pods of a Deployment one after the other", async () => {
+  test.concurrent("semver takes the highest tag of its range, for all pods of a Deployment one after the other", async () => {
     const node = testNode();
     for (const tag of ["1.4.1", "1.4.9", "1.5.0", "1.4.10-rc.1", "latest"]) await push(`range/app:${tag}`);
     const newest = await push("range/app:1.4.10");
-    const { metadata, spec } = pod(`${registry.address}/range/app:1.4.1`, {});
-    write(node, {
-      apiVersion: "apps/v1",
-      kind: "Deployment",
-      metadata: { name: "web", annotations: { "kubelet-ts.io/image-update": "semver:~1.4" } },
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: { app: "web" } },
-        template: { metadata: { ...metadata, labels: { app: "web" } }, spec },
-      },
-    });
+    const annotations = { "kubelet-ts.io/image-update": "semver:~1.4" };
+    const template = podSpec(ofImage(`${registry.address}/range/app:1.4.1`), spec());
+    write(node, workload("Deployment", "web", { replicas: 2 }, template, { annotations }));
     await node.start();
     await isPinned(node);
     expect(await update(node)).toBe(0);
-    const images = (await node.containers("app"))
-      .filter(({ State }) => State === "running")
-      .map(({ ImageID }) => ImageID);
-    expect(images).toEqual([newest.id, newest.id]);
+    await node.until("both pods to run the newest, and no other", async () => {
+      const images = (await node.running("app")).map(({ ImageID }) => ImageID);
+      return images.length === 2 && images.every((image) => image === newest.id);
+    });
     expect(await rows(node)).toMatchObject([
       { owner: "default/Deployment/web", state: "pinned", currentTag: "1.4.10" },
     ]);
-    const slip = await run(node, "updates", "--undo", "wob");
+    const slip = await node.run("updates --undo wob");
     expect(slip).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("default/Deployment/web") });
   });
 
-  test("the node's default, its schedule and its window", async () => {
+  test.concurrent("the node's default, its schedule and its window", async () => {
     const node = testNode();
     const first = await push("node/app:1");
     write(node, pod(first.reference, {}));
@@ -207,7 +182,7 @@ describeWithEngine("updates of images", () => {
       Boolean((await rows(node))[0]?.message.startsWith("waits for the window at")),
     );
     expect(await runningImage(node)).toBe(first.id);
-    expect((await run(node, "updates")).stdout).toMatch(/^default\/web .* new /m);
+    expect((await node.run("updates")).stdout).toMatch(/^default\/web .* new /m);
     await kubelet.stop();
   });
 });

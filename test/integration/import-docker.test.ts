@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { callEngine, readEngine } from "../support/engine-call.ts";
+import { callEngine, readEngine } from "../support/test-node.ts";
 
 describeWithEngine("import docker", () => {
   test("a container becomes a pod that passes validate and runs; the container stays as it is", async () => {
@@ -32,11 +32,7 @@ describeWithEngine("import docker", () => {
 
     expect((await node.runOnce([file])).exitCode).toBe(0);
     const app = await node.runningContainer(name);
-    const log = await node.until(
-      "its output",
-      async () => (await node.logs(app.Id)).includes("hello hunter2") || undefined,
-    );
-    expect(log).toBe(true);
+    await node.until("its output", async () => (await node.logs(app.Id)).includes("hello hunter2"));
     expect(await readEngine(`/containers/${id}/json`)).toBe(before);
     await callEngine(`/containers/${id}/kill`);
   });

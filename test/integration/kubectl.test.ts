@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { kubectlClients } from "../support/kubectl.ts";
-import { askApi, startForKubectl, startWithApi } from "../support/local-api.ts";
+import { kubectlClients, startForKubectl } from "../support/kubectl.ts";
+import { askApi, startWithApi } from "../support/local-api.ts";
 import { freePorts } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 

@@ -8,7 +8,7 @@ import { engineSocketPath } from "../support/test-node.ts";
 const config = (body: string) => `apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n${body}`;
 
 describeWithEngine("settings while running", () => {
-  test("50 edits, invalid ones among them: new settings are in force, and neither the kubelet nor a pod restarts", async () => {
+  test.concurrent("50 edits, invalid ones among them: new settings are in force, and neither the kubelet nor a pod restarts", async () => {
     const node = testNode();
     const file = join(node.directory, "config.yaml");
     const write = (text: string) => {
@@ -19,37 +19,26 @@ describeWithEngine("settings while running", () => {
     node.writeManifest("web.json", sleeper("web", {}));
     const kubelet = await node.start([`--config=${file}`]);
     const before = await node.runningContainer("app");
-    const configz = async () =>
-      (
-        (await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/configz`)).json()) as {
-          kubeletconfig: Record<string, unknown>;
-        }
-      ).kubeletconfig;
     for (let index = 0; index < 50; index++) {
-      if (index % 5 === 4) write(config("imageGCHighThresholdPercent: many\n"));
-      else
-        write(
-          config(
-            `imageGCLowThresholdPercent: 20\nimageGCHighThresholdPercent: ${40 + index}\nlogging: {verbosity: ${index % 3}}\n`,
-          ),
-        );
+      const logging = `logging: {verbosity: ${index % 3}}`;
+      const thresholds = `imageGCLowThresholdPercent: 20\nimageGCHighThresholdPercent: ${40 + index}`;
+      write(config(index % 5 === 4 ? "imageGCHighThresholdPercent: many\n" : `${thresholds}\n${logging}\n`));
       if (index % 10 === 0) kubelet.signal("SIGHUP");
       await Bun.sleep(20);
     }
     write(config("imageGCLowThresholdPercent: 20\nimageGCHighThresholdPercent: 77\nmaxPods: 5\n"));
-    await node.until(
-      "the last configuration",
-      async () => (await configz()).imageGCHighThresholdPercent === 77 || undefined,
+    await node.until("the last configuration", async () =>
+      (await node.read("/configz")).includes('"imageGCHighThresholdPercent":77'),
     );
     kubelet.signal("SIGHUP");
-    await node.until("the line about maxPods", async () => /need a restart .*maxPods/.test(kubelet.log) || undefined);
+    await node.until("the line about maxPods", () => /need a restart .*maxPods/.test(kubelet.log));
     expect(kubelet.running).toBe(true);
     expect((await node.runningContainer("app")).Id).toBe(before.Id);
     const [pod] = await node.pods();
     expect(pod?.status.containerStatuses?.[0]?.restartCount).toBe(0);
   });
 
-  test("the last known good configuration comes back: files invalid at a start, deaths on trial, an engine that is gone", async () => {
+  test.concurrent("the last known good configuration comes back: files invalid at a start, deaths on trial, an engine that is gone", async () => {
     const node = testNode();
     const file = join(node.directory, "config.yaml");
     const state = join(node.directory, "configurations");
@@ -62,9 +51,8 @@ describeWithEngine("settings while running", () => {
     node.writeManifest("web.json", sleeper("web", {}));
     const statusIs = (what: string, isSo: (config: NodeConfig) => boolean) =>
       node.until(what, async () => {
-        const answer = await fetch(`http://127.0.0.1:${node.readOnlyPort}/node`);
-        const { status } = (await answer.json()) as { status: { config: NodeConfig } };
-        return isSo(status.config) || undefined;
+        const { status } = await node.readJson<{ status: { config: NodeConfig } }>("/node");
+        return isSo(status.config);
       });
     const idOf = (source: ConfigSource | undefined) => source?.configMap.resourceVersion;
     const isBack = ({ assigned, active, lastKnownGood, error }: NodeConfig, text: string) =>
@@ -84,24 +72,21 @@ describeWithEngine("settings while running", () => {
     await second.stop();
 
     const { CgroupDriver } = await node.docker.info();
-    writeFileSync(
-      file,
-      config(`cgroupDriver: ${CgroupDriver === "systemd" ? "cgroupfs" : "systemd"}\nkubeletTs: {${endpoint}}\n`),
-    );
-    for (let death = 0; death < 3; death++) {
-      expect((await node.spawn(args).finished()).exitCode).toBe(1);
-    }
+    const other = CgroupDriver === "systemd" ? "cgroupfs" : "systemd";
+    writeFileSync(file, config(`cgroupDriver: ${other}\nkubeletTs: {${endpoint}}\n`));
+    for (let death = 0; death < 3; death++) expect((await node.spawn(args).finished()).exitCode).toBe(1);
     const third = node.spawn(args);
     await statusIs("a configuration that ends us to be left aside", (found) => isBack(found, "ended 3 times"));
     writeFileSync(file, config("kubeletTs: {dockerEndpoint: unix:///none.sock}\n"));
     await statusIs("a setting to wait for a restart", ({ error }) => error?.includes("dockerEndpoint") === true);
-    const metrics = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
-    expect(metrics.match(/^kubelet_node_config_error .*/gm)).toEqual(["kubelet_node_config_error 1"]);
+    expect((await node.read("/metrics")).match(/^kubelet_node_config_error .*/gm)).toEqual([
+      "kubelet_node_config_error 1",
+    ]);
     await third.stop();
     const fourth = node.spawn(short);
     await statusIs("the engine to be the previous one", (found) => isBack(found, "No Docker engine"));
     // The process is the same one, in a second run.
-    await node.until("the second run", async () => fourth.log.split("on node").length === 3 || undefined);
+    await node.until("the second run", () => fourth.log.split("on node").length === 3);
     expect((await node.runningContainer("app")).Id).toBe(before.Id);
     expect((await fourth.stop()).exitCode).toBe(0);
   });

@@ -2,9 +2,8 @@ import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
+import { podSpec, sleeper } from "../support/manifests.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import type { TestNode } from "../support/test-node.ts";
 
 const tempDir = tempDirs();
 
@@ -38,13 +37,6 @@ function metricNames(expression: string): string[] {
   return [...text.matchAll(/\b(?:kubelet|container|prober|process|pod|node|machine)_[a-z0-9_]+/g)].map(
     ([name]) => name,
   );
-}
-
-const run = (node: TestNode, ...words: string[]) => node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
-
-async function scrape(node: TestNode): Promise<string> {
-  const texts = ENDPOINTS.map(async (path) => (await fetch(`http://127.0.0.1:${node.readOnlyPort}${path}`)).text());
-  return (await Promise.all(texts)).join("\n");
 }
 
 const servedNames = (text: string) => new Set([...text.matchAll(/^([a-z_][a-z0-9_]*)[{ ]/gm)].map(([, name]) => name));
@@ -87,57 +79,35 @@ test.if(hasPromtool)("promtool reads every query of the dashboard", () => {
 describeWithEngine("examples/monitoring", () => {
   test("every metric of the alerts and the dashboard is served", async () => {
     const node = testNode();
-    const web = sleeper("web");
-    const [app] = web.spec.containers;
-    node.writeManifest("web.yaml", {
-      ...web,
-      spec: {
-        ...web.spec,
-        containers: [
-          {
-            ...app,
-            resources: { limits: { memory: "64Mi" } },
-            readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
-          },
-          // Its start fails at the engine.
-          { ...app, name: "absent", command: ["/absent"] },
-        ],
-      },
-    });
-    node.writeManifest("waiting.yaml", {
-      ...web,
-      metadata: {
-        name: "waiting",
-        annotations: { "kubelet-ts.io/depends-on": "default/absent=Ready", "kubelet-ts.io/image-update": "digest" },
-      },
-    });
-    const guarded = sleeper("guarded");
-    const annotations = {
-      "kubelet-ts.io/rollback": "on-failure",
-      "kubelet-ts.io/rollback-deadline": "2s",
-      "kubelet-ts.io/image-update": "digest",
-    };
-    const withRollback = { ...guarded, metadata: { ...guarded.metadata, annotations } };
-    node.writeManifest("guarded.yaml", withRollback);
+    const limits = { resources: { limits: { memory: "64Mi" } } };
+    const web = podSpec({ ...limits, readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1 } });
+    // The start of the second fails at the engine.
+    const containers = [...web.containers, { name: "absent", image: "busybox:test", command: ["/absent"] }];
+    node.writeManifest("web.yaml", sleeper("web", {}, { containers }));
+    const update = { "kubelet-ts.io/image-update": "digest" };
+    const waits = { "kubelet-ts.io/depends-on": "default/absent=Ready", ...update };
+    node.writeManifest("waiting.yaml", sleeper("waiting", {}, {}, { annotations: waits }));
+    const rollback = { "kubelet-ts.io/rollback": "on-failure", "kubelet-ts.io/rollback-deadline": "2s" };
+    const writeGuarded = (container = {}) =>
+      node.writeManifest(
+        "guarded.yaml",
+        sleeper("guarded", container, {}, { annotations: { ...rollback, ...update } }),
+      );
+    writeGuarded();
     node.writeManifest("rejected.yaml", { apiVersion: "v1", kind: "Pod", metadata: { name: "rejected" }, spec: {} });
     await node.start();
     // Ready for ten seconds, so that there is a revision to go back to.
     await node.until("a Ready revision", () =>
       readFileSync(join(node.rootDir, "state", `rollouts-${node.name}.json`), "utf8").includes("guarded"),
     );
-    const [container] = guarded.spec.containers;
-    node.writeManifest("guarded.yaml", {
-      ...withRollback,
-      spec: { ...guarded.spec, containers: [{ ...container, command: ["/absent"] }] },
-    });
+    writeGuarded({ command: ["/absent"] });
+    const scrape = async () => (await Promise.all(ENDPOINTS.map((path) => node.read(path)))).join("\n");
     await node.until("the edit to be rolled back", async () =>
-      (await scrape(node)).includes('kubelet_ts_pod_rolled_back{namespace="default"'),
+      (await scrape()).includes('kubelet_ts_pod_rolled_back{namespace="default"'),
     );
-    const waited = await run(node, "wait", "pod/guarded", "--for=condition=Ready");
+    const waited = await node.run("wait pod/guarded --for=condition=Ready");
     expect(waited).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("was rolled back") });
-    expect(await scrape(node)).toContain(
-      `kubelet_ts_rollbacks_total{namespace="default",pod="guarded-${node.name}"} 1`,
-    );
+    expect(await scrape()).toContain(`kubelet_ts_rollbacks_total{namespace="default",pod="guarded-${node.name}"} 1`);
 
     const wanted = new Set(
       [
@@ -149,7 +119,7 @@ describeWithEngine("examples/monitoring", () => {
     let missing = [...wanted];
     await node
       .until("all metrics", async () => {
-        const served = servedNames(await scrape(node));
+        const served = servedNames(await scrape());
         missing = [...wanted].filter((name) => !served.has(name));
         return missing.length === 0;
       })

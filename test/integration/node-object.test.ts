@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import type { Summary } from "../../src/base/api/stats-summary.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import type { TestNode } from "../support/test-node.ts";
 
 interface NodeObject {
   metadata: { name: string; creationTimestamp: string; labels: Record<string, string> };
@@ -15,9 +15,6 @@ interface NodeObject {
     images: { names: string[]; sizeBytes: number }[];
   };
 }
-
-const get = async <T>(node: TestNode, path: string) =>
-  (await (await fetch(`http://127.0.0.1:${node.readOnlyPort}${path}`)).json()) as T;
 
 describeWithEngine("/node of the compiled binary", () => {
   test("reports what the machine has, what is set aside, and what it is short of", async () => {
@@ -34,7 +31,7 @@ describeWithEngine("/node of the compiled binary", () => {
       "--eviction-soft-grace-period=memory.available=1h",
     ]);
     const seen = await node.until("the node to be ready", async () => {
-      const now = await get<NodeObject>(node, "/node");
+      const now = await node.readJson<NodeObject>("/node");
       return now.status.conditions.at(-1)?.status === "True" && now;
     });
     expect(seen).toMatchObject({
@@ -68,8 +65,8 @@ describeWithEngine("/node of the compiled binary", () => {
   test("the summary reports what images take up", async () => {
     const node = testNode();
     await node.start();
-    const summary = await get<{ node: { runtime: { imageFs: { usedBytes: number } } } }>(node, "/stats/summary");
-    const { usedBytes } = summary.node.runtime.imageFs;
+    const summary = await node.readJson<Summary>("/stats/summary");
+    const usedBytes = summary.node.runtime?.imageFs?.usedBytes;
     const images = await node.docker.listImages();
     const largest = Math.max(...images.map(({ Size }) => Size));
     // Other tests load and remove images at the same time; layers that images share may count once.

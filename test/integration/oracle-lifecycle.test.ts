@@ -3,10 +3,10 @@ import { renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { callEngine } from "../support/engine-call.ts";
 import { EngineTimeline, recordedManifest } from "../support/engine-timeline.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 import type { PodItem } from "../support/recorded-status.ts";
+import { callEngine } from "../support/test-node.ts";
 
 const LIMIT_MS = 90_000;
 /** Long enough for a wrong reaction to show; what has to happen is waited for. */

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ContainerStatus, PodStatus } from "../../src/base/api/pod.ts";
 import { isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { callEngine } from "../support/engine-call.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 import {
   eventsOf,
@@ -14,7 +13,7 @@ import {
   toManifest,
 } from "../support/recorded-status.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
-import { freePorts, type TestNode } from "../support/test-node.ts";
+import { callEngine, freePorts, type TestNode } from "../support/test-node.ts";
 
 /** Where /pods differs on purpose (docs/differences.md): each takes one difference out of either side. */
 const INTENDED: Record<string, (pod: PodItem, isOurs: boolean) => void> = {

@@ -2,27 +2,19 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { launchBrowser, REBOUND_HOST } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { shell, sleeper } from "../support/manifests.ts";
+import { follow, logIn, openPage, row } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 const MARKUP = "<img src=x onerror=alert(1)>";
 const REVERSING = "\u202egnp.exe";
 const ENVIRONMENT_VALUE = "not-for-everyone";
 
-const pod = (name: string, container: object, more: object = {}, metadata: object = {}) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name, ...metadata },
-  spec: {
-    terminationGracePeriodSeconds: 0,
-    containers: [{ name: "app", image: "busybox:1.35", ...container }],
-    ...more,
-  },
-});
-
-const FULL = pod(
+const FULL = sleeper(
   "full",
   {
-    command: ["sh", "-c", "echo ok > /w/index.html; exec httpd -f -p 8080 -h /w"],
+    ...shell("echo ok > /w/index.html; exec httpd -f -p 8080 -h /w"),
+    image: "busybox:1.35",
     env: [{ name: "WORD", value: ENVIRONMENT_VALUE }],
     ports: [{ containerPort: 8080 }],
     resources: { limits: { cpu: "100m", memory: "64Mi" } },
@@ -33,17 +25,17 @@ const FULL = pod(
 );
 
 /** Writes markup to every place where the page shows words of a pod. */
-const HOSTILE = pod(
+const HOSTILE = sleeper(
   "hostile",
   {
-    command: ["sh", "-c", `echo '${MARKUP}${REVERSING}'; while :; do sleep 60; done # ${MARKUP}`],
-    readinessProbe: { periodSeconds: 1, exec: { command: ["sh", "-c", `echo '${MARKUP}${REVERSING}'; exit 1`] } },
+    ...shell(`echo '${MARKUP}${REVERSING}'; while :; do sleep 60; done # ${MARKUP}`),
+    readinessProbe: { periodSeconds: 1, exec: shell(`echo '${MARKUP}${REVERSING}'; exit 1`) },
   },
-  {},
+  { terminationGracePeriodSeconds: 0 },
   { annotations: { "example.com/note": `${MARKUP}${REVERSING}` } },
 );
 
-const CRASH = pod("crash", { command: ["sh", "-c", "exit 3"] });
+const CRASH = sleeper("crash", shell("exit 3"));
 
 describeWithEngine("what the page shows", () => {
   let browser: Browser;
@@ -59,25 +51,21 @@ describeWithEngine("what the page shows", () => {
   });
   afterAll(() => browser?.close());
 
-  async function open(context: BrowserContext, address = `${origin}/`): Promise<Page> {
-    const page = await context.newPage();
-    page.setDefaultTimeout(60_000);
-    await page.goto(address);
-    await page.getByRole("row", { name: /^full-.* 1\/1 / }).waitFor();
+  const READY = /^full-.* 1\/1 /;
+
+  async function open(context: BrowserContext): Promise<Page> {
+    const page = await openPage(context, node);
+    await row(page, READY).waitFor();
     return page;
   }
 
-  async function logIn(context: BrowserContext): Promise<Page> {
-    const { stdout } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
-    return open(context, stdout.trim());
+  async function openSession(context: BrowserContext): Promise<Page> {
+    const page = await logIn(context, node);
+    await row(page, READY).waitFor();
+    return page;
   }
 
-  const goTo = (page: Page, name: string) => page.getByRole("link", { name, exact: true }).click();
-
-  async function uidOf(name: string): Promise<string> {
-    const found = (await node.pods()).find(({ metadata }) => metadata.name?.startsWith(`${name}-`));
-    return found?.metadata.uid ?? "";
-  }
+  const uidOf = async (name: string) => (await node.pod(name))?.metadata.uid ?? "";
 
   test("the overview: the node, and a row for each pod; sorted, grouped, and with an address", async () => {
     const context = await browser.newContext();
@@ -99,9 +87,9 @@ describeWithEngine("what the page shows", () => {
       .getByRole("contentinfo")
       .getByText(/^kubelet-ts .*Docker \d/)
       .waitFor();
-    const row = page.getByRole("row", { name: /^crash-/ });
-    await row.getByText(/exit code 3/).waitFor();
-    const cell = (title: string) => row.locator(`[data-title="${title}"]`);
+    const crash = row(page, /^crash-/);
+    await crash.getByText(/exit code 3/).waitFor();
+    const cell = (title: string) => crash.locator(`[data-title="${title}"]`);
     expect(await cell("Pod").textContent()).toStartWith(`crash-${node.name}default`);
     expect(await cell("Status").textContent()).toMatch(/^(Error|CrashLoopBackOff)container app: /);
     expect(await cell("Ready").textContent()).toBe("0/1");
@@ -111,7 +99,7 @@ describeWithEngine("what the page shows", () => {
       .waitFor();
     expect(await cell("Source").textContent()).toMatch(/^crash\.json:\d+$/);
     expect(await cell("Source").getAttribute("title")).toStartWith(`${node.manifestDir}/crash.json:`);
-    const running = page.getByRole("row", { name: /^full-/ });
+    const running = row(page, /^full-/);
     await running
       .locator('[data-title="Memory"]')
       .getByText(/^[\d.]+ [KM]iB$/)
@@ -144,7 +132,7 @@ describeWithEngine("what the page shows", () => {
     const asked: string[] = [];
     context.on("page", (page) => page.on("websocket", (socket) => asked.push(new URL(socket.url()).pathname)));
     const page = await open(context);
-    await page.getByRole("link", { name: /^full-/ }).click();
+    await follow(page, /^full-/);
     const main = page.getByRole("main");
     for (const text of [
       /^busybox:1\.35$/,
@@ -164,7 +152,7 @@ describeWithEngine("what the page shows", () => {
       .locator(".success")
       .nth(2)
       .waitFor();
-    await page.getByRole("row", { name: /^ContainersReady True/ }).waitFor();
+    await row(page, /^ContainersReady True/).waitFor();
     for (const title of ["CPU cores", "Memory", "Network", "Disk"]) {
       await page.getByRole("figure").filter({ hasText: title }).locator("canvas").waitFor();
     }
@@ -174,9 +162,9 @@ describeWithEngine("what the page shows", () => {
       await page.getByRole("button", { name: range }).click();
       expect((await answer).status()).toBe(200);
     }
-    await goTo(page, "Events");
+    await follow(page, "Events");
     await page.getByRole("cell", { name: "Started", exact: true }).waitFor();
-    await goTo(page, "Node");
+    await follow(page, "Node");
     for (const title of ["Conditions", "File systems", "Control groups by memory", "Images", "Machine", "Events"]) {
       await page.getByRole("heading", { name: title }).waitFor();
     }
@@ -185,9 +173,9 @@ describeWithEngine("what the page shows", () => {
     const rest = images.getByRole("button", { name: /^Show all/ });
     if ((await rest.count()) > 0) await rest.click();
     await images.getByRole("row", { name: /^busybox:1\.35 .*in use .*[\d.]+ MiB$/ }).waitFor();
-    await page.getByRole("row", { name: /^node .*[\d.]+ [MG]iB/ }).waitFor();
-    await goTo(page, "Pods");
-    await page.getByRole("row", { name: /^full-/ }).waitFor();
+    await row(page, /^node .*[\d.]+ [MG]iB/).waitFor();
+    await follow(page, "Pods");
+    await row(page, /^full-/).waitFor();
     expect(asked.filter((path) => path === "/page/stream").length).toBe(1);
     await context.close();
   });
@@ -199,38 +187,38 @@ describeWithEngine("what the page shows", () => {
     const shown = () => page.evaluate<string>(`fetch("${path}").then((answer) => answer.text())`);
     const without = await shown();
     expect([without.includes("WORD"), without.includes(ENVIRONMENT_VALUE)]).toEqual([true, false]);
-    await page.getByRole("link", { name: /^full-/ }).click();
-    await goTo(page, "Manifest");
+    await follow(page, /^full-/);
+    await follow(page, "Manifest");
     await page.getByText("The pod as the kubelet runs it").waitFor();
     expect(await page.getByRole("main").textContent()).not.toContain(ENVIRONMENT_VALUE);
     await page.close();
-    const session = await logIn(context);
+    const session = await openSession(context);
     await session.getByRole("link", { name: /^full-/ }).click();
-    await goTo(session, "Manifest");
+    await follow(session, "Manifest");
     await session.getByText(ENVIRONMENT_VALUE).first().waitFor();
     await context.close();
   });
 
   test("what a hostile pod writes is text in every view", async () => {
     const context = await browser.newContext();
-    const page = await logIn(context);
+    const page = await openSession(context);
     const main = page.getByRole("main");
     const expectText = async () => {
       await main.getByText(MARKUP).first().waitFor();
       expect(await page.locator("img").count()).toBe(0);
     };
-    await page.getByRole("row", { name: /^hostile-.* 0\/1 / }).waitFor();
-    await page.getByRole("link", { name: /^hostile-/ }).click();
+    await row(page, /^hostile-.* 0\/1 /).waitFor();
+    await follow(page, /^hostile-/);
     await page
       .getByRole("listitem")
       .filter({ hasText: `example.com/note=${MARKUP}` })
       .waitFor();
     await expectText();
     for (const tab of ["Logs", "Processes", "Events", "Manifest"]) {
-      await goTo(page, tab);
+      await follow(page, tab);
       await expectText();
     }
-    await goTo(page, "Logs");
+    await follow(page, "Logs");
     const line = page.getByRole("log").locator(".line").first();
     expect(await line.textContent()).toBe(`${MARKUP}gnp.exe`);
     await page.getByLabel("Times").check();
@@ -247,7 +235,7 @@ describeWithEngine("what the page shows", () => {
 
   test("a foreign site in the same browser can neither read nor act, nor open a shell, nor show the page", async () => {
     const context = await browser.newContext();
-    await logIn(context);
+    await openSession(context);
     const site = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { findAccessibilityProblems } from "../support/accessibility.ts";
@@ -7,24 +7,10 @@ import { launchBrowser } from "../support/browser.ts";
 import { serveEmptyCluster, toKubeconfig } from "../support/cluster/empty-cluster.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
-import { SlowProxy } from "../support/slow-proxy.ts";
-import { engineSocketPath, TestNode } from "../support/test-node.ts";
+import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
+import { follow, logIn, openPage, row, sessionLink, untilGone } from "../support/page.ts";
 
-const POD = (name: string) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 0,
-    containers: [{ name: "app", image: "busybox:1.35", command: ["sh", "-c", "echo started; exec sleep 3600"] }],
-  },
-});
-
-async function link(node: TestNode): Promise<string> {
-  const { exitCode, stdout } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
-  expect(exitCode).toBe(0);
-  return stdout.trim();
-}
+const POD = (name: string) => sleeper(name, shell(`echo started; ${STOPPABLE}`));
 
 describeWithEngine("the page elsewhere, and while something is away", () => {
   let browser: Browser;
@@ -34,7 +20,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
   });
   afterAll(() => browser?.close());
 
-  test("on a network address it is served over TLS to those with a session; without TLS there is cAdvisor's port", async () => {
+  test.concurrent("on a network address it is served over TLS to those with a session; without TLS there is cAdvisor's port", async () => {
     const node = testNode();
     node.writeManifest("web.json", POD("web"));
     await node.start(["--cadvisor-bind-address=0.0.0.0", "--node-ip=127.0.0.1"]);
@@ -51,30 +37,28 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       expect({ path, status: (await insecureFetch(path)).status }).toEqual({ path, status: 401 });
     }
     const context = await browser.newContext({ ignoreHTTPSErrors: true });
-    const page = await context.newPage();
-    page.setDefaultTimeout(60_000);
-    await page.goto(`${secure}/`);
+    const page = await openPage(context, node, `${secure}/`);
     await page.getByText("This page needs a session").waitFor();
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
       const problems = await findAccessibilityProblems(page, colorScheme === "dark");
       expect({ colorScheme, problems }).toEqual({ colorScheme, problems: [] });
     }
-    const address = await link(node);
+    const address = await sessionLink(node);
     expect(address).toStartWith(`${secure}/#token=`);
     await page.goto("about:blank");
     await page.goto(address);
-    await page.getByRole("link", { name: /^web-/ }).click();
-    await page.getByRole("link", { name: "Logs" }).click();
+    await follow(page, /^web-/);
+    await follow(page, "Logs");
     await page.getByRole("log").getByText("started").waitFor();
-    await page.getByRole("link", { name: "Shell" }).click();
+    await follow(page, "Shell");
     await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
     const [cookie] = await context.cookies();
     expect([cookie?.secure, cookie?.httpOnly, cookie?.sameSite]).toEqual([true, true, "Strict"]);
     await context.close();
   });
 
-  test("a browser at the root of another port is shown where the page is; other clients see no difference", async () => {
+  test.concurrent("a browser at the root of another port is shown where the page is; other clients see no difference", async () => {
     const node = testNode();
     await node.start();
     const page = await browser.newPage();
@@ -89,7 +73,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     await page.close();
   });
 
-  test("a connection that is dead without having ended is noticed, and replaced", async () => {
+  test.concurrent("a connection that is dead without having ended is noticed, and replaced", async () => {
     const node = testNode();
     await node.start();
     const proxy = new StallingProxy(node.cadvisorPort);
@@ -108,8 +92,8 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       await lost.waitFor();
       proxy.resume();
       await page.clock.fastForward(16_000);
-      await lost.waitFor({ state: "detached" });
-      await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
+      await untilGone(lost);
+      await row(page, /^web-.*Running/).waitFor();
       // The clock shows that the machine slept: less than the time after which a silent connection is dead.
       const replaced = page.waitForEvent("websocket");
       await page.clock.fastForward(10_000);
@@ -120,76 +104,47 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     }
   });
 
-  test("a page says that the engine and the API server are away, and when they are back", async () => {
-    const directory = mkdtempSync("/tmp/kt-proxy-");
-    const path = join(directory, "docker.sock");
-    let proxy = new SlowProxy(engineSocketPath(), path);
+  test.concurrent("engine and API server are away behind an open page, and come back: it says so, and a log continues", async () => {
+    const engine = await privateEngine();
+    await engine.provideImages("busybox:test");
     let api = serveEmptyCluster(0);
     const port = api.port ?? 0;
     const server = `http://127.0.0.1:${port}`;
-    const kubeconfig = join(directory, "node.conf");
+    const node = testNode({ socketPath: engine.socketPath });
+    const kubeconfig = join(node.directory, "node.conf");
     writeFileSync(kubeconfig, toKubeconfig(server));
     try {
-      const node = new TestNode({ socketPath: path });
       node.writeManifest("web.json", POD("web"));
-      await node.start([`--kubeconfig=${kubeconfig}`]);
-      const page = await browser.newPage();
-      page.setDefaultTimeout(120_000);
-      await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
-      const row = page.getByRole("row", { name: /^web-.*Running/ });
-      await row.waitFor();
-      proxy.close();
-      await api.stop(true);
-      await page.getByText(/The kubelet reports since .*20\d\d.*: .*engine/i).waitFor();
-      const away = page.getByText(new RegExp(`The API server ${server} has not answered since .*20\\d\\d`));
-      await away.waitFor();
-      await page.getByText("API server away").waitFor();
-      expect(await row.count()).toBe(1);
+      // A page is told the state of the node every ten seconds.
+      await node.start([`--kubeconfig=${kubeconfig}`, "--node-status-update-frequency=1s"]);
+      const page = await logIn(browser, node);
+      const overview = await openPage(browser, node);
+      for (const tab of [page, overview]) await row(tab, /^web-.*Running/).waitFor();
+      await follow(page, /^web-/);
+      await follow(page, "Logs");
+      const lines = page.getByRole("log").getByText("started");
+      await lines.waitFor();
+      await Promise.all([engine.stop(), api.stop(true)]);
+      const engineAway = page.getByText(/The kubelet reports since .*20\d\d.*: .*engine/i);
+      const apiAway = page.getByText(new RegExp(`The API server ${server} has not answered since .*20\\d\\d`));
+      await engineAway.waitFor();
+      await apiAway.waitFor();
       expect(await findAccessibilityProblems(page)).toEqual([]);
-      proxy = new SlowProxy(engineSocketPath(), path);
-      await page.getByText(/The kubelet reports/).waitFor({ state: "detached" });
+      await overview.getByText("API server away").waitFor();
+      expect(await row(overview, /^web-/).count()).toBe(1);
       api = serveEmptyCluster(port);
-      await away.waitFor({ state: "detached" });
-      await page.getByRole("link", { name: "Node", exact: true }).click();
+      await engine.start();
+      await untilGone(engineAway);
+      await untilGone(apiAway);
+      await lines.nth(1).waitFor();
+      await follow(page, "Node");
       await page.getByText("It answers: pods come from there").waitFor();
-      await page.getByRole("link", { name: "Pods", exact: true }).click();
+      await follow(page, "Pods");
       node.writeManifest("late.json", POD("late"));
-      await page.getByRole("row", { name: /^late-.*Running/ }).waitFor();
-      await page.close();
-      await node.cleanUp();
+      for (const name of [/^web-.*Running .*1\/1 /, /^late-.*Running/]) await row(page, name).waitFor();
+      for (const tab of [page, overview]) await tab.close();
     } finally {
-      proxy.close();
       await api.stop(true);
-      rmSync(directory, { recursive: true, force: true });
     }
-  });
-
-  test("a restart of the engine behind an open page: the pod runs again, and its log continues", async () => {
-    const engine = await privateEngine();
-    await engine.provideImages("busybox:test");
-    const node = testNode({ socketPath: engine.socketPath });
-    // Ends at once when the engine stops.
-    const script = "trap 'exit 0' TERM; echo started; while :; do sleep 1 & wait $!; done";
-    const web = POD("web");
-    Object.assign(web.spec.containers[0]!, { image: "busybox:test", command: ["sh", "-c", script] });
-    node.writeManifest("web.json", web);
-    await node.start();
-    const page = await browser.newPage();
-    page.setDefaultTimeout(120_000);
-    await page.goto(await link(node));
-    await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
-    await page.getByRole("link", { name: /^web-/ }).click();
-    await page.getByRole("link", { name: "Logs" }).click();
-    const lines = page.getByRole("log").getByText("started");
-    await lines.waitFor();
-    await engine.stop();
-    const away = page.getByText(/The kubelet reports since .*20\d\d.*: .*engine/i);
-    await away.waitFor();
-    await engine.start();
-    await away.waitFor({ state: "detached" });
-    await lines.nth(1).waitFor();
-    await page.getByRole("link", { name: "Pods", exact: true }).click();
-    await page.getByRole("row", { name: /^web-.*Running 1\/1 / }).waitFor();
-    await page.close();
   });
 });

@@ -3,31 +3,14 @@ import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { shell, sleeper } from "../support/manifests.ts";
+import { follow, logIn, openPage, row, untilGone } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
-
-const pod = (name: string, script: string) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 0,
-    containers: [{ name: "app", image: "busybox:1.35", command: ["sh", "-c", script] }],
-  },
-});
 
 /** Ten thousand lines a second, for the whole test. */
 const FLOOD = "i=0; while [ $i -lt 1200 ]; do seq 1 1000; i=$((i+1)); usleep 100000; done; exec sleep 3600";
 const LONG =
   'head -c 1048576 /dev/zero | tr "\\0" x; echo; printf "<b>bold</b> \\342\\200\\256txt.exe \\033[2J\\033[31mred\\033[0m\\n"; exec sleep 3600';
-
-async function logIn(browser: Browser, node: TestNode): Promise<Page> {
-  const { stdout } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
-  const page = await browser.newPage();
-  page.setDefaultTimeout(60_000);
-  await page.goto(stdout.trim());
-  await page.getByRole("row", { name: /^flood-/ }).waitFor();
-  return page;
-}
 
 describeWithEngine("reading the page", () => {
   let browser: Browser;
@@ -36,17 +19,17 @@ describeWithEngine("reading the page", () => {
   beforeAll(async () => {
     browser = await launchBrowser();
     node = testNode();
-    node.writeManifest("flood.json", pod("flood", FLOOD));
-    node.writeManifest("long.json", pod("long", LONG));
-    node.writeManifest("twice.json", pod("twice", 'echo "run $(cat /proc/uptime)"; sleep 2; exit 1'));
+    node.writeManifest("flood.json", sleeper("flood", shell(FLOOD)));
+    node.writeManifest("long.json", sleeper("long", shell(LONG)));
+    node.writeManifest("twice.json", sleeper("twice", shell('echo "run $(cat /proc/uptime)"; sleep 2; exit 1')));
     await node.start();
   });
   afterAll(() => browser?.close());
 
   async function openLog(page: Page, name: string) {
-    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await follow(page, "Pods");
     await page.getByRole("link", { name: new RegExp(`^${name}-`) }).click();
-    await page.getByRole("link", { name: "Logs" }).click();
+    await follow(page, "Logs");
     return page.getByRole("log");
   }
 
@@ -66,7 +49,7 @@ describeWithEngine("reading the page", () => {
     await page.getByText(/paused: \d{4,} new lines wait/).waitFor();
     expect(await linesOf()).toBe(before);
     await page.getByRole("button", { name: "Continue" }).click();
-    await paused.waitFor({ state: "detached" });
+    await untilGone(paused);
     // A reader who scrolls up sees lines that stay, until they go to the end.
     await log.evaluate((box) => box.scrollTo(0, box.scrollHeight / 2));
     const toEnd = page.getByRole("button", { name: /To the end \(\d{4,} new\)/ });
@@ -76,7 +59,7 @@ describeWithEngine("reading the page", () => {
     await log.locator(".line").nth(1999).waitFor();
     expect(await log.locator(".line").nth(1000).textContent()).toBe(first);
     await toEnd.click();
-    await toEnd.waitFor({ state: "detached" });
+    await untilGone(toEnd);
     const session = await page.context().newCDPSession(page);
     await session.send("HeapProfiler.collectGarbage");
     const { usedSize } = await session.send("Runtime.getHeapUsage");
@@ -92,7 +75,7 @@ describeWithEngine("reading the page", () => {
     expect(text).toBe("<b>bold</b> txt.exe red");
     expect(await log.locator("b").count()).toBe(0);
     const started = page.waitForEvent("download");
-    await page.getByRole("link", { name: "Download" }).click();
+    await follow(page, "Download");
     const download = await started;
     expect(download.suggestedFilename()).toMatch(/^long-.*-app\.log$/);
     expect(readFileSync(await download.path()).byteLength).toBeGreaterThan(1_048_576);
@@ -101,7 +84,7 @@ describeWithEngine("reading the page", () => {
 
   test("the previous container's log", async () => {
     const page = await logIn(browser, node);
-    await page.getByRole("row", { name: /^twice-.* 0\/1/ }).waitFor();
+    await row(page, /^twice-.* 0\/1/).waitFor();
     const log = await openLog(page, "twice");
     await log.getByText(/^run/).waitFor();
     await page.getByLabel("Previous").check();
@@ -130,17 +113,17 @@ describeWithEngine("reading the page", () => {
     await page.getByRole("dialog").waitFor();
     expect(await focused()).toBe("Cancel");
     await page.keyboard.press("Escape");
-    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await untilGone(page.getByRole("dialog"));
     expect(await focused()).toBe("Restart");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).press("Enter");
-    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await untilGone(page.getByRole("dialog"));
     expect(await focused()).toBe("Restart");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").click({ position: { x: 3, y: 3 } });
     expect(await page.getByRole("dialog").count()).toBe(1);
     await page.mouse.click(5, 5);
-    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await untilGone(page.getByRole("dialog"));
     await tabTo(/^Logs$/);
     await page.keyboard.press("Enter");
     await page.getByRole("log").waitFor();
@@ -159,7 +142,7 @@ describeWithEngine("reading the page", () => {
     await page.getByText(/of \d+ cores/).waitFor();
     await page.getByRole("img", { name: "CPU of the last ten minutes" }).first().waitFor();
     expect(await page.evaluate<number>("window.shift")).toBeLessThan(0.1);
-    const time = page.getByRole("row", { name: /^flood-/ }).locator("time:visible");
+    const time = row(page, /^flood-/).locator("time:visible");
     await time.hover();
     expect(await time.getAttribute("title")).toMatch(/20\d\d.*\d:\d\d.*\(20\d\d-.*Z\)$/);
     await page.close();
@@ -183,7 +166,7 @@ describeWithEngine("reading the page", () => {
       socket.on("close", () => streams--);
     });
     await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
-    await page.getByRole("link", { name: /^flood-/ }).click();
+    await follow(page, /^flood-/);
     await page.locator(".chart canvas").first().waitFor();
     await page.evaluate("hide(true)");
     // As when the browser keeps the page for its "back" button: without the half minute.
@@ -191,33 +174,31 @@ describeWithEngine("reading the page", () => {
     await node.until("the stream to end", () => streams === 0);
     asked.length = 0;
     await page.clock.fastForward(600_000);
-    node.writeManifest("while-hidden.json", pod("while-hidden", "exec sleep 3600"));
-    await node.until("the pod", async () =>
-      (await node.pods()).some(({ metadata }) => /while-hidden/.test(metadata.name ?? "")),
-    );
+    node.writeManifest("while-hidden.json", sleeper("while-hidden"));
+    await node.until("the pod", () => node.pod("while-hidden"));
     expect({ asked, streams }).toEqual({ asked: [], streams: 0 });
     await page.evaluate("hide(false)");
-    await page.getByRole("link", { name: "Pods", exact: true }).click();
-    await page.getByRole("row", { name: /^while-hidden-/ }).waitFor();
+    await follow(page, "Pods");
+    await row(page, /^while-hidden-/).waitFor();
     node.removeManifest("while-hidden.json");
-    await page.getByRole("row", { name: /^while-hidden-/ }).waitFor({ state: "detached" });
+    await untilGone(row(page, /^while-hidden-/));
     await context.close();
   });
 
   test("a wrong line of a manifest is marked, and an edit is reported what it restarts", async () => {
     const page = await logIn(browser, node);
-    await page.getByRole("link", { name: /^long-/ }).click();
-    await page.getByRole("link", { name: "Manifest" }).click();
+    await follow(page, /^long-/);
+    await follow(page, "Manifest");
     await page.getByRole("button", { name: "Try an edit" }).click();
     const box = page.getByLabel("Edited manifest");
     await box.fill((await box.inputValue()).replace("3600", "3601"));
     await page.getByRole("button", { name: "What would restart?" }).click();
     await page.getByText("container app restarts").waitFor();
     await page.getByRole("button", { name: "Discard the edit" }).click();
-    node.writeManifest("long.json", JSON.stringify(pod("long", LONG)).replace('"image"', '\n"imagee"'));
+    node.writeManifest("long.json", JSON.stringify(sleeper("long", shell(LONG))).replace('"image"', '\n"imagee"'));
     await page.locator(".source-line.wrong", { hasText: "imagee" }).waitFor();
     await page.getByText(/^Error, column 1: .*imagee/).waitFor();
-    await page.getByRole("link", { name: "Processes" }).click();
+    await follow(page, "Processes");
     await page.getByRole("cell", { name: "sleep 3600" }).waitFor();
     await page.close();
   });
@@ -225,12 +206,9 @@ describeWithEngine("reading the page", () => {
   test("the history of the usage outlives the kubelet", async () => {
     const other = testNode();
     const first = await other.start();
-    const page = await browser.newPage();
-    const history = async () => {
-      const response = await fetch(`http://127.0.0.1:${other.cadvisorPort}/page/api/node/history?range=1h`);
-      return ((await response.json()) as { times: number[] }).times;
-    };
-    await page.goto(`http://127.0.0.1:${other.cadvisorPort}/`);
+    const page = await openPage(browser, other);
+    const path = "/page/api/node/history?range=1h";
+    const history = async () => (await other.readJson<{ times: number[] }>(path, other.cadvisorPort)).times;
     await other.until("a sample", async () => (await history()).length > 0);
     await page.close();
     const before = await history();

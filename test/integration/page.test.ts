@@ -11,20 +11,14 @@ import {
 import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
+import { follow, openPage, row, sessionLink, untilGone } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
-const POD = (name: string, script: string, more = "") => `
-apiVersion: v1
-kind: Pod
-metadata:
-  name: ${name}
-spec:
-  terminationGracePeriodSeconds: 0
-  containers:
-    - name: app
-      image: busybox:1.35
-      command: [sh, -c, '${script}']${more}
-`;
+const pod = (name: string, script = STOPPABLE) => sleeper(name, shell(script), { terminationGracePeriodSeconds: 0 });
+
+/** With a misspelt field. */
+const wrong = (name: string) => JSON.stringify(pod(name)).replace("containers", "containerz");
 
 const HOSTILE = String.raw`printf "<img src=x onerror=alert(1)> \033[31mred\033[0m \033]0;title\007\342\200\256reversed\n"`;
 
@@ -57,13 +51,6 @@ function shortSession(node: TestNode, lifetimeMs: number) {
   return { name: sessions.cookieName, value, httpOnly: true, sameSite: "Strict" as const };
 }
 
-/** No token in an address that a test prints. */
-async function link(node: TestNode): Promise<string> {
-  const { exitCode, stdout, stderr } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-  return stdout.trim();
-}
-
 describeWithEngine("the page", () => {
   let browser: Browser;
   let node: TestNode;
@@ -77,16 +64,13 @@ describeWithEngine("the page", () => {
     origin = `http://127.0.0.1:${node.cadvisorPort}`;
     node.writeManifest(
       "web.yaml",
-      POD("web", `i=0; ${HOSTILE}; while true; do i=$((i+1)); echo "line $i"; sleep 1; done`),
+      pod("web", `i=0; ${HOSTILE}; while true; do i=$((i+1)); echo "line $i"; sleep 1; done`),
     );
     node.writeManifest(
       "crash.yaml",
-      POD("crash", `${HOSTILE} > /dev/termination-log; echo cannot connect to db; exit 3`),
+      pod("crash", `${HOSTILE} > /dev/termination-log; echo cannot connect to db; exit 3`),
     );
-    node.writeManifest(
-      "bad<img src=x onerror=alert(2)>.yaml",
-      POD("bad", "true").replace("containers:", "containerz:"),
-    );
+    node.writeManifest("bad<img src=x onerror=alert(2)>.yaml", wrong("bad"));
     await node.start();
     await node.runningContainer("app");
   });
@@ -110,8 +94,8 @@ describeWithEngine("the page", () => {
   test("shows pods, why they are not ready, refused manifests; a pod comes and goes in an open page", async () => {
     const context = await browser.newContext();
     const page = await open(context);
-    await page.getByRole("row", { name: /web-.*Running/ }).waitFor();
-    const crash = page.getByRole("row", { name: /^crash-/ });
+    await row(page, /web-.*Running/).waitFor();
+    const crash = row(page, /^crash-/);
     await crash.getByText(/exit code 3/).waitFor();
     const refused = page.getByRole("region", { name: "Refused manifests" });
     expect(await refused.textContent()).toMatch(/bad<img src=x onerror=alert\(2\)>\.yaml:\d+:\d+ .*containerz/);
@@ -119,11 +103,11 @@ describeWithEngine("the page", () => {
     const reason = await page.locator(".explanation .note", { hasText: "ended at" }).textContent();
     expect(reason).toContain("(Error): <img src=x onerror=alert(1)> red reversed");
     expect(await page.locator("main img").count()).toBe(0);
-    await page.getByRole("link", { name: "Pods", exact: true }).click();
-    node.writeManifest("late.yaml", POD("late", "sleep 3600"));
-    await page.getByRole("row", { name: /^late-.*Running/ }).waitFor();
+    await follow(page, "Pods");
+    node.writeManifest("late.yaml", pod("late"));
+    await row(page, /^late-.*Running/).waitFor();
     node.removeManifest("late.yaml");
-    await page.getByRole("row", { name: /^late-/ }).waitFor({ state: "detached" });
+    await untilGone(row(page, /^late-/));
     // A row that takes another place keeps the focus.
     const link = page.getByRole("link", { name: /^web-/ });
     await link.focus();
@@ -140,19 +124,19 @@ describeWithEngine("the page", () => {
   test("a pod that crashes and recovers is followed", async () => {
     const context = await browser.newContext();
     const page = await open(context);
-    node.writeManifest("flip.yaml", POD("flip", "exit 1"));
-    await page.getByRole("row", { name: /^flip-.*(Error|CrashLoopBackOff)/ }).waitFor();
-    node.writeManifest("flip.yaml", POD("flip", "sleep 3600"));
-    await page.getByRole("row", { name: /^flip-.*Running/ }).waitFor();
+    node.writeManifest("flip.yaml", pod("flip", "exit 1"));
+    await row(page, /^flip-.*(Error|CrashLoopBackOff)/).waitFor();
+    node.writeManifest("flip.yaml", pod("flip"));
+    await row(page, /^flip-.*Running/).waitFor();
     node.removeManifest("flip.yaml");
-    await page.getByRole("row", { name: /^flip-/ }).waitFor({ state: "detached" });
+    await untilGone(row(page, /^flip-/));
     await context.close();
   });
 
   test("without a session there are neither logs nor a shell; a link works once", async () => {
     const context = await browser.newContext();
     const page = await open(context);
-    await page.getByRole("link", { name: /^web-/ }).click();
+    await follow(page, /^web-/);
     await page.getByRole("link", { name: "Manifest" }).waitFor();
     expect(await page.getByRole("link", { name: "Logs" }).count()).toBe(0);
     const [pod] = await node.pods();
@@ -160,10 +144,10 @@ describeWithEngine("the page", () => {
     expect((await fetch(`${api}/logs?container=app`)).status).toBe(401);
     expect((await fetch(`${api}/restart`, { method: "POST" })).status).toBe(401);
     expect((await fetch(`${origin}/page/login`, { method: "POST", body: '{"token":"1.2.3"}' })).status).toBe(401);
-    const address = await link(node);
+    const address = await sessionLink(node);
     await page.goto("about:blank");
     await page.goto(address);
-    await page.getByRole("row", { name: /^web-/ }).waitFor();
+    await row(page, /^web-/).waitFor();
     expect(page.url()).not.toContain("token");
     const [cookie] = await context.cookies();
     expect([cookie?.httpOnly, cookie?.sameSite]).toEqual([true, "Strict"]);
@@ -180,8 +164,8 @@ describeWithEngine("the page", () => {
 
   test("a foreign Host, a foreign Origin and a WebSocket without a session are refused", async () => {
     const context = await browser.newContext();
-    const page = await open(context, await link(node));
-    await page.getByRole("row", { name: /^web-/ }).waitFor();
+    const page = await open(context, await sessionLink(node));
+    await row(page, /^web-/).waitFor();
     const [cookie] = await context.cookies();
     const headers = { Cookie: `${cookie!.name}=${cookie!.value}` };
     const [pod] = await node.pods();
@@ -211,9 +195,9 @@ describeWithEngine("the page", () => {
 
   test("logs are live, searchable text; a shell runs commands", async () => {
     const context = await browser.newContext();
-    const page = await open(context, await link(node));
-    await page.getByRole("link", { name: /^web-/ }).click();
-    await page.getByRole("link", { name: "Logs" }).click();
+    const page = await open(context, await sessionLink(node));
+    await follow(page, /^web-/);
+    await follow(page, "Logs");
     const log = page.getByRole("log");
     await log
       .getByText(/^line \d+$/)
@@ -231,14 +215,14 @@ describeWithEngine("the page", () => {
     await page.getByLabel("Only matches").uncheck();
     await log.locator(".line.current", { hasText: "onerror" }).waitFor();
     await page.getByRole("button", { name: /^↓ To the end/ }).click();
-    await page.getByRole("link", { name: "Shell" }).click();
+    await follow(page, "Shell");
     await page.locator(".xterm-screen").waitFor();
     await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
     await page.keyboard.type("echo $((20+3))-seen\n");
     await page.locator(".xterm-rows", { hasText: "23-seen" }).waitFor();
-    await page.getByRole("link", { name: "Logs" }).click();
+    await follow(page, "Logs");
     await log.waitFor();
-    await page.getByRole("link", { name: "Shell" }).click();
+    await follow(page, "Shell");
     await page.locator(".xterm-rows", { hasText: "23-seen" }).waitFor();
     await page.locator(".xterm textarea:focus").waitFor({ state: "attached" });
     await page.keyboard.press("Shift+Tab");
@@ -247,7 +231,7 @@ describeWithEngine("the page", () => {
     await page.keyboard.type("exit 4\n");
     await page.getByText("The shell ended with exit code 4.").waitFor();
     await page.keyboard.press("Enter");
-    await page.getByText("The shell ended with exit code 4.").waitFor({ state: "detached" });
+    await untilGone(page.getByText("The shell ended with exit code 4."));
     await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
     await context.close();
   });
@@ -257,9 +241,9 @@ describeWithEngine("the page", () => {
     const openBoth = async (lifetimeMs: number) => {
       await context.addCookies([{ ...shortSession(node, lifetimeMs), url: origin }]);
       const page = await open(context);
-      await page.getByRole("link", { name: /^web-/ }).click();
+      await follow(page, /^web-/);
       const address = page.url();
-      await page.getByRole("link", { name: "Logs" }).click();
+      await follow(page, "Logs");
       const line = page.getByRole("log").getByText(/^line \d+$/);
       await line.last().waitFor();
       const shell = await open(context, `${address}/shell`);
@@ -275,23 +259,23 @@ describeWithEngine("the page", () => {
       await tab.getByText("This part needs a session").waitFor();
       expect(await tab.getByRole("button", { name: "Delete" }).count()).toBe(0);
     }
-    await page.getByRole("link", { name: "Pods", exact: true }).click();
-    await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
+    await follow(page, "Pods");
+    await row(page, /^web-.*Running/).waitFor();
     await context.close();
   });
 
   test("a manifest is checked, applied and deleted; a pod of a file names its file", async () => {
     const context = await browser.newContext();
-    const page = await open(context, await link(node));
-    await page.getByRole("link", { name: "Apply" }).click();
+    const page = await open(context, await sessionLink(node));
+    await follow(page, "Apply");
     const box = page.getByLabel("Manifest");
-    await box.fill(POD("posted", "sleep 3600").replace("containers:", "containerz:"));
+    await box.fill(wrong("posted"));
     await page.getByRole("button", { name: "Check" }).click();
     await page
       .getByText(/containerz/)
       .last()
       .waitFor();
-    await box.fill(POD("posted", "echo hello; sleep 3600"));
+    await box.fill(JSON.stringify(pod("posted", "echo hello; sleep 3600")));
     await page.getByRole("button", { name: "Apply" }).click();
     await page
       .getByRole("dialog")
@@ -299,17 +283,17 @@ describeWithEngine("the page", () => {
       .waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
     await page.locator("pre.banner", { hasText: "pod/posted created" }).waitFor();
-    await page.getByRole("link", { name: "Pods", exact: true }).click();
-    await page.getByRole("row", { name: /^posted.*Running.*submitted$/ }).waitFor();
-    await page.getByRole("link", { name: "posted" }).click();
+    await follow(page, "Pods");
+    await row(page, /^posted.*Running.*submitted$/).waitFor();
+    await follow(page, "posted");
     await debug(node, "posted");
     const debugger_ = page.getByRole("heading", { name: /^debugger ephemeral container/ });
     await debugger_.waitFor();
-    await page.getByRole("link", { name: "Logs" }).click();
+    await follow(page, "Logs");
     await page.getByLabel("Container").selectOption("All containers");
     await page.getByRole("log").getByText("from a debugger").waitFor();
     const started = page.waitForEvent("download");
-    await page.getByRole("link", { name: "Download" }).click();
+    await follow(page, "Download");
     const download = await started;
     expect(download.suggestedFilename()).toBe("posted.log");
     expect(
@@ -317,7 +301,7 @@ describeWithEngine("the page", () => {
         .split("\n")
         .toSorted(),
     ).toEqual(["", "app\thello", "debugger\tfrom a debugger"]);
-    await page.getByRole("link", { name: "Manifest" }).click();
+    await follow(page, "Manifest");
     await page.getByRole("button", { name: "Try an edit" }).click();
     const edit = page.getByLabel("Edited manifest");
     await edit.fill((await edit.inputValue()).replace("3600", "3601"));
@@ -325,9 +309,9 @@ describeWithEngine("the page", () => {
     await page.getByText("=> container app restarts").waitFor();
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-    await page.getByRole("link", { name: "Pods", exact: true }).click();
-    await page.getByRole("row", { name: /^posted/ }).waitFor({ state: "detached" });
-    await page.getByRole("link", { name: /^web-/ }).click();
+    await follow(page, "Pods");
+    await untilGone(row(page, /^posted/));
+    await follow(page, /^web-/);
     await page.getByRole("button", { name: "Delete" }).click();
     await page
       .getByRole("dialog")
@@ -342,7 +326,7 @@ describeWithEngine("the page", () => {
 
   test("more windows than a browser has connections for requests are all updated, and show logs", async () => {
     const context = await browser.newContext();
-    const first = await open(context, await link(node));
+    const first = await open(context, await sessionLink(node));
     await first.getByRole("link", { name: /^web-/ }).click();
     await first.getByRole("link", { name: "Logs" }).click();
     const pages = [first, ...(await Promise.all(Array.from({ length: 7 }, () => open(context, first.url()))))];
@@ -355,25 +339,25 @@ describeWithEngine("the page", () => {
           .waitFor(),
       ),
     );
-    node.writeManifest("eighth.yaml", POD("eighth", "sleep 3600"));
+    node.writeManifest("eighth.yaml", pod("eighth"));
     await Promise.all(pages.map((page) => page.getByRole("link", { name: "Pods", exact: true }).click()));
-    await Promise.all(pages.map((page) => page.getByRole("row", { name: /^eighth-/ }).waitFor()));
+    await Promise.all(pages.map((page) => row(page, /^eighth-/).waitFor()));
     node.removeManifest("eighth.yaml");
     await context.close();
   });
 
   test("after an upgrade the page is loaded again, or says that there is another one", async () => {
     const context = await browser.newContext();
-    const page = await open(context, await link(node));
-    await page.getByRole("row", { name: /^web-/ }).waitFor();
-    await page.getByRole("link", { name: "Apply" }).click();
+    const page = await open(context, await sessionLink(node));
+    await row(page, /^web-/).waitFor();
+    await follow(page, "Apply");
     await page.getByLabel("Manifest").fill("typed");
     await context.routeWebSocket("**/page/stream", (socket) => socket.send("build main-other.js"));
     await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
     await page.getByText("which has another page").waitFor();
     expect(await page.getByLabel("Manifest").inputValue()).toBe("typed");
     const loaded = page.waitForEvent("load");
-    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await follow(page, "Pods");
     await loaded;
     await page.getByRole("button", { name: "Load it" }).waitFor();
     await context.close();
@@ -381,20 +365,18 @@ describeWithEngine("the page", () => {
 
   test("a page survives a restart of the kubelet, and its session too", async () => {
     const other = testNode();
-    other.writeManifest("web.yaml", POD("web", "sleep 3600"));
+    other.writeManifest("web.yaml", pod("web"));
     const first = await other.start();
     await other.runningContainer("app");
     const context = await browser.newContext();
-    const page = await context.newPage();
-    page.setDefaultTimeout(60_000);
-    await page.goto(await link(other));
-    await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
+    const page = await openPage(context, other, await sessionLink(other));
+    await row(page, /^web-.*Running/).waitFor();
     await first.stop();
     await page.getByText("The kubelet does not answer").waitFor();
     expect(await findAccessibilityProblems(page)).toEqual([]);
     await other.start();
-    await page.getByText("The kubelet does not answer").waitFor({ state: "detached" });
-    await page.getByRole("link", { name: /^web-/ }).click();
+    await untilGone(page.getByText("The kubelet does not answer"));
+    await follow(page, /^web-/);
     await page.getByRole("link", { name: "Logs" }).waitFor();
     await context.close();
   });
@@ -403,7 +385,7 @@ describeWithEngine("the page", () => {
     "every view is accessible on a desktop and on a phone, and no wider than the screen: %s",
     async (colorScheme) => {
       const context = await browser.newContext({ colorScheme, reducedMotion: "reduce" });
-      const page = await open(context, await link(node));
+      const page = await open(context, await sessionLink(node));
       const check = async (view: string, shown: Locator) => {
         await shown.first().waitFor();
         expect({ view, problems: await findAccessibilityProblems(page, colorScheme === "dark") }).toEqual({
@@ -411,7 +393,7 @@ describeWithEngine("the page", () => {
           problems: [],
         });
       };
-      const web = page.getByRole("row", { name: /^web-/ });
+      const web = row(page, /^web-/);
       await check("overview", web);
       await web.getByRole("link").click();
       const tabs = page.getByRole("navigation", { name: "Parts of the pod" });
@@ -430,16 +412,16 @@ describeWithEngine("the page", () => {
       await page.getByRole("button", { name: "Delete" }).click();
       await check("a question", page.getByRole("dialog"));
       await page.keyboard.press("Escape");
-      await page.getByRole("link", { name: "Node", exact: true }).click();
+      await follow(page, "Node");
       await check("node", page.getByRole("heading", { name: "Images" }));
-      await page.getByRole("link", { name: "Apply", exact: true }).click();
+      await follow(page, "Apply");
       await check("apply", page.getByRole("heading", { name: "Apply a manifest" }));
       await page.goto(`${origin}/#/pods/default/nothing`);
       await check("no such pod", page.getByText("There is no such pod"));
       await context.clearCookies();
       await page.goto(`${origin}/#/pods/default/nothing/logs`);
       await page.reload();
-      await page.getByRole("link", { name: "Pods", exact: true }).click();
+      await follow(page, "Pods");
       await web.getByRole("link").click();
       await page.goto(`${page.url()}/logs`);
       await check("logs without a session", page.getByText("This part needs a session"));

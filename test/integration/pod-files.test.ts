@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { list, object, podSpec, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import { mounting } from "../support/temp-dir.ts";
 import type { TestNode } from "../support/test-node.ts";
 
@@ -23,38 +24,28 @@ async function logOf(node: TestNode, container: string): Promise<string> {
 describeWithEngine("what a pod finds in its files and its environment", () => {
   test("files of a ConfigMap follow their document, a container that has it in its environment starts again", async () => {
     const node = testNode();
-    const documents = (value: string) => `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: cfg}
-data: {k: "${value}"}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: sec}
-stringData: {pw: "secret ${value}"}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: live, annotations: {note: "note ${value}"}}
-spec:
-  terminationGracePeriodSeconds: 0
-  volumes:
-  - {name: c, configMap: {name: cfg}}
-  - {name: s, secret: {secretName: sec}}
-  - {name: d, downwardAPI: {items: [{path: note, fieldRef: {fieldPath: "metadata.annotations['note']"}}]}}
-  containers:
-  - name: files
-    image: busybox:test
-    command: [sleep, '3600']
-    volumeMounts: [{name: c, mountPath: /c}, {name: s, mountPath: /s}, {name: d, mountPath: /d}]
-  - name: env
-    image: busybox:test
-    command: [sh, -c, 'echo $(K); sleep 3600']
-    env:
-    - {name: K, valueFrom: {configMapKeyRef: {name: cfg, key: k}}}
-    - {name: PW, valueFrom: {secretKeyRef: {name: sec, key: pw}}}
-`;
+    const fieldRef = { fieldPath: "metadata.annotations['note']" };
+    const volumes = [
+      { name: "c", configMap: { name: "cfg" } },
+      { name: "s", secret: { secretName: "sec" } },
+      { name: "d", downwardAPI: { items: [{ path: "note", fieldRef }] } },
+    ];
+    const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+    const env = [
+      { name: "K", valueFrom: { configMapKeyRef: { name: "cfg", key: "k" } } },
+      { name: "PW", valueFrom: { secretKeyRef: { name: "sec", key: "pw" } } },
+    ];
+    const containers = [
+      { name: "files", volumeMounts },
+      { name: "env", env },
+    ];
+    const spec = { volumes, containers: containers.flatMap((container) => podSpec(container).containers) };
+    const documents = (value: string) =>
+      list(
+        object("ConfigMap", "cfg", { data: { k: value } }),
+        object("Secret", "sec", { stringData: { pw: `secret ${value}` } }),
+        sleeper("live", {}, spec, { annotations: { note: `note ${value}` } }),
+      );
     node.writeManifest("live.yaml", documents("one"));
     const kubelet = node.spawn([...node.flags(), "--file-check-frequency=1s", "--v=4"]);
     const files = await node.runningContainer("files");
@@ -64,9 +55,7 @@ spec:
     expect(await run(node, environment.Id, 'echo "$K, $PW"')).toBe("one, secret one");
 
     node.writeManifest("live.yaml", documents("two"));
-    const successor = await node.until("a new container of the environment", async () =>
-      (await node.containers("env")).find(({ State, Id }) => State === "running" && Id !== environment.Id),
-    );
+    const successor = await node.successorOf("env", environment.Id);
     expect(await run(node, successor.Id, 'echo "$K, $PW"')).toBe("two, secret two");
     await node.until("the new contents", async () => (await read()) === "two\nsecret two\nnote two");
     expect((await node.runningContainer("files")).Id).toBe(files.Id);
@@ -77,26 +66,19 @@ spec:
 
   withMounts("everything of a pod is unmounted and removed when its manifest goes", async () => {
     const node = testNode();
-    const path = node.writeManifest(
-      "gone.yaml",
-      `
-apiVersion: v1
-kind: Pod
-metadata: {name: gone}
-spec:
-  terminationGracePeriodSeconds: 0
-  volumes: [{name: m, emptyDir: {medium: Memory}}, {name: e, emptyDir: {}}]
-  containers:
-  - name: app
-    image: busybox:test
-    command: [sh, -c, 'echo x > /m/x; echo x > /sub/x; sleep 3600']
-    volumeMounts: [{name: m, mountPath: /m}, {name: e, mountPath: /sub, subPath: a/b}]
-`,
-    );
+    const volumes = [
+      { name: "m", emptyDir: { medium: "Memory" } },
+      { name: "e", emptyDir: {} },
+    ];
+    const volumeMounts = [
+      { name: "m", mountPath: "/m" },
+      { name: "e", mountPath: "/sub", subPath: "a/b" },
+    ];
+    const writes = shell(`echo x > /m/x; echo x > /sub/x; ${STOPPABLE}`);
+    node.writeManifest("gone.yaml", sleeper("gone", { ...writes, volumeMounts }, { volumes }));
     node.spawn([...node.flags(), "--file-check-frequency=1s"]);
     await node.runningContainer("app");
     expect(readFileSync("/proc/self/mountinfo", "utf8")).toContain(node.rootDir);
-    expect(existsSync(path)).toBe(true);
     node.removeManifest("gone.yaml");
     await node.until("the pod's directory to go", () => readdirSync(join(node.rootDir, "pods")).length === 0);
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(node.rootDir);
@@ -211,16 +193,7 @@ describeWithEngine("names and resolvers as recorded with cluster flags (oracle 2
     const resolvConf = join(node.directory, "resolv.conf");
     writeFileSync(resolvConf, HOST);
     for (const [name, spec] of Object.entries(pods)) {
-      node.writeManifest(`${name}.json`, {
-        apiVersion: "v1",
-        kind: "Pod",
-        metadata: { name },
-        spec: {
-          terminationGracePeriodSeconds: 0,
-          containers: [{ name, image: "busybox:test", command: commandOf(spec) }],
-          ...spec,
-        },
-      });
+      node.writeManifest(`${name}.json`, sleeper(name, { name, command: commandOf(spec) }, { ...spec }));
     }
     const cluster = ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"];
     node.spawn([...node.flags(), ...cluster, `--resolv-conf=${resolvConf}`]);

@@ -3,36 +3,28 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildPauseImage } from "../../src/docker/pause-image.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { list, object, sleeper } from "../support/manifests.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
 import type { TestNode } from "../support/test-node.ts";
-import { until } from "../support/until.ts";
 
 const login = { user: "puller", password: "s3cret-of-the-registry" };
 const pulled: string[] = [];
 let registry: TestRegistry;
 
-const pod = (name: string, image: string, more = "") => `apiVersion: v1
-kind: Pod
-metadata: {name: ${name}}
-spec:
-  terminationGracePeriodSeconds: 1
-${more}
-  containers:
-  - {name: app, image: '${image}', imagePullPolicy: IfNotPresent}
-`;
+const WITH_SECRET = { imagePullSecrets: [{ name: "regcred" }] };
 
-const secret = () => `apiVersion: v1
-kind: Secret
-metadata: {name: regcred}
-type: kubernetes.io/dockerconfigjson
-data:
-  .dockerconfigjson: ${btoa(JSON.stringify({ auths: { [registry.address]: { username: login.user, password: login.password } } }))}
----
-`;
+const pod = (image: string, spec: Record<string, unknown> = {}, imagePullPolicy = "IfNotPresent") =>
+  sleeper("app", { image, imagePullPolicy, command: undefined }, spec);
 
-function write(node: TestNode, file: string, text: string): string {
+const secret = () => {
+  const auths = { [registry.address]: { username: login.user, password: login.password } };
+  const data = { ".dockerconfigjson": btoa(JSON.stringify({ auths })) };
+  return object("Secret", "regcred", { type: "kubernetes.io/dockerconfigjson", data });
+};
+
+function write(node: TestNode, file: string, ...objects: object[]): string {
   const path = join(node.directory, file);
-  writeFileSync(path, text);
+  writeFileSync(path, JSON.stringify(list(...objects)));
   return path;
 }
 
@@ -54,8 +46,7 @@ describeWithEngine("pods whose images must be fetched", () => {
     const node = testNode();
     const { reference, id } = await registry.pushRunnable("private/secret:1");
     pulled.push(reference);
-    const manifest = secret() + pod("app", reference, "  imagePullSecrets: [{name: regcred}]");
-    const exit = await node.runOnce([write(node, "pod.yaml", manifest)]);
+    const exit = await node.runOnce([write(node, "pod.yaml", secret(), pod(reference, WITH_SECRET))]);
     expect({ exitCode: exit.exitCode, stderr: exit.stderr }).toEqual({ exitCode: 0, stderr: expect.any(String) });
     const [container] = await node.containers("app");
     expect(container).toMatchObject({ State: "running", ImageID: id });
@@ -67,19 +58,18 @@ describeWithEngine("pods whose images must be fetched", () => {
   test("without credentials --runonce fails and says why", async () => {
     const node = testNode();
     const { reference } = await registry.pushRunnable("private/none:1");
-    const exit = await node.runOnce([write(node, "pod.yaml", pod("app", reference))]);
+    const exit = await node.runOnce([write(node, "pod.yaml", pod(reference))]);
     expect(exit.exitCode).toBe(1);
     expect(exit.stdout + exit.stderr).toContain("no basic auth credentials");
     expect(await node.containers("app")).toEqual([]);
     // The doctor reports it before, and that the credentials of a pull help.
-    const doctor = async (file: string, manifest: string) => {
-      const flags = [...node.identityFlags(), `--pod-manifest-path=${write(node, file, manifest)}`];
+    const doctor = async (...objects: object[]) => {
+      const flags = [...node.identityFlags(), `--pod-manifest-path=${write(node, "checked.yaml", ...objects)}`];
       const { stdout } = await node.spawn(["doctor", ...flags]).finished();
       return stdout.split("\n").find((line) => line.includes(`image ${reference}`));
     };
-    expect(await doctor("without.yaml", pod("app", reference))).toMatch(/^FAIL .*cannot be pulled: .*no basic auth/);
-    const allowed = secret() + pod("app", reference, "  imagePullSecrets: [{name: regcred}]");
-    expect(await doctor("with.yaml", allowed)).toMatch(/^ok .*the registry has it$/);
+    expect(await doctor(pod(reference))).toMatch(/^FAIL .*cannot be pulled: .*no basic auth/);
+    expect(await doctor(secret(), pod(reference, WITH_SECRET))).toMatch(/^ok .*the registry has it$/);
   });
 
   test("images of a directory are there before the first pod, no registry needed", async () => {
@@ -88,7 +78,7 @@ describeWithEngine("pods whose images must be fetched", () => {
     mkdirSync(directory);
     const { archive } = buildPauseImage(process.arch === "arm64" ? "arm64" : "amd64");
     writeFileSync(join(directory, "pause.tar.gz"), Bun.gzipSync(archive));
-    const manifest = pod("app", "kubelet-ts/pause:1").replace("IfNotPresent", "Never");
+    const manifest = pod("kubelet-ts/pause:1", {}, "Never");
     const exit = await node.runOnce([`--images-dir=${directory}`, write(node, "pod.yaml", manifest)]);
     expect({ exitCode: exit.exitCode, stderr: exit.stderr }).toEqual({ exitCode: 0, stderr: expect.any(String) });
     expect(exit.stderr).toContain("pause.tar.gz");
@@ -103,20 +93,16 @@ describeWithEngine("pods whose images must be fetched", () => {
     await node.start();
     const image = `${registry.address}/private/later:1`;
     pulled.push(image);
-    node.writeManifest("app.yaml", pod("app", image));
-    const waiting = await until("the back-off to be shown", async () => {
-      const [shown] = await node.pods();
-      const state = shown?.status.containerStatuses?.[0]?.state?.waiting;
-      return state?.reason === "ImagePullBackOff" ? state : undefined;
+    node.writeManifest("app.yaml", pod(image));
+    const waiting = await node.until("the back-off to be shown", async () => {
+      const state = await node.waitingOf("app");
+      return state?.reason === "ImagePullBackOff" && state;
     });
     expect(waiting.message).toBe(`Back-off pulling image "${image}"`);
-    expect((await node.pods())[0]?.status.phase).toBe("Pending");
+    expect((await node.statusOf("app"))?.phase).toBe("Pending");
     const { digest } = await registry.pushRunnable("private/later:1");
     const imageID = `docker-pullable://${registry.address}/private/later@${digest}`;
-    await until("the pod to run that image", async () => {
-      const [shown] = await node.pods();
-      const [status] = shown?.status.containerStatuses ?? [];
-      return shown?.status.phase === "Running" && status?.image === image && status.imageID === imageID;
-    });
+    const { status } = await node.untilPhase("app", "Running");
+    expect(status.containerStatuses?.[0]).toMatchObject({ image, imageID });
   });
 });

@@ -1,35 +1,26 @@
 import { expect, test } from "bun:test";
-import type { ContainerStatus, Pod, PodStatus } from "../../src/base/api/pod.ts";
+import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import type { TestNode } from "../support/test-node.ts";
+import { shell, sleeper } from "../support/manifests.ts";
+import type { PodItem, TestNode } from "../support/test-node.ts";
 
 /** A pod of the recorded cases: one container of busybox. */
-function manifest(name: string, container: object, spec: object = {}): object {
-  return {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name },
-    spec: {
-      terminationGracePeriodSeconds: 1,
-      ...spec,
-      containers: [{ name: "c", image: "busybox:test", command: ["sleep", "3600"], ...container }],
-    },
-  };
-}
+const write = (node: TestNode, name: string, container: object, spec = {}) =>
+  node.writeManifest(`${name}.json`, sleeper(name, { name: "c", ...container }, spec));
 
-type Seen = Pod & { status: PodStatus };
+const exec = (...command: string[]) => ({ exec: { command } });
 
 /** Waits until the pod's first container is as wanted. */
 function untilContainer(
   node: TestNode,
   name: string,
   what: string,
-  is: (status: ContainerStatus, pod: Seen) => boolean,
+  is: (status: ContainerStatus, pod: PodItem) => boolean,
 ) {
   return node.until(
     `${name} ${what}`,
     async () => {
-      const pod = (await node.pods()).find(({ metadata }) => metadata.name === `${name}-${node.name}`);
+      const pod = await node.pod(name);
       const status = pod?.status.containerStatuses?.[0];
       return pod && status && is(status, pod) ? { pod, status } : undefined;
     },
@@ -39,31 +30,28 @@ function untilContainer(
 
 const isRunning = (status: ContainerStatus): boolean => status.state?.running !== undefined;
 
-function condition(pod: Seen, type: string): string | undefined {
+function condition(pod: PodItem, type: string): string | undefined {
   return pod.status.conditions?.find((candidate) => candidate.type === type)?.status;
 }
 
 describeWithEngine("probes and hooks of the recorded cases", () => {
   test("39: readiness by exec, http and tcp", async () => {
     const node = testNode();
-    const serve = (path: string) => ["sh", "-c", `mkdir /w; echo hi >/w/ok; httpd -f -p 8000 -h /w; # ${path}`];
-    const ports = [{ name: "web", containerPort: 8000 }];
+    const serve = { command: ["sh", "-c", "mkdir /w; echo hi >/w/ok; httpd -f -p 8000 -h /w"] };
+    const httpHeaders = [{ name: "X-A", value: "b" }];
     const pods = {
-      readydelay: { readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1, initialDelaySeconds: 4 } },
-      readyexecfail: { readinessProbe: { exec: { command: ["cat", "/nope"] }, periodSeconds: 1, failureThreshold: 2 } },
+      readydelay: { readinessProbe: { ...exec("true"), periodSeconds: 1, initialDelaySeconds: 2 } },
+      readyexecfail: { readinessProbe: { ...exec("cat", "/nope"), periodSeconds: 1, failureThreshold: 2 } },
       readyhttp: {
-        command: serve("/ok"),
-        ports,
-        readinessProbe: { httpGet: { path: "/ok", port: "web", httpHeaders: [{ name: "X-A", value: "b" }] } },
+        ...serve,
+        ports: [{ name: "web", containerPort: 8000 }],
+        readinessProbe: { httpGet: { path: "/ok", port: "web", httpHeaders }, periodSeconds: 1 },
       },
-      readyhttp404: {
-        command: serve("/nope"),
-        readinessProbe: { httpGet: { path: "/nope", port: 8000 }, periodSeconds: 1 },
-      },
+      readyhttp404: { ...serve, readinessProbe: { httpGet: { path: "/nope", port: 8000 }, periodSeconds: 1 } },
       readyrefused: { readinessProbe: { tcpSocket: { port: 7001 }, periodSeconds: 1 } },
-      readytimeout: { readinessProbe: { exec: { command: ["sleep", "5"] }, periodSeconds: 1, timeoutSeconds: 1 } },
+      readytimeout: { readinessProbe: { ...exec("sleep", "5"), periodSeconds: 1, timeoutSeconds: 1 } },
     };
-    for (const [name, container] of Object.entries(pods)) node.writeManifest(`${name}.json`, manifest(name, container));
+    for (const [name, container] of Object.entries(pods)) write(node, name, container);
     const kubelet = await node.start();
 
     for (const name of ["readydelay", "readyhttp"]) {
@@ -85,19 +73,24 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     // Attempts that timed out were killed each time: no more than those of the moment are there.
     const [timeout] = (await node.containers("c")).filter(({ Names }) => Names[0]?.includes("readytimeout"));
     await Bun.sleep(2000);
-    const processes = (await node.docker.exec(timeout!.Id, ["ps", "-o", "args"])).output;
+    const processes = await node.exec(timeout!.Id, "ps", "-o", "args");
     expect(processes.split("\n").filter((line) => line === "sleep 5").length).toBeLessThanOrEqual(1);
     await kubelet.stop();
   });
 
   test("40: liveness that fails restarts the container, or ends a pod that never restarts", async () => {
     const node = testNode();
-    const command = ["sh", "-c", "touch /ok; sleep 4; rm /ok; sleep 3600"];
-    const livenessProbe = { exec: { command: ["cat", "/ok"] }, periodSeconds: 1, failureThreshold: 2 };
-    node.writeManifest("livefail.json", manifest("livefail", { command, livenessProbe }));
-    node.writeManifest("livenever.json", manifest("livenever", { command, livenessProbe }, { restartPolicy: "Never" }));
-    const http = { livenessProbe: { httpGet: { path: "/x", port: 8080 }, periodSeconds: 2, failureThreshold: 3 } };
-    node.writeManifest("livehttp.json", manifest("livehttp", http));
+    const dies = {
+      ...shell("touch /ok; sleep 2; rm /ok; sleep 3600"),
+      livenessProbe: { ...exec("cat", "/ok"), periodSeconds: 1, failureThreshold: 2 },
+    };
+    write(node, "livefail", dies);
+    write(node, "livenever", dies, { restartPolicy: "Never" });
+    const httpGet = { path: "/x", port: 8080 };
+    write(node, "livehttp", {
+      command: ["sleep", "3600"],
+      livenessProbe: { httpGet, periodSeconds: 1, failureThreshold: 3 },
+    });
     const kubelet = await node.start();
 
     for (const name of ["livefail", "livehttp"]) {
@@ -108,27 +101,23 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     expect(kubelet.log).toMatch(
       /Liveness probe failed: Get "http:\/\/([\d.]+):8080\/x": dial tcp \1:8080: connect: connection refused/,
     );
-    const { pod, status } = await untilContainer(node, "livenever", "to end", (seen) => !!seen.state?.terminated);
+    const { status } = await untilContainer(node, "livenever", "to end", (seen) => !!seen.state?.terminated);
     expect(status).toMatchObject({ restartCount: 0, ready: false, state: { terminated: { exitCode: 137 } } });
-    await node.until("livenever to be Failed", async () => {
-      const seen = (await node.pods()).find(({ metadata }) => metadata.name === pod.metadata.name);
-      return seen?.status.phase === "Failed";
-    });
+    await node.untilPhase("livenever", "Failed");
     await kubelet.stop();
   });
 
   test("startup probe: readiness and liveness wait for it; its failure restarts", async () => {
     const node = testNode();
-    const startupProbe = { exec: { command: ["cat", "/up"] }, periodSeconds: 1, failureThreshold: 30 };
-    const gated = {
-      command: ["sh", "-c", "sleep 5; touch /up; sleep 3600"],
+    const isUp = { ...exec("cat", "/up"), periodSeconds: 1 };
+    const startupProbe = { ...isUp, failureThreshold: 30 };
+    write(node, "gated", {
+      ...shell("sleep 3; touch /up; sleep 3600"),
       startupProbe,
-      livenessProbe: { exec: { command: ["cat", "/up"] }, periodSeconds: 1, failureThreshold: 1 },
-      readinessProbe: { exec: { command: ["cat", "/up"] }, periodSeconds: 1 },
-    };
-    node.writeManifest("gated.json", manifest("gated", gated));
-    const never = { startupProbe: { ...startupProbe, failureThreshold: 2 } };
-    node.writeManifest("neverup.json", manifest("neverup", never));
+      livenessProbe: { ...isUp, failureThreshold: 1 },
+      readinessProbe: isUp,
+    });
+    write(node, "neverup", { startupProbe: { ...startupProbe, failureThreshold: 2 } });
     const kubelet = await node.start();
     await untilContainer(node, "gated", "to run unstarted", (seen) => isRunning(seen) && seen.started === false);
     const { status } = await untilContainer(node, "gated", "to be ready", ({ ready }) => ready);
@@ -140,19 +129,17 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
 
   test("42: postStart hooks", async () => {
     const node = testNode();
-    const exec = (...command: string[]) => ({ lifecycle: { postStart: { exec: { command } } } });
-    node.writeManifest("psok.json", manifest("psok", exec("sh", "-c", "echo hooked > /hook")));
+    const hook = (postStart: object) => ({ command: ["sleep", "3600"], lifecycle: { postStart } });
     const never = { restartPolicy: "Never" };
-    node.writeManifest("psfailnever.json", manifest("psfailnever", exec("sh", "-c", "exit 4"), never));
-    const http = { lifecycle: { postStart: { httpGet: { port: 8080, path: "/" } } } };
-    node.writeManifest("pshttp.json", manifest("pshttp", http));
-    const tcp = { lifecycle: { postStart: { tcpSocket: { port: 8080 } } } };
-    node.writeManifest("pstcp.json", manifest("pstcp", tcp, never));
+    write(node, "psok", hook(exec("sh", "-c", "echo hooked > /hook")));
+    write(node, "psfailnever", hook(exec("sh", "-c", "exit 4")), never);
+    write(node, "pshttp", hook({ httpGet: { port: 8080, path: "/" } }));
+    write(node, "pstcp", hook({ tcpSocket: { port: 8080 } }), never);
     const kubelet = await node.start();
 
     await untilContainer(node, "psok", "to be ready", ({ ready }) => ready);
     const [ok] = (await node.containers("c")).filter(({ Names }) => Names[0]?.includes("psok"));
-    expect((await node.docker.exec(ok!.Id, ["cat", "/hook"])).output).toBe("hooked\n");
+    expect(await node.exec(ok!.Id, "cat", "/hook")).toBe("hooked\n");
 
     for (const name of ["psfailnever", "pstcp"]) {
       const { status } = await untilContainer(node, name, "to end", (seen) => !!seen.state?.terminated);
@@ -169,12 +156,9 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
 
   test("killing and restarting the kubelet flips no pod's readiness", async () => {
     const node = testNode();
-    const probes = {
-      startupProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
-      // Asked once when the startup probe succeeds, then not for minutes: only what was remembered says it is ready.
-      readinessProbe: { exec: { command: ["true"] }, periodSeconds: 600 },
-    };
-    node.writeManifest("slow.json", manifest("slow", probes));
+    // Asked once when the startup probe succeeds, then not for minutes: only what was remembered says it is ready.
+    const readinessProbe = { ...exec("true"), periodSeconds: 600 };
+    write(node, "slow", { startupProbe: { ...exec("true"), periodSeconds: 1 }, readinessProbe });
     const first = await node.start();
     const before = await untilContainer(node, "slow", "to be ready", ({ ready }) => ready);
     await first.kill();

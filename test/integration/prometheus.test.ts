@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
@@ -25,33 +25,25 @@ if (!hasTools) {
 
 async function aBusyNode(): Promise<TestNode> {
   const node = testNode();
-  node.writeManifest("web.yaml", {
-    ...sleeper("web"),
-    spec: {
-      ...sleeper("web").spec,
-      containers: sleeper("web").spec.containers.map((container) => ({
-        ...container,
-        resources: { limits: { cpu: "200m", memory: "64Mi" } },
-        livenessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
-      })),
-    },
-  });
+  const resources = { limits: { cpu: "200m", memory: "64Mi" } };
+  const livenessProbe = { exec: { command: ["true"] }, periodSeconds: 1 };
+  node.writeManifest("web.yaml", sleeper("web", { resources, livenessProbe }));
   await node.start();
   await node.runningContainer("app");
-  await node.until("a probe", async () => (await scrape(node, "/metrics/probes")).includes("prober_probe_total{"));
+  await node.until("a probe", async () => (await node.read("/metrics/probes")).includes("prober_probe_total{"));
   return node;
 }
 
-async function scrape(node: TestNode, path: string): Promise<string> {
-  return (await fetch(`http://127.0.0.1:${node.readOnlyPort}${path}`)).text();
-}
-
 describeWithEngine("Prometheus", () => {
+  let node: TestNode;
+  beforeAll(async () => {
+    node = await aBusyNode();
+  });
+
   test.if(hasTools)("promtool finds no fault with our texts but upstream's names", async () => {
-    const node = await aBusyNode();
     for (const path of ENDPOINTS) {
       const promtool = Bun.spawnSync(["promtool", "check", "metrics"], {
-        stdin: Buffer.from(await scrape(node, path)),
+        stdin: Buffer.from(await node.read(path)),
       });
       const complaints = `${promtool.stdout}${promtool.stderr}`.split("\n").filter(Boolean);
       expect({ path, complaints: complaints.filter((line) => !UPSTREAMS_OWN.includes(line)) }).toEqual({
@@ -62,7 +54,6 @@ describeWithEngine("Prometheus", () => {
   });
 
   test.if(hasTools)("scrapes all four endpoints, compressed and as OpenMetrics, and finds the pod", async () => {
-    const node = await aBusyNode();
     const [port] = freePorts(1) as [number];
     const directory = join(node.directory, "prometheus");
     mkdirSync(directory);

@@ -3,9 +3,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LABEL } from "../../src/docker/labels.ts";
 import { parseCgroupMounts } from "../../src/stats/cgroups/cgroup-layout.ts";
-import { toParentPath } from "../support/cgroup-parent.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
+import { toParentPath } from "../support/test-node.ts";
 
 const MOUNTS = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));
 
@@ -20,16 +21,8 @@ function readCgroup(parent: string, v1: { controller: string; file: string }, v2
 const readMemoryLimit = (parent: string) =>
   readCgroup(parent, { controller: "memory", file: "memory.limit_in_bytes" }, "memory.max");
 
-const manifest = (resources: object, podResources?: object) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "resize" },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    ...(podResources && { resources: podResources }),
-    containers: [{ name: "app", image: "busybox:test", command: ["sleep", "3600"], resources }],
-  },
-});
+const manifest = (resources: object, podResources?: object) =>
+  sleeper("resize", { resources }, podResources && { resources: podResources });
 
 const MI = 1024 * 1024;
 
@@ -73,8 +66,7 @@ describeWithEngine("an edit of resources changes the running container", () => {
 
     node.writeManifest("pod.yaml", manifest({ requests: { cpu: "200m", memory: "16Mi" }, limits: { memory: "32Mi" } }));
     await node.until("no cpu limit", async () => (await appliedTo(node, Id)).CpuQuota <= 0);
-    const [app] = await node.containers("app");
-    expect(app?.Id).toBe(Id);
+    expect(await node.containerIds()).toEqual([Id]);
     expect((await node.listAll()).length).toBe(2);
   });
 
@@ -90,7 +82,7 @@ describeWithEngine("an edit of resources changes the running container", () => {
     expect(readMemoryLimit(CgroupParent)).toBe(String(64 * MI));
     node.writeManifest("pod.yaml", manifest({}, { requests, limits: { memory: "96Mi" } }));
     await node.until("the new bound", () => readMemoryLimit(CgroupParent) === String(96 * MI));
-    expect((await node.containers("app")).map((one) => one.Id)).toEqual([Id]);
+    expect(await node.containerIds()).toEqual([Id]);
     node.removeManifest("pod.yaml");
     await node.until("the cgroup to go", () => readMemoryLimit(CgroupParent) === undefined);
     // For a slice systemd keeps its own settings, which outlive the cgroup.

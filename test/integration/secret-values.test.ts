@@ -3,10 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Encrypter, generateIdentity, identityToRecipient } from "age-encryption";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
+import { object, sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
-
-const run = (node: TestNode, ...words: string[]) => node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
 
 async function environmentOf(node: TestNode): Promise<string[]> {
   const { Id } = await node.runningContainer("app");
@@ -14,20 +12,19 @@ async function environmentOf(node: TestNode): Promise<string[]> {
 }
 
 const withKeys = (secret: string, ...keys: string[]) => {
-  const pod = sleeper("web");
   const env = keys.map((key) => ({ name: key, valueFrom: { secretKeyRef: { name: secret, key } } }));
-  return { ...pod, spec: { ...pod.spec, containers: [{ ...pod.spec.containers[0], env }] } };
+  return sleeper("web", { env });
 };
 
 describeWithEngine("values of Secrets from outside the manifests", () => {
-  test("kubelet-ts.io/secret-from: files and systemd credentials, which nothing shows", async () => {
+  test.concurrent("kubelet-ts.io/secret-from: files and systemd credentials, which nothing shows", async () => {
     const node = testNode();
     const file = join(node.directory, "password");
     const credentials = join(node.directory, "credentials");
     mkdirSync(credentials);
     writeFileSync(join(credentials, "token"), "s3cret-credential");
     const annotations = { "kubelet-ts.io/secret-from": `password=file:${file},token=credential:token` };
-    node.writeManifest("secret.json", { apiVersion: "v1", kind: "Secret", metadata: { name: "db", annotations } });
+    node.writeManifest("secret.json", object("Secret", "db", {}, { annotations }));
     node.writeManifest("web.json", withKeys("db", "password", "token"));
     const kubelet = await node.start([], { prefix: ["env", `CREDENTIALS_DIRECTORY=${credentials}`] });
     await node.until("the missing file to be reported", () =>
@@ -40,10 +37,10 @@ describeWithEngine("values of Secrets from outside the manifests", () => {
     await node.until("the new value", async () => (await environmentOf(node)).includes("password=s3cret-second"));
 
     const shown = await Promise.all([
-      run(node, "get", "secret", "db", "-o", "yaml"),
-      run(node, "get", "pods", "-o", "yaml"),
-      run(node, "describe", "pod", "web"),
-      run(node, "events"),
+      node.run("get secret db -o yaml"),
+      node.run("get pods -o yaml"),
+      node.run("describe pod web"),
+      node.run("events"),
     ]);
     const pods = JSON.stringify(await node.pods());
     const all = shown.map(({ stdout, stderr }) => stdout + stderr).join("") + kubelet.log + pods;
@@ -54,19 +51,14 @@ describeWithEngine("values of Secrets from outside the manifests", () => {
     }
   });
 
-  test("--manifest-identity-file: an encrypted manifest", async () => {
+  test.concurrent("--manifest-identity-file: an encrypted manifest", async () => {
     const node = testNode();
     const identity = await generateIdentity();
     const identityFile = join(node.directory, "identity.txt");
     writeFileSync(identityFile, `${identity}\n`, { mode: 0o600 });
     const encrypter = new Encrypter();
     encrypter.addRecipient(await identityToRecipient(identity));
-    const secret = {
-      apiVersion: "v1",
-      kind: "Secret",
-      metadata: { name: "db" },
-      stringData: { password: "s3cret-of-age" },
-    };
+    const secret = object("Secret", "db", { stringData: { password: "s3cret-of-age" } });
     writeFileSync(join(node.manifestDir, "db.json.age"), await encrypter.encrypt(JSON.stringify(secret)));
     node.writeManifest("web.json", withKeys("db", "password"));
     const without = await node.start();

@@ -14,12 +14,9 @@ async function started() {
   node.writeManifest("dns.json", sleeper("dns", {}, { priorityClassName: "system-node-critical" }));
   const start = () => node.spawn([...node.flags(), ...FLAGS], { env: logind.env });
   const kubelet = start();
-  await node.until("both pods", async () => (await running(node)).length === 2);
+  await node.untilRunning(2);
   return { node, logind, kubelet, start };
 }
-
-const running = async (node: ReturnType<typeof testNode>) =>
-  (await node.containers("app")).filter(({ State }) => State === "running");
 
 describeWithEngine("a shutdown of the machine", () => {
   test("waits for pods, critical ones last; afterwards they run again", async () => {
@@ -27,7 +24,7 @@ describeWithEngine("a shutdown of the machine", () => {
     await node.until("the shutdown to be delayed", () => logind.isHeld);
     logind.announce(true);
     await node.until("the machine to be let go", () => !logind.isHeld);
-    expect(await running(node)).toEqual([]);
+    expect(await node.running()).toEqual([]);
     const stopped = [...kubelet.log.matchAll(/Killing: .*pod=default\/(\w+)-/g)].map(([, name]) => name);
     expect(stopped).toEqual(["web", "dns"]);
     for (const { status } of await node.pods()) {
@@ -44,7 +41,7 @@ describeWithEngine("a shutdown of the machine", () => {
     await kubelet.stop();
     logind.reboot();
     start();
-    await node.until("all pods", async () => (await running(node)).length === 3);
+    await node.untilRunning(3);
   });
 
   test("cancelled, the pods run again at once", async () => {
@@ -53,18 +50,18 @@ describeWithEngine("a shutdown of the machine", () => {
     logind.announce(true);
     await node.until("the machine to be let go", () => !logind.isHeld);
     logind.announce(false);
-    await node.until("both pods", async () => (await running(node)).length === 2);
+    await node.untilRunning(2);
     await node.until("the next one to be delayed", () => logind.isHeld);
   });
 
   test("without logind they end when systemd stops us and everything else; else they stay", async () => {
     const { node, logind, kubelet, start } = await started();
     await kubelet.stop();
-    expect(await running(node)).toHaveLength(2);
+    expect(await node.running()).toHaveLength(2);
     const second = start();
     await node.until("the pods to be known", async () => (await node.pods()).length === 2);
     logind.setState("stopping");
     expect((await second.stop()).exitCode).toBe(0);
-    expect(await running(node)).toEqual([]);
+    expect(await node.running()).toEqual([]);
   });
 });

@@ -1,15 +1,8 @@
 import { expect, test } from "bun:test";
-import { readFileSync, renameSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
-import type { TestNode } from "../support/test-node.ts";
-
-const running = async (node: TestNode): Promise<string[]> =>
-  (await node.containers())
-    .filter(({ State }) => State === "running")
-    .map(({ Id }) => Id)
-    .sort();
 
 /** Manifests on a server of this test; `pods` is what it serves. */
 function manifestServer(): { url: string; pods: object[]; stop: () => Promise<void> } {
@@ -30,35 +23,25 @@ describeWithEngine("sources on a real engine", () => {
     const node = testNode();
     const path = node.writeManifest("web.json", sleeper("web"));
     const good = readFileSync(path, "utf8");
-    const other = node.writeManifest("other.json", sleeper("other"));
     await node.start(["--file-check-frequency=1s"]);
-    const before = await node.until("both to run", async () => {
-      const ids = await running(node);
-      return ids.length === 2 && ids;
-    });
+    const [before] = await node.untilRunning(1);
     renameSync(path, join(node.manifestDir, "moved.json"));
     renameSync(join(node.manifestDir, "moved.json"), path);
     writeFileSync(path, JSON.stringify(JSON.parse(good), null, 4));
     writeFileSync(path, good.slice(0, good.length / 2));
-    await Bun.sleep(1500);
-    const condition = async () =>
-      (await node.pods())
-        .find(({ metadata }) => metadata.name === `web-${node.name}`)
-        ?.status.conditions?.find(({ type }) => type === "ManifestLive");
+    const condition = async () => (await node.statusOf("web"))?.conditions?.find(({ type }) => type === "ManifestLive");
     const shown = await node.until("the condition that says why", condition);
     expect(shown).toMatchObject({ status: "False", reason: "InvalidManifest" });
     expect(shown.message).toContain(`${path}:1:`);
     writeFileSync(path, good);
     await node.until("the condition to go", async () => (await condition()) === undefined);
     truncateSync(path, 0);
-    await Bun.sleep(1500);
+    await node.until("the condition of an empty file", condition);
     writeFileSync(path, good.replace(/"containers":\[.*\]/, '"containers":[]'));
-    // The other file still works: everything before it was seen.
-    unlinkSync(other);
-    await node.until("the other to go", async () => (await running(node)).length === 1);
-    const [left] = await running(node);
-    expect(before).toContain(left!);
-    expect((await node.pods())[0]?.status.containerStatuses?.[0]?.restartCount).toBe(0);
+    // What is written later is there: everything before it was seen.
+    node.writeManifest("other.json", sleeper("other"));
+    expect((await node.untilRunning(2)).map(({ Id }) => Id)).toContain(before!.Id);
+    expect((await node.statusOf("web"))?.containerStatuses?.[0]?.restartCount).toBe(0);
   });
 
   test("a box that boots without its server starts the pods it had", async () => {
@@ -67,28 +50,23 @@ describeWithEngine("sources on a real engine", () => {
     server.pods = [sleeper("one"), sleeper("two")];
     const flags = [`--manifest-url=${server.url}`, "--http-check-frequency=1s"];
     const kubelet = await node.start(flags);
-    const first = await node.until("both to run", async () => {
-      const ids = await running(node);
-      return ids.length === 2 && ids;
-    });
-    await node.until("the checkpoint", () => {
-      const listing = Bun.spawnSync(["ls", join(node.rootDir, "checkpoints")]).stdout.toString();
-      return listing.includes("source-");
-    });
+    await node.untilRunning(2);
+    const first = await node.containerIds();
+    await node.until("the checkpoint", () => readdirSync(join(node.rootDir, "checkpoints")).join().includes("source-"));
     await server.stop();
     // Without the server the pods stay; without us too; and nothing restarts when we come back.
-    await Bun.sleep(2000);
+    await node.until("a failed request", () => kubelet.log.includes("refuses the connection"));
     await kubelet.kill();
     const again = await node.start(flags);
     await node.until("the pods to be shown", async () => (await node.pods()).length === 2);
-    expect(await running(node)).toEqual(first);
+    expect(await node.containerIds()).toEqual(first);
     expect(again.log).toContain("its last good response, from before this start, is used");
 
     // A reboot: containers are gone, only the disk remembers.
     await again.kill();
-    for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });
+    await node.removeAll(await node.listAll());
     await node.start(flags);
-    await node.until("both to run again", async () => (await running(node)).length === 2);
+    await node.untilRunning(2);
     expect((await node.pods()).map(({ metadata }) => metadata.name)).toEqual([`one-${node.name}`, `two-${node.name}`]);
   });
 
@@ -98,13 +76,13 @@ describeWithEngine("sources on a real engine", () => {
     server.pods = [sleeper("from-url")];
     node.writeManifest("file.json", sleeper("from-file"));
     await node.start([`--manifest-url=${server.url}`, "--http-check-frequency=1s"]);
-    await node.until("both to run", async () => (await running(node)).length === 2);
+    await node.untilRunning(2);
     const sources = (await node.pods()).map(({ metadata }) => metadata.annotations?.["kubernetes.io/config.source"]);
     expect(sources).toEqual(["file", "http"]);
     server.pods = [];
     await node.until("one to go", async () => (await node.pods()).length === 1);
     expect((await node.pods()).map(({ metadata }) => metadata.name)).toEqual([`from-file-${node.name}`]);
-    expect((await running(node)).length).toBe(1);
+    expect((await node.running()).length).toBe(1);
     await server.stop();
   });
 
@@ -113,14 +91,10 @@ describeWithEngine("sources on a real engine", () => {
     const node = testNode();
     node.writeManifest("a.json", sleeper("a"));
     node.writeManifest("b.json", sleeper("b"));
-    node.writeManifest("c.json", {
-      ...sleeper("c"),
-      spec: { ...sleeper("c").spec, nodeSelector: { disktype: "ssd" } },
-    });
+    node.writeManifest("c.json", sleeper("c", {}, { nodeSelector: { disktype: "ssd" } }));
     await node.start(["--max-pods=1"]);
-    await node.until("a to run", async () => (await running(node)).length === 1);
-    const status = async (name: string) =>
-      (await node.pods()).find(({ metadata }) => metadata.name === `${name}-${node.name}`)?.status;
+    await node.untilRunning(1);
+    const status = (name: string) => node.statusOf(name);
     await node.until("b to be refused", async () => (await status("b"))?.reason === "OutOfpods");
     expect(await status("b")).toMatchObject({
       phase: "Failed",

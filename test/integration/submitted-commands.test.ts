@@ -3,11 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { startWithApi } from "../support/local-api.ts";
-import { sleeper } from "../support/manifests.ts";
-import type { TestNode } from "../support/test-node.ts";
-import { until } from "../support/until.ts";
-
-const run = (node: TestNode, ...words: string[]) => node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
+import { claim, list, persistentVolume, sleeper } from "../support/manifests.ts";
 
 describeWithEngine("commands over the local API", () => {
   test("a submitted pod is applied, waited for and deleted; a pod of a file is refused", async () => {
@@ -18,46 +14,46 @@ describeWithEngine("commands over the local API", () => {
 
     const manifest = join(node.rootDir, "job.json");
     writeFileSync(manifest, JSON.stringify(sleeper("db")));
-    expect(await run(node, "apply", "-f", manifest)).toMatchObject({ exitCode: 0, stdout: "pod/db created\n" });
-    expect(await run(node, "apply", "-f", manifest)).toMatchObject({ exitCode: 0, stdout: "pod/db unchanged\n" });
-    expect(await run(node, "create", "-f", manifest)).toMatchObject({
+    expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0, stdout: "pod/db created\n" });
+    expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0, stdout: "pod/db unchanged\n" });
+    expect(await node.run("create -f", manifest)).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining("already exists"),
     });
-    expect(await run(node, "wait", "pod/db", "--for=condition=Ready")).toMatchObject({ exitCode: 0 });
-    expect(await run(node, "wait", "pod", "db", "--for=condition=Ready=False", "--timeout=0s")).toMatchObject({
+    expect(await node.run("wait pod/db --for=condition=Ready")).toMatchObject({ exitCode: 0 });
+    expect(await node.run("wait pod db --for=condition=Ready=False --timeout=0s")).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining("timed out"),
     });
 
-    expect(await run(node, "diff", "-f", manifest)).toMatchObject({ exitCode: 0, stdout: "" });
+    expect(await node.run("diff -f", manifest)).toMatchObject({ exitCode: 0, stdout: "" });
     const edited = join(node.rootDir, "edited.json");
     writeFileSync(edited, JSON.stringify(sleeper("db")).replace("busybox:test", "busybox:other"));
     for (const [file, outcome] of [
       [manifest, "unchanged"],
       [edited, "configured"],
     ] as const) {
-      const tried = await run(node, "apply", "-f", file, "--dry-run=server");
+      const tried = await node.run("apply --dry-run=server -f", file);
       expect(tried).toMatchObject({ exitCode: 0, stdout: `pod/db ${outcome} (server dry run)\n` });
     }
-    const { exitCode, stdout } = await run(node, "diff", "-f", edited);
+    const { exitCode, stdout } = await node.run("diff -f", edited);
     expect([exitCode, stdout]).toEqual([1, expect.stringMatching(/^ {2}\+ .*busybox:other$/m)]);
     expect(stdout).toContain("=> container app restarts");
     // Only what differs is shown.
     expect(stdout).not.toContain("+   name: db");
 
-    const refused = await run(node, "delete", "pod", "web");
+    const refused = await node.run("delete pod web");
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(fromFile) });
 
-    expect(await run(node, "delete", "pod", "db", "--now")).toMatchObject({
+    expect(await node.run("delete pod db --now")).toMatchObject({
       exitCode: 0,
       stdout: 'pod "db" deleted\n',
     });
-    expect(await run(node, "delete", "pod", "db")).toMatchObject({
+    expect(await node.run("delete pod db")).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining("not found"),
     });
-    expect((await run(node, "kubeconfig")).stderr + (await run(node, "kubeconfig")).stdout).toMatch(
+    expect((await node.run("kubeconfig")).stderr + (await node.run("kubeconfig")).stdout).toMatch(
       /kind: Config|admin.conf/,
     );
   });
@@ -67,52 +63,39 @@ describeWithEngine("commands over the local API", () => {
     node.writeManifest("web.json", sleeper("web"));
     await node.start();
     const before = await node.runningContainer("app");
-    const failed = await run(node, "exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 7");
+    const failed = await node.run("exec web -- sh -c", "echo out; echo err >&2; exit 7");
     expect(failed).toMatchObject({ exitCode: 7, stdout: "out\n", stderr: "err\n" });
     const original = join(node.directory, "original");
     const copy = join(node.directory, "copy");
     writeFileSync(original, Buffer.alloc(3_000_000, "0123456789"));
-    expect(await run(node, "cp", original, "web:/tmp/file")).toMatchObject({ exitCode: 0 });
-    expect(await run(node, "cp", "web:/tmp/file", copy)).toMatchObject({ exitCode: 0 });
+    expect(await node.run("cp", original, "web:/tmp/file")).toMatchObject({ exitCode: 0 });
+    expect(await node.run("cp web:/tmp/file", copy)).toMatchObject({ exitCode: 0 });
     expect(Bun.hash(readFileSync(copy))).toBe(Bun.hash(readFileSync(original)));
 
-    expect(await run(node, "restart", "web")).toMatchObject({
+    expect(await node.run("restart web")).toMatchObject({
       exitCode: 0,
       stdout: `pod/web-${node.name} restarted\n`,
     });
-    await until("the container is another one", async () => (await node.runningContainer("app")).Id !== before.Id);
+    await node.successorOf("app", before.Id);
   });
 
   test("a claim and a PersistentVolume in use stay Terminating, also over a restart, until the pod is gone", async () => {
     const node = testNode();
-    const modes = { accessModes: ["ReadWriteOnce"] };
-    const disk = {
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name: "disk" },
-      spec: { ...modes, capacity: { storage: "1Gi" }, hostPath: { path: join(node.directory, "disk") } },
-    };
-    const claim = {
-      apiVersion: "v1",
-      kind: "PersistentVolumeClaim",
-      metadata: { name: "data" },
-      spec: { ...modes, resources: { requests: { storage: "1Gi" } } },
-    };
+    const disk = persistentVolume("disk", { hostPath: { path: join(node.directory, "disk") } });
     const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
     const manifest = join(node.directory, "db.json");
-    const items = [disk, claim, sleeper("db", {}, { volumes })];
-    writeFileSync(manifest, JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+    writeFileSync(manifest, JSON.stringify(list(disk, claim("data"), sleeper("db", {}, { volumes }))));
 
     const { child } = await startWithApi(node);
-    expect(await run(node, "apply", "-f", manifest)).toMatchObject({ exitCode: 0 });
+    expect(await node.run("apply -f", manifest)).toMatchObject({ exitCode: 0 });
     const before = await node.runningContainer("app");
     for (const object of ["pv/disk", "pvc/data", "pvc/data"]) {
-      expect(await run(node, "delete", object, "--wait=false")).toMatchObject({ exitCode: 0 });
+      expect(await node.run("delete --wait=false", object)).toMatchObject({ exitCode: 0 });
     }
     const statuses = async () =>
-      (await run(node, "get", "pv,pvc", "--no-headers")).stdout.match(/Terminating|Bound|Available/g) ?? [];
+      (await node.run("get pv,pvc --no-headers")).stdout.match(/Terminating|Bound|Available/g) ?? [];
     expect(await statuses()).toEqual(["Terminating", "Terminating"]);
-    expect(await run(node, "delete", "pvc", "data", "--timeout=1s")).toMatchObject({
+    expect(await node.run("delete pvc data --timeout=1s")).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining("timed out"),
     });
@@ -121,8 +104,8 @@ describeWithEngine("commands over the local API", () => {
     await startWithApi(node);
     expect(await statuses()).toEqual(["Terminating", "Terminating"]);
     expect((await node.runningContainer("app")).Id).toBe(before.Id);
-    const waiting = run(node, "wait", "--for=delete", "pv/disk", "pvc/data", "--timeout=60s");
-    expect(await run(node, "delete", "pod", "db", "--now")).toMatchObject({ exitCode: 0 });
+    const waiting = node.run("wait --for=delete pv/disk pvc/data --timeout=60s");
+    expect(await node.run("delete pod db --now")).toMatchObject({ exitCode: 0 });
     expect(await waiting).toMatchObject({ exitCode: 0 });
     expect(await statuses()).toEqual([]);
   });

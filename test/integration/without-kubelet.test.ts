@@ -2,43 +2,38 @@ import { expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
+import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import { engineSocketPath, type TestNode } from "../support/test-node.ts";
 
 /** Runs a command on the node's root directory to its end. */
-const run = (node: TestNode, ...words: string[]) =>
-  node.spawn([`--root-dir=${node.rootDir}`, `--docker-endpoint=unix://${engineSocketPath()}`, ...words]).finished();
-
-const shell = (script: string) => ({ command: ["sh", "-c", script] });
+const run = (node: TestNode, line: string, ...more: string[]) =>
+  node.run(`--docker-endpoint=unix://${engineSocketPath()} ${line}`, ...more);
 
 describeWithEngine("commands while no kubelet runs", () => {
   test("a pod of --runonce is listed, entered and deleted, and a kubelet does not start it again", async () => {
     const node = testNode();
-    const term = "trap 'exit 0' TERM; sleep 3600 & wait";
-    const web = sleeper("web", shell(`echo hello; ${term}`), { terminationGracePeriodSeconds: 5 });
+    const web = sleeper("web", shell(`echo hello; ${STOPPABLE}`), { terminationGracePeriodSeconds: 5 });
     await node.runOnce([node.writeManifest("web.json", web), node.writeManifest("db.json", sleeper("db"))]);
 
-    expect((await run(node, "get", "pods", "--no-headers")).stdout).toMatch(
-      /^db-\S+ +1\/1 +Running .*\nweb-\S+ +1\/1 /,
-    );
-    expect((await run(node, "describe", "pod", "web")).stdout).toMatch(new RegExp(`^Name: +web-${node.name}\n`));
-    expect(await run(node, "logs", "web")).toMatchObject({ exitCode: 0, stdout: "hello\n" });
-    expect(await run(node, "exec", "web", "--", "sh", "-c", "echo in; exit 3")).toMatchObject({
+    expect((await run(node, "get pods --no-headers")).stdout).toMatch(/^db-\S+ +1\/1 +Running .*\nweb-\S+ +1\/1 /);
+    expect((await run(node, "describe pod web")).stdout).toMatch(new RegExp(`^Name: +web-${node.name}\n`));
+    expect(await run(node, "logs web")).toMatchObject({ exitCode: 0, stdout: "hello\n" });
+    expect(await run(node, "exec web -- sh -c", "echo in; exit 3")).toMatchObject({
       exitCode: 3,
       stdout: "in\n",
     });
-    expect(await run(node, "delete", "pod", "nope")).toMatchObject({
+    expect(await run(node, "delete pod nope")).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining('pod "nope" not found'),
     });
 
-    const deleted = await run(node, "delete", "pod", "web");
+    const deleted = await run(node, "delete pod web");
     expect(deleted).toMatchObject({ exitCode: 0, stdout: `pod "web-${node.name}" deleted\n` });
-    expect((await run(node, "get", "pods", "-o", "name")).stdout).toBe(`pod/db-${node.name}\n`);
+    expect((await run(node, "get pods -o name")).stdout).toBe(`pod/db-${node.name}\n`);
     expect(readdirSync(join(node.rootDir, "pods"))).toHaveLength(1);
 
-    expect(await run(node, "down", "--all")).toMatchObject({ exitCode: 0, stdout: `pod "db-${node.name}" deleted\n` });
-    expect([...(await node.containers()), ...(await node.sandboxes())]).toEqual([]);
+    expect(await run(node, "down --all")).toMatchObject({ exitCode: 0, stdout: `pod "db-${node.name}" deleted\n` });
+    expect(await node.listAll()).toEqual([]);
     expect(readdirSync(join(node.rootDir, "pods"))).toEqual([]);
     expect(existsSync(node.rootDir)).toBe(true);
   });
@@ -48,7 +43,7 @@ describeWithEngine("commands while no kubelet runs", () => {
     node.writeManifest("web.json", sleeper("web"));
     await node.start();
     await node.runningContainer("app");
-    const { exitCode, stderr } = await run(node, "delete", "pod", "web");
+    const { exitCode, stderr } = await run(node, "delete pod web");
     expect({ exitCode, stderr }).toEqual({
       exitCode: 1,
       stderr: expect.stringContaining(`pod "web-${node.name}" comes from`),
@@ -64,23 +59,20 @@ describeWithEngine("commands while no kubelet runs", () => {
     node.writeManifest("web.json", sleeper("web"));
     await node.start();
     await node.until("both pods", async () => (await node.pods()).length === 2);
-    await node.until(
-      "both containers",
-      async () => (await node.containers("app")).filter(({ State }) => State === "running").length === 2,
-    );
-    expect(await run(node, "delete", "pod", `once-${node.name}`)).toMatchObject({ exitCode: 0, stderr: "" });
+    await node.untilRunning(2);
+    expect(await run(node, "delete pod", `once-${node.name}`)).toMatchObject({ exitCode: 0, stderr: "" });
     await node.until(
       "one pod",
       async () => (await node.pods()).length === 1 && (await node.containers("app")).length === 1,
     );
-    expect((await run(node, "get", "pods", "-o", "name")).stdout).toBe(`pod/web-${node.name}\n`);
+    expect((await run(node, "get pods -o name")).stdout).toBe(`pod/web-${node.name}\n`);
   });
 
   test("-f names the pods of a manifest", async () => {
     const node = testNode();
     const manifest = node.writeManifest("web.json", sleeper("web"));
     await node.runOnce([manifest]);
-    expect(await run(node, "delete", "-f", manifest, "--now")).toMatchObject({ exitCode: 0 });
+    expect(await run(node, "delete --now -f", manifest)).toMatchObject({ exitCode: 0 });
     expect(await node.containers("app")).toEqual([]);
   });
 });

@@ -1,7 +1,19 @@
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { sleeper } from "../support/manifests.ts";
+import {
+  batch,
+  claim,
+  claimSpec,
+  list,
+  object,
+  persistentVolume,
+  podSpec,
+  STOPPABLE,
+  shell,
+  sleeper,
+  workload,
+} from "../support/manifests.ts";
 import { removeContainersOf, type TestNode } from "../support/test-node.ts";
 
 const podsOf = async (node: TestNode) =>
@@ -13,20 +25,6 @@ const podsOf = async (node: TestNode) =>
     isReady: status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false,
   }));
 
-const deployment = (container: Record<string, unknown> = {}, spec: object = {}) => {
-  const { spec: podSpec } = sleeper("web", container);
-  return {
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "web" },
-    spec: {
-      selector: { matchLabels: { app: "web" } },
-      template: { metadata: { labels: { app: "web" } }, spec: podSpec },
-      ...spec,
-    },
-  };
-};
-
 const readyPods = (node: TestNode, count: number, isWanted: (image: string) => boolean = () => true) =>
   node.until(`${count} Ready pods and no other`, async () => {
     const pods = await podsOf(node);
@@ -34,34 +32,36 @@ const readyPods = (node: TestNode, count: number, isWanted: (image: string) => b
   });
 
 /** The metrics have this claim. Its first measurement begins with the first request. */
-const volumeStatistics = (node: TestNode, claim: string) =>
-  node.until(`statistics of claim ${claim}`, async () => {
-    const text = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
-    return text.includes(`kubelet_volume_stats_used_bytes{namespace="default",persistentvolumeclaim="${claim}"} `);
-  });
+const volumeStatistics = (node: TestNode, name: string) =>
+  node.until(`statistics of claim ${name}`, async () =>
+    (await node.read("/metrics")).includes(
+      `kubelet_volume_stats_used_bytes{namespace="default",persistentvolumeclaim="${name}"} `,
+    ),
+  );
 
 describeWithEngine("a Deployment in a manifest directory", () => {
   test("runs, keeps its pods over a restart, rolls, survives a bad image, and goes with its file", async () => {
     const node = testNode();
-    node.writeManifest("web.yaml", deployment({}, { replicas: 2 }));
+    const deployment = (container = {}) => workload("Deployment", "web", { replicas: 2 }, podSpec(container));
+    node.writeManifest("web.yaml", deployment());
     let kubelet = await node.start();
     const first = await readyPods(node, 2);
     expect(first[0]!.name).toMatch(/^web-\w+-\w{5}$/);
     expect(first[0]!.owner).toMatchObject({ apiVersion: "apps/v1", kind: "ReplicaSet", controller: true });
-    const containers = (await node.containers("app")).map(({ Id }) => Id).sort();
+    const containers = await node.containerIds();
 
     await kubelet.stop();
     kubelet = await node.start();
     const again = await readyPods(node, 2);
     expect(again.map(({ uid }) => uid)).toEqual(first.map(({ uid }) => uid));
-    expect((await node.containers("app")).map(({ Id }) => Id).sort()).toEqual(containers);
+    expect(await node.containerIds()).toEqual(containers);
 
-    node.writeManifest("web.yaml", deployment({ image: "busybox:absent", imagePullPolicy: "Never" }, { replicas: 2 }));
+    node.writeManifest("web.yaml", deployment({ image: "busybox:absent", imagePullPolicy: "Never" }));
     await node.until("a pod of the bad image", async () => (await podsOf(node)).length === 3);
     const good = (await podsOf(node)).filter(({ isReady }) => isReady);
     expect(good.map(({ uid }) => uid)).toEqual(first.map(({ uid }) => uid));
 
-    node.writeManifest("web.yaml", deployment({ env: [{ name: "ROUND", value: "2" }] }, { replicas: 2 }));
+    node.writeManifest("web.yaml", deployment({ env: [{ name: "ROUND", value: "2" }] }));
     const last = await readyPods(node, 2, (image) => image === "busybox:test");
     await node.until("other pods than before", async () =>
       (await readyPods(node, 2)).every(({ uid }) => !first.some((old) => old.uid === uid)),
@@ -69,51 +69,31 @@ describeWithEngine("a Deployment in a manifest directory", () => {
     expect(last).toHaveLength(2);
 
     node.removeManifest("web.yaml");
-    await node.until("nothing left", async () => (await node.listAll()).length === 0);
+    await node.untilEmpty();
   });
 });
 
 describeWithEngine("the other workloads", () => {
-  const shell = (name: string, script: string, restartPolicy: string, container: object = {}) => ({
-    metadata: { labels: { app: name } },
-    spec: {
-      restartPolicy,
-      terminationGracePeriodSeconds: 1,
-      containers: [{ name: "app", image: "busybox:test", command: ["sh", "-c", script], ...container }],
-    },
-  });
-  const SLEEP = "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done";
-
   test("a StatefulSet starts its pods in order, and each finds its claim again after an update", async () => {
     const node = testNode();
-    const claim = `data-${node.name}`;
-    const statefulSet = (version: string) => ({
-      apiVersion: "apps/v1",
-      kind: "StatefulSet",
-      metadata: { name: "db" },
-      spec: {
-        replicas: 2,
-        serviceName: "db",
-        selector: { matchLabels: { app: "db" } },
-        template: shell("db", `hostname >> /data/names; ${SLEEP}`, "Always", {
-          env: [{ name: "VERSION", value: version }],
-          volumeMounts: [{ name: claim, mountPath: "/data" }],
-          readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
-        }),
-        volumeClaimTemplates: [
-          {
-            metadata: { name: claim },
-            spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
-          },
-        ],
-      },
-    });
+    const data = `data-${node.name}`;
+    const statefulSet = (version: string) => {
+      const container = {
+        ...shell(`hostname >> /data/names; ${STOPPABLE}`),
+        env: [{ name: "VERSION", value: version }],
+        volumeMounts: [{ name: data, mountPath: "/data" }],
+        readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
+      };
+      const volumeClaimTemplates = [{ metadata: { name: data }, spec: claimSpec() }];
+      const spec = { replicas: 2, serviceName: "db", volumeClaimTemplates };
+      return workload("StatefulSet", "db", spec, podSpec(container));
+    };
     try {
       node.writeManifest("db.yaml", statefulSet("1"));
       await node.start();
       const before = await readyPods(node, 2);
       expect(before.map(({ name }) => name).sort()).toEqual(["db-0", "db-1"]);
-      await volumeStatistics(node, `${claim}-db-0`);
+      await volumeStatistics(node, `${data}-db-0`);
       node.writeManifest("db.yaml", statefulSet("2"));
       await node.until("two new pods of the old names", async () => {
         const now = await readyPods(node, 2);
@@ -122,31 +102,19 @@ describeWithEngine("the other workloads", () => {
       const [container] = await node.containers("app");
       // Written by two pods of one name.
       await node.until("what the pod before it wrote", async () => {
-        const { output } = await node.docker.exec(container!.Id, ["cat", "/data/names"]);
-        return /^(db-[01])\n\1\n$/.test(output);
+        return /^(db-[01])\n\1\n$/.test(await node.exec(container!.Id, "cat", "/data/names"));
       });
     } finally {
       await node.endProcesses();
       await removeContainersOf(node.docker, node.name);
-      for (const ordinal of [0, 1]) await node.docker.removeVolume(`${claim}-db-${ordinal}`);
+      for (const ordinal of [0, 1]) await node.docker.removeVolume(`${data}-db-${ordinal}`);
     }
   });
 
   test("a Job runs once, also over a restart; a DaemonSet has one pod", async () => {
     const node = testNode();
-    const job = {
-      apiVersion: "batch/v1",
-      kind: "Job",
-      metadata: { name: "once" },
-      spec: { completions: 2, template: shell("once", "echo done", "Never") },
-    };
-    const daemonSet = {
-      apiVersion: "apps/v1",
-      kind: "DaemonSet",
-      metadata: { name: "agent" },
-      spec: { selector: { matchLabels: { app: "agent" } }, template: shell("agent", SLEEP, "Always") },
-    };
-    node.writeManifest("all.yaml", { apiVersion: "v1", kind: "List", items: [job, daemonSet] });
+    const job = batch("Job", "once", { completions: 2 }, shell("echo done"));
+    node.writeManifest("all.yaml", list(job, workload("DaemonSet", "agent")));
     const kubelet = await node.start();
     const isDone = async () => {
       const pods = await node.pods();
@@ -164,74 +132,36 @@ describeWithEngine("the other workloads", () => {
 
 describeWithEngine("Services and claims", () => {
   const HTTPD = "cat /etc/hostname > /data/index.html; exec httpd -f -p 8080 -h /data";
-  const server = (version: string) => ({
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "db" },
-    spec: {
-      selector: { matchLabels: { app: "db" } },
-      template: {
-        metadata: { labels: { app: "db" } },
-        spec: {
-          terminationGracePeriodSeconds: 1,
-          volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
-          containers: [
-            {
-              name: "server",
-              image: "busybox:test",
-              command: ["sh", "-c", HTTPD],
-              env: [{ name: "VERSION", value: version }],
-              volumeMounts: [{ name: "data", mountPath: "/data" }],
-              readinessProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1 },
-            },
-          ],
-        },
-      },
-    },
-  });
-  const service = {
-    apiVersion: "v1",
-    kind: "Service",
-    metadata: { name: "db" },
-    spec: { selector: { app: "db" }, ports: [{ port: 8080 }] },
+  const server = (version: string) => {
+    const container = {
+      name: "server",
+      ...shell(HTTPD),
+      env: [{ name: "VERSION", value: version }],
+      volumeMounts: [{ name: "data", mountPath: "/data" }],
+      readinessProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1 },
+    };
+    const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+    return workload("Deployment", "db", {}, podSpec(container, { volumes }));
   };
+  const service = object("Service", "db", { spec: { selector: { app: "db" }, ports: [{ port: 8080 }] } });
 
   test("a name leads to the pod, follows it, works while we are down, and restarts nothing", async () => {
     const node = testNode();
     const path = `${node.directory}/volume`;
-    const modes = { accessModes: ["ReadWriteOnce"] };
-    const volume = {
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name: "disk" },
-      spec: { ...modes, capacity: { storage: "1Gi" }, hostPath: { path } },
-    };
-    const claim = {
-      apiVersion: "v1",
-      kind: "PersistentVolumeClaim",
-      metadata: { name: "data" },
-      spec: { ...modes, resources: { requests: { storage: "1Gi" } } },
-    };
-    const storage = { apiVersion: "v1", kind: "List", items: [volume, claim] };
-    node.writeManifest("storage.yaml", storage);
+    node.writeManifest("storage.yaml", list(persistentVolume("disk", { hostPath: { path } }), claim("data")));
     node.writeManifest("db.yaml", server("1"));
     node.writeManifest("client.yaml", sleeper("client"));
     const kubelet = await node.start();
     const client = await node.runningContainer("app");
     const fetched = async () => {
-      const { output } = await node.docker.exec(client.Id, ["wget", "-q", "-O", "-", "http://db.default.svc:8080/"]);
+      const output = await node.exec(client.Id, "wget", "-q", "-O", "-", "http://db.default.svc:8080/");
       return /^db-\w+-\w{5}$/.exec(output.trim())?.[0];
     };
     await readyPods(node, 2);
     await volumeStatistics(node, "data");
     expect(await fetched()).toBeUndefined();
-    const outside = {
-      apiVersion: "v1",
-      kind: "Service",
-      metadata: { name: "outside" },
-      spec: { type: "ExternalName", externalName: "localhost" },
-    };
-    node.writeManifest("service.yaml", { apiVersion: "v1", kind: "List", items: [service, outside] });
+    const outside = object("Service", "outside", { spec: { type: "ExternalName", externalName: "localhost" } });
+    node.writeManifest("service.yaml", list(service, outside));
     const first = await node.until("an answer by name", fetched);
     node.writeManifest("db.yaml", server("2"));
     await node.until("an answer of the next pod", async () => {
@@ -239,7 +169,7 @@ describeWithEngine("Services and claims", () => {
       return name && name !== first;
     });
     expect(existsSync(`${path}/index.html`)).toBe(true);
-    const { output: hosts } = await node.docker.exec(client.Id, ["cat", "/etc/hosts"]);
+    const hosts = await node.exec(client.Id, "cat", "/etc/hosts");
     expect(hosts).toMatch(/^127\.0\.0\.1\s+outside\soutside\.default\soutside\.default\.svc\s/m);
     await kubelet.stop();
     expect(await fetched()).toMatch(/^db-/);

@@ -3,10 +3,10 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { join } from "node:path";
 import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { callEngine, readEngine } from "../support/engine-call.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import type { TestNode } from "../support/test-node.ts";
+import { callEngine, readEngine } from "../support/test-node.ts";
 
 /**
  * KUBELET_TS_SOAK: minutes instead of one round; `npm run soak` sets it. In the first fifth of them our process is killed

@@ -2,23 +2,15 @@ import { expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { conditionOf } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { BOOTSTRAP_TOKEN, type ControlPlane } from "../support/cluster/control-plane.ts";
+import { BOOTSTRAP_TOKEN } from "../support/cluster/control-plane.ts";
 import { type TestCluster, useCluster } from "../support/cluster/use-cluster.ts";
 
 /** The signer of 1.20 dates certificates back by five minutes: what is left of their life is one minute. */
 const SIGNING_DURATION = "6m";
 
 describeCluster("TLS bootstrap", () => {
-  let plane: ControlPlane;
-  let kubectl: ClusterKubectl;
-  let node: ClusterTestNode;
-
-  const permitBootstrap = async (cluster: TestCluster) => {
-    ({ plane, kubectl, node } = cluster);
+  const permitBootstrap = async ({ kubectl }: TestCluster) => {
     const [id, secret] = BOOTSTRAP_TOKEN.split(".") as [string, string];
     await kubectl.apply({
       apiVersion: "v1",
@@ -34,11 +26,13 @@ describeCluster("TLS bootstrap", () => {
       ["approve", nodeClient, "system:bootstrappers"],
       ["renew", selfNodeClient, "system:nodes"],
     ] as const) {
-      await kubectl.output(["create", "clusterrolebinding", name, `--clusterrole=${role}`, `--group=${group}`]);
+      await kubectl.words(`create clusterrolebinding ${name} --clusterrole=${role} --group=${group}`);
     }
   };
 
-  useCluster(permitBootstrap, { controllerManagerFlags: [`--cluster-signing-duration=${SIGNING_DURATION}`] });
+  const { plane, kubectl, node } = useCluster(permitBootstrap, {
+    controllerManagerFlags: [`--cluster-signing-duration=${SIGNING_DURATION}`],
+  });
 
   const certDir = () => join(node.rootDir, "pki");
   const current = (usage: "client" | "server") => join(certDir(), `kubelet-${usage}-current.pem`);
@@ -55,17 +49,12 @@ describeCluster("TLS bootstrap", () => {
     "--address=0.0.0.0",
     "--node-status-update-frequency=1s",
   ];
-  const readyNode = () =>
-    kubectl.until("a Ready node", async () => {
-      const found = await kubectl.json(["get", "node", node.name]);
-      return conditionOf(found, "Ready") === "True" && found;
-    });
   const requests = async (signer: string) =>
     (await kubectl.list("csr")).filter(({ spec }) => spec.signerName === `kubernetes.io/${signer}`);
 
   test("a node joins with nothing but a token, and its certificates are the cluster's", async () => {
     await node.start(flags());
-    const { status } = await readyNode();
+    const { status } = await kubectl.readyNode(node.name);
     expect(certificateOf("client").subject).toContain(`CN=system:node:${node.name}`);
     expect(certificateOf("client").checkIssued(new X509Certificate(plane.authority.cert))).toBe(true);
     // Certificates of servers are approved by people.
@@ -74,7 +63,7 @@ describeCluster("TLS bootstrap", () => {
       return found;
     });
     expect(request.spec.username).toBe(`system:node:${node.name}`);
-    await kubectl.output(["certificate", "approve", request.metadata.name]);
+    await kubectl.words(`certificate approve ${request.metadata.name}`);
     const address = status.addresses.find(({ type }: { type: string }) => type === "InternalIP").address;
     const answer = await kubectl.until("port 10250 with the certificate of the cluster", () =>
       fetch(`https://${address}:${node.kubeletPort}/healthz`, {
@@ -92,15 +81,13 @@ describeCluster("TLS bootstrap", () => {
     await kubectl.until("another client certificate", async () => readlinkSync(current("client")) !== before.client);
     await kubectl.until("another serving certificate", async () => {
       const open = (await requests("kubelet-serving")).filter(({ status }) => status.conditions === undefined);
-      for (const { metadata } of open) await kubectl.output(["certificate", "approve", metadata.name]);
+      for (const { metadata } of open) await kubectl.words(`certificate approve ${metadata.name}`);
       return readlinkSync(current("server")) !== before.server;
     });
     expect(Date.parse(certificateOf("client").validTo)).toBeGreaterThan(expiry);
     await kubectl.until("the first certificate to expire", async () => Date.now() > expiry);
-    const lease = () => kubectl.json(["get", "lease", "-n", "kube-node-lease", node.name]);
-    const { spec } = await lease();
-    await kubectl.until("a renewed Lease", async () => (await lease()).spec.renewTime !== spec.renewTime);
-    await readyNode();
+    await kubectl.renewal(node.name);
+    await kubectl.readyNode(node.name);
     const made = await requests("kube-apiserver-client-kubelet");
     console.log(`${made.length} client certificates were requested`);
     expect(made.length).toBeLessThan(10);
@@ -109,10 +96,9 @@ describeCluster("TLS bootstrap", () => {
   test("a restart uses the certificate it has", async () => {
     await node.endProcesses();
     const count = (await requests("kube-apiserver-client-kubelet")).length;
-    const lease = () => kubectl.json(["get", "lease", "-n", "kube-node-lease", node.name]);
-    const { spec } = await lease();
+    const { spec } = await kubectl.lease(node.name);
     await node.start(flags());
-    await kubectl.until("a renewed Lease", async () => (await lease()).spec.renewTime !== spec.renewTime);
+    await kubectl.renewal(node.name, spec.renewTime);
     // One more at most: it may have been due.
     expect((await requests("kube-apiserver-client-kubelet")).length).toBeLessThanOrEqual(count + 1);
   });

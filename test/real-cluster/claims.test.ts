@@ -1,25 +1,14 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
+import { claim, persistentVolume } from "../support/manifests.ts";
 
-const aVolume = (name: string, source: object) => ({
-  apiVersion: "v1",
-  kind: "PersistentVolume",
-  metadata: { name },
-  spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], storageClassName: name, ...source },
-});
+const aVolume = (name: string, source: object) => persistentVolume(name, { storageClassName: name, ...source });
 
-const aClaim = (name: string) => ({
-  apiVersion: "v1",
-  kind: "PersistentVolumeClaim",
-  metadata: { name },
-  spec: { accessModes: ["ReadWriteOnce"], storageClassName: name, resources: { requests: { storage: "1Gi" } } },
-});
+const aClaim = (name: string) => claim(name, { storageClassName: name });
 
 const affinityTo = (nodeName: string) => ({
   required: {
@@ -28,26 +17,14 @@ const affinityTo = (nodeName: string) => ({
 });
 
 describeCluster("claims of pods of a real cluster", () => {
-  let kubectl: ClusterKubectl;
-  let node: ClusterTestNode;
+  const { kubectl, node } = useCluster();
 
-  useCluster(async (cluster) => {
-    ({ kubectl, node } = cluster);
-    await node.join();
-  });
-
-  const pod = (name: string) => kubectl.json(["get", "pod", name]);
-  const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
   /** Bound to the node by name: the scheduler would hold it back until its claim is bound. */
-  const aPodOf = (name: string, { claim = {}, mount = {}, spec = {}, container = {} }: Record<string, object> = {}) =>
+  const aPodOf = (name: string, { claim = {}, mount = {}, spec = {} }: Record<string, object> = {}) =>
     aClusterPod(
       name,
-      { volumeMounts: [{ name: "v", mountPath: "/v", ...mount }], ...container },
-      {
-        nodeName: node.name,
-        volumes: [{ name: "v", persistentVolumeClaim: { claimName: name, ...claim } }],
-        ...spec,
-      },
+      { volumeMounts: [{ name: "v", mountPath: "/v", ...mount }] },
+      { nodeName: node.name, volumes: [{ name: "v", persistentVolumeClaim: { claimName: name, ...claim } }], ...spec },
     );
   const aDirectory = (name: string) => {
     const directory = join(node.directory, name);
@@ -66,12 +43,12 @@ describeCluster("claims of pods of a real cluster", () => {
     );
     await kubectl.untilEvent("driver", "FailedMount", "of the kind csi");
     await kubectl.untilEvent("late", "FailedMount", 'persistentvolumeclaim "late" is not bound');
-    expect((await pod("late")).status.phase).toBe("Pending");
+    expect((await kubectl.pod("late")).status.phase).toBe("Pending");
     await kubectl.apply(aVolume("late", { hostPath: { path: directory } }));
     await kubectl.readyPod("late");
-    expect(await run("late", "cat", "/v/file")).toBe("contents");
-    expect((await kubectl.run(["exec", "late", "--", "touch", "/v/new"])).stderr).toContain("Read-only file system");
-    await kubectl.output(["delete", "pod", "driver", "late"]);
+    expect(await kubectl.exec("late", "cat", "/v/file")).toBe("contents");
+    expect((await kubectl.run("exec late -- touch /v/new".split(" "))).stderr).toContain("Read-only file system");
+    await kubectl.words("delete pod driver late");
   });
 
   test("local volumes: the group of the pod, mount options, and a sub path", async () => {
@@ -88,12 +65,12 @@ describeCluster("claims of pods of a real cluster", () => {
       aPodOf("options"),
     );
     await kubectl.readyPod("grouped");
-    await run("grouped", "sh", "-c", "echo written > /v/new");
+    await kubectl.exec("grouped", "sh", "-c", "echo written > /v/new");
     expect(readFileSync(join(shared, "inner", "new"), "utf8")).toBe("written\n");
     expect(statSync(join(shared, "file"))).toMatchObject({ gid: 2345 });
     expect(statSync(shared).mode & 0o7777).toBe(0o2775);
     const path = `/api/v1/nodes/${node.name}/proxy/stats/summary`;
-    const summary = async () => JSON.parse(await kubectl.output(["get", "--raw", path]));
+    const summary = async () => JSON.parse(await kubectl.words(`get --raw ${path}`));
     const volumes = await kubectl.until("volume statistics", async () => {
       const { pods } = await summary();
       const grouped = pods.find((one: { podRef: { name: string } }) => one.podRef.name === "grouped");
@@ -103,10 +80,10 @@ describeCluster("claims of pods of a real cluster", () => {
     const usage = { usedBytes: expect.any(Number), capacityBytes: expect.any(Number), inodesFree: expect.any(Number) };
     expect(volumes).toContainEqual(expect.objectContaining({ name: "v", pvcRef, ...usage }));
     await kubectl.readyPod("options");
-    expect(await run("options", "grep", " /v ", "/proc/mounts")).toContain("noexec");
-    await run("options", "sh", "-c", "cp /bin/true /v/program");
-    expect((await kubectl.run(["exec", "options", "--", "/v/program"])).code).toBe(126);
-    await kubectl.output(["delete", "pod", "grouped", "options"]);
+    expect(await kubectl.exec("options", "grep", " /v ", "/proc/mounts")).toContain("noexec");
+    await kubectl.exec("options", "sh", "-c", "cp /bin/true /v/program");
+    expect((await kubectl.run("exec options -- /v/program".split(" "))).code).toBe(126);
+    await kubectl.words("delete pod grouped options");
     expect(readFileSync(join(bound, "file"), "utf8")).toBe("contents\n");
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(bound);
   });
@@ -124,9 +101,9 @@ describeCluster("claims of pods of a real cluster", () => {
     await kubectl.untilEvent("path", "FailedMount", "mount options are not supported for this volume type");
     await kubectl.untilEvent("elsewhere", "FailedMount", "no matching NodeSelectorTerms");
     await kubectl.untilEvent("export", "FailedMount", "nfsvers=4.2");
-    for (const name of ["path", "elsewhere"]) expect((await pod(name)).status.phase).toBe("Pending");
-    const [{ ready, state }] = (await pod("export")).status.containerStatuses;
+    for (const name of ["path", "elsewhere"]) expect((await kubectl.pod(name)).status.phase).toBe("Pending");
+    const [{ ready, state }] = (await kubectl.pod("export")).status.containerStatuses;
     expect(ready || state.running).toBeFalsy();
-    await kubectl.output(["delete", "pod", "path", "elsewhere", "export"]);
+    await kubectl.words("delete pod path elsewhere export");
   });
 });

@@ -1,10 +1,9 @@
 import { afterAll, expect, test } from "bun:test";
-import { LABEL } from "../../src/docker/labels.ts";
+import { IMAGE } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
+import { sleeper } from "../support/manifests.ts";
 import { freePorts, TestNode } from "../support/test-node.ts";
-
-const IMAGE = "busybox:1.35";
 
 /** A node whose pods get their network from Debian's plugins. */
 class CniNode extends TestNode {
@@ -16,31 +15,26 @@ class CniNode extends TestNode {
   }
 }
 
-const aServer = (hostPort: number) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "web" },
-  spec: {
-    terminationGracePeriodSeconds: 0,
-    containers: [
-      {
-        name: "app",
-        image: IMAGE,
-        imagePullPolicy: "Never",
-        command: ["sh", "-c", "hostname > /tmp/index.html; exec httpd -f -p 80 -h /tmp"],
-        ports: [{ containerPort: 80, hostPort }],
-        readinessProbe: { httpGet: { port: 80 }, periodSeconds: 1 },
-      },
-    ],
-  },
-});
+const LOCAL = { image: IMAGE, imagePullPolicy: "Never" };
+
+const aServer = (hostPort: number) =>
+  sleeper("web", {
+    ...LOCAL,
+    command: ["sh", "-c", "hostname > /tmp/index.html; exec httpd -f -p 80 -h /tmp"],
+    ports: [{ containerPort: 80, hostPort }],
+    readinessProbe: { httpGet: { port: 80 }, periodSeconds: 1 },
+  });
 
 describeCluster("networks of CNI", () => {
   const nodes: CniNode[] = [];
-  const aNode = () => {
+  /** With the manifest of a server. */
+  const aNode = (isConfigured = true) => {
     const node = new CniNode();
     nodes.push(node);
-    return node;
+    const [hostPort = 0] = freePorts(1);
+    node.writeManifest("web.json", aServer(hostPort));
+    if (isConfigured) node.network.configure();
+    return { node, hostPort };
   };
 
   afterAll(async () => {
@@ -57,10 +51,7 @@ describeCluster("networks of CNI", () => {
   const read = async (url: string) => (await fetch(url, { keepalive: false })).text();
 
   test("a pod has an address, host ports and names of the plugins' network, and gives them back", async () => {
-    const node = aNode();
-    node.network.configure();
-    const [hostPort] = freePorts(1) as [number];
-    node.writeManifest("web.json", aServer(hostPort));
+    const { node, hostPort } = aNode();
     await node.start(node.network.flags);
     const pod = await readyPod(node);
     const ip = pod.status.podIP ?? "";
@@ -72,20 +63,15 @@ describeCluster("networks of CNI", () => {
     const { HostConfig } = await node.docker.inspectContainerRaw(sandbox!.Id);
     expect(HostConfig).toMatchObject({ NetworkMode: "none" });
     node.removeManifest("web.json");
-    await node.until("no container", async () => (await node.listAll()).length === 0);
+    await node.untilEmpty();
     expect(node.network.addresses()).toEqual([]);
     expect(node.network.records()).toEqual([]);
     await expect(read(`http://127.0.0.1:${hostPort}/`)).rejects.toThrow();
   });
 
   test("while there is no configuration a pod waits and says why; pods of the host's network do not", async () => {
-    const node = aNode();
-    const [hostPort] = freePorts(1) as [number];
-    node.writeManifest("web.json", aServer(hostPort));
-    const onHost = { ...aServer(0), metadata: { name: "on-host" } };
-    const command = ["sleep", "3600"];
-    const container = { name: "host", image: IMAGE, imagePullPolicy: "Never", command };
-    node.writeManifest("host.json", { ...onHost, spec: { hostNetwork: true, containers: [container] } });
+    const { node } = aNode(false);
+    node.writeManifest("host.json", sleeper("on-host", { ...LOCAL, name: "host" }, { hostNetwork: true }));
     const kubelet = await node.start(node.network.flags);
     await node.runningContainer("host");
     await node.until("the event", () => kubelet.log.includes("NetworkNotReady: network is not ready:"));
@@ -95,22 +81,17 @@ describeCluster("networks of CNI", () => {
   });
 
   test("a kill leaves the pod and its address; what went away meanwhile is given back at the next start", async () => {
-    const node = aNode();
-    node.network.configure();
-    const [hostPort] = freePorts(1) as [number];
-    node.writeManifest("web.json", aServer(hostPort));
-    await (async () => {
-      const kubelet = await node.start(node.network.flags);
-      const before = (await readyPod(node)).status.podIP;
-      const [container] = await node.containers("app");
-      await kubelet.kill();
-      const next = await node.start(node.network.flags);
-      expect((await readyPod(node)).status.podIP).toBe(before);
-      expect((await node.containers("app")).map(({ Id }) => Id)).toEqual([container!.Id]);
-      expect(next.log).not.toContain("has changed since it was set up");
-      await next.kill();
-    })();
-    for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });
+    const { node, hostPort } = aNode();
+    const kubelet = await node.start(node.network.flags);
+    const before = (await readyPod(node)).status.podIP;
+    const ids = await node.containerIds();
+    await kubelet.kill();
+    const next = await node.start(node.network.flags);
+    expect((await readyPod(node)).status.podIP).toBe(before);
+    expect(await node.containerIds()).toEqual(ids);
+    expect(next.log).not.toContain("has changed since it was set up");
+    await next.kill();
+    await node.removeAll(await node.listAll());
     expect(node.network.addresses()).toHaveLength(1);
     await node.start(node.network.flags);
     await readyPod(node);
@@ -120,10 +101,7 @@ describeCluster("networks of CNI", () => {
   });
 
   test("a sandbox that was removed by hand has a successor with the host port", async () => {
-    const node = aNode();
-    node.network.configure();
-    const [hostPort] = freePorts(1) as [number];
-    node.writeManifest("web.json", aServer(hostPort));
+    const { node, hostPort } = aNode();
     await node.start(node.network.flags);
     await readyPod(node);
     const [first] = await node.sandboxes();
@@ -137,14 +115,12 @@ describeCluster("networks of CNI", () => {
   });
 
   test("a plugin that fails leaves no sandbox behind", async () => {
-    const node = aNode();
+    const { node } = aNode(false);
     const config = { cniVersion: "0.4.0", name: "broken", plugins: [{ type: "bridge", ipam: { type: "no-such" } }] };
     node.network.write(config);
-    node.writeManifest("web.json", aServer(0));
     const kubelet = await node.start(node.network.flags);
     await node.until("the event", () => kubelet.log.includes("FailedCreatePodSandBox: failed to set up sandbox"));
     node.removeManifest("web.json");
-    await node.until("no container", async () => (await node.listAll()).length === 0);
-    expect((await node.listAll()).map(({ Labels }) => Labels[LABEL.podName])).toEqual([]);
+    await node.untilEmpty();
   });
 });

@@ -1,26 +1,21 @@
 import { expect, test } from "bun:test";
-import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { FaultyProxy } from "../support/cluster/faulty-proxy.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
+import { object } from "../support/manifests.ts";
 
 describeCluster("ConfigMaps and Secrets of a cluster", () => {
-  let kubectl: ClusterKubectl;
-  let node: ClusterTestNode;
   let proxy: FaultyProxy;
-
-  useCluster(
-    async (cluster) => {
-      ({ kubectl, node } = cluster);
-      proxy = new FaultyProxy(cluster.plane, node.name);
+  const { kubectl, node } = useCluster(
+    async ({ plane, node }) => {
+      proxy = new FaultyProxy(plane, node.name);
       await node.join({ server: proxy.url });
     },
     { tearDown: () => proxy?.close() },
   );
 
-  const inPod = (pod: string, command: string) => kubectl.output(["exec", pod, "--", "sh", "-c", command]);
+  const inPod = (pod: string, command: string) => kubectl.exec(pod, "sh", "-c", command);
   const patch = (object: string, data: object) =>
     kubectl.output(["patch", object, "--type=merge", "-p", JSON.stringify(data)]);
   const base64 = (text: string) => Buffer.from(text).toString("base64");
@@ -28,9 +23,9 @@ describeCluster("ConfigMaps and Secrets of a cluster", () => {
   test("edits reach the files of a running pod, and nothing else of it", async () => {
     const volume = (name: string, configMap: object) => ({ name, configMap: { name, ...configMap } });
     await kubectl.apply(
-      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "settings" }, data: { color: "blue" } },
-      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "fixed" }, data: { color: "blue" }, immutable: true },
-      { apiVersion: "v1", kind: "Secret", metadata: { name: "pass" }, stringData: { word: "first" } },
+      object("ConfigMap", "settings", { data: { color: "blue" } }),
+      object("ConfigMap", "fixed", { data: { color: "blue" }, immutable: true }),
+      object("Secret", "pass", { stringData: { word: "first" } }),
       aClusterPod(
         "reader",
         {
@@ -62,14 +57,14 @@ describeCluster("ConfigMaps and Secrets of a cluster", () => {
     await kubectl.until("the edited file", async () => (await inPod("reader", "cat /settings/color")) === "red");
     console.log(`an edit of a ConfigMap was in the file after ${Math.round(performance.now() - startedAtMs)} ms`);
     await patch("secret/pass", { data: { word: base64("second") } });
-    await kubectl.output(["create", "configmap", "later", "--from-literal=now=here"]);
+    await kubectl.words("create configmap later --from-literal=now=here");
     await kubectl.until(
       "the other files",
       async () => (await inPod("reader", "cat /pass/word /later/now")) === "secondhere",
     );
     // A mount of a single file and the environment stay as the container started with them.
     expect(await inPod("reader", all)).toBe("redbluebluesecondblue\nnow");
-    await kubectl.output(["delete", "configmap", "later"]);
+    await kubectl.words("delete configmap later");
     await kubectl.until("no file", async () => (await inPod("reader", "ls /later")) === "");
     expect((await node.containers("app")).map(({ Id }) => Id)).toEqual([before!.Id]);
   });
@@ -79,12 +74,12 @@ describeCluster("ConfigMaps and Secrets of a cluster", () => {
     const names = () => watched().map((url) => /metadata\.name%3D([^&]*)/.exec(url)?.[1] ?? url);
     expect(names()).toContain("settings");
     expect(names()).not.toContain("fixed");
-    await kubectl.output(["delete", "configmap", "fixed"]);
-    await kubectl.output(["create", "configmap", "fixed", "--from-literal=color=green"]);
+    await kubectl.words("delete configmap fixed");
+    await kubectl.words("create configmap fixed --from-literal=color=green");
     await patch("configmap/settings", { data: { color: "black" } });
     await kubectl.until("the edited file", async () => (await inPod("reader", "cat /settings/color")) === "black");
     expect(await inPod("reader", "cat /fixed/color")).toBe("blue");
-    await kubectl.output(["delete", "pod", "reader"]);
+    await kubectl.words("delete pod reader");
     await kubectl.until("no watch of what no pod uses", async () => !names().includes("settings"));
   });
 
@@ -96,22 +91,17 @@ describeCluster("ConfigMaps and Secrets of a cluster", () => {
       aClusterPod("by-volume", { volumeMounts: [{ name: "key", mountPath: "/key" }] }, { volumes: [secret] }),
     );
     const waiting = async (name: string) => {
-      const { status } = await kubectl.json(["get", "pod", name]);
+      const { status } = await kubectl.pod(name);
       return status.containerStatuses?.[0].state.waiting?.reason;
     };
     await kubectl.until("the reason", async () => (await waiting("by-environment")) === "CreateContainerConfigError");
-    await kubectl.until("the event", async () => {
-      const events = await kubectl.list("events", "--field-selector=involvedObject.name=by-volume");
-      return events.some(
-        ({ reason, message }) => reason === "FailedMount" && message.includes('secret "key" not found'),
-      );
-    });
+    await kubectl.untilEvent("by-volume", "FailedMount", 'secret "key" not found');
     expect(await waiting("by-volume")).toBe("ContainerCreating");
-    await kubectl.output(["create", "configmap", "missing", "--from-literal=color=blue"]);
-    await kubectl.output(["create", "secret", "generic", "key", "--from-literal=word=x"]);
+    await kubectl.words("create configmap missing --from-literal=color=blue");
+    await kubectl.words("create secret generic key --from-literal=word=x");
     await kubectl.readyPod("by-environment");
     await kubectl.readyPod("by-volume");
     expect(await inPod("by-environment", "echo $COLOR")).toBe("blue");
-    await kubectl.output(["delete", "pod", "by-environment", "by-volume"]);
+    await kubectl.words("delete pod by-environment by-volume");
   });
 });

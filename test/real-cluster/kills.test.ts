@@ -1,11 +1,10 @@
 import { expect, test } from "bun:test";
 import { LABEL } from "../../src/docker/labels.ts";
-import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aPodSpec, aWorkload, isReady } from "../support/cluster/cluster-objects.ts";
+import { aPodSpec } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
+import { workload } from "../support/manifests.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 
 /** Kills of kubelet-ts, each at a random moment while pods are created, replaced and deleted. */
@@ -19,15 +18,11 @@ const REPLICAS = 4;
 const SEED = Number(process.env.KUBELET_TS_TEST_SEED ?? Date.now() % 1_000_000);
 
 describeCluster("kill -9 of kubelet-ts at any moment", () => {
-  let kubectl: ClusterKubectl;
-  let node: ClusterTestNode;
   let network: CniNetwork;
   /** Containers that ran, by UID of the pod and name of the container. */
   const ran = new Map<string, Set<string>>();
-
-  useCluster(
-    async (cluster) => {
-      ({ kubectl, node } = cluster);
+  const { kubectl, node } = useCluster(
+    async ({ node }) => {
       network = new CniNetwork(node.directory);
       network.configure();
     },
@@ -36,8 +31,7 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
 
   /** Records what runs. @returns containers of a pod that run in more than one copy */
   async function runningTwice(): Promise<string[]> {
-    const running = (await node.containers()).filter(({ State }) => State === "running");
-    const names = running.map(({ Id, Labels }) => {
+    const names = (await node.running()).map(({ Id, Labels }) => {
       const name = `${Labels[LABEL.podUid]}/${Labels[LABEL.containerName]}`;
       ran.set(name, (ran.get(name) ?? new Set()).add(Id));
       return name;
@@ -48,26 +42,23 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
   test("nothing runs twice, nothing restarts, nothing stays Terminating", async () => {
     console.log(`kills at random moments: KUBELET_TS_TEST_SEED=${SEED}`);
     const random = seededRandom(SEED);
-    await kubectl.apply(aWorkload("Deployment", "web", { replicas: REPLICAS }, aPodSpec()));
+    await kubectl.apply(workload("Deployment", "web", { replicas: REPLICAS }, aPodSpec()));
     const changes = [
-      (round: number) => ["set", "env", "deployment/web", `ROUND=${round}`],
-      () => ["delete", "pods", "-l", "app=web", "--wait=false"],
-      () => ["scale", "deployment/web", "--replicas=1"],
-      () => ["scale", "deployment/web", `--replicas=${REPLICAS}`],
+      (round: number) => `set env deployment/web ROUND=${round}`,
+      () => "delete pods -l app=web --wait=false",
+      () => "scale deployment/web --replicas=1",
+      () => `scale deployment/web --replicas=${REPLICAS}`,
       // Without a change: between the steps of former ones.
-      () => ["get", "pods"],
+      () => "get pods",
     ];
     let kubelet = await node.join({ flags: network.flags });
     const joinedAtMs = performance.now();
-    await kubectl.until("the first pods", async () => {
-      const found = await kubectl.list("pods", "-l", "app=web");
-      return found.length === REPLICAS && found.every(isReady);
-    });
+    await kubectl.readyPods("web", REPLICAS);
     const startedAtMs = performance.now();
     const spanMs = Math.max(SHORTEST_SPAN_MS, 1.5 * (startedAtMs - joinedAtMs));
     let kills = 0;
     for (; kills < KILLS && performance.now() - startedAtMs < LIMIT_MS; kills++) {
-      await kubectl.output(changes[Math.floor(random() * changes.length)]!(kills));
+      await kubectl.words(changes[Math.floor(random() * changes.length)]!(kills));
       await Bun.sleep(random() * spanMs);
       await kubelet.kill();
       expect(await runningTwice()).toEqual([]);
@@ -77,15 +68,8 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
     console.log(
       `${kills} kills in ${Math.round((performance.now() - startedAtMs) / 1000)} s, each within ${(spanMs / 1000).toFixed(1)} s of a change; ${ran.size} containers ran`,
     );
-    await kubectl.output(["scale", "deployment/web", `--replicas=${REPLICAS}`]);
-    const pods = await kubectl.until(
-      "the wanted pods, and no other",
-      async () => {
-        const found = await kubectl.list("pods", "-l", "app=web");
-        return found.length === REPLICAS && found.every(isReady) && found;
-      },
-      180_000,
-    );
+    await kubectl.words(`scale deployment/web --replicas=${REPLICAS}`);
+    const pods = await kubectl.readyPods("web", REPLICAS, 180_000);
     expect(await runningTwice()).toEqual([]);
     expect([...ran].filter(([, ids]) => ids.size > 1)).toEqual([]);
     expect(pods.map(({ status }) => status.containerStatuses[0].restartCount)).toEqual(Array(REPLICAS).fill(0));
@@ -93,8 +77,8 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
       "only the containers of those pods",
       async () => (await node.listAll()).length === 2 * REPLICAS,
     );
-    await kubectl.output(["delete", "deployment", "web"]);
-    await kubectl.until("no pod", async () => (await kubectl.list("pods", "-l", "app=web")).length === 0);
+    await kubectl.words("delete deployment web");
+    await kubectl.noneOf("pods", "web");
     expect(await node.listAll()).toEqual([]);
     // Every address was given back, also those of pods whose set-up or removal was interrupted.
     expect({ addresses: network.addresses(), records: network.records() }).toEqual({ addresses: [], records: [] });

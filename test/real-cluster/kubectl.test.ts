@@ -1,45 +1,46 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import type { ControlPlane } from "../support/cluster/control-plane.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
+import type { AnyObject } from "../support/kubectl.ts";
+import { shell } from "../support/manifests.ts";
 import { freePorts } from "../support/test-node.ts";
 
 describeCluster("kubectl through a real API server", () => {
-  let plane: ControlPlane;
-  let kubectl: ClusterKubectl;
-  let node: ClusterTestNode;
-
-  useCluster(async (cluster) => {
-    ({ plane, kubectl, node } = cluster);
+  const { plane, kubectl, node } = useCluster(async ({ node, kubectl }) => {
     await node.join();
-    const loop = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done";
     await kubectl.apply(
-      aClusterPod("talker", { command: ["sh", "-c", loop] }),
+      aClusterPod("talker", shell("i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done")),
       aClusterPod("shell", { command: ["sh"], stdin: true, tty: true }),
-      aClusterPod("server", { command: ["sh", "-c", "echo hello > /tmp/index.html; httpd -f -p 8080 -h /tmp"] }),
+      aClusterPod("server", shell("echo hello > /tmp/index.html; httpd -f -p 8080 -h /tmp")),
     );
     for (const name of ["talker", "shell", "server"]) await kubectl.readyPod(name);
   });
 
-  test("logs -f follows, --previous and --tail select", async () => {
-    const following = kubectl.spawn(["logs", "-f", "talker", "--tail=1"]);
+  /** What a command prints until it has printed this; it is ended then. @param input typed into it */
+  async function printedUntil(line: string, isEnough: (text: string) => boolean, input = ""): Promise<string> {
+    const child = kubectl.spawn(line.split(" "), "pipe");
+    child.stdin.write(input);
+    child.stdin.flush();
     let text = "";
-    for await (const chunk of following.stdout) {
+    for await (const chunk of child.stdout) {
       text += new TextDecoder().decode(chunk);
-      if (text.split("\n").length > 4) break;
+      if (isEnough(text)) break;
     }
-    following.kill();
+    child.kill();
+    return text;
+  }
+
+  test("logs -f follows, --previous and --tail select", async () => {
+    const text = await printedUntil("logs -f talker --tail=1", (seen) => seen.split("\n").length > 4);
     expect(text).toMatch(/^line \d+\nline \d+\nline \d+\n/);
-    expect(await kubectl.output(["logs", "talker", "--limit-bytes=6"])).toBe("line 1");
+    expect(await kubectl.words("logs talker --limit-bytes=6")).toBe("line 1");
   });
 
   test("exec has output, exit codes, input and a terminal", async () => {
-    expect(await kubectl.output(["exec", "server", "--", "sh", "-c", "echo out; echo err >&2"])).toBe("out");
+    expect(await kubectl.exec("server", "sh", "-c", "echo out; echo err >&2")).toBe("out");
     expect((await kubectl.run(["exec", "server", "--", "sh", "-c", "exit 7"])).code).toBe(7);
     expect(await kubectl.output(["exec", "-i", "server", "--", "sort"], "b\na\n")).toBe("a\nb");
     const large = "x".repeat(3_000_000);
@@ -70,28 +71,20 @@ describeCluster("kubectl through a real API server", () => {
   });
 
   test("attach speaks to the container's own process", async () => {
-    const attached = kubectl.spawnWithInput(["attach", "-i", "shell"]);
-    attached.stdin.write("echo $((40+2))\n");
-    attached.stdin.flush();
-    let text = "";
-    for await (const chunk of attached.stdout) {
-      text += new TextDecoder().decode(chunk);
-      if (/^42\r?$/m.test(text)) break;
-    }
-    attached.kill();
+    const text = await printedUntil("attach -i shell", (seen) => /^42\r?$/m.test(seen), "echo $((40+2))\n");
     expect(text).toContain("42");
   });
 
   test("cp brings files in and out", async () => {
     const [source, copy] = [join(plane.directory, "source"), join(plane.directory, "copy")];
     writeFileSync(source, "contents\n".repeat(10_000));
-    await kubectl.output(["cp", source, "server:/tmp/copied"]);
-    await kubectl.output(["cp", "server:/tmp/copied", copy]);
+    await kubectl.words(`cp ${source} server:/tmp/copied`);
+    await kubectl.words(`cp server:/tmp/copied ${copy}`);
     expect(readFileSync(copy, "utf8")).toBe(readFileSync(source, "utf8"));
   });
 
   test("port-forward reaches a port of the pod, over and over", async () => {
-    const [port] = freePorts(1) as [number];
+    const [port] = freePorts(1);
     const forwarding = kubectl.spawn(["port-forward", "server", `${port}:8080`]);
     for (let count = 0; count < 5; count++) {
       const text = await kubectl.until("the page", async () =>
@@ -103,49 +96,30 @@ describeCluster("kubectl through a real API server", () => {
   });
 
   test("debug adds ephemeral containers, which have logs, exec and attach", async () => {
-    await kubectl.output([
-      "debug",
-      "server",
-      "--image=busybox:1.35",
-      "--image-pull-policy=Never",
-      "-c",
-      "dbg",
-      "--",
-      "sh",
-      "-c",
-      "echo from the debugger; sleep 1000",
-    ]);
+    const image = "--image=busybox:1.35 --image-pull-policy=Never";
+    const debug = `debug server ${image} -c dbg -- sh -c`.split(" ");
+    await kubectl.output([...debug, "echo from the debugger; sleep 1000"]);
     await kubectl.until("the ephemeral container", async () => {
-      const { status } = await kubectl.json(["get", "pod", "server"]);
-      return status.ephemeralContainerStatuses?.some(
-        ({ name, state }: { name: string; state: { running?: object } }) => name === "dbg" && state.running,
-      );
+      const { status } = await kubectl.pod("server");
+      return status.ephemeralContainerStatuses?.some(({ name, state }: AnyObject) => name === "dbg" && state.running);
     });
-    expect(await kubectl.output(["exec", "server", "-c", "dbg", "--", "wget", "-qO-", "127.0.0.1:8080"])).toBe("hello");
-    expect(await kubectl.output(["logs", "server", "-c", "dbg"])).toBe("from the debugger");
-    const image = ["--image=busybox:1.35", "--image-pull-policy=Never"];
-    const attached = kubectl.spawnWithInput(["debug", "server", "-i", ...image, "-c", "cat", "--", "cat"]);
-    attached.stdin.write("echoed\n");
-    attached.stdin.flush();
-    let text = "";
-    for await (const chunk of attached.stdout) {
-      text += new TextDecoder().decode(chunk);
-      if (text.includes("echoed\n")) break;
-    }
-    attached.kill();
+    expect(await kubectl.words("exec server -c dbg -- wget -qO- 127.0.0.1:8080")).toBe("hello");
+    expect(await kubectl.words("logs server -c dbg")).toBe("from the debugger");
+    const isEchoed = (seen: string) => seen.includes("echoed\n");
+    const text = await printedUntil(`debug server -i ${image} -c cat -- cat`, isEchoed, "echoed\n");
     expect(text).toContain("echoed\n");
     await kubectl.readyPod("server");
   });
 
   test("the proxied paths of the node answer", async () => {
-    const raw = (path: string) => kubectl.output(["get", "--raw", `/api/v1/nodes/${node.name}/proxy${path}`]);
+    const raw = (path: string) => kubectl.words(`get --raw /api/v1/nodes/${node.name}/proxy${path}`);
     expect(await raw("/healthz")).toBe("ok");
     const { node: summary, pods } = JSON.parse(await raw("/stats/summary"));
     expect(summary.nodeName).toBe(node.name);
-    expect(pods.map(({ podRef }: { podRef: { name: string } }) => podRef.name)).toContain("server");
+    expect(pods.map(({ podRef }: AnyObject) => podRef.name)).toContain("server");
     expect(await raw("/metrics/resource")).toContain('pod="server"');
     expect(JSON.parse(await raw("/pods")).items.length).toBeGreaterThanOrEqual(3);
     expect(JSON.parse(await raw("/runningpods/")).items.length).toBeGreaterThanOrEqual(3);
-    expect(await kubectl.output(["get", "--raw", "/api/v1/namespaces/default/pods/server:8080/proxy/"])).toBe("hello");
+    expect(await kubectl.words("get --raw /api/v1/namespaces/default/pods/server:8080/proxy/")).toBe("hello");
   });
 });

@@ -2,17 +2,16 @@ import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { LABEL } from "../../src/docker/labels.ts";
-import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aClusterPod, aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
+import { aClusterPod, aPodSpec } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import type { ControlPlane } from "../support/cluster/control-plane.ts";
 import { anExpiredWatch, aRefusal, type Fault, FaultyProxy } from "../support/cluster/faulty-proxy.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import { type TestCluster, useCluster } from "../support/cluster/use-cluster.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
+import { workload } from "../support/manifests.ts";
 
 const PODS = 50;
+const LIMIT_MS = 240_000;
 /** Pods, Services, the Node, two ConfigMaps, and the Secret of the service account. */
 const WATCHES = 6;
 const FAULT_MS = 6_000;
@@ -38,71 +37,46 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 };
 
 describeCluster("an API server that goes away under 50 pods", () => {
-  let plane: ControlPlane;
   let proxy: StallingProxy;
-  let kubectl: ClusterKubectl;
-  let node: ClusterTestNode;
   let kubelet: KubeletProcess;
   let ids: string[];
+  const setUp = async ({ plane, kubectl, node }: TestCluster) => {
+    proxy = new StallingProxy(plane.port);
+    kubelet = await node.join({ server: proxy.url });
+    await kubectl.words("create configmap settings --from-literal=color=blue");
+    // A missing ConfigMap must not keep pods of an earlier process from supervision.
+    const optional = { configMapRef: { name: "not-there", optional: true } };
+    const container = { envFrom: [{ configMapRef: { name: "settings" } }, optional] };
+    await kubectl.apply(workload("Deployment", "many", { replicas: PODS }, aPodSpec(container)));
+    await kubectl.readyPods("many", PODS, LIMIT_MS);
+    ids = await node.containerIds();
+  };
+  // An API server that ends gracefully waits for its watches for that time.
+  const options = { apiServerFlags: ["--request-timeout=15s"], tearDown: () => proxy?.close() };
+  const { plane, kubectl, node } = useCluster(setUp, options);
 
-  const containerIds = async () => (await node.containers()).map(({ Id }) => Id).sort();
-  const readyPods = (count: number) =>
-    kubectl.until(
-      `${count} Ready pods`,
-      async () => {
-        const pods = await kubectl.list("pods", "-l", "app=many");
-        return pods.length === count && pods.every(isReady) && pods;
-      },
-      240_000,
-    );
-
-  const renewTime = async (): Promise<string> =>
-    (await kubectl.json(["get", "lease", "-n", "kube-node-lease", node.name])).spec.renewTime;
-
-  /** The node reports to the API server after this. @returns how long it took. Unit: seconds */
+  /** The node reports to the API server after this. */
   const renewal = async () => {
-    const startedAtMs = performance.now();
-    const before = await renewTime();
-    await kubectl.until("the renewal of the lease", async () => (await renewTime()) !== before);
-    await kubectl.until(
-      "a Ready node",
-      async () => conditionOf(await kubectl.json(["get", "node", node.name]), "Ready") === "True",
-    );
-    return ((performance.now() - startedAtMs) / 1000).toFixed(1);
+    await kubectl.renewal(node.name);
+    await kubectl.readyNode(node.name);
   };
 
-  /** The node takes part: a pod is bound to it and reported. @returns as {@link renewal} */
+  /** The node takes part: a pod is bound to it and reported. @returns how long it took. Unit: seconds */
   const newPod = async (name: string) => {
     const startedAtMs = performance.now();
     await kubectl.apply(aClusterPod(name, {}, { nodeName: node.name }));
-    await kubectl.until("a Ready pod", async () => isReady(await kubectl.json(["get", "pod", name])));
+    await kubectl.readyPod(name);
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
-    await kubectl.output(["delete", "pod", name]);
+    await kubectl.words(`delete pod ${name}`);
     return seconds;
   };
 
   const expectUntouched = async () => {
-    expect(await containerIds()).toEqual(ids);
+    expect(await node.containerIds()).toEqual(ids);
     const pods = await kubectl.list("pods", "-l", "app=many");
     const restarts = pods.map(({ status }) => status.containerStatuses[0].restartCount);
     expect(restarts).toEqual(Array(PODS).fill(0));
   };
-
-  const setUp = async (cluster: TestCluster) => {
-    ({ plane, kubectl, node } = cluster);
-    proxy = new StallingProxy(plane.port);
-    kubelet = await node.join({ server: proxy.url });
-    await kubectl.output(["create", "configmap", "settings", "--from-literal=color=blue"]);
-    // A missing ConfigMap must not keep pods of an earlier process from supervision.
-    const optional = { configMapRef: { name: "not-there", optional: true } };
-    const container = { envFrom: [{ configMapRef: { name: "settings" } }, optional] };
-    await kubectl.apply(aWorkload("Deployment", "many", { replicas: PODS }, aPodSpec(container)));
-    await readyPods(PODS);
-    ids = await containerIds();
-  };
-
-  // An API server that ends gracefully waits for its watches for that time.
-  useCluster(setUp, { apiServerFlags: ["--request-timeout=15s"], tearDown: () => proxy?.close() });
 
   test("killed and started again: no container is touched", async () => {
     await plane.killApiServer();
@@ -124,7 +98,7 @@ describeCluster("an API server that goes away under 50 pods", () => {
     proxy.stall();
     await kubectl.until(
       "a missed renewal of the lease",
-      async () => Date.now() - Date.parse(await renewTime()) > MISSED_RENEWAL_MS,
+      async () => Date.now() - Date.parse((await kubectl.lease(node.name)).spec.renewTime) > MISSED_RENEWAL_MS,
     );
     proxy.resume();
     await renewal();
@@ -173,14 +147,10 @@ describeCluster("an API server that goes away under 50 pods", () => {
     await node.endProcesses();
     const [victim] = await node.containers("app");
     const uid = victim!.Labels[LABEL.podUid];
-    for (const { Id, Labels } of await node.listAll())
-      if (Labels[LABEL.podUid] === uid) await node.docker.removeContainer(Id, { force: true });
+    await node.removeAll((await node.listAll()).filter(({ Labels }) => Labels[LABEL.podUid] === uid));
     kubelet = await node.join({ server: proxy.url });
-    await node.until("all containers to run", async () => {
-      const running = (await node.containers("app")).filter(({ State }) => State === "running");
-      return running.length === PODS;
-    });
-    const fresh = (await containerIds()).filter((id) => !ids.includes(id));
+    await node.untilRunning(PODS);
+    const fresh = (await node.containerIds()).filter((id) => !ids.includes(id));
     expect(fresh).toHaveLength(1);
     const { Config } = await node.docker.inspectContainerRaw(fresh[0]!);
     expect((Config as { Env: string[] }).Env).toContain("color=blue");
@@ -196,12 +166,10 @@ describeCluster("an API server that goes away under 50 pods", () => {
     expect(readFileSync(join(mount!.Source, "token"), "utf8").length).toBeGreaterThan(100);
     // Containers that die meanwhile are started again, too.
     await node.docker.killContainer(fresh[0]!, "SIGKILL");
-    const next = await node.until("its successor", async () =>
-      (await node.containers("app")).find(({ Id, State }) => State === "running" && ![...ids, ...fresh].includes(Id)),
-    );
+    const next = await node.successorOf("app", ...ids, ...fresh);
     proxy.resume();
     await renewal();
-    const pods = await readyPods(PODS);
+    const pods = await kubectl.readyPods("many", PODS, LIMIT_MS);
     const started = pods.filter(({ status }) => status.containerStatuses[0].containerID === `docker://${next.Id}`);
     expect(started).toHaveLength(1);
     expect(pods.filter(({ status }) => status.containerStatuses[0].restartCount > 0)).toEqual(started);
@@ -209,14 +177,14 @@ describeCluster("an API server that goes away under 50 pods", () => {
 
   test("a deletion while it is away is carried out when it is back", async () => {
     proxy.cut();
-    await kubectl.output(["delete", "deployment", "many", "--wait=false"]);
+    await kubectl.words("delete deployment many --wait=false");
     await kubectl.until("the pods to be terminating", async () => {
       const pods = await kubectl.list("pods", "-l", "app=many");
       return pods.length > 0 && pods.every(({ metadata }) => metadata.deletionTimestamp !== undefined);
     });
-    expect((await node.containers("app")).filter(({ State }) => State === "running")).toHaveLength(PODS);
+    expect(await node.running()).toHaveLength(PODS);
     proxy.resume();
-    await kubectl.until("no pod", async () => (await kubectl.list("pods", "-l", "app=many")).length === 0, 240_000);
+    await kubectl.noneOf("pods", "many", LIMIT_MS);
     expect(await node.listAll()).toEqual([]);
   });
 });

@@ -1,10 +1,9 @@
 import { expect, test } from "bun:test";
-import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import type { ControlPlane } from "../support/cluster/control-plane.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
+import type { AnyObject } from "../support/kubectl.ts";
+import { object } from "../support/manifests.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
 
 const LOGIN = { user: "node", password: "secret-of-the-registry" };
@@ -12,20 +11,9 @@ const LOGIN = { user: "node", password: "secret-of-the-registry" };
 const DNS_FLAGS = ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"];
 
 describeCluster("what pods of a real cluster refer to", () => {
-  let plane: ControlPlane;
-  let kubectl: ClusterKubectl;
-  let node: ClusterTestNode;
-
-  useCluster(
-    async (cluster) => {
-      ({ plane, kubectl, node } = cluster);
-      await node.join({ flags: DNS_FLAGS });
-    },
-    { apiServerFlags: ["--storage-media-type=application/json"] },
-  );
-
-  const pod = (name: string) => kubectl.json(["get", "pod", name]);
-  const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
+  const { plane, kubectl, node } = useCluster(({ node }) => node.join({ flags: DNS_FLAGS }), {
+    apiServerFlags: ["--storage-media-type=application/json"],
+  });
 
   test("a projected token is bound to its pod, for its audience", async () => {
     const serviceAccountToken = { path: "token", audience: "vault", expirationSeconds: 600 };
@@ -34,7 +22,7 @@ describeCluster("what pods of a real cluster refer to", () => {
       aClusterPod("token", { volumeMounts: [{ name: "token", mountPath: "/var/run/vault" }] }, { volumes }),
     );
     const { metadata } = await kubectl.readyPod("token");
-    const token = await run("token", "cat", "/var/run/vault/token");
+    const token = await kubectl.exec("token", "cat", "/var/run/vault/token");
     const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
     expect(claims.aud).toEqual(["vault"]);
     expect(claims.exp - claims.iat).toBe(600);
@@ -49,30 +37,23 @@ describeCluster("what pods of a real cluster refer to", () => {
       const image = { image: reference, imagePullPolicy: "Always", command: undefined };
       await kubectl.apply(aClusterPod("no-password", image));
       await kubectl.untilEvent("no-password", "Failed", "");
-      await kubectl.output([
-        "create",
-        "secret",
-        "docker-registry",
-        "login",
-        `--docker-server=${registry.address}`,
-        `--docker-username=${LOGIN.user}`,
-        `--docker-password=${LOGIN.password}`,
-      ]);
+      const login = `--docker-username=${LOGIN.user} --docker-password=${LOGIN.password}`;
+      await kubectl.words(`create secret docker-registry login --docker-server=${registry.address} ${login}`);
       await kubectl.apply(aClusterPod("of-pod", image, { imagePullSecrets: [{ name: "login" }] }));
       await kubectl.readyPod("of-pod");
       // Admission gives pods of the account its secrets.
-      await kubectl.output(["create", "serviceaccount", "puller"]);
+      await kubectl.words("create serviceaccount puller");
       const patch = JSON.stringify({ imagePullSecrets: [{ name: "login" }] });
-      await kubectl.output(["patch", "serviceaccount", "puller", "-p", patch]);
+      await kubectl.words(`patch serviceaccount puller -p ${patch}`);
       await kubectl.until("the token of the account", async () => {
-        const { secrets = [] } = await kubectl.json(["get", "serviceaccount", "puller"]);
+        const { secrets = [] } = await kubectl.json("get serviceaccount puller");
         return secrets.length > 0;
       });
       await kubectl.apply(aClusterPod("of-account", { ...image, image: another }, { serviceAccountName: "puller" }));
       const { spec } = await kubectl.readyPod("of-account");
       expect(spec.imagePullSecrets).toEqual([{ name: "login" }]);
     } finally {
-      await kubectl.run(["delete", "pod", "no-password", "of-pod", "of-account", "--wait=false"]);
+      await kubectl.run("delete pod no-password of-pod of-account --wait=false".split(" "));
       await registry.cleanUp();
     }
   });
@@ -91,63 +72,58 @@ describeCluster("what pods of a real cluster refer to", () => {
     );
     await kubectl.readyPod("usual");
     await kubectl.untilEvent("missing", "FailedCreatePodSandBox", 'no runtime "kata"');
-    expect((await pod("missing")).status.phase).toBe("Pending");
-    await kubectl.output(["delete", "pod", "usual", "missing"]);
+    expect((await kubectl.pod("missing")).status.phase).toBe("Pending");
+    await kubectl.words("delete pod usual missing");
   });
 
   test("services, name servers, host names and aliases", async () => {
-    await kubectl.apply({
-      apiVersion: "v1",
-      kind: "Service",
-      metadata: { name: "data-base" },
-      spec: { clusterIP: "10.96.0.99", ports: [{ port: 5432 }] },
-    });
+    await kubectl.apply(object("Service", "data-base", { spec: { clusterIP: "10.96.0.99", ports: [{ port: 5432 }] } }));
     const spec = { hostname: "one", subdomain: "team", hostAliases: [{ ip: "10.1.2.3", hostnames: ["old-name"] }] };
     // A container learns the Services that are known when it starts.
     await kubectl.until("the variable of the Service", async () => {
       await kubectl.apply(aClusterPod("named", {}, spec));
       await kubectl.readyPod("named");
-      if ((await run("named", "env")).includes("DATA_BASE_SERVICE_HOST=10.96.0.99\n")) return true;
-      await kubectl.output(["delete", "pod", "named"]);
+      if ((await kubectl.exec("named", "env")).includes("DATA_BASE_SERVICE_HOST=10.96.0.99\n")) return true;
+      await kubectl.words("delete pod named");
       return false;
     });
-    const variables = (await run("named", "env")).split("\n");
+    const variables = (await kubectl.exec("named", "env")).split("\n");
     expect(variables).toContain("DATA_BASE_PORT_5432_TCP_PORT=5432");
     expect(variables).toContain("KUBERNETES_SERVICE_HOST=10.96.0.1");
-    const resolv = await run("named", "cat", "/etc/resolv.conf");
+    const resolv = await kubectl.exec("named", "cat", "/etc/resolv.conf");
     expect(resolv).toContain("nameserver 10.96.0.10");
     expect(resolv).toContain("search default.svc.cluster.local svc.cluster.local cluster.local");
-    expect(await run("named", "hostname")).toBe("one");
-    const hosts = await run("named", "cat", "/etc/hosts");
+    expect(await kubectl.exec("named", "hostname")).toBe("one");
+    const hosts = await kubectl.exec("named", "cat", "/etc/hosts");
     expect(hosts).toContain("\tone.team.default.svc.cluster.local\tone");
     expect(hosts).toContain("10.1.2.3\told-name");
-    await kubectl.output(["delete", "pod", "named"]);
+    await kubectl.words("delete pod named");
   });
 
   test("edits of a pod in place: image, deadline, and a shorter grace period while it stops", async () => {
-    // The first process of a container ignores TERM: without an edit the end takes the whole grace period.
+    // The first process ignores TERM: without an edit the end takes the whole grace period.
     await kubectl.apply(
       aClusterPod("edited"),
       aClusterPod("dated"),
-      aClusterPod("patient", {}, { terminationGracePeriodSeconds: 600 }),
+      aClusterPod("patient", { command: ["sleep", "1000"] }, { terminationGracePeriodSeconds: 600 }),
     );
     const before = await kubectl.readyPod("edited");
     const image = JSON.stringify([{ op: "replace", path: "/spec/containers/0/image", value: "busybox:test" }]);
-    await kubectl.output(["patch", "pod", "edited", "--type=json", "-p", image]);
+    await kubectl.words(`patch pod edited --type=json -p ${image}`);
     await kubectl.until("the new image", async () => {
-      const { status } = await pod("edited");
+      const { status } = await kubectl.pod("edited");
       const [container] = status.containerStatuses;
       return container.restartCount === 1 && container.state.running && container.image.includes("test");
     });
-    expect((await pod("edited")).metadata.uid).toBe(before.metadata.uid);
+    expect((await kubectl.pod("edited")).metadata.uid).toBe(before.metadata.uid);
     await kubectl.readyPod("dated");
     await kubectl.output(["patch", "pod", "dated", "-p", JSON.stringify({ spec: { activeDeadlineSeconds: 1 } })]);
-    await kubectl.until("the deadline", async () => (await pod("dated")).status.reason === "DeadlineExceeded");
+    await kubectl.until("the deadline", async () => (await kubectl.pod("dated")).status.reason === "DeadlineExceeded");
     await kubectl.readyPod("patient");
-    await kubectl.output(["delete", "pod", "patient", "--wait=false"]);
-    await kubectl.output(["delete", "pod", "patient", "--grace-period=2", "--wait=false"]);
-    await kubectl.until("no pod", async () => (await kubectl.run(["get", "pod", "patient"])).code !== 0);
-    await kubectl.output(["delete", "pod", "edited", "dated"]);
+    await kubectl.words("delete pod patient --wait=false");
+    await kubectl.words("delete pod patient --grace-period=2 --wait=false");
+    await kubectl.untilGone("pod/patient");
+    await kubectl.words("delete pod edited dated");
   });
 
   test("a resize, as newer API servers allow it, changes the running container", async () => {
@@ -155,25 +131,23 @@ describeCluster("what pods of a real cluster refer to", () => {
     await kubectl.apply(aClusterPod("resized", { resources: resources("32Mi") }));
     await kubectl.readyPod("resized");
     const [before] = await node.containers("app");
-    await plane.rewrite("pods/default/resized", ({ spec }) => {
-      spec.containers[0].resources = resources("48Mi");
-    });
+    const resize = (memory: string) =>
+      plane.rewrite("pods/default/resized", ({ spec }) => {
+        spec.containers[0].resources = resources(memory);
+      });
+    await resize("48Mi");
     await kubectl.until("the new limit", async () => {
       const { HostConfig } = await node.docker.inspectContainerRaw(before!.Id);
       return (HostConfig as { Memory: number }).Memory === 48 * 2 ** 20;
     });
     const { status } = await kubectl.readyPod("resized");
     expect(status.containerStatuses[0]).toMatchObject({ restartCount: 0, containerID: `docker://${before!.Id}` });
-    const conditions = async () => (await pod("resized")).status.conditions;
+    const conditions = async () => (await kubectl.pod("resized")).status.conditions;
     const pending = expect.objectContaining({ type: "PodResizePending", status: "True", reason: "Infeasible" });
-    const resize = (memory: string) =>
-      plane.rewrite("pods/default/resized", ({ spec }) => {
-        spec.containers[0].resources = resources(memory);
-      });
     await resize("9000Gi");
     await kubectl.until("the condition", async () => {
       const found = await conditions();
-      return found.some(({ type }: { type: string }) => type === "PodResizePending") && found;
+      return found.some(({ type }: AnyObject) => type === "PodResizePending") && found;
     });
     expect(await conditions()).toContainEqual(pending);
     // The pod is not refused by the next process either.
@@ -188,21 +162,21 @@ describeCluster("what pods of a real cluster refer to", () => {
     expect(shown.containerStatuses?.[0]).toMatchObject({ resources: resources("48Mi"), restartCount: 0 });
     await resize("40Mi");
     await kubectl.until("no condition", async () =>
-      (await conditions()).every(({ type }: { type: string }) => !type.startsWith("PodResize")),
+      (await conditions()).every(({ type }: AnyObject) => !type.startsWith("PodResize")),
     );
-    expect((await node.containers("app")).map(({ Id }) => Id)).toContain(before!.Id);
-    await kubectl.output(["delete", "pod", "resized"]);
+    expect(await node.containerIds()).toContain(before!.Id);
+    await kubectl.words("delete pod resized");
   });
 
   test("pods that have ended leave their resources to others", async () => {
-    const { status } = await kubectl.json(["get", "node", node.name]);
+    const { status } = await kubectl.json(`get node ${node.name}`);
     const resources = { requests: { memory: `${Math.floor(Number.parseInt(status.allocatable.memory, 10) * 0.7)}Ki` } };
     const aLargePod = (name: string, command: string[]) =>
       aClusterPod(name, { command, resources }, { restartPolicy: "Never" });
     await kubectl.apply(aLargePod("first", ["true"]));
-    await kubectl.until("the end of the first", async () => (await pod("first")).status.phase === "Succeeded");
+    await kubectl.until("the end of the first", async () => (await kubectl.pod("first")).status.phase === "Succeeded");
     await kubectl.apply(aLargePod("second", ["sleep", "1000"]));
     await kubectl.readyPod("second");
-    await kubectl.output(["delete", "pod", "first", "second"]);
+    await kubectl.words("delete pod first second");
   });
 });

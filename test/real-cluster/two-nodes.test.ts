@@ -1,20 +1,17 @@
 import { expect, test } from "bun:test";
-import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
+import { aPodSpec, conditionOf } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
+import type { AnyObject } from "../support/kubectl.ts";
+import { shell, workload } from "../support/manifests.ts";
 
 describeCluster("two kubelet-ts as two nodes with CNI bridge networks", () => {
-  let kubectl: ClusterKubectl;
   let nodes: { node: ClusterTestNode; network: CniNetwork }[] = [];
-
-  useCluster(
-    async (cluster) => {
-      ({ kubectl } = cluster);
-      const both = [cluster.node, new ClusterTestNode(cluster.plane)];
-      nodes = both.map((node) => ({ node, network: new CniNetwork(node.directory) }));
+  const { kubectl } = useCluster(
+    async ({ plane, node }) => {
+      nodes = [node, new ClusterTestNode(plane)].map((it) => ({ node: it, network: new CniNetwork(it.directory) }));
       for (const { node, network } of nodes) await node.join({ flags: network.flags });
     },
     {
@@ -50,19 +47,16 @@ describeCluster("two kubelet-ts as two nodes with CNI bridge networks", () => {
       whenUnsatisfiable: "DoNotSchedule",
       labelSelector: { matchLabels: { app: "web" } },
     };
-    const server = { command: ["sh", "-c", "hostname > /tmp/index.html; exec httpd -f -p 80 -h /tmp"] };
+    const server = shell("hostname > /tmp/index.html; exec httpd -f -p 80 -h /tmp");
     const spec = aPodSpec(server, { topologySpreadConstraints: [spread] });
-    await kubectl.apply(aWorkload("Deployment", "web", { replicas: 4 }, spec));
-    const pods = await kubectl.until("4 Ready pods", async () => {
-      const found = await kubectl.list("pods", "-l", "app=web");
-      return found.length === 4 && found.every(isReady) && found;
-    });
+    await kubectl.apply(workload("Deployment", "web", { replicas: 4 }, spec));
+    const pods = await kubectl.readyPods("web", 4);
     const nodeNames = pods.map(({ spec }) => spec.nodeName as string);
     for (const { node } of nodes) expect(nodeNames.filter((name) => name === node.name)).toHaveLength(2);
     for (const { network } of nodes) expect(network.addresses()).toHaveLength(2);
     for (const from of pods) {
       for (const to of pods) {
-        const answer = await kubectl.output(["exec", from.metadata.name, "--", "wget", "-qO-", to.status.podIP]);
+        const answer = await kubectl.exec(from.metadata.name, "wget", "-qO-", to.status.podIP);
         expect(answer).toBe(to.metadata.name);
       }
     }
@@ -70,17 +64,16 @@ describeCluster("two kubelet-ts as two nodes with CNI bridge networks", () => {
 
   test("a node that stops keeps its pods, and one that is deleted from the cluster registers again", async () => {
     const [{ node, network }] = nodes as [(typeof nodes)[number]];
-    const ids = (await node.containers()).map(({ Id }) => Id).sort();
     await node.endProcesses();
-    await kubectl.output(["delete", "node", node.name]);
+    await kubectl.words(`delete node ${node.name}`);
     await node.join({ flags: network.flags });
     await kubectl.until("two Ready nodes", async () => {
       const found = await readiness();
       return found.length === 2 && found.every((status) => status === "True");
     });
-    expect(ids).toHaveLength(2);
-    await kubectl.output(["delete", "deployment", "web"]);
-    await kubectl.until("no pod", async () => (await kubectl.list("pods", "-l", "app=web")).length === 0);
+    expect(await node.containers()).toHaveLength(2);
+    await kubectl.words("delete deployment web");
+    await kubectl.noneOf("pods", "web");
     for (const { node, network } of nodes) {
       expect(await node.listAll()).toEqual([]);
       expect(network.addresses()).toEqual([]);

@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { Kubectl, type KubectlClient } from "./kubectl.ts";
 import type { KubeletProcess } from "./kubelet-process.ts";
 import { freePorts, type TestNode } from "./test-node.ts";
 import { until } from "./until.ts";
@@ -15,12 +14,6 @@ export async function startWithApi(
   await until("the local API writes its kubeconfig", () => existsSync(join(node.rootDir, "admin.conf")));
   await until("the local API answers", async () => (await askApi(node, "GET", "/version")).status === 200);
   return { child, port };
-}
-
-/** Starts a kubelet with a local API. @returns kubectl with its kubeconfig */
-export async function startForKubectl(node: TestNode, client: KubectlClient): Promise<Kubectl> {
-  await startWithApi(node);
-  return new Kubectl(client, node);
 }
 
 /** One request to the local API over its Unix socket. */

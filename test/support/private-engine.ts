@@ -14,7 +14,7 @@ import type { Subprocess } from "bun";
 import { DockerError } from "../../src/docker/engine/docker-error.ts";
 import { SlowProxy } from "./slow-proxy.ts";
 import { TestDocker } from "./test-docker.ts";
-import { RUN_ID } from "./test-node.ts";
+import { RUN_ID, unmountBelow } from "./test-node.ts";
 import { until } from "./until.ts";
 
 /**
@@ -150,11 +150,7 @@ export class PrivateEngine {
     }
     await this.stop();
     for (const proxy of this.#proxies.splice(0)) proxy.close();
-    const mounts = readFileSync("/proc/self/mountinfo", "utf8")
-      .split("\n")
-      .map((line) => line.split(" ")[4] ?? "")
-      .filter((point) => point.startsWith(`${this.directory}/`));
-    for (const point of mounts.reverse()) Bun.spawnSync(["umount", "--lazy", point]);
+    unmountBelow(this.directory);
     Bun.spawnSync(["ip", "link", "delete", this.#bridge], { stderr: "ignore" });
     rmSync(this.directory, { recursive: true, force: true });
     this.#child = undefined;

@@ -4,9 +4,8 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/docker/engine/tar.ts";
 import { pauseExecutable } from "../../src/docker/pause-program.ts";
-import { readEngine } from "./engine-call.ts";
 import { TestCertificates } from "./test-certificates.ts";
-import { freePorts, RUN_ID } from "./test-node.ts";
+import { freePorts, RUN_ID, readEngine } from "./test-node.ts";
 import { until } from "./until.ts";
 
 const INSTALLED = "/usr/bin/docker-registry";

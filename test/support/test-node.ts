@@ -15,7 +15,6 @@ import type { PodStatus } from "../../src/base/api/pod-status.ts";
 import type { ContainerSummary } from "../../src/docker/engine/container-schema.ts";
 import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
-import { toParentPath } from "./cgroup-parent.ts";
 import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
 import { TestDocker } from "./test-docker.ts";
 import { PATIENCE_MS, until } from "./until.ts";
@@ -36,9 +35,8 @@ export interface TestNodeOptions {
   socketPath?: string;
 }
 
-interface PodList {
-  items: (Pod & { status: PodStatus })[] | null;
-}
+/** A pod as /pods shows it. */
+export type PodItem = Pod & { status: PodStatus };
 
 /**
  * A node of its own for one test: name, root directory, manifest directory and ports that no other test has. Whatever it
@@ -116,6 +114,11 @@ export class TestNode {
     return child;
   }
 
+  /** Runs a command of the program on this node to its end. @param line its first words, with spaces between them */
+  run(line: string, ...more: string[]): Promise<KubeletExit> {
+    return this.spawn([`--root-dir=${this.rootDir}`, ...line.split(" "), ...more]).finished();
+  }
+
   /** `--runonce` to its end. @param args manifests and further flags */
   runOnce(args: readonly string[], options: { stdin?: string } = {}): Promise<KubeletExit> {
     return this.spawn(["--runonce", ...this.identityFlags(), ...args], options).finished();
@@ -128,7 +131,7 @@ export class TestNode {
       "the kubelet's /healthz",
       async () => {
         if (!child.running) return true;
-        return (await fetch(`http://127.0.0.1:${this.healthzPort}/healthz`)).ok;
+        return await this.read("/healthz", this.healthzPort);
       },
       { details: () => this.diagnosis() },
     );
@@ -150,10 +153,46 @@ export class TestNode {
   }
 
   /** Pods as the read-only port shows them. */
-  async pods(): Promise<NonNullable<PodList["items"]>> {
-    const response = await fetch(`http://127.0.0.1:${this.readOnlyPort}/pods`);
-    if (!response.ok) throw new Error(`/pods answered ${response.status}`);
-    return ((await response.json()) as PodList).items ?? [];
+  async pods(): Promise<PodItem[]> {
+    return (await this.readJson<{ items: PodItem[] | null }>("/pods")).items ?? [];
+  }
+
+  /** One of them, by its name without that of the node. */
+  async pod(name: string): Promise<PodItem | undefined> {
+    return (await this.pods()).find(({ metadata }) => metadata.name === `${name}-${this.name}`);
+  }
+
+  async statusOf(name: string): Promise<PodStatus | undefined> {
+    return (await this.pod(name))?.status;
+  }
+
+  /** Why the first container of a pod waits. */
+  async waitingOf(name: string) {
+    return (await this.statusOf(name))?.containerStatuses?.[0]?.state.waiting;
+  }
+
+  /** Waits until a pod is in a phase. */
+  untilPhase(name: string, phase: string, limitMs = PATIENCE_MS): Promise<PodItem> {
+    return this.until(
+      `${name} to be ${phase}`,
+      async () => {
+        const pod = await this.pod(name);
+        return pod?.status.phase === phase && pod;
+      },
+      limitMs,
+    );
+  }
+
+  /** What a path of a port is answered with, by default of the read-only one. */
+  async read(path: string, port = this.readOnlyPort): Promise<string> {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${path} was answered with ${response.status}: ${text}`);
+    return text;
+  }
+
+  async readJson<T>(path: string, port = this.readOnlyPort): Promise<T> {
+    return JSON.parse(await this.read(path, port)) as T;
   }
 
   /** Sandboxes and containers of this node on the engine, running or not, in no order. */
@@ -171,15 +210,51 @@ export class TestNode {
     );
   }
 
+  async containerIds(containerName?: string): Promise<string[]> {
+    return (await this.containers(containerName)).map(({ Id }) => Id).sort();
+  }
+
   async sandboxes(): Promise<ContainerSummary[]> {
     return (await this.listAll()).filter(({ Labels }) => Labels[LABEL.type] === "podsandbox");
   }
 
+  /** Those of {@link containers} that run. */
+  async running(containerName?: string): Promise<ContainerSummary[]> {
+    return (await this.containers(containerName)).filter(({ State }) => State === "running");
+  }
+
+  /** Waits for as many running containers as wanted, and no others. */
+  untilRunning(count: number): Promise<ContainerSummary[]> {
+    return this.until(`${count} containers to run`, async () => {
+      const running = await this.running();
+      return running.length === count && running;
+    });
+  }
+
   /** Waits for the one running container of that name. */
   runningContainer(containerName: string): Promise<ContainerSummary> {
-    return this.until(`container "${containerName}" to run`, async () =>
-      (await this.containers(containerName)).find(({ State }) => State === "running"),
+    return this.until(`container "${containerName}" to run`, async () => (await this.running(containerName))[0]);
+  }
+
+  /** Waits for a running container of that name that is none of these. */
+  successorOf(containerName: string, ...ids: string[]): Promise<ContainerSummary> {
+    return this.until(`another container "${containerName}" to run`, async () =>
+      (await this.running(containerName)).find(({ Id }) => !ids.includes(Id)),
     );
+  }
+
+  /** Waits until nothing of this node is on the engine. */
+  untilEmpty(limitMs = PATIENCE_MS): Promise<true> {
+    return this.until("no container", async () => (await this.listAll()).length === 0, limitMs);
+  }
+
+  async removeAll(containers: readonly { Id: string }[]): Promise<void> {
+    for (const { Id } of containers) await this.docker.removeContainer(Id, { force: true });
+  }
+
+  /** Output of a command in a container. */
+  async exec(containerId: string, ...argv: string[]): Promise<string> {
+    return (await this.docker.exec(containerId, argv)).output;
   }
 
   /** Output of a container, both streams. */
@@ -272,6 +347,16 @@ async function podCgroupsOf(docker: TestDocker, containers: readonly ContainerSu
   return [...new Set(parents)].filter((parent) => /^\/.*\bpod[^/]*$|^kubepods.*-pod[^-]*\.slice$/.test(parent));
 }
 
+/**
+ * Path below the cgroup file systems of what Docker was given as CgroupParent: a path, or under the systemd driver the
+ * name of a slice, which spells out the slices above it.
+ */
+export function toParentPath(cgroupParent: string): string {
+  if (!cgroupParent.endsWith(".slice")) return cgroupParent;
+  const parts = cgroupParent.slice(0, -".slice".length).split("-");
+  return `/${parts.map((_, index) => `${parts.slice(0, index + 1).join("-")}.slice`).join("/")}`;
+}
+
 /** On cgroup v1 there is one in each hierarchy, on v2 just one. Those still in use stay. */
 function removeCgroup(parent: string): void {
   if (parent.endsWith(".slice")) {
@@ -317,8 +402,8 @@ export function freePorts(count: number): number[] {
   return ports;
 }
 
-/** Memory-backed volumes are mounts: they must go before their directories can. */
-function unmountBelow(directory: string): void {
+/** Mounts must go before their directories can: memory-backed volumes, those of an engine. */
+export function unmountBelow(directory: string): void {
   const points = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .map((line) => line.split(" ")[4] ?? "")
@@ -326,5 +411,17 @@ function unmountBelow(directory: string): void {
   // The innermost come last in the file.
   for (const point of points.reverse()) Bun.spawnSync(["umount", "--lazy", point]);
 }
+
+/** A call that a kubelet has no use for: what people do with the docker command. @throws when the engine refuses */
+export async function callEngine(path: string, headers: Record<string, string> = {}, method = "POST"): Promise<string> {
+  const response = await fetch(`http://docker${path}`, { unix: engineSocketPath(), method, headers });
+  const text = await response.text();
+  // Errors after the first byte come inside a successful answer.
+  if (!response.ok || text.includes('"errorDetail"')) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return text;
+}
+
+/** An answer as the engine gives it, with what our own schemas drop. @throws when the engine refuses */
+export const readEngine = (path: string): Promise<string> => callEngine(path, {}, "GET");
 
 const lastLines = (text: string) => text.trimEnd().split("\n").slice(-40).join("\n");

@@ -20,12 +20,9 @@ async function makeImage(node: TestNode, name: string): Promise<string> {
     config: { Entrypoint: ["/wait"], Labels: { "kubelet-ts-test": `${node.name}-${name}` } },
     rootfs: { type: "layers", diff_ids: [`sha256:${sha256(layer)}`] },
   });
+  const manifest = bytes([{ Config: `${sha256(config)}.json`, RepoTags: [reference], Layers: ["layer.tar"] }]);
   const archive = tarArchive([
-    {
-      path: "manifest.json",
-      mode: 0o644,
-      data: bytes([{ Config: `${sha256(config)}.json`, RepoTags: [reference], Layers: ["layer.tar"] }]),
-    },
+    { path: "manifest.json", mode: 0o644, data: manifest },
     { path: `${sha256(config)}.json`, mode: 0o644, data: config },
     { path: "layer.tar", mode: 0o644, data: layer },
   ]);
@@ -48,10 +45,7 @@ describeWithEngine("image clean-up", () => {
       node.writeManifest("unused.json", sleeper("unused", { image: unused, command: undefined }));
       node.writeManifest("used.json", sleeper("used", { image: used, command: undefined }));
       const first = await node.start();
-      await node.until(
-        "both pods to run",
-        async () => (await node.pods()).filter(({ status }) => status.phase === "Running").length === 2,
-      );
+      for (const name of ["unused", "used"]) await node.untilPhase(name, "Running");
       node.removeManifest("unused.json");
       await node.until("one pod to be gone", async () => (await node.containers()).length === 1);
       await first.stop();

@@ -1,23 +1,23 @@
 import { expect, test } from "bun:test";
 import { describeWithEngine, testNode } from "../../support/engine.ts";
+import { shell, sleeper } from "../../support/manifests.ts";
 import { isRoot } from "../../support/temp-dir.ts";
 
 const EATER = "dd if=/dev/zero of=/dev/null bs=200M count=1";
 
 /** A child of `shell` is killed while its shell lives on; `whole` is the main process itself. */
-const HUNGRY = {
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "hungry" },
-  spec: {
-    restartPolicy: "Never",
-    terminationGracePeriodSeconds: 1,
-    containers: [
-      { name: "shell", command: ["sh", "-c", `trap 'exit 0' TERM; ${EATER}; while :; do sleep 1 & wait $!; done`] },
-      { name: "whole", command: ["sh", "-c", `sleep 1; exec ${EATER}`] },
-    ].map((container) => ({ ...container, image: "busybox:test", resources: { limits: { memory: "32Mi" } } })),
-  },
+const scripts = {
+  shell: `trap 'exit 0' TERM; ${EATER}; while :; do sleep 1 & wait $!; done`,
+  whole: `sleep 1; exec ${EATER}`,
 };
+const resources = { limits: { memory: "32Mi" } };
+const containers = Object.entries(scripts).map(([name, script]) => ({
+  name,
+  image: "busybox:test",
+  ...shell(script),
+  resources,
+}));
+const HUNGRY = sleeper("hungry", {}, { restartPolicy: "Never", containers });
 
 /** As in many a system container: what is there is not the kernel's log. */
 const WITHOUT_KERNEL_LOG = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kmsg && exec "$0" "$@"'];

@@ -4,47 +4,31 @@ import { join } from "node:path";
 import type { Summary } from "../../../src/base/api/stats-summary.ts";
 import { CgroupReader } from "../../../src/stats/cgroups/cgroup-reader.ts";
 import { describeWithEngine, testNode } from "../../support/engine.ts";
+import { podSpec, shell, sleeper } from "../../support/manifests.ts";
 import type { TestNode } from "../../support/test-node.ts";
 import { SLOWNESS } from "../../support/until.ts";
 
 /** Burns half a CPU, holds 100 MB of memory and has written 50 MB to its own layer and 20 MB to a volume. */
-const BUSY = {
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "busy" },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    volumes: [
-      { name: "held", emptyDir: { medium: "Memory" } },
-      { name: "data", emptyDir: {} },
-    ],
-    containers: [
-      {
-        name: "app",
-        image: "busybox:test",
-        command: [
-          "sh",
-          "-c",
-          "dd if=/dev/zero of=/held/x bs=1M count=100; dd if=/dev/zero of=/layer bs=1M count=50; dd if=/dev/zero of=/data/x bs=1M count=20; sync; echo ready; while :; do :; done",
-        ],
-        resources: { limits: { cpu: "500m", memory: "300Mi" } },
-        volumeMounts: [
-          { name: "held", mountPath: "/held" },
-          { name: "data", mountPath: "/data" },
-        ],
-      },
-      { name: "idle", image: "busybox:test", command: ["sleep", "3600"] },
-    ],
-  },
-};
+const WRITES =
+  "dd if=/dev/zero of=/held/x bs=1M count=100; dd if=/dev/zero of=/layer bs=1M count=50; dd if=/dev/zero of=/data/x bs=1M count=20";
+const volumes = [
+  { name: "held", emptyDir: { medium: "Memory" } },
+  { name: "data", emptyDir: {} },
+];
+const busy = podSpec({
+  ...shell(`${WRITES}; sync; echo ready; while :; do :; done`),
+  resources: { limits: { cpu: "500m", memory: "300Mi" } },
+  volumeMounts: volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
+});
+const IDLE = { name: "idle" };
+const BUSY = sleeper("busy", {}, { volumes, containers: [...busy.containers, ...podSpec(IDLE).containers] });
 
 const MB = 2 ** 20;
 
 /** A rate is that of the last ten seconds. */
 const RATE_WINDOW_MS = 11_000;
 
-const summaryOf = async (node: TestNode) =>
-  (await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/stats/summary`)).json()) as Summary;
+const summaryOf = (node: TestNode) => node.readJson<Summary>("/stats/summary");
 
 const within = (value: number | undefined, wanted: number, share: number) => {
   expect(value).toBeGreaterThanOrEqual(wanted * (1 - share));
@@ -106,7 +90,7 @@ describeWithEngine("statistics of real containers", () => {
     expect(pod!.cpu!.usageCoreNanoSeconds).toBeGreaterThan(container.cpu!.usageCoreNanoSeconds!);
     expect(pod!.process_stats!.process_count).toBe(2);
 
-    const metrics = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics/cadvisor`)).text();
+    const metrics = await node.read("/metrics/cadvisor");
     const sample = (name: string, labels: string) =>
       Number(
         metrics
@@ -128,26 +112,18 @@ describeWithEngine("statistics of real containers", () => {
 
   test("a container that dies is left out at once, its successor is there", async () => {
     const node = testNode();
-    const sleeper = {
-      ...BUSY,
-      metadata: { name: "mortal" },
-      spec: { ...BUSY.spec, volumes: [], containers: [BUSY.spec.containers[1]] },
-    };
-    node.writeManifest("mortal.json", sleeper);
+    node.writeManifest("mortal.json", sleeper("mortal", IDLE));
     await node.start();
     const first = await node.runningContainer("idle");
     const idsIn = async () => {
-      const text = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics/cadvisor`)).text();
+      const text = await node.read("/metrics/cadvisor");
       return [...text.matchAll(/^container_memory_rss\{container="idle",id="[^"]*([0-9a-f]{64})/gm)].map(
         ([, id]) => id!,
       );
     };
     await node.until("its metrics", async () => (await idsIn()).includes(first.Id));
     await node.docker.killContainer(first.Id, "SIGKILL");
-    const second = await node.until("a successor", async () => {
-      const now = await node.runningContainer("idle");
-      return now.Id !== first.Id && now;
-    });
+    const second = await node.successorOf("idle", first.Id);
     await node.until("its successor's metrics", async () => {
       const ids = await idsIn();
       return ids.length === 1 && ids[0] === second.Id;
@@ -156,10 +132,7 @@ describeWithEngine("statistics of real containers", () => {
 
   test("files of unused statistics are not kept open", async () => {
     const node = testNode();
-    node.writeManifest("busy.json", {
-      ...BUSY,
-      spec: { ...BUSY.spec, volumes: [], containers: [BUSY.spec.containers[1]] },
-    });
+    node.writeManifest("idle.json", sleeper("idle", IDLE));
     const kubelet = await node.start();
     await node.runningContainer("idle");
     const kept = () =>

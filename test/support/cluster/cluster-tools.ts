@@ -20,14 +20,12 @@ export const CNI_PLUGINS = firstThatExists(process.env.KUBELET_TS_CNI, "/usr/lib
 
 const TEST_LIMIT_MS = 300_000 * SLOWNESS;
 
-/** `describe` for tests of a real cluster. They run only in `npm run test:cluster`, which provides the programs. */
+/** The programs are provided by `npm run test:cluster`. */
+export const hasCluster = Boolean(process.env.KUBELET_TS_KUBERNETES && KUBERNETES && ETCD);
+
+/** `describe` for tests of a real cluster. They run only in `npm run test:cluster`. */
 export function describeCluster(title: string, body: () => void): void {
   setDefaultTimeout(TEST_LIMIT_MS);
-  const missing = [
-    process.env.KUBELET_TS_KUBERNETES ? "" : "KUBELET_TS_KUBERNETES",
-    KUBERNETES === "" ? "Kubernetes" : "",
-    ETCD === "" ? "etcd" : "",
-  ].filter((name) => name !== "");
-  if (missing.length > 0) console.warn(`SKIPPED "${title}": run it with npm run test:cluster`);
-  describe.skipIf(missing.length > 0)(title, body);
+  if (!hasCluster) console.warn(`SKIPPED "${title}": run it with npm run test:cluster`);
+  describe.skipIf(!hasCluster)(title, body);
 }

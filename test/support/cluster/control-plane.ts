@@ -2,10 +2,10 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
+import type { AnyObject } from "../kubectl.ts";
 import { type CertificateFiles, TestCertificates } from "../test-certificates.ts";
 import { freePorts, RUN_ID } from "../test-node.ts";
 import { PATIENCE_MS, until } from "../until.ts";
-import type { AnyObject } from "./cluster-kubectl.ts";
 import { ETCD, KUBERNETES } from "./cluster-tools.ts";
 
 export interface ControlPlaneOptions {

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll } from "bun:test";
 import { ClusterKubectl } from "./cluster-kubectl.ts";
 import { ClusterTestNode } from "./cluster-node.ts";
+import { hasCluster } from "./cluster-tools.ts";
 import { ControlPlane, type ControlPlaneOptions } from "./control-plane.ts";
 
-/** A running control plane, its kubectl, and a node that has not joined yet. */
+/** A control plane, its kubectl, and a node. */
 export interface TestCluster {
   plane: ControlPlane;
   kubectl: ClusterKubectl;
@@ -11,27 +12,26 @@ export interface TestCluster {
 }
 
 /**
- * Starts a control plane before the tests of a file, and removes it and the node after them.
- * @param setUp keeps the parts for the tests, and joins the node
+ * A control plane that runs during the tests of a file; it and the node are removed after them.
+ * @param setUp joins the node
  * @param tearDown is called after the node is removed, also when `setUp` failed
  */
 export function useCluster(
-  setUp: (cluster: TestCluster) => Promise<unknown>,
+  setUp: (cluster: TestCluster) => Promise<unknown> = ({ node }) => node.join(),
   { tearDown, ...options }: ControlPlaneOptions & { tearDown?: () => unknown } = {},
-): void {
-  let plane: ControlPlane | undefined;
-  let node: ClusterTestNode | undefined;
-
+): TestCluster {
+  // The tests are skipped.
+  if (!hasCluster) return {} as TestCluster;
+  const plane = new ControlPlane(options);
+  const cluster = { plane, kubectl: new ClusterKubectl(plane), node: new ClusterTestNode(plane) };
   beforeAll(async () => {
-    plane = new ControlPlane(options);
     await plane.start();
-    node = new ClusterTestNode(plane);
-    await setUp({ plane, kubectl: new ClusterKubectl(plane), node });
+    await setUp(cluster);
   });
-
   afterAll(async () => {
-    await node?.cleanUp();
+    await cluster.node.cleanUp();
     await tearDown?.();
-    await plane?.stop();
+    await plane.stop();
   });
+  return cluster;
 }

@@ -1,0 +1,143 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { type Kubectl, kubectlClients, startForKubectl } from "../support/kubectl.ts";
+import { askApi } from "../support/local-api.ts";
+import { batch, list, object, sleeper, workload } from "../support/manifests.ts";
+import { inTerminal } from "../support/terminal.ts";
+
+const clients = kubectlClients();
+
+const jsonPath = (kubectl: Kubectl, what: string, path: string) => kubectl.words(`get ${what} -o jsonpath={${path}}`);
+
+describeWithEngine("kubectl", () => {
+  test.each(clients)("$version edits, attaches, evicts, undoes and describes a CronJob", async (client) => {
+    const node = testNode();
+    node.writeManifest(
+      "static.yaml",
+      list(sleeper("static"), object("ConfigMap", "of-file", { data: { word: "old" } })),
+    );
+    const kubectl = await startForKubectl(node, client);
+    const echo = { command: ["cat"], stdin: true, stdinOnce: true };
+    await kubectl.apply(
+      object("ConfigMap", "words", { data: { word: "old" } }),
+      sleeper("echo", echo, { restartPolicy: "Never" }),
+      sleeper("idle"),
+    );
+
+    const edit = (name: string) =>
+      kubectl.run(["edit", "configmap", name], undefined, { KUBE_EDITOR: "sed -i s/old/new/" });
+    expect(await edit("words")).toMatchObject({ code: 0, stdout: "configmap/words edited\n" });
+    expect(await jsonPath(kubectl, "configmap words", ".data.word")).toBe("new");
+    const refused = await edit("of-file");
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(join(node.manifestDir, "static.yaml"))]);
+
+    // The Deployment has no annotations: it was neither applied nor made by a controller of a cluster.
+    expect(await kubectl.words("create deployment dep --image=busybox:1.35 -- sleep 1000")).toBe(
+      "deployment.apps/dep created",
+    );
+    const rolledOut = () => kubectl.words("rollout status deployment/dep --timeout=60s");
+    await rolledOut();
+    const limits = () => jsonPath(kubectl, "deployment dep", ".spec.template.spec.containers[0].resources.limits");
+    await kubectl.words("set resources deployment dep --limits=memory=64Mi");
+    expect(await limits()).toContain("64Mi");
+    await rolledOut();
+    expect(await kubectl.words("rollout undo deployment/dep")).toContain("rolled back");
+    expect(await limits()).toBe("");
+    await kubectl.words("delete deployment dep");
+
+    await kubectl.output([
+      ..."create cronjob nightly --image=busybox:1.35".split(" "),
+      "--schedule=0 3 * * *",
+      "--",
+      "true",
+    ]);
+    expect(await kubectl.words("describe cronjob nightly")).toMatch(/Schedule:\s+0 3 \* \* \*/);
+
+    await kubectl.words("wait --for=condition=Ready pod/echo pod/idle --timeout=60s");
+    expect(await kubectl.output(["attach", "-i", "echo"], "typed\n")).toContain("typed");
+    await kubectl.until(
+      "cat to end with its input",
+      async () => (await jsonPath(kubectl, "pod echo", ".status.phase")) === "Succeeded",
+    );
+
+    const evict = async (name: string, version: string) => {
+      const body = { apiVersion: `policy/${version}`, kind: "Eviction", metadata: { name } };
+      const { status, json } = await askApi(node, "POST", `/api/v1/namespaces/default/pods/${name}/eviction`, body);
+      return { status, message: json.message };
+    };
+    expect((await evict("idle", "v1")).status).toBe(201);
+    expect((await evict("echo", "v1beta1")).status).toBe(201);
+    for (const name of ["idle", "echo"]) await kubectl.untilGone(`pod/${name}`);
+    expect(await evict(`static-${node.name}`, "v1")).toMatchObject({
+      status: 403,
+      message: expect.stringContaining("static.yaml"),
+    });
+  });
+
+  test.each(clients)("$version starts a container in a pod of a file, by debug, and enters it", async (client) => {
+    const node = testNode();
+    node.writeManifest("web.yaml", sleeper("web"));
+    const kubectl = await startForKubectl(node, client);
+    const name = `web-${node.name}`;
+    await kubectl.words(`wait --for=condition=Ready pod/${name} --timeout=60s`);
+    const app = await node.runningContainer("app");
+    const session = await inTerminal(
+      [client.program, ...`debug ${name} --image=busybox:1.35 --target=app -c tools -it`.split(" ")],
+      { environment: kubectl.environment, until: "# ", input: "ps; hostname; exit\n" },
+    );
+    // The processes of its target and the name of the pod.
+    expect(session).toContain("sleep 100000");
+    expect(session).toContain(`\n${name}`.slice(0, 63));
+    const exitCode = ".status.ephemeralContainerStatuses[0].state.terminated.exitCode";
+    await kubectl.until("its end", async () => (await jsonPath(kubectl, `pod ${name}`, exitCode)) === "0");
+    expect(await kubectl.words(`logs ${name} -c tools`)).toContain("sleep 100000");
+    expect((await node.runningContainer("app")).Id).toBe(app.Id);
+    expect(await kubectl.words(`describe pod ${name}`)).toMatch(/Ephemeral Containers:\s+tools:/);
+  });
+
+  test.each(clients)("$version rolls, scales, undoes, restarts and deletes workloads", async (client) => {
+    const node = testNode();
+    const date = { image: "busybox:1.35", command: ["date"] };
+    node.writeManifest("tick.yaml", batch("CronJob", "tick", { schedule: "0 0 1 1 *" }, date));
+    const kubectl = await startForKubectl(node, client);
+    const rolledOut = async () =>
+      expect(await kubectl.words("rollout status deployment/web --timeout=60s")).toContain("successfully rolled out");
+    const round = () => jsonPath(kubectl, "deployment web", ".spec.template.spec.containers[0].env[0].value");
+    const pods = async () => (await kubectl.words("get pods -l app=web -o name")).split("\n").sort();
+    const web = workload("Deployment", "web", { replicas: 2 });
+
+    expect(await kubectl.apply(web)).toBe("deployment.apps/web created");
+    await rolledOut();
+    expect(await kubectl.words("get deployment web")).toMatch(/web\s+2\/2\s+2\s+2\s/);
+    await kubectl.words("scale deployment/web --replicas=1");
+    await kubectl.until("one pod", async () => (await pods()).length === 1);
+    await kubectl.words("set env deployment/web ROUND=2");
+    await rolledOut();
+    expect(await kubectl.words("rollout history deployment/web")).toMatch(/1 .*\n2 /);
+    expect(await round()).toBe("2");
+    await kubectl.words("rollout undo deployment/web");
+    await rolledOut();
+    expect(await round()).toBe("");
+    await kubectl.words("rollout restart deployment/web");
+    await rolledOut();
+
+    // kubectl 1.20 knows CronJob of batch/v1beta1 only.
+    if (client.version.startsWith("v1.20")) await kubectl.apply(batch("Job", "manual", {}, date));
+    else await kubectl.words("create job manual --from=cronjob/tick");
+    await kubectl.words("wait --for=condition=Complete job/manual --timeout=60s");
+    expect((await kubectl.run(["delete", "cronjob", "tick"])).code).not.toBe(0);
+
+    const before = await pods();
+    await kubectl.words("delete deployment/web --cascade=orphan");
+    await kubectl.apply(web);
+    await rolledOut();
+    expect(await pods()).toEqual(expect.arrayContaining(before));
+
+    await kubectl.apply(batch("Job", "brief", { ttlSecondsAfterFinished: 0 }, date));
+    await kubectl.untilGone("job/brief");
+    await kubectl.words("delete deployment/web job/manual");
+    await node.untilEmpty();
+    expect(await kubectl.words("get replicasets -o name")).toBe("");
+  });
+});
