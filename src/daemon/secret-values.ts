@@ -104,7 +104,7 @@ export class SecretValues {
       this.#watches.set(path, watch);
       if (watch.arm()) isNew = true;
     }
-    // What happened between the read and the watch was not reported.
+    // An edit between the read and the watch was not reported.
     if (isNew) readAgain();
   }
 

@@ -104,7 +104,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     }
   });
 
-  test.concurrent("engine and API server are away behind an open page, and come back: it says so, and a log continues", async () => {
+  test.concurrent("engine and API server are away behind an open page, and come back: both are shown, and a log continues", async () => {
     const engine = await privateEngine();
     await engine.provideImages("busybox:test");
     let api = serveEmptyCluster(0);

@@ -38,7 +38,7 @@ describeWithEngine("sources on a real engine", () => {
     truncateSync(path, 0);
     await node.until("the condition of an empty file", condition);
     writeFileSync(path, good.replace(/"containers":\[.*\]/, '"containers":[]'));
-    // What is written later is there: everything before it was seen.
+    // The next manifest is there, so everything before it was seen.
     node.writeManifest("other.json", sleeper("other"));
     expect((await node.untilRunning(2)).map(({ Id }) => Id)).toContain(before!.Id);
     expect((await node.statusOf("web"))?.containerStatuses?.[0]?.restartCount).toBe(0);

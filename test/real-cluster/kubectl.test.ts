@@ -19,7 +19,7 @@ describeCluster("kubectl through a real API server", () => {
     for (const name of ["talker", "shell", "server"]) await kubectl.readyPod(name);
   });
 
-  /** What a command prints until it has printed this; it is ended then. @param input typed into it */
+  /** Output of a command until it has printed this; it is ended then. @param input typed into it */
   async function printedUntil(line: string, isEnough: (text: string) => boolean, input = ""): Promise<string> {
     const child = kubectl.spawn(line.split(" "), "pipe");
     child.stdin.write(input);

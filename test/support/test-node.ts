@@ -183,7 +183,7 @@ export class TestNode {
     );
   }
 
-  /** What a path of a port is answered with, by default of the read-only one. */
+  /** The response of a path, by default of the read-only port. */
   async read(path: string, port = this.readOnlyPort): Promise<string> {
     const response = await fetch(`http://127.0.0.1:${port}${path}`);
     const text = await response.text();
