@@ -14,8 +14,12 @@ import {
   parseLegacyDockerConfig,
 } from "../../src/docker/engine/docker-config.ts";
 import { DockerProtocolError } from "../../src/docker/engine/docker-error.ts";
-import { describePluginFailure, parseCniResult, toPodIps } from "../../src/kubelet/cni/cni-result.ts";
-import { chooseNetworkConfig } from "../../src/kubelet/cni/network-config.ts";
+import {
+  chooseNetworkConfig,
+  describePluginFailure,
+  parseCniResult,
+  toPodIps,
+} from "../../src/kubelet/cni/cni-protocol.ts";
 import { formatResolvConf, parseResolvConf } from "../../src/plan/dns-config.ts";
 import { parseFilesystems } from "../../src/stats/cadvisor/machine-info.ts";
 import { parseProcCgroup } from "../../src/stats/cgroups/cgroup-layout.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import type { Pod } from "../../src/base/api/pod.ts";
-import { mergeSources } from "../../src/sources/merge-sources.ts";
+import { mergeSources } from "../../src/sources/desired-state-feed.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { WatchedDirectory } from "./source-harness.ts";
 

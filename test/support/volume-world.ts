@@ -24,7 +24,13 @@ export const objects = (value: string): ObjectIndex => ({
 });
 
 /** A volume manager on a real directory, with an engine in memory. */
-export function aManager(rootDir: string, { mounts = mounting.ok } = {}) {
+export function aManager(
+  rootDir: string,
+  {
+    mounts = mounting.ok,
+    ...options
+  }: { mounts?: boolean } & Partial<ConstructorParameters<typeof VolumeManager>[0]> = {},
+) {
   const engine = new FakeVolumeEngine();
   const logger = new RecordingLogger();
   const manager = new VolumeManager({
@@ -43,6 +49,7 @@ export function aManager(rootDir: string, { mounts = mounting.ok } = {}) {
     hostFiles: localHostFiles(),
     ...(mounts && { mounter: new Mounter() }),
     ownerLabels: { "kubelet-ts.io/node": "node1" },
+    ...options,
   });
   return { manager, engine, logger };
 }

@@ -1,12 +1,13 @@
 import { chmodSync } from "node:fs";
-import type { Pod, Volume } from "../../base/api/pod.ts";
+import type { DownwardAPIVolumeFile, KeyToPath, Pod, Volume, VolumeProjection } from "../../base/api/pod.ts";
+import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import type { TokenSpec } from "../../base/model/token-spec.ts";
-import { type Payload, writeAtomically } from "./atomic-writer.ts";
+import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef } from "../../plan/downward-api.ts";
+import { type Payload, type ProjectedFile, writeAtomically } from "./atomic-writer.ts";
 import { isMounted, readState, writeState } from "./empty-dir.ts";
+import { computeMountPointNames } from "./mount-points.ts";
 import type { Mounter } from "./mounter.ts";
-import { computeMountPointNames } from "./nested-mounts.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
-import { computePayload, type PayloadFacts, tokenKey, toTokenSpec } from "./payload.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
 /** Volumes whose files we write; containers see them read-only. */
@@ -95,3 +96,136 @@ export async function fetchTokens(
 
 const withGroupAccess = (files: Payload): Payload =>
   new Map([...files].map(([path, { data, mode }]) => [path, { data, mode: mode | READ_ONLY }]));
+
+/** The data from which the files of a projected volume are made. */
+export interface PayloadFacts {
+  objects: ObjectIndex;
+  allocatable: NodeAllocatable;
+  /** Tokens of the service account, by {@link tokenKey}; absent where there is no API server. */
+  tokens?: ReadonlyMap<string, string>;
+}
+
+export const toTokenSpec = (source: NonNullable<VolumeProjection["serviceAccountToken"]>): TokenSpec => ({
+  audience: source.audience ?? "",
+  expirationSeconds: source.expirationSeconds ?? 3600,
+});
+
+export const tokenKey = ({ audience, expirationSeconds }: TokenSpec): string => `${expirationSeconds} ${audience}`;
+
+/** Mode of a file where the manifest gives none. */
+const DEFAULT_MODE = 0o644;
+
+/**
+ * The files of a configMap, secret, downwardAPI or projected volume, or why they cannot be made, in upstream's words.
+ * If two sources have the same path, the later wins, as upstream.
+ */
+export function computePayload(
+  volume: Volume,
+  pod: Pod,
+  facts: PayloadFacts,
+): { files: Payload } | { problem: string } {
+  const collector = new PayloadCollector(pod, facts);
+  const { configMap, secret, downwardAPI, projected } = volume;
+  if (configMap) collector.addConfigMap(configMap, configMap.defaultMode);
+  else if (secret) collector.addSecret({ ...secret, name: secret.secretName }, secret.defaultMode);
+  else if (downwardAPI) collector.addDownward(downwardAPI.items, downwardAPI.defaultMode);
+  else for (const source of projected?.sources ?? []) collector.addProjection(source, projected?.defaultMode);
+  return collector.finish();
+}
+
+interface ObjectSource {
+  name?: string | undefined;
+  items?: readonly KeyToPath[] | undefined;
+  optional?: boolean | undefined;
+}
+
+class PayloadCollector {
+  readonly #pod: Pod;
+  readonly #facts: PayloadFacts;
+  readonly #files = new Map<string, ProjectedFile>();
+  readonly #problems: string[] = [];
+
+  constructor(pod: Pod, facts: PayloadFacts) {
+    this.#pod = pod;
+    this.#facts = facts;
+  }
+
+  addProjection(source: VolumeProjection, mode: number | undefined): void {
+    if (source.configMap) this.addConfigMap(source.configMap, mode);
+    else if (source.secret) this.addSecret(source.secret, mode);
+    else if (source.downwardAPI) this.addDownward(source.downwardAPI.items, mode);
+    else if (source.serviceAccountToken && this.#facts.tokens) this.#addToken(source.serviceAccountToken, mode);
+    else {
+      const kind = Object.keys(source).join(", ");
+      this.#problems.push(`projected source ${kind} is not supported: it needs an API server`);
+    }
+  }
+
+  addConfigMap(source: ObjectSource, mode: number | undefined): void {
+    const found = this.#facts.objects.configMaps.get(this.#fullName(source));
+    if (!found && !source.optional) this.#problems.push(`configmap "${source.name ?? ""}" not found`);
+    if (!found) return;
+    const data = new Map<string, Uint8Array>();
+    for (const [key, text] of Object.entries(found.data ?? {})) data.set(key, Buffer.from(text));
+    for (const [key, base64] of Object.entries(found.binaryData ?? {})) data.set(key, Buffer.from(base64, "base64"));
+    this.#addKeys(data, source, mode, "config");
+  }
+
+  addSecret(source: ObjectSource, mode: number | undefined): void {
+    const found = this.#facts.objects.secrets.get(this.#fullName(source));
+    if (!found && !source.optional) this.#problems.push(`secret "${source.name ?? ""}" not found`);
+    if (!found) return;
+    const data = new Map<string, Uint8Array>();
+    for (const [key, base64] of Object.entries(found.data ?? {})) data.set(key, Buffer.from(base64, "base64"));
+    this.#addKeys(data, source, mode, "secret");
+  }
+
+  addDownward(items: readonly DownwardAPIVolumeFile[] | undefined, mode = DEFAULT_MODE): void {
+    for (const item of items ?? []) {
+      const value = item.fieldRef
+        ? resolveFieldRef(item.fieldRef, this.#pod)
+        : item.resourceFieldRef
+          ? resolveResourceFieldRef(item.resourceFieldRef, this.#pod, undefined, this.#facts.allocatable)
+          : { problem: `downwardAPI file ${item.path} has no source` };
+      if ("problem" in value) this.#problems.push(value.problem);
+      else this.#files.set(item.path, { data: Buffer.from(value.value), mode: item.mode ?? mode });
+    }
+  }
+
+  /** Source: the kubelet's projected volume: with an fsGroup only owner and group may read a token. */
+  #addToken(source: NonNullable<VolumeProjection["serviceAccountToken"]>, mode = DEFAULT_MODE): void {
+    const token = this.#facts.tokens?.get(tokenKey(toTokenSpec(source))) ?? "";
+    const isShared = this.#pod.spec.securityContext.fsGroup !== undefined;
+    this.#files.set(source.path, { data: Buffer.from(token), mode: isShared ? 0o600 : mode });
+  }
+
+  #addKeys(
+    data: ReadonlyMap<string, Uint8Array>,
+    { items, optional }: ObjectSource,
+    mode = DEFAULT_MODE,
+    kind: "config" | "secret",
+  ): void {
+    if (!items || items.length === 0) {
+      for (const [key, bytes] of data) this.#files.set(key, { data: bytes, mode });
+      return;
+    }
+    for (const item of items) {
+      const bytes = data.get(item.key);
+      if (bytes) this.#files.set(item.path, { data: bytes, mode: item.mode ?? mode });
+      else if (!optional) {
+        this.#problems.push(`references non-existent ${kind} key: ${item.key}`);
+        return;
+      }
+    }
+  }
+
+  #fullName(source: ObjectSource): string {
+    return `${this.#pod.metadata.namespace ?? "default"}/${source.name ?? ""}`;
+  }
+
+  finish(): { files: Payload } | { problem: string } {
+    const [first, ...others] = this.#problems;
+    if (first === undefined) return { files: this.#files };
+    return { problem: others.length === 0 ? first : `[${this.#problems.join(", ")}]` };
+  }
+}

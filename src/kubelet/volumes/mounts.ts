@@ -1,15 +1,14 @@
 import { isAbsolute, join } from "node:path";
 import type { Container, VolumeMount } from "../../base/api/pod.ts";
-import { apiAtLeast, type VolumeEngine } from "../../base/model/container-engine.ts";
+import { apiAtLeast, type EngineVolume, type VolumeEngine } from "../../base/model/container-engine.ts";
 import type { Mount } from "../../base/model/mount.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { EnvironmentVariable } from "../../plan/environment.ts";
 import { expandStrictly } from "../../plan/expansion.ts";
-import { isPlainDirectory } from "./docker-volume.ts";
 import type { HostFiles } from "./host-files.ts";
 import { type ImageVolumePaths, mountsImages } from "./image-volume.ts";
+import { findNestedMounts } from "./mount-points.ts";
 import type { Mounter } from "./mounter.ts";
-import { findNestedMounts } from "./nested-mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
 
 /**
@@ -134,6 +133,10 @@ async function resolveSource(
     `subPath of volumeMount "${mount.name}" of container "${request.container.name}" needs Docker 26 (API 1.45) or a plain local volume`,
   );
 }
+
+/** Whether the volume is a directory of the engine's host that can be used without the engine. */
+export const isPlainDirectory = ({ driver, options, mountpoint }: EngineVolume) =>
+  driver === "local" && Object.keys(options).every((name) => name === "size") && mountpoint !== "";
 
 function subPathOf(mount: VolumeMount, env: readonly EnvironmentVariable[]): string {
   let subPath = mount.subPath ?? "";

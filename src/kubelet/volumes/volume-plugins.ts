@@ -1,17 +1,18 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { Pod, Volume, VolumeMount } from "../../base/api/pod.ts";
+import type { NFSVolumeSource, Pod, Volume, VolumeMount } from "../../base/api/pod.ts";
+import { claimVolumeOf } from "../../base/model/claim-volume.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { VolumeEngine } from "../../base/model/container-engine.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { TokenSpec } from "../../base/model/token-spec.ts";
 import type { NodeAllocatable } from "../../plan/downward-api.ts";
-import { claimVolumeName, nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
 import { computeFileVolume, type FileVolumePlugin, fetchTokens, isInMemory } from "./file-volume.ts";
 import type { HostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
-import type { MountSource } from "./mounts.ts";
+import { isPlainDirectory, type MountSource } from "./mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
 
 /** Volumes of pods as an API server knows them. */
@@ -148,11 +149,9 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
       await hostFiles.writeVolumeState(paths.stateDirectory, `${fsGroup ?? ""}`);
     },
     mountSource: (_, { name, directories }) => ({
-      kind: "path",
-      path: directories.volume("empty-dir", name),
+      ...ownPath("empty-dir", name, directories),
       readOnly: false,
       isOurs: false,
-      isManaged: true,
     }),
     usage({ medium = "", sizeLimit }, { name, directories }) {
       const path = directories.volume("empty-dir", name);
@@ -173,11 +172,14 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   },
   nfs: {
     directory: "nfs",
+    // The engine mounts it when a container starts, so a server that does not answer shows only then.
     async setUp(nfs, { pod, name, directories }, { engine, hostFiles, ownerLabels }, _, signal) {
+      const uid = pod.metadata.uid ?? "";
+      const volume = nfsVolumeName(uid, { name, nfs });
       // First the note that says what is to be removed later.
-      const note = nfsVolumeName(pod.metadata.uid ?? "", { name, nfs });
-      await hostFiles.makeDirectory(join(directories.pluginState("nfs", name), note));
-      await setUpNfs({ name, nfs }, pod, engine, ownerLabels, signal);
+      await hostFiles.makeDirectory(join(directories.pluginState("nfs", name), volume));
+      const labels = { ...ownerLabels, "io.kubernetes.pod.uid": uid };
+      await engine.createVolume({ name: volume, driver: "local", options: nfsOptions(nfs), labels }, signal);
     },
     mountSource: (nfs, { pod, name }) => ({
       kind: "volume",
@@ -199,9 +201,7 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
         volumeDevices.some((device) => device.name === name),
       );
       if (isDevice) throw new Error("a Docker volume cannot be used as a block device");
-      const applyFsGroup = host.isRoot ? host.hostFiles.applyFsGroup : undefined;
-      const sizeBytes = host.claimBytesOf?.(pod, claimName);
-      await setUpClaim(claimName, pod, host.engine, host.ownerLabels, applyFsGroup, signal, sizeBytes);
+      await setUpClaim(claimName, pod, host, signal);
     },
     mountSource: ({ claimName, readOnly = false }, { pod }) => ({
       kind: "volume",
@@ -215,6 +215,9 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
     },
   },
 };
+
+const ownPath = (plugin: string, name: string, directories: PodDirectories) =>
+  ({ kind: "path", path: directories.volume(plugin, name), isManaged: true }) as const;
 
 /** Volumes whose files we write; containers see them read-only. */
 function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
@@ -242,11 +245,9 @@ function filesPlugin(plugin: FileVolumePlugin): VolumePlugin<unknown> {
     refresh: async (_, volume, host, objects) =>
       (await isSetUp(plugin, volume, host)) && (await write(volume, host, objects)),
     mountSource: (_, { name, directories }) => ({
-      kind: "path",
-      path: directories.volume(plugin, name),
+      ...ownPath(plugin, name, directories),
       readOnly: true,
       isOurs: true,
-      isManaged: true,
     }),
     usage(_, { name, directories }, { canMount }) {
       const inMemory = canMount && isInMemory(plugin);
@@ -333,4 +334,67 @@ export function usedVolumes(pod: Pod): Volume[] {
       if (valueFrom?.fileKeyRef) used.add(valueFrom.fileKeyRef.volumeName);
   }
   return (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
+}
+
+/** Name of the Docker volume of a claim of a pod. */
+export const claimVolumeName = ({ metadata }: Pod, claimName: string): string =>
+  claimVolumeOf(metadata.namespace ?? "default", claimName);
+
+/**
+ * Name of the Docker volume through which one nfs volume of one pod is mounted. It changes with what is mounted, because
+ * the engine returns an existing volume without comparing options.
+ */
+export function nfsVolumeName(podUid: string, { name, nfs }: NfsVolume): string {
+  const source = createHash("sha256")
+    .update(JSON.stringify(nfsOptions(nfs)))
+    .digest("hex")
+    .slice(0, 8);
+  return `kubelet-ts_${podUid}_${name}_${source}`;
+}
+
+type NfsVolume = { name: string; nfs: NFSVolumeSource };
+
+/** NFS 4.1 unless the mount options say otherwise: only mount.nfs negotiates versions, and current servers have no 4.0. */
+const nfsOptions = ({ server, path, readOnly, mountOptions = [] }: NFSVolumeSource) => {
+  const version = mountOptions.some((option) => NFS_VERSION.test(option)) ? [] : ["nfsvers=4.1"];
+  const options = [`addr=${server}`, ...version, readOnly ? "ro" : "rw", ...mountOptions];
+  return { type: "nfs", device: `:${path}`, o: options.join(",") };
+};
+
+const NFS_VERSION = /^(?:nfsvers=|vers=|v[234])/;
+
+/**
+ * Ensures that the Docker volume of a claim exists, with a limit where the engine can set one, and belongs to the pod's
+ * fsGroup. It outlives the pod.
+ */
+async function setUpClaim(claimName: string, pod: Pod, host: VolumeHost, signal: AbortSignal): Promise<void> {
+  const { engine, hostFiles, isRoot, ownerLabels } = host;
+  const name = claimVolumeName(pod, claimName);
+  let found = await engine.inspectVolume(name, signal);
+  if (!found) {
+    const namespace = pod.metadata.namespace ?? "default";
+    const labels = { ...ownerLabels, "kubelet-ts.io/claim": claimName, "kubelet-ts.io/claim-namespace": namespace };
+    await createSized({ name, driver: "local", labels }, host.claimBytesOf?.(pod, claimName), engine, signal);
+    found = await engine.inspectVolume(name, signal);
+  }
+  const { fsGroup, fsGroupChangePolicy: policy } = pod.spec.securityContext;
+  if (fsGroup === undefined || !isRoot || !found || !isPlainDirectory(found)) return;
+  await hostFiles.applyFsGroup(found.mountpoint, { fsGroup, readOnly: false, ...(policy && { policy }) });
+}
+
+/** The local driver limits the size on XFS with project quotas, and refuses the option elsewhere. */
+async function createSized(
+  volume: { name: string; driver: "local"; labels: Record<string, string> },
+  sizeBytes: number | undefined,
+  engine: VolumeEngine,
+  signal: AbortSignal,
+): Promise<void> {
+  if (sizeBytes !== undefined) {
+    try {
+      return await engine.createVolume({ ...volume, options: { size: String(sizeBytes) } }, signal);
+    } catch (error) {
+      if (!/quota/i.test((error as Error).message)) throw error;
+    }
+  }
+  await engine.createVolume({ ...volume, options: {} }, signal);
 }

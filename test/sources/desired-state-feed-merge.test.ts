@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mergeSources } from "../../src/sources/merge-sources.ts";
+import { mergeSources } from "../../src/sources/desired-state-feed.ts";
 import type { SourceSet } from "../../src/sources/source-set.ts";
 import { manifest, readFile } from "./source-harness.ts";
 

@@ -12,9 +12,9 @@ import {
 import { join } from "node:path";
 import type { Container, Volume } from "../../../src/base/api/pod.ts";
 import { localHostFiles } from "../../../src/kubelet/volumes/host-files.ts";
+import { bindSubPath } from "../../../src/kubelet/volumes/mount-points.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
 import { MountError } from "../../../src/kubelet/volumes/mounts.ts";
-import { bindSubPath } from "../../../src/kubelet/volumes/sub-path.ts";
 import { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
 import { toNodeAllocatable } from "../../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "../../support/builders.ts";

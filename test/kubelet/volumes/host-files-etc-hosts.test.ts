@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import { type HostsFileRequest, writeHostsFile } from "../../../src/kubelet/volumes/network-files.ts";
+import { type HostsFileRequest, writeHostsFile } from "../../../src/kubelet/volumes/host-files.ts";
 import { PodDirectories } from "../../../src/kubelet/volumes/pod-directories.ts";
 import { aPod } from "../../support/builders.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";

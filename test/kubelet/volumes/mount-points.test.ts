@@ -2,11 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { Volume } from "../../../src/base/api/pod.ts";
-import {
-  computeMountPointNames,
-  findNestedMounts,
-  makeMountPoint,
-} from "../../../src/kubelet/volumes/nested-mounts.ts";
+import { computeMountPointNames, findNestedMounts, makeMountPoint } from "../../../src/kubelet/volumes/mount-points.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { aManager, firstContainer, objects, podWith, SIGNAL } from "../../support/volume-world.ts";
