@@ -1,13 +1,14 @@
+import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { DesiredPod } from "../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
-import type { Persisted } from "../base/model/persisted.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
 import type { Admission, Rejection } from "../plan/admission.ts";
-import type { PodEventRecorder } from "./event-recorder.ts";
+import type { PodRevision } from "./edit-rules.ts";
+import type { PodRecords } from "./pod-records.ts";
 import type { PodWorker } from "./pod-worker.ts";
-import { StoredMap } from "./stored-map.ts";
 
 /** A desired pod without a worker of its own: refused, waiting for a terminating pod, or not assigned to the node. */
 export type BlockedPod =
@@ -15,22 +16,11 @@ export type BlockedPod =
   | { waitsFor: PodFullName }
   | { unschedulable: string; since: Date };
 
-/** Why and since when a desired pod is evicted. */
-interface Eviction extends Rejection {
-  /** Revision of the manifest: an edited pod may run. */
-  revision: string;
-  since: Date;
-}
-
-/** As stored: times are RFC 3339. */
-export type StoredEvictions = readonly (readonly [PodUID, Omit<Eviction, "since"> & { since: string }])[];
-
 interface BlockedPodsDeps {
   clock: Pick<Clock, "now">;
   logger: Logger;
-  recorder: Pick<PodEventRecorder, "record">;
-  /** A restart of the kubelet does not bring back the shortage that pods were evicted for. */
-  evictions: Persisted<StoredEvictions>;
+  recorder: EventRecorder;
+  records: Pick<PodRecords, "evictions">;
 }
 
 /** The blocked pods of the current sync; a refusal is reported when it differs from that of the sync before. */
@@ -38,16 +28,14 @@ export class BlockedPods {
   readonly #deps: BlockedPodsDeps;
   #current = new Map<PodUID, BlockedPod>();
   #before: ReadonlyMap<PodUID, BlockedPod> = new Map();
-  /** Refused although admitted, in the order of their eviction: until an edit, or until they are readmitted. */
-  readonly evictions: StoredMap<PodUID, Eviction, StoredEvictions>;
 
   constructor(deps: BlockedPodsDeps) {
     this.#deps = deps;
-    this.evictions = new StoredMap(
-      deps.evictions,
-      (stored) => stored.map(([uid, eviction]) => [uid, { ...eviction, since: new Date(eviction.since) }]),
-      (all) => [...all].map(([uid, eviction]) => [uid, { ...eviction, since: eviction.since.toISOString() }]),
-    );
+  }
+
+  /** See {@link PodRecords.evictions}. */
+  get evictions(): PodRecords["evictions"] {
+    return this.#deps.records.evictions;
   }
 
   get(uid: PodUID): BlockedPod | undefined {
@@ -121,7 +109,19 @@ export class BlockedPods {
   }
 }
 
-export interface AdmissionInput {
+/** What this node makes of pods. */
+export interface PodRules {
+  /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */
+  toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision;
+  /** Which of these pods the node refuses. @param running pods that already have their place */
+  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission;
+  /** Why a pod that does not run yet is not assigned to the node; undefined: it is. */
+  holdOf(desired: DesiredPod): string | undefined;
+  /** Whether two pods cannot run at the same time, e.g. by a common host port: the later one waits for the end of the other. */
+  conflict(a: Pod, b: Pod): boolean;
+}
+
+interface AdmissionInput {
   desired: readonly DesiredPod[];
   workers: ReadonlyMap<PodUID, PodWorker>;
   /** Pods of which the engine has containers. */
@@ -129,10 +129,7 @@ export interface AdmissionInput {
   evictions: ReadonlyMap<PodUID, Rejection>;
   /** Every source was read. */
   isComplete: boolean;
-  /** Which of these pods the node refuses. @param running pods that already have their place */
-  admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean) => Admission;
-  /** Why a pod that does not run yet is not assigned to the node; undefined: it is. */
-  holdOf: ((desired: DesiredPod) => string | undefined) | undefined;
+  rules: Pick<PodRules, "admit" | "holdOf">;
 }
 
 /**
@@ -148,14 +145,14 @@ export function decideAdmission(input: AdmissionInput): Admission & { held: Read
   const held = new Map<PodUID, string>();
   for (const one of desired) {
     const uid = one.pod.metadata.uid!;
-    const hold = running.has(uid) ? undefined : input.holdOf?.(one);
+    const hold = running.has(uid) ? undefined : input.rules.holdOf(one);
     if (hold !== undefined) held.set(uid, hold);
   }
   const candidates = desired.filter((one) => {
     const uid = one.pod.metadata.uid!;
     return !evictions.has(uid) && !held.has(uid) && !hasEnded(one, workers);
   });
-  const { rejections, resizes } = input.admit(candidates, running, input.isComplete);
+  const { rejections, resizes } = input.rules.admit(candidates, running, input.isComplete);
   return { held, rejections: new Map([...rejections, ...evictions]), resizes };
 }
 

@@ -10,7 +10,6 @@ import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.
 import { messageOf } from "../base/text/error-message.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
-import type { ImageNames } from "../plan/status/container-status.ts";
 import { backOffKey } from "../plan/sync-state.ts";
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { PodRevision } from "./edit-rules.ts";
@@ -32,10 +31,6 @@ export interface PodActionsDeps {
   recorder: EventRecorder;
   cache: PodCache;
   services: PodServices;
-  /** Names of images, by id; missing ones are looked up by `learnImage`. */
-  imageNames: ReadonlyMap<string, ImageNames>;
-  /** Fills `imageNames`. */
-  learnImage: (imageId: string) => Promise<void>;
 }
 
 /**
@@ -330,13 +325,13 @@ export class PodActions {
 
   /** Looks up names of images that the status needs. */
   learnImages(snapshot: PodSnapshot): void {
-    const { imageNames, learnImage } = this.#deps;
+    const { cache } = this.#deps;
     for (const { imageId } of snapshot.containers) {
-      if (imageNames.has(imageId) || this.#state.learning.has(imageId)) continue;
+      if (cache.imageNames.has(imageId) || this.#state.learning.has(imageId)) continue;
       this.#state.learning.add(imageId);
       // One attempt: a name that cannot be found is left out of the status.
       this.#start(
-        () => learnImage(imageId),
+        () => cache.learnImage(imageId),
         () => {},
         () => {},
       );

@@ -1,10 +1,12 @@
+import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { Observed, ObservedRuntime, RuntimeEvent } from "../base/model/container-engine.ts";
+import type { ImageEngine, Observed, ObservedRuntime, RuntimeEvent } from "../base/model/container-engine.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { byNewest, isTerminated } from "../plan/container-history.ts";
+import type { ImageNames } from "../plan/status/container-status.ts";
 
 /** Events after which inspect has a new result. The others (exec_*, attach, top, kill, …) do not change the state. */
 const OBSERVED_ACTIONS = new Set(["start", "die", "destroy", "oom", "rename", "pause", "unpause", "update", "restart"]);
@@ -31,8 +33,7 @@ interface PodCacheDeps {
   clock: Clock;
   /** Dead containers found OOM-killed by the kubelet although the engine does not report it. */
   oomVerdicts: Persisted<readonly ContainerId[]>;
-  /** Something about this pod changed: its worker plans again. */
-  onChange: (uid: PodUID) => void;
+  images: Pick<ImageEngine, "imageStatus">;
 }
 
 interface Entry {
@@ -46,6 +47,9 @@ interface Entry {
  * late response never overwrites a newer one; events and lists only select which containers to inspect again.
  */
 export class PodCache {
+  /** Something about this pod changed: its worker plans again. */
+  readonly changes = new Listeners<PodUID>();
+  readonly #imageNames = new Map<string, ImageNames>();
   readonly #deps: PodCacheDeps;
   readonly #entries = new Map<ContainerId, Entry>();
   readonly #byPod = new Map<PodUID, Set<ContainerId>>();
@@ -67,6 +71,18 @@ export class PodCache {
   /** Monotonic time at which each dead container ended. */
   get exitedAtMs(): ReadonlyMap<ContainerId, number> {
     return this.#exitedAtMs;
+  }
+
+  /** Names of images by id, those that were looked up. */
+  get imageNames(): ReadonlyMap<string, ImageNames> {
+    return this.#imageNames;
+  }
+
+  async learnImage(imageId: string): Promise<void> {
+    const image = await this.#deps.images.imageStatus(imageId);
+    const [tag] = image?.repoTags ?? [];
+    const [digest] = image?.repoDigests ?? [];
+    this.#imageNames.set(imageId, { ...(tag && { tag }), ...(digest && { digest }) });
   }
 
   /** Every pod the engine holds something of. */
@@ -221,7 +237,7 @@ export class PodCache {
       if (ids?.size === 0) this.#byPod.delete(uid);
     }
     this.#snapshots.delete(uid);
-    this.#deps.onChange(uid);
+    this.changes.emit(uid);
   }
 
   #noteExit(container: ContainerSnapshot, before: Entry | undefined): void {

@@ -1,6 +1,7 @@
 import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { NodeInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { isRunning } from "../plan/container-history.ts";
@@ -8,8 +9,8 @@ import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
 import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
 import { isRevisionLive, type RolloutProgress } from "../plan/rollout.ts";
 import { computePodStatus } from "../plan/status/compute-pod-status.ts";
-import type { ImageNames } from "../plan/status/container-status.ts";
 import type { PodRevision } from "./edit-rules.ts";
+import type { PodCache } from "./pod-cache.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
 
 /** How a pod ended. */
@@ -21,9 +22,8 @@ export interface Completion {
 
 interface PodStatusTrackerDeps {
   clock: Clock;
-  imageNames: ReadonlyMap<string, ImageNames>;
-  /** Address of the node, "" while unknown. */
-  hostIp: () => string;
+  cache: Pick<PodCache, "imageNames">;
+  node: Pick<NodeInfo, "ip">;
 }
 
 interface StatusUpdate {
@@ -145,10 +145,10 @@ export class PodStatusTracker {
       waiting,
       postStartPending: new Set(inPostStart.map(({ name }) => name)),
       terminationMessages: state.terminationMessages,
-      imageNames: this.#deps.imageNames,
+      imageNames: this.#deps.cache.imageNames,
       limits: revision.hashes.limits,
       lastPodIps: this.#lastPodIps,
-      hostIp: this.#deps.hostIp(),
+      hostIp: this.#deps.node.ip,
       startTime: this.#startTime!,
       ...(currentEnd && { end: currentEnd }),
       ...(previous && { previous }),

@@ -1,6 +1,7 @@
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { NodeInfo } from "../base/model/node.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -19,28 +20,29 @@ import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
 import type { ProbeManager } from "./prober/probe-manager.ts";
 
+/** What all pod workers share. */
 export interface PodWorkerDeps extends PodActionsDeps {
   probes: Pick<ProbeManager, "update" | "remove" | "states">;
-  /** Containers stopped by a shutdown of the machine: their exit code says nothing about their work. */
-  shutdownTerminated: { has(id: ContainerId): boolean };
-  /** Address of the node, "" while unknown. */
-  hostIp: () => string;
+  node: Pick<NodeInfo, "ip">;
+  counter?: PodWorkCounter;
+}
+
+/** All pods together, as one worker sees them: `PodWorkers`. */
+interface PodWorkerOwner {
+  /** Whether this container was stopped by a shutdown of the machine: its exit code says nothing about its work. */
+  wasShutDown(id: ContainerId): boolean;
   /** When the desired revision was first seen. Monotonic. */
-  desiredSinceMs: (uid: PodUID) => number;
-  work?: PodWorkCounter;
-  /**
-   * Why the pod may not start now; undefined when it may.
-   * @param waitedMs how long it has waited so far
-   */
-  findHold?: (uid: PodUID, pod: Pod, waitedMs: number) => WaitingReason | undefined;
+  desiredSinceMs(uid: PodUID): number;
+  /** Why the pod may not start now; undefined when it may. @param waitedMs how long it has waited so far */
+  findHold(uid: PodUID, pod: Pod, waitedMs: number): WaitingReason | undefined;
   /** The status changed (compare by identity). */
-  onStatus: (worker: PodWorker) => void;
+  onStatus(worker: PodWorker): void;
   /** {@link PodWorker.rollout} changed, or there is a new revision. */
-  onRollout?: (worker: PodWorker) => void;
+  onRollout(worker: PodWorker): void;
   /** The pod ended, or runs again after an edit (undefined). */
-  onCompletion: (worker: PodWorker, completion: Completion | undefined) => void;
+  onCompletion(worker: PodWorker, completion: Completion | undefined): void;
   /** Stopped and cleaned up; the worker has no further use. */
-  onGone: (worker: PodWorker) => void;
+  onGone(worker: PodWorker): void;
 }
 
 /** When and how a pod was asked to be deleted; metadata of the API. */
@@ -61,6 +63,7 @@ const CLEANUP_RETRY_MS = 2_000;
 export class PodWorker {
   readonly ref: PodRef;
   readonly #deps: PodWorkerDeps;
+  readonly #owner: PodWorkerOwner;
   readonly #state: PodSyncState;
   readonly #actions: PodActions;
   readonly #status: PodStatusTracker;
@@ -85,12 +88,13 @@ export class PodWorker {
   #isTearingDown = false;
 
   /** @param completion how the pod ended in an earlier process */
-  constructor(ref: PodRef, deps: PodWorkerDeps, completion?: Completion) {
+  constructor(ref: PodRef, deps: PodWorkerDeps, owner: PodWorkerOwner, completion?: Completion) {
     this.ref = ref;
     this.#deps = deps;
+    this.#owner = owner;
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
     this.#status = new PodStatusTracker(deps, completion);
-    this.#timer = new PodWorkTimer(deps.clock, deps.work);
+    this.#timer = new PodWorkTimer(deps.clock, deps.counter);
     this.#actions = new PodActions(ref, deps, this.#state, () => this.wake(), this.#stop.signal);
   }
 
@@ -136,8 +140,8 @@ export class PodWorker {
     if (pending && pendingResizeOf(before)?.message !== pending.message)
       this.#actions.record("Warning", `Resize${pending.reason}`, pending.message ?? "");
     if (before === undefined) {
-      const { clock, desiredSinceMs } = this.#deps;
-      this.#timer.added(revision.pod.spec.containers.length, desiredSinceMs(this.ref.uid));
+      const { clock } = this.#deps;
+      this.#timer.added(revision.pod.spec.containers.length, this.#owner.desiredSinceMs(this.ref.uid));
       // Containers that already exist are taken over as they are.
       const { snapshot } = this;
       this.#end = this.#status.adopt(revision, snapshot);
@@ -146,7 +150,7 @@ export class PodWorker {
       this.#end = undefined;
       delete this.#state.stoppingSinceMs;
       this.#status.restart();
-      this.#deps.onCompletion(this, undefined);
+      this.#owner.onCompletion(this, undefined);
     }
     if (before?.objectsRevision !== revision.objectsRevision || before.runRevision !== revision.runRevision) {
       if (before) this.#timer.edited();
@@ -307,7 +311,7 @@ export class PodWorker {
     this.#updateStatus(revision, snapshot, plan, hold);
     this.#timer.synced(this.#state.isIdle);
     this.#noteAtRest(snapshot);
-    if (this.#status.noteProgress(this.rollout)) this.#deps.onRollout?.(this);
+    if (this.#status.noteProgress(this.rollout)) this.#owner.onRollout(this);
     this.#wakeAt(earliest(plan.recheckAtMs, this.#holdTimeoutAtMs(revision.pod)));
   }
 
@@ -333,7 +337,7 @@ export class PodWorker {
     const nowMs = this.#deps.clock.monotonicMs();
     const isDown = !containers.some(isRunning) && this.#state.starting.size === 0;
     const mayWait = isDown && !this.#currentEnd;
-    const hold = mayWait ? this.#deps.findHold?.(this.ref.uid, pod, nowMs - (this.#holdSinceMs ?? nowMs)) : undefined;
+    const hold = mayWait ? this.#owner.findHold(this.ref.uid, pod, nowMs - (this.#holdSinceMs ?? nowMs)) : undefined;
     this.#holdSinceMs = hold && (this.#holdSinceMs ?? nowMs);
     return hold;
   }
@@ -347,7 +351,8 @@ export class PodWorker {
 
   /** Removes containers whose exit says nothing, so that they run again. @returns whether there was one */
   #removeShutdownTerminated(revision: PodRevision, { containers }: PodSnapshot): boolean {
-    const misleading = findMisleadingExits(revision.pod.spec, containers, this.#deps.shutdownTerminated);
+    const isMisleading = { has: (id: ContainerId) => this.#owner.wasShutDown(id) };
+    const misleading = findMisleadingExits(revision.pod.spec, containers, isMisleading);
     for (const { id, name } of misleading) {
       if (!this.#state.removing.has(id)) this.#actions.perform({ kind: "remove-container", id, name }, revision);
     }
@@ -401,10 +406,10 @@ export class PodWorker {
   #tearDown(): void {
     if (this.#isTearingDown) return;
     this.#isTearingDown = true;
-    const { services, logger, clock, onGone } = this.#deps;
+    const { services, logger, clock } = this.#deps;
     const done = () => {
       this.detach();
-      onGone(this);
+      this.#owner.onGone(this);
     };
     services.tearDown(this.ref.uid, this.ref, this.#stop.signal).then(done, (error: Error) => {
       if (this.#stop.signal.aborted) return;
@@ -430,7 +435,7 @@ export class PodWorker {
       halt: this.#halted?.end,
       hold,
     });
-    if (completion) this.#deps.onCompletion(this, completion);
+    if (completion) this.#owner.onCompletion(this, completion);
     if (!isChanged) return;
     // Once for each dependency that is waited for, and once more when its time has elapsed.
     if (hold && hold.message !== this.#reportedHold)
@@ -442,7 +447,7 @@ export class PodWorker {
         this.#actions.record("Warning", "BackOff", "Back-off restarting failed container", name);
       }
     }
-    this.#deps.onStatus(this);
+    this.#owner.onStatus(this);
   }
 }
 

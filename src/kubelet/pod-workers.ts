@@ -1,62 +1,54 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
+import { Listeners } from "../base/concurrency/listeners.ts";
+import type { DesiredState } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
-import type { Persisted } from "../base/model/persisted.ts";
 import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { isRunning } from "../plan/container-history.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
-import type { PodRevision } from "./edit-rules.ts";
+import {
+  type DependencyState,
+  dependenciesOf,
+  findDependencyProblems,
+  findHold,
+  findStopsBefore,
+  isDependencyOn,
+} from "../plan/pod-dependencies.ts";
+import type { PodEnd, WaitingReason } from "../plan/pod-plan.ts";
+import type { PodRules } from "./blocked-pods.ts";
+import type { PodCache } from "./pod-cache.ts";
+import type { PodManager } from "./pod-manager.ts";
+import type { PodRecords } from "./pod-records.ts";
+import type { PodStatusStore } from "./pod-status-store.ts";
 import type { Completion } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
-import { StoredMap } from "./stored-map.ts";
+import type { RevisionSelector } from "./revision-selector.ts";
 
-/** A pod with something to clean up. */
-export interface PodToCleanUp extends PodRef {
-  /** `DesiredPod.sourceId`: the source whose sets show whether the pod is still described. Absent: not known. */
-  sourceId?: string;
-}
-
-/** Dependencies that all workers share. */
-export interface SharedWorkerDeps
-  extends Pick<
-    PodWorkerDeps,
-    "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage" | "work"
-  > {
-  completions: Persisted<Record<PodUID, Completion>>;
-  podCleanup: Persisted<readonly PodToCleanUp[]>;
-  /** Whether two pods cannot run at the same time, e.g. by a common host port: the later one waits for the end of the other. */
-  conflict: (a: Pod, b: Pod) => boolean;
-}
-
-interface PodWorkersDeps
-  extends SharedWorkerDeps,
-    Pick<PodWorkerDeps, "cache" | "shutdownTerminated" | "desiredSinceMs" | "findHold" | "onStatus" | "onRollout"> {
-  /** The pod was removed completely, and its worker forgotten. */
-  onGone: (uid: PodUID) => void;
+interface PodWorkersDeps {
+  worker: PodWorkerDeps;
+  podManager: PodManager;
+  records: PodRecords;
+  statuses: PodStatusStore;
+  revisions: RevisionSelector;
+  rules: PodRules;
 }
 
 /** The pod workers of the node, by UID. */
 export class PodWorkers {
+  /** A pod was removed completely, and its worker forgotten. */
+  readonly gone = new Listeners<PodUID>();
+  readonly dependencies: DependencyOrder;
+  readonly halts: HaltedPods;
   readonly #deps: PodWorkersDeps;
   readonly #workers = new Map<PodUID, PodWorker>();
-  /** How pods ended. */
-  readonly #completions: StoredMap<PodUID, Completion, Record<PodUID, Completion>>;
-  /**
-   * Pods with something to clean up: directory, volumes, cgroup, log links. If the process ends after the last container
-   * of a pod was removed, no container shows the rest to the next process; this does.
-   */
-  readonly #cleanup: StoredMap<PodUID, PodToCleanUp, readonly PodToCleanUp[]>;
   /** Pods of unknown sources that were reported. */
   readonly #unclaimed = new Set<PodUID>();
 
   constructor(deps: PodWorkersDeps) {
     this.#deps = deps;
-    this.#completions = new StoredMap(deps.completions, Object.entries, Object.fromEntries);
-    this.#cleanup = new StoredMap(
-      deps.podCleanup,
-      (pods) => pods.map((pod) => [pod.uid, pod]),
-      (pods) => [...pods.values()],
-    );
+    this.dependencies = new DependencyOrder(deps.podManager, this.#workers);
+    this.halts = new HaltedPods(deps.records, deps.worker.cache);
   }
 
   get byUid(): ReadonlyMap<PodUID, PodWorker> {
@@ -77,29 +69,51 @@ export class PodWorkers {
 
   /** @param sourceId source that describes the pod now; absent for a pod that is only to be removed */
   ensure(ref: PodRef, sourceId?: string): PodWorker {
-    const { onGone } = this.#deps;
+    const { worker: deps, records } = this.#deps;
     const { uid, name, namespace } = ref;
-    const left = this.#cleanup.get(uid);
+    const left = records.cleanup.get(uid);
     if (!left || (sourceId !== undefined && left.sourceId !== sourceId))
-      this.#cleanup.set(uid, { uid, name, namespace, ...(sourceId !== undefined && { sourceId }) });
-    const known = this.#workers.get(uid);
-    if (known) return known;
-    const worker = new PodWorker(
-      ref,
-      {
-        ...this.#deps,
-        onCompletion: (_, end) => (end ? this.#completions.set(uid, end) : this.#completions.delete(uid)),
-        onGone: () => {
-          this.#workers.delete(uid);
-          this.#cleanup.delete(uid);
-          this.#completions.delete(uid);
-          onGone(uid);
-        },
-      },
-      this.#completions.get(uid),
-    );
+      records.cleanup.set(uid, { uid, name, namespace, ...(sourceId !== undefined && { sourceId }) });
+    const worker = this.#workers.get(uid) ?? new PodWorker(ref, deps, this, records.completions.get(uid));
     this.#workers.set(uid, worker);
     return worker;
+  }
+
+  wasShutDown(id: ContainerId): boolean {
+    return this.#deps.records.shutdownTerminated.has(id);
+  }
+
+  desiredSinceMs(uid: PodUID): number {
+    return this.#deps.statuses.desiredSinceMs(uid);
+  }
+
+  findHold(uid: PodUID, pod: Pod, waitedMs: number): WaitingReason | undefined {
+    return this.dependencies.findHold(uid, pod, waitedMs);
+  }
+
+  onStatus(worker: PodWorker): void {
+    this.#deps.statuses.changed(worker.ref.uid);
+    this.onRollout(worker);
+  }
+
+  onRollout(worker: PodWorker): void {
+    if (!worker.revision) return;
+    this.#deps.revisions.observe(worker);
+    this.dependencies.wakeDependents(worker.revision.pod);
+  }
+
+  onCompletion({ ref }: PodWorker, completion: Completion | undefined): void {
+    const { completions } = this.#deps.records;
+    if (completion) completions.set(ref.uid, completion);
+    else completions.delete(ref.uid);
+  }
+
+  onGone({ ref: { uid } }: PodWorker): void {
+    const { cleanup, completions } = this.#deps.records;
+    this.#workers.delete(uid);
+    cleanup.delete(uid);
+    completions.delete(uid);
+    this.gone.emit(uid);
   }
 
   /** Workers of terminating pods. */
@@ -113,7 +127,7 @@ export class PodWorkers {
     for (const worker of removing) {
       if (worker.ref.uid === pod.metadata.uid) continue;
       if (podFullName(worker.ref) === fullName) return worker;
-      if (worker.revision && this.#deps.conflict(pod, worker.revision.pod)) return worker;
+      if (worker.revision && this.#deps.rules.conflict(pod, worker.revision.pod)) return worker;
     }
     return undefined;
   }
@@ -126,16 +140,13 @@ export class PodWorkers {
   }
 
   /** Removes pods whose deletion describes them and of which an earlier process left containers. */
-  removeDescribed(
-    state: DesiredState,
-    toPodRevision: (desired: DesiredPod, objects: ObjectIndex) => PodRevision,
-  ): void {
-    const { cache, logger } = this.#deps;
+  removeDescribed(state: DesiredState): void {
+    const { cache, logger } = this.#deps.worker;
     for (const [uid, { desired }] of state.deletions ?? []) {
       if (!desired || this.#workers.has(uid) || !cache.refOf(uid)) continue;
       const worker = this.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
       try {
-        worker.setRevision(toPodRevision(desired, state));
+        worker.setRevision(this.#deps.rules.toPodRevision(desired, state));
       } catch (error) {
         logger.debug(`Pod "${podFullName(worker.ref)}" is removed without its spec: ${messageOf(error)}`);
       }
@@ -145,14 +156,15 @@ export class PodWorkers {
 
   /** Removes our containers, and what is left of pods without containers, that belong to no desired pod. */
   removeOrphans(desired: DesiredState, isRejected: (uid: PodUID) => boolean): void {
-    const { cache, logger } = this.#deps;
+    const { cache, logger } = this.#deps.worker;
+    const { cleanup } = this.#deps.records;
     const seen = [...cache.uids()].flatMap((uid) => cache.refOf(uid) ?? []);
     const { remove, unclaimed } = findOrphans({
-      refs: [...seen, ...this.#cleanup.values()],
+      refs: [...seen, ...cleanup.values()],
       desired,
       hasWorker: (uid) => this.#workers.has(uid),
       isRejected,
-      sourceOf: (uid) => this.#cleanup.get(uid)?.sourceId,
+      sourceOf: (uid) => cleanup.get(uid)?.sourceId,
     });
     for (const ref of unclaimed) this.#reportUnclaimed(ref);
     for (const { ref, why } of remove) {
@@ -164,20 +176,20 @@ export class PodWorkers {
   /** Removes dead containers beyond these limits, over all pods. @returns how many are removed */
   removeSurplusDead(policy: DeadContainerPolicy): number {
     const dead = [...this.#workers.values()].flatMap((worker) => worker.deadContainers());
-    const surplus = computeSurplusDead(dead, policy, this.#deps.clock.monotonicMs());
+    const surplus = computeSurplusDead(dead, policy, this.#deps.worker.clock.monotonicMs());
     for (const container of surplus) this.#workers.get(container.podUid)?.removeDead(container);
     return surplus.length;
   }
 
   /** Whether there is something of the pod to clean up. */
   hasLeftovers(uid: PodUID): boolean {
-    return this.#cleanup.has(uid);
+    return this.#deps.records.cleanup.has(uid);
   }
 
   #reportUnclaimed(ref: PodRef): void {
     if (this.#unclaimed.has(ref.uid)) return;
     this.#unclaimed.add(ref.uid);
-    this.#deps.logger.warn(
+    this.#deps.worker.logger.warn(
       `Pod "${podFullName(ref)}" keeps running unsupervised: its manifest and its source are not known; ` +
         `to remove it, stop this kubelet and run "kubelet-ts delete pod ${ref.name} --namespace=${ref.namespace}"`,
     );
@@ -225,4 +237,101 @@ export function findOrphans({ refs, desired, hasWorker, isRejected, sourceOf }: 
     else orphans.unclaimed.push(ref);
   }
   return orphans;
+}
+
+/** Order among pods that depend on each other: what holds a start, which workers a change concerns, what stops first. */
+class DependencyOrder {
+  readonly #podManager: PodManager;
+  readonly #workers: ReadonlyMap<PodUID, PodWorker>;
+  #problems: ReadonlyMap<PodUID, WaitingReason> = new Map();
+  /** Desired pods that have dependencies: few or none. */
+  #dependents: readonly PodUID[] = [];
+
+  constructor(podManager: PodManager, workers: ReadonlyMap<PodUID, PodWorker>) {
+    this.#podManager = podManager;
+    this.#workers = workers;
+  }
+
+  /** To be called after each change of the desired pods. @param isComplete else a missing pod may only be late */
+  check(isComplete: boolean): void {
+    const pods = this.#podManager.pods();
+    this.#dependents = pods.flatMap((pod) => (dependenciesOf(pod).length > 0 ? [pod.metadata.uid!] : []));
+    this.#problems = isComplete ? findDependencyProblems(pods) : new Map();
+  }
+
+  /** Why the pod may not start now. */
+  findHold(uid: PodUID, pod: Pod, waitedMs: number): WaitingReason | undefined {
+    return this.#problems.get(uid) ?? findHold(pod, () => this.#states(), waitedMs);
+  }
+
+  wakeDependents(pod: Pod): void {
+    for (const uid of this.#dependents) {
+      const worker = this.#workers.get(uid);
+      const dependencies = worker?.revision ? dependenciesOf(worker.revision.pod) : [];
+      if (dependencies.some((dependency) => isDependencyOn(dependency, pod))) worker?.wake();
+    }
+  }
+
+  /** Workers of undesired pods that may stop now: a pod that others depend on goes after them. */
+  removable(undesired: readonly PodWorker[]): PodWorker[] {
+    const stopping = undesired.flatMap(({ revision }) => revision?.pod ?? []);
+    return undesired.filter(({ revision }) => !revision || findStopsBefore(revision.pod, stopping).length === 0);
+  }
+
+  #states(): DependencyState[] {
+    return this.#podManager.pods().map((pod) => {
+      const worker = this.#workers.get(pod.metadata.uid!);
+      return { pod, status: worker?.status, rollout: worker?.rollout ?? "pending" };
+    });
+  }
+}
+
+/**
+ * Halted pods: stopped, but not removed. Pods that are halted in the same turn stop in the reverse order of their
+ * dependencies.
+ */
+class HaltedPods {
+  /** Includes pods that have no worker yet. */
+  readonly #requests = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
+  readonly #halting = new Map<PodWorker, Promise<void>>();
+  readonly #terminated: PodRecords["shutdownTerminated"];
+  readonly #cache: Pick<PodCache, "has">;
+
+  constructor({ shutdownTerminated }: PodRecords, cache: Pick<PodCache, "has">) {
+    this.#terminated = shutdownTerminated;
+    this.#cache = cache;
+  }
+
+  /** @returns a promise that resolves when no container of the pod runs */
+  async halt(uid: PodUID, worker: PodWorker | undefined, end: PodEnd, maxGraceSeconds: number): Promise<void> {
+    this.#requests.set(uid, [end, maxGraceSeconds]);
+    if (!worker) return;
+    // Those of an earlier shutdown go, so that the file does not grow.
+    for (const id of this.#terminated.keys()) if (!this.#cache.has(id)) this.#terminated.delete(id);
+    for (const { id } of worker.snapshot.containers.filter(isRunning)) this.#terminated.set(id, true);
+    const halting = Promise.resolve().then(async () => {
+      await Promise.all(this.#stopsBefore(worker));
+      if (this.#requests.has(uid)) await worker.halt(end, maxGraceSeconds);
+    });
+    this.#halting.set(worker, halting);
+    await halting.finally(() => this.#halting.delete(worker));
+  }
+
+  /** Halts a worker that was created after its pod was halted. */
+  apply(worker: PodWorker): void {
+    const request = this.#requests.get(worker.ref.uid);
+    if (request && !this.#halting.has(worker)) void worker.halt(...request);
+  }
+
+  clear(): void {
+    this.#requests.clear();
+  }
+
+  #stopsBefore({ revision }: PodWorker): Promise<void>[] {
+    if (!revision) return [];
+    const halting = [...this.#halting];
+    const pods = halting.flatMap(([worker]) => worker.revision?.pod ?? []);
+    const before = findStopsBefore(revision.pod, pods);
+    return halting.filter(([worker]) => worker.revision && before.includes(worker.revision.pod)).map(([, end]) => end);
+  }
 }

@@ -1,4 +1,5 @@
 import type { EphemeralContainer } from "../base/api/pod.ts";
+import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
@@ -13,7 +14,7 @@ import { StoredMap } from "./stored-map.ts";
 
 export type StoredEphemeralContainers = [uid: PodUID, containers: readonly EphemeralContainer[]][];
 
-export interface RevisionSelectorDeps {
+interface RevisionSelectorDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
@@ -41,17 +42,17 @@ export class RevisionSelector {
     PodUID,
     { from: DesiredPod; containers: readonly EphemeralContainer[]; to: DesiredPod }
   >();
-  readonly #onChange: () => void;
+  /** {@link select} would return another state now. */
+  readonly changes = new Listeners();
 
-  /** @param onChange {@link select} would return another state now */
-  constructor(deps: RevisionSelectorDeps, onChange: () => void) {
+  constructor(deps: RevisionSelectorDeps) {
+    const onChange = () => this.changes.emit();
     this.#rollouts = new RolloutManager({
       ...deps,
       file: deps.rollouts,
       isSerial: deps.isSerialRollout ?? false,
       onChange,
     });
-    this.#onChange = onChange;
     this.#images = deps.imageUpdates;
     this.#images?.changes.add(onChange);
     this.#ephemeral = new StoredMap(
@@ -102,6 +103,6 @@ export class RevisionSelector {
   /** @param containers all ephemeral containers of the pod, including earlier ones */
   setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): void {
     this.#ephemeral.set(uid, containers);
-    this.#onChange();
+    this.changes.emit();
   }
 }

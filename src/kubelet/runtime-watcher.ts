@@ -1,3 +1,4 @@
+import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ObservedRuntime } from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -11,16 +12,6 @@ interface RuntimeWatcherDeps {
   cache: PodCache;
   /** Longest time between two lists of all containers. Unit: milliseconds. */
   relistPeriodMs: number;
-  /** The engine reports that a container, or a sandbox, ran out of memory. */
-  onOom: (id: ContainerId) => void;
-  /** Called after each list of all containers that succeeded. */
-  onRelist: (durationMs: number) => void;
-  /** Every container was inspected, after the first connection and after each reconnection. */
-  onResync: () => void;
-  /** A periodic list succeeded; it finds changes whose event was missed. */
-  onPeriodicRelist: () => void;
-  /** {@link RuntimeWatcher.runtimeError} changed. */
-  onHealthChange: () => void;
 }
 
 /** Pause after a list that failed. The event stream reconnects on its own; this is for an engine that responds badly. */
@@ -31,6 +22,16 @@ const SLOW_RELIST_MS = 5_000;
 
 /** Keeps the {@link PodCache} up to date: one event stream, a full list after each (re)connection, and a periodic list. */
 export class RuntimeWatcher {
+  /** The engine reports that this container, or sandbox, ran out of memory. */
+  readonly ooms = new Listeners<ContainerId>();
+  /** All containers were listed. Unit of the duration: milliseconds. */
+  readonly lists = new Listeners<number>();
+  /** Every container was inspected, after the first connection and after each reconnection. */
+  readonly resyncs = new Listeners();
+  /** A periodic list succeeded; it finds changes whose event was missed. */
+  readonly periodicLists = new Listeners();
+  /** {@link runtimeError} changed. */
+  readonly healthChanges = new Listeners();
   readonly #deps: RuntimeWatcherDeps;
   readonly #stop = new AbortController();
   #isSynced = false;
@@ -46,11 +47,11 @@ export class RuntimeWatcher {
   }
 
   start(): void {
-    const { runtime, cache, onOom } = this.#deps;
+    const { runtime, cache } = this.#deps;
     void runtime.watch({
       onOpen: () => this.#resync(),
       onEvent: (event) => {
-        if (event.action === "oom") onOom(event.id);
+        if (event.action === "oom") this.ooms.emit(event.id);
         // A failed inspect means that the engine is gone: the resync after that inspects everything.
         cache.handleEvent(event).catch(() => {});
       },
@@ -85,7 +86,7 @@ export class RuntimeWatcher {
         this.#isSynced = true;
         this.#deps.logger.debug("Inspected the containers of this node");
       }
-      this.#deps.onResync();
+      this.resyncs.emit();
     };
     attempt().catch((error: Error) => this.#onRuntimeError(error));
   }
@@ -95,14 +96,14 @@ export class RuntimeWatcher {
     while (this.#relisting) await this.#relisting.catch(() => {});
     this.#cancelRelist?.();
     let nextInMs = RETRY_RELIST_MS;
-    const { clock, cache, relistPeriodMs, onRelist } = this.#deps;
+    const { clock, cache, relistPeriodMs } = this.#deps;
     const startedAtMs = clock.monotonicMs();
     try {
       this.#relisting = cache.relist(full, this.#stop.signal);
       await this.#relisting;
       this.#lastListAtMs = clock.monotonicMs();
       nextInMs = relistPeriodMs;
-      onRelist(this.#lastListAtMs - startedAtMs);
+      this.lists.emit(this.#lastListAtMs - startedAtMs);
       this.#noteSlowness(this.#lastListAtMs - startedAtMs);
       this.#noteRecovery();
     } finally {
@@ -115,7 +116,7 @@ export class RuntimeWatcher {
     // After a failure it is unknown what was missed.
     if (!this.#isSynced || this.#runtimeError) return this.#resync();
     this.#relist(false).then(
-      () => this.#deps.onPeriodicRelist(),
+      () => this.periodicLists.emit(),
       (error: Error) => this.#onRuntimeError(error),
     );
   }
@@ -124,7 +125,7 @@ export class RuntimeWatcher {
     if (this.#stop.signal.aborted) return;
     if (this.#runtimeError?.message !== error.message) this.#deps.logger.error(error.message);
     this.#runtimeError = error;
-    this.#deps.onHealthChange();
+    this.healthChanges.emit();
   }
 
   #noteSlowness(durationMs: number): void {
@@ -141,6 +142,6 @@ export class RuntimeWatcher {
     if (!this.#runtimeError) return;
     this.#runtimeError = undefined;
     this.#deps.logger.info("The Docker engine answers again");
-    this.#deps.onHealthChange();
+    this.healthChanges.emit();
   }
 }

@@ -28,11 +28,13 @@ test("ended pods that never run again ask for nothing", () => {
     observed: [],
     evictions: new Map(),
     isComplete: true,
-    admit: (pods) => {
-      asked.push(...pods.map(({ pod }) => pod.metadata.uid!));
-      return { rejections: new Map(), resizes: new Map() };
+    rules: {
+      admit: (pods) => {
+        asked.push(...pods.map(({ pod }) => pod.metadata.uid!));
+        return { rejections: new Map(), resizes: new Map() };
+      },
+      holdOf: () => undefined,
     },
-    holdOf: undefined,
   });
   expect(asked).toEqual(["again", "running"]);
 });

@@ -2,14 +2,16 @@ import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
 import type { DesiredPod, DesiredState } from "../../src/base/model/desired-pod.ts";
 import { allContainersOf } from "../../src/base/model/pod-containers.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
-import type { StoredEvictions } from "../../src/kubelet/blocked-pods.ts";
 import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
 import type { ImageUpdateManager } from "../../src/kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
+import { PodCache } from "../../src/kubelet/pod-cache.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
+import { PodRecords, type StoredEvictions } from "../../src/kubelet/pod-records.ts";
 import type { Completion } from "../../src/kubelet/pod-status-tracker.ts";
-import type { StoredEphemeralContainers } from "../../src/kubelet/revision-selector.ts";
+import { RevisionSelector, type StoredEphemeralContainers } from "../../src/kubelet/revision-selector.ts";
 import type { StoredRollouts } from "../../src/kubelet/rollout-manager.ts";
+import { RuntimeWatcher } from "../../src/kubelet/runtime-watcher.ts";
 import { pinImage } from "../../src/plan/image-updates.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
 import type { PendingResize } from "../../src/plan/pod-resize.ts";
@@ -156,76 +158,71 @@ export class KubeletWorld {
     const { clock, logger, recorder, engine, probes, completions } = this;
     this.imageUpdates?.stop();
     this.imageUpdates = this.#newImageUpdates?.(clock);
-    return new Kubelet({
+    const runtime = engine;
+    const kept = <
+      K extends "podCleanup" | "evictions" | "shutdownTerminated" | "rollouts" | "ephemeralContainers" | "oomVerdicts",
+    >(
+      key: K,
+    ) => ({
+      read: () => this[key],
+      write: (all: this[K]) => {
+        this[key] = JSON.parse(JSON.stringify(all));
+      },
+    });
+    const cache = new PodCache({
+      runtime,
       clock,
-      logger,
-      recorder,
-      runtime: engine,
+      oomVerdicts: kept("oomVerdicts"),
+      images: { imageStatus: async () => undefined },
+    });
+    return new Kubelet({
+      worker: {
+        clock,
+        logger,
+        recorder,
+        cache,
+        services: engine,
+        probes: {
+          update: () => {},
+          remove: () => {},
+          states: (uid) => probes.get(uid) ?? new Map(),
+        },
+        node: { ip: "10.0.0.1" },
+        counter: {
+          added: (containers, ms) => this.work.push(`added ${containers} ${ms}`),
+          worked: (kind, ms) => this.work.push(`${kind} ${ms}`),
+          started: (ms) => this.work.push(`started ${ms}`),
+        },
+      },
+      watcher: new RuntimeWatcher({ clock, logger, runtime, cache, relistPeriodMs: 60_000 }),
       podManager: new PodManager(),
-      services: engine,
-      probes: {
-        update: () => {},
-        remove: () => {},
-        states: (uid) => probes.get(uid) ?? new Map(),
-      },
-      hostIp: () => "10.0.0.1",
-      imageNames: new Map(),
-      learnImage: async () => {},
-      toPodRevision,
-      admit: () => ({ rejections: this.rejections, resizes: this.resizes }),
-      holdOf: () => this.hold,
-      conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
-      completions: {
-        read: () => Object.fromEntries(completions),
-        write: (all) => {
-          completions.clear();
-          for (const [uid, completion] of Object.entries(all)) completions.set(uid, completion);
+      records: new PodRecords({
+        completions: {
+          read: () => Object.fromEntries(completions),
+          write: (all) => {
+            completions.clear();
+            for (const [uid, completion] of Object.entries(all)) completions.set(uid, completion);
+          },
         },
+        podCleanup: kept("podCleanup"),
+        evictions: kept("evictions"),
+        shutdownTerminated: kept("shutdownTerminated"),
+      }),
+      revisions: new RevisionSelector({
+        clock,
+        logger,
+        recorder,
+        rollouts: kept("rollouts"),
+        ephemeralContainers: kept("ephemeralContainers"),
+        isSerialRollout: this.isSerialRollout,
+        ...(this.imageUpdates && { imageUpdates: this.imageUpdates }),
+      }),
+      rules: {
+        toPodRevision,
+        admit: () => ({ rejections: this.rejections, resizes: this.resizes }),
+        holdOf: () => this.hold,
+        conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
       },
-      podCleanup: {
-        read: () => this.podCleanup,
-        write: (pods) => {
-          this.podCleanup = pods;
-        },
-      },
-      evictions: {
-        read: () => this.evictions,
-        write: (all) => {
-          this.evictions = JSON.parse(JSON.stringify(all));
-        },
-      },
-      shutdownTerminated: {
-        read: () => this.shutdownTerminated,
-        write: (all) => {
-          this.shutdownTerminated = all;
-        },
-      },
-      rollouts: {
-        read: () => this.rollouts,
-        write: (all) => {
-          this.rollouts = JSON.parse(JSON.stringify(all));
-        },
-      },
-      ephemeralContainers: {
-        read: () => this.ephemeralContainers,
-        write: (all) => {
-          this.ephemeralContainers = JSON.parse(JSON.stringify(all));
-        },
-      },
-      isSerialRollout: this.isSerialRollout,
-      ...(this.imageUpdates && { imageUpdates: this.imageUpdates }),
-      oomVerdicts: {
-        read: () => this.oomVerdicts,
-        write: (all) => {
-          this.oomVerdicts = all;
-        },
-      },
-      work: {
-        added: (containers, ms) => this.work.push(`added ${containers} ${ms}`),
-        worked: (kind, ms) => this.work.push(`${kind} ${ms}`),
-        started: (ms) => this.work.push(`started ${ms}`),
-      },
-      relistPeriodMs: 60_000,
     });
   }
 }

@@ -60,16 +60,15 @@ export async function assembleKubelet(input: AssembleInput) {
   /** Last answers of each probe. */
   const probeLog = new ProbeLog();
   const probes = buildProbes(context, engine, probeLog);
-  const admission = new PodAdmission(context, engine);
   /** Containers and sandboxes that ran out of memory, as the engine reports it. */
   const oomEvents = new Listeners<ContainerId>();
   const imageUpdates = buildImageUpdates(context, engine, credentials, volumes);
   const hasLocalApi = !options.runOnce && !cluster;
   /** undefined without a local API. */
   const cordon = hasLocalApi ? buildCordon(context) : undefined;
-  const kubeletParts = { podManager, services, probes, admission, oomEvents, imageUpdates, cordon };
+  const admission = new PodAdmission(context, engine, cordon);
+  const kubeletParts = { podManager, services, probes, rules: admission, oomEvents, imageUpdates };
   const kubelet = buildKubelet(context, engine, kubeletParts);
-  probes.changes.add(({ uid }) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, kubelet, imageUpdates);
   /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;

@@ -1,91 +1,75 @@
 import type { Listeners } from "../../base/concurrency/listeners.ts";
-import type { DesiredState } from "../../base/model/desired-pod.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import type { DockerEngine } from "../../docker/docker-engine.ts";
-import type { ImageManager } from "../../docker/image-manager.ts";
-import { toPodRevision } from "../../kubelet/edit-rules.ts";
+import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../kubelet/kubelet.ts";
-import type { NodeCordon } from "../../kubelet/node-cordon.ts";
+import { PodCache } from "../../kubelet/pod-cache.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
+import { PodRecords } from "../../kubelet/pod-records.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
 import { HostProber } from "../../kubelet/prober/host-prober.ts";
 import { ProbeManager } from "../../kubelet/prober/probe-manager.ts";
-import { conflictOverPorts } from "../../plan/host-ports.ts";
-import type { ImageNames } from "../../plan/status/container-status.ts";
+import { RevisionSelector } from "../../kubelet/revision-selector.ts";
+import { RuntimeWatcher } from "../../kubelet/runtime-watcher.ts";
 import type { ProbeLog } from "../../server/page/probe-log.ts";
 import { probeVersion } from "../version.ts";
 import { liveOptions, type NodeContext } from "./node-context.ts";
-import type { PodAdmission } from "./pod-admission.ts";
 import { openStateFile } from "./state-files.ts";
 
 interface KubeletParts {
   podManager: PodManager;
   services: PodRuntimeManager;
   probes: ProbeManager;
-  admission: PodAdmission;
+  rules: PodRules;
   /** Called for each container or sandbox that ran out of memory. */
   oomEvents: Listeners<ContainerId>;
   imageUpdates: ImageUpdateManager;
-  /** Absent for a node whose pods something else assigns. */
-  cordon: NodeCordon | undefined;
 }
 
 /** The sync loop. */
-export function buildKubelet(context: NodeContext, { pods, images }: DockerEngine, parts: KubeletParts): Kubelet {
+export function buildKubelet(
+  context: NodeContext,
+  { pods: runtime, images }: DockerEngine,
+  parts: KubeletParts,
+): Kubelet {
   const { options, node, clock, logger, recorder, metrics } = context;
-  const { podManager, services, probes, admission, oomEvents, imageUpdates, cordon } = parts;
-  const imageNames = new Map<string, ImageNames>();
-  const kubelet = new Kubelet({
-    clock,
-    logger,
-    recorder,
-    podManager,
-    runtime: pods,
-    services,
-    probes,
-    hostIp: () => node.ip,
-    imageNames,
-    learnImage: async (imageId) => void imageNames.set(imageId, await readImageNames(images, imageId)),
-    toPodRevision: (desired, objects) => toPodRevision(desired, objects as DesiredState, options, node),
-    admit: admission.admit,
-    ...(cordon && { holdOf: (desired) => cordon.holdOf(desired) }),
-    conflict: conflictOverPorts,
-    ...stateFilesOf(context),
-    imageUpdates,
-    isSerialRollout: options.rollout === "serial",
-    relistPeriodMs: options.syncFrequencyMs,
-    deadContainers: liveOptions(options, { maxInAll: "maximumDeadContainers", minTtlMs: "minimumContainerTtlMs" }),
-    onOom: (id) => oomEvents.emit(id),
-    work: metrics.pods,
-    onRelist: metrics.countRelist,
-    onRolledBack: ({ namespace, name }) => metrics.kubelet.rollbacks.inc([namespace, name]),
-    onPodGone: (uid) => recorder.objectGone(uid),
-  });
-  metrics.watch(kubelet);
-  return kubelet;
-}
-
-function stateFilesOf(context: NodeContext) {
+  const { podManager, services, probes, rules, oomEvents, imageUpdates } = parts;
+  const oomVerdicts = openStateFile(context, "oom-killed");
+  const cache = new PodCache({ runtime, clock, oomVerdicts, images });
+  const watcher = new RuntimeWatcher({ clock, logger, runtime, cache, relistPeriodMs: options.syncFrequencyMs });
+  watcher.ooms.add((id) => oomEvents.emit(id));
+  watcher.lists.add(metrics.countRelist);
   const evictions = openStateFile(context, "evictions");
   // --runonce is a request to run these pods: earlier evictions do not count.
-  if (context.options.runOnce && evictions.read()) evictions.write([]);
-  return {
-    evictions,
-    completions: openStateFile(context, "completions"),
-    podCleanup: openStateFile(context, "pods"),
-    shutdownTerminated: openStateFile(context, "cut-off"),
-    oomVerdicts: openStateFile(context, "oom-killed"),
-    ephemeralContainers: openStateFile(context, "ephemeral-containers"),
-    rollouts: openStateFile(context, "rollouts"),
-  };
-}
-
-async function readImageNames(images: ImageManager, imageId: string): Promise<ImageNames> {
-  const image = await images.imageStatus(imageId);
-  const [tag] = image?.repoTags ?? [];
-  const [digest] = image?.repoDigests ?? [];
-  return { ...(tag && { tag }), ...(digest && { digest }) };
+  if (options.runOnce && evictions.read()) evictions.write([]);
+  const kubelet = new Kubelet({
+    worker: { clock, logger, recorder, cache, services, probes, node, counter: metrics.pods },
+    watcher,
+    podManager,
+    records: new PodRecords({
+      completions: openStateFile(context, "completions"),
+      podCleanup: openStateFile(context, "pods"),
+      shutdownTerminated: openStateFile(context, "cut-off"),
+      evictions,
+    }),
+    revisions: new RevisionSelector({
+      clock,
+      logger,
+      recorder,
+      rollouts: openStateFile(context, "rollouts"),
+      ephemeralContainers: openStateFile(context, "ephemeral-containers"),
+      imageUpdates,
+      isSerialRollout: options.rollout === "serial",
+      onRolledBack: ({ namespace, name }) => metrics.kubelet.rollbacks.inc([namespace, name]),
+    }),
+    rules,
+    deadContainers: liveOptions(options, { maxInAll: "maximumDeadContainers", minTtlMs: "minimumContainerTtlMs" }),
+  });
+  kubelet.podsGone.add((uid) => recorder.objectGone(uid));
+  probes.changes.add(({ uid }) => kubelet.worker(uid)?.wake());
+  metrics.watch(kubelet);
+  return kubelet;
 }
 
 /** Not durable: no container outlives a power cut, and its probe results need not either. */

@@ -1,9 +1,13 @@
 import type { Pod } from "../../base/api/pod.ts";
-import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { DockerEngine } from "../../docker/docker-engine.ts";
 import { findPodRefusal } from "../../docker/pod-refusal.ts";
+import type { PodRules } from "../../kubelet/blocked-pods.ts";
+import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
+import type { NodeCordon } from "../../kubelet/node-cordon.ts";
 import type { Admission, Rejection } from "../../plan/admission.ts";
+import { conflictOverPorts } from "../../plan/host-ports.ts";
 import { NodeAdmission } from "../../plan/node-admission.ts";
 import { computeMaxPods } from "../../plan/node-allocatable.ts";
 import { type NodeContext, nodeLabelsOf } from "./node-context.ts";
@@ -13,16 +17,19 @@ import { openStateFile } from "./state-files.ts";
 type PodAdmitHandler = (pod: Pod) => Rejection | undefined;
 
 /** Decides which pods the node takes: features of the engine, admit handlers, resources, in this order. */
-export class PodAdmission {
+export class PodAdmission implements PodRules {
   readonly #context: NodeContext;
   readonly #engine: DockerEngine;
+  readonly #cordon: NodeCordon | undefined;
   readonly #node: NodeAdmission;
   readonly #handlers: PodAdmitHandler[] = [];
 
-  constructor(context: NodeContext, engine: DockerEngine) {
+  /** @param cordon absent for a node whose pods something else assigns */
+  constructor(context: NodeContext, engine: DockerEngine, cordon: NodeCordon | undefined) {
     const { node, options, allocatable } = context;
     this.#context = context;
     this.#engine = engine;
+    this.#cordon = cordon;
     const { ephemeralStorageBytes, ...others } = allocatable;
     const offer = {
       name: node.name,
@@ -47,7 +54,19 @@ export class PodAdmission {
     this.#node.setLabels(labels);
   }
 
-  readonly admit = (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission => {
+  toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision {
+    return toPodRevision(desired, state, this.#context.options, this.#context.node);
+  }
+
+  holdOf(desired: DesiredPod): string | undefined {
+    return this.#cordon?.holdOf(desired);
+  }
+
+  conflict(a: Pod, b: Pod): boolean {
+    return conflictOverPorts(a, b);
+  }
+
+  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission {
     const refusals = new Map<PodUID, Rejection>();
     for (const { pod } of pods) {
       const uid = pod.metadata.uid ?? "";
@@ -58,7 +77,7 @@ export class PodAdmission {
     const others = pods.filter(({ pod }) => !refusals.has(pod.metadata.uid ?? ""));
     const { rejections, resizes } = this.#node.admit(others, running, isComplete);
     return { rejections: new Map([...rejections, ...refusals]), resizes };
-  };
+  }
 
   #findRefusal(pod: Pod, isNew: boolean): Rejection | undefined {
     const unsupported = findPodRefusal({ pod, engine: this.#engine.info(), settings: this.#context.options });

@@ -1,0 +1,70 @@
+import type { PodUID } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import type { PodRef } from "../base/model/pod-ref.ts";
+import type { ContainerId } from "../base/model/pod-snapshot.ts";
+import type { Rejection } from "../plan/admission.ts";
+import type { Completion } from "./pod-status-tracker.ts";
+import { StoredMap } from "./stored-map.ts";
+
+/** A pod with something to clean up. */
+export interface PodToCleanUp extends PodRef {
+  /** `DesiredPod.sourceId`: the source whose sets show whether the pod is still described. Absent: not known. */
+  sourceId?: string;
+}
+
+/** Why and since when a desired pod is evicted. */
+interface Eviction extends Rejection {
+  /** Revision of the manifest: an edited pod may run. */
+  revision: string;
+  since: Date;
+}
+
+/** As stored: times are RFC 3339. */
+export type StoredEvictions = readonly (readonly [PodUID, Omit<Eviction, "since"> & { since: string }])[];
+
+interface PodRecordFiles {
+  completions: Persisted<Record<PodUID, Completion>>;
+  podCleanup: Persisted<readonly PodToCleanUp[]>;
+  shutdownTerminated: Persisted<ContainerId[]>;
+  evictions: Persisted<StoredEvictions>;
+}
+
+/** What is kept of pods across restarts of the kubelet, besides what their containers show. */
+export class PodRecords {
+  /** How pods ended. */
+  readonly completions: StoredMap<PodUID, Completion, Record<PodUID, Completion>>;
+  /**
+   * Pods with something to clean up: directory, volumes, cgroup, log links. If the process ends after the last container
+   * of a pod was removed, no container shows the rest to the next process; this does.
+   */
+  readonly cleanup: StoredMap<PodUID, PodToCleanUp, readonly PodToCleanUp[]>;
+  /**
+   * Containers that were running when their pod was halted. Their exit code says nothing about their work, so the next
+   * start of the kubelet does not count it. Written before any of them can end.
+   */
+  readonly shutdownTerminated: StoredMap<ContainerId, true, ContainerId[]>;
+  /**
+   * Refused although admitted, in the order of their eviction: until an edit, or until they are readmitted. A restart of
+   * the kubelet does not bring back the shortage that pods were evicted for.
+   */
+  readonly evictions: StoredMap<PodUID, Eviction, StoredEvictions>;
+
+  constructor(files: PodRecordFiles) {
+    this.completions = new StoredMap(files.completions, Object.entries, Object.fromEntries);
+    this.cleanup = new StoredMap(
+      files.podCleanup,
+      (pods) => pods.map((pod) => [pod.uid, pod]),
+      (pods) => [...pods.values()],
+    );
+    this.shutdownTerminated = new StoredMap(
+      files.shutdownTerminated,
+      (ids) => ids.map((id) => [id, true]),
+      (ids) => [...ids.keys()],
+    );
+    this.evictions = new StoredMap(
+      files.evictions,
+      (stored) => stored.map(([uid, eviction]) => [uid, { ...eviction, since: new Date(eviction.since) }]),
+      (all) => [...all].map(([uid, eviction]) => [uid, { ...eviction, since: eviction.since.toISOString() }]),
+    );
+  }
+}
