@@ -109,7 +109,7 @@ export class BlockedPods {
   }
 }
 
-/** What this node makes of pods. */
+/** The rules by which this node takes pods: a revision of each, admission, conflicts. */
 export interface PodRules {
   /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */
   toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision;

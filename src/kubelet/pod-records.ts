@@ -29,7 +29,7 @@ interface PodRecordFiles {
   evictions: Persisted<StoredEvictions>;
 }
 
-/** What is kept of pods across restarts of the kubelet, besides what their containers show. */
+/** Records of pods that outlive a restart of the kubelet; the rest is read from their containers. */
 export class PodRecords {
   /** How pods ended. */
   readonly completions: StoredMap<PodUID, Completion, Record<PodUID, Completion>>;

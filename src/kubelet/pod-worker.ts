@@ -20,7 +20,7 @@ import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
 import type { ProbeManager } from "./prober/probe-manager.ts";
 
-/** What all pod workers share. */
+/** Shared by all pod workers. */
 export interface PodWorkerDeps extends PodActionsDeps {
   probes: Pick<ProbeManager, "update" | "remove" | "states">;
   node: Pick<NodeInfo, "ip">;
