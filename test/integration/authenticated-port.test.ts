@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
-import { sleeper } from "../support/manifests.ts";
+import { shell, sleeper } from "../support/manifests.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
 import type { TestNode } from "../support/test-node.ts";
@@ -18,17 +18,12 @@ const stranger = certificates.client("/O=system:masters/CN=alice", certificates.
 const serving = certificates.server("serving");
 const TRUSTING = `--client-ca-file=${authority.certFile}`;
 
-interface Reply {
-  status: number;
-  text: string;
-}
-
 /** `npm test` installs them where it can. */
 const hasClients = Bun.which("curl") !== null && Bun.which("openssl") !== null;
 const describeWithClients: typeof describeWithEngine = hasClients ? describeWithEngine : describe.skip;
 
 /** Runs curl: another's TLS, another's HTTP. 0: it got no answer. */
-async function curl(port: number, path: string, args: readonly string[] = [], host = "127.0.0.1"): Promise<Reply> {
+async function curl(port: number, path: string, args: readonly string[] = [], host = "127.0.0.1") {
   const cmd = ["curl", "-sS", "--max-time", "30", "-w", "\n%{http_code}", ...args, `https://${host}:${port}${path}`];
   const child = Bun.spawn({ cmd, stdout: "pipe", stderr: "pipe" });
   const [out, problem] = await Promise.all([child.stdout.text(), child.stderr.text()]);
@@ -176,14 +171,10 @@ describeWithClients("the authenticated port: what reaches into containers", () =
   beforeAll(async () => {
     node = testNode();
     port = node.kubeletPort;
-    const web = sleeper("web", { command: ["sh", "-c", SCRIPT], env: [{ name: "PLAIN", value: "shown" }] });
-    (web as unknown as { spec: { containers: object[] } }).spec.containers.push({
-      name: "shell",
-      image: "busybox:test",
-      stdin: true,
-      tty: true,
-      command: ["sh"],
-    });
+    const env = [{ name: "PLAIN", value: "shown" }];
+    const app = { name: "app", image: "busybox:test", ...shell(SCRIPT), env };
+    const terminal = { name: "shell", image: "busybox:test", command: ["sh"], stdin: true, tty: true };
+    const web = sleeper("web", {}, { containers: [app, terminal] });
     node.writeManifest("web.json", web);
     kubelet = await node.start([TRUSTING]);
     await node.until("both containers to run", async () =>
@@ -218,13 +209,8 @@ describeWithClients("the authenticated port: what reaches into containers", () =
         const text = await logs("");
         return text.includes("line 3") && text.includes("wrong") && text;
       });
-      expect(whole.split("\n").toSorted().slice(-5)).toEqual([
-        "line 1",
-        "line 2",
-        "line 3",
-        expect.stringContaining("started"),
-        "wrong",
-      ]);
+      const lines = ["line 1", "line 2", "line 3", expect.stringContaining("started"), "wrong"];
+      expect(whole.split("\n").toSorted().slice(-5)).toEqual(lines);
       expect(await logs("stream=Stderr")).toBe("wrong\n");
       expect(await logs("stream=Stdout&limitBytes=4")).toBe("star");
       expect((await logs("tailLines=2")).split("\n")).toHaveLength(3);
@@ -237,13 +223,8 @@ describeWithClients("the authenticated port: what reaches into containers", () =
     });
 
     test("/containerLogs?follow continues until the client leaves", async () => {
-      const cmd = [
-        "curl",
-        "-sN",
-        ...as(alice),
-        `https://127.0.0.1:${port}${path("containerLogs", "app", "follow=1&tailLines=0")}`,
-      ];
-      const child = Bun.spawn({ cmd, stdout: "pipe" });
+      const url = `https://127.0.0.1:${port}${path("containerLogs", "app", "follow=1&tailLines=0")}`;
+      const child = Bun.spawn({ cmd: ["curl", "-sN", ...as(alice), url], stdout: "pipe" });
       let text = "";
       void (async () => {
         for await (const chunk of child.stdout) text += Buffer.from(chunk).toString();
@@ -261,14 +242,12 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       const [pod] = await node.pods();
       const run = (target: string) => curl(port, target, [...as(alice), "-X", "POST"]);
       expect(await run(path("run", "app", "cmd=echo+a+b"))).toEqual({ status: 200, text: "a b\n" });
-      const withUid = `/run/default/web-${node.name}/${pod?.metadata.uid}/app?cmd=echo+c`;
-      expect(await run(withUid)).toEqual({ status: 200, text: "c\n" });
-      const withOtherUid = `/run/default/web-${node.name}/uid-of-the-mirror-pod/app?cmd=echo+d`;
-      expect(await run(withOtherUid)).toEqual({ status: 200, text: "d\n" });
-      expect(await run(path("run", "app", "cmd=false"))).toEqual({
-        status: 500,
-        text: "command 'false' exited with 1: ",
-      });
+      for (const uid of [pod?.metadata.uid, "uid-of-the-mirror-pod"]) {
+        const target = `/run/default/web-${node.name}/${uid}/app?cmd=echo+c`;
+        expect(await run(target)).toEqual({ status: 200, text: "c\n" });
+      }
+      const failed = { status: 500, text: "command 'false' exited with 1: " };
+      expect(await run(path("run", "app", "cmd=false"))).toEqual(failed);
       expect((await run(path("run", "nope", "cmd=id"))).text).toBe('container not found ("nope")');
       expect((await curl(port, path("run", "app", "cmd=id"), [...unknown, "-X", "POST"])).status).toBe(401);
       expect((await curl(port, "/pods", as(alice))).text).toContain('"value":"shown"');
@@ -308,11 +287,9 @@ describeWithClients("the authenticated port: what reaches into containers", () =
     });
 
     test("attach: the container's own process, which continues", async () => {
-      const { socket, of, closed } = session(
-        path("attach", "shell", "input=1&output=1&tty=1"),
-        "v4.channel.k8s.io",
-        (it) => write(it, 0, "echo at$((40+2))\n"),
-      );
+      const target = path("attach", "shell", "input=1&output=1&tty=1");
+      const type = (it: WebSocket) => write(it, 0, "echo at$((40+2))\n");
+      const { socket, of, closed } = session(target, "v4.channel.k8s.io", type);
       await node.until("its answer", () => of(1).includes("at42"));
       socket.close();
       await closed;
@@ -368,7 +345,7 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       expect(kubelet.log).toContain("user=alice");
       expect(kubelet.log).not.toContain("7654321");
       kubelet = await node.start([TRUSTING, "--streaming-connection-idle-timeout=1s"]);
-      await node.until("the pod to be known again", async () => (await node.pods())[0]?.status.phase === "Running");
+      await node.untilPhase("web", "Running");
       const idle = await start(7_654_323);
       await idle.closed;
       await until("its end", () => !running(7_654_323));

@@ -18,7 +18,7 @@ import { someDockerImages } from "../support/docker-engine.ts";
 import { describeWithEngine } from "../support/engine.ts";
 import { imageFailure } from "../support/image-failure.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { BadNetwork, hasRegistry, outerAddress, TestRegistry } from "../support/registry.ts";
+import { BadNetwork, hasRegistry, outerAddress, type PushedImage, TestRegistry } from "../support/registry.ts";
 import { TestDocker } from "../support/test-docker.ts";
 import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
@@ -63,6 +63,16 @@ async function ensure(
 ): Promise<ImageInfo> {
   pulled.add(image);
   return manager.ensureImage(pod, aContainer({ image, imagePullPolicy: policy }), { pullSecrets }, signal);
+}
+
+/** Pushes an image, and does something with a network before its registry. */
+async function withBadNetwork(
+  name: string,
+  work: (network: BadNetwork, reference: string, image: PushedImage) => Promise<void>,
+): Promise<void> {
+  const image = await registry.push(name, 300_000);
+  const network = await BadNetwork.before(registry);
+  await work(network, image.reference.replace(registry.address, network.address), image).finally(() => network.close());
 }
 
 /** Events with how long a pull took taken out. */
@@ -179,11 +189,8 @@ describeWithEngine("images from a registry", () => {
       );
     });
 
-    test("twenty pods want it at once: one pull", async () => {
-      const image = await registry.push("oracle/crowd:1");
-      const network = await BadNetwork.before(registry);
-      try {
-        const reference = image.reference.replace(registry.address, network.address);
+    test("twenty pods want it at once: one pull", () =>
+      withBadNetwork("oracle/crowd:1", async (network, reference, image) => {
         const manager = managerWith();
         const pods: Pod[] = Array.from({ length: 20 }, (_, index) => aPod({}, { uid: `crowd${index}` }));
         const { promise, resolve } = Promise.withResolvers<void>();
@@ -193,13 +200,9 @@ describeWithEngine("images from a registry", () => {
         resolve();
         const seen = await Promise.all(waiting);
         expect(new Set(seen.map(({ id }) => id))).toEqual(new Set([image.id]));
-        expect(
-          network.requests.filter((request) => request.startsWith("HEAD /v2/oracle/crowd/manifests/")),
-        ).toHaveLength(1);
-      } finally {
-        network.close();
-      }
-    });
+        const asked = network.requests.filter((request) => request.startsWith("HEAD /v2/oracle/crowd/manifests/"));
+        expect(asked).toHaveLength(1);
+      }));
 
     test("what is remembered ends when the image is removed", async () => {
       const { reference } = await registry.push("oracle/removed:1");
@@ -218,56 +221,37 @@ describeWithEngine("images from a registry", () => {
   });
 
   describe("a bad network", () => {
-    test("the registry dies in the middle of a layer and comes back: Docker tries again, and so the pull succeeds", async () => {
-      const image = await registry.push("oracle/cut:1", 300_000);
-      const network = await BadNetwork.before(registry);
-      try {
+    test("the registry dies in the middle of a layer and comes back: Docker tries again, and so the pull succeeds", () =>
+      withBadNetwork("oracle/cut:1", async (network, reference, image) => {
         network.layers = "cut";
-        const reference = image.reference.replace(registry.address, network.address);
         const call = ensure(reference);
         await until("half a layer", () => network.spoilt > 0);
         network.layers = "pass";
         expect((await call).id).toBe(image.id);
-      } finally {
-        network.close();
-      }
-    });
+      }));
 
-    test("a layer stalls: the pull is cancelled, and the next one works", async () => {
-      const image = await registry.push("oracle/stall:1", 300_000);
-      const network = await BadNetwork.before(registry);
-      try {
+    test("a layer stalls: the pull is cancelled, and the next one works", () =>
+      withBadNetwork("oracle/stall:1", async (network, reference, image) => {
         network.layers = "stall";
-        const reference = image.reference.replace(registry.address, network.address);
-        const error = await imageFailure(
-          ensure(reference, "IfNotPresent", { manager: managerWith({ progressDeadlineMs: 700 }) }),
-        );
+        const manager = managerWith({ progressDeadlineMs: 700 });
+        const error = await imageFailure(ensure(reference, "IfNotPresent", { manager }));
         expect(error).toMatchObject({ reason: "ErrImagePull", problem: "stalled" });
         expect(events).toContain(`Warning Failed Failed to pull image "${reference}": ${error.message}`);
         network.layers = "pass";
         expect((await ensure(reference)).id).toBe(image.id);
-      } finally {
-        network.close();
-      }
-    });
+      }));
 
-    test("the last caller that stops waiting ends the pull", async () => {
-      const image = await registry.push("oracle/abort:1", 300_000);
-      const network = await BadNetwork.before(registry);
-      try {
+    test("the last caller that stops waiting ends the pull", () =>
+      withBadNetwork("oracle/abort:1", async (network, reference) => {
         network.layers = "stall";
         const stop = new AbortController();
         const progress: number[] = [];
         const manager = managerWith({ onProgress: ({ layers }) => void progress.push(layers) });
-        const reference = image.reference.replace(registry.address, network.address);
         const call = ensure(reference, "IfNotPresent", { manager, signal: stop.signal });
         await until("some progress", () => progress.some((layers) => layers > 0));
         stop.abort(new Error("enough"));
         await expect(call).rejects.toThrow("enough");
-      } finally {
-        network.close();
-      }
-    });
+      }));
   });
 
   describe("trust", () => {
@@ -283,25 +267,17 @@ describeWithEngine("images from a registry", () => {
       }
     });
 
-    test.skipIf(outer === undefined)("a self-signed certificate, elsewhere", async () => {
-      const secure = await TestRegistry.start({ tls: true, host: outer ?? "" });
+    test.skipIf(outer === undefined).each([
+      { what: "a self-signed certificate", tls: true, says: "x509" },
+      { what: "no TLS at all", tls: false, says: "server gave HTTP response to HTTPS client" },
+    ])("$what, elsewhere", async ({ tls, says }) => {
+      const elsewhere = await TestRegistry.start({ tls, host: outer ?? "" });
       try {
-        const error = await imageFailure(ensure(`${secure.address}/oracle/tls:1`));
+        const error = await imageFailure(ensure(`${elsewhere.address}/oracle/app:1`));
         expect(error).toMatchObject({ reason: "ErrImagePull", problem: "tls" });
-        expect(error.message).toContain("x509");
+        expect(error.message).toContain(says);
       } finally {
-        await secure.cleanUp();
-      }
-    });
-
-    test.skipIf(outer === undefined)("no TLS at all, elsewhere", async () => {
-      const plain = await TestRegistry.start({ host: outer ?? "" });
-      try {
-        const error = await imageFailure(ensure(`${plain.address}/oracle/plain:1`));
-        expect(error).toMatchObject({ reason: "ErrImagePull", problem: "tls" });
-        expect(error.message).toContain("server gave HTTP response to HTTPS client");
-      } finally {
-        await plain.cleanUp();
+        await elsewhere.cleanUp();
       }
     });
   });
@@ -312,6 +288,12 @@ describeWithEngine("images from a registry", () => {
     const login = { user: "puller", password: "s3cret" };
     const auths = (key: string, entry: object) => JSON.stringify({ auths: { [key]: entry } });
     const auth = (password = login.password) => ({ auth: btoa(`${login.user}:${password}`) });
+
+    const secret = (password = login.password) => {
+      const data = { ".dockerconfigjson": btoa(auths(locked.address, auth(password))) };
+      const metadata = { name: "regcred", namespace: "default" };
+      return { metadata, type: "kubernetes.io/dockerconfigjson", data } as Secret;
+    };
 
     beforeAll(async () => {
       locked = await TestRegistry.start({ login });
@@ -337,36 +319,22 @@ describeWithEngine("images from a registry", () => {
     });
 
     test.each([
-      { where: "config.json of the root directory", file: "config.json", text: () => auths(locked.address, auth()) },
-      {
-        where: ".dockercfg of the root directory",
-        file: ".dockercfg",
-        text: () => JSON.stringify({ [locked.address]: auth() }),
-      },
-      {
-        where: "config.json of the home directory",
-        file: "home/.docker/config.json",
-        text: () => auths(locked.address, auth()),
-      },
-      {
-        where: "a URL for a key, user and password apart",
-        file: "config.json",
-        text: () => auths(`http://${locked.address}/v2/`, { username: login.user, password: login.password }),
-      },
-    ])("$where", async ({ file, text }) => {
+      ["config.json of the root directory", "config.json", () => auths(locked.address, auth())],
+      [".dockercfg of the root directory", ".dockercfg", () => JSON.stringify({ [locked.address]: auth() })],
+      ["config.json of the home directory", "home/.docker/config.json", () => auths(locked.address, auth())],
+      [
+        "a URL for a key, user and password apart",
+        "config.json",
+        () => auths(`http://${locked.address}/v2/`, { username: login.user, password: login.password }),
+      ],
+    ] as const)("%s", async (_, file, text) => {
       await Bun.write(join(rootDir, file), text());
       expect((await ensure(image.reference)).id).toBe(image.id);
       expect(JSON.stringify(events)).not.toContain(login.password);
     });
 
     test("the machine's are tried when the pod's own are wrong", async () => {
-      const secret = (password: string) =>
-        ({
-          metadata: { name: "regcred", namespace: "default" },
-          type: "kubernetes.io/dockerconfigjson",
-          data: { ".dockerconfigjson": btoa(auths(locked.address, auth(password))) },
-        }) as Secret;
-      expect((await ensure(image.reference, "Always", { pullSecrets: [secret(login.password)] })).id).toBe(image.id);
+      expect((await ensure(image.reference, "Always", { pullSecrets: [secret()] })).id).toBe(image.id);
       await forgetImages();
       writeFileSync(join(rootDir, "config.json"), auths(locked.address, auth()));
       expect((await ensure(image.reference, "Always", { pullSecrets: [secret("old")] })).id).toBe(image.id);
@@ -381,14 +349,9 @@ describeWithEngine("images from a registry", () => {
     });
 
     test("a pod that has no credentials does not profit from the pull of one that has", async () => {
-      const mine = {
-        metadata: { name: "regcred", namespace: "default" },
-        type: "kubernetes.io/dockerconfigjson",
-        data: { ".dockerconfigjson": btoa(auths(locked.address, auth())) },
-      } as Secret;
       const manager = managerWith();
       const outcomes = await Promise.allSettled([
-        ensure(image.reference, "Always", { manager, pod: aPod({}, { uid: "with" }), pullSecrets: [mine] }),
+        ensure(image.reference, "Always", { manager, pod: aPod({}, { uid: "with" }), pullSecrets: [secret()] }),
         ensure(image.reference, "Always", { manager, pod: aPod({}, { uid: "without" }) }),
       ]);
       expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);

@@ -63,9 +63,6 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
   const pods = [...DELETIONS.map(({ of }) => of.split("/")[1]!), "clean", "cldone", "tw1", "tw2", "tw3"];
 
   const read = (path: string) => recordedManifest(path).replace("18222", hostPort);
-  const podOf = async (name: string) =>
-    (await node.pods()).find(({ metadata }) => metadata.name === `${name}-${node.name}`);
-
   beforeAll(async () => {
     timeline = await EngineTimeline.of(node);
     for (const { of } of DELETIONS) {
@@ -187,12 +184,12 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
 
   describe("87-edit-while-terminating: the successor waits (docs/differences.md)", () => {
     test("tw1, deleted and written again: waits until its old self is gone", async () => {
-      const waiting = await podOf("tw1");
+      const waiting = await node.pod("tw1");
       if (!timeline.has("tw1", "destroy POD#0")) {
         expect(waiting?.status).toMatchObject({ phase: "Pending" });
         expect(waiting?.status.message).toContain("is gone");
       }
-      await node.until("tw1 to run again", async () => (await podOf("tw1"))?.status.phase === "Running", LIMIT_MS);
+      await node.untilPhase("tw1", "Running", LIMIT_MS);
       const all = timeline.of("tw1", ["kill", "die", "destroy", "start"]);
       expect(all).toEqual([
         ...["start POD#0", "start a#0", "kill 15 a#0", "kill 9 a#0", "die 137 a#0"],
@@ -204,7 +201,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
     });
 
     test("tw2, renamed: waits for the host port and then runs", async () => {
-      await node.until("tw2new to run", async () => (await podOf("tw2new"))?.status.phase === "Running", LIMIT_MS);
+      await node.untilPhase("tw2new", "Running", LIMIT_MS);
       expect(timeline.indexOf("tw2new", "start POD#0")).toBeGreaterThan(timeline.indexOf("tw2", "die 0 POD#0"));
       expect(timeline.of("tw2").slice(0, 3)).toEqual(KILLED.map((step) => `${step} a#0`));
     });

@@ -5,8 +5,7 @@ import type { ContainerStatus } from "../../src/base/api/pod.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { EngineTimeline, recordedManifest } from "../support/engine-timeline.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
-import type { PodItem } from "../support/recorded-status.ts";
-import { callEngine } from "../support/test-node.ts";
+import { callEngine, type PodItem } from "../support/test-node.ts";
 
 const LIMIT_MS = 90_000;
 /** Long enough for a wrong reaction to show; what has to happen is waited for. */
@@ -30,15 +29,12 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
   const write = (folder: string, pod: string, revision = 1) =>
     node.writeManifest(`${pod}.yaml`, recordedManifest(`${folder}/manifest-${pod}-${revision}.yaml`));
 
-  const podOf = async (pod: string): Promise<PodItem | undefined> =>
-    (await node.pods()).find(({ metadata }) => metadata.name === `${pod}-${node.name}`);
-
   const untilPod = (pod: string, what: string, is: (seen: PodItem) => boolean) =>
     node.until(
       `${pod} ${what}`,
       async () => {
-        const seen = await podOf(pod);
-        return seen && is(seen) ? seen : undefined;
+        const seen = await node.pod(pod);
+        return seen && is(seen) && seen;
       },
       LIMIT_MS,
     );
@@ -101,11 +97,8 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     await node.docker.killContainer(idOf(knever), "SIGKILL");
     await node.docker.killContainer(idOf(konfail), "SIGTERM");
 
-    const again = await untilPod(
-      "kalways",
-      "to be back",
-      (seen) => statusOf(seen).restartCount === 1 && statusOf(seen).ready,
-    );
+    const isBack = (seen: PodItem) => statusOf(seen).restartCount === 1 && statusOf(seen).ready;
+    const again = await untilPod("kalways", "to be back", isBack);
     expect(statusOf(again).lastState.terminated).toMatchObject({ exitCode: 137, reason: "Error" });
     expect(idOf(again, "b")).toBe(idOf(before, "b"));
     await node.docker.killContainer(idOf(again), "SIGKILL");
@@ -152,18 +145,15 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     for (const pod of ["rmalw", "rmnev", "rmdone"]) write(folder, pod);
     const [rmalw, rmnev] = [await untilRunning("rmalw"), await untilRunning("rmnev")];
     const rmdone = await untilPod("rmdone", "to be done", ({ status }) => status.phase === "Succeeded");
-    for (const seen of [rmalw, rmnev, rmdone]) await node.docker.removeContainer(idOf(seen), { force: true });
-    for (const [pod, before] of [
-      ["rmalw", rmalw],
-      ["rmnev", rmnev],
-    ] as const) {
+    await node.removeAll([rmalw, rmnev, rmdone].map((seen) => ({ Id: idOf(seen) })));
+    for (const [pod, before] of Object.entries({ rmalw, rmnev })) {
       const after = await untilPod(pod, "to be back", (seen) => statusOf(seen).ready && idOf(seen) !== idOf(before));
       expect(statusOf(after)).toMatchObject({ restartCount: 0, lastState: {} });
       expect(after.status.phase).toBe("Running");
       expect(timeline.of(pod, ["start"]).filter((line) => line === "start a#0")).toHaveLength(2);
     }
     expect(idOf(await untilRunning("rmalw"), "b")).toBe(idOf(rmalw, "b"));
-    expect((await podOf("rmdone"))?.status).toMatchObject({
+    expect((await node.pod("rmdone"))?.status).toMatchObject({
       phase: "Succeeded",
       containerStatuses: [{ state: { terminated: { exitCode: 0, reason: "Completed" } } }],
     });
@@ -176,18 +166,12 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     const [stp, rst, pau] = [await untilRunning("stp"), await untilRunning("rst"), await untilRunning("pau")];
     const engine = (pod: PodItem, action: string) => callEngine(`/containers/${idOf(pod)}/${action}`);
     await Promise.all([engine(pau, "pause"), engine(rst, "restart?t=2"), engine(stp, "stop?t=2")]);
-    const stopped = await untilPod(
-      "stp",
-      "to be back",
-      (seen) => statusOf(seen).restartCount === 1 && statusOf(seen).ready,
-    );
+    const isBack = (seen: PodItem) => statusOf(seen).restartCount === 1 && statusOf(seen).ready;
+    const stopped = await untilPod("stp", "to be back", isBack);
     expect(statusOf(stopped).lastState.terminated).toMatchObject({ exitCode: 0, reason: "Completed" });
     await Bun.sleep(WRONG_REACTION_MS);
     await engine(pau, "unpause");
-    for (const [pod, before] of [
-      ["rst", rst],
-      ["pau", pau],
-    ] as const) {
+    for (const [pod, before] of Object.entries({ rst, pau })) {
       const after = await untilRunning(pod);
       expect(idOf(after)).toBe(idOf(before));
       expect(statusOf(after)).toMatchObject({ restartCount: 0, lastState: {} });
@@ -207,7 +191,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
       const before = findings();
       writeFileSync(file, bad);
       await node.until(`a finding about ${JSON.stringify(bad.slice(-40))}`, () => findings() > before);
-      expect((await podOf("tru"))?.status.phase).toBe("Running");
+      expect((await node.pod("tru"))?.status.phase).toBe("Running");
       writeFileSync(file, good);
       await Bun.sleep(200);
     }
@@ -230,11 +214,8 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     });
     expect(kubelet.log).toContain(`Failed: Error: ${why}`);
 
-    const noCmd = await untilPod(
-      "bonocmd",
-      "to back off",
-      (seen) => statusOf(seen).state.waiting?.reason === "CrashLoopBackOff",
-    );
+    const isBackingOff = (seen: PodItem) => statusOf(seen).state.waiting?.reason === "CrashLoopBackOff";
+    const noCmd = await untilPod("bonocmd", "to back off", isBackingOff);
     expect(noCmd.status.phase).toBe("Running");
     const cannotRun =
       'failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "/nosuch": stat /nosuch: no such file or directory: unknown';
@@ -252,10 +233,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
   test("78-active-deadline, 83-deadline-with-volume: TERM, grace, KILL; the true state (docs/differences.md)", async () => {
     for (const pod of ["adl", "adltrap", "adlback"]) write("78-active-deadline", pod);
     for (const pod of ["advol", "advoltrap"]) write("83-deadline-with-volume", pod);
-    for (const [pod, graceSeconds] of [
-      ["adl", 3],
-      ["advol", 5],
-    ] as const) {
+    for (const [pod, graceSeconds] of Object.entries({ adl: 3, advol: 5 })) {
       await node.until(`${pod} to be at rest`, () => timeline.has(pod, "die 0 POD#0"), LIMIT_MS);
       expect(timeline.of(pod)).toEqual(["kill 15 a#0", "kill 9 a#0", "die 137 a#0", "kill 15 POD#0", "die 0 POD#0"]);
       const graceMs = timeline.timeOf(pod, "kill 9 a#0") - timeline.timeOf(pod, "kill 15 a#0");
@@ -266,10 +244,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
       await node.until(`${pod} to be at rest`, () => timeline.has(pod, "die 0 POD#0"), LIMIT_MS);
       expect(timeline.of(pod)).toEqual(["kill 15 a#0", "die 0 a#0", "kill 15 POD#0", "die 0 POD#0"]);
     }
-    for (const [pod, exitCode] of [
-      ["adl", 137],
-      ["adltrap", 0],
-    ] as const) {
+    for (const [pod, exitCode] of Object.entries({ adl: 137, adltrap: 0 })) {
       const seen = await untilPod(pod, "to have failed", (one) => statusOf(one).state.terminated !== undefined);
       expect(seen.status).toMatchObject({
         phase: "Failed",
@@ -289,7 +264,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     node.writeManifest("adlback.yaml", edited);
     await untilPod("adlback", "to show the label", ({ metadata }) => metadata.labels?.x === "y");
     await Bun.sleep(WRONG_REACTION_MS);
-    expect((await podOf("adlback"))?.status.phase).toBe("Failed");
+    expect((await node.pod("adlback"))?.status.phase).toBe("Failed");
     expect(timeline.of("adlback", ["start"])).toEqual(["start POD#0", "start a#0"]);
   });
 
@@ -304,7 +279,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     renameSync(movb, join(node.directory, "movb.yaml"));
     await node.until("mov to be gone", () => timeline.has("mov", "destroy POD#0"));
     // It is listed as terminating until its directory is gone, too.
-    await node.until("mov to leave the list", async () => (await podOf("mov")) === undefined);
+    await node.until("mov to leave the list", async () => (await node.pod("mov")) === undefined);
     renameSync(join(node.directory, "movb.yaml"), movb);
     const after = await untilRunning("mov");
     expect(after.metadata.uid).toBe(before.metadata.uid!);

@@ -35,8 +35,6 @@ const untilPhases = (node: TestNode, phase: string, count: number) =>
     LIMIT_MS,
   );
 
-const podName = (node: TestNode, name: string) => `${name}-${node.name}`;
-
 describeWithEngine("our own restarts, --runonce and manifest paths as recorded (oracle 70 to 88)", () => {
   test.concurrent("70-kubelet-kill9-restart: same containers, same counts, no readiness lost", async () => {
     const node = testNode();
@@ -70,9 +68,9 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     await first.stop("SIGTERM");
     const second = await node.start();
     await untilPhases(node, "Succeeded", 2);
-    for (const { Id } of await node.containers("a")) await node.docker.removeContainer(Id, { force: true });
+    await node.removeAll(await node.containers("a"));
     await Bun.sleep(WRONG_REACTION_MS);
-    for (const { Id } of await node.sandboxes()) await node.docker.removeContainer(Id, { force: true });
+    await node.removeAll(await node.sandboxes());
     await Bun.sleep(WRONG_REACTION_MS);
     await untilPhases(node, "Succeeded", 2);
     await second.kill();
@@ -98,7 +96,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     // `badenv` has a variable named "1 A", which newer Kubernetes accepts.
     const accepted = ["badenv", "cpufloat", "dupkeys2", "good", "neggrace", "statusset", "unknownfield"];
     const names = async () => (await node.pods()).map(({ metadata }) => metadata.name!);
-    const wanted = accepted.map((name) => podName(node, name));
+    const wanted = accepted.map((name) => `${name}-${node.name}`);
     await node.until(
       "the accepted pods",
       async () => {
@@ -116,8 +114,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
       return true;
     });
     expect(await names()).toEqual(wanted);
-    const now = (await node.containers("a")).find(({ Id }) => Id === good.Id);
-    expect(now?.State).toBe("running");
+    expect((await node.running("a")).map(({ Id }) => Id)).toContain(good.Id);
   });
 
   // Unlike the recorded kubelet: a path that does not exist is not an answer, so it removes no pod.
@@ -135,7 +132,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     await untilPhases(node, "Running", 2);
     rmSync(node.manifestDir, { recursive: true });
     await Bun.sleep(2000);
-    expect((await node.containers("a")).filter(({ State }) => State === "running").length).toBe(2);
+    expect((await node.running("a")).length).toBe(2);
     // A directory that is there again, and read, may remove.
     mkdirSync(node.manifestDir);
     add("pm3");
@@ -145,7 +142,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     });
     await untilPhases(node, "Running", 1);
     rmSync(join(node.manifestDir, "pm3.yaml"));
-    await node.until("the last pod to go", async () => (await node.listAll()).length === 0, LIMIT_MS);
+    await node.untilEmpty(LIMIT_MS);
   });
 
   test.concurrent("88-manifest-path-missing-or-file: a single file", async () => {
@@ -162,19 +159,14 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     node.spawn(flags);
     const first = await node.runningContainer("a");
     writeFileSync(file, manifest("0.3"));
-    const second = await node.until("another after the edit", async () => {
-      const found = (await node.containers("a")).find(({ State, Id }) => State === "running" && Id !== first.Id);
-      return found;
-    });
+    const second = await node.successorOf("a", first.Id);
     writeFileSync(`${file}.new`, manifest("0.4"));
     renameSync(`${file}.new`, file);
-    await node.until("another after the replacement", async () => {
-      const running = (await node.containers("a")).filter(({ State }) => State === "running");
-      return running.length === 1 && ![first.Id, second.Id].includes(running[0]!.Id);
-    });
+    await node.successorOf("a", first.Id, second.Id);
+    await node.untilRunning(1);
     rmSync(file);
     await Bun.sleep(2000);
-    expect((await node.containers("a")).filter(({ State }) => State === "running").length).toBe(1);
+    expect((await node.running("a")).length).toBe(1);
   });
 
   /**

@@ -6,14 +6,13 @@ import type { KubeletProcess } from "../support/kubelet-process.ts";
 import {
   eventsOf,
   type Places,
-  type PodItem,
   RECORDED_STATUSES,
   type RecordedStatus,
   toComparable,
   toManifest,
 } from "../support/recorded-status.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
-import { callEngine, freePorts, type TestNode } from "../support/test-node.ts";
+import { callEngine, freePorts, type PodItem, type TestNode } from "../support/test-node.ts";
 
 /** Where /pods differs on purpose (docs/differences.md): each takes one difference out of either side. */
 const INTENDED: Record<string, (pod: PodItem, isOurs: boolean) => void> = {
@@ -130,7 +129,7 @@ describeWithEngine("/pods and events are those of the real kubelet (oracle, cate
       .until(
         `${podName} to be as recorded`,
         async () => {
-          last = (await node.pods()).find(({ metadata }) => metadata.name === `${podName}-${node.name}`);
+          last = await node.pod(podName);
           return last !== undefined && isAsRecorded(last);
         },
         START_LIMIT_MS,

@@ -13,12 +13,12 @@ const client = new TestDocker({ kind: "unix", path: engineSocketPath() });
 const label = `kubelet-ts.test/pause-${RUN_ID}`;
 let count = 0;
 
-async function start(body: Record<string, unknown>): Promise<string> {
-  const { HostConfig, ...config } = body as { HostConfig?: object };
+async function start(image: string, hostConfig: object = {}, more: object = {}): Promise<string> {
   const { Id } = await client.createContainer(`kts-pause-${RUN_ID}-${process.pid}-${++count}`, {
+    Image: image,
     Labels: { [label]: "1" },
-    HostConfig: { NetworkMode: "none", ...HostConfig },
-    ...config,
+    HostConfig: { NetworkMode: "none", ...hostConfig },
+    ...more,
   });
   await client.startContainer(Id);
   return Id;
@@ -31,7 +31,7 @@ const SIGTIMEDWAIT = process.arch === "arm64" ? "137" : "128";
 const isReady = (pid: number) => readFileSync(`/proc/${pid}/syscall`, "utf8").startsWith(`${SIGTIMEDWAIT} `);
 
 async function startPause(hostConfig: object = {}): Promise<{ id: string; pid: number }> {
-  const id = await start({ Image: await ensurePauseImage(client), HostConfig: hostConfig });
+  const id = await start(await ensurePauseImage(client), hostConfig);
   const { Pid } = (await client.inspectContainer(id)).State;
   await until("pause to be ready", () => isReady(Pid));
   return { id, pid: Pid };
@@ -108,11 +108,8 @@ describeWithEngine("the pause image on a real engine", () => {
     const { id, pid } = await startPause({ IpcMode: "shareable" });
     // Each sleep outlives its shell, becomes a child of process 1, and ends there.
     const script = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 1 &); done; exec sleep 1000";
-    await start({
-      Image: "busybox:test",
-      Cmd: ["sh", "-c", script],
-      HostConfig: { PidMode: `container:${id}`, NetworkMode: `container:${id}`, IpcMode: `container:${id}` },
-    });
+    const [PidMode, NetworkMode, IpcMode] = Array(3).fill(`container:${id}`);
+    await start("busybox:test", { PidMode, NetworkMode, IpcMode }, { Cmd: ["sh", "-c", script] });
     await until("ten orphans to be reparented", async () => childStates(pid).length > 0);
     await until("all of them to be reaped", () => childStates(pid).length === 0);
     await client.killContainer(id, "SIGTERM");

@@ -41,6 +41,7 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     const httpHeaders = [{ name: "X-A", value: "b" }];
     const pods = {
       readydelay: { readinessProbe: { ...exec("true"), periodSeconds: 1, initialDelaySeconds: 2 } },
+      readynoprogram: { readinessProbe: { ...exec("/no-such-program"), periodSeconds: 1 } },
       readyexecfail: { readinessProbe: { ...exec("cat", "/nope"), periodSeconds: 1, failureThreshold: 2 } },
       readyhttp: {
         ...serve,
@@ -59,6 +60,7 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
       expect(condition(pod, "Ready")).toBe("True");
     }
     const messages = {
+      readynoprogram: "/no-such-program: no such file or directory",
       readyexecfail: "Readiness probe failed: cat: can't open '/nope': No such file or directory",
       readyhttp404: "Readiness probe failed: HTTP probe failed with statuscode: 404",
       readyrefused: ":7001: connect: connection refused",

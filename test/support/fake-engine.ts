@@ -14,7 +14,7 @@ import type { PodRequest, PodServices, StartContainerRequest } from "../../src/b
 import type { ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import { pinImage } from "../../src/plan/image-updates.ts";
 import type { PodStepError } from "../../src/plan/waiting-reasons.ts";
-import { NO_LIMITS } from "./builders.ts";
+import { aRunning, aSandbox } from "./builders.ts";
 import type { FakeClock } from "./fake-clock.ts";
 
 const refOf = ({ metadata }: Pod): PodRef => ({
@@ -79,14 +79,8 @@ export class FakeEngine implements PodEngine, PodServices {
     if (it?.kind === "sandbox")
       this.#put(id, { ...it, sandbox: { ...it.sandbox, state: "notready", ips: [], pid: 0 } });
     else if (it) {
-      const container: ContainerSnapshot = {
-        ...it.container,
-        state: "exited",
-        exitCode,
-        finishedAt: this.#clock.now(),
-        pid: 0,
-      };
-      this.#put(id, { ...it, container });
+      const ended = { state: "exited" as const, exitCode, finishedAt: this.#clock.now(), pid: 0 };
+      this.#put(id, { ...it, container: { ...it.container, ...ended } });
     }
     this.#emit(id, "die");
   }
@@ -162,24 +156,18 @@ export class FakeEngine implements PodEngine, PodServices {
   async startSandbox({ pod, attempt, hash, initHash }: Pick<SandboxRequest, "pod" | "attempt" | "hash" | "initHash">) {
     const id = `sandbox-${this.#next++}`;
     const started: StartedSandbox = { id, pid: 1000 + this.#next, resolvConfPath: "", ips: [`172.17.0.${this.#next}`] };
-    const sandbox = {
+    const { ips, pid } = started;
+    const now = this.#clock.now();
+    const sandbox = aSandbox({
       id,
-      state: "ready" as const,
       attempt,
       hash,
-      ...(initHash !== undefined && { initHash }),
-      createdAt: this.#clock.now(),
-      ips: started.ips,
-      hostNetwork: false,
-      pid: started.pid,
-      startedAt: this.#clock.now(),
-      imageId: "sha256:pause",
-      dockerName: "",
-      logPath: "",
-      writableLayerPath: "",
-      cgroupParent: "",
-      labels: {},
-    };
+      createdAt: now,
+      startedAt: now,
+      ips,
+      pid,
+      ...(initHash && { initHash }),
+    });
     this.#put(id, { kind: "sandbox", pod: refOf(pod), sandbox });
     this.#emit(id, "start");
     return started;
@@ -191,9 +179,8 @@ export class FakeEngine implements PodEngine, PodServices {
   ): Promise<string> {
     const { pod, container: spec, sandboxId, restartCount, hash, backOffMs } = request;
     const id = `${spec.name}-${this.#next++}`;
-    const container: ContainerSnapshot = {
+    const { startedAt: _, ...container } = aRunning(spec.name, {
       id,
-      name: spec.name,
       sandboxId,
       state: "created",
       restartCount,
@@ -202,17 +189,9 @@ export class FakeEngine implements PodEngine, PodServices {
       image: pinImage(spec, request.imagePins).image ?? "",
       imageId: "sha256:image",
       createdAt: this.#clock.now(),
-      exitCode: 0,
-      oomKilled: false,
-      error: "",
       pid: 0,
-      paused: false,
-      limits: NO_LIMITS,
-      dockerName: "",
-      logPath: "",
-      writableLayerPath: "",
       labels: { "annotation.io.kubernetes.pod.terminationGracePeriod": String(pod.spec.terminationGracePeriodSeconds) },
-    };
+    });
     this.#put(id, { kind: "container", pod: refOf(pod), container });
     return id;
   }
@@ -291,13 +270,8 @@ export class FakeEngine implements PodEngine, PodServices {
     await this.#work(`postStart ${container.name}`);
   }
 
-  async killContainer({
-    container,
-    graceSeconds,
-  }: {
-    container: ContainerSnapshot;
-    graceSeconds: number;
-  }): Promise<void> {
+  async killContainer(request: { container: ContainerSnapshot; graceSeconds: number }): Promise<void> {
+    const { container, graceSeconds } = request;
     this.calls.push(`kill ${container.name} ${graceSeconds}s`);
     await this.#work("kill");
     await this.#clock.sleep(Math.min(this.stopTakesMs, graceSeconds * 1000));

@@ -60,11 +60,9 @@ export class KubeletWorld {
   readonly recorder = new RecordingRecorder();
   /** Reports of pod workers to the metrics. */
   readonly work: string[] = [];
-  /** Outlives `renew`, as the state file does. */
-  readonly completions = new Map<string, Completion>();
-  /** Outlives it too. */
+  /** What outlives `renew`, as state files do. */
+  completions = new Map<string, Completion>();
   podCleanup: readonly PodRef[] = [];
-  /** And this. */
   evictions: StoredEvictions = [];
   rollouts: StoredRollouts = [];
   ephemeralContainers: StoredEphemeralContainers = [];
@@ -89,16 +87,7 @@ export class KubeletWorld {
 
   /** As {@link want}; the images of a pod name its revision. */
   submit(...pods: Pod[]): void {
-    this.desired = pods;
-    const revisionOf = ({ spec }: Pod) => spec.containers.map(({ image }) => image).join();
-    this.kubelet.setDesired(
-      {
-        pods: pods.map((pod) => ({ pod, source: "file", origin: "test", revision: revisionOf(pod) })),
-        configMaps: new Map(),
-        secrets: new Map(),
-      },
-      true,
-    );
+    this.#setDesired(pods, ({ spec }) => spec.containers.map(({ image }) => image).join());
   }
 
   /** A kubelet that starts with these pods. */
@@ -119,29 +108,19 @@ export class KubeletWorld {
 
   /** Every source has spoken, and this is what they want. */
   want(...pods: Pod[]): void {
-    this.desired = pods;
-    this.kubelet.setDesired(
-      {
-        pods: pods.map((pod) => ({ pod, source: "file", origin: "test", revision: "" })),
-        configMaps: new Map(),
-        secrets: new Map(),
-      },
-      true,
-    );
+    this.#setDesired(pods);
   }
 
   /** A source deletes one pod, with this grace period in place of its own. */
   delete(uid: string, graceSeconds: number): void {
-    this.desired = this.desired.filter(({ metadata }) => metadata.uid !== uid);
-    this.kubelet.setDesired(
-      {
-        pods: this.desired.map((pod) => ({ pod, source: "file", origin: "test", revision: "" })),
-        configMaps: new Map(),
-        secrets: new Map(),
-        deletions: new Map([[uid, { graceSeconds }]]),
-      },
-      true,
-    );
+    const left = this.desired.filter(({ metadata }) => metadata.uid !== uid);
+    this.#setDesired(left, undefined, { deletions: new Map([[uid, { graceSeconds }]]) });
+  }
+
+  #setDesired(pods: Pod[], revisionOf = (_: Pod) => "", more: Partial<DesiredState> = {}): void {
+    this.desired = pods;
+    const desired = pods.map((pod) => ({ pod, source: "file" as const, origin: "test", revision: revisionOf(pod) }));
+    this.kubelet.setDesired({ pods: desired, configMaps: new Map(), secrets: new Map(), ...more }, true);
   }
 
   statusOf(name: string): PodStatus | undefined {
@@ -155,7 +134,7 @@ export class KubeletWorld {
   }
 
   #newKubelet(): Kubelet {
-    const { clock, logger, recorder, engine, probes, completions } = this;
+    const { clock, logger, recorder, engine, probes } = this;
     this.imageUpdates?.stop();
     this.imageUpdates = this.#newImageUpdates?.(clock);
     const runtime = engine;
@@ -198,10 +177,9 @@ export class KubeletWorld {
       podManager: new PodManager(),
       records: new PodRecords({
         completions: {
-          read: () => Object.fromEntries(completions),
+          read: () => Object.fromEntries(this.completions),
           write: (all) => {
-            completions.clear();
-            for (const [uid, completion] of Object.entries(all)) completions.set(uid, completion);
+            this.completions = new Map(Object.entries(all));
           },
         },
         podCleanup: kept("podCleanup"),

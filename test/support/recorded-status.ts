@@ -1,12 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
 import type { KubeletProcess } from "./kubelet-process.ts";
-import type { TestNode } from "./test-node.ts";
+import type { PodItem, TestNode } from "./test-node.ts";
 
 const STATUS = join(import.meta.dir, "..", "fixtures", "oracle", "status");
-
-export type PodItem = Pod & { status: PodStatus };
 
 /** One pod of the recorded cases of category B: its item of /pods, and each event once as `Type Reason Message`. */
 export interface RecordedStatus {
