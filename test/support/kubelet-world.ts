@@ -60,7 +60,7 @@ export class KubeletWorld {
   readonly recorder = new RecordingRecorder();
   /** Reports of pod workers to the metrics. */
   readonly work: string[] = [];
-  /** What outlives `renew`, as state files do. */
+  /** State files: they outlive `renew`. */
   completions = new Map<string, Completion>();
   podCleanup: readonly PodRef[] = [];
   evictions: StoredEvictions = [];
