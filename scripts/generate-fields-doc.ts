@@ -11,7 +11,7 @@ import { PersistentVolumeSchema } from "../src/base/api/persistent-volume.ts";
 import { PodSchema } from "../src/base/api/pod.ts";
 import { SecretSchema } from "../src/base/api/secret.ts";
 import { ServiceSchema } from "../src/base/api/service.ts";
-import { CLUSTER_VOLUME_NAMES } from "../src/base/api/volume-drivers.ts";
+import { CLUSTER_VOLUME_NAMES } from "../src/base/api/volume.ts";
 import {
   DaemonSetSchema,
   DeploymentSchema,

@@ -30,7 +30,7 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
 const FEW_LINES = 80;
 /** Rooms whose small files are still to be merged, where the limit is lower. To shrink, never to grow. */
 const FEWER_LINES = 34;
-const NOT_YET_MERGED = ["cli", "config", "docker"];
+const NOT_YET_MERGED = ["cli", "config"];
 
 /**
  * Rooms of src/, from top to bottom, each with what its files may import besides the room itself: rooms, folders of rooms
@@ -126,7 +126,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "kubelet/volumes": ["plan", "base"],
   "kubelet/cni": ["plan", "base", "valibot"],
   controllers: ["plan", "base"],
-  docker: ["plan", "config/option-table.ts", "manifest/yaml", "base"],
+  docker: ["plan", "config/option-table.ts", "manifest/yaml", "base", "valibot"],
   // The Engine API. It knows no pods.
   "docker/engine": ["base/files", "base/model/clock.ts", "base/model/container-access.ts", "base/text", "valibot"],
   plan: ["config/option-table.ts", "base/api", "base/model", "base/text"],

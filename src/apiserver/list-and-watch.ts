@@ -1,6 +1,5 @@
 import * as v from "valibot";
-import { parseFieldSelector, type SelectableFields } from "../base/api/field-selector.ts";
-import { parseLabelSelector } from "../base/api/label-selector.ts";
+import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/selectors.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { HttpResponse, StreamedResponse } from "../server/http-response.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";

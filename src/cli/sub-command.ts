@@ -1,6 +1,6 @@
 import { defineCommand, runCommand } from "citty";
 import { parseDuration } from "../base/api/duration.ts";
-import { type LabelFilter, parseLabelSelector } from "../base/api/label-selector.ts";
+import { type LabelFilter, parseLabelSelector } from "../base/api/selectors.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../base/host/write-all.ts";
 import { didYouMean } from "../base/text/nearest-name.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/engine/docker-error.ts";

@@ -1,19 +1,22 @@
 import * as v from "valibot";
 import type { Pod } from "../base/api/pod.ts";
 import type { Rate } from "../base/concurrency/token-bucket.ts";
-import type { AccessAttributes, AccessReviewer, User } from "../base/model/access-review.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { ClusterConnection } from "../base/model/cluster-connection.ts";
+import type {
+  AccessAttributes,
+  AccessReviewer,
+  ClusterConnection,
+  TokenSpec,
+  User,
+} from "../base/model/cluster-connection.ts";
+import { SettingsError } from "../base/model/configuration.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { PodEvent } from "../base/model/pod-event.ts";
-import { SettingsError } from "../base/model/settings-error.ts";
-import type { TokenSpec } from "../base/model/token-spec.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { Rejection } from "../plan/admission.ts";
-import type { ServiceAddress } from "../plan/service-environment.ts";
 import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
 import type { CertificateUsage } from "./certificates/certificate-files.ts";
 import { currentPath, needsBootstrap, writeKubeconfig } from "./certificates/certificate-files.ts";
@@ -25,7 +28,12 @@ import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
 import { NodeAgent } from "./node/node-agent.ts";
 import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
-import { ClusterServices, type RuntimeClassEntry, RuntimeClasses } from "./objects/stored-lists.ts";
+import {
+  ClusterServices,
+  type RuntimeClassEntry,
+  RuntimeClasses,
+  type ServiceAddress,
+} from "./objects/stored-lists.ts";
 import { TokenManager } from "./objects/token-manager.ts";
 import { type ApiPod, isMirrorPod } from "./pods/api-pod.ts";
 import { ApiPodSource } from "./pods/api-pod-source.ts";

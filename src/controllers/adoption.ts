@@ -1,5 +1,5 @@
-import { matchesSelector } from "../base/api/match-labels.ts";
 import type { LabelSelector } from "../base/api/meta.ts";
+import { matchesSelector } from "../base/api/selectors.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import type { DesiredWorkload } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";

@@ -1,8 +1,8 @@
-import { matchesSelector } from "../base/api/match-labels.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Container, Pod, PodSpec, Volume } from "../base/api/pod.ts";
 import { compareQuantities, parseQuantity, quantityToWhole, ZERO_QUANTITY } from "../base/api/quantity.ts";
+import { matchesSelector } from "../base/api/selectors.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
 import type { DesiredObject } from "../base/model/desired-object.ts";
 

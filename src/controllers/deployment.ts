@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { DeploymentSpec, PodTemplateSpec } from "../base/api/workload.ts";
-import { computeHostPorts } from "../plan/host-ports.ts";
+import { computeHostPorts } from "../plan/pod-network.ts";
 import type { Draft } from "./controller.ts";
 import type { ConditionRecord, RevisionRecord } from "./workload-record.ts";
 

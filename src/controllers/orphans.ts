@@ -1,4 +1,4 @@
-import { matchesSelector } from "../base/api/match-labels.ts";
+import { matchesSelector } from "../base/api/selectors.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import { type DesiredWorkload, objectKey } from "../base/model/desired-object.ts";
 import { type ControllerWorld, Draft } from "./controller.ts";

@@ -1,6 +1,6 @@
-import { matchesSelector } from "../base/api/match-labels.ts";
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Container, ContainerPort, Pod, PodSpec } from "../base/api/pod.ts";
+import { matchesSelector } from "../base/api/selectors.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
 import { type DesiredWorkload, isWorkload } from "../base/model/desired-object.ts";
@@ -8,7 +8,7 @@ import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { podFullName } from "../base/model/identity.ts";
 import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
 import { describeIgnoredLabels, matchesOnlyNode } from "../plan/node-affinity.ts";
-import { nodePortOf } from "../plan/node-port.ts";
+import { nodePortOf } from "../plan/pod-network.ts";
 
 /** The objects of a state, by their use. */
 export interface PreparedState {

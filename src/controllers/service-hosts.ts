@@ -1,5 +1,5 @@
-import { matchesSelector } from "../base/api/match-labels.ts";
 import type { HostAlias, Pod } from "../base/api/pod.ts";
+import { matchesSelector } from "../base/api/selectors.ts";
 import type { Service } from "../base/api/service.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { ExternalNames } from "./external-names.ts";

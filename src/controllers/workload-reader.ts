@@ -1,7 +1,6 @@
 import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
-import { type DesiredObject, objectKey } from "../base/model/desired-object.ts";
-import type { WorkloadObject } from "../base/model/workload-object.ts";
+import { type DesiredObject, objectKey, type WorkloadObject } from "../base/model/desired-object.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import type { ClaimBinder } from "./claim-binder.ts";
 import type { PodFacts } from "./controller.ts";

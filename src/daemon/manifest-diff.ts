@@ -10,7 +10,7 @@ import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { canonicalJson } from "../base/text/canonical-json.ts";
 import type { PodRevision } from "../kubelet/edit-rules.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
-import { computeQosClass } from "../plan/qos-class.ts";
+import { computeQosClass } from "../plan/pod-resources.ts";
 
 /** Objects that a kubelet has read or was sent. */
 export interface KnownObjects {

@@ -1,7 +1,11 @@
 import { join } from "node:path";
-import { SECRET_FROM_ANNOTATION } from "../base/api/annotations.ts";
+import {
+  parseSecretFrom,
+  SECRET_FROM_ANNOTATION,
+  type SecretValueSource,
+  secretSourcesOf,
+} from "../base/api/annotations.ts";
 import type { Secret } from "../base/api/secret.ts";
-import { parseSecretFrom, type SecretValueSource, secretSourcesOf } from "../base/api/secret-from.ts";
 import { TaskTimeoutError } from "../base/concurrency/worker-pool.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { DesiredState } from "../base/model/desired-pod.ts";

@@ -1,11 +1,16 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { podFullName } from "../base/model/identity.ts";
-import type { ContainerSnapshot } from "../base/model/pod-snapshot.ts";
-import type { ProcessSample } from "../base/model/process-sample.ts";
+import type { ContainerSnapshot, ProcessSample } from "../base/model/pod-snapshot.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
-import { hasSettled, SAMPLE_PERIOD_MS, type TimedSample } from "../plan/status/run-once-settling.ts";
-import { judgeRunOnce, type RunOnceVerdict, type RunOnceWait } from "../plan/status/run-once-verdict.ts";
+import {
+  hasSettled,
+  judgeRunOnce,
+  type RunOnceVerdict,
+  type RunOnceWait,
+  SAMPLE_PERIOD_MS,
+  type TimedSample,
+} from "../plan/status/run-once-verdict.ts";
 
 /** Outcome of one pod. */
 export interface RunOnceResult {

@@ -1,11 +1,11 @@
 import type { Container, Pod } from "../base/api/pod.ts";
-import type { ContainerRequest } from "../base/model/container-engine.ts";
+import type { ContainerRequest, Mount } from "../base/model/container-engine.ts";
 import { toContainerLogPath } from "../base/model/log-path.ts";
-import type { Mount } from "../base/model/mount.ts";
+import type { EngineInfo } from "../base/model/node.ts";
 import { computeContainerLimits } from "../plan/container-limits.ts";
-import { computeMounts } from "./container-mounts.ts";
-import type { ContainerCreateBody, DeviceMapping, HostConfig } from "./engine/container-create-body.ts";
+import type { ContainerCreateBody, DeviceMapping, HostConfig, MountPoint } from "./engine/container-create-body.ts";
 import { toContainerLabels } from "./labels.ts";
+import { UnsupportedError } from "./mapping-error.ts";
 import {
   clampOomScoreAdj,
   computeDeviceRequests,
@@ -20,6 +20,8 @@ import {
   computeSecurityContext,
   computeSecurityOpt,
   computeUser,
+  hasSecurityOption,
+  isApiAtLeast,
 } from "./security.ts";
 
 const HOSTS_PATH = "/etc/hosts";
@@ -84,8 +86,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
 
 /**
  * One container of a pod, in the namespaces of its sandbox. Source: kubelet and dockershim 1.20.
- * @throws MappingError with the reason and message for the container's status; UnsupportedError when this engine cannot
- * do what the manifest asks.
+ * @throws MappingError
  */
 export function toContainerCreateBody(request: ContainerRequest): ContainerCreateBody {
   const { pod, container, command = [], args = [] } = request;
@@ -110,10 +111,7 @@ export function toContainerCreateBody(request: ContainerRequest): ContainerCreat
   };
 }
 
-/**
- * Devices of a container: its mounts of hostPath volumes of type CharDevice and BlockDevice. A bind mount alone shows the
- * file, but the device cgroup refuses to open it. Privileged containers may open every device and keep the mount.
- */
+/** Mounts of hostPath devices: a bind mount shows the file, but the device cgroup does not let it be opened. */
 function computeHostDevices({ spec }: Pod, container: Container): DeviceMapping[] {
   if (container.securityContext?.privileged) return [];
   return (container.volumeMounts ?? []).flatMap(({ name, mountPath, readOnly, subPath, subPathExpr }) => {
@@ -122,4 +120,77 @@ function computeHostDevices({ spec }: Pod, container: Container): DeviceMapping[
     if (!source || !isDevice || subPath || subPathExpr) return [];
     return [{ PathOnHost: source.path, PathInContainer: mountPath, CgroupPermissions: readOnly ? "r" : "rwm" }];
   });
+}
+
+const PROPAGATION = { HostToContainer: "rslave", Bidirectional: "rshared" } as const;
+
+/** Relative mount paths pass validation; they count from the root. Source: kubelet. */
+const toAbsolute = (target: string) => (target.startsWith("/") ? target : `/${target}`);
+
+/**
+ * `source:target[:ro][,Z][,rslave]`, dockershim's order of options. `Z` is the label of the sandbox, which all containers
+ * of the pod share with its IPC namespace. A volume does not start with the image's files.
+ */
+function toBind({ type, source, target, readOnly, propagation, relabel }: Mount, engine: EngineInfo): string {
+  const options = [
+    ...(readOnly ? ["ro"] : []),
+    ...(relabel && hasSecurityOption(engine, "selinux") ? ["Z"] : []),
+    ...(propagation ? [PROPAGATION[propagation]] : []),
+    ...(type === "volume" ? ["nocopy"] : []),
+  ];
+  return [source, toAbsolute(target), ...(options.length > 0 ? [options.join(",")] : [])].join(":");
+}
+
+function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
+  const { type, source, target, readOnly, propagation, recursiveReadOnly, subPath } = mount;
+  const need = (version: `${number}.${number}`, what: string) => {
+    if (isApiAtLeast(engine, version)) return;
+    const message = `${what} needs an engine with API ${version} or newer, this one has ${engine.apiVersion}`;
+    throw new UnsupportedError(`volumeMounts["${target}"]`, message);
+  };
+  const common = { Type: type, Source: source, Target: toAbsolute(target), ReadOnly: readOnly };
+  switch (type) {
+    case "bind": {
+      const force = readOnly && recursiveReadOnly === "Enabled";
+      if (force) need("1.44", "recursiveReadOnly: Enabled");
+      const options = {
+        // The engine makes a mount read-only as a tree only when nothing can propagate into it.
+        ...(force ? { Propagation: "rprivate" as const } : propagation && { Propagation: PROPAGATION[propagation] }),
+        ...(force && { ReadOnlyForceRecursive: true }),
+        ...(isTopReadOnly(mount, engine) && { ReadOnlyNonRecursive: true }),
+      };
+      return Object.keys(options).length > 0 ? { ...common, BindOptions: options } : common;
+    }
+    case "volume":
+      if (subPath) need("1.45", "subPath of a Docker volume");
+      return { ...common, VolumeOptions: { NoCopy: true, ...(subPath && { Subpath: subPath }) } };
+    case "image":
+      need("1.48", "an image volume");
+      return { ...common, ReadOnly: true, ...(subPath && { ImageOptions: { Subpath: subPath } }) };
+    default:
+      return type satisfies never;
+  }
+}
+
+/** `recursiveReadOnly: Disabled` has to be said: since API 1.44 whole trees are read-only by default. */
+const isTopReadOnly = ({ type, readOnly, recursiveReadOnly, relabel }: Mount, engine: EngineInfo) =>
+  type === "bind" && readOnly && recursiveReadOnly === undefined && !relabel && isApiAtLeast(engine, "1.44");
+
+/** Binds, as dockershim, where that form can say it; it cannot when a path has a colon (and the other has no `Z`). */
+const needsMountPoint = (mount: Mount, engine: EngineInfo) =>
+  mount.type === "image" ||
+  (mount.type === "volume" && mount.subPath !== undefined) ||
+  (mount.readOnly && mount.recursiveReadOnly === "Enabled") ||
+  isTopReadOnly(mount, engine) ||
+  mount.source.includes(":") ||
+  mount.target.includes(":");
+
+/** Docker's `Binds` and `Mounts`, each in order. @throws UnsupportedError when the engine is too old for one */
+export function computeMounts(mounts: readonly Mount[], engine: EngineInfo): { Binds: string[]; Mounts: MountPoint[] } {
+  const bodies: { Binds: string[]; Mounts: MountPoint[] } = { Binds: [], Mounts: [] };
+  for (const mount of mounts) {
+    if (needsMountPoint(mount, engine)) bodies.Mounts.push(toMountPoint(mount, engine));
+    else bodies.Binds.push(toBind(mount, engine));
+  }
+  return bodies;
 }

@@ -1,50 +1,86 @@
-import {
-  type CredentialProvider,
-  type CredentialProviderResponse,
-  parseCredentialProviderConfig,
-  parseCredentialProviderResponse,
-} from "../base/api/credential-provider.ts";
+import * as v from "valibot";
+import { parseDuration } from "../base/api/duration.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { runProgram } from "../base/host/run-program.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
+import { fullNameOf, type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
 import { readDocument } from "../manifest/yaml/read-document.ts";
 import type { RegistryCredential } from "./engine/docker-config.ts";
 import { registryMatches } from "./image-keyring.ts";
 
+const versionsOf = (group: string) => v.picklist(["v1", "v1beta1", "v1alpha1"].map((version) => `${group}/${version}`));
+
+const durationMs = v.pipe(
+  v.string(),
+  v.transform((text) => parseDuration(text) ?? Number.NaN),
+  v.check((ms) => ms >= 0, "must be a duration such as 10m"),
+);
+
+/** Source: kubelet.config.k8s.io `CredentialProvider`. */
+const CredentialProviderSchema = v.object({
+  /** File name in the directory of the plugins. */
+  name: v.pipe(
+    v.string(),
+    v.check((name) => name !== "" && name !== "." && name !== ".." && !/[/\s]/.test(name), "must be a file name"),
+  ),
+  /** Host with globs, optional port and path, e.g. `*.dkr.ecr.*.amazonaws.com`. */
+  matchImages: v.pipe(v.array(v.string()), v.minLength(1)),
+  defaultCacheDuration: durationMs,
+  apiVersion: versionsOf("credentialprovider.kubelet.k8s.io"),
+  args: v.nullish(v.array(v.string()), []),
+  env: v.nullish(v.array(v.object({ name: v.string(), value: v.nullish(v.string(), "") })), []),
+  /** Tokens of service accounts need an API server. */
+  tokenAttributes: v.optional(v.never("is not possible without a cluster")),
+});
+type CredentialProvider = v.InferOutput<typeof CredentialProviderSchema>;
+
+const nameTwice = (providers: readonly CredentialProvider[]) =>
+  providers.map(({ name }) => name).find((name, index, names) => names.indexOf(name) !== index);
+
+const ConfigSchema = v.object({
+  apiVersion: versionsOf("kubelet.config.k8s.io"),
+  kind: v.literal("CredentialProviderConfig"),
+  providers: v.pipe(
+    v.array(CredentialProviderSchema),
+    v.minLength(1),
+    v.check(
+      (providers) => nameTwice(providers) === undefined,
+      ({ input }) => `"${nameTwice(input)}" occurs twice`,
+    ),
+  ),
+});
+
+/** Source: credentialprovider.kubelet.k8s.io `CredentialProviderResponse`. */
+const ResponseSchema = v.object({
+  apiVersion: v.string(),
+  kind: v.literal("CredentialProviderResponse"),
+  cacheKeyType: v.picklist(["Image", "Registry", "Global"]),
+  cacheDuration: v.nullish(durationMs),
+  auth: v.nullish(v.record(v.string(), v.object({ username: v.string(), password: v.string() })), {}),
+});
+
 const PLUGIN_TIMEOUT_MS = 60_000;
 const PLUGIN_MAX_BYTES = 1024 * 1024;
 
-interface Cached {
-  entries: RegistryCredential[];
-  expiresAtMs: number;
-}
-
-/**
- * The kubelet's credential-provider plugins: programs that are asked for credentials when an image matches.
- * Responses are kept as long as they say. Source: k8s.io/kubernetes/pkg/credentialprovider/plugin.
- */
+/** The kubelet's credential-provider plugins. Source: k8s.io/kubernetes/pkg/credentialprovider/plugin. */
 export class CredentialProviders {
   readonly #providers: readonly CredentialProvider[];
   readonly #binDir: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
   /** Cached responses by provider, kind of key and key. */
-  readonly #cache = new Map<string, Cached>();
+  readonly #cache = new Map<string, { entries: RegistryCredential[]; expiresAtMs: number }>();
 
-  constructor(providers: readonly CredentialProvider[], binDir: string, clock: Clock, logger: Logger) {
+  private constructor(providers: readonly CredentialProvider[], binDir: string, clock: Clock, logger: Logger) {
     this.#providers = providers;
     this.#binDir = binDir;
     this.#clock = clock;
     this.#logger = logger;
   }
 
-  /**
-   * Reads `--image-credential-provider-config`, a YAML or JSON file.
-   * @throws Error naming the file and the field
-   */
+  /** Reads `--image-credential-provider-config`, YAML or JSON. @throws Error naming the file and the field */
   static fromFile(path: string, binDir: string, clock: Clock, logger: Logger): CredentialProviders {
     let config: unknown;
     try {
@@ -52,9 +88,10 @@ export class CredentialProviders {
     } catch (cause) {
       throw new Error(`Credential provider configuration ${path} cannot be read: ${messageOf(cause)}`, { cause });
     }
-    const parsed = parseCredentialProviderConfig(config);
-    if (!parsed.ok) throw new Error(`Credential provider configuration ${path}: ${parsed.problems.join("; ")}`);
-    return new CredentialProviders(parsed.providers, binDir, clock, logger);
+    const result = v.safeParse(ConfigSchema, config);
+    if (result.success) return new CredentialProviders(result.output.providers, binDir, clock, logger);
+    const problems = result.issues.map((issue) => `${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
+    throw new Error(`Credential provider configuration ${path}: ${problems.join("; ")}`);
   }
 
   /** Asks the plugins for credentials of an image; a plugin that fails is logged and skipped. */
@@ -67,8 +104,7 @@ export class CredentialProviders {
         found.push(...(await this.#askOne(provider, reference, signal)));
       } catch (error) {
         signal?.throwIfAborted();
-        const why = messageOf(error);
-        this.#logger.warn(`Credential provider "${provider.name}" failed: ${why}`, { image });
+        this.#logger.warn(`Credential provider "${provider.name}" failed: ${messageOf(error)}`, { image });
       }
     }
     return found;
@@ -79,7 +115,7 @@ export class CredentialProviders {
     reference: ImageReference,
     signal: AbortSignal | undefined,
   ): Promise<RegistryCredential[]> {
-    const image = fullName(reference);
+    const image = fullNameOf(reference);
     const keys = {
       Image: `${provider.name}\nImage\n${image}`,
       Registry: `${provider.name}\nRegistry\n${reference.domain}`,
@@ -100,11 +136,7 @@ export class CredentialProviders {
     return entries;
   }
 
-  async #run(
-    provider: CredentialProvider,
-    image: string,
-    signal: AbortSignal | undefined,
-  ): Promise<CredentialProviderResponse> {
+  async #run(provider: CredentialProvider, image: string, signal: AbortSignal | undefined) {
     const outcome = await runProgram([`${this.#binDir}/${provider.name}`, ...provider.args], {
       input: JSON.stringify({ apiVersion: provider.apiVersion, kind: "CredentialProviderRequest", image }),
       env: Object.fromEntries(provider.env.map(({ name, value }) => [name, value])),
@@ -121,16 +153,14 @@ export class CredentialProviders {
     } catch {
       throw new Error("its answer is not JSON");
     }
-    const response = parseCredentialProviderResponse(json);
-    if (typeof response === "string") throw new Error(`its answer is no CredentialProviderResponse: ${response}`);
-    if (response.apiVersion !== provider.apiVersion) {
-      throw new Error(`it answered in ${response.apiVersion.slice(0, 100)}, not in ${provider.apiVersion}`);
+    const { success, output, issues } = v.safeParse(ResponseSchema, json, { abortEarly: true });
+    // The field, never its value.
+    if (!success) {
+      throw new Error(`its answer is no CredentialProviderResponse: ${v.getDotPath(issues[0]) ?? "the whole"}`);
     }
-    return response;
+    if (output.apiVersion !== provider.apiVersion) {
+      throw new Error(`it answered in ${output.apiVersion.slice(0, 100)}, not in ${provider.apiVersion}`);
+    }
+    return output;
   }
-}
-
-function fullName(reference: ImageReference): string {
-  const tag = reference.tag === undefined ? "" : `:${reference.tag}`;
-  return `${repositoryOf(reference)}${tag}${reference.digest === undefined ? "" : `@${reference.digest}`}`;
 }

@@ -37,10 +37,7 @@ export class DockerContainers implements ContainerAccess {
     return limited(chunks, limitBytes ?? Number.POSITIVE_INFINITY);
   }
 
-  /**
-   * The last lines of a container's log, at most 64 KiB of them, read within 10 s.
-   * @throws what the client throws; the signal's reason
-   */
+  /** The last lines of a container's log, at most 64 KiB of them, read within 10 s. */
   async logTail(id: ContainerId, lines: number, signal: AbortSignal): Promise<string> {
     const within = AbortSignal.any([signal, AbortSignal.timeout(TAIL_MS)]);
     let tail: Uint8Array = new Uint8Array();
@@ -54,11 +51,7 @@ export class DockerContainers implements ContainerAccess {
     return this.#client.exec(id, argv, options);
   }
 
-  /**
-   * Starts a command and holds its streams. `close` kills the command if it still runs: nothing else would end it
-   * (kubernetes#26895).
-   * @throws DockerError 404 no such container, 409 not running or paused; DockerUnreachableError
-   */
+  /** Holds the streams of a command. `close` kills it if it still runs: nothing else would (kubernetes#26895). */
   async exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
     const client = this.#client;
     const execId = await client.execCreate(id, argv, { streams });
@@ -80,10 +73,7 @@ export class DockerContainers implements ContainerAccess {
     };
   }
 
-  /**
-   * Holds the streams of a container's own process, which continues when they are released.
-   * @param streams.tty whether the container has a terminal
-   */
+  /** Holds the streams of a container's own process, which continues when they are released. */
   async attach(id: ContainerId, streams: StreamSelection): Promise<ProcessSession> {
     const connection = await this.#client.attachContainer(id, streams);
     return {

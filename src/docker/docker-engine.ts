@@ -146,10 +146,7 @@ export class DockerEngine implements ContainerEngine {
 const CONTAINERD_ADDRESS = "/run/containerd/containerd.sock";
 const CONTAINERD_ROOT = "/var/lib/containerd";
 
-/**
- * Where images and what containers write lie. An engine with its images in containerd has them in its own directory only
- * when that containerd is its child; else they are where the machine's containerd keeps them.
- */
+/** Where images and writable layers lie: in the machine's containerd, unless that is the engine's child or not used. */
 export function toImagesDir({
   DockerRootDir,
   DriverStatus,
@@ -159,11 +156,7 @@ export function toImagesDir({
   return isInContainerd && Containerd?.Address === CONTAINERD_ADDRESS ? CONTAINERD_ROOT : DockerRootDir;
 }
 
-/**
- * Reads the engine's capabilities; called once per connection.
- * @param negativeOomScores whether the kernel lets the engine lower an OOM score
- * @throws what the client throws
- */
+/** @param negativeOomScores whether the kernel lets the engine lower an OOM score */
 export async function readEngineInfo(
   client: DockerClient,
   negativeOomScores: boolean,

@@ -2,7 +2,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { EngineImage, ImageInfo, Owner } from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { applyDefaultTag, parseImageReference } from "../base/text/image-reference.ts";
+import { applyDefaultTag, fullNameOf, parseImageReference } from "../base/text/image-reference.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { isConflict, isNotFound } from "./engine/docker-error.ts";
 import type { ImageInspect } from "./engine/image-schema.ts";
@@ -42,10 +42,7 @@ export interface DockerImagesDeps {
   pauseOverride: string;
 }
 
-/**
- * The images of an engine. Properties of images are remembered as long as the engine's events are heard: any image event
- * (pull, load, tag, untag, delete, import, prune) drops everything.
- */
+/** The images of an engine. Properties are remembered while its events are heard: any image event drops everything. */
 export class DockerImages {
   readonly #client: DockerClient;
   readonly #owner: Owner;
@@ -193,14 +190,10 @@ export class DockerImages {
   }
 }
 
-/**
- * An image name in the one form in which two can be compared: `docker.io/library/busybox:latest`. What is not a name (an
- * id) stays as it is.
- */
+/** An image name in the form in which two can be compared: `docker.io/library/busybox:latest`. An id stays as it is. */
 export function toImageKey(name: string): string {
   try {
-    const { domain, path, tag, digest } = parseImageReference(applyDefaultTag(name));
-    return `${domain}/${path}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`;
+    return fullNameOf(parseImageReference(applyDefaultTag(name)));
   } catch {
     return name;
   }

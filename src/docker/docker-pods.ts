@@ -11,9 +11,8 @@ import type {
   StartedSandbox,
   WatchOptions,
 } from "../base/model/container-engine.ts";
-import type { ContainerLimits } from "../base/model/container-limits.ts";
 import type { PodNetworks } from "../base/model/pod-networks.ts";
-import type { ContainerId } from "../base/model/pod-snapshot.ts";
+import type { ContainerId, ContainerLimits } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
 import { describeNetwork } from "../plan/pod-network.ts";
@@ -241,10 +240,8 @@ function toSandboxFailure(pod: Pod, attempted: string, error: unknown): string {
 }
 
 /**
- * The directory of a container's writable layer, where inspect does not name it: with images in containerd, as in new
- * engines. "" when it is not an overlay, or not this machine's.
- * @param pid of the container's main process on the host
- * @param containerId all 64 digits: a process that is not in a cgroup of that name is another one
+ * Directory of a writable layer that inspect does not name (images in containerd); "" when it is not an overlay of this
+ * machine.
  */
 export function readWritableLayerPath(pid: number, containerId: string): string {
   if (pid <= 1) return "";

@@ -20,9 +20,8 @@ const MAX_INSPECTS = 8;
 const DEFAULT_GRACE_SECONDS = 30;
 
 /**
- * The pods of a root directory, of every node name it was used with, or of all root directories.
- * @param rootHash undefined: all
- * @throws DockerError, DockerUnreachableError, DockerProtocolError
+ * The pods of a root directory, of every node name it was used with.
+ * @param rootHash undefined: of all root directories
  */
 export async function listEnginePods(
   client: DockerClient,

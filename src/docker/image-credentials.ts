@@ -27,10 +27,7 @@ interface ImageCredentialsOptions {
   logger: Logger;
 }
 
-/**
- * Credentials for registries: a pod's own pull secrets first, then the machine's docker config, then the
- * credential-provider plugins. Files are read for each pull, so a changed password takes effect at once.
- */
+/** Credentials of a pod's secrets, the machine's docker config, then the plugins. Files are read for each pull. */
 export class ImageCredentials {
   readonly #options: ImageCredentialsOptions;
 
@@ -38,10 +35,7 @@ export class ImageCredentials {
     this.#options = options;
   }
 
-  /**
-   * Every credential worth a try, best first; empty = pull without.
-   * @throws DockerConfigError a pull secret is malformed
-   */
+  /** Every credential worth a try, best first; empty = none. @throws DockerConfigError a pull secret is malformed */
   async lookUp(
     reference: ImageReference,
     pullSecrets: readonly Secret[],
@@ -108,10 +102,7 @@ function dropDuplicates(auths: readonly RegistryAuth[]): RegistryAuth[] {
   return [...seen.values()];
 }
 
-/**
- * Credentials out of a pod's imagePullSecrets, in their order. Other types of Secrets hold none.
- * @throws DockerConfigError naming the Secret
- */
+/** Credentials out of imagePullSecrets, in their order. @throws DockerConfigError naming the Secret */
 function readPullSecrets(secrets: readonly Secret[]): RegistryCredential[] {
   return secrets.flatMap((secret) => {
     const [key, parse] =
@@ -137,10 +128,9 @@ const TOKEN_USER = "<token>";
 const HELPER_TIMEOUT_MS = 30_000;
 
 /**
- * Asks `docker-credential-<helper> get` for the credentials of a registry.
- * Source: github.com/docker/docker-credential-helpers.
+ * Asks `docker-credential-<helper> get`.
  * @returns undefined when it knows none
- * @throws Error naming the helper, never its output; the signal's reason
+ * @throws Error naming the helper, never its output
  */
 async function askCredentialHelper(
   helper: string,

@@ -11,10 +11,7 @@ type ImageErrorReason =
   | "ImageInspectError"
   | "RegistryUnavailable";
 
-/**
- * The kind of a registry failure, for hints and for `--runonce`: `unknown` no such image, `denied` wrong or no
- * credentials, `unreachable` no response, `tls` no trust, `stalled` no progress, `other` the rest.
- */
+/** `unknown` no such image, `denied` wrong or no credentials, `tls` no trust, `stalled` no progress. */
 type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "stalled" | "other";
 
 /** An image is not available now. `reason` and `message` are for the container's status. */
@@ -36,11 +33,7 @@ export class ImageError extends PodStepError {
   }
 }
 
-/**
- * Which of its problems a registry had. The engine reports it as text only, mostly with status 500: this is the one
- * place where text is matched. It serves hints; no decision depends on it.
- * @param daemonMessage as the engine responded
- */
+/** The engine reports a registry's problem as text only: matched here alone, for hints; no decision depends on it. */
 export function registryProblem(daemonMessage: string): Exclude<RegistryProblem, "stalled"> {
   const text = daemonMessage.toLowerCase();
   if (/x509:|tls:|certificate|gave http response to https client/.test(text)) return "tls";

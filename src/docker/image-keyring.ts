@@ -4,11 +4,7 @@ import type { RegistryCredential } from "./engine/docker-config.ts";
 /** Docker Hub's name in every docker config. */
 const DEFAULT_REGISTRY_KEY = "index.docker.io";
 
-/**
- * Credentials for a repository, the most specific first; each is worth a try. A key may have globs: `*.example.com`.
- * Source: kubelet `BasicDockerKeyring.Lookup`.
- * @param repository e.g. `docker.io/library/busybox`, `127.0.0.1:5000/team/app`
- */
+/** Credentials for a repository, the most specific first. Source: kubelet `BasicDockerKeyring.Lookup`. */
 export function lookUpCredentials(entries: readonly RegistryCredential[], repository: string): RegistryAuth[] {
   const keyed = entries.map((entry) => ({ key: registryKey(entry.registry), auth: entry.auth }));
   const matching = keyed
@@ -32,8 +28,7 @@ export function registryKey(registry: string): string {
 }
 
 /**
- * Whether a key (globs in the host's parts allowed: `*.example.com`) covers an image: same number of parts, same port,
- * path as a prefix. Source: kubelet `URLsMatch`.
+ * Whether a key (`*.example.com`) covers an image: same parts and port, path as prefix. Source: kubelet `URLsMatch`.
  */
 export function registryMatches(key: string, image: string): boolean {
   const [glob, target] = [splitKey(key), splitKey(image)];

@@ -16,11 +16,9 @@ interface Remembered {
 const ARCHIVE = /\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2|tar\.zst)$/;
 
 /**
- * Loads every image archive (`docker save`, plain or compressed) of a directory, in the order of their names. One that
- * cannot be loaded is logged and does not stop the others. A missing directory counts as empty.
+ * Loads every image archive of a directory, by name; one that cannot be loaded is logged. None when it is missing.
  * @param stateFile keeps which archives were loaded
  * @returns names of the images that are there now, or ids of those without a name
- * @throws the signal's reason; DockerUnreachableError when there is no engine
  */
 export async function preloadImages(
   client: DockerClient,

@@ -23,9 +23,7 @@ function toState(inspect: ContainerInspect): ContainerState {
 }
 
 /**
- * Maps an inspect response to a pod's container or sandbox; undefined for a container that is not part of a pod.
- * Addresses come from `NetworkSettings.Networks`: API 1.52 has no others.
- * @param writableLayerPath host directory of its writable layer, "" when unknown
+ * A pod's container or sandbox; undefined for a container that is not part of a pod.
  * @param pluginIps addresses that network plugins gave the sandbox; undefined: it is not attached
  */
 export function toObserved(

@@ -56,10 +56,7 @@ const identityLabels = (pod: Pod, containerName: string) => ({
   [LABEL.containerName]: containerName,
 });
 
-/**
- * Labels of the sandbox: the pod's own labels and annotations, identity, ownership. Ours win over a pod's label of the
- * same name, else a manifest could disown its containers or claim another pod's.
- */
+/** The pod's labels and annotations, identity, ownership. Ours win, else a manifest could disown its containers. */
 export function toSandboxLabels(
   pod: Pod,
   owner: Owner,
@@ -205,10 +202,7 @@ export const toContainerName = (pod: Pod, containerName: string, restartCount: n
 /** `k8s_POD_<pod>_<namespace>_<uid>_<attempt>`. */
 export const toSandboxName = (pod: Pod, attempt: number) => toDockerName(pod, SANDBOX_CONTAINER_NAME, attempt);
 
-/**
- * The name to take when the engine says that `name` is in use by something we cannot remove: `<name>_<8 hex>`.
- * @param random In [0, 1).
- */
+/** The name to take when another program has `name`: `<name>_<8 hex>`. @param random in [0, 1) */
 export function toConflictFreeName(name: string, random: () => number): string {
   const suffix = Math.floor(random() * 2 ** 32);
   return `${name}_${suffix.toString(16).padStart(8, "0")}`;

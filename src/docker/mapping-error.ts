@@ -14,10 +14,7 @@ export class MappingError extends Error {
   }
 }
 
-/**
- * The manifest asks for something that this engine or kernel does not do. It is refused instead of being done by half
- * (X5); an edit of the manifest or a newer engine is the way out, trying again is not.
- */
+/** The engine or kernel cannot do what the manifest asks: an edit or a newer engine helps, trying again does not. */
 export class UnsupportedError extends MappingError {
   override name = "UnsupportedError";
 

@@ -18,11 +18,9 @@ interface PauseImageOptions {
 }
 
 /**
- * Ensures that the engine has the sandbox image. The embedded one is loaded through the API the first time, and again
- * after it was removed or its name was given to another image, so no registry is needed.
- * @returns the engine's id of the image
- * @throws DockerError, DockerUnreachableError; Error when `override` cannot be pulled, and for a machine that is neither
- *   x86-64 nor arm64
+ * Ensures that the engine has the sandbox image, which is loaded through the API: no registry is needed.
+ * @returns its id
+ * @throws Error when `override` cannot be pulled, and for a machine that is neither x86-64 nor arm64
  */
 export async function ensurePauseImage(
   client: DockerClient,

@@ -20,10 +20,7 @@ const unsupported = (field: string, why: string): PodRefusal => ({
   message: `${field}: ${why}`,
 });
 
-/**
- * Finds what this node may not or cannot do, before anything of the pod is created (X5): what Docker has no means
- * for is refused with the field and the way out, never done by half. Undefined: the pod may run.
- */
+/** Finds what this node may not or cannot do, before anything of the pod is created. undefined: the pod may run. */
 export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefusal | undefined {
   const { spec } = pod;
   const { uid = "" } = pod.metadata;

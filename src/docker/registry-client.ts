@@ -49,10 +49,7 @@ interface Endpoint {
   tls: { rejectUnauthorized?: boolean; ca?: string[] };
 }
 
-/**
- * Asks registries for digests and tags. Source: the OCI distribution specification, and Docker's token authentication.
- * Between calls it keeps only whether an untrusted registry uses http or https.
- */
+/** Asks registries for digests and tags. Source: the OCI distribution specification, Docker's token authentication. */
 export class RegistryClient {
   readonly #options: RegistryClientOptions;
   readonly #plain = new Set<string>();
@@ -61,11 +58,7 @@ export class RegistryClient {
     this.#options = options;
   }
 
-  /**
-   * Digest of what a tag means now: of the index where there is one, as the engine notes it.
-   * @param auths each is tried; empty: without credentials
-   * @throws RegistryError
-   */
+  /** Digest of a tag now, of the index where there is one. @param auths each is tried @throws RegistryError */
   async digest(
     { domain, path }: ImageReference,
     tag: string,

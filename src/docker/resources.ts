@@ -1,11 +1,15 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import { quantityToWhole } from "../base/api/quantity.ts";
-import type { ContainerLimits } from "../base/model/container-limits.ts";
 import type { EngineInfo } from "../base/model/node.ts";
+import type { ContainerLimits } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { MIN_CPU_SHARES } from "../plan/cpu-shares.ts";
-import { computePodTotal, memoryBytesOf } from "../plan/pod-resources.ts";
-import { computeQosClass, isCriticalPod } from "../plan/qos-class.ts";
+import {
+  computePodTotal,
+  computeQosClass,
+  isCriticalPod,
+  MIN_CPU_SHARES,
+  memoryBytesOf,
+} from "../plan/pod-resources.ts";
 import type { DeviceRequest } from "./engine/container-create-body.ts";
 import { UnsupportedError } from "./mapping-error.ts";
 
@@ -36,8 +40,8 @@ const GUARANTEED_OOM_SCORE_ADJ = -997;
 const BEST_EFFORT_OOM_SCORE_ADJ = 1000;
 
 /**
- * OOM score by QoS class: a Burstable container loses 10 points for each per cent of the node's memory it requests, so
- * that one that uses more than it requested goes first. Source: kubelet's GetContainerOOMScoreAdjust.
+ * A Burstable container loses 10 points for each per cent of the node's memory it requests, so that one that uses more
+ * than it requested goes first. Source: kubelet's GetContainerOOMScoreAdjust.
  */
 export function computeOomScoreAdj(pod: Pod, container: Container, nodeMemoryBytes: number): number {
   const qosClass = computeQosClass(pod);
@@ -71,9 +75,8 @@ export const clampOomScoreAdj = (score: number, engine: EngineInfo) =>
   engine.negativeOomScores ? score : Math.max(0, score);
 
 /**
- * GPUs and CDI devices by resource name: `nvidia.com/gpu: 2` becomes what `docker run --gpus 2` sends; any other
- * `vendor/class: n` takes the first n CDI devices of that kind that the engine has discovered. Unknown names have no
- * effect, as upstream.
+ * `nvidia.com/gpu: 2` becomes what `docker run --gpus 2` sends; any other `vendor/class: n` takes the first n CDI
+ * devices of that kind. Unknown names have no effect, as upstream.
  */
 export function computeDeviceRequests(container: Container, engine: EngineInfo): DeviceRequest[] {
   const requests: DeviceRequest[] = [];

@@ -3,11 +3,10 @@ import type { Pod } from "../base/api/pod.ts";
 import type { SandboxRequest } from "../base/model/container-engine.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { computeHostPorts } from "../plan/host-ports.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
-import { computeUserNetwork } from "../plan/pod-network.ts";
-import { computeQosClass } from "../plan/qos-class.ts";
+import { computeHostPorts, computeUserNetwork } from "../plan/pod-network.ts";
+import { computeQosClass } from "../plan/pod-resources.ts";
 import { computeSysctls } from "../plan/sysctls.ts";
 import type { ContainerCreateBody, EndpointConfig, LogConfig, PortBinding } from "./engine/container-create-body.ts";
 import { toSandboxLabels } from "./labels.ts";
@@ -33,10 +32,7 @@ export const toLogConfig = ({ containerLogMaxSizeBytes, containerLogMaxFiles }: 
   Config: { "max-size": String(containerLogMaxSizeBytes), "max-file": String(containerLogMaxFiles) },
 });
 
-/**
- * `UsernsMode`: on an engine that remaps users, `host` takes the pod out of the mapping. Namespaces of the host can only
- * be shared without it. Elsewhere there is nothing to choose.
- */
+/** On an engine that remaps users, `host` takes the pod out of the mapping, which namespaces of the host require. */
 export function computeUsernsMode({ spec }: Pod, engine: EngineInfo): string | undefined {
   if (!hasSecurityOption(engine, "userns")) return undefined;
   const sharesHost = spec.hostNetwork || spec.hostPID || spec.hostIPC;
@@ -51,10 +47,7 @@ export const usableRuntimes = ({ runtimes }: EngineInfo): string[] =>
 export const describeMissingRuntime = (name: string, engine: EngineInfo): string =>
   `the engine has no runtime ${JSON.stringify(name)}, only ${usableRuntimes(engine).join(", ")}`;
 
-/**
- * Docker's `Runtime` for runtimeClassName.
- * @param handler of the RuntimeClass in a cluster; absent: the class has the name of the runtime
- */
+/** Docker's `Runtime`. @param handler of the RuntimeClass in a cluster; absent: the class names the runtime */
 export function computeRuntime({ spec }: Pod, engine: EngineInfo, handler?: string): string | undefined {
   const runtime = handler ?? spec.runtimeClassName;
   if (!runtime) return undefined;
@@ -83,9 +76,8 @@ function computeNetwork(pod: Pod, hostname: string): SandboxNetworkMode {
 }
 
 /**
- * The pod's sandbox: pause, whose network and IPC namespaces the containers join. Ports, DNS, host name and
- * sysctls of the pod are its own. Source: dockershim 1.20.
- * @throws MappingError CreatePodSandboxError when the host name is impossible; UnsupportedError without the runtime.
+ * The pod's sandbox: pause, with ports, DNS, host name and sysctls of the pod. Source: dockershim 1.20.
+ * @throws MappingError
  */
 export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBody {
   const { pod, engine, settings, dns } = request;

@@ -33,10 +33,7 @@ function parseImageUser(imageUser: string): { uid: number } | { name: string } {
   return /^\d+$/.test(user) ? { uid: Number(user) } : { name: user };
 }
 
-/**
- * Docker's `User`: `uid`, `uid:gid`, or the image's user by name. The image's own group is not kept, as upstream.
- * @throws MappingError CreateContainerConfigError with upstream's message when runAsNonRoot is broken.
- */
+/** Docker's `User`. The image's own group is not kept, as upstream. @throws MappingError when runAsNonRoot is broken */
 export function computeUser(pod: Pod, container: Container, imageUser: string): string {
   const { runAsUser, runAsGroup, runAsNonRoot } = computeSecurityContext(pod, container);
   const image = parseImageUser(imageUser);
@@ -138,10 +135,7 @@ function toSeccompOptions(input: SecurityOptInput): string[] {
   return [`seccomp=${loadSeccompProfile(input, profile.localhostProfile ?? "")}`];
 }
 
-/**
- * Docker's `SecurityOpt`, in dockershim's order: SELinux, AppArmor, no-new-privileges, seccomp.
- * @throws MappingError when a Localhost seccomp profile cannot be read; UnsupportedError without seccomp in the engine.
- */
+/** Docker's `SecurityOpt`, in dockershim's order. @throws MappingError when a seccomp profile cannot be had */
 export function computeSecurityOpt(input: SecurityOptInput): string[] {
   const context = computeSecurityContext(input.pod, input.container);
   return [
@@ -175,10 +169,7 @@ const MASKED_PATHS_SINCE_1_44 = ["/proc/interrupts", "/sys/devices/virtual/power
 
 const READONLY_PATHS = ["/proc/asound", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/**
- * `MaskedPaths` and `ReadonlyPaths` by procMount: Default hides the kubelet's list, Unmasked nothing. A privileged
- * container gets neither from the engine, so both are left out.
- */
+/** Default hides the kubelet's list, Unmasked nothing. For a privileged container both are left out. */
 export function computeProcPaths(
   { privileged, procMount }: SecurityContext,
   engine: EngineInfo,

@@ -8,7 +8,7 @@ import { allContainersOf, containersOf } from "../base/model/pod-containers.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { attemptsOf } from "../plan/container-history.ts";
-import { computeContainerLimits } from "../plan/container-limits.ts";
+import { computeContainerLimits, type PendingResize } from "../plan/container-limits.ts";
 import {
   computeSourceRevision,
   environmentReferences,
@@ -18,8 +18,7 @@ import {
 } from "../plan/object-references.ts";
 import { computeContainerHash, computeInitHash, computeSandboxHash } from "../plan/pod-hashes.ts";
 import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
-import type { PendingResize } from "../plan/pod-resize.ts";
-import { computeQosClass } from "../plan/qos-class.ts";
+import { computeQosClass } from "../plan/pod-resources.ts";
 
 /** One revision of one pod, as a pod worker runs it. */
 export interface PodRevision {

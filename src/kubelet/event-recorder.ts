@@ -5,7 +5,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EventRecorder, EventTarget, PodEvent } from "../base/model/pod-event.ts";
-import { formatTime } from "../plan/status/container-status.ts";
+import { formatTime } from "../plan/status/compute-pod-status.ts";
 
 interface PodEventRecorderDeps {
   clock: Clock;

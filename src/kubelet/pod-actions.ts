@@ -9,8 +9,7 @@ import type { PodRequest, PodServices, StartContainerRequest } from "../base/mod
 import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
-import type { PodAction } from "../plan/pod-plan.ts";
-import { backOffKey } from "../plan/sync-state.ts";
+import { backOffKey, type PodAction } from "../plan/pod-plan.ts";
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodCache } from "./pod-cache.ts";

@@ -6,7 +6,7 @@ import type { Persisted } from "../base/model/persisted.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { byNewest, isTerminated } from "../plan/container-history.ts";
-import type { ImageNames } from "../plan/status/container-status.ts";
+import type { ImageNames } from "../plan/status/compute-pod-status.ts";
 
 /** Events after which inspect has a new result. The others (exec_*, attach, top, kill, …) do not change the state. */
 const OBSERVED_ACTIONS = new Set(["start", "die", "destroy", "oom", "rename", "pause", "unpause", "update", "restart"]);

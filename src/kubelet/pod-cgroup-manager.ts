@@ -16,8 +16,7 @@ import {
   toPodCgroupName,
   toQosCgroupName,
 } from "../plan/pod-cgroup.ts";
-import { hugePageNamesOf } from "../plan/pod-resources.ts";
-import { computeQosClass } from "../plan/qos-class.ts";
+import { computeQosClass, hugePageNamesOf } from "../plan/pod-resources.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
 
 /** Cgroups of the host, as src/base/host/pod-cgroups.ts has them. */

@@ -1,5 +1,5 @@
+import type { HTTPGetAction, LifecycleHandler } from "../base/api/container.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
-import type { HTTPGetAction, LifecycleHandler } from "../base/api/probe.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { CommandResult, ContainerAccess } from "../base/model/container-access.ts";
 import type { NodeInfo } from "../base/model/node.ts";

@@ -1,13 +1,12 @@
 import type { Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import type { ContainerRequest, ImageInfo, Owner, PodEngine } from "../base/model/container-engine.ts";
-import type { ContainerLimits } from "../base/model/container-limits.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
 import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
-import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
+import type { ContainerId, ContainerLimits, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { ImageManager } from "../docker/image-manager.ts";

@@ -3,8 +3,7 @@ import { Listeners } from "../base/concurrency/listeners.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
-import { rejectedStatus } from "../plan/status/compute-pod-status.ts";
-import { formatTime } from "../plan/status/container-status.ts";
+import { formatTime, rejectedStatus } from "../plan/status/compute-pod-status.ts";
 import type { BlockedPod } from "./blocked-pods.ts";
 import type { DeletionInfo } from "./pod-worker.ts";
 

@@ -1,7 +1,6 @@
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { BackOffEntry } from "../plan/back-off.ts";
-import type { WaitingReason } from "../plan/pod-plan.ts";
-import { type RecoverBackOffInput, recoverBackOff, type SyncState } from "../plan/sync-state.ts";
+import { type RecoverBackOffInput, recoverBackOff, type SyncState, type WaitingReason } from "../plan/pod-plan.ts";
 import type { PodRevision } from "./edit-rules.ts";
 
 /** The writable side of {@link SyncState}: one per worker, dropped with it. */

@@ -1,8 +1,8 @@
 import type { Container, Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { Mount } from "../base/model/container-engine.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import type { Logger } from "../base/model/logger.ts";
-import type { Mount } from "../base/model/mount.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";

@@ -2,13 +2,19 @@ import type { Pod, ResourceList } from "../base/api/pod.ts";
 import { quantityToWhole } from "../base/api/quantity.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { Persisted } from "../base/model/persisted.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
-import { computeHostPorts, type HostPort, isSameClaim } from "./host-ports.ts";
+import {
+  allocationOf,
+  hasResources,
+  type PendingResize,
+  type PodAllocation,
+  withAllocation,
+} from "./container-limits.ts";
 import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
-import { allocationOf, type PendingResize, type PodAllocation, withAllocation } from "./pod-resize.ts";
-import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
-import { isCriticalPod } from "./qos-class.ts";
+import { computeHostPorts, type HostPort, isSameClaim } from "./pod-network.ts";
+import { computePodTotal, cpuMillisOf, hugePageNamesOf, isCriticalPod, memoryBytesOf } from "./pod-resources.ts";
 
 /** Resources the node offers to pods. */
 export interface AdmissionNode {
@@ -25,10 +31,7 @@ export interface AdmissionNode {
   hugePageBytes?: Readonly<Record<string, number>>;
 }
 
-/**
- * Why the node does not run a pod, in the words of upstream's pod status, followed by details that kubelet 1.20 left
- * out, e.g. which pod holds the port.
- */
+/** Why the node does not run a pod: upstream's words, then details that kubelet 1.20 left out. */
 export interface Rejection {
   reason: string;
   message: string;
@@ -83,10 +86,9 @@ function resourcesOf({ spec }: Pod): Resource[] {
 
 /**
  * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then pods that
- * already run, then the rest in their order. A refused pod is reconsidered whenever anything changes, unlike
- * upstream's, which stays refused. A running pod is never refused for an edit of its resources: it gets them when all
- * running pods have what they hold, or keeps its own.
- * Source: the kubelet's GeneralPredicates, canAdmitPod, CriticalPodAdmissionHandler, canResizePod.
+ * already run, then the rest in their order. A refused pod is reconsidered whenever anything changes. A running pod is
+ * never refused for an edit of its resources: it gets them when all running pods have what they hold, or keeps its own.
+ * Source: the kubelet's GeneralPredicates, CriticalPodAdmissionHandler, canResizePod.
  */
 export function admitPods({ pods, running, held, allocations, node }: AdmissionInput): Admission {
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
@@ -305,4 +307,65 @@ function rejectForNode(desired: DesiredPod, node: AdmissionNode): PodRefusal | u
     };
   }
   return undefined;
+}
+
+/** Resources of pods with requests or limits, by UID. */
+export type StoredAllocations = Readonly<Record<PodUID, PodAllocation>>;
+
+/** Remembers what each pod held when it was admitted last, also over a restart of this process. */
+export class NodeAdmission {
+  readonly #file: Persisted<StoredAllocations>;
+  #node: AdmissionNode;
+  #held = new Map<PodUID, Pod>();
+  readonly #allocations: Map<PodUID, PodAllocation>;
+
+  constructor(node: AdmissionNode, file: Persisted<StoredAllocations>) {
+    this.#node = node;
+    this.#file = file;
+    this.#allocations = new Map(Object.entries(file.read() ?? {}));
+  }
+
+  /** Labels that selectors and affinities are compared with from now on. */
+  setLabels(labels: AdmissionNode["labels"]): void {
+    this.#node = { ...this.#node, labels };
+  }
+
+  /** @param isComplete these are all pods: what others held is forgotten */
+  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission {
+    const admission = admitPods({
+      pods,
+      running,
+      held: this.#held,
+      allocations: this.#allocations,
+      node: this.#node,
+    });
+    const before = this.#held;
+    this.#held = new Map();
+    let isChanged = false;
+    for (const { pod } of pods) {
+      const uid = pod.metadata.uid!;
+      if (admission.rejections.has(uid)) {
+        isChanged = this.#allocations.delete(uid) || isChanged;
+        continue;
+      }
+      const given = admission.resizes.get(uid)?.pod ?? pod;
+      this.#held.set(uid, given);
+      if (given !== before.get(uid)) isChanged = this.#setAllocation(uid, allocationOf(given)) || isChanged;
+    }
+    if (isComplete) {
+      for (const uid of this.#allocations.keys()) {
+        if (!this.#held.has(uid)) isChanged = this.#allocations.delete(uid) || isChanged;
+      }
+    }
+    if (isChanged) this.#file.write(Object.fromEntries(this.#allocations));
+    return admission;
+  }
+
+  /** @returns whether it is another one than before */
+  #setAllocation(uid: PodUID, allocation: PodAllocation): boolean {
+    if (!hasResources(allocation)) return this.#allocations.delete(uid);
+    if (Bun.deepEquals(this.#allocations.get(uid), allocation)) return false;
+    this.#allocations.set(uid, allocation);
+    return true;
+  }
 }

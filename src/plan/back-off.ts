@@ -13,10 +13,7 @@ export interface BackOffEntry {
 
 const expired = (entry: BackOffEntry, exitedAtMs: number) => exitedAtMs - entry.updatedAtMs > BACK_OFF_RESET_MS;
 
-/**
- * Milliseconds a container that exited at `exitedAtMs` still has to wait; 0 = it may start now.
- * Source: client-go `flowcontrol.Backoff.IsInBackOffSince`, as the kubelet uses it.
- */
+/** Time that a container that exited at `exitedAtMs` still has to wait; 0 = none. Source: `IsInBackOffSince`. */
 export function backOffRemainingMs(entry: BackOffEntry | undefined, exitedAtMs: number, nowMs: number): number {
   if (!entry || expired(entry, exitedAtMs)) return 0;
   return Math.max(0, exitedAtMs + entry.delayMs - nowMs);

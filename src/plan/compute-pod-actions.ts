@@ -1,19 +1,28 @@
+import { formatDuration } from "../base/api/duration.ts";
 import type { Container } from "../base/api/pod.ts";
+import { podFullName } from "../base/model/identity.ts";
 import { allContainersOf, containersOf, findContainer } from "../base/model/pod-containers.ts";
-import type { ContainerSnapshot } from "../base/model/pod-snapshot.ts";
-import { isRunning, isTerminated } from "./container-history.ts";
+import type { ContainerSnapshot, SandboxSnapshot } from "../base/model/pod-snapshot.ts";
+import { backOffRemainingMs, nextBackOff } from "./back-off.ts";
+import { attemptsOf, isRunning, isTerminated } from "./container-history.ts";
 import { computeLimitsUpdate } from "./container-limits.ts";
-import { PlanDraft } from "./plan-draft.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
-import type { PodEnd, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";
+import {
+  backOffKey,
+  type KillReason,
+  type PodAction,
+  type PodEnd,
+  type PodPlan,
+  type PodPlanInput,
+  type WaitingReason,
+} from "./pod-plan.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
 import { computeStopActions, SANDBOX_GRACE_SECONDS } from "./stop-pod.ts";
 
 /**
- * The next actions that bring a pod to the state of its manifest. Pure; the only place that knows the order of sandbox, init
- * containers, sidecars and containers, the restart rules, and when a pod has ended. Returns only what may begin now: call
- * it again whenever something changed or `recheckAtMs` has come.
- * Source: the kubelet's computePodActions (1.20), KEP-753 for sidecars, KEP-5307 and KEP-5532 for restart rules.
+ * The next actions that bring a pod to the state of its manifest: the only place that knows the order of sandbox, init
+ * containers, sidecars and containers. Returns only what may begin now: call it again when something changed or
+ * `recheckAtMs` has come. Source: the kubelet's computePodActions (1.20), KEP-753 for sidecars, KEP-5307 and KEP-5532.
  */
 export function computePodActions(input: PodPlanInput): PodPlan {
   const draft = new PlanDraft(input);
@@ -83,19 +92,13 @@ function planHold(draft: PlanDraft, hold: WaitingReason): PodPlan {
   return draft.finish();
 }
 
-/**
- * Whether the newest sandbox is of the desired revision. Init containers count: they prepare the pod as a whole, so an
- * edit of one starts the pod again. Sandboxes made before init containers were recorded are left alone.
- */
+/** Init containers count: an edit of one starts the pod again. Old sandboxes without that label are left alone. */
 function isDesiredSandbox({ sandbox, input: { hashes } }: PlanDraft): boolean {
   if (sandbox?.hash !== hashes.sandbox) return false;
   return sandbox.initHash === undefined || hashes.init === undefined || sandbox.initHash === hashes.init;
 }
 
-/**
- * Ensures that exactly one sandbox of the desired revision runs. Source: the kubelet's podSandboxChanged.
- * @returns whether containers may be planned
- */
+/** Ensures that exactly one sandbox of the desired revision runs. @returns whether containers may be planned */
 function planSandbox(draft: PlanDraft): boolean {
   const { snapshot, state, nowMs } = draft.input;
   const newest = draft.sandbox;
@@ -149,9 +152,8 @@ function hasFailedInit(draft: PlanDraft): boolean {
 }
 
 /**
- * RestartAllContainers: containers started before the request are killed first, without preStop hook and grace period:
- * they start again right away (KEP-5532).
- * @returns whether all have ended.
+ * Kills containers started before a RestartAllContainers, without hook and grace (KEP-5532).
+ * @returns whether all have ended
  */
 function planRestartAll(draft: PlanDraft): boolean {
   const stale = draft.input.snapshot.containers.filter((container) => isRunning(container) && draft.isStale(container));
@@ -161,10 +163,7 @@ function planRestartAll(draft: PlanDraft): boolean {
   return stale.length === 0;
 }
 
-/**
- * Ephemeral containers start as soon as there is a sandbox, also when an init container fails, and never a second time.
- * Source: the kubelet's computePodActions.
- */
+/** They start as soon as there is a sandbox, also when an init container fails, and never a second time. */
 function planEphemeralContainers(draft: PlanDraft): void {
   for (const container of draft.input.pod.spec.ephemeralContainers ?? []) {
     if (draft.isBusy(container.name) || draft.attempts(container.name).length > 0) continue;
@@ -211,10 +210,7 @@ function planInitContainer(draft: PlanDraft, container: Container): "done" | "wa
   return "waiting";
 }
 
-/**
- * One container that should be running: a main container or a sidecar.
- * @returns whether those that come after it may start: it runs, has passed its startup probe and its postStart hook.
- */
+/** A main container or a sidecar. @returns whether it runs, has passed its startup probe and its postStart hook */
 function planContainer(draft: PlanDraft, container: Container, isInit: boolean): boolean {
   const { pod, state } = draft.input;
   if (draft.isBusy(container.name)) return false;
@@ -315,9 +311,8 @@ function collectGarbage(draft: PlanDraft): void {
 }
 
 /**
- * While the newest attempt runs or waits to start again, one dead attempt shows why it was restarted. The newest is kept
- * whatever the limit: restart count and back-off are read from it. One that is done keeps its predecessors in addition,
- * for `logs --previous`.
+ * The newest is kept whatever the limit: restart count and back-off are read from it. One that is done keeps its
+ * predecessors in addition, for `logs --previous`.
  */
 function deadToKeep(draft: PlanDraft, name: string, attempts: readonly ContainerSnapshot[], limit: number): number {
   if (limit < 0) return attempts.length;
@@ -347,3 +342,152 @@ function endOf(draft: PlanDraft): PodEnd | undefined {
 }
 
 const isRunningAny = (draft: PlanDraft) => draft.input.snapshot.containers.some(isRunning);
+
+/** A plan in progress: queries of the input that the rules share, and the actions so far. */
+export class PlanDraft {
+  readonly actions: PodAction[] = [];
+  readonly waiting = new Map<string, WaitingReason>();
+  recheckAtMs: number | undefined;
+  readonly input: PodPlanInput;
+  /** The newest sandbox; older ones are ignored. */
+  readonly sandbox: SandboxSnapshot | undefined;
+  /** Containers started before this instant restart (RestartAllContainers); -Infinity without such a request. */
+  readonly #restartAllAt: number;
+
+  constructor(input: PodPlanInput) {
+    this.input = input;
+    this.sandbox = input.snapshot.sandboxes[0];
+    this.#restartAllAt = this.#findRestartAll();
+  }
+
+  hashOf(name: string): string {
+    return this.input.hashes.containers.get(name) ?? "";
+  }
+
+  attempts(name: string): ContainerSnapshot[] {
+    return attemptsOf(this.input.snapshot, name);
+  }
+
+  /** The newest container of that name in the current sandbox that RestartAllContainers has not outdated. */
+  current(name: string): ContainerSnapshot | undefined {
+    const newest = this.attempts(name)[0];
+    if (!newest || newest.sandboxId !== this.sandbox?.id) return undefined;
+    return this.isStale(newest) ? undefined : newest;
+  }
+
+  isStale(container: ContainerSnapshot): boolean {
+    return (container.startedAt ?? container.createdAt).getTime() < this.#restartAllAt;
+  }
+
+  /** Whether a kill or a start of this container is in progress. */
+  isBusy(name: string): boolean {
+    const { starting, killing, removing } = this.input.state;
+    if (starting.has(name)) return true;
+    return this.attempts(name).some(({ id, state }) => killing.has(id) || (removing.has(id) && state !== "exited"));
+  }
+
+  recheckAt(atMs: number): void {
+    this.recheckAtMs = this.recheckAtMs === undefined ? atMs : Math.min(this.recheckAtMs, atMs);
+  }
+
+  kill(container: ContainerSnapshot, reason: KillReason, message: string, graceSeconds?: number): void {
+    const { id, name } = container;
+    if (this.input.state.killing.has(id)) return;
+    this.actions.push({
+      kind: "kill-container",
+      id,
+      name,
+      reason,
+      message,
+      graceSeconds: graceSeconds ?? this.graceSeconds,
+    });
+  }
+
+  get graceSeconds(): number {
+    return this.input.pod.spec.terminationGracePeriodSeconds ?? 30;
+  }
+
+  /** Unless an earlier try asked for a pause or its predecessor crashed too recently. */
+  start(container: Container, isInit: boolean): boolean {
+    const { state, nowMs, options } = this.input;
+    const name = container.name;
+    const hash = this.hashOf(name);
+    const retryAtMs = state.retryAtMs.get(name);
+    if (retryAtMs !== undefined && retryAtMs > nowMs) {
+      this.recheckAt(retryAtMs);
+      return false;
+    }
+    const [previous] = this.attempts(name);
+    const action: Extract<PodAction, { kind: "start-container" }> = {
+      kind: "start-container",
+      name,
+      isInit,
+      restartCount: previous ? previous.restartCount + 1 : 0,
+      hash,
+    };
+    if (previous && this.#isCrash(container, isInit, previous)) {
+      const key = backOffKey(name, hash);
+      const entry = state.backOff.get(key);
+      const exitedAtMs = state.exitedAtMs.get(previous.id) ?? nowMs;
+      // For a container that was killed for a restart, the end of its predecessor counts, as of the time of the kill.
+      // Source: the kubelet kills and starts in one sync and sees only older exits.
+      const olderExitAtMs = state.killedToRestart.get(previous.id);
+      const excused =
+        state.killedToRestart.has(previous.id) &&
+        (olderExitAtMs === undefined || backOffRemainingMs(entry, olderExitAtMs, exitedAtMs) === 0);
+      const remainingMs = excused ? 0 : backOffRemainingMs(entry, exitedAtMs, nowMs);
+      if (remainingMs > 0) {
+        this.waiting.set(name, crashLoopBackOff(this.input, name, entry!.delayMs));
+        this.recheckAt(nowMs + remainingMs);
+        return false;
+      }
+      const judgedAtMs = excused ? olderExitAtMs : exitedAtMs;
+      if (judgedAtMs !== undefined) {
+        action.backOff = { key, entry: nextBackOff(entry, judgedAtMs, nowMs, options.maxBackOffMs) };
+      }
+    }
+    this.actions.push(action);
+    return true;
+  }
+
+  finish(end?: PodPlan["end"]): PodPlan {
+    const plan: PodPlan = { actions: this.actions, waiting: this.waiting };
+    if (this.recheckAtMs !== undefined) plan.recheckAtMs = this.recheckAtMs;
+    if (end) plan.end = end;
+    return plan;
+  }
+
+  /**
+   * Back-off applies to the same revision in the same sandbox. Of those that start again with the whole pod only the
+   * container that requested it waits. Source: KEP-5532.
+   */
+  #isCrash(container: Container, isInit: boolean, previous: ContainerSnapshot): boolean {
+    if (!isTerminated(previous) || previous.sandboxId !== this.sandbox?.id) return false;
+    if (previous.hash !== this.hashOf(container.name)) return false;
+    const decision = decideRestart(this.input.pod.spec, container, previous.exitCode, { isInit });
+    return decision === "restart-pod" || !this.isStale(previous);
+  }
+
+  /** The latest end of a container whose exit rule says that the whole pod starts again. */
+  #findRestartAll(): number {
+    const { pod, snapshot } = this.input;
+    let latest = Number.NEGATIVE_INFINITY;
+    const judge = (container: Container, isInit: boolean) => {
+      if (!container.restartPolicyRules?.some(({ action }) => action === "RestartAllContainers")) return;
+      for (const attempt of attemptsOf(snapshot, container.name)) {
+        if (attempt.sandboxId !== this.sandbox?.id || !isTerminated(attempt) || !attempt.finishedAt) continue;
+        if (decideRestart(pod.spec, container, attempt.exitCode, { isInit }) !== "restart-pod") continue;
+        latest = Math.max(latest, attempt.finishedAt.getTime());
+      }
+    };
+    for (const container of pod.spec.initContainers ?? []) judge(container, true);
+    for (const container of pod.spec.containers) judge(container, false);
+    return latest;
+  }
+}
+
+function crashLoopBackOff({ pod }: PodPlanInput, name: string, delayMs: number): WaitingReason {
+  const [namespace, podName] = podFullName(pod.metadata).split("/");
+  const who = `container=${name} pod=${podName}_${namespace}(${pod.metadata.uid ?? ""})`;
+  return { reason: "CrashLoopBackOff", message: `back-off ${formatDuration(delayMs)} restarting failed ${who}` };
+}

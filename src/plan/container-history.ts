@@ -13,10 +13,7 @@ export function attemptsOf(snapshot: PodSnapshot, name: string): ContainerSnapsh
 /** Alive as far as the engine knows: running (also paused). */
 export const isRunning = (container: ContainerSnapshot) => container.state === "running";
 
-/**
- * Ended, or never got going. Docker leaves a container whose start failed in state `created` with an exit code; one that
- * never started has exit code 0. Source: dockershim's `toRuntimeAPIContainerState` cases.
- */
+/** Ended, or its start failed: Docker leaves such a container in state `created` with an exit code. */
 export function isTerminated(container: ContainerSnapshot): boolean {
   return container.state === "exited" || (container.state === "created" && container.exitCode !== 0);
 }

@@ -11,9 +11,9 @@ export interface Cordon {
 }
 
 /**
- * Whether a pod stays Pending because the node is cordoned: it came later, and a scheduler would have to assign it. Pods of
- * manifest files and URLs never pass a scheduler, and those of DaemonSets tolerate the cordon.
- * @param isSubmitted the pod was submitted to the API, rather than found in a manifest of another source
+ * Whether a pod stays Pending because the node is cordoned. Pods of files and URLs never pass a scheduler, and those of
+ * DaemonSets tolerate the cordon.
+ * @param isSubmitted to the API
  */
 export function isHeldByCordon({ pod }: DesiredPod, isSubmitted: boolean, cordon: Cordon): boolean {
   const controller = pod.metadata.ownerReferences?.find((owner) => owner.controller);

@@ -1,7 +1,7 @@
 import type { PodUID } from "../base/model/identity.ts";
 import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { isTerminated } from "./container-history.ts";
-import type { SyncState } from "./sync-state.ts";
+import type { SyncState } from "./pod-plan.ts";
 
 /** One dead container of any pod. */
 export interface DeadContainer {
@@ -42,9 +42,8 @@ export interface DeadContainerPolicy {
 }
 
 /**
- * Which dead containers are removed because the node has too many: first every container loses what is
- * beyond its fair share, then the oldest go. Source: upstream's containerGC.evictContainers. Unlike there, what the back-off of a
- * restarting container rests on stays, and counts.
+ * First every container loses what is beyond its fair share, then the oldest go. What the back-off of a restarting
+ * container rests on stays, and counts. Source: upstream's containerGC.evictContainers.
  */
 export function computeSurplusDead(
   dead: readonly DeadContainer[],

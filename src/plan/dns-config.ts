@@ -26,10 +26,8 @@ const MAX_SEARCHES = 32;
 const MAX_SEARCH_LINE_LENGTH = 2048;
 
 /**
- * The resolver settings of a pod by `dnsPolicy` and `dnsConfig`. With host networking `ClusterFirst` means `Default`;
- * without `--cluster-dns` it falls back to `Default`, with a warning only for `ClusterFirstWithHostNet`: `ClusterFirst` is
- * the default, and `ManifestEvents` warns where a manifest writes it out. Warnings are recorded once per sandbox.
- * Source: upstream's `Configurer.GetPodDNS`.
+ * With host networking `ClusterFirst` means `Default`, and without `--cluster-dns`, with a warning only for
+ * `ClusterFirstWithHostNet` (`ManifestEvents` warns where a manifest writes out the default). Source: `GetPodDNS`.
  */
 export function computeDnsConfig(pod: Pod, facts: DnsFacts): { dns: DnsConfig; warnings: PodEvent[] } {
   const warnings: PodEvent[] = [];

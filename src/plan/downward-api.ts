@@ -24,10 +24,7 @@ interface PodAddresses {
 /** A value, or why there is none. */
 type DownwardValue = { value: string } | { problem: string };
 
-/**
- * The text of a field of the pod, as `fieldRef` gives it to env variables and downwardAPI files. A label or annotation
- * the pod does not have is "". Source: upstream's `podFieldSelectorRuntimeValue` and `ExtractFieldPathAsString`.
- */
+/** A field as env and downwardAPI files have it; a missing label is "". Source: `podFieldSelectorRuntimeValue`. */
 export function resolveFieldRef(selector: ObjectFieldSelector, pod: Pod, addresses?: PodAddresses): DownwardValue {
   const path = selector.fieldPath;
   const keyed = /^metadata\.(labels|annotations)\['(.*)'\]$/s.exec(path);
@@ -79,10 +76,9 @@ export function formatMap(values: Readonly<Record<string, string>>): string {
 }
 
 /**
- * A request or limit of a container as a whole number of `divisor`s, rounded up. A limit of cpu, memory or
- * ephemeral-storage that is not set is what the node can give. Source: upstream's `ExtractContainerResourceValue` after
- * `MergeContainerResourceLimits`.
- * @param container whose `env` asks; undefined in volumes, where `containerName` must be given.
+ * A request or limit in `divisor`s, rounded up; of a limit that is not set what the node can give. Source:
+ * `ExtractContainerResourceValue`.
+ * @param container whose `env` asks; undefined in volumes
  */
 export function resolveResourceFieldRef(
   selector: ResourceFieldSelector,

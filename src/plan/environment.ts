@@ -6,8 +6,6 @@ import type { NodeInfo } from "../base/model/node.ts";
 import type { PodEvent } from "../base/model/pod-event.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef, toNodeAllocatable } from "./downward-api.ts";
-import { ENV_FILE_LIMIT_BYTES, parseEnvFile } from "./env-file.ts";
-import { expand } from "./expansion.ts";
 
 export interface EnvironmentVariable {
   name: string;
@@ -26,10 +24,7 @@ export interface EnvironmentFacts {
   allocatable?: NodeAllocatable;
   /** Variables of Services: those of the container itself go before them. Throws an `Error` while they are not known. */
   readServiceEnvironment?(): ReadonlyMap<string, string>;
-  /**
-   * Text of a file in an emptyDir of the pod, for `fileKeyRef`; undefined when there is no such file.
-   * Throws an `Error` with a message for events when it cannot be read.
-   */
+  /** Text of a file in an emptyDir; undefined when there is none. @throws Error with a message for events */
   readEnvFile?(volumeName: string, path: string): string | undefined;
 }
 
@@ -53,9 +48,8 @@ type ResolvedEnvironment =
 class Unresolved extends Error {}
 
 /**
- * The environment of a container: `envFrom` first, in order, then `env` over it. A value may refer to earlier ones
- * by `$(NAME)`; of equal names the last wins; a reference marked optional that leads nowhere leaves its variable out.
- * Source: upstream's `makeEnvironmentVariables`.
+ * `envFrom`, then `env` over it. A value may refer to earlier ones; the last of equal names wins; an optional reference
+ * that leads nowhere leaves its variable out. Source: upstream's `makeEnvironmentVariables`.
  */
 export function resolveEnvironment(pod: Pod, container: Container, facts: EnvironmentFacts): ResolvedEnvironment {
   const values = new Map<string, string>();
@@ -130,10 +124,7 @@ function importWholeObjects(
   }
 }
 
-/**
- * Which keys of a whole object become variables: what `env` may be called, too. Source: `IsRelaxedEnvVarName`, the rule
- * since Kubernetes 1.34.
- */
+/** Source: `IsRelaxedEnvVarName`, the rule since Kubernetes 1.34. */
 export const isEnvironmentVariableName = (name: string) => /^[ -<>-~]+$/.test(name);
 
 /** @returns undefined when an optional reference leads nowhere. */
@@ -221,4 +212,69 @@ const decodeBase64 = (value: string) => Buffer.from(value, "base64").toString("u
 
 function ownEntry(values: Readonly<Record<string, string>> | undefined, key: string): string | undefined {
   return values && Object.hasOwn(values, key) ? values[key] : undefined;
+}
+
+/** Larger env files are refused. Source: `env.valueFrom.fileKeyRef`, 64 KiB. */
+export const ENV_FILE_LIMIT_BYTES = 65_536;
+
+/** The outcome of {@link parseEnvFile}; `problem` names the line, never a value. */
+type ParsedEnvFile = { values: Map<string, string> } | { problem: string };
+
+/**
+ * Shell syntax as `fileKeyRef` takes it: `NAME='value'`, single quotes only, also over lines; `#` starts a comment. As
+ * in a shell, white space after `=` makes the value empty. Source: KEP-3721 and upstream's `ParseEnv`.
+ */
+export function parseEnvFile(text: string): ParsedEnvFile {
+  const lines = text.split(/\r?\n/);
+  const values = new Map<string, string>();
+  for (let at = 0; at < lines.length; at++) {
+    const line = (lines[at] ?? "").replace(/^[ \t]+/, "");
+    if (line === "" || line.startsWith("#")) continue;
+    const number = at + 1;
+    const broken = (what: string) => ({ problem: `invalid environment variable format at line ${number}: ${what}` });
+    const equals = line.indexOf("=");
+    if (equals < 0) return broken("missing '='");
+    const name = line.slice(0, equals);
+    if (name.trim() === "") return broken("empty variable name");
+    if (name !== name.trimEnd()) return broken("whitespace before '=' is not allowed");
+    const value = line.slice(equals + 1);
+    if (/^[ \t]/.test(value)) {
+      values.set(name, "");
+      continue;
+    }
+    if (!value.startsWith("'")) return broken("value must be enclosed in single quotes");
+    let quoted = value.slice(1);
+    while (!quoted.includes("'")) {
+      at++;
+      const next = lines[at];
+      if (next === undefined) return broken("unclosed single quote");
+      quoted += `\n${next}`;
+    }
+    const end = quoted.indexOf("'");
+    const rest = quoted.slice(end + 1).trim();
+    if (rest !== "" && !rest.startsWith("#")) return broken("unexpected content after closing quote");
+    values.set(name, quoted.slice(0, end));
+  }
+  return { values };
+}
+
+/** Replaces `$(NAME)` by its value; `$$` gives `$`; unknown references stay. Source: upstream's `expansion.Expand`. */
+export function expand(text: string, lookup: (name: string) => string | undefined): string {
+  return text.replace(/\$(?:\$|\(([^)]*)\))/g, (found: string, name: string | undefined) =>
+    name === undefined ? "$" : (lookup(name) ?? found),
+  );
+}
+
+/** As {@link expand}, for `subPathExpr`. @returns the text, or the names that are unknown or empty, sorted */
+export function expandStrictly(
+  text: string,
+  lookup: (name: string) => string | undefined,
+): { text: string } | { missing: string[] } {
+  const missing = new Set<string>();
+  const expanded = expand(text, (name) => {
+    const value = lookup(name);
+    if (!value) missing.add(name);
+    return value;
+  });
+  return missing.size > 0 ? { missing: [...missing].sort() } : { text: expanded };
 }

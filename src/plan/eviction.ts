@@ -1,9 +1,8 @@
 import type { Pod } from "../base/api/pod.ts";
 import { formatQuantity, quantityToWhole } from "../base/api/quantity.ts";
-import type { NodeSignals, PressureType } from "../base/model/node-signals.ts";
+import type { NodeSignals, PressureType } from "../base/model/node.ts";
 import type { EvictionSignal, EvictionThreshold } from "../base/model/option-values.ts";
-import { computePodTotal } from "./pod-resources.ts";
-import { isCriticalPod } from "./qos-class.ts";
+import { computePodTotal, isCriticalPod } from "./pod-resources.ts";
 
 export interface EvictionSettings {
   hard: readonly EvictionThreshold[];
@@ -63,10 +62,7 @@ const RESOURCE_OF: Readonly<Record<EvictionSignal, EvictionResource>> = {
 export const resourceOf = (signal: EvictionSignal): EvictionResource => RESOURCE_OF[signal];
 export const isDiskSignal = (signal: EvictionSignal) => PRESSURE_OF[signal] === "DiskPressure";
 
-/**
- * Which thresholds are met, for long enough, and what the node suffers from. A threshold that was met stays so until the
- * minimum reclaim is free as well. Source: upstream's eviction manager, synchronize.
- */
+/** A threshold stays met until the minimum reclaim is free as well. Source: the eviction manager, synchronize. */
 export function computeNodePressure(
   before: PressureHistory,
   signals: NodeSignals,
@@ -129,9 +125,8 @@ export interface EvictionCandidate {
 }
 
 /**
- * Order of eviction, first victim first: pods that use more than requested, then by priority, then by how much more
- * than requested. Critical pods are left out: they are never evicted. Upstream never evicts any static pod; where all pods are
- * static that would leave nothing to evict. Source: upstream's rankMemoryPressure, rankDiskPressure, rankPIDPressure.
+ * First victim first: pods that use more than requested, then by priority, then by how much more. Critical pods are
+ * never evicted; upstream spares all static pods, which would leave none. Source: rankMemoryPressure and its like.
  */
 export function rankForEviction(
   candidates: readonly EvictionCandidate[],
@@ -194,10 +189,7 @@ interface ExceededLimit {
   message: string;
 }
 
-/**
- * Whether a pod uses more of the disk than it may: sizeLimit of an emptyDir, then the limits of ephemeral-storage of
- * all containers together, then of each. Source: upstream's localStorageEviction.
- */
+/** sizeLimit of an emptyDir, then ephemeral-storage of all containers, then of each. Source: localStorageEviction. */
 export function findExceededLimit({ spec }: Pod, disk: PodDiskUsage): ExceededLimit | undefined {
   for (const { name, emptyDir } of spec.volumes ?? []) {
     const { sizeLimit } = emptyDir ?? {};
@@ -233,10 +225,7 @@ export const hasDiskLimit = ({ spec }: Pod): boolean =>
   (spec.volumes ?? []).some(({ emptyDir }) => emptyDir?.sizeLimit !== undefined && emptyDir.medium !== "Memory") ||
   spec.containers.some(({ resources }) => resources.limits?.["ephemeral-storage"] !== undefined);
 
-/**
- * Why a node under pressure rejects this pod. Source: upstream's eviction manager, Admit.
- * @returns the message of its status; undefined when it is admitted
- */
+/** Why a node under pressure rejects this pod; undefined: it does not. Source: upstream's eviction manager, Admit. */
 export function findPressureRefusal(
   pod: Pod,
   isBestEffort: boolean,

@@ -37,10 +37,7 @@ interface ImageGcPlan {
   missingBytes: number;
 }
 
-/**
- * Which images are removed. Source: upstream's realImageGCManager.
- * @param disk undefined: only age decides
- */
+/** Which images are removed. Source: upstream's realImageGCManager. @param disk undefined: only age decides */
 export function computeImageGc(
   images: readonly UnusedImage[],
   disk: ImageDisk | undefined,

@@ -1,5 +1,20 @@
+import {
+  IMAGE_UPDATE_ANNOTATION,
+  IMAGE_UPDATE_HOLD_ANNOTATION,
+  IMAGE_UPDATE_LOCK_ANNOTATION,
+  IMAGE_UPDATE_SCHEDULE_ANNOTATION,
+  IMAGE_UPDATE_WINDOW_ANNOTATION,
+  type ImageUpdatePolicy,
+  parseImageUpdatePolicy,
+  UPDATE_DEADLINE_ANNOTATION,
+} from "../base/api/annotations.ts";
+import { parseDuration } from "../base/api/duration.ts";
+import type { Container, Pod } from "../base/api/pod.ts";
+import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
+import { parseImageReference } from "../base/text/image-reference.ts";
+import { parseTimeWindow, type TimeWindow } from "../base/text/time-window.ts";
+
 /** Decisions about image updates: what is known of an image in, the next step out. Nothing here acts or waits. */
-import type { Container } from "../base/api/pod.ts";
 
 /** An image that a container is started from in place of the name in its manifest. */
 interface ImagePin {
@@ -200,10 +215,7 @@ export function noteRolledBack(record: ImageUpdateRecord, why: string, now: Date
   return candidate ? { ...rest, rejected: reject(record, candidate.ref, why, now) } : rest;
 }
 
-/**
- * Goes back to the previous image; the present one counts as bad.
- * @returns undefined when there is nothing to go back to
- */
+/** Goes back to the previous image; the present one counts as bad. @returns undefined when there is none */
 export function undoUpdate(record: ImageUpdateRecord, now: Date): ImageUpdateRecord | undefined {
   const updatedAt = now.toISOString();
   if (record.trial) return { ...noteRolledBack(record, "it was undone", now), updatedAt };
@@ -232,4 +244,128 @@ export function updateStateOf(
   const last = rejected.at(-1);
   if (error !== undefined || (last && (updatedAt === undefined || last.at > updatedAt))) return "failed";
   return "pinned";
+}
+
+/** A tag that is a complete semantic version, with the variant after it: `v1.4.2-alpine3.19`. */
+const VERSION_TAG = /^v?(\d+\.\d+\.\d+)([-+_.].*)?$/;
+
+interface VersionTag {
+  tag: string;
+  /** `1.4.2`. */
+  version: string;
+  /** `-alpine3.19`; "" for none. */
+  variant: string;
+}
+
+function parseVersionTag(tag: string): VersionTag | undefined {
+  const match = VERSION_TAG.exec(tag);
+  return match ? { tag, version: match[1] ?? "", variant: match[2] ?? "" } : undefined;
+}
+
+/** The suffix after the version in a tag of any precision: `-alpine` of `1.4-alpine`; "" where there is no version. */
+const variantOf = (tag: string): string => /^v?\d+(?:\.\d+){0,2}([-+_.][A-Za-z].*)?$/.exec(tag)?.[1] ?? "";
+
+/**
+ * The highest tag in a range. Tags with another variant (`-alpine`) or fewer than three numbers are not taken.
+ * @param present the tag that runs, or that the manifest has: never below it
+ * @param range as npm writes it: `~1.4`, `>=1.4 <3`
+ */
+export function pickTag(tags: readonly string[], range: string, present: string): string | undefined {
+  const variant = variantOf(present);
+  const floor = parseVersionTag(present)?.version;
+  let best: VersionTag | undefined;
+  for (const tag of tags) {
+    const found = parseVersionTag(tag);
+    if (!found || found.variant !== variant || !Bun.semver.satisfies(found.version, range)) continue;
+    if (floor !== undefined && Bun.semver.order(found.version, floor) < 0) continue;
+    if (!best || Bun.semver.order(found.version, best.version) > 0) best = found;
+  }
+  return best?.tag;
+}
+
+/** Settings for pods without annotations: `--image-update` and its companions. */
+export interface ImageUpdateDefaults {
+  policy: ImageUpdatePolicy;
+  /** Five fields of cron. */
+  schedule: string;
+  /** As {@link parseTimeWindow} reads it. */
+  window: string;
+}
+
+/** How the images of one pod are updated. */
+export interface ImageUpdateSettings {
+  policy: Exclude<ImageUpdatePolicy, { kind: "never" }>;
+  /** As it is written. */
+  scheduleText: string;
+  schedule: CronSchedule;
+  window: TimeWindow;
+  deadlineMs: number;
+  isHeld: boolean;
+  /** `VOLUME/PATH` of a file that blocks updates while it exists. */
+  lock: string | undefined;
+}
+
+const DEFAULT_DEADLINE_MS = 300_000;
+
+/** The annotations of a pod, else the settings of the node; unreadable ones count as absent. undefined: no updates. */
+export function imageUpdateSettingsOf(pod: Pod, defaults: ImageUpdateDefaults): ImageUpdateSettings | undefined {
+  const read = (name: string) => pod.metadata.annotations?.[name];
+  const policy = parseImageUpdatePolicy(read(IMAGE_UPDATE_ANNOTATION) ?? "") ?? defaults.policy;
+  if (policy.kind === "never") return undefined;
+  const { text: scheduleText, schedule } = readSchedule([read(IMAGE_UPDATE_SCHEDULE_ANNOTATION), defaults.schedule]);
+  const deadlineMs = parseDuration(read(UPDATE_DEADLINE_ANNOTATION) ?? "");
+  return {
+    policy,
+    scheduleText,
+    schedule,
+    window: readWindow([read(IMAGE_UPDATE_WINDOW_ANNOTATION), defaults.window]),
+    deadlineMs: deadlineMs !== undefined && deadlineMs > 0 ? deadlineMs : DEFAULT_DEADLINE_MS,
+    isHeld: read(IMAGE_UPDATE_HOLD_ANNOTATION) === "true",
+    lock: read(IMAGE_UPDATE_LOCK_ANNOTATION),
+  };
+}
+
+const DAILY = "0 4 * * *";
+
+function readSchedule(texts: readonly (string | undefined)[]): { text: string; schedule: CronSchedule } {
+  for (const text of [...texts, DAILY]) {
+    const schedule = text === undefined ? { problem: "" } : parseCronSchedule(text);
+    if (!("problem" in schedule)) return { text: text!, schedule };
+  }
+  throw new Error(`${DAILY} is a schedule`);
+}
+
+function readWindow(texts: readonly (string | undefined)[]): TimeWindow {
+  const [found] = texts.flatMap((text) => {
+    const window = text === undefined ? { problem: "" } : parseTimeWindow(text);
+    return "problem" in window ? [] : [window];
+  });
+  // An unreadable window never opens: updating at the wrong time is worse than not updating.
+  return found ?? { isOpen: () => false, nextOpening: () => undefined };
+}
+
+/** Whether a newer image can exist: a name with a digest is pinned by the manifest. */
+export function isUpdatable(image: string): boolean {
+  try {
+    return parseImageReference(image).digest === undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** The unit of updates, a pod or a workload: `default/web`, `default/Deployment/web`. undefined for pods of a Job. */
+export function updateOwnerOf({ metadata, spec }: Pod): string | undefined {
+  const namespace = metadata.namespace ?? "default";
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
+  if (!owner || owner.kind === "Node") {
+    const suffix = `-${spec.nodeName}`;
+    const name = metadata.name ?? "";
+    return `${namespace}/${name.endsWith(suffix) ? name.slice(0, -suffix.length) : name}`;
+  }
+  if (owner.kind === "Job") return undefined;
+  const hash = metadata.labels?.["pod-template-hash"];
+  if (owner.kind === "ReplicaSet" && hash !== undefined && owner.name.endsWith(`-${hash}`)) {
+    return `${namespace}/Deployment/${owner.name.slice(0, -hash.length - 1)}`;
+  }
+  return `${namespace}/${owner.kind}/${owner.name}`;
 }

@@ -1,5 +1,5 @@
-import { meetsRequirement } from "../base/api/match-labels.ts";
 import type { NodeSelector, NodeSelectorTerm, Pod } from "../base/api/pod.ts";
+import { meetsRequirement } from "../base/api/selectors.ts";
 
 type Requirement = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
 
@@ -28,10 +28,7 @@ export function computeNodeLabels(
   };
 }
 
-/**
- * Whether the node is one the pod may run on: its nodeSelector and its required node affinity; preferences have no
- * meaning where there is one node. Source: upstream's PodMatchesNodeSelectorAndAffinityTerms.
- */
+/** Compares nodeSelector and required node affinity. Source: upstream's PodMatchesNodeSelectorAndAffinityTerms. */
 export function matchesNode(pod: Pod, nodeName: string, labels: Readonly<Record<string, string>>): boolean {
   for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
@@ -39,9 +36,8 @@ export function matchesNode(pod: Pod, nodeName: string, labels: Readonly<Record<
 }
 
 /**
- * Whether the node runs the pods of a template that no scheduler places. In a cluster they wait for a node with the labels
- * they ask for; here there is one node, so these labels only count once the node was given some. Labels of the machine
- * always count.
+ * Whether the only node runs the pods of a template that no scheduler places: the labels they ask for count once the
+ * node was given some; labels of the machine always do.
  * @returns also the labels that are not compared, e.g. `disk=ssd`
  */
 export function matchesOnlyNode(

@@ -5,10 +5,7 @@ import type { KubeletOptions } from "../config/option-table.ts";
 
 type ReservedOptions = Pick<KubeletOptions, "systemReserved" | "kubeReserved" | "evictionHard">;
 
-/**
- * Resources of the node for pods: capacity without what is reserved for the system and for the kubelet, memory also without what the
- * hard eviction threshold keeps free and without huge pages. Source: upstream's NodeAllocatable.
- */
+/** Capacity without what is reserved, the hard eviction threshold and huge pages. Source: NodeAllocatable. */
 export function computeNodeAllocatable(
   node: Pick<NodeInfo, "cpuCount" | "memoryBytes" | "hugePageBytes">,
   options: ReservedOptions,
@@ -23,8 +20,7 @@ export function computeNodeAllocatable(
 }
 
 /**
- * Bounds of all pods together, enforced by the cgroup `kubepods`: capacity without reservations. Eviction acts before
- * the bound does. Source: the kubelet with enforceNodeAllocatable=pods, its default.
+ * Bounds of the cgroup `kubepods`: capacity without reservations. Source: the kubelet with enforceNodeAllocatable=pods.
  */
 export function computeKubepodsBounds(
   node: Pick<NodeInfo, "cpuCount" | "memoryBytes" | "pidLimit">,

@@ -32,10 +32,7 @@ type ShutdownOptions = Pick<
   "shutdownGracePeriodMs" | "shutdownGracePeriodCriticalPodsMs" | "shutdownGracePeriodByPodPriority"
 >;
 
-/**
- * Time of each priority and those above it, lowest first: as given, or critical pods apart from all others; empty
- * when a shutdown does not wait. Source: upstream's migrateConfig.
- */
+/** Time of each priority, lowest first; empty when a shutdown does not wait. Source: upstream's migrateConfig. */
 export function computeShutdownPeriods(options: ShutdownOptions): ShutdownPeriod[] {
   const { shutdownGracePeriodMs: totalMs, shutdownGracePeriodCriticalPodsMs: criticalMs } = options;
   if (options.shutdownGracePeriodByPodPriority.length > 0) {
@@ -52,11 +49,7 @@ export function computeShutdownPeriods(options: ShutdownOptions): ShutdownPeriod
 export const totalShutdownSeconds = (periods: readonly ShutdownPeriod[]): number =>
   periods.reduce((total, { shutdownGracePeriodSeconds }) => total + shutdownGracePeriodSeconds, 0);
 
-/**
- * Which pods stop together, in the order in which they do: the least important first. A pod below the lowest priority
- * counts as of the lowest; none gets more time than its own grace period. Source: upstream's groupByPriority.
- * @param periods lowest priority first
- */
+/** The least important pods stop first; none gets more time than its own grace period. Source: groupByPriority. */
 export function computeShutdownGroups(periods: readonly ShutdownPeriod[], pods: readonly Pod[]): ShutdownGroup[] {
   const groups = periods.map(({ shutdownGracePeriodSeconds }): ShutdownGroup => {
     return { waitSeconds: shutdownGracePeriodSeconds, pods: [] };
@@ -71,10 +64,7 @@ export function computeShutdownGroups(periods: readonly ShutdownPeriod[], pods: 
   return groups.filter(({ pods: members }) => members.length > 0);
 }
 
-/**
- * Containers that exited with 0 because a shutdown of the machine stopped them, and that would therefore count as done.
- * @param shutdownTerminated containers that a shutdown stopped
- */
+/** Containers that exited with 0 because a shutdown stopped them, and that would therefore count as done. */
 export function findMisleadingExits(
   spec: PodSpec,
   containers: readonly ContainerSnapshot[],

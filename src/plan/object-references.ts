@@ -80,10 +80,8 @@ export const hasReferences = (references: readonly ObjectReference[], { configMa
   references.every(({ kind, fullName }) => (kind === "ConfigMap" ? configMaps : secrets).has(fullName));
 
 /**
- * Revision of the contents a container's environment takes from ConfigMaps and Secrets: 16 hex digits that change when,
- * and only when, a key it uses changes, appears or vanishes. "" for a container that uses none, so that adding the
- * feature to a hash leaves other containers alone. The value reveals nothing about a secret that `docker inspect` of the
- * container does not reveal.
+ * Revision of what the environment takes from ConfigMaps and Secrets: 16 hex digits that change with a used key only.
+ * "" for a container that uses none. It reveals nothing that `docker inspect` does not.
  */
 export function computeSourceRevision(pod: Pod, container: Container, objects: ObjectIndex): string {
   const references = environmentReferences(pod, container);

@@ -3,10 +3,18 @@ import { quantityToWhole } from "../base/api/quantity.ts";
 import type { CgroupPlan, CgroupWrite } from "../base/model/cgroup-plan.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
-import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares, toCpuWeight } from "./cpu-shares.ts";
 import type { computeKubepodsBounds } from "./node-allocatable.ts";
-import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
-import { computeQosClass } from "./qos-class.ts";
+import {
+  computePodTotal,
+  computeQosClass,
+  cpuMillisOf,
+  hugePageNamesOf,
+  MIN_CPU_SHARES,
+  memoryBytesOf,
+  toCpuQuotaUs,
+  toCpuShares,
+  toCpuWeight,
+} from "./pod-resources.ts";
 
 type CgroupDriver = EngineInfo["cgroupDriver"];
 
@@ -29,9 +37,8 @@ export const toPodCgroupName = (uid: string, qosClass: QOSClass): CgroupName => 
 const toSlicePart = (part: string) => part.replaceAll("-", "_");
 
 /**
- * Path of a cgroup below the mount of its hierarchy, with a leading slash: `/kubepods/burstable/pod<uid>`, or under
- * systemd `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice`.
- * @param root `--cgroup-root`; "" for the top.
+ * Path of a cgroup in its hierarchy: `/kubepods/burstable/pod<uid>`, or slices under systemd.
+ * @param root `--cgroup-root`; "" for the top
  */
 export function toCgroupPath(name: CgroupName, driver: CgroupDriver, root = ""): string {
   const rootParts = root.split("/").filter(Boolean);
@@ -89,9 +96,8 @@ export function toHugePageSizeName(resourceName: string): string {
 }
 
 /**
- * Bounds of the pod as a whole. CPU and memory of a Burstable pod are bounded only when all its containers are
- * (or the pod itself has a limit); otherwise a container without one would be limited by those of the others.
- * Source: kubelet's ResourceConfigForPod.
+ * Bounds of the pod as a whole, where all its containers (or the pod itself) have a limit. Source:
+ * ResourceConfigForPod.
  */
 export function computePodCgroupLimits(pod: Pod, settings: PodCgroupSettings): CgroupLimits {
   const qosClass = computeQosClass(pod);
@@ -130,10 +136,7 @@ function computeHugePageLimits(pod: Pod): Record<string, number> {
   );
 }
 
-/**
- * Bounds of `kubepods` and weights of the QoS classes: all pods together have what is not reserved, Burstable pods weigh
- * what they request together, BestEffort pods get what is left over. Source: the kubelet's qosContainerManager.
- */
+/** All pods together have what is not reserved, Burstable pods weigh what they request. Source: qosContainerManager. */
 export function computeQosCgroups(
   burstableMillis: number,
   bounds: ReturnType<typeof computeKubepodsBounds>,
@@ -194,10 +197,7 @@ export function toCgroupV2Writes(limits: CgroupLimits): CgroupWrite[] {
   ]);
 }
 
-/**
- * The properties of a slice that put `limits` into force, for `systemctl set-property`: under the systemd driver slices
- * are systemd's, and what is written past it is lost with its next reload. Huge pages have no property.
- */
+/** The same as properties for `systemctl set-property`: what is written past systemd is lost with its next reload. */
 export function toSliceProperties(limits: CgroupLimits, cgroupVersion: 1 | 2): string[] {
   const { cpuShares, cpuQuotaUs, cpuPeriodUs = 100_000, memoryBytes, swapBytes, pids } = limits;
   const isV2 = cgroupVersion === 2;

@@ -1,9 +1,12 @@
-import { DEPENDS_ON_ANNOTATION, DEPENDS_ON_TIMEOUT_ANNOTATION } from "../base/api/annotations.ts";
-import { type PodDependency, parseDependsOn } from "../base/api/depends-on.ts";
-import { parseDuration } from "../base/api/duration.ts";
+import {
+  DEPENDS_ON_ANNOTATION,
+  DEPENDS_ON_TIMEOUT_ANNOTATION,
+  type PodDependency,
+  parseDependsOn,
+} from "../base/api/annotations.ts";
+import { formatDuration, parseDuration } from "../base/api/duration.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
-import { formatGoSeconds } from "./plan-draft.ts";
 import type { WaitingReason } from "./pod-plan.ts";
 import type { RolloutProgress } from "./rollout.ts";
 
@@ -35,11 +38,7 @@ export interface DependencyState {
   rollout: RolloutProgress;
 }
 
-/**
- * Why a pod may not start now: the first dependency that is not met; undefined when all are. A dependency whose edit is
- * in progress is not met.
- * @param waitedMs how long the pod has waited so far
- */
+/** The first dependency that is not met; one whose edit is in progress is not. @param waitedMs so far */
 export function findHold(
   pod: Pod,
   others: () => readonly DependencyState[],
@@ -56,7 +55,7 @@ export function findHold(
       ? { reason: "WaitingForDependency", message: `waits for pod "${namespace}/${name}" to be ${condition}` }
       : {
           reason: "DependencyTimeout",
-          message: `pod "${namespace}/${name}" was not ${condition} within ${formatGoSeconds(timeoutMs)}; still waiting`,
+          message: `pod "${namespace}/${name}" was not ${condition} within ${formatDuration(timeoutMs)}; still waiting`,
         };
   }
   return undefined;
@@ -71,10 +70,7 @@ function isMet({ condition }: PodDependency, { status, rollout }: DependencyStat
   return status.phase === "Running" && (status.containerStatuses ?? []).every(({ state }) => state.running);
 }
 
-/**
- * Mistakes in the dependencies of a set of pods, by UID: names that do not exist, and cycles. Pods in a cycle never
- * start.
- */
+/** Names that do not exist, and cycles, whose pods never start; by UID. */
 export function findDependencyProblems(pods: readonly Pod[]): Map<PodUID, WaitingReason> {
   const problems = new Map<PodUID, WaitingReason>();
   for (const pod of pods) {
@@ -113,11 +109,7 @@ function findCycle(start: Pod, pods: readonly Pod[]): Pod[] | undefined {
   return visit(start, [start]);
 }
 
-/**
- * Which of the pods that stop together have to stop before `pod`: those that depend on it. In a cycle the order does not
- * matter.
- * @param stopping pods that are to stop and are not gone yet
- */
+/** Pods that depend on `pod` and so stop before it. In a cycle the order does not matter. */
 export function findStopsBefore(pod: Pod, stopping: readonly Pod[]): Pod[] {
   return stopping.filter(
     (other) =>

@@ -8,10 +8,7 @@ const NOT_POSSIBLE: Explained = {
 };
 const EDIT = "an edit of the manifest runs the pod again";
 
-/**
- * Why the node refused a pod, or ended it: the reason in its status. A new reason is an entry here and the place that
- * reports it.
- */
+/** Why the node refused or ended a pod. A new reason is an entry here and the place that reports it. */
 export const POD_END_REASONS = {
   NodePorts: {
     problem: "another pod has its host port",

@@ -1,16 +1,12 @@
 import { createHash } from "node:crypto";
 import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
 import type { Container, ContainerResizePolicy, Pod, Volume } from "../base/api/pod.ts";
-import { computeHostPorts } from "./host-ports.ts";
-import { memoryBytesOf } from "./pod-resources.ts";
-import { computeQosClass, isCriticalPod } from "./qos-class.ts";
+import { computeHostPorts } from "./pod-network.ts";
+import { computeQosClass, isCriticalPod, memoryBytesOf } from "./pod-resources.ts";
 import { isSidecar } from "./restart-policy.ts";
 import { computeAppArmorProfile, computeSeccompProfile } from "./security-profiles.ts";
 
-/**
- * JSON with sorted keys in which "not set" and "set to nothing" are the same, so that neither the order of a manifest
- * nor a field that a later version adds changes the hash of running containers.
- */
+/** JSON with sorted keys in which absent and empty are the same: a field of a later version changes no hash. */
 function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) => {
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
@@ -26,10 +22,7 @@ const isNothing = (value: unknown) =>
 
 const toHash = (value: unknown) => createHash("sha256").update(toCanonicalJson(value)).digest("hex").slice(0, 16);
 
-/**
- * Revision of what only a new sandbox, and so a restart of the whole pod, can change: namespaces, ports, DNS, host name,
- * the pod's security context with its sysctls, the network, the cgroup of its QoS class.
- */
+/** Revision of what only a new sandbox can change, and so a restart of the whole pod. */
 export function computeSandboxHash(pod: Pod): string {
   const { spec, metadata } = pod;
   return toHash({
@@ -93,9 +86,8 @@ function withoutMountOptions(volume: Volume): Volume {
 }
 
 /**
- * Revision of what went into one container: an edit restarts it and no other. Left out is what takes effect without a
- * restart: cpu and memory (see {@link computeLimitsUpdate}), the resize policy itself, when its image is pulled.
- * @param sourcesRevision Revision of the ConfigMaps and Secrets its environment is made of; "" for none.
+ * Revision of one container: an edit restarts it and no other. Left out is what takes effect without a restart.
+ * @param sourcesRevision of the ConfigMaps and Secrets of its environment; "" for none
  */
 export function computeContainerHash(pod: Pod, container: Container, sourcesRevision: string): string {
   const { resizePolicy: _, imagePullPolicy: __, ...fixed } = container;

@@ -1,6 +1,8 @@
 import { isIP } from "node:net";
 import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
-import type { Pod } from "../base/api/pod.ts";
+import type { ContainerPort, Pod } from "../base/api/pod.ts";
+import type { Service, ServicePort } from "../base/api/service.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
 
 /** Predefined networks of every engine; they have no DNS. */
 const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);
@@ -48,4 +50,48 @@ export function describeNetwork(pod: Pod): string {
   const network = computeUserNetwork(pod);
   const ip = pod.metadata.annotations?.[IP_ANNOTATION];
   return network ? `in network ${JSON.stringify(network)}${ip ? ` with address ${ip}` : ""}` : "";
+}
+
+/** A port of the node that a pod takes. */
+export interface HostPort {
+  /** "" for all addresses. */
+  hostIP: string;
+  hostPort: number;
+  protocol: ContainerPort["protocol"];
+  containerPort: number;
+}
+
+/** Ports of the node that a pod takes, each once: of containers and sidecars, in the order of the manifest. */
+export function computeHostPorts({ spec }: Pod): HostPort[] {
+  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === "Always");
+  const ports = [...spec.containers, ...sidecars].flatMap(({ ports = [] }) => ports);
+  const taken = ports.flatMap(({ hostIP = "", hostPort = 0, protocol, containerPort }) =>
+    hostPort > 0 ? [{ hostIP, hostPort, protocol, containerPort }] : [],
+  );
+  return [...new Map(taken.map((port) => [JSON.stringify(port), port])).values()];
+}
+
+const isEveryAddress = (address: string) => address === "" || address === "0.0.0.0" || address === "::";
+
+/** Whether two claims cannot both be met: same number and protocol on an address they share. */
+export const isSameClaim = (a: HostPort, b: HostPort): boolean =>
+  a.hostPort === b.hostPort &&
+  a.protocol === b.protocol &&
+  (a.hostIP === b.hostIP || isEveryAddress(a.hostIP) || isEveryAddress(b.hostIP));
+
+/** Whether two pods cannot run at the same time: they want the same port of the node. */
+export const conflictOverPorts = (a: Pod, b: Pod): boolean =>
+  computeHostPorts(a).some((mine) => computeHostPorts(b).some((other) => isSameClaim(mine, other)));
+
+/** Upstream's range of node ports. */
+const FIRST_NODE_PORT = 30000;
+const NODE_PORTS = 2768;
+
+/** Port of the node under which a port of a Service is published; undefined when it is not. */
+export function nodePortOf({ metadata, spec }: Service, { port, nodePort }: ServicePort): number | undefined {
+  if (spec.type === "LoadBalancer") return port;
+  if (spec.type !== "NodePort") return undefined;
+  if (nodePort !== undefined) return nodePort;
+  const digits = hex32(`${metadata.namespace ?? "default"}/${metadata.name} ${port}`).slice(0, 8);
+  return FIRST_NODE_PORT + (Number.parseInt(digits, 16) % NODE_PORTS);
 }

@@ -1,8 +1,7 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { ContainerLimits } from "../base/model/container-limits.ts";
-import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
+import type { ContainerId, ContainerLimits, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
-import type { SyncState } from "./sync-state.ts";
+import { attemptsOf } from "./container-history.ts";
 import type { WaitingReasonName } from "./waiting-reasons.ts";
 
 /** Why a container is killed; `message` of the action is that of the `Killing` event. */
@@ -114,4 +113,65 @@ export interface PodPlanInput {
   hold?: WaitingReason;
   /** Limits the grace period of a pod that is stopped. */
   maxGraceSeconds?: number;
+}
+
+/** Facts about a pod that the engine does not know. Owned by its worker. All times are monotonic milliseconds. */
+export interface SyncState {
+  /** Names of containers whose start is under way (pulling, configuring, creating, starting). */
+  readonly starting: ReadonlySet<string>;
+  /** Containers with a kill under way (preStop, SIGTERM, grace). */
+  readonly killing: ReadonlySet<ContainerId>;
+  /** Containers and sandboxes with a removal under way. */
+  readonly removing: ReadonlySet<ContainerId>;
+  /** Containers whose limits are being changed, or failed to change recently. */
+  readonly resizing: ReadonlySet<ContainerId>;
+  /** A sandbox is being created or stopped. */
+  readonly sandboxBusy: boolean;
+  /** The sandbox that a restart of the pod replaces. */
+  readonly replacedSandbox?: ContainerId;
+  /** When each dead container ended. */
+  readonly exitedAtMs: ReadonlyMap<ContainerId, number>;
+  /** Crash-loop back-off by {@link backOffKey}. */
+  readonly backOff: ReadonlyMap<string, BackOffEntry>;
+  /** Containers whose start failed before anything ran (image, config, create): not to be tried before this time. */
+  readonly retryAtMs: ReadonlyMap<string, number>;
+  /** The sandbox (or a volume it waits for) failed: not to be tried before this time. */
+  readonly sandboxRetryAtMs?: number;
+  /** Running containers whose postStart hook has not ended. */
+  readonly postStartPending: ReadonlySet<ContainerId>;
+  /** Running containers whose postStart hook failed: they must die. */
+  readonly postStartFailed: ReadonlySet<ContainerId>;
+  /**
+   * Containers killed to start again do not wait like a crash; value: when the attempt before ended, undefined = none.
+   */
+  readonly killedToRestart: ReadonlyMap<ContainerId, number | undefined>;
+  /** When the pod began to be stopped; the grace period counts from here. */
+  readonly stoppingSinceMs?: number;
+}
+
+/** Back-off belongs to a name and a revision of the container: an edited container starts without one. */
+export const backOffKey = (name: string, hash: string) => `${name}@${hash}`;
+
+export interface RecoverBackOffInput {
+  hashes: { readonly containers: ReadonlyMap<string, string> };
+  options: { readonly maxBackOffMs: number };
+  snapshot: PodSnapshot;
+  exitedAtMs: SyncState["exitedAtMs"];
+  now: Date;
+  nowMs: number;
+}
+
+/** Back-off of an earlier process, from labels: a restart of the kubelet neither shortens nor prolongs it. */
+export function recoverBackOff(input: RecoverBackOffInput): Map<string, BackOffEntry> {
+  const { hashes, options, snapshot, exitedAtMs, now, nowMs } = input;
+  const backOff = new Map<string, BackOffEntry>();
+  for (const [name, hash] of hashes.containers) {
+    const newest = attemptsOf(snapshot, name)[0];
+    if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
+    const ranForMs = (newest.finishedAt ?? now).getTime() - (newest.startedAt ?? newest.createdAt).getTime();
+    const endedAtMs = exitedAtMs.get(newest.id) ?? nowMs;
+    const delayMs = Math.min(newest.backOffMs, options.maxBackOffMs);
+    backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
+  }
+  return backOff;
 }

@@ -3,10 +3,9 @@ import {
   ROLLBACK_DEADLINE_ANNOTATION,
   ROLLBACK_RESTARTS_ANNOTATION,
 } from "../base/api/annotations.ts";
-import { parseDuration } from "../base/api/duration.ts";
+import { formatDuration, parseDuration } from "../base/api/duration.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { attemptsOf } from "./container-history.ts";
-import { formatGoSeconds } from "./plan-draft.ts";
 import type { PodPlanInput } from "./pod-plan.ts";
 
 /** When an edit has failed. */
@@ -54,7 +53,7 @@ export function judgeTrial(trial: RolloutTrial, status: PodStatus | undefined, r
   }
   if (rollout === "live" && isRevisionReady(status)) return { state: "ready" };
   if (elapsedMs < limits.deadlineMs || isHeld(status)) return { state: "pending" };
-  return { state: "failed", message: `the pod was not Ready within ${formatGoSeconds(limits.deadlineMs)}` };
+  return { state: "failed", message: `the pod was not Ready within ${formatDuration(limits.deadlineMs)}` };
 }
 
 /** Ready, or ended with success. */
@@ -75,10 +74,7 @@ export const restartCountsOf = (status: PodStatus | undefined): Map<string, numb
  */
 export type RolloutProgress = "pending" | "progressing" | "live";
 
-/**
- * Whether what runs is of the desired revision: its sandbox, and the newest attempt of every container. false while an
- * edit is in progress.
- */
+/** Whether the sandbox and the newest attempt of every container are of the desired revision. */
 export function isRevisionLive({ pod, hashes, snapshot }: Pick<PodPlanInput, "pod" | "hashes" | "snapshot">): boolean {
   const [sandbox] = snapshot.sandboxes;
   if (sandbox?.state !== "ready" || sandbox.hash !== hashes.sandbox) return false;

@@ -1,7 +1,6 @@
 import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { isRunning } from "./container-history.ts";
-import type { KillReason, PodAction } from "./pod-plan.ts";
-import type { SyncState } from "./sync-state.ts";
+import type { KillReason, PodAction, SyncState } from "./pod-plan.ts";
 
 /** Shortest time between SIGTERM and SIGKILL, for any manifest. Source: the kubelet's minimumGracePeriod. */
 const MINIMUM_GRACE_SECONDS = 2;
@@ -36,9 +35,8 @@ interface StopPodInput {
 }
 
 /**
- * Stops a pod: all main containers at once, then the sidecars one by one in reverse order, then the sandbox; with
- * `remove` all of them are removed after that. Call it again whenever something ended; it returns nothing when all is
- * done or something is under way. Source: the kubelet's killPodWithSyncResult and KEP-753 for the order of sidecars.
+ * All main containers at once, then the sidecars in reverse order, then the sandbox; with `remove` all are removed.
+ * Call it again whenever something ended. Source: killPodWithSyncResult and KEP-753.
  */
 export function computeStopActions(input: StopPodInput): PodAction[] {
   const { snapshot, state } = input;

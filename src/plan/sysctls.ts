@@ -24,10 +24,7 @@ export function computeSysctlNamespace(name: string): "ipc" | "net" | undefined 
   return IPC_PREFIXES.some((prefix) => name.startsWith(prefix)) ? "ipc" : undefined;
 }
 
-/**
- * The dotted form of a sysctl. With `/` as the first separator, dots and slashes change places, so that an interface
- * name may hold a dot: `net/ipv4/conf/eth0.1/arp_filter`. Source: kubelet's NormalizeName.
- */
+/** With `/` as first separator dots and slashes change places: `net/ipv4/conf/eth0.1/arp_filter`. Source: kubelet. */
 export function toDottedSysctl(name: string): string {
   const first = /[./]/.exec(name)?.[0];
   if (first !== "/") return name;
@@ -37,10 +34,7 @@ export function toDottedSysctl(name: string): string {
 const matches = (pattern: string, name: string) =>
   pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 
-/**
- * Upstream's message for the first sysctl that this pod may not set, or undefined.
- * @param allowedUnsafe Names, or prefixes that end in `*` (`--allowed-unsafe-sysctls`).
- */
+/** The first sysctl that this pod may not set. @param allowedUnsafe names, or prefixes that end in `*` */
 export function findForbiddenSysctl(pod: Pod, allowedUnsafe: readonly string[]): string | undefined {
   const allowed = [...SAFE_SYSCTLS, ...allowedUnsafe.map(toDottedSysctl)];
   for (const { name } of pod.spec.securityContext.sysctls ?? []) {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
-import type { AccessAttributes, AccessReviewer, User } from "../base/model/access-review.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { AccessAttributes, AccessReviewer, User } from "../base/model/cluster-connection.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 

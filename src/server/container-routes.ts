@@ -1,5 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { User } from "../base/model/access-review.ts";
+import type { User } from "../base/model/cluster-connection.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
 import { findContainer } from "../base/model/pod-containers.ts";
 import { findRunningContainer } from "../plan/status/log-container.ts";

@@ -1,7 +1,6 @@
 import { formatQuantity } from "../base/api/quantity.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
-import { UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
-import type { PressureState, PressureType } from "../base/model/node-signals.ts";
+import { type PressureState, type PressureType, UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
 import type { NodeTaint } from "../base/model/option-values.ts";
 import type { NodeObjectMachine } from "../stats/cadvisor/cadvisor-facts.ts";
 import { toTime } from "../stats/summary.ts";

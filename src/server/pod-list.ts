@@ -1,6 +1,5 @@
-import { parseFieldSelector, type SelectableFields } from "../base/api/field-selector.ts";
-import { parseLabelSelector } from "../base/api/label-selector.ts";
 import type { Pod } from "../base/api/pod.ts";
+import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/selectors.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 import { redactPod } from "./redact-pod.ts";
 

@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { User } from "../base/model/access-review.ts";
 import type { Clock } from "../base/model/clock.ts";
+import type { User } from "../base/model/cluster-connection.ts";
 import type { ContainerAccess, LogSelection, StreamSelection } from "../base/model/container-access.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { findContainer } from "../base/model/pod-containers.ts";

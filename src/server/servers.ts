@@ -1,4 +1,4 @@
-import type { AccessReviewer } from "../base/model/access-review.ts";
+import type { AccessReviewer } from "../base/model/cluster-connection.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
 import type { LogDirectory } from "../base/model/log-directory.ts";
 import { toTlsVersions } from "../config/cipher-suites.ts";

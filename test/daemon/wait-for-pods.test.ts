@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { ProcessSample } from "../../src/base/model/process-sample.ts";
+import type { ProcessSample } from "../../src/base/model/pod-snapshot.ts";
 import { type RunOnceResult, waitForPods } from "../../src/daemon/wait-for-pods.ts";
 import type { RunOnceWait } from "../../src/plan/status/run-once-verdict.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";

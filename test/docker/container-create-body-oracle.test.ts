@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
 import { type Container, PodSchema } from "../../src/base/api/pod.ts";
-import type { Mount } from "../../src/base/model/mount.ts";
+import type { Mount } from "../../src/base/model/container-engine.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
 import type { ContainerCreateBody } from "../../src/docker/engine/container-create-body.ts";

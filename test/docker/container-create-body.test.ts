@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ContainerRequest } from "../../src/base/model/container-engine.ts";
-import type { Mount } from "../../src/base/model/mount.ts";
+import type { ContainerRequest, Mount } from "../../src/base/model/container-engine.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
 import { aContainerRequest, aPod, ENGINE, type Json } from "./mapping-requests.ts";

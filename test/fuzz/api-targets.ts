@@ -4,7 +4,7 @@ import { negotiateForm, parseMediaTypes } from "../../src/apiserver/media-type.t
 import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { decodeProtobufObject, ProtobufError } from "../../src/apiserver/protobuf-object.ts";
 import { applyConfiguration } from "../../src/apiserver/server-side-apply.ts";
-import { parseFieldSelector } from "../../src/base/api/field-selector.ts";
+import { parseFieldSelector } from "../../src/base/api/selectors.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
 import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
 import { readDocument } from "../../src/manifest/yaml/read-document.ts";

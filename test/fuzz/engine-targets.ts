@@ -1,4 +1,4 @@
-import { parseImageUpdatePolicy } from "../../src/base/api/image-update.ts";
+import { parseImageUpdatePolicy } from "../../src/base/api/annotations.ts";
 import { parseMountPoints } from "../../src/base/files/mount-points.ts";
 import { parseKernelRecord } from "../../src/base/host/kmsg.ts";
 import { parseDiskstats, parseNetDev } from "../../src/base/host/proc.ts";

@@ -11,7 +11,7 @@ import { readEncryptedManifest } from "../../src/daemon/decrypt-manifest.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { parseStream } from "../../src/manifest/yaml/parse-stream.ts";
 import { isDeeperThan, toPlainValue } from "../../src/manifest/yaml/source-node.ts";
-import { parseEnvFile as parseVolumeEnvFile } from "../../src/plan/env-file.ts";
+import { parseEnvFile as parseVolumeEnvFile } from "../../src/plan/environment.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 const SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: not-to-be-shown}\n";

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "n
 import { join } from "node:path";
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
 import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
-import { computeMounts } from "../../src/docker/container-mounts.ts";
+import { computeMounts } from "../../src/docker/container-create-body.ts";
 import { readEngineInfo } from "../../src/docker/docker-engine.ts";
 import { DockerVolumes } from "../../src/docker/docker-volumes.ts";
 import { DockerError } from "../../src/docker/engine/docker-error.ts";

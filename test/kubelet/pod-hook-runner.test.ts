@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { LifecycleHandler } from "../../src/base/api/probe.ts";
+import type { LifecycleHandler } from "../../src/base/api/container.ts";
 import type { ContainerAccess } from "../../src/base/model/container-access.ts";
 import { HookError, type HookTarget, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { DesiredPod } from "../../src/base/model/desired-pod.ts";
-import { type AdmissionNode, admitPods } from "../../src/plan/admission.ts";
-import { NodeAdmission, type StoredAllocations } from "../../src/plan/node-admission.ts";
+import { type AdmissionNode, admitPods, NodeAdmission, type StoredAllocations } from "../../src/plan/admission.ts";
 import { computeNodeLabels, matchesNode, matchesOnlyNode } from "../../src/plan/node-affinity.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 

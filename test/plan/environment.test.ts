@@ -3,8 +3,11 @@ import type { Container, EnvFromSource, EnvVar, Pod } from "../../src/base/api/p
 import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
 import {
   type EnvironmentFacts,
+  expand,
   expandCommand,
+  expandStrictly,
   isEnvironmentVariableName,
+  parseEnvFile,
   resolveEnvironment,
 } from "../../src/plan/environment.ts";
 
@@ -316,3 +319,69 @@ test.each([
   ["é", false],
   ["a\nb", false],
 ])("variable name %p: %p", (name, want) => expect(isEnvironmentVariableName(name)).toBe(want));
+
+const bad = (line: number, what: string) => ({
+  problem: `invalid environment variable format at line ${line}: ${what}`,
+});
+
+test.each([
+  { text: "", want: {} },
+  { text: "A='1'", want: { A: "1" } },
+  { text: "A='1'\r\nB='2'\r\n", want: { A: "1", B: "2" } },
+  { text: "  A='1'\n\n \t\n# c\n#X\nB=''\n", want: { A: "1", B: "" } },
+  { text: `A='$x "y" \\n # no comment'  # comment`, want: { A: `$x "y" \\n # no comment` } },
+  { text: "A='l1\nl2\n'\nB='x'", want: { A: "l1\nl2\n", B: "x" } },
+  { text: "A= 'x'", want: { A: "" } },
+  { text: "A='1'\nA='2'", want: { A: "2" } },
+  { text: "A='='", want: { A: "=" } },
+])("$text", ({ text, want }) => {
+  const parsed = parseEnvFile(text);
+  expect("values" in parsed ? Object.fromEntries(parsed.values) : parsed).toEqual(want);
+});
+
+test.each([
+  { text: "A", want: bad(1, "missing '='") },
+  { text: "\n\nA ='1'", want: bad(3, "whitespace before '=' is not allowed") },
+  { text: "='1'", want: bad(1, "empty variable name") },
+  { text: "A=1", want: bad(1, "value must be enclosed in single quotes") },
+  { text: 'A="1"', want: bad(1, "value must be enclosed in single quotes") },
+  { text: "A=", want: bad(1, "value must be enclosed in single quotes") },
+  { text: "B='x'\nA='1\n2\n", want: bad(2, "unclosed single quote") },
+  { text: "A='1'2", want: bad(1, "unexpected content after closing quote") },
+])("$text is refused", ({ text, want }) => expect(parseEnvFile(text)).toEqual(want));
+
+const VALUES: Record<string, string> = { A: "a", EMPTY: "", REF: "$(A)", "x y": "odd" };
+const lookup = (name: string) => VALUES[name];
+
+test.each([
+  ["", ""],
+  ["plain", "plain"],
+  ["$(A)", "a"],
+  ["$(A)$(A)", "aa"],
+  ["[$(EMPTY)]", "[]"],
+  ["$(REF)", "$(A)"],
+  ["$(x y)", "odd"],
+  ["$(B)", "$(B)"],
+  ["$()", "$()"],
+  ["$$", "$"],
+  ["$$(A)", "$(A)"],
+  ["$$$(A)", "$a"],
+  ["$$$$(A)", "$$(A)"],
+  ["$", "$"],
+  ["$A", "$A"],
+  ["a$", "a$"],
+  ["$(A", "$(A"],
+  ["$(A$$", "$(A$"],
+  ["$($(A))", "$($(A))"],
+  ["$é$(A)", "$éa"],
+  ["$x$(A)", "$xa"],
+])("expand %p gives %p", (text, want) => expect(expand(text, lookup)).toBe(want));
+
+test("references in values are not expanded", () => {
+  expect(expand("$(V)", () => "$& $1 $$ $(V)")).toBe("$& $1 $$ $(V)");
+});
+
+test("a path refuses unknown and empty names, each named once, sorted", () => {
+  expect(expandStrictly("$(A)/x", lookup)).toEqual({ text: "a/x" });
+  expect(expandStrictly("$(Z)/$(EMPTY)/$(Z)", lookup)).toEqual({ missing: ["EMPTY", "Z"] });
+});

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import {
   decideUpdateStep,
+  type ImageUpdateDefaults,
   type ImageUpdateRecord,
+  imageUpdateSettingsOf,
+  isUpdatable,
   noteFailed,
   noteKept,
   noteLookedUp,
@@ -10,11 +13,14 @@ import {
   noteSame,
   noteStarted,
   noteSwapped,
+  pickTag,
   pinFor,
   type UpdateFacts,
   undoUpdate,
+  updateOwnerOf,
   updateStateOf,
 } from "../../src/plan/image-updates.ts";
+import { aPod } from "../support/builders.ts";
 
 const NOW = new Date("2026-01-02T04:00:00Z");
 const ready = { state: "ready" } as const;
@@ -182,5 +188,107 @@ describe("records", () => {
     ["the registry does not answer", record({ error: "no answer" }), undefined, "failed"],
   ])("state: %s", (_, given, hold, want) => {
     expect(updateStateOf(given, hold)).toBe(want as never);
+  });
+});
+
+test.each([
+  {
+    when: "the highest of the range",
+    tags: ["1.4.2", "1.4.10", "1.5.0"],
+    range: "~1.4",
+    present: "1.4.1",
+    want: "1.4.10",
+  },
+  { when: "a leading v", tags: ["v2.0.1", "v2.1.0"], range: "^2", present: "v2.0.0", want: "v2.1.0" },
+  { when: "never below the present one", tags: ["1.4.1", "1.4.2"], range: "~1.4", present: "1.4.3", want: undefined },
+  { when: "no release candidate", tags: ["1.4.3-rc.1", "1.4.2"], range: "~1.4", present: "1.4.1", want: "1.4.2" },
+  {
+    when: "the same variant",
+    tags: ["1.4.3", "1.4.2-alpine"],
+    range: "~1.4",
+    present: "1.4-alpine",
+    want: "1.4.2-alpine",
+  },
+  { when: "no other variant", tags: ["1.4.3-alpine"], range: "~1.4", present: "1.4.1", want: undefined },
+  {
+    when: "no tag that names several versions",
+    tags: ["1.4", "1", "latest"],
+    range: "*",
+    present: "1.4.0",
+    want: undefined,
+  },
+  { when: "a present tag without a version", tags: ["1.4.3", "2.0.0"], range: "1.x", present: "latest", want: "1.4.3" },
+])("$when", ({ tags, range, present, want }) => {
+  expect(pickTag(tags, range, present)).toBe(want);
+});
+
+const OFF: ImageUpdateDefaults = { policy: { kind: "never" }, schedule: "0 4 * * *", window: "always" };
+const pod = (annotations: Record<string, string>) => aPod({}, { annotations });
+
+describe("settings", () => {
+  test("nothing is updated unless it is asked for", () => {
+    expect(imageUpdateSettingsOf(pod({}), OFF)).toBeUndefined();
+    const node: ImageUpdateDefaults = { ...OFF, policy: { kind: "digest" } };
+    expect(imageUpdateSettingsOf(pod({}), node)?.policy).toEqual({ kind: "digest" });
+    expect(imageUpdateSettingsOf(pod({ "kubelet-ts.io/image-update": "never" }), node)).toBeUndefined();
+  });
+
+  test("annotations come before the defaults of the node", () => {
+    const settings = imageUpdateSettingsOf(
+      pod({
+        "kubelet-ts.io/image-update": "semver:~1.4",
+        "kubelet-ts.io/image-update-schedule": "30 1 * * *",
+        "kubelet-ts.io/image-update-window": "0 2 * * * +1h",
+        "kubelet-ts.io/update-deadline": "90s",
+        "kubelet-ts.io/image-update-hold": "true",
+        "kubelet-ts.io/image-update-lock": "data/lock",
+      }),
+      OFF,
+    );
+    expect(settings).toMatchObject({
+      policy: { kind: "semver", range: "~1.4" },
+      scheduleText: "30 1 * * *",
+      deadlineMs: 90_000,
+      isHeld: true,
+      lock: "data/lock",
+    });
+    expect(settings?.window.isOpen(new Date("2026-01-01T12:00:00"))).toBe(false);
+  });
+
+  test("a schedule that cannot be read is that of the node", () => {
+    const annotations = { "kubelet-ts.io/image-update": "digest", "kubelet-ts.io/image-update-schedule": "99 * * * *" };
+    expect(imageUpdateSettingsOf(pod(annotations), OFF)?.scheduleText).toBe("0 4 * * *");
+  });
+});
+
+test("a name with a digest is pinned by the manifest", () => {
+  expect(isUpdatable("nginx")).toBe(true);
+  expect(isUpdatable("nginx:1.22")).toBe(true);
+  expect(isUpdatable(`nginx@sha256:${"a".repeat(64)}`)).toBe(false);
+  expect(isUpdatable("NO such image")).toBe(false);
+});
+
+describe("what is updated as one", () => {
+  const owned = (kind: string, name: string, labels = {}) =>
+    aPod(
+      {},
+      {
+        name: `${name}-x`,
+        namespace: "shop",
+        labels,
+        ownerReferences: [{ apiVersion: "apps/v1", kind, name, uid: "u", controller: true }],
+      },
+    );
+
+  test("a pod of a file by the name in the manifest", () => {
+    expect(updateOwnerOf(aPod({ nodeName: "node1" }, { name: "web-node1", namespace: "default" }))).toBe("default/web");
+    expect(updateOwnerOf(aPod({ nodeName: "node1" }, { name: "web", namespace: "default" }))).toBe("default/web");
+  });
+
+  test("all pods of a workload; none of a Job", () => {
+    expect(updateOwnerOf(owned("ReplicaSet", "web-5d4", { "pod-template-hash": "5d4" }))).toBe("shop/Deployment/web");
+    expect(updateOwnerOf(owned("ReplicaSet", "web"))).toBe("shop/ReplicaSet/web");
+    expect(updateOwnerOf(owned("StatefulSet", "db"))).toBe("shop/StatefulSet/db");
+    expect(updateOwnerOf(owned("Job", "migrate"))).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { AccessReviewer, User } from "../../src/base/model/access-review.ts";
+import type { AccessReviewer, User } from "../../src/base/model/cluster-connection.ts";
 import {
   type AccessRules,
   authenticate,

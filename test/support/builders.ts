@@ -1,6 +1,10 @@
 import type { Container, Pod } from "../../src/base/api/pod.ts";
-import type { ContainerLimits } from "../../src/base/model/container-limits.ts";
-import type { ContainerSnapshot, PodSnapshot, SandboxSnapshot } from "../../src/base/model/pod-snapshot.ts";
+import type {
+  ContainerLimits,
+  ContainerSnapshot,
+  PodSnapshot,
+  SandboxSnapshot,
+} from "../../src/base/model/pod-snapshot.ts";
 import { PodSyncState } from "../../src/kubelet/pod-sync-state.ts";
 import type { ContainerProbeState, PodPlanInput } from "../../src/plan/pod-plan.ts";
 

@@ -8,10 +8,9 @@ import type {
   StartedSandbox,
   WatchOptions,
 } from "../../src/base/model/container-engine.ts";
-import type { ContainerLimits } from "../../src/base/model/container-limits.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
 import type { PodRequest, PodServices, StartContainerRequest } from "../../src/base/model/pod-services.ts";
-import type { ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
+import type { ContainerLimits, ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import { pinImage } from "../../src/plan/image-updates.ts";
 import type { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aRunning, aSandbox } from "./builders.ts";

@@ -1,5 +1,5 @@
 import type { Service } from "../../base/api/service.ts";
-import { nodePortOf } from "../../plan/node-port.ts";
+import { nodePortOf } from "../../plan/pod-network.ts";
 import type { ApiObject } from "../api-object.ts";
 import { type Fields, formatLabels, manifestKind, memoized, specOf, text } from "./define-kind.ts";
 

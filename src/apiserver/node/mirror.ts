@@ -1,7 +1,7 @@
 import type { ObjectMeta } from "../../base/api/meta.ts";
 import type { Pod, PodStatus } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
-import type { WorkloadObject } from "../../base/model/workload-object.ts";
+import type { WorkloadObject } from "../../base/model/desired-object.ts";
 import { type ApiObject, keyOf, namespacedName, toApiTime } from "../api-object.ts";
 import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { ephemeralContainersOf } from "../kinds/pod-kind.ts";

@@ -1,16 +1,12 @@
 import { type ConversionConfig, toJsonSchema } from "@valibot/to-json-schema";
-import * as affinity from "../../base/api/affinity.ts";
 import * as configMap from "../../base/api/config-map.ts";
 import * as container from "../../base/api/container.ts";
-import * as environment from "../../base/api/environment.ts";
 import * as job from "../../base/api/job.ts";
 import * as meta from "../../base/api/meta.ts";
 import * as persistentVolume from "../../base/api/persistent-volume.ts";
 import * as pod from "../../base/api/pod.ts";
 import * as podStatus from "../../base/api/pod-status.ts";
-import * as probe from "../../base/api/probe.ts";
 import * as secret from "../../base/api/secret.ts";
-import * as securityContext from "../../base/api/security-context.ts";
 import * as service from "../../base/api/service.ts";
 import * as volume from "../../base/api/volume.ts";
 import * as workload from "../../base/api/workload.ts";
@@ -22,22 +18,21 @@ import { apiVersionOf, type Schema as KindSchema, type ResourceDefinition } from
 export type Schema = { [keyword: string]: unknown };
 
 const META = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const CORE = {
+  ...service,
+  ...persistentVolume,
+  ...configMap,
+  ...container,
+  ...pod,
+  ...podStatus,
+  ...secret,
+  ...volume,
+};
 const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<string, unknown>>])[] = [
   [META, meta],
   ["io.k8s.api.apps.v1", workload],
   ["io.k8s.api.batch.v1", job],
-  ["io.k8s.api.core.v1", service],
-  ["io.k8s.api.core.v1", persistentVolume],
-  ["io.k8s.api.core.v1", affinity],
-  ["io.k8s.api.core.v1", configMap],
-  ["io.k8s.api.core.v1", container],
-  ["io.k8s.api.core.v1", environment],
-  ["io.k8s.api.core.v1", pod],
-  ["io.k8s.api.core.v1", podStatus],
-  ["io.k8s.api.core.v1", probe],
-  ["io.k8s.api.core.v1", secret],
-  ["io.k8s.api.core.v1", securityContext],
-  ["io.k8s.api.core.v1", volume],
+  ["io.k8s.api.core.v1", CORE],
 ];
 
 /** Schemas whose upstream package is not that of their module here. */

@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
-import { parseDependsOn } from "./depends-on.ts";
 import { parseDuration } from "./duration.ts";
-import { parseImageUpdatePolicy } from "./image-update.ts";
+import type { Secret } from "./secret.ts";
 
 /** Prefix of the annotations of pods that have a meaning to kubelet-ts only. */
 export const ANNOTATION_PREFIX = "kubelet-ts.io/";
@@ -156,3 +155,86 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     check: checkDuration,
   },
 ];
+
+/** A pod that another pod waits for before it starts. */
+export interface PodDependency {
+  namespace: string;
+  /** As in the manifest, without the node suffix. */
+  name: string;
+  condition: DependencyCondition;
+}
+
+/** `Running`: every container runs. `Ready`: the condition Ready is True. `Succeeded`: the pod ended with success. */
+export type DependencyCondition = "Running" | "Ready" | "Succeeded";
+
+const CONDITIONS: readonly DependencyCondition[] = ["Running", "Ready", "Succeeded"];
+const NAME = /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/;
+const MAX_DEPENDENCIES = 64;
+
+/** `default/db=Ready,default/migrate=Succeeded`; Ready may be left out. @returns undefined for another format */
+export function parseDependsOn(text: string): PodDependency[] | undefined {
+  const parts = text.split(",").map((part) => part.trim());
+  if (parts.length > MAX_DEPENDENCIES) return undefined;
+  const dependencies = parts.map(parseDependency);
+  return dependencies.every((dependency) => dependency !== undefined) ? dependencies : undefined;
+}
+
+function parseDependency(text: string): PodDependency | undefined {
+  const [target = "", condition = "Ready", ...rest] = text.split("=");
+  const [namespace = "", name = "", ...more] = target.split("/");
+  const known = CONDITIONS.find((candidate) => candidate === condition);
+  if (!known || rest.length > 0 || more.length > 0 || !NAME.test(namespace) || !NAME.test(name)) return undefined;
+  return { namespace, name, condition: known };
+}
+
+/** How the images of a pod are kept up to date. */
+export type ImageUpdatePolicy =
+  | { kind: "never" }
+  /** The digest that the registry has for the tag of the manifest. */
+  | { kind: "digest" }
+  /** The highest tag of the repository in a range of semantic versions. */
+  | { kind: "semver"; range: string };
+
+/** A range as npm writes it, of digits and operators only: what is not one never matches silently. */
+const RANGE = /^[~^<>=|\-\sxX*.\dv]+$/;
+
+/** `never`, `digest` or `semver:RANGE`. @returns undefined for anything else */
+export function parseImageUpdatePolicy(text: string): ImageUpdatePolicy | undefined {
+  if (text === "never" || text === "digest") return { kind: text };
+  const range = /^semver:(.*)$/.exec(text)?.[1]?.trim();
+  if (range === undefined || !/\d|^[xX*]$/.test(range) || !RANGE.test(range)) return undefined;
+  return { kind: "semver", range };
+}
+
+/** Where the value of one key of a Secret comes from. */
+export interface SecretValueSource {
+  key: string;
+  /** `file`: an absolute path. `credential`: a name in `$CREDENTIALS_DIRECTORY`. */
+  kind: "file" | "credential";
+  name: string;
+}
+
+const ENTRY = /^([-._a-zA-Z0-9]{1,253})=(file|credential):(.+)$/;
+
+/** `key=file:/path` and `key=credential:name`, separated by commas or line ends. @returns what is wrong as `problem` */
+export function parseSecretFrom(text: string): SecretValueSource[] | { problem: string } {
+  const sources: SecretValueSource[] = [];
+  for (const entry of text.split(/[,\n]/).map((part) => part.trim())) {
+    if (entry === "") continue;
+    const [, key = "", kind, name = ""] = ENTRY.exec(entry) ?? [];
+    if (kind === undefined) return { problem: "each entry must be key=file:/path or key=credential:name" };
+    if (kind === "file" && !name.startsWith("/")) return { problem: `the path of key ${key} must be absolute` };
+    if (kind === "credential" && (name.includes("/") || name.startsWith("."))) {
+      return { problem: `the credential of key ${key} must be a name without a slash` };
+    }
+    sources.push({ key, kind: kind as SecretValueSource["kind"], name });
+  }
+  return sources.length > 0 ? sources : { problem: "it names no key" };
+}
+
+/** The sources of a Secret; none when it has no such annotation, or a wrong one. */
+export function secretSourcesOf({ metadata }: Secret): readonly SecretValueSource[] {
+  const text = metadata.annotations?.[SECRET_FROM_ANNOTATION];
+  const parsed = text === undefined ? [] : parseSecretFrom(text);
+  return "problem" in parsed ? [] : parsed;
+}

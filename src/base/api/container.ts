@@ -1,8 +1,233 @@
 import * as v from "valibot";
-import { EnvFromSourceSchema, EnvVarSchema } from "./environment.ts";
-import { LifecycleSchema, ProbeSchema } from "./probe.ts";
-import { flag, int32, oneOf, oneOfPointer, resourceList, text, textList } from "./scalar.ts";
-import { SecurityContextSchema } from "./security-context.ts";
+import {
+  flag,
+  flagPointer,
+  int32,
+  int64,
+  int64Pointer,
+  intOrString,
+  oneOf,
+  oneOfPointer,
+  quantity,
+  resourceList,
+  text,
+  textList,
+  textPointer,
+} from "./scalar.ts";
+
+/** Source: core/v1 `ObjectFieldSelector`. */
+export const ObjectFieldSelectorSchema = v.object({
+  apiVersion: v.optional(text, "v1"),
+  fieldPath: text,
+});
+export type ObjectFieldSelector = v.InferOutput<typeof ObjectFieldSelectorSchema>;
+
+/** Source: core/v1 `ResourceFieldSelector`. */
+export const ResourceFieldSelectorSchema = v.object({
+  /** Required in volumes; in env the container itself when absent. */
+  containerName: v.optional(text),
+  /** e.g. `limits.memory`. */
+  resource: text,
+  /** Canonical quantity; `0` means 1. */
+  divisor: quantity,
+});
+export type ResourceFieldSelector = v.InferOutput<typeof ResourceFieldSelectorSchema>;
+
+/** Source: core/v1 `ConfigMapKeySelector`, `SecretKeySelector`. */
+export const KeySelectorSchema = v.object({
+  name: v.optional(text),
+  key: text,
+  optional: v.optional(flagPointer),
+});
+export type KeySelector = v.InferOutput<typeof KeySelectorSchema>;
+
+/** Source: core/v1 `FileKeySelector`. */
+export const FileKeySelectorSchema = v.object({
+  volumeName: text,
+  path: text,
+  key: text,
+  optional: v.optional(flagPointer, false),
+});
+export type FileKeySelector = v.InferOutput<typeof FileKeySelectorSchema>;
+
+/** Source: core/v1 `EnvVarSource`: exactly one is set. */
+export const EnvVarSourceSchema = v.object({
+  fieldRef: v.optional(ObjectFieldSelectorSchema),
+  resourceFieldRef: v.optional(ResourceFieldSelectorSchema),
+  configMapKeyRef: v.optional(KeySelectorSchema),
+  secretKeyRef: v.optional(KeySelectorSchema),
+  fileKeyRef: v.optional(FileKeySelectorSchema),
+});
+export type EnvVarSource = v.InferOutput<typeof EnvVarSourceSchema>;
+
+/** Source: core/v1 `EnvVar`. */
+export const EnvVarSchema = v.object({
+  name: text,
+  value: v.optional(text),
+  valueFrom: v.optional(EnvVarSourceSchema),
+});
+export type EnvVar = v.InferOutput<typeof EnvVarSchema>;
+
+/** Source: core/v1 `ConfigMapEnvSource`, `SecretEnvSource`. */
+export const EnvSourceSchema = v.object({
+  name: v.optional(text),
+  optional: v.optional(flagPointer),
+});
+
+/** Source: core/v1 `EnvFromSource`: one of the two is set. */
+export const EnvFromSourceSchema = v.object({
+  prefix: v.optional(text),
+  configMapRef: v.optional(EnvSourceSchema),
+  secretRef: v.optional(EnvSourceSchema),
+});
+export type EnvFromSource = v.InferOutput<typeof EnvFromSourceSchema>;
+
+/** Source: core/v1 `ExecAction`: argv, run without a shell. */
+export const ExecActionSchema = v.object({ command: v.optional(textList) });
+export type ExecAction = v.InferOutput<typeof ExecActionSchema>;
+
+/** Source: core/v1 `HTTPHeader`. */
+export const HTTPHeaderSchema = v.object({ name: text, value: text });
+
+/** Source: core/v1 `HTTPGetAction`. */
+export const HTTPGetActionSchema = v.object({
+  path: v.optional(text, "/"),
+  /** A number, or the name of a container port. */
+  port: intOrString,
+  /** Default: the pod IP. */
+  host: v.optional(text),
+  scheme: v.optional(oneOf(["HTTP", "HTTPS"]), "HTTP"),
+  httpHeaders: v.optional(v.array(HTTPHeaderSchema)),
+});
+export type HTTPGetAction = v.InferOutput<typeof HTTPGetActionSchema>;
+
+/** Source: core/v1 `TCPSocketAction`. */
+export const TCPSocketActionSchema = v.object({
+  /** A number, or the name of a container port. */
+  port: intOrString,
+  /** Default: the pod IP. */
+  host: v.optional(text),
+});
+export type TCPSocketAction = v.InferOutput<typeof TCPSocketActionSchema>;
+
+/** Source: core/v1 `GRPCAction`: grpc.health.v1 Check. */
+export const GRPCActionSchema = v.object({
+  port: int32,
+  service: v.optional(textPointer, ""),
+});
+export type GRPCAction = v.InferOutput<typeof GRPCActionSchema>;
+
+/** Source: core/v1 `SleepAction`. */
+export const SleepActionSchema = v.object({ seconds: int64 });
+
+/** When and how often one container is probed, and by what. Source: core/v1 `Probe`. */
+export const ProbeSchema = v.object({
+  exec: v.optional(ExecActionSchema),
+  httpGet: v.optional(HTTPGetActionSchema),
+  tcpSocket: v.optional(TCPSocketActionSchema),
+  grpc: v.optional(GRPCActionSchema),
+  /** Wait after container start before the first attempt. Absent is 0. */
+  initialDelaySeconds: v.optional(int32),
+  timeoutSeconds: v.optional(int32, 1),
+  periodSeconds: v.optional(int32, 10),
+  successThreshold: v.optional(int32, 1),
+  failureThreshold: v.optional(int32, 3),
+  /** Overrides the pod's grace period when this probe kills. */
+  terminationGracePeriodSeconds: v.optional(int64Pointer),
+});
+export type Probe = v.InferOutput<typeof ProbeSchema>;
+
+/** Source: core/v1 `LifecycleHandler`. */
+export const LifecycleHandlerSchema = v.object({
+  exec: v.optional(ExecActionSchema),
+  httpGet: v.optional(HTTPGetActionSchema),
+  tcpSocket: v.optional(TCPSocketActionSchema),
+  sleep: v.optional(SleepActionSchema),
+});
+export type LifecycleHandler = v.InferOutput<typeof LifecycleHandlerSchema>;
+
+/** Source: core/v1 `Lifecycle`. */
+export const LifecycleSchema = v.object({
+  postStart: v.optional(LifecycleHandlerSchema),
+  preStop: v.optional(LifecycleHandlerSchema),
+  /** e.g. `SIGUSR1`; overrides the image's STOPSIGNAL. */
+  stopSignal: v.optional(textPointer),
+});
+export type Lifecycle = v.InferOutput<typeof LifecycleSchema>;
+
+/** Source: core/v1 `Capabilities`. */
+export const CapabilitiesSchema = v.object({ add: v.optional(textList), drop: v.optional(textList) });
+export type Capabilities = v.InferOutput<typeof CapabilitiesSchema>;
+
+/** Source: core/v1 `SELinuxOptions`. */
+export const SELinuxOptionsSchema = v.object({
+  user: v.optional(text),
+  role: v.optional(text),
+  type: v.optional(text),
+  level: v.optional(text),
+});
+
+/** Source: core/v1 `WindowsSecurityContextOptions`. */
+export const WindowsSecurityContextOptionsSchema = v.object({
+  gmsaCredentialSpecName: v.optional(textPointer),
+  gmsaCredentialSpec: v.optional(textPointer),
+  runAsUserName: v.optional(textPointer),
+  hostProcess: v.optional(flagPointer),
+});
+
+/** Source: core/v1 `SeccompProfile`. */
+export const SeccompProfileSchema = v.object({
+  type: oneOf(["Localhost", "RuntimeDefault", "Unconfined"]),
+  /** Relative to the node's seccomp directory; only with `Localhost`. */
+  localhostProfile: v.optional(textPointer),
+});
+export type SeccompProfile = v.InferOutput<typeof SeccompProfileSchema>;
+
+/** Source: core/v1 `AppArmorProfile`. */
+export const AppArmorProfileSchema = v.object({
+  type: oneOf(["Localhost", "RuntimeDefault", "Unconfined"]),
+  /** Name of a loaded profile; only with `Localhost`. */
+  localhostProfile: v.optional(textPointer),
+});
+export type AppArmorProfile = v.InferOutput<typeof AppArmorProfileSchema>;
+
+/** Source: core/v1 `SecurityContext`, of one container. */
+export const SecurityContextSchema = v.object({
+  capabilities: v.optional(CapabilitiesSchema),
+  privileged: v.optional(flagPointer),
+  seLinuxOptions: v.optional(SELinuxOptionsSchema),
+  windowsOptions: v.optional(WindowsSecurityContextOptionsSchema),
+  runAsUser: v.optional(int64Pointer),
+  runAsGroup: v.optional(int64Pointer),
+  runAsNonRoot: v.optional(flagPointer),
+  readOnlyRootFilesystem: v.optional(flagPointer),
+  allowPrivilegeEscalation: v.optional(flagPointer),
+  procMount: v.optional(oneOfPointer(["Default", "Unmasked"])),
+  seccompProfile: v.optional(SeccompProfileSchema),
+  appArmorProfile: v.optional(AppArmorProfileSchema),
+});
+export type SecurityContext = v.InferOutput<typeof SecurityContextSchema>;
+
+/** Source: core/v1 `Sysctl`. */
+export const SysctlSchema = v.object({ name: text, value: text });
+
+/** Source: core/v1 `PodSecurityContext`. */
+export const PodSecurityContextSchema = v.object({
+  seLinuxOptions: v.optional(SELinuxOptionsSchema),
+  windowsOptions: v.optional(WindowsSecurityContextOptionsSchema),
+  runAsUser: v.optional(int64Pointer),
+  runAsGroup: v.optional(int64Pointer),
+  runAsNonRoot: v.optional(flagPointer),
+  supplementalGroups: v.optional(v.array(int64)),
+  supplementalGroupsPolicy: v.optional(oneOfPointer(["Merge", "Strict"])),
+  fsGroup: v.optional(int64Pointer),
+  sysctls: v.optional(v.array(SysctlSchema)),
+  fsGroupChangePolicy: v.optional(oneOfPointer(["OnRootMismatch", "Always"])),
+  seccompProfile: v.optional(SeccompProfileSchema),
+  appArmorProfile: v.optional(AppArmorProfileSchema),
+  seLinuxChangePolicy: v.optional(oneOfPointer(["Recursive", "MountOption"])),
+});
+export type PodSecurityContext = v.InferOutput<typeof PodSecurityContextSchema>;
 
 /** Source: core/v1 `ContainerPort`. */
 export const ContainerPortSchema = v.object({
@@ -42,7 +267,6 @@ export const ContainerRestartRuleSchema = v.object({
     }),
   ),
 });
-export type ContainerRestartRule = v.InferOutput<typeof ContainerRestartRuleSchema>;
 
 /** Source: core/v1 `VolumeMount`. */
 export const VolumeMountSchema = v.object({
@@ -58,7 +282,6 @@ export type VolumeMount = v.InferOutput<typeof VolumeMountSchema>;
 
 /** Source: core/v1 `VolumeDevice`. */
 export const VolumeDeviceSchema = v.object({ name: text, devicePath: text });
-export type VolumeDevice = v.InferOutput<typeof VolumeDeviceSchema>;
 
 /** One container, regular or init. Source: core/v1 `Container`. */
 export const ContainerSchema = v.object({

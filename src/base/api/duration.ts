@@ -16,9 +16,8 @@ const MAX_MS = 9_223_372_036_854;
 const MAX_CHARACTERS = 1_000;
 
 /**
- * Parses a Go duration: `20s`, `1m0s`, `1.5h`, `-5s`, `0`.
- * Source: Go's `time.ParseDuration`.
- * @returns milliseconds (with a fraction below one), or undefined when the text is not a duration.
+ * A Go duration: `20s`, `1m0s`, `1.5h`, `-5s`, `0`, in milliseconds; undefined for another text. Source:
+ * `time.ParseDuration`.
  */
 export function parseDuration(text: string): number | undefined {
   if (text.length > MAX_CHARACTERS) return undefined;

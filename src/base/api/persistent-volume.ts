@@ -1,9 +1,13 @@
 import * as v from "valibot";
-import { NodeSelectorSchema } from "./affinity.ts";
 import { ObjectMetaSchema } from "./meta.ts";
+import { NodeSelectorSchema } from "./pod.ts";
 import { oneOfPointer, raw, resourceList, text, textList, textPointer } from "./scalar.ts";
-import { HostPathVolumeSourceSchema, NFSVolumeSourceSchema } from "./volume.ts";
-import { CLUSTER_VOLUME_NAMES, type ClusterVolumeName } from "./volume-drivers.ts";
+import {
+  CLUSTER_VOLUME_NAMES,
+  type ClusterVolumeName,
+  HostPathVolumeSourceSchema,
+  NFSVolumeSourceSchema,
+} from "./volume.ts";
 
 const clusterVolumes = Object.fromEntries(CLUSTER_VOLUME_NAMES.map((name) => [name, v.optional(raw)])) as Record<
   ClusterVolumeName,

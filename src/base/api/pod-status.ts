@@ -30,11 +30,9 @@ export type PodCondition = v.InferOutput<typeof PodConditionSchema>;
 
 /** Source: core/v1 `ContainerStateWaiting`. */
 export const ContainerStateWaitingSchema = v.object({ reason: v.optional(text), message: v.optional(text) });
-export type ContainerStateWaiting = v.InferOutput<typeof ContainerStateWaitingSchema>;
 
 /** Source: core/v1 `ContainerStateRunning`. */
 export const ContainerStateRunningSchema = v.object({ startedAt: v.optional(time) });
-export type ContainerStateRunning = v.InferOutput<typeof ContainerStateRunningSchema>;
 
 /** Source: core/v1 `ContainerStateTerminated`. */
 export const ContainerStateTerminatedSchema = v.object({

@@ -1,11 +1,16 @@
 import * as v from "valibot";
-import { AffinitySchema, TopologySpreadConstraintSchema } from "./affinity.ts";
-import { ContainerSchema, EphemeralContainerSchema, ResourceRequirementsSchema } from "./container.ts";
-import { LocalObjectReferenceSchema, ObjectMetaSchema } from "./meta.ts";
+import {
+  ContainerSchema,
+  EphemeralContainerSchema,
+  PodSecurityContextSchema,
+  ResourceRequirementsSchema,
+} from "./container.ts";
+import { LabelSelectorSchema, LocalObjectReferenceSchema, ObjectMetaSchema } from "./meta.ts";
 import { PodStatusSchema } from "./pod-status.ts";
 import {
   flag,
   flagPointer,
+  int32,
   int32Pointer,
   int64Pointer,
   oneOf,
@@ -16,18 +21,82 @@ import {
   textMap,
   textPointer,
 } from "./scalar.ts";
-import { PodSecurityContextSchema } from "./security-context.ts";
 import { VolumeSchema } from "./volume.ts";
 
-export type * from "./affinity.ts";
 export type * from "./container.ts";
-export type * from "./environment.ts";
 export type * from "./meta.ts";
 export type * from "./pod-status.ts";
-export type * from "./probe.ts";
 export type { ResourceList } from "./scalar.ts";
-export type * from "./security-context.ts";
 export type * from "./volume.ts";
+
+/** Source: core/v1 `NodeSelectorRequirement`. */
+export const NodeSelectorRequirementSchema = v.object({
+  key: text,
+  operator: oneOf(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
+  values: v.optional(textList),
+});
+
+/** Source: core/v1 `NodeSelectorTerm`. */
+export const NodeSelectorTermSchema = v.object({
+  matchExpressions: v.optional(v.array(NodeSelectorRequirementSchema)),
+  matchFields: v.optional(v.array(NodeSelectorRequirementSchema)),
+});
+export type NodeSelectorTerm = v.InferOutput<typeof NodeSelectorTermSchema>;
+
+/** Source: core/v1 `NodeSelector`. */
+export const NodeSelectorSchema = v.object({ nodeSelectorTerms: v.array(NodeSelectorTermSchema) });
+export type NodeSelector = v.InferOutput<typeof NodeSelectorSchema>;
+
+/** Source: core/v1 `PreferredSchedulingTerm`. */
+export const PreferredSchedulingTermSchema = v.object({ weight: int32, preference: NodeSelectorTermSchema });
+
+/** Source: core/v1 `NodeAffinity`. */
+export const NodeAffinitySchema = v.object({
+  requiredDuringSchedulingIgnoredDuringExecution: v.optional(NodeSelectorSchema),
+  preferredDuringSchedulingIgnoredDuringExecution: v.optional(v.array(PreferredSchedulingTermSchema)),
+});
+export type NodeAffinity = v.InferOutput<typeof NodeAffinitySchema>;
+
+/** Source: core/v1 `PodAffinityTerm`. */
+export const PodAffinityTermSchema = v.object({
+  labelSelector: v.optional(LabelSelectorSchema),
+  namespaces: v.optional(textList),
+  topologyKey: text,
+  namespaceSelector: v.optional(LabelSelectorSchema),
+  matchLabelKeys: v.optional(textList),
+  mismatchLabelKeys: v.optional(textList),
+});
+export type PodAffinityTerm = v.InferOutput<typeof PodAffinityTermSchema>;
+
+/** Source: core/v1 `PodAffinity`, `PodAntiAffinity`. */
+export const PodAffinitySchema = v.object({
+  requiredDuringSchedulingIgnoredDuringExecution: v.optional(v.array(PodAffinityTermSchema)),
+  preferredDuringSchedulingIgnoredDuringExecution: v.optional(
+    v.array(v.object({ weight: int32, podAffinityTerm: PodAffinityTermSchema })),
+  ),
+});
+export type PodAffinity = v.InferOutput<typeof PodAffinitySchema>;
+
+/** Source: core/v1 `Affinity`. */
+export const AffinitySchema = v.object({
+  nodeAffinity: v.optional(NodeAffinitySchema),
+  podAffinity: v.optional(PodAffinitySchema),
+  podAntiAffinity: v.optional(PodAffinitySchema),
+});
+export type Affinity = v.InferOutput<typeof AffinitySchema>;
+
+/** Source: core/v1 `TopologySpreadConstraint`. */
+export const TopologySpreadConstraintSchema = v.object({
+  maxSkew: int32,
+  topologyKey: text,
+  whenUnsatisfiable: oneOf(["DoNotSchedule", "ScheduleAnyway"]),
+  labelSelector: v.optional(LabelSelectorSchema),
+  minDomains: v.optional(int32Pointer),
+  nodeAffinityPolicy: v.optional(oneOfPointer(["Honor", "Ignore"])),
+  nodeTaintsPolicy: v.optional(oneOfPointer(["Honor", "Ignore"])),
+  matchLabelKeys: v.optional(textList),
+});
+export type TopologySpreadConstraint = v.InferOutput<typeof TopologySpreadConstraintSchema>;
 
 /** Source: core/v1 `HostAlias`. */
 export const HostAliasSchema = v.object({ ip: v.optional(text), hostnames: v.optional(textList) });
@@ -42,7 +111,6 @@ export const PodDNSConfigSchema = v.object({
   searches: v.optional(textList),
   options: v.optional(v.array(PodDNSConfigOptionSchema)),
 });
-export type PodDNSConfig = v.InferOutput<typeof PodDNSConfigSchema>;
 
 /** Source: core/v1 `Toleration`. */
 export const TolerationSchema = v.object({
@@ -126,10 +194,7 @@ export const PodSpecSchema = v.object({
 });
 export type PodSpec = v.InferOutput<typeof PodSpecSchema>;
 
-/**
- * A pod in wire shape with every default filled in. Zero values are absent, quantities are canonical strings.
- * Source: core/v1 `Pod`.
- */
+/** A pod with every default filled in. Zero values are absent, quantities canonical. Source: core/v1 `Pod`. */
 export const PodSchema = v.object({
   metadata: ObjectMetaSchema,
   spec: PodSpecSchema,

@@ -1,7 +1,4 @@
-/**
- * Exact arithmetic on `resource.Quantity`: a string on the wire, a decimal number of any size here.
- * Source: apimachinery `pkg/api/resource`.
- */
+/** `resource.Quantity`: a string on the wire, a decimal number of any size here. Source: apimachinery. */
 export interface Quantity {
   /** The value is `unscaled × 10^scale`. */
   readonly unscaled: bigint;
@@ -30,10 +27,7 @@ const MAX_EXPONENT = 10_000;
 /** Limit of digits after leading zeros, because conversion to a big integer takes quadratic time; upstream has none. */
 const MAX_DIGITS = 1_000;
 
-/**
- * Pattern of upstream's scanner: sign, digits, an optional fraction, suffix letters, an optional exponent. No two
- * neighbouring parts match the same character, so that matching takes linear time.
- */
+/** Pattern of upstream's scanner. No two neighbors match the same character, so that matching takes linear time. */
 const QUANTITY = /^([+-]?)(\d*)(?:\.(\d*))?((?:[eEinumkKMGTP]+[+-]?\d*)?)$/;
 
 export const ZERO_QUANTITY: Quantity = { unscaled: 0n, scale: 0, format: "DecimalSI" };
@@ -171,16 +165,10 @@ export function isWholeQuantity(q: Quantity, scale = 0): boolean {
   return q.scale >= scale || q.unscaled % 10n ** BigInt(scale - q.scale) === 0n;
 }
 
-/**
- * The value in thousandths, rounded up: `100m` and `0.1` are 100. Beyond 2^53 the nearest double.
- * @throws TypeError when the text is not a quantity; in a validated pod all are.
- */
+/** In thousandths, rounded up: `100m` and `0.1` are 100. Beyond 2^53 the nearest double. @throws TypeError */
 export const quantityToMilli = (text: string): number => Number(inUnitsOf(text, -3));
 
-/**
- * The value as a whole number, rounded up: `1Ki` is 1024, `1500m` is 2. Beyond 2^53 the nearest double.
- * @throws TypeError when the text is not a quantity; in a validated pod all are.
- */
+/** A whole number, rounded up: `1Ki` is 1024, `1500m` is 2. Beyond 2^53 the nearest double. @throws TypeError */
 export const quantityToWhole = (text: string): number => Number(inUnitsOf(text, 0));
 
 function inUnitsOf(text: string, scale: number): bigint {

@@ -1,9 +1,6 @@
 import * as v from "valibot";
 
-/**
- * The Go type of a scalar, so that text is decoded as upstream decodes it. `pointer`: an explicit zero
- * (0, "", false) is kept; without it a zero is the same as absent (`omitempty`).
- */
+/** The Go type of a scalar. `pointer`: an explicit zero (0, "", false) is kept; else a zero is absent (`omitempty`). */
 export interface ScalarMetadata {
   scalar: "string" | "bool" | "int32" | "int64" | "quantity" | "intOrString" | "time" | "bytes" | "raw" | "float64";
   pointer?: boolean;

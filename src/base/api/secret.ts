@@ -2,10 +2,7 @@ import * as v from "valibot";
 import { ObjectMetaSchema } from "./meta.ts";
 import { bytes, flagPointer, text, textMap } from "./scalar.ts";
 
-/**
- * Source: core/v1 `Secret`. `data` values are base64; `stringData` is already merged into `data` in what the manifest
- * reader hands out, as the API server does on write. Never printed.
- */
+/** Source: core/v1 `Secret`. `data` is base64 and holds `stringData` already. Never printed. */
 export const SecretSchema = v.object({
   metadata: ObjectMetaSchema,
   immutable: v.optional(flagPointer),

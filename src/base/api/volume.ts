@@ -1,7 +1,8 @@
 import * as v from "valibot";
-import { ObjectFieldSelectorSchema, ResourceFieldSelectorSchema } from "./environment.ts";
+import { ObjectFieldSelectorSchema, ResourceFieldSelectorSchema } from "./container.ts";
 import {
   LabelSelectorSchema,
+  LocalObjectReferenceSchema,
   ObjectMetaSchema,
   TypedLocalObjectReferenceSchema,
   TypedObjectReferenceSchema,
@@ -9,6 +10,7 @@ import {
 import {
   flag,
   flagPointer,
+  int32,
   int32Pointer,
   int64Pointer,
   oneOf,
@@ -20,7 +22,140 @@ import {
   textMap,
   textPointer,
 } from "./scalar.ts";
-import { CLUSTER_VOLUMES } from "./volume-drivers.ts";
+
+const source = <const T extends v.ObjectEntries>(fields: T) => v.optional(v.object(fields));
+
+/**
+ * Volume sources of core/v1 that need a cluster, a cloud or a driver: decoded and validated as upstream, then refused.
+ */
+export const CLUSTER_VOLUMES = {
+  gcePersistentDisk: source({
+    pdName: text,
+    fsType: v.optional(text),
+    partition: v.optional(int32),
+    readOnly: v.optional(flag),
+  }),
+  awsElasticBlockStore: source({
+    volumeID: text,
+    fsType: v.optional(text),
+    partition: v.optional(int32),
+    readOnly: v.optional(flag),
+  }),
+  iscsi: source({
+    targetPortal: text,
+    iqn: text,
+    lun: int32,
+    iscsiInterface: v.optional(text, "default"),
+    fsType: v.optional(text),
+    readOnly: v.optional(flag),
+    portals: v.optional(textList),
+    chapAuthDiscovery: v.optional(flag),
+    chapAuthSession: v.optional(flag),
+    secretRef: v.optional(LocalObjectReferenceSchema),
+    initiatorName: v.optional(textPointer),
+  }),
+  glusterfs: source({ endpoints: text, path: text, readOnly: v.optional(flag) }),
+  rbd: source({
+    monitors: textList,
+    image: text,
+    fsType: v.optional(text),
+    pool: v.optional(text, "rbd"),
+    user: v.optional(text, "admin"),
+    keyring: v.optional(text, "/etc/ceph/keyring"),
+    secretRef: v.optional(LocalObjectReferenceSchema),
+    readOnly: v.optional(flag),
+  }),
+  flexVolume: source({
+    driver: text,
+    fsType: v.optional(text),
+    secretRef: v.optional(LocalObjectReferenceSchema),
+    readOnly: v.optional(flag),
+    options: v.optional(textMap),
+  }),
+  cinder: source({
+    volumeID: text,
+    fsType: v.optional(text),
+    readOnly: v.optional(flag),
+    secretRef: v.optional(LocalObjectReferenceSchema),
+  }),
+  cephfs: source({
+    monitors: textList,
+    path: v.optional(text),
+    user: v.optional(text),
+    secretFile: v.optional(text),
+    secretRef: v.optional(LocalObjectReferenceSchema),
+    readOnly: v.optional(flag),
+  }),
+  flocker: source({ datasetName: v.optional(text), datasetUUID: v.optional(text) }),
+  fc: source({
+    targetWWNs: v.optional(textList),
+    lun: v.optional(int32Pointer),
+    fsType: v.optional(text),
+    readOnly: v.optional(flag),
+    wwids: v.optional(textList),
+  }),
+  azureFile: source({
+    secretName: text,
+    shareName: text,
+    readOnly: v.optional(flag),
+  }),
+  vsphereVolume: source({
+    volumePath: text,
+    fsType: v.optional(text),
+    storagePolicyName: v.optional(text),
+    storagePolicyID: v.optional(text),
+  }),
+  quobyte: source({
+    registry: text,
+    volume: text,
+    readOnly: v.optional(flag),
+    user: v.optional(text),
+    group: v.optional(text),
+    tenant: v.optional(text),
+  }),
+  azureDisk: source({
+    diskName: text,
+    diskURI: text,
+    cachingMode: v.optional(oneOfPointer(["None", "ReadOnly", "ReadWrite"]), "ReadWrite"),
+    fsType: v.optional(textPointer, "ext4"),
+    readOnly: v.optional(flagPointer, false),
+    kind: v.optional(oneOfPointer(["Shared", "Dedicated", "Managed"]), "Shared"),
+  }),
+  photonPersistentDisk: source({ pdID: text, fsType: v.optional(text) }),
+  portworxVolume: source({
+    volumeID: text,
+    fsType: v.optional(text),
+    readOnly: v.optional(flag),
+  }),
+  scaleIO: source({
+    gateway: text,
+    system: text,
+    secretRef: v.nullable(LocalObjectReferenceSchema),
+    sslEnabled: v.optional(flag),
+    protectionDomain: v.optional(text),
+    storagePool: v.optional(text),
+    storageMode: v.optional(text, "ThinProvisioned"),
+    volumeName: v.optional(text),
+    fsType: v.optional(text, "xfs"),
+    readOnly: v.optional(flag),
+  }),
+  storageos: source({
+    volumeName: v.optional(text),
+    volumeNamespace: v.optional(text),
+    fsType: v.optional(text),
+    readOnly: v.optional(flag),
+    secretRef: v.optional(LocalObjectReferenceSchema),
+  }),
+  csi: source({
+    driver: text,
+    readOnly: v.optional(flagPointer),
+    fsType: v.optional(textPointer),
+    volumeAttributes: v.optional(textMap),
+    nodePublishSecretRef: v.optional(LocalObjectReferenceSchema),
+  }),
+};
+export type ClusterVolumeName = keyof typeof CLUSTER_VOLUMES;
+export const CLUSTER_VOLUME_NAMES = Object.keys(CLUSTER_VOLUMES) as ClusterVolumeName[];
 
 /** Source: core/v1 `HostPathVolumeSource`. `type` is defaulted to "" (no check). */
 export const HostPathVolumeSourceSchema = v.object({
@@ -63,7 +198,6 @@ export const SecretVolumeSourceSchema = v.object({
   defaultMode: v.optional(int32Pointer, 420),
   optional: v.optional(flagPointer),
 });
-export type SecretVolumeSource = v.InferOutput<typeof SecretVolumeSourceSchema>;
 
 /** Source: core/v1 `ConfigMapVolumeSource`. */
 export const ConfigMapVolumeSourceSchema = v.object({
@@ -72,7 +206,6 @@ export const ConfigMapVolumeSourceSchema = v.object({
   defaultMode: v.optional(int32Pointer, 420),
   optional: v.optional(flagPointer),
 });
-export type ConfigMapVolumeSource = v.InferOutput<typeof ConfigMapVolumeSourceSchema>;
 
 /** Source: core/v1 `DownwardAPIVolumeFile`. */
 export const DownwardAPIVolumeFileSchema = v.object({
@@ -88,7 +221,6 @@ export const DownwardAPIVolumeSourceSchema = v.object({
   items: v.optional(v.array(DownwardAPIVolumeFileSchema)),
   defaultMode: v.optional(int32Pointer, 420),
 });
-export type DownwardAPIVolumeSource = v.InferOutput<typeof DownwardAPIVolumeSourceSchema>;
 
 /** Source: core/v1 `SecretProjection`, `ConfigMapProjection`. */
 export const ObjectProjectionSchema = v.object({
@@ -96,7 +228,6 @@ export const ObjectProjectionSchema = v.object({
   items: v.optional(v.array(KeyToPathSchema)),
   optional: v.optional(flagPointer),
 });
-export type ObjectProjection = v.InferOutput<typeof ObjectProjectionSchema>;
 
 /** Source: core/v1 `ServiceAccountTokenProjection`. */
 export const ServiceAccountTokenProjectionSchema = v.object({
@@ -152,7 +283,6 @@ export type NFSVolumeSource = v.InferOutput<typeof NFSVolumeSourceSchema> & {
 
 /** Source: core/v1 `PersistentVolumeClaimVolumeSource`. */
 export const PersistentVolumeClaimVolumeSourceSchema = v.object({ claimName: text, readOnly: v.optional(flag) });
-export type PersistentVolumeClaimVolumeSource = v.InferOutput<typeof PersistentVolumeClaimVolumeSourceSchema>;
 
 /** Source: core/v1 `ImageVolumeSource`. */
 export const ImageVolumeSourceSchema = v.object({

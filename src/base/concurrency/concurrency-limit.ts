@@ -12,10 +12,7 @@ export class ConcurrencyLimit {
     this.#max = max;
   }
 
-  /**
-   * Runs `work` when there is room. Rejects with the signal's reason when it aborts before that; `work` never begins then.
-   * @param isPreferred it goes before all work that is not preferred and has not begun
-   */
+  /** Rejects with the signal's reason when it aborts before `work` begins. @param isPreferred before all that is not */
   async run<T>(signal: AbortSignal, work: () => Promise<T>, isPreferred = false): Promise<T> {
     signal.throwIfAborted();
     // Finished work hands its slot to the next waiter, so a new caller cannot overtake.

@@ -1,7 +1,4 @@
-/**
- * Counts what is under way, by client address. When there is more than the limit, an address is refused that has more than
- * its share of it; others are let in, so that one address cannot lock out another one.
- */
+/** Counts what is under way, by client address. Beyond the limit an address is refused that has more than its share. */
 export class FairShare {
   readonly #limit: number;
   readonly #byAddress = new Map<string, number>();

@@ -3,9 +3,8 @@ import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { TaskTimeoutError } from "./worker-pool.ts";
 
 /**
- * One asynchronous file access at a time, with a deadline. The runtime has as few as two threads for the calls of
- * node:fs/promises, and a call to a file system that does not answer keeps its thread: with one slot, one thread at most
- * is lost.
+ * One asynchronous file access at a time: the runtime may have two threads for them, and a call to a file system that
+ * does not respond keeps its thread.
  */
 export class FileSlot {
   readonly #clock: Pick<Clock, "schedule">;
@@ -15,11 +14,7 @@ export class FileSlot {
     this.#clock = clock;
   }
 
-  /**
-   * Runs `work` when the slot is free. Work that takes longer than its time keeps the slot until it ends.
-   * @param timeoutMs from now on, the wait for the slot included
-   * @throws TaskTimeoutError; what `work` throws
-   */
+  /** Work that takes longer keeps the slot until it ends. @param timeoutMs from now on @throws TaskTimeoutError */
   async run<T>(work: () => Promise<T>, timeoutMs: number): Promise<T> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const giveUp = new AbortController();

@@ -7,10 +7,7 @@ interface Window {
   maxLagMs: number;
 }
 
-/**
- * Measures how late timers of this process fire: the event loop lag. Nothing is armed while no window is open; the
- * lateness of other timers is passed in by the clock ({@link observe}).
- */
+/** Measures how late timers of this process fire. Nothing is armed while no window is open. */
 export class LoopLagMonitor {
   readonly #clock: Pick<Clock, "monotonicMs" | "schedule">;
   readonly #windows = new Set<Window>();

@@ -13,11 +13,7 @@ export class SingleFlight<T> {
     return this.#flights.size;
   }
 
-  /**
-   * Runs `work`, or waits for the work in progress with the same key. All callers get the same outcome.
-   * @param signal aborts this caller's wait
-   * @throws what `work` throws; the signal's reason when it aborts first
-   */
+  /** Runs `work`, or waits for that in progress with the same key. @throws what it throws; the signal's reason */
   async do(key: string, work: (stop: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
     const flight = this.#flights.get(key) ?? this.#begin(key, work);

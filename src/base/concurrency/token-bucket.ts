@@ -31,10 +31,7 @@ export class TokenBucket {
     return true;
   }
 
-  /**
-   * Takes a token, or reserves a future one: waiters keep their order.
-   * @returns milliseconds until it is there
-   */
+  /** Takes a token, or reserves a future one, in order. @returns milliseconds until it is there */
   reserve(): number {
     const { perSecond } = this.#rate;
     if (perSecond <= 0) return 0;

@@ -12,10 +12,7 @@ export class LaneFullError extends Error {
   override readonly name = "LaneFullError";
 }
 
-/**
- * Runs pieces of computing work one after the other, at most one in each turn of the event loop. In the long run they get
- * half of the time, so that everything else continues however much work is offered.
- */
+/** Runs pieces of computing work, one in each turn of the event loop; in the long run they get half of the time. */
 export class WorkLane {
   readonly #clock: Clock;
   readonly #maxWaiting: number;
@@ -31,10 +28,7 @@ export class WorkLane {
     this.#creditedMs = clock.monotonicMs();
   }
 
-  /**
-   * Runs one piece of work. It must not take long: nothing else runs meanwhile.
-   * @throws LaneFullError; what `piece` throws
-   */
+  /** Runs one short piece of work. @throws LaneFullError; what `piece` throws */
   run<T>(piece: () => T): Promise<T> {
     if (this.#waiting >= this.#maxWaiting) return Promise.reject(new LaneFullError("too much work is waiting"));
     this.#waiting++;
@@ -45,10 +39,7 @@ export class WorkLane {
     });
   }
 
-  /**
-   * Every item of `work`, which is continued in slices of 10 ms.
-   * @throws LaneFullError; what `work` throws; the reason of `stop`
-   */
+  /** Every item of `work`, which is continued in slices of 10 ms. @throws LaneFullError; the reason of `stop` */
   async collect<T>(work: Iterable<T>, stop: AbortSignal): Promise<T[]> {
     const iterator = work[Symbol.iterator]();
     const items: T[] = [];

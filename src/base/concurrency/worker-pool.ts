@@ -22,8 +22,7 @@ export type TaskResponse =
 
 export interface TaskOptions {
   /**
-   * The resource that may block the task, e.g. a path. While one task takes long, others with the same key wait; when it
-   * hangs, they fail at once.
+   * A resource that may block the task, e.g. a path: others with that key wait while it is slow, fail while it hangs.
    */
   key: string;
   timeoutMs: number;
@@ -61,8 +60,8 @@ export class TaskTimeoutError extends Error {
 }
 
 /**
- * Runs tasks that may wait for a file system, or take long, in other threads, each with a deadline. A thread that hangs
- * is left alone, since a system call cannot be interrupted, and another one takes its place.
+ * Runs tasks that may wait for a file system in other threads, each with a deadline. A thread that hangs is left alone,
+ * since a system call cannot be interrupted, and another one takes its place.
  */
 export class WorkerPool {
   readonly #deps: WorkerPoolDeps;

@@ -24,14 +24,12 @@ export interface Held {
 }
 
 /**
- * Opens `relative` inside `root` so that no symbolic link, also one that is exchanged meanwhile, leads out
- * of `root`: each component is opened by its own name, in the directory that is held open, without following; links
- * are read and walked in the same way. Links that stay inside are followed. (The kernel's openat2 RESOLVE_BENEATH in
- * user space; `/proc/self/fd/N/name` replaces openat.)
- * @param root an existing path; links in it are followed, it belongs to the machine.
- * @param create mode of directories made where components are missing, applied exactly to the last and less the umask
- *   to those before it, as upstream does; absent: a missing component throws `ENOENT`.
- * @throws EscapeError on the attempt to leave; the system's error otherwise.
+ * Opens `relative` inside `root`; no symbolic link, also one that is exchanged meanwhile, leads out of `root`. Each
+ * component is opened by its own name in the directory that is held open, without following; links are read and walked
+ * in the same way (openat2 RESOLVE_BENEATH in user space).
+ * @param root links in it are followed: it belongs to the machine
+ * @param create mode of missing directories, applied exactly to the last and less the umask to others, as upstream does
+ * @throws EscapeError on the attempt to leave; the system's error
  */
 export function openBeneath(root: string, relative: string, create?: { mode: number }): Held {
   const rootDescriptor = openSync(root, O_PATH);

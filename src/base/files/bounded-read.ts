@@ -14,10 +14,7 @@ export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.
 export const toTooLarge = (bytes: number, maxBytes: number) =>
   new UnreadableFileError(`is too large: ${bytes} bytes, at most ${maxBytes}`);
 
-/**
- * Contents of a regular file, through symbolic links.
- * @throws UnreadableFileError when it is not a regular file, or larger than `maxBytes`; the system's error otherwise.
- */
+/** A regular file, through links. @throws UnreadableFileError when it is another file or larger; the system's error */
 export function readBoundedBytes(path: string, maxBytes: number): Uint8Array {
   const descriptor = openSync(path, READ_FLAGS);
   try {

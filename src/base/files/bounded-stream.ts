@@ -3,10 +3,7 @@ export class StreamTooLongError extends Error {
   override readonly name = "StreamTooLongError";
 }
 
-/**
- * The UTF-8 text of a whole stream, e.g. of the body of a response; a missing body is "".
- * @throws StreamTooLongError beyond `maxBytes`; the stream is closed then
- */
+/** The UTF-8 text of a whole stream; "" when there is none. @throws StreamTooLongError, after closing it */
 export async function readBoundedStream(
   stream: AsyncIterable<Uint8Array> | null | undefined,
   maxBytes: number,

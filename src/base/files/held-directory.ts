@@ -19,9 +19,8 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NONBL
 const DIRECTORY_ITSELF = DIRECTORY | constants.O_NOFOLLOW;
 
 /**
- * A directory that is held open. Every operation concerns one name in exactly this directory, whatever happens to the
- * path it was opened by, and never follows a symbolic link of that name (`/proc/self/fd/N/name` replaces openat and
- * unlinkat). Close it, or declare it with `using`.
+ * A directory that is held open: every operation concerns one name in exactly this directory and follows no link of
+ * that name (`/proc/self/fd/N/name` replaces openat and unlinkat). Close it, or declare it with `using`.
  */
 export class HeldDirectory {
   readonly #descriptor: number;

@@ -32,11 +32,7 @@ export function findFileSystem(path: string): FileSystemId {
   return toFileSystemId(real, statSync(real).dev);
 }
 
-/**
- * As {@link findFileSystem}, without access to the path.
- * @param real without symbolic links
- * @param device `st_dev` of it
- */
+/** As {@link findFileSystem}, without access to the path. @param real without symbolic links @param device `st_dev` */
 export function toFileSystemId(real: string, device: number): FileSystemId {
   const contains = (mountPoint: string) =>
     mountPoint === "/" || real === mountPoint || real.startsWith(`${mountPoint}/`);

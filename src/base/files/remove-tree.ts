@@ -9,11 +9,11 @@ interface RemoveTreeOptions {
 const DEFAULT_TIMEOUT_MS = 300_000;
 
 /**
- * Removes a file, link or directory with everything beneath it. Symbolic links are removed, never followed, also when
- * something exchanges entries meanwhile; a mount beneath is never entered. Works at any depth: a directory that holds
- * others is moved to the top before it is emptied, so three descriptors are enough. A missing path is success.
- * @param path its parent directory is trusted: links up to there are followed.
- * @throws Error with the path when something cannot be removed; the rest may be gone.
+ * Removes a path with everything beneath it. Links are removed, never followed, also when something exchanges entries;
+ * a mount beneath is never entered. Works at any depth: directories are moved to the top before they are emptied. A
+ * missing path is success.
+ * @param path links up to its parent are followed
+ * @throws Error with the path; the rest may be gone
  */
 export function removeTree(path: string, { timeoutMs = DEFAULT_TIMEOUT_MS }: RemoveTreeOptions = {}): void {
   let parent: HeldDirectory;

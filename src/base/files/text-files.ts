@@ -5,15 +5,9 @@ import { type ReplaceFile, replaceFile } from "./replace-file.ts";
 
 /** Text files anywhere on the host. Their disk may not respond: the process that supervises pods reads them in other threads. */
 export interface TextFiles {
-  /**
-   * @returns undefined when there is no such file
-   * @throws UnreadableFileError; the system's error; an error when the disk does not respond
-   */
+  /** @returns undefined when there is no such file @throws UnreadableFileError; when the disk does not respond */
   readText(path: string, maxBytes: number): Promise<string | undefined>;
-  /**
-   * Files of a directory with one of these extensions, by name; none when there is no such directory.
-   * @param extensions e.g. `.crt`
-   */
+  /** Files of a directory with one of these extensions (`.crt`), by name; none when it is missing. */
   readDirectory(directory: string, extensions: readonly string[], maxBytes: number): Promise<DirectoryText[]>;
   replaceFile: ReplaceFile;
 }

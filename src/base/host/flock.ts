@@ -11,8 +11,7 @@ class FlockUnavailableError extends Error {
 }
 
 /**
- * Takes an exclusive flock(2) on an open file without waiting. The kernel releases it when the descriptor is closed, at
- * the latest when the process ends; child processes do not inherit it.
+ * Takes an exclusive flock(2) without waiting. It ends with the descriptor; child processes do not inherit it.
  * @returns false when another process holds it
  * @throws FlockUnavailableError
  */

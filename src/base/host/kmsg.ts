@@ -26,8 +26,7 @@ const unescapeMessage = (text: string) =>
   text.replace(/\\x([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /**
- * Reports each record that the kernel logs from now on. Sleeps in the kernel until there is one. Where the log may not be
- * read (no privilege, no such device, a container's stand-in for it) that is logged once.
+ * Reports each record that the kernel logs from now on. Where the log may not be read, that is logged once.
  * @param open for tests
  * @returns ends it; undefined where the log cannot be read
  */

@@ -17,9 +17,8 @@ export interface LogFiles {
 }
 
 /**
- * Opens what is at a path below a root. Programs that write there (a container with a hostPath of it) must not be able to
- * show files from elsewhere by links, so every path is walked beneath the root.
- * @returns undefined for what is missing, unreadable, outside the directory, or neither file nor directory
+ * Opens a path beneath a root, which a container may write to: links lead nowhere else.
+ * @returns undefined for what is missing, unreadable, outside, or neither file nor directory
  */
 export function findLog(root: string, relative: string): FoundLog | undefined {
   let held: ReturnType<typeof openBeneath>;

@@ -25,8 +25,7 @@ const RELOAD_TIMEOUT_MS = 5_000;
 const RELOAD_POLL_MS = 100;
 
 /**
- * systemd-logind, which decides when the machine goes down. Used through systemd's own programs: an inhibitor lock
- * is a file descriptor, which only they can obtain.
+ * systemd-logind, through systemd's own programs: an inhibitor lock is a file descriptor, which only they can obtain.
  */
 export class Logind {
   readonly #options: LogindOptions;
@@ -36,9 +35,8 @@ export class Logind {
   }
 
   /**
-   * Takes a lock that delays shutdowns. Where logind would wait for less than that, its configuration is changed first,
-   * as the kubelet does.
-   * @throws Error when there is no logind, or it refuses
+   * Takes a lock that delays shutdowns; logind's limit is raised first, as the kubelet does.
+   * @throws Error without logind
    */
   async hold(maxSeconds: number, signal: AbortSignal): Promise<{ release(): void; readonly lost: Promise<never> }> {
     await this.#ensureDelay(maxSeconds, signal);

@@ -17,10 +17,7 @@ export class MachineLock {
     this.#directory = directory;
   }
 
-  /**
-   * Whether this process has the lock, taking it where it is free. Without permission to lock, every process has it: it
-   * may not change what the lock guards either.
-   */
+  /** Whether this process has the lock; takes it where it is free. Without permission to lock every process has it. */
   async hold(): Promise<boolean> {
     if (this.#isHeld) return true;
     this.#holding ??= this.#take().finally(() => {

@@ -33,10 +33,7 @@ interface MemoryReclaimerOptions {
   shrink?: () => void;
 }
 
-/**
- * Returns memory of a burst of work (the start of a hundred pods, megabytes of metrics) to the machine. The JavaScript
- * runtime would keep a third of it for later.
- */
+/** Returns memory of a burst of work to the machine: the JavaScript runtime would keep a third of it. */
 export class MemoryReclaimer {
   readonly #clock: Clock;
   readonly #readAnonymousBytes: () => number | undefined;

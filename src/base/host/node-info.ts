@@ -30,10 +30,7 @@ function readPidLimit(): { pidLimit?: number } {
   return known.length > 0 ? { pidLimit: Math.min(...known) } : {};
 }
 
-/**
- * Huge pages set aside, by resource name: `hugepages-2048kB/nr_hugepages` counts those of `hugepages-2Mi`.
- * @param directory `/sys/kernel/mm/hugepages`; missing where the kernel has none.
- */
+/** Huge pages set aside: `hugepages-2048kB/nr_hugepages` counts those of `hugepages-2Mi`. */
 export function readHugePages(directory: string): Record<string, number> {
   const bytes: Record<string, number> = {};
   for (const name of listDirectory(directory)) {
@@ -78,10 +75,9 @@ export function readDefaultAddress(): string {
 const CAP_SYS_RESOURCE = 1n << 24n;
 
 /**
- * Whether an engine on this machine may lower an OOM score, which takes CAP_SYS_RESOURCE. As root we have what it has; an
- * engine that runs as root while we do not can have no more than what init may hand out. What cannot be read counts as yes.
+ * Whether an engine on this machine may lower an OOM score (CAP_SYS_RESOURCE). What cannot be read counts as yes.
  * @param own text of `/proc/self/status`
- * @param init text of `/proc/1/status`
+ * @param init text of `/proc/1/status`: what an engine that is root may have
  */
 export function mayLowerOomScores(isRoot: boolean, own: string, init: string): boolean {
   const [text, set] = isRoot ? [own, "CapEff"] : [init, "CapBnd"];

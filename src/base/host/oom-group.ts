@@ -16,8 +16,8 @@ interface OomGroupOptions {
 }
 
 /**
- * Selects which processes the kernel kills when a container runs out of memory: on cgroup v2 all of the container, unless
- * configured otherwise; cgroup v1 supports single processes only. Source: upstream's singleProcessOOMKill.
+ * Selects which processes die when a container runs out of memory: on cgroup v2 all of them, unless configured
+ * otherwise; on v1 one. Source: upstream's singleProcessOOMKill.
  */
 export class OomGroup {
   readonly #options: OomGroupOptions;

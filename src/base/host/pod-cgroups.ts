@@ -35,8 +35,8 @@ const NO_CREATE = { flag: "r+" } as const;
 const codeOf = (error: unknown) => (error as { code?: string } | undefined)?.code;
 
 /**
- * The cgroups of pods and QoS classes: created and bounded before the sandbox starts in them, removed when nothing is
- * left inside. Never ends a process. All writes are synchronous: these files answer in microseconds.
+ * The cgroups of pods and QoS classes: bounded before the sandbox starts in them, removed when empty. Writes are
+ * synchronous: these files respond in microseconds.
  */
 export class PodCgroups {
   readonly #options: PodCgroupsOptions;
@@ -50,9 +50,8 @@ export class PodCgroups {
   }
 
   /**
-   * Creates a cgroup (with its parents) and sets its bounds; on one that exists sets them again. The engine puts the
-   * containers in, because they are created with this cgroup as their parent.
-   * @throws Error when a bound cannot be set: then it would not hold.
+   * Creates a cgroup with its parents and sets its bounds, again if it exists.
+   * @throws Error when a bound cannot be set
    */
   async ensure(plan: CgroupPlan): Promise<void> {
     if (!plan.slice) return this.#writeFiles(plan, () => true);
@@ -69,11 +68,9 @@ export class PodCgroups {
   }
 
   /**
-   * Removes the cgroup in every hierarchy. The engine made some of them on its own, and leaves all behind. A slice is also
-   * stopped and forgotten by systemd, which otherwise keeps it with its settings until the machine is restarted.
-   * @param path Of a {@link CgroupPlan}.
-   * @returns false while something is still inside; then try again later.
-   * @throws Error when systemd does not stop the slice.
+   * Removes the cgroup in every hierarchy; systemd would keep a slice until the machine is restarted.
+   * @returns false while something is inside
+   * @throws Error when systemd does not stop the slice
    */
   async remove(path: string): Promise<boolean> {
     const directories = this.#options.hierarchies.map((hierarchy) => toCgroupDirectory(hierarchy, path));

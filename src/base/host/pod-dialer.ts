@@ -8,9 +8,9 @@ import { type PodAddress, type PodConnection, RELAY_ARGUMENT } from "../model/po
 const CONNECT_MS = 10_000;
 
 /**
- * Connects to a port of a pod: at its address or, where no process listens there, on the pod's own loopback. The latter
- * needs a process in the pod's network namespace: nsenter (util-linux) runs our program there as a relay.
- * @param program our own program, with the words before its arguments
+ * Connects to a port of a pod: at its address or, where no process listens there, on its loopback, for which nsenter
+ * runs our program in the pod's network as a relay.
+ * @param program our own, with the words before its arguments
  */
 export async function dialPod(
   address: PodAddress,
@@ -101,10 +101,7 @@ function writeTo(stream: Writable, data: Uint8Array): Promise<void> {
   });
 }
 
-/**
- * The relay itself: copies `input` to a port of the loopback and its answers to `output`, until either ends.
- * @returns the exit code: 1 when no process listens
- */
+/** The relay: copies `input` to a port of the loopback and back to `output`. @returns 1 when no process listens */
 export async function relayLoopback(port: number, input: Readable, output: Writable): Promise<number> {
   const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
   try {

@@ -12,11 +12,7 @@ export function parseListeners(table: string, port: number): string[] {
   });
 }
 
-/**
- * The process that listens on a TCP port, e.g. `nginx (pid 812)`.
- * @param proc for tests
- * @returns undefined when it is not visible: files of other users' processes are shown to root only
- */
+/** The process that listens on a TCP port: `nginx (pid 812)`; undefined when it is not visible (root sees all). */
 export function findPortHolder(port: number, proc = "/proc"): string | undefined {
   const sockets = new Set(listenersOf(port, proc).map((inode) => `socket:[${inode}]`));
   if (sockets.size === 0) return undefined;

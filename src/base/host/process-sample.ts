@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
-import type { ProcessSample } from "../model/process-sample.ts";
+import type { ProcessSample } from "../model/pod-snapshot.ts";
 
 /** The name runc gives its own process inside a container until that becomes the program. */
 const RUNTIME_NAME = "runc:[";
@@ -20,11 +20,7 @@ export function sampleProcesses(mainPids: readonly number[], proc = "/proc"): Pr
   return mainPids.map((pid) => sampleOne(pid, table, proc));
 }
 
-/**
- * Whether a pid the engine gave is that of a process here: not so when the engine lives on another machine or in another
- * pid namespace.
- * @param containerId all 64 digits
- */
+/** Whether a pid of the engine is a process here: not so with an engine elsewhere. @param containerId all 64 digits */
 export function isOfContainer(pid: number, containerId: string, proc = "/proc"): boolean {
   return (readTextIfReadable(`${proc}/${pid}/cgroup`, SYSTEM_FILE_BYTES) ?? "").includes(containerId);
 }

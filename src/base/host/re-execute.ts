@@ -4,8 +4,7 @@ const SYS_CLOSE_RANGE = 436;
 const CLOSE_RANGE_CLOEXEC = 4;
 
 /**
- * Replaces this process by a new run of the program with the same process id, so that a service manager notices
- * nothing. Open files are closed. Only returns by an exception.
+ * Replaces this process by a new run of the program with the same pid, so that a service manager notices nothing.
  * @param argv without the name of the program
  * @throws Error where Bun may not make code executable, or the program's file is gone
  */

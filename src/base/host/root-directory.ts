@@ -1,9 +1,8 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
 
 /**
- * Creates the root directory if it is missing, and checks that this process may use it. An existing one on a read-only
- * file system is accepted: pods keep running.
- * @throws Error that names the remedy
+ * Creates the root directory, and checks that it can be used; read-only is accepted: pods keep running.
+ * @throws Error
  */
 export function prepareRootDirectory(path: string): void {
   try {

@@ -38,10 +38,10 @@ const MAX_INFO_BYTES = 16_384;
 const MAX_TABLE_BYTES = 64 * 1024 * 1024;
 
 /**
- * Makes sure that only one process uses a root directory, by an flock on `<root-dir>/kubelet-ts.lock` (mode 0600). On a
- * read-only file system the directory itself is locked.
- * @returns undefined when another process has the lock
- * @throws Error when the file cannot be opened, or belongs to another user; FlockUnavailableError
+ * Makes sure that only one process uses a root directory, by an flock on `<root-dir>/kubelet-ts.lock`, or on the
+ * directory where that is read-only.
+ * @returns undefined when another process has it
+ * @throws Error when the file cannot be opened, or belongs to another user
  */
 export async function lockRootDir(rootDir: string): Promise<RootLock | undefined> {
   const path = join(rootDir, LOCK_FILE);
@@ -85,10 +85,7 @@ function openLockFile(path: string, rootDir: string): { descriptor: number; isWr
   }
 }
 
-/**
- * The process that uses a root directory, by its lock file.
- * @returns undefined when none does; "unreadable" when this user may not know
- */
+/** The process that uses a root directory; undefined when none does; "unreadable" when this user may not know. */
 export function readInstance(rootDir: string): InstanceInfo | "unreadable" | undefined {
   let text: string | undefined;
   try {
@@ -101,10 +98,7 @@ export function readInstance(rootDir: string): InstanceInfo | "unreadable" | und
   return found && readStartTime(found.info.pid) === found.startTime ? found.info : undefined;
 }
 
-/**
- * Root directories of the kubelets on this machine that serve commands and belong to this user or root, by their sockets
- * in the text of `/proc/net/unix`.
- */
+/** Root directories of kubelets that belong to this user or root, by their sockets in `/proc/net/unix`. */
 export function listInstances(unixSockets = readBoundedText("/proc/net/unix", MAX_TABLE_BYTES)): string[] {
   const sockets = unixSockets.matchAll(/ (\/.+)$/gm);
   const paths = Array.from(sockets, ([, path]) => path!).filter((path) => path.endsWith(`/${COMMAND_SOCKET}`));

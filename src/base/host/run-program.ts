@@ -19,13 +19,9 @@ export interface RunProgramOptions {
 }
 
 /**
- * Runs a short-lived program and collects its output. It is killed at the time limit, at the limit of output, and when the
- * signal aborts. An exit code other than 0 is not an error here.
- *
- * Programs that are not run by this: those whose input or output is a stream (`cp`, image volumes), those that stay (pod
- * dialer, logind), those that run synchronously or inherit a descriptor (flock, systemd-notify), and those whose partial
- * output or lateness has a meaning of its own (du, mount).
- * @throws Error when it cannot be started or was killed; the signal's reason
+ * Runs a short-lived program and collects its output. It is killed at the time limit, at the limit of output, and when
+ * the signal aborts. Not for programs with streams, those that stay, and those that inherit a descriptor.
+ * @throws Error when it cannot be started or was killed, not for its exit code; the signal's reason
  */
 export async function runProgram(argv: readonly string[], options: RunProgramOptions): Promise<ProgramOutcome> {
   options.signal?.throwIfAborted();

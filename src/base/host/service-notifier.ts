@@ -15,9 +15,8 @@ interface ServiceNotifierDeps {
 }
 
 /**
- * Notifies systemd of the state of the service: READY, STATUS, WATCHDOG, STOPPING (Type=notify). Does nothing where no service
- * manager asked for it. The watchdog is fed from the event loop, so a process whose loop hangs is restarted; pods keep
- * running meanwhile.
+ * Notifies systemd of READY, STATUS, WATCHDOG and STOPPING, where it asked (Type=notify). The watchdog is fed from the
+ * event loop, so a process whose loop hangs is restarted.
  */
 export class ServiceNotifier {
   readonly #deps: ServiceNotifierDeps;
@@ -89,11 +88,7 @@ export class ServiceNotifier {
   }
 }
 
-/**
- * Sends by the C library, and by systemd-notify(1) where Bun may not make code executable.
- * @param socket path, or `@name` in the abstract namespace
- * @throws Error
- */
+/** Sends by the C library, or by systemd-notify(1) where Bun may not make code executable. @param socket or `@name` */
 export async function sendDatagram(socket: string, message: string): Promise<void> {
   let sender: UnixDatagramSender;
   try {

@@ -18,8 +18,7 @@ interface StateFormat<T> {
 }
 
 /**
- * A small JSON file, replaced atomically. What it holds is a hint (the engine is the truth), so a file that cannot be
- * used is set aside as `<path>.invalid` with a warning.
+ * A small JSON file, replaced atomically. It holds a hint (the engine is the truth): one that is damaged is set aside.
  */
 export class StateFile<T> implements Persisted<T> {
   readonly #path: string;
@@ -79,8 +78,7 @@ export class StateFile<T> implements Persisted<T> {
   }
 
   /**
-   * Values that come while another one is being written are skipped, except for the last.
-   * @returns a promise that resolves when no write is under way any more, also after a failure
+   * A value that comes while another is being written replaces those that wait. Resolves when no write is under way.
    */
   write(data: T): Promise<void> {
     this.#cancelRetry?.();

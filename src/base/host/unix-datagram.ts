@@ -14,10 +14,7 @@ export interface UnixDatagramSender {
   close(): void;
 }
 
-/**
- * @param address path, or `@name` in the abstract namespace
- * @throws Error for a path that is too long, and where Bun may not make code executable
- */
+/** @param address path, or `@name` @throws Error for one too long, and where Bun may not make code executable */
 export async function openUnixDatagram(address: string): Promise<UnixDatagramSender> {
   const path = Buffer.from(address.replace(/^@/, "\0"));
   if (path.length > MAX_PATH_BYTES) throw new UnixDatagramError(`${address} is longer than ${MAX_PATH_BYTES} bytes`);

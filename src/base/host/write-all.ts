@@ -6,11 +6,7 @@ export class BrokenPipeError extends Error {}
 /** How a process ends that the shell says was ended by SIGPIPE. */
 export const BROKEN_PIPE_EXIT = 141;
 
-/**
- * Writes everything before it returns: a pipe accepts only part of a large buffer at once. Waiting also slows down the caller that
- * would write faster than is read.
- * @throws BrokenPipeError
- */
+/** Writes everything before it returns: a pipe takes only part of a large buffer. @throws BrokenPipeError */
 export function writeAll(fd: number, data: string | Uint8Array): void {
   let bytes = typeof data === "string" ? Buffer.from(data, "utf8") : data;
   while (bytes.length > 0) {

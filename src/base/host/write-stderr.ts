@@ -1,7 +1,4 @@
-/**
- * Writes a text for users. Errors (a full disk, a closed pipe) are ignored: pods do not depend on the text, and there is
- * no other place to report them.
- */
+/** Writes a text for users. Errors (a full disk, a closed pipe) are ignored: there is no other place to report them. */
 export function writeStderr(text: string): void {
   try {
     process.stderr.write(text);

@@ -5,10 +5,7 @@ type LogLevel = keyof Logger;
 /** Beyond this the oldest facts are dropped; they may then be logged twice. */
 const MAX_FACTS = 10_000;
 
-/**
- * Logs a repeatedly observed fact only when its message changes, e.g. findings in manifests, sources that do not respond,
- * ports in use.
- */
+/** Logs a repeatedly observed fact only when its message changes. */
 export class ChangeLogger {
   readonly #logger: Logger;
   readonly #known = new Map<string, string>();

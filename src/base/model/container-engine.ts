@@ -1,15 +1,12 @@
 import type { Container, Pod } from "../api/pod.ts";
 import type { ContainerAccess } from "./container-access.ts";
-import type { ContainerLimits } from "./container-limits.ts";
 import type { PodUID } from "./identity.ts";
-import type { Mount } from "./mount.ts";
 import type { EngineInfo, NodeInfo } from "./node.ts";
 import type { PodRef } from "./pod-ref.ts";
-import type { ContainerId, ContainerSnapshot, SandboxSnapshot } from "./pod-snapshot.ts";
+import type { ContainerId, ContainerLimits, ContainerSnapshot, SandboxSnapshot } from "./pod-snapshot.ts";
 
 /**
- * The port of a container engine. Docker is the one implementation (`DockerEngine`); another engine is another
- * folder with a class that passes test/support/engine-contract.ts, as Docker and the fake engine of the tests do.
+ * The port of a container engine. Another engine is another folder whose class passes test/support/engine-contract.ts.
  */
 export interface ContainerEngine {
   readonly pods: PodEngine;
@@ -30,10 +27,7 @@ export interface Owner {
   rootHash: string;
 }
 
-/**
- * One of our containers as inspect shows it. `isBeingRemoved`: its removal has begun and will be done in a
- * moment unless the engine fails.
- */
+/** One of our containers as inspect shows it. `isBeingRemoved`: it will be gone in a moment unless the engine fails. */
 export type Observed = { pod: PodRef; isBeingRemoved?: boolean } & (
   | { kind: "sandbox"; sandbox: SandboxSnapshot }
   | { kind: "container"; container: ContainerSnapshot }
@@ -177,10 +171,7 @@ export interface PodEngine extends ObservedRuntime {
   createContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerId>;
   /** @throws PodStepError RunContainerError: the container stays, with the engine's verdict in its state */
   start(id: ContainerId, signal: AbortSignal): Promise<void>;
-  /**
-   * SIGTERM (or the image's or the manifest's signal), then SIGKILL after the grace period; resolves when it has ended. One
-   * that is gone is success.
-   */
+  /** SIGTERM (or the image's or the manifest's signal), then SIGKILL; resolves when it has ended or is gone. */
   stop(id: ContainerId, graceSeconds: number, stopSignal: string | undefined, signal: AbortSignal): Promise<void>;
   /** Host pid of a container, 0 when it does not run; undefined when it does not exist. */
   pidOf(id: ContainerId, signal: AbortSignal): Promise<number | undefined>;
@@ -237,16 +228,10 @@ export interface EngineImage {
 
 /** The images of an engine. */
 export interface ImageEngine {
-  /**
-   * Properties of an image, or undefined when the engine does not have it.
-   * @param image as a manifest names it, or an id
-   */
+  /** Properties of an image as a manifest names it, or by id; undefined when the engine does not have it. */
   imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined>;
   list(signal: AbortSignal): Promise<EngineImage[]>;
-  /**
-   * Removes an image with all its names. Never by force: the engine refuses while any container uses it.
-   * @returns false when it is used after all
-   */
+  /** Removes an image with all its names, never by force. @returns false when it is used after all */
   remove(image: EngineImage, signal: AbortSignal): Promise<boolean>;
 }
 
@@ -288,4 +273,24 @@ export function apiAtLeast(version: string, wanted: `${number}.${number}`): bool
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [wantedMajor = 0, wantedMinor = 0] = wanted.split(".").map(Number);
   return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+}
+
+/**
+ * One mount, ready for the engine. `bind`: a host path that exists. `volume`: a named volume. `image`: from API 1.48.
+ */
+export interface Mount {
+  type: "bind" | "volume" | "image";
+  /** Host path, Docker volume name, or image reference. */
+  source: string;
+  /** `mountPath` in the container. */
+  target: string;
+  readOnly: boolean;
+  /** Kubernetes' `mountPropagation`; absent = None. */
+  propagation?: "HostToContainer" | "Bidirectional";
+  /** Kubernetes' `recursiveReadOnly`; absent = Disabled. */
+  recursiveReadOnly?: "IfPossible" | "Enabled";
+  /** Files of the pod's own, which get its SELinux label where the engine separates by labels; never a hostPath's. */
+  relabel?: true;
+  /** Path inside a named volume or an image. */
+  subPath?: string;
 }

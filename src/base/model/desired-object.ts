@@ -1,4 +1,5 @@
 import type { CronJob, Job } from "../api/job.ts";
+import type { ObjectMeta } from "../api/meta.ts";
 import type { PersistentVolume } from "../api/persistent-volume.ts";
 import type { Service } from "../api/service.ts";
 import type {
@@ -77,4 +78,17 @@ export function objectKey(
   meta: { namespace?: string | undefined; name?: string | undefined },
 ): ObjectKey {
   return `${kind} ${meta.namespace ?? "default"}/${meta.name ?? ""}`;
+}
+
+/** An object of a workload's kind as the API shows it, with its status. */
+export interface WorkloadObject {
+  apiVersion: string;
+  kind: string;
+  metadata: ObjectMeta;
+  /** Absent: of a ControllerRevision. */
+  spec?: object;
+  status?: object;
+  /** The patch of a ControllerRevision, and its number. */
+  data?: object;
+  revision?: number;
 }

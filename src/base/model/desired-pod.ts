@@ -24,8 +24,7 @@ export interface DesiredPod {
   /** Made from the template of a workload, which no scheduler has placed. */
   isFromTemplate?: true;
   /**
-   * A cluster assigned it to this node: name and UID are its own, it never runs again once it has ended, and a changed
-   * ConfigMap or Secret does not restart its containers.
+   * A cluster assigned it: it never runs again once it has ended, and a changed ConfigMap or Secret restarts nothing.
    */
   isBound?: true;
   /** Claims that were replaced by the volumes they are bound to, by the name of the volume. Absent: none. */
@@ -70,8 +69,7 @@ export interface PodDeletion {
 }
 
 /**
- * Everything this node should run now: the outcome of merging all sources. A pod is deleted by leaving it out; a source
- * that deletes with a grace period of its own (an API) adds an entry to `deletions` until the pod is gone.
+ * Everything this node should run now. A pod is deleted by leaving it out; `deletions` has those with a grace period.
  */
 export interface DesiredState extends ObjectIndex {
   /** Sorted by namespace, then name. */

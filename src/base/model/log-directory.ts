@@ -1,9 +1,6 @@
 /** The machine's directory of logs, as far as it may be shown. */
 export interface LogDirectory {
-  /**
-   * The entry at a path below it; undefined when there is none, or it leads out of the directory, or it is neither directory nor
-   * file. @param relative without a leading slash; "" is the directory itself
-   */
+  /** The entry at a path below it ("" is itself); undefined when missing, outside, or neither directory nor file. */
   open(relative: string): Promise<LogEntry | undefined>;
 }
 

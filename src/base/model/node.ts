@@ -1,3 +1,5 @@
+import type { EvictionSignal } from "./option-values.ts";
+
 /** Facts about the machine. Read once at start. */
 export interface NodeInfo {
   /** Lower case; suffix of every pod name. */
@@ -42,3 +44,15 @@ export interface EngineInfo {
 
 /** The taint of a cordoned node. Source: core/v1 `TaintNodeUnschedulable`. */
 export const UNSCHEDULABLE_TAINT = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" } as const;
+
+/** Capacity and available amount, by signal. A signal that cannot be read is absent. */
+export type NodeSignals = Partial<Record<EvictionSignal, { capacity: number; available: number }>>;
+
+/** Conditions of a node that is short of something. */
+export type PressureType = "MemoryPressure" | "DiskPressure" | "PIDPressure";
+
+/** Whether the node is short of something, and since when that is so (or is not). Wall time. */
+export interface PressureState {
+  is: boolean;
+  since: Date;
+}

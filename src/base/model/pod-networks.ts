@@ -26,8 +26,7 @@ export interface PodNetworks {
   /** @throws Error when it fails; `detach` then undoes what was done */
   attach(sandbox: SandboxNetwork, pod: Pod, signal: AbortSignal): Promise<void>;
   /**
-   * Undoes what `attach` did, in this or an earlier process. A failure is logged and tried again later: it delays no
-   * pod. Rejects only when the signal aborts.
+   * Undoes what `attach` did; a failure is logged and tried again later. Rejects only when the signal aborts.
    * @param netns "" when the namespace is gone
    */
   detach(id: ContainerId, netns: string, signal: AbortSignal): Promise<void>;

@@ -1,8 +1,7 @@
 import type { Container, Pod } from "../api/pod.ts";
-import type { ContainerLimits } from "./container-limits.ts";
 import type { ImagePinRef, ObjectIndex } from "./desired-pod.ts";
 import type { PodUID } from "./identity.ts";
-import type { ContainerId, ContainerSnapshot } from "./pod-snapshot.ts";
+import type { ContainerId, ContainerLimits, ContainerSnapshot } from "./pod-snapshot.ts";
 
 /** A pod as its worker has things done to it: the spec of one revision and the objects it may refer to. */
 export interface PodRequest {
@@ -59,10 +58,7 @@ export interface PodServices {
   removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void>;
   /** Brings files made from ConfigMaps, Secrets and the pod's own metadata up to date. @throws PodStepError */
   refreshVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
-  /**
-   * Removes the volumes an edit took out of the pod; no container of an earlier revision may run any more.
-   * @throws when one is still in use
-   */
+  /** Removes volumes that an edit took out; no container of an earlier revision may run. @throws when one is in use */
   removeUnusedVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
   /** Unmounts and removes the volumes of a pod that has come to its end, unless they are to be kept. @throws when one is still in use */
   releaseVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;

@@ -1,4 +1,3 @@
-import type { ContainerLimits } from "./container-limits.ts";
 import type { PodUID } from "./identity.ts";
 
 /** Docker's container id, 64 hex digits. */
@@ -84,4 +83,31 @@ export interface PodSnapshot {
   namespace: string;
   sandboxes: SandboxSnapshot[];
   containers: ContainerSnapshot[];
+}
+
+/** Limits in force on one container. Every member is set, so that an edit can remove a limit. */
+export interface ContainerLimits {
+  /** As cgroup v1's `cpu.shares`: 1024 is one CPU. */
+  cpuShares: number;
+  /** 0 when CFS quotas are switched off. */
+  cpuPeriodUs: number;
+  /** CPU time in each period; 0 when there is no limit. */
+  cpuQuotaUs: number;
+  /** 0 when there is no limit. */
+  memoryBytes: number;
+  /** Memory and swap together; 0 when there is no limit, -1 for any amount of swap. */
+  memorySwapBytes: number;
+}
+
+/** State of the processes of one container at one moment. */
+export interface ProcessSample {
+  /**
+   * `gone`: the main process has ended, even if the engine does not know yet. `starting`: it is still the runtime's own, which
+   * has yet to become the program. `busy`: something runs, wants to, or waits for a disk. `asleep`: everything waits.
+   */
+  state: "gone" | "starting" | "busy" | "asleep";
+  /** Context switches of its threads so far: an unchanged value means that none of them has run. */
+  switches: number;
+  /** CPU time so far. Unit: milliseconds, in steps of 10. */
+  cpuMs: number;
 }

@@ -1,5 +1,4 @@
-import type { ContainerPort } from "../api/container.ts";
-import type { Probe } from "../api/probe.ts";
+import type { ContainerPort, Probe } from "../api/container.ts";
 import type { ContainerId } from "./pod-snapshot.ts";
 
 /** Limit of what is kept of a response body or of a command's output. Source: upstream's `maxRespBodyLength`, `maxReadLength`. */
@@ -11,10 +10,7 @@ export type ProbeKind = "readiness" | "liveness" | "startup";
 /** Result of a probe once its thresholds are met. */
 export type ProbeResult = "success" | "failure";
 
-/**
- * How one attempt ended. `warning` counts as success (a redirect to another host). `unknown`: the attempt itself could
- * not be made (engine unreachable, no such port name); it does not count.
- */
+/** `warning` counts as success (a redirect to another host). `unknown`: it could not be made, and does not count. */
 export interface ProbeOutcome {
   result: "success" | "warning" | "failure" | "unknown";
   /** For events: body, command output or error. At most 10 KiB. */

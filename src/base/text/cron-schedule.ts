@@ -1,11 +1,6 @@
 import { Cron } from "croner";
 
-/**
- * When a CronJob runs.
- *
- * `since` is the time from which the interval of `@every` counts: the last run, or the time the CronJob was created.
- * Other schedules do not depend on it.
- */
+/** When a CronJob runs. @param since from which `@every` counts: the last run, or the creation */
 export interface CronSchedule {
   /** The first run after a time; undefined when there is none. */
   next(after: Date, since: Date): Date | undefined;
@@ -45,9 +40,8 @@ const MACROS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Five fields or a macro, as Kubernetes reads them (robfig/cron `ParseStandard`). Over a change of summer time a run at a
- * fixed hour is neither lost nor doubled: one that falls into the gap comes right after it, one whose hour occurs twice
- * comes once; schedules with `*` hours follow the time that passes.
+ * Five fields or a macro, as robfig/cron `ParseStandard`. Over a change of summer time a run at a fixed hour is neither
+ * lost nor doubled; schedules with `*` hours follow the time that passes.
  * @param timeZone IANA name; absent: that of this process
  * @returns what is wrong as `problem`
  */

@@ -31,10 +31,7 @@ const REFERENCE = new RegExp(`^(${NAME})(?::(${TAG}))?(?:@(${DIGEST}))?$`);
 
 const DIGEST_HEX_LENGTH: Readonly<Record<string, number>> = { sha256: 64, sha384: 96, sha512: 128 };
 
-/**
- * Reads an image name. Source: `ParseNormalizedNamed` of github.com/distribution/reference.
- * @throws InvalidImageReferenceError
- */
+/** Source: `ParseNormalizedNamed` of github.com/distribution/reference. @throws InvalidImageReferenceError */
 export function parseImageReference(text: string): ImageReference {
   if (/^[a-f0-9]{64}$/.test(text)) {
     throw new InvalidImageReferenceError(
@@ -66,11 +63,7 @@ export function parseImageReference(text: string): ImageReference {
   };
 }
 
-/**
- * The name for requests to the engine: with `:latest` where it has neither tag nor digest, otherwise unchanged.
- * Source: kubelet `applyDefaultImageTag`.
- * @throws InvalidImageReferenceError
- */
+/** With `:latest` where it has neither tag nor digest. Source: kubelet's. @throws InvalidImageReferenceError */
 export function applyDefaultTag(text: string): string {
   parseImageReference(text);
   const afterName = text.slice(text.lastIndexOf("/") + 1);
@@ -79,6 +72,11 @@ export function applyDefaultTag(text: string): string {
 
 /** Key of registry credentials, e.g. `docker.io/library/busybox`. */
 export const repositoryOf = (reference: ImageReference): string => `${reference.domain}/${reference.path}`;
+
+/** `docker.io/library/busybox:1.36`, with the digest where there is one. */
+export function fullNameOf({ domain, path, tag, digest }: ImageReference): string {
+  return `${domain}/${path}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`;
+}
 
 function splitDomain(text: string): { domain: string; remainder: string } {
   const slash = text.indexOf("/");

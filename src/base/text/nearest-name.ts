@@ -26,8 +26,7 @@ export function didYouMean(written: string, candidates: Iterable<string>, quote 
 }
 
 /**
- * The only candidate that ends with the same words as a name in camel case: `strategy` means `updateStrategy`, `fsNonRoot`
- * means `runAsNonRoot`. Undefined when there are none or several.
+ * The only candidate that ends with the same words: `fsNonRoot` means `runAsNonRoot`.
  * @param least words that must be the same; without it one of a name with one word, two of a longer one
  */
 export function nearestByWords(written: string, candidates: Iterable<string>, least?: number): string | undefined {

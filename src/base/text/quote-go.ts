@@ -10,10 +10,7 @@ const GO_ESCAPES: Readonly<Record<string, string>> = {
   "\v": "\\v",
 };
 
-/**
- * Quotes text as Go's `%q`: printable characters are kept (of the spaces only U+0020), others are escaped. Used in
- * upstream's event messages and downward API files. Source: `strconv.Quote`.
- */
+/** Quotes as Go's `%q`, for upstream's messages and downward API files. Source: `strconv.Quote`. */
 export function quoteGo(text: string): string {
   let quoted = "";
   for (const character of text) {

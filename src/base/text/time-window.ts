@@ -11,10 +11,7 @@ const ALWAYS: TimeWindow = { isOpen: () => true, nextOpening: () => undefined };
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000 } as const;
 
-/**
- * `always`, or the start as five fields of cron and the length: `0 2 * * sun +3h`, `30 1 * * * +90m`.
- * @returns what is wrong as `problem`
- */
+/** `always`, or a start and a length: `0 2 * * sun +3h`, `30 1 * * * +90m`. @returns what is wrong as `problem` */
 export function parseTimeWindow(text: string): TimeWindow | { problem: string } {
   const trimmed = text.trim();
   if (trimmed === "always" || trimmed === "") return ALWAYS;

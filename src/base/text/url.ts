@@ -1,7 +1,4 @@
-/**
- * Masks what may be a secret in a URL, for logs, errors and responses: user info, query and fragment. A text that is not
- * a valid URL is masked up to its last `@`: a password with a slash ends the host early.
- */
+/** Masks user info, query and fragment of a URL; of another text what precedes its last `@`. */
 export function maskUrl(url: string): string {
   const [, scheme = "", rest = url] = /^([a-z][a-z0-9+.-]*:[/\\]*)([\s\S]*)$/i.exec(url) ?? [];
   const authority = URL.canParse(url) ? (/^[^/\\?#]*/.exec(rest)?.[0] ?? "") : rest;

@@ -1,6 +1,6 @@
-import { matchesSelector, toLabelSelector } from "../../base/api/match-labels.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import { matchesSelector, toLabelSelector } from "../../base/api/selectors.ts";
 import { didYouMean, nearestName } from "../../base/text/nearest-name.ts";
 import { findLogContainerId } from "../../plan/status/log-container.ts";
 import { CommandError, type CommandRequest, type PodScope, scopeOf, selectorOf, UsageError } from "../sub-command.ts";

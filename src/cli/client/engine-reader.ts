@@ -9,7 +9,7 @@ import { type EnginePod, listEnginePods } from "../../docker/engine-pods.ts";
 import { ANNOTATION_LABEL_PREFIX, computeRootHash, LABEL } from "../../docker/labels.ts";
 import { byNewest, isRunning } from "../../plan/container-history.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
-import { computeQosClass } from "../../plan/qos-class.ts";
+import { computeQosClass } from "../../plan/pod-resources.ts";
 import { computePodStatus } from "../../plan/status/compute-pod-status.ts";
 import type { DockerContainer } from "../import/docker.ts";
 import { InspectedContainerSchema, InspectedImageSchema } from "../import/docker-inspect.ts";

@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { LabelFilter } from "../../base/api/label-selector.ts";
+import type { LabelFilter } from "../../base/api/selectors.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";

@@ -1,8 +1,8 @@
 import { formatAge } from "../../apiserver/printers/age.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";
-import { toLabelSelector } from "../../base/api/match-labels.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import { toLabelSelector } from "../../base/api/selectors.ts";
 import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
 import { describeContainer, describeVolume } from "./describe-container.ts";
 import {

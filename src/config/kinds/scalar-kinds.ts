@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
+import { parseImageUpdatePolicy } from "../../base/api/annotations.ts";
 import { formatDuration, parseDuration } from "../../base/api/duration.ts";
-import { parseImageUpdatePolicy } from "../../base/api/image-update.ts";
 import { formatQuantity, isNegativeQuantity, parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import { parseTimeWindow } from "../../base/text/time-window.ts";

@@ -25,7 +25,7 @@ import type {
   Rejection,
   WorkloadRow,
 } from "../../page/wire.ts";
-import { updateOwnerOf } from "../../plan/image-update-settings.ts";
+import { updateOwnerOf } from "../../plan/image-updates.ts";
 import { type ExplainInput, explainPod } from "../../plan/status/explain-pod.ts";
 import { findLogContainer } from "../../plan/status/log-container.ts";
 import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";

@@ -6,10 +6,9 @@ import { findPodRefusal } from "../../docker/pod-refusal.ts";
 import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import type { NodeCordon } from "../../kubelet/node-cordon.ts";
-import type { Admission, Rejection } from "../../plan/admission.ts";
-import { conflictOverPorts } from "../../plan/host-ports.ts";
-import { NodeAdmission } from "../../plan/node-admission.ts";
+import { type Admission, NodeAdmission, type Rejection } from "../../plan/admission.ts";
 import { computeMaxPods } from "../../plan/node-allocatable.ts";
+import { conflictOverPorts } from "../../plan/pod-network.ts";
 import { type NodeContext, nodeLabelsOf } from "./node-context.ts";
 import { openStateFile } from "./state-files.ts";
 

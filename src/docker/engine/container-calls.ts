@@ -94,11 +94,7 @@ export class ContainerCalls extends DockerConnection {
     return (await this.command(`/containers/${segment(id)}/start`, {}, options)) !== 304;
   }
 
-  /**
-   * TERM (or `signal`), and KILL after `timeoutSeconds`; resolves when it has ended.
-   * @param stop.signal e.g. `SIGINT`; engines before API 1.42 cannot take it and send the image's own.
-   * @returns false when it had ended already
-   */
+  /** TERM (or `stop.signal`, from API 1.42), KILL after `timeoutSeconds`. @returns false when it had ended already */
   async stopContainer(
     id: string,
     stop: { timeoutSeconds: number; signal?: string | undefined },
@@ -145,10 +141,7 @@ export class ContainerCalls extends DockerConnection {
     }
   }
 
-  /**
-   * As `containerLogs`, but resolves when the engine's response begins, so a refusal rejects before the first piece is read.
-   * Throws when the signal aborts.
-   */
+  /** Resolves when the response begins, so that a refusal rejects before the first piece is read. */
   async openContainerLogs(id: string, options: LogsOptions = {}): Promise<AsyncIterable<OutputChunk>> {
     const both = options.stdout === undefined && options.stderr === undefined;
     const stream = await this.open({
@@ -236,10 +229,7 @@ export class ContainerCalls extends DockerConnection {
     return this.get(`/exec/${segment(execId)}/json`, ExecInspectSchema, undefined, options);
   }
 
-  /**
-   * Runs a command to its end. When the time has elapsed or the signal aborts, its processes are killed, not only left.
-   * @throws DockerError 404 no such container, 409 not running or paused
-   */
+  /** Runs a command to its end. When its time has elapsed or the signal aborts, its processes are killed. */
   exec(id: string, argv: readonly string[], options: ExecOptions = {}): Promise<ExecOutcome> {
     return runExec(this, id, argv, options, this.schedule);
   }

@@ -1,7 +1,4 @@
-/**
- * The bodies of `POST /containers/create` and `POST /containers/{id}/update`, as far as we send them. Field names, cases and
- * units are the Engine API's (v1.41 to v1.5x); a comment names the API version where a field is younger than 1.41.
- */
+/** Bodies of `POST /containers/create` and `…/update` as far as we send them; names and units are the Engine API's. */
 
 export interface PortBinding {
   /** "" for all addresses. */

@@ -73,10 +73,7 @@ export class DockerClient extends ContainerCalls {
     return (usage.ImageUsage ?? usage.ImagesUsage)?.TotalSize ?? usage.LayersSize;
   }
 
-  /**
-   * Events of the engine, on a connection of its own, until the signal aborts (the generator then ends without an error).
-   * @throws DockerUnreachableError `connection-lost` when the engine goes away: connect again, `since` the last cursor.
-   */
+  /** Events until the signal aborts. @throws DockerUnreachableError: connect again, with the last cursor as `since` */
   async *events(options: EventsOptions = {}): AsyncGenerator<DockerEvent> {
     try {
       const stream = await this.open({
@@ -98,9 +95,8 @@ export class DockerClient extends ContainerCalls {
   // --- images ---
 
   /**
-   * Fetches an image from its registry.
-   * @param reference with tag or digest; neither means `:latest`
-   * @throws DockerError 404 unknown or denied, 500 everything else a registry can do; `timeout` without progress
+   * @param reference without tag or digest: `:latest`
+   * @throws DockerError 404 unknown or denied, 500 the rest; `timeout`
    */
   async pullImage(reference: string, options: PullOptions = {}): Promise<void> {
     const idleMs = options.idleTimeoutMs ?? PULL_IDLE_MS;
@@ -147,7 +143,6 @@ export class DockerClient extends ContainerCalls {
 
   /**
    * Loads a `docker save` archive, plain or compressed.
-   * @param archive bytes, a `Bun.file`, or a stream
    * @returns names of the images, or ids of those without a name
    */
   async loadImage(archive: Bun.BodyInit, options: CallOptions = {}): Promise<string[]> {
@@ -175,10 +170,7 @@ export class DockerClient extends ContainerCalls {
     return this.get(`/images/${segments(reference)}/json`, ImageInspectSchema, undefined, options);
   }
 
-  /**
-   * Looks an image up in its registry: the engine asks, as for a pull, without pulling.
-   * @throws DockerError 401, 403, 404, 500: everything a registry can do
-   */
+  /** Looks an image up in its registry through the engine, without pulling. @throws DockerError 401, 403, 404, 500 */
   async inspectDistribution(
     reference: string,
     { auth, signal, timeoutMs }: CallOptions & { auth?: RegistryAuth | undefined } = {},
@@ -207,10 +199,7 @@ export class DockerClient extends ContainerCalls {
     return this.get("/images/json", v.array(ImageSummarySchema), parameters, options);
   }
 
-  /**
-   * @returns ids and names that went
-   * @throws DockerError 404; 409 a container uses it
-   */
+  /** @returns ids and names that went @throws DockerError 404; 409 a container uses it */
   async removeImage(reference: string, remove: { force?: boolean } = {}, options: CallOptions = {}): Promise<string[]> {
     const path = `/images/${segments(reference)}`;
     const response = await this.delete(path, { force: remove.force }, options);
@@ -282,10 +271,7 @@ interface EventsOptions {
   onOpen?: (() => void) | undefined;
 }
 
-/**
- * One line of `/events`.
- * @throws DockerProtocolError
- */
+/** One line of `/events`. @throws DockerProtocolError */
 export function parseEvent(line: string): DockerEvent {
   let parsed: v.InferOutput<typeof EventLineSchema>;
   try {
@@ -336,10 +322,7 @@ export interface RegistryAuth {
 export const registryAuthHeader = (auth: RegistryAuth): string =>
   Buffer.from(JSON.stringify(auth)).toString("base64").replaceAll("+", "-").replaceAll("/", "_");
 
-/**
- * Reads a pull's or a load's progress to the end.
- * @throws DockerError for an error inside the stream; DockerProtocolError.
- */
+/** Reads the progress of a pull or a load to its end. @throws DockerError for an error inside the stream */
 export async function readProgress(
   chunks: AsyncIterable<Uint8Array>,
   operation: string,

@@ -39,19 +39,13 @@ export class DockerConfigError extends Error {
   override readonly name = "DockerConfigError";
 }
 
-/**
- * Reads `config.json` (with `auths`, `credHelpers`, `credsStore`).
- * @throws DockerConfigError
- */
+/** Reads `config.json` (with `auths`, `credHelpers`, `credsStore`). @throws DockerConfigError */
 export function parseDockerConfig(text: string): DockerConfig {
   const config = parseAs(DockerConfigSchema, text);
   return { entries: toEntries(config.auths), credsStore: config.credsStore, credHelpers: config.credHelpers };
 }
 
-/**
- * Reads the old `.dockercfg`: what is in `auths` today, at the top.
- * @throws DockerConfigError
- */
+/** Reads the old `.dockercfg`: what is in `auths` today, at the top. @throws DockerConfigError */
 export function parseLegacyDockerConfig(text: string): DockerConfig {
   return { entries: toEntries(parseAs(AuthMapSchema, text)), credsStore: "", credHelpers: {} };
 }

@@ -48,9 +48,8 @@ export class DockerConnection {
   }
 
   /**
-   * Negotiates an API version: the lower of our maximum and the engine's. The first call does it implicitly; repeat it
-   * after the engine came back, which may be another version then.
-   * @throws DockerUnreachableError with a message that says what to do
+   * Negotiates the API version; repeat it after the engine came back.
+   * @throws DockerUnreachableError that says what to do
    */
   async connect(options: CallOptions = {}): Promise<Negotiation> {
     const attempt = negotiate(this.transport, options);
@@ -184,10 +183,7 @@ function compareApiVersions(a: string, b: string): number {
 /** The response is `OK`. */
 export const PING = { method: "GET", path: "/_ping", maxResponseBytes: 4096 } as const;
 
-/**
- * Asks the engine for its versions and selects the newest common one.
- * @throws DockerUnreachableError `not-docker`, `too-old`, `too-new`, and the errors of a call
- */
+/** Selects the newest common API version. @throws DockerUnreachableError `not-docker`, `too-old`, `too-new` */
 async function negotiate(transport: DockerTransport, options: CallOptions): Promise<Negotiation> {
   const where = endpointText(transport.endpoint);
   const operation = "GET /_ping";

@@ -1,7 +1,4 @@
-/**
- * The engine refused a request. Branch on `status`, never on the text.
- * `message` reads `Docker POST /containers/create answered 404: No such image: x:1`.
- */
+/** The engine refused a request. Branch on `status`, never on the text. */
 export class DockerError extends Error {
   override readonly name = "DockerError";
   /** HTTP status; 500 where the engine reported the error inside a stream that had begun with 200. */
@@ -54,10 +51,7 @@ export class DockerUnreachableError extends Error {
   readonly kind: UnreachableKind;
   /** Method and path without version and query; "" when no call was made. */
   readonly operation: string;
-  /**
-   * True when the request may have reached the engine (`timeout`, `connection-lost`): before a POST is repeated, the
-   * caller looks up whether its work is done already. GET and DELETE are safe to repeat.
-   */
+  /** The request may have reached the engine: before a POST is repeated, the caller looks whether its work is done. */
   readonly mayHaveBeenDone: boolean;
 
   constructor(kind: UnreachableKind, operation: string, message: string, options?: ErrorOptions) {

@@ -5,14 +5,11 @@ import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-rea
 export type KillExecProcesses = (hostPid: number, containerId: string) => number | Promise<number>;
 
 /**
- * Kills the processes of an exec: its main process, all descendants, and the rest of its session (runc starts one for
- * each exec). Aborting the stream would leave them running in the container indefinitely (kubernetes#26895).
- *
- * Only processes in a cgroup that bears the container's id are killed: a pid that was reused in the meantime, or that
- * means another process here (the engine runs on another machine or in another pid namespace), is not touched.
- * @param hostPid `Pid` of the exec's inspect.
- * @param containerId All 64 digits.
- * @returns how many processes got SIGKILL.
+ * Kills the processes of an exec: its main process, all descendants, and the rest of its session. Ending the stream
+ * would leave them running (kubernetes#26895). Only processes in a cgroup with the container's id are killed: a pid may
+ * have been reused, or mean another process here.
+ * @param containerId all 64 digits
+ * @returns how many processes got SIGKILL
  */
 export function killExecProcesses(hostPid: number, containerId: string): number {
   if (hostPid <= 1 || containerId.length < 64) return 0;

@@ -4,10 +4,7 @@ import type { OutputChunk } from "./stream-frames.ts";
 import type { Schedule } from "./transport.ts";
 
 export interface ExecOptions {
-  /**
-   * Afterwards the process is killed and the outcome has `timedOut`. A process that has ended, but left children that
-   * keep its output open, has its exit code. 0 or absent = no limit.
-   */
+  /** Then it is killed; one that ended but left children that hold its output has its exit code. Absent = no limit. */
   timeoutMs?: number | undefined;
   /** Limit of stdout and stderr together; the rest is read and dropped. Default 1 MiB. */
   maxOutputBytes?: number | undefined;
@@ -42,16 +39,11 @@ const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
 const SETTLE_PAUSE_MS = 25;
 const SETTLE_ATTEMPTS = 400;
 /**
- * How long a caller waits until a timed-out exec is killed; the kill then continues in the background. Engines since 28
- * report the end of an exec that left processes behind only 2 s later.
+ * Longest wait for the end of a killed exec: engines since 28 report it up to 2 s later. The kill continues after it.
  */
 const KILL_TIMEOUT_MS = 3000;
 
-/**
- * Runs a command in a running container to its end.
- * @throws DockerError 404 no such container, 409 not running or paused; DockerUnreachableError; the signal's reason;
- * a TimeoutError when the time has elapsed and the engine never showed the command running.
- */
+/** Runs a command to its end. @throws DockerError 404, 409; TimeoutError when the engine never showed it running */
 export async function runExec(
   calls: ExecCalls,
   id: string,
@@ -138,10 +130,7 @@ export async function exitCodeOf(
   return undefined;
 }
 
-/**
- * Kills an exec once it runs: a busy engine may start it only after the time-out. Never rejects.
- * @param onSeen called with each inspection of the exec, before it is killed
- */
+/** Kills an exec once it runs: a busy engine may start it only after the time-out. Never rejects. */
 export async function killExec(
   calls: Pick<ExecCalls, "execInspect" | "killExecProcesses">,
   execId: string,

@@ -50,10 +50,7 @@ export type Distribution = v.InferOutput<typeof DistributionSchema>;
 /** The steps of `DELETE /images/<name>`. */
 export const ImageRemovedSchema = v.array(v.object({ Untagged: text, Deleted: text }));
 
-/**
- * One line of a pull or a load. `error` comes last: the work failed although the response began with 200.
- * @see https://docs.docker.com/reference/api/engine/ `JSONMessage`
- */
+/** One line of a pull or a load (`JSONMessage`). `error` comes last, although the response began with 200. */
 export const ProgressLineSchema = v.object({
   /** The layer's short id; "" for what concerns the whole image. */
   id: text,

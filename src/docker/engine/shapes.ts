@@ -1,8 +1,7 @@
 import * as v from "valibot";
 
 /**
- * Building blocks for the responses of Docker. Docker (Go) writes `null` for empty lists and maps, and leaves out what newer
- * or older versions do not know: so all of these take absent and null. Unknown fields are dropped.
+ * Docker writes `null` for empty lists and maps and leaves fields out, by version: all of these take absent and null.
  */
 export const text = v.nullish(v.string(), "");
 export const flag = v.nullish(v.boolean(), false);

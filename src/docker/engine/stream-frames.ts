@@ -7,9 +7,8 @@ export interface OutputChunk {
 const HEADER_BYTES = 8;
 
 /**
- * Takes Docker's multiplexed stream apart: frames of `[stream, 0, 0, 0, length (32 bit big endian)]` and payload, split
- * anywhere by the transport. Payload is yielded as it arrives (a large frame in several chunks), so memory stays bounded.
- * @throws Error when a header is none (the stream was raw: the container has a TTY).
+ * Takes Docker's multiplexed stream apart: frames of `[stream, 0, 0, 0, length]` and payload, yielded as it arrives.
+ * @throws Error for a header that is none: the container has a TTY
  */
 export async function* demultiplex(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<OutputChunk> {
   const header = new Uint8Array(HEADER_BYTES);
@@ -48,11 +47,7 @@ export async function* rawOutput(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
-/**
- * Lines of JSON out of chunks that are split anywhere, without the line end; empty lines are skipped. A last line without
- * line end counts.
- * @throws Error when a line grows over 16 MiB: the server is not Docker.
- */
+/** Lines of JSON, without the line end and empty lines. @throws Error for one over 16 MiB: the server is not Docker */
 export async function* jsonLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";

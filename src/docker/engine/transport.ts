@@ -68,13 +68,10 @@ const MAX_ERROR_BYTES = 64 * 1024;
 const DEFAULT_TIMEOUT_MS = 120_000;
 
 /**
- * HTTP to one engine, by `fetch` on pooled connections. Bun lets 256 fetches of a process be open at a time and the next
- * one wait without an error, so the kubelet starts with a higher limit (`raiseFetchLimit`). Only a call that is hijacked
- * for a standard input uses `node:http`: `fetch` can read after a 101, but not write.
- *
- * Measurements are in bench/docker-by-fetch.md. A POST whose pooled connection is closed
- * while it is sent fails as `connection-lost` and is not sent again, a GET or DELETE is sent again once; bytes that arrive
- * together with the end of a broken connection are lost.
+ * HTTP to one engine, by `fetch` on pooled connections (measured in bench/docker-by-fetch.md). Bun lets 256 fetches be
+ * open at a time, so the kubelet raises that limit (`raiseFetchLimit`). A hijacked call uses `node:http`: `fetch` can
+ * read after a 101, but not write. A POST whose pooled connection closes fails as `connection-lost`; GET and DELETE are
+ * sent again once.
  */
 export class DockerTransport {
   readonly endpoint: DockerEndpoint;
@@ -97,8 +94,7 @@ export class DockerTransport {
 
   /**
    * One call, the response read whole.
-   * @throws DockerError for any status from 400; DockerProtocolError for a response that is too large;
-   *   DockerUnreachableError; the signal's reason.
+   * @throws DockerError for any status from 400; DockerProtocolError; DockerUnreachableError
    */
   async send(request: DockerRequest): Promise<DockerResponse> {
     const deadline = this.#deadline(request);
@@ -113,11 +109,7 @@ export class DockerTransport {
     });
   }
 
-  /**
-   * A call whose response is read while it comes. The deadline covers the way to the headers; the signal ends the stream
-   * at any time.
-   * @throws as `send`
-   */
+  /** A call whose response is read while it comes. The deadline covers the way to the headers. @throws as `send` */
   async open(request: DockerRequest): Promise<DockerStream> {
     const deadline = this.#deadline(request);
     return this.#explained(request, deadline, async (operation) => {
@@ -134,11 +126,7 @@ export class DockerTransport {
     });
   }
 
-  /**
-   * A call after which the connection carries bytes both ways, as the docker command does for attach and exec. The
-   * deadline and the signal cover the way to the engine's consent only: afterwards there is `close`.
-   * @throws as `send`
-   */
+  /** A call after which bytes go both ways. Deadline and signal end with the engine's consent. @throws as `send` */
   async hijack(request: DockerRequest): Promise<HijackedConnection> {
     const deadline = this.#deadline(request);
     return this.#explained(request, deadline, async (operation) => {
@@ -293,11 +281,7 @@ async function* readChunks(
   }
 }
 
-/**
- * Why a call got no response, and what to do about it. Pure.
- * @param error thrown by fetch or node:http
- * @param expiredMs the deadline, if it passed
- */
+/** Why a call got no response, and what to do about it. @param expiredMs the deadline, if it passed */
 export function explainUnreachable(
   error: unknown,
   operation: string,

@@ -3,7 +3,7 @@ import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import { computeHostPorts } from "../../plan/host-ports.ts";
+import { computeHostPorts } from "../../plan/pod-network.ts";
 
 const IndexSchema = v.pipe(v.number(), v.integer(), v.minValue(0));
 

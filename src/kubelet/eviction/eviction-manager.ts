@@ -2,7 +2,7 @@ import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { type PodUID, podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import type { NodeSignals, PressureState, PressureType } from "../../base/model/node-signals.ts";
+import type { NodeSignals, PressureState, PressureType } from "../../base/model/node.ts";
 import type { EventRecorder } from "../../base/model/pod-event.ts";
 import type { Rejection } from "../../plan/admission.ts";
 import {
@@ -22,7 +22,7 @@ import {
   resourceOf,
   toEvictionMessage,
 } from "../../plan/eviction.ts";
-import { computeQosClass } from "../../plan/qos-class.ts";
+import { computeQosClass } from "../../plan/pod-resources.ts";
 import type { Kubelet } from "../kubelet.ts";
 
 interface EvictionDeps {

@@ -1,4 +1,4 @@
-import { parseImageUpdatePolicy } from "../../base/api/image-update.ts";
+import { parseImageUpdatePolicy } from "../../base/api/annotations.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
@@ -15,10 +15,10 @@ import type { ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { isRunning } from "../../plan/container-history.ts";
-import { type ImageUpdateSettings, updateOwnerOf } from "../../plan/image-update-settings.ts";
 import {
   decideUpdateStep,
   type ImageUpdateRecord,
+  type ImageUpdateSettings,
   type LookedUp,
   noteFailed,
   noteKept,
@@ -31,6 +31,7 @@ import {
   pinFor,
   type UpdatePod,
   undoUpdate,
+  updateOwnerOf,
 } from "../../plan/image-updates.ts";
 import { PodTrials, type TriedPod } from "../pod-trials.ts";
 import { StoredMap } from "../stored-map.ts";

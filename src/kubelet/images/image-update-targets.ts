@@ -3,12 +3,14 @@ import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import {
   type ImageUpdateDefaults,
+  type ImageUpdateRecord,
   type ImageUpdateSettings,
   imageUpdateSettingsOf,
   isUpdatable,
+  type UpdateState,
   updateOwnerOf,
-} from "../../plan/image-update-settings.ts";
-import { type ImageUpdateRecord, type UpdateState, updateStateOf } from "../../plan/image-updates.ts";
+  updateStateOf,
+} from "../../plan/image-updates.ts";
 import { resolvePullSecrets } from "../../plan/object-references.ts";
 
 /** One image of one pod or workload that is kept up to date. */

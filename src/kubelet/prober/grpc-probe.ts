@@ -1,7 +1,7 @@
 import http2 from "node:http2";
 import type net from "node:net";
+import type { GRPCAction } from "../../base/api/container.ts";
 import { formatDuration } from "../../base/api/duration.ts";
-import type { GRPCAction } from "../../base/api/probe.ts";
 import type { ProbeOutcome, ProbeTarget } from "../../base/model/prober.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";

@@ -1,4 +1,4 @@
-import type { ExecAction, Probe, TCPSocketAction } from "../../base/api/probe.ts";
+import type { ExecAction, Probe, TCPSocketAction } from "../../base/api/container.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { ContainerAccess } from "../../base/model/container-access.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type Prober, type ProbeTarget } from "../../base/model/prober.ts";

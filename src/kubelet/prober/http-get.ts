@@ -1,7 +1,7 @@
 import http from "node:http";
 import type net from "node:net";
 import tls from "node:tls";
-import type { HTTPGetAction } from "../../base/api/probe.ts";
+import type { HTTPGetAction } from "../../base/api/container.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type ProbeTarget } from "../../base/model/prober.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
 import { DeadlineError, DialError, dial, errnoText, joinHostPort, resolvePort, unlessAborted } from "./dial.ts";

@@ -11,7 +11,7 @@ import type { EventRecorder } from "../../base/model/pod-event.ts";
 import type { PodRef } from "../../base/model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../../base/model/pod-snapshot.ts";
 import type { ProbeKind, ProbeOutcome, ProbeResult, Prober, StoredProbeResults } from "../../base/model/prober.ts";
-import { expand } from "../../plan/expansion.ts";
+import { expand } from "../../plan/environment.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { ProbeWorker, type ProbeWorkerDeps, type ProbeWorkerListener } from "./probe-worker.ts";
 

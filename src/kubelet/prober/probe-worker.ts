@@ -1,18 +1,21 @@
-import type { Probe } from "../../base/api/probe.ts";
+import type { Probe } from "../../base/api/container.ts";
 import type { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
 import type { LoopLagMonitor } from "../../base/concurrency/loop-lag-monitor.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { ProbeKind, ProbeOutcome, ProbeResult, Prober, ProbeTarget } from "../../base/model/prober.ts";
 import {
+  countAttempt,
   earlyAttemptsMs,
   firstRegularMs,
   initialDelayEndMs,
+  initialProbeState,
+  isProbeHeldBack,
   MAX_PROBE_TRIES,
   nextRegularMs,
   type ProbeRhythm,
+  type ProbeState,
   probeRhythm,
 } from "../../plan/probe-schedule.ts";
-import { countAttempt, initialProbeState, isProbeHeldBack, type ProbeState } from "../../plan/probe-thresholds.ts";
 
 /** Shared by all probe workers. */
 export interface ProbeWorkerDeps {

@@ -1,7 +1,7 @@
 import { chmodSync } from "node:fs";
 import type { DownwardAPIVolumeFile, KeyToPath, Pod, Volume, VolumeProjection } from "../../base/api/pod.ts";
+import type { TokenSpec } from "../../base/model/cluster-connection.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
-import type { TokenSpec } from "../../base/model/token-spec.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef } from "../../plan/downward-api.ts";
 import { type Payload, type ProjectedFile, writeAtomically } from "./atomic-writer.ts";
 import { isMounted, readState, writeState } from "./empty-dir.ts";

@@ -1,10 +1,8 @@
 import { isAbsolute, join } from "node:path";
 import type { Container, VolumeMount } from "../../base/api/pod.ts";
-import { apiAtLeast, type EngineVolume, type VolumeEngine } from "../../base/model/container-engine.ts";
-import type { Mount } from "../../base/model/mount.ts";
+import { apiAtLeast, type EngineVolume, type Mount, type VolumeEngine } from "../../base/model/container-engine.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import type { EnvironmentVariable } from "../../plan/environment.ts";
-import { expandStrictly } from "../../plan/expansion.ts";
+import { type EnvironmentVariable, expandStrictly } from "../../plan/environment.ts";
 import type { HostFiles } from "./host-files.ts";
 import { type ImageVolumePaths, mountsImages } from "./image-volume.ts";
 import { findNestedMounts } from "./mount-points.ts";

@@ -1,5 +1,5 @@
 import type { Pod } from "../../base/api/pod.ts";
-import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume-drivers.ts";
+import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume.ts";
 
 /** Level of support of a field. `partly`: some values or effects; the note says which. */
 type SupportLevel = "supported" | "partly" | "ignored" | "refused";

@@ -1,7 +1,6 @@
-import { SECRET_FROM_ANNOTATION } from "../../base/api/annotations.ts";
+import { parseSecretFrom, SECRET_FROM_ANNOTATION } from "../../base/api/annotations.ts";
 import type { ConfigMap } from "../../base/api/config-map.ts";
 import type { Secret } from "../../base/api/secret.ts";
-import { parseSecretFrom } from "../../base/api/secret-from.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Field } from "../field.ts";
 import { validateMetadata } from "./metadata.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { CronJobSchema, JobSchema } from "../../base/api/job.ts";
-import { matchesSelector } from "../../base/api/match-labels.ts";
 import { PersistentVolumeSchema } from "../../base/api/persistent-volume.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { text } from "../../base/api/scalar.ts";
+import { matchesSelector } from "../../base/api/selectors.ts";
 import { ServiceSchema } from "../../base/api/service.ts";
 import {
   DaemonSetSchema,

@@ -1,5 +1,5 @@
 import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
-import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume-drivers.ts";
+import { CLUSTER_VOLUME_NAMES } from "../../base/api/volume.ts";
 import type { PersistentVolumeClaim } from "../../base/api/workload.ts";
 import type { Field, SupportNote } from "../field.ts";
 import { validateMetadata } from "../validate/metadata.ts";

@@ -1,5 +1,5 @@
-import { matchesSelector } from "../../base/api/match-labels.ts";
 import type { LabelSelector, Pod } from "../../base/api/pod.ts";
+import { matchesSelector } from "../../base/api/selectors.ts";
 import type {
   DaemonSet,
   Deployment,

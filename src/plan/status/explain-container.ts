@@ -219,10 +219,7 @@ export function findBlockingInit({ spec, status }: Pod, name: string): string | 
   return undefined;
 }
 
-/**
- * The step of its start that a container waits for.
- * @param events of this container, oldest first
- */
+/** The step of its start that a container waits for. */
 function describeStart({ image = "" }: Container, events: readonly CoreEvent[]): { problem: string; facts: string[] } {
   const last = events.findLast(({ reason }) => ["Pulling", "Pulled", "Created"].includes(reason));
   switch (last?.reason) {

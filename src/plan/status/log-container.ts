@@ -1,11 +1,7 @@
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { findWaitingReason } from "../waiting-reasons.ts";
 
-/**
- * The container of the engine that has the requested log, or the reason why there is none, as upstream words it.
- * @param previous the log of the previous container
- * Source: kubelet's `validateContainerLogStatus`.
- */
+/** The container that has the requested log, or why there is none. Source: kubelet's `validateContainerLogStatus`. */
 export function findLogContainer(
   { metadata, status }: Pod,
   name: string,

@@ -92,10 +92,7 @@ function judgeReady({ spec, gates }: ConditionsInput, containersReady: Verdict):
   return containersReady.status === "True" ? judgeReadinessGates(spec.readinessGates ?? [], gates) : containersReady;
 }
 
-/**
- * The Ready condition of a pod whose containers are ready.
- * @param states conditions by type
- */
+/** The Ready condition of a pod whose containers are ready. @param states conditions by type */
 export function judgeReadinessGates(
   gates: readonly { conditionType: string }[],
   states: ReadonlyMap<string, string>,

@@ -1,11 +1,9 @@
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
+import type { ProcessSample } from "../../base/model/pod-snapshot.ts";
 import type { RolloutProgress } from "../rollout.ts";
 import { findWaitingReason } from "../waiting-reasons.ts";
 
-/**
- * The goal of `--runonce` (`--wait`): containers that run, the Ready condition, the end of the pod, or only that each
- * container was started. A pod that has succeeded satisfies all of them.
- */
+/** The goal of `--runonce` (`--wait`); `none`: each container was started. Success of a pod satisfies all of them. */
 export type RunOnceWait = "ready" | "running" | "completed" | "none";
 
 /** State of a pod of a `--runonce`. */
@@ -20,8 +18,8 @@ export interface RunOnceVerdict {
 const EDIT_IN_PROGRESS: RunOnceVerdict = { state: "waiting", message: "an edit is in progress" };
 
 /**
- * Whether a pod has reached what `--runonce` waits for. A pod that cannot reach it with this manifest has failed without
- * further waiting. A pod whose edit is in progress has not: what runs is about to be replaced.
+ * Whether a pod has reached what `--runonce` waits for. One that cannot reach it with this manifest has failed; one
+ * whose edit is in progress has not.
  * @param sandboxError what keeps the pod from having a sandbox, e.g. a volume
  */
 export function judgeRunOnce(
@@ -103,4 +101,35 @@ function describeState({ state }: ContainerStatus): string {
   if (state.running) return "not started yet (startup probe or postStart hook)";
   if (state.terminated) return `exited with code ${state.terminated.exitCode}`;
   return state.waiting?.reason ?? "waiting";
+}
+
+export interface TimedSample extends ProcessSample {
+  /** Monotonic milliseconds. */
+  atMs: number;
+}
+
+/** Time between two samples. Programs that fail at once do not sleep this long before. */
+export const SAMPLE_PERIOD_MS = 30;
+/** A program that is never idle counts as up after this time. */
+const BUSY_SETTLE_MS = 250;
+/** CPU time that it must have used by then: on a busy machine it may not have been scheduled yet. */
+const BUSY_CPU_MS = 100;
+/** The engine has the last word in the end. */
+const SETTLE_LIMIT_MS = 10_000;
+
+/**
+ * Whether a container that the engine reports as running has come up. A program that fails at once works until it ends
+ * (0 to 30 ms), long before the engine reports it (80 to 1100 ms); one that has not run from one sample to the next
+ * waits, as servers do.
+ * @param samples of the same run of the container, oldest first
+ */
+export function hasSettled(samples: readonly TimedSample[]): boolean {
+  const [first, before, now] = [samples[0], samples.at(-2), samples.at(-1)];
+  if (!first || !before || !now) return false;
+  const seenForMs = now.atMs - first.atMs;
+  if (seenForMs >= SETTLE_LIMIT_MS) return true;
+  if (now.state === "gone" || now.state === "starting") return false;
+  const isAsleep = now.state === "asleep";
+  if (isAsleep && before.state === "asleep" && now.switches === before.switches) return true;
+  return seenForMs >= BUSY_SETTLE_MS && (isAsleep || now.cpuMs >= BUSY_CPU_MS);
 }

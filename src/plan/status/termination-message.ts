@@ -20,9 +20,8 @@ export interface TerminationMessageInput {
 }
 
 /**
- * Termination message of a dead container: the end of its file, or of its log if the policy is FallbackToLogsOnError, the
- * file is empty and the container failed. Cuts fall between characters. Source: upstream's `getTerminationMessage` and the
- * limits of its status manager.
+ * The end of its file, or of its log (FallbackToLogsOnError, the file is empty, it failed). Cuts fall between
+ * characters. Source: upstream's `getTerminationMessage`.
  */
 export async function toTerminationMessage(input: TerminationMessageInput): Promise<string> {
   const share = Math.floor(TERMINATION_POD_LIMIT_BYTES / Math.max(1, input.containerCount));

@@ -1,4 +1,3 @@
-import type { MachineInfo } from "../../base/api/machine-info.ts";
 import { type DiskCounters, parseDiskstats } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { readText } from "../cgroups/read-text.ts";
@@ -7,6 +6,7 @@ import { MACHINE_ROOTS, type NodeStats } from "../node-stats.ts";
 import type { PodFacts } from "../pod-facts.ts";
 import {
   type MachineBasics,
+  type MachineInfo,
   type MountedFilesystem,
   parseFilesystems,
   readMachineBasics,

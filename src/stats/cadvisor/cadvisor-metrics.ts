@@ -1,4 +1,3 @@
-import type { MachineInfo } from "../../base/api/machine-info.ts";
 import type { DiskCounters, InterfaceCounters } from "../../base/host/proc.ts";
 import type { BlockIoStats, HugetlbStats } from "../cgroups/cgroup-stats.ts";
 import type { FsCapacity } from "../disk-usage.ts";
@@ -11,6 +10,7 @@ import {
   type NodeSample,
 } from "../node-sample.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
+import type { MachineInfo } from "./machine-info.ts";
 
 /**
  * The metrics of `/metrics/cadvisor` in the order of their names: names, labels, types and units of kubelet 1.20, and

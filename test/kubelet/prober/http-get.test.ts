@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
-import type { HTTPGetAction } from "../../../src/base/api/probe.ts";
+import type { HTTPGetAction } from "../../../src/base/api/container.ts";
 import type { ProbeOutcome } from "../../../src/base/model/prober.ts";
 import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
 import { followLocation, formatUrl, type HttpLocation, toRequestTarget } from "../../../src/kubelet/prober/http-get.ts";

@@ -1,13 +1,165 @@
 import { expect, test } from "bun:test";
-import type { PodStatus } from "../../../src/base/api/pod.ts";
+import type { ContainerStatus, PodStatus } from "../../../src/base/api/pod.ts";
 import type { PodSnapshot } from "../../../src/base/model/pod-snapshot.ts";
 import type { PodEnd } from "../../../src/plan/pod-plan.ts";
-import { computePodStatus } from "../../../src/plan/status/compute-pod-status.ts";
-import { anExited, aPod, aRunning, EPOCH } from "../../support/builders.ts";
+import {
+  type ContainerStatusInput,
+  computeContainerStatus,
+  computePodStatus,
+} from "../../../src/plan/status/compute-pod-status.ts";
+import { aContainer, anExited, aPod, aRunning, EPOCH } from "../../support/builders.ts";
+
+const START = `${EPOCH.toISOString().slice(0, 19)}Z`;
+const backOff = { reason: "CrashLoopBackOff", message: "back-off 10s" } as const;
+const neverStarted = (restartCount: number) => {
+  const { startedAt: _, ...container } = anExited("app", 127, { restartCount, error: "exec: no such file" });
+  return { ...container, state: "created" as const };
+};
+
+interface Row {
+  when: string;
+  given: Partial<ContainerStatusInput>;
+  want: Partial<ContainerStatus>;
+}
+
+const ROWS: Row[] = [
+  {
+    when: "nothing is there yet",
+    given: {},
+    want: {
+      state: { waiting: { reason: "ContainerCreating" } },
+      lastState: {},
+      ready: false,
+      started: false,
+      imageID: "",
+    },
+  },
+  {
+    when: "it runs and has no probe",
+    given: { attempts: [aRunning()] },
+    want: { state: { running: { startedAt: START } }, ready: true, started: true, containerID: "docker://app-0" },
+  },
+  {
+    when: "it runs and the prober speaks of its predecessor",
+    given: {
+      container: aContainer({ readinessProbe: { exec: { command: ["true"] } } } as never),
+      attempts: [aRunning()],
+      verdict: { containerId: "old", started: true, ready: true },
+    },
+    want: { ready: false, started: true },
+  },
+  {
+    when: "its postStart hook has not ended",
+    given: { attempts: [aRunning()], isPostStartPending: true },
+    want: { state: { running: { startedAt: START } }, ready: false, started: false },
+  },
+  {
+    when: "it crashed and waits",
+    given: { attempts: [anExited("app", 3)], waiting: backOff },
+    want: { state: { waiting: backOff }, ready: false, started: false, restartCount: 0 },
+  },
+  {
+    when: "it runs again after a crash",
+    given: { attempts: [aRunning("app", { restartCount: 1 }), anExited("app", 3, { restartCount: 0 })] },
+    want: { restartCount: 1, ready: true, containerID: "docker://app-1" },
+  },
+  {
+    when: "it could not be started",
+    given: { attempts: [neverStarted(0)] },
+    want: {
+      state: {
+        waiting: {
+          reason: "RunContainerError",
+          message: 'failed to start container "app-0": Error response from daemon: exec: no such file',
+        },
+      },
+      ready: false,
+      started: false,
+    },
+  },
+  {
+    when: "it could not be started and is not to be tried again",
+    given: {
+      attempts: [neverStarted(0)],
+      restarts: false,
+      waiting: { reason: "RunContainerError", message: "exec: no such file" },
+    },
+    want: {
+      state: { terminated: expect.objectContaining({ exitCode: 127, reason: "ContainerCannotRun" }) },
+      lastState: {},
+      ready: false,
+    },
+  },
+];
+
+function statusOf(given: Partial<ContainerStatusInput>): ContainerStatus {
+  return computeContainerStatus({
+    container: aContainer(),
+    isInit: false,
+    isSidecar: false,
+    attempts: [],
+    restarts: true,
+    sandboxId: "sandbox-0",
+    isPostStartPending: false,
+    terminationMessages: new Map(),
+    imageNames: new Map(),
+    defaultWaitingReason: "ContainerCreating",
+    ...given,
+  });
+}
+
+test.each(ROWS)("$when", ({ given, want }) => {
+  expect(statusOf(given)).toMatchObject(want);
+});
+
+test.each([
+  { exitCode: 0, reason: "Completed" },
+  { exitCode: 3, reason: "Error" },
+  { exitCode: 137, oomKilled: true, reason: "OOMKilled" },
+  // A child of pid 1 was killed [oracle B 34, oomchild].
+  { exitCode: 5, oomKilled: true, reason: "OOMKilled" },
+])("ended with $exitCode: $reason", ({ exitCode, oomKilled = false, reason }) => {
+  const { state, ready } = statusOf({ attempts: [anExited("app", exitCode, { oomKilled })] });
+  expect(state.terminated).toMatchObject({ exitCode, reason, containerID: "docker://app-0" });
+  expect(ready).toBe(false);
+});
+
+test("the last state is that of the dead predecessor, or of a dead container that waits", () => {
+  const crashed = { exitCode: 3, reason: "Error" };
+  const again = statusOf({ attempts: [aRunning("app", { restartCount: 1 }), anExited("app", 3)] });
+  expect(again.lastState.terminated).toMatchObject(crashed);
+  expect(statusOf({ attempts: [anExited("app", 3)], waiting: backOff }).lastState.terminated).toMatchObject(crashed);
+  const cannotRun = { exitCode: 127, reason: "ContainerCannotRun", message: "exec: no such file" };
+  expect(statusOf({ attempts: [neverStarted(0)] }).lastState.terminated).toMatchObject(cannotRun);
+  expect(statusOf({ attempts: [neverStarted(0)], waiting: backOff }).lastState.terminated).toMatchObject(cannotRun);
+});
+
+test("an init container is ready once it has ended well, and never started; a sidecar is like any other", () => {
+  const done = statusOf({ isInit: true, attempts: [anExited()] });
+  expect(done.ready).toBe(true);
+  expect("started" in done).toBe(false);
+  expect(statusOf({ isInit: true, attempts: [aRunning()] }).ready).toBe(false);
+  expect(statusOf({ isInit: true, isSidecar: true, attempts: [aRunning()] })).toMatchObject({
+    ready: true,
+    started: true,
+  });
+});
+
+test("an image is called what the engine calls it first, its id by digest when it has one", () => {
+  const imageNames = new Map([["sha256:busybox", { tag: "registry/app:1", digest: "registry/app@sha256:abc" }]]);
+  expect(statusOf({ attempts: [aRunning()], imageNames })).toMatchObject({
+    image: "registry/app:1",
+    imageID: "docker-pullable://registry/app@sha256:abc",
+  });
+  expect(statusOf({ attempts: [aRunning()] })).toMatchObject({
+    image: "busybox:test",
+    imageID: "docker://sha256:busybox",
+  });
+});
 
 const POD = aPod({ restartPolicy: "OnFailure" });
 
-function statusOf(containers: PodSnapshot["containers"], over: { end?: PodEnd; previous?: PodStatus } = {}) {
+function podStatusOf(containers: PodSnapshot["containers"], over: { end?: PodEnd; previous?: PodStatus } = {}) {
   return computePodStatus({
     pod: POD,
     snapshot: { uid: "u", name: "p", namespace: "default", sandboxes: [], containers },
@@ -29,19 +181,19 @@ test("a pod that has ended still reports the attempt before the last, whose cont
   const end: PodEnd = { phase: "Succeeded" };
   const name = POD.spec.containers[0]!.name;
   const [failed, succeeded] = [anExited(name, 4), anExited(name, 0, { restartCount: 1 })];
-  const before = statusOf([succeeded, failed], { end });
+  const before = podStatusOf([succeeded, failed], { end });
   const wanted = { state: { terminated: { exitCode: 0 } }, lastState: { terminated: { exitCode: 4 } } };
   expect(before.containerStatuses).toMatchObject([wanted]);
-  expect(statusOf([succeeded], { end, previous: before }).containerStatuses).toMatchObject([wanted]);
+  expect(podStatusOf([succeeded], { end, previous: before }).containerStatuses).toMatchObject([wanted]);
   // While it continues, and for another container, only what is there counts.
-  expect(statusOf([succeeded], { previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
+  expect(podStatusOf([succeeded], { previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
   const third = anExited(name, 0, { restartCount: 2 });
-  expect(statusOf([third], { end, previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
+  expect(podStatusOf([third], { end, previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
 });
 
 test("a pod that failed is not ready, though its containers run on for their grace period", () => {
   const running = aRunning(POD.spec.containers[0]!.name);
-  const { containerStatuses, conditions } = statusOf([running], {
+  const { containerStatuses, conditions } = podStatusOf([running], {
     end: { phase: "Failed", reason: "DeadlineExceeded" },
   });
   expect(containerStatuses).toMatchObject([{ ready: true }]);

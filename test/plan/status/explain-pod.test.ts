@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { Container, ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
-import { explainPod, renderExplanation } from "../../../src/plan/status/explain-pod.ts";
+import { explainPod, renderExplanation, toPlainText } from "../../../src/plan/status/explain-pod.ts";
 import { ago, ended, has, NOW, running, shown } from "../../cli/print/pods.ts";
 
 const event = (reason: string, message: string, container?: string): CoreEvent =>
@@ -285,4 +285,13 @@ test.each([
   ["DependencyCycle", "the dependencies form a cycle: default/a -> default/a", "take one of these pods out"],
 ])("%s has a way out", (reason, message, fix) => {
   expect(renderExplanation(explain({ status: waitingFor(reason, message) }))).toContain(`Fix: ${fix}`);
+});
+
+test.each([
+  ["plain\ttext\nof two lines", "plain\ttext\nof two lines"],
+  ["\x1b[1;31mred\x1b[0m \x1b]0;title\x07\x1b]8;;http://x\x1b\\link\x1b[2J", "red link"],
+  ["10 %\r20 %\r\n", "10 % 20 %\n"],
+  ["a\0b\x9bc\u202edesrever", "abcdesrever"],
+])("%j", (text, plain) => {
+  expect(toPlainText(text)).toBe(plain);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import { computeQosClass, isCriticalPod } from "../../src/plan/qos-class.ts";
+import { computeQosClass, isCriticalPod } from "../../src/plan/pod-resources.ts";
 
 type Resources = { requests?: Record<string, string>; limits?: Record<string, string> };
 

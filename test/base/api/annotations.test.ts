@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseDependsOn } from "../../../src/base/api/depends-on.ts";
+import { parseDependsOn, parseSecretFrom } from "../../../src/base/api/annotations.ts";
 
 test.each([
   ["default/db", [{ namespace: "default", name: "db", condition: "Ready" }]],
@@ -21,3 +21,22 @@ test.each(["", "db", "default/db=Up", "default/db=Ready=Ready", "a/b/c", "defaul
     expect(parseDependsOn(text)).toBeUndefined();
   },
 );
+
+test("files and credentials, separated by commas or line ends", () => {
+  expect(parseSecretFrom("password=file:/etc/db/password, tls.crt=credential:db-cert\n")).toEqual([
+    { key: "password", kind: "file", name: "/etc/db/password" },
+    { key: "tls.crt", kind: "credential", name: "db-cert" },
+  ]);
+});
+
+test.each([
+  "",
+  "password",
+  "password=/etc/x",
+  "password=file:etc/x",
+  "p=credential:../x",
+  "p=credential:a/b",
+  "p q=file:/x",
+])("%p is refused", (text) => {
+  expect(parseSecretFrom(text)).toMatchObject({ problem: expect.any(String) });
+});

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseLabelSelector } from "../../../src/base/api/label-selector.ts";
+import { parseLabelSelector } from "../../../src/base/api/selectors.ts";
 
 const WEB = { app: "web", tier: "front", "example.com/team": "a" };
 
