@@ -37,6 +37,8 @@ export interface SubCommand extends CommandManual {
   objects?: Readonly<Record<string, readonly string[]>>;
   /** It takes the flags of the kubelet, which have a parser of their own. */
   takesKubeletFlags?: true;
+  /** What to write in place of an argument, where it takes none. */
+  wordsHint?: string;
   /** The second argument and all after it are another program's. */
   stopsAtCommand?: true;
   /** Exit code of a failure; default 1. */
@@ -94,6 +96,9 @@ export function readRequest(command: SubCommand, argv: readonly string[]): Comma
   if ("problem" in read) throw new UsageError(read.problem);
   if (read.help) return "help";
   const { values, positionals } = read;
+  const takesWords = Object.values(command.args).some(({ type }) => type === "positional");
+  if (!takesWords && positionals.length > 0)
+    throw new UsageError(`takes no arguments (found "${positionals[0]}")${command.wordsHint ?? ""}`);
   return {
     command,
     positionals,
@@ -200,12 +205,6 @@ export interface CommandIo {
   now: () => Date;
   /** Minutes east of Greenwich at some time. */
   offsetMinutes: (at: Date) => number;
-}
-
-/** Where a command writes text. */
-export interface TextIo {
-  stdout: (text: string) => void;
-  stderr: (text: string) => void;
 }
 
 export const terminalIo: CommandIo = {

@@ -5,6 +5,7 @@ import { COMMANDS, flagTakesValue } from "../../src/cli/command-table.ts";
 import { runComplete } from "../../src/cli/commands/completion.ts";
 import { completeWords, renderCandidates, renderCompletionScript } from "../../src/cli/completion.ts";
 import { tempDirs } from "../support/temp-dir.ts";
+import { capturedIo } from "./captured-io.ts";
 
 const tempDir = tempDirs();
 const CONTEXT = { commands: COMMANDS, takesValue: flagTakesValue };
@@ -77,14 +78,9 @@ test("names come from the kubelet that the words name", async () => {
     fetch: () => Response.json({ items: [pod("web-node1", "default"), pod("db-node1", "prod")] }),
   });
   const ask = async (...words: string[]) => {
-    let out = "";
-    const io = {
-      stdout: (text: string) => {
-        out += text;
-      },
-    };
+    const io = capturedIo();
     expect(await runComplete(words, CONTEXT, io)).toBe(0);
-    return out.trimEnd().split("\n");
+    return io.out.trimEnd().split("\n");
   };
   const { port } = server;
   expect(await ask("logs", `--server=${port}`, "w")).toEqual(["web-node1\tRunning", ":none"]);

@@ -2,7 +2,7 @@ import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
 import { ApiClient, type ApiObject, type ApiResource, FIELD_MANAGER } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-objects.ts";
 import { referenceOf } from "../client/object-targets.ts";
-import { CommandError, type CommandIo, type CommandRequest, dryRunText, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest, dryRunText } from "../sub-command.ts";
 
 /** Words of `--validate`, as kubectl takes them. Source: meta/v1 `FieldValidation`. */
 const FIELD_VALIDATION: Readonly<Record<string, string>> = {
@@ -32,8 +32,7 @@ interface Submission {
 type Submit = (submission: Submission) => Promise<{ outcome: string; object: ApiObject }>;
 
 async function submit(request: CommandRequest, io: CommandIo, one: Submit): Promise<number> {
-  const { positionals, values, value } = request;
-  if (positionals.length > 0) throw new UsageError(`give manifests with -f (found "${positionals[0]}")`);
+  const { values, value } = request;
   const objects = await readManifestObjects(values("filename"), request.isOn("recursive"));
   const api = await ApiClient.open(request, "Nothing supervises pods yet, so nothing can be submitted");
   const warn = (message: string) => io.stderr(`Warning: ${message}\n`);

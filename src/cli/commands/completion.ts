@@ -14,10 +14,10 @@ import {
   SHELLS,
   type Shell,
 } from "../completion.ts";
-import { type CommandRequest, type TextIo, UsageError } from "../sub-command.ts";
+import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */
-export function runCompletion({ positionals }: CommandRequest, io: TextIo): number {
+export function runCompletion({ positionals }: CommandRequest, io: CommandIo): number {
   const [shell, ...rest] = positionals;
   if (shell === undefined || rest.length > 0 || !SHELLS.includes(shell as Shell)) {
     throw new UsageError(`name one shell: ${SHELLS.join(", ")}${didYouMean(shell ?? "", SHELLS)}`);
@@ -33,7 +33,7 @@ const NAMES_LIMIT_MS = 2500;
 export async function runComplete(
   words: readonly string[],
   context: Parameters<typeof completeWords>[1],
-  io: Pick<TextIo, "stdout">,
+  io: Pick<CommandIo, "stdout">,
 ): Promise<number> {
   const completion = completeWords(words, context);
   const names =

@@ -4,13 +4,13 @@ import { isManifestUrl } from "../../base/text/url.ts";
 import { originsByField, toKubeletConfiguration } from "../../config/effective-config.ts";
 import type { KubeletOptions, Origins } from "../../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
-import type { TextIo } from "../sub-command.ts";
+import type { CommandIo } from "../sub-command.ts";
 
 /**
  * `kubelet-ts config [flags] [-o yaml|json]`: prints the effective configuration with the origin of each value. Returns
  * the exit code.
  */
-export async function runConfig(argv: readonly string[], io: TextIo, cwd: string = process.cwd()): Promise<number> {
+export async function runConfig(argv: readonly string[], io: CommandIo, cwd: string = process.cwd()): Promise<number> {
   const resolved = await resolveOptions(argv, cwd, "show");
   for (const warning of resolved.warnings) io.stderr(`kubelet-ts config: warning: ${warning}\n`);
   for (const error of resolved.errors) io.stderr(`kubelet-ts config: ${error}\n`);

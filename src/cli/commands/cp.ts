@@ -49,23 +49,9 @@ async function upload(chosen: ChosenContainer, local: string, remote: string): P
   const isDirectory = remote.endsWith("/") || (await runIn(chosen, ["test", "-d", remote])) === 0;
   const directory = isDirectory ? remote : posix.dirname(remote);
   const name = isDirectory ? basename(path) : posix.basename(remote);
-  const tar = Bun.spawn(
-    [
-      "tar",
-      "-cf",
-      "-",
-      "-C",
-      dirname(path),
-      "--transform",
-      `s,^${escapePattern(basename(path))},${name},`,
-      basename(path),
-    ],
-    {
-      stdin: "ignore",
-      stdout: "pipe",
-      stderr: "pipe",
-    },
-  );
+  const renaming = `s,^${escapePattern(basename(path))},${name},`;
+  const argv = ["tar", "-cf", "-", "-C", dirname(path), "--transform", renaming, basename(path)];
+  const tar = Bun.spawn(argv, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const session = await open(chosen, ["tar", "-xmf", "-", "-C", directory], true);
   try {
     const output = collect(session);
@@ -85,19 +71,9 @@ async function download(chosen: ChosenContainer, remote: string, local: string):
   const isDirectory = local.endsWith("/") || statSync(local, { throwIfNoEntry: false })?.isDirectory() === true;
   const target = isDirectory ? resolve(local, name) : resolve(local);
   // Members outside the destination and absolute names are refused by tar; links are written as they are.
-  const tar = Bun.spawn(
-    [
-      "tar",
-      "-xf",
-      "-",
-      "--no-same-owner",
-      "-C",
-      dirname(target),
-      "--transform",
-      `s,^${escapePattern(name)},${basename(target)},S`,
-    ],
-    { stdin: "pipe", stdout: "ignore", stderr: "pipe" },
-  );
+  const renaming = `s,^${escapePattern(name)},${basename(target)},S`;
+  const argv = ["tar", "-xf", "-", "--no-same-owner", "-C", dirname(target), "--transform", renaming];
+  const tar = Bun.spawn(argv, { stdin: "pipe", stdout: "ignore", stderr: "pipe" });
   const session = await open(chosen, ["tar", "-cf", "-", "-C", posix.dirname(remote), name], false);
   let errors = "";
   try {

@@ -17,8 +17,7 @@ type EventFilter = (event: CoreEvent) => boolean;
 
 /** `kubelet-ts events [--for pod/NAME] [--types Warning] [-w]`, the latest last. Returns the exit code. */
 export async function runEvents(request: CommandRequest, io: CommandIo, signal?: AbortSignal): Promise<number> {
-  const { positionals, value, isOn } = request;
-  if (positionals.length > 0) throw new UsageError(`give --for pod/${positionals[0]} (found "${positionals[0]}")`);
+  const { value, isOn } = request;
   const types = typesOf(value("types"));
   const api = await openReader(request);
   const events = await api.events();

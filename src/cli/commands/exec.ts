@@ -1,4 +1,4 @@
-import type { ProcessSession, TerminalSize } from "../../base/model/container-access.ts";
+import type { ProcessSession } from "../../base/model/container-access.ts";
 import { chooseRunningContainer } from "../client/container-streams.ts";
 import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
@@ -9,8 +9,12 @@ export async function runExec(request: CommandRequest, io: CommandIo): Promise<n
   if (argv.length === 0) throw new UsageError(`name the command to run: exec ${pod} -- COMMAND`);
   const { streams: container, note } = await chooseRunningContainer(request, pod);
   if (note) io.stderr(`${note}\n`);
-  const streams = streamsOf(request, io);
-  return (await hold(() => container.exec(argv, streams), streams, io)) ?? 1;
+  // A terminal has one output, so there is no standard error with it. Without a local one there is none, as with kubectl.
+  const isWanted = request.isOn("tty") && request.isOn("stdin");
+  const tty = isWanted && process.stdin.isTTY === true;
+  if (isWanted && !tty) io.stderr("Unable to use a TTY - input is not a terminal\n");
+  const streams = { stdin: request.isOn("stdin"), stdout: true, stderr: !tty, tty };
+  return (await hold(await container.exec(argv, streams), streams, io)) ?? 1;
 }
 
 /** `kubelet-ts attach`: holds the streams of a container's own process, which continues afterwards. */
@@ -23,38 +27,8 @@ export async function runAttach(request: CommandRequest, io: CommandIo): Promise
   // The container determines whether there is a terminal; the command line cannot.
   const tty = await container.hasTerminal();
   const streams = { stdin: request.isOn("stdin"), stdout: true, stderr: !tty, tty };
-  await hold(() => container.attach(streams), streams, io);
+  await hold(await container.attach(streams), streams, io);
   return 0;
-}
-
-/** A terminal has one output, so there is no standard error with it. Without a local one there is none, as with kubectl. */
-function streamsOf({ isOn }: CommandRequest, io: CommandIo) {
-  const isWanted = isOn("tty") && isOn("stdin");
-  const tty = isWanted && process.stdin.isTTY === true;
-  if (isWanted && !tty) io.stderr("Unable to use a TTY - input is not a terminal\n");
-  return { stdin: isOn("stdin"), stdout: true, stderr: !tty, tty };
-}
-
-async function hold(
-  open: () => Promise<ProcessSession>,
-  streams: { stdin: boolean; tty: boolean },
-  io: CommandIo,
-): Promise<number | undefined> {
-  return await runSession(await open(), streams, {
-    stdin: process.stdin,
-    stdout: process.stdout,
-    writeStdout: io.stdout,
-    writeStderr: (data) => io.stderr(Buffer.from(data).toString("utf8")),
-  });
-}
-
-/** The terminal or pipes of this process. */
-interface LocalStreams {
-  stdin: NodeJS.ReadStream;
-  stdout: NodeJS.WriteStream;
-  /** Writes everything before it returns. */
-  writeStdout: (data: Uint8Array) => void;
-  writeStderr: (data: Uint8Array) => void;
 }
 
 /**
@@ -62,15 +36,16 @@ interface LocalStreams {
  * one is in raw mode: keys such as Ctrl-C reach the container, and its size follows the window.
  * @returns its exit code; undefined when it is not known, as for an attached container
  */
-async function runSession(
+async function hold(
   session: ProcessSession,
   { stdin: wantsStdin, tty }: { stdin: boolean; tty: boolean },
-  { stdin, stdout, writeStdout, writeStderr }: LocalStreams,
+  io: CommandIo,
 ): Promise<number | undefined> {
+  const { stdin, stdout } = process;
   const isRaw = tty && wantsStdin && stdin.isTTY === true;
   const onResize = () => {
     // A process that has ended has no terminal any more.
-    void session.resize(sizeOf(stdout)).catch(() => {});
+    void session.resize({ width: stdout.columns || 80, height: stdout.rows || 24 }).catch(() => {});
   };
   const onSignal = () => {
     void session.close().finally(() => process.exit(130));
@@ -86,8 +61,8 @@ async function runSession(
     if (wantsStdin) void forward(stdin, session);
     else session.endInput();
     for await (const { stream, data } of session.output) {
-      if (stream === "stderr") writeStderr(data);
-      else writeStdout(data);
+      if (stream === "stderr") io.stderr(Buffer.from(data).toString("utf8"));
+      else io.stdout(data);
     }
     return await session.exitCode();
   } finally {
@@ -101,7 +76,7 @@ async function runSession(
 }
 
 /** Sends input until its end, or until the session has ended. */
-async function forward(stdin: NodeJS.ReadStream, session: ProcessSession): Promise<void> {
+async function forward(stdin: AsyncIterable<unknown>, session: ProcessSession): Promise<void> {
   try {
     for await (const chunk of stdin) await session.write(chunk as Uint8Array);
     session.endInput();
@@ -109,5 +84,3 @@ async function forward(stdin: NodeJS.ReadStream, session: ProcessSession): Promi
     // The session reports its own end.
   }
 }
-
-const sizeOf = ({ columns, rows }: NodeJS.WriteStream): TerminalSize => ({ width: columns || 80, height: rows || 24 });

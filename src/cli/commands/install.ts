@@ -113,8 +113,6 @@ export async function runUninstall(request: CommandRequest, io: CommandIo): Prom
 }
 
 async function readTarget(request: CommandRequest) {
-  const [first] = request.positionals;
-  if (first !== undefined) throw new UsageError(`takes no arguments (found "${first}")`);
   const target: InstallTarget = {
     destdir: (request.value("destdir") ?? "").replace(/\/+$/, ""),
     isRoot: process.getuid?.() === 0,

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
 import { readDocument } from "../../manifest/yaml/read-document.ts";
 import { findApiSocket } from "../client/api-client.ts";
-import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";
 
 const MAX_BYTES = 4 * 1024 * 1024;
 
@@ -23,7 +23,6 @@ interface Named {
 
 /** `kubelet-ts kubeconfig [--merge]`: the administrator's kubeconfig of the node. */
 export async function runKubeconfig(request: CommandRequest, io: CommandIo): Promise<number> {
-  if (request.positionals.length > 0) throw new UsageError(`takes no arguments (found "${request.positionals[0]}")`);
   const path = join(dirname(await findApiSocket(request)), "admin.conf");
   const text = readOwn(path);
   if (!request.isOn("merge")) {

@@ -14,8 +14,6 @@ const OPENING_MS = 3000;
 
 /** `kubelet-ts page [--open]`: a link with a one-time token. Returns the exit code. */
 export async function runPage(request: CommandRequest, io: CommandIo): Promise<number> {
-  const [first] = request.positionals;
-  if (first !== undefined) throw new UsageError(`takes no arguments (found "${first}")`);
   if (request.value("server")) throw new UsageError("needs the kubelet's root directory: use --root-dir, not --server");
   const kubelet = await locateKubelet(request);
   if ("problem" in kubelet) throw new CommandError(kubelet.isForeign ? NEEDS_OWNER : kubelet.problem);

@@ -19,7 +19,8 @@ async function nodeTable(api: KubeletApi, names: readonly string[], request: Com
   const [usage, node] = await Promise.all([api.usage(), api.node()]);
   requireNode(node, names);
   const row = toNodeUsageRow(usage, node, request.isOn("show-capacity"));
-  return new TextTable().render([...(request.isOn("headers") ? [NODE_USAGE_COLUMNS] : []), row]);
+  const header = ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"];
+  return new TextTable().render([...(request.isOn("headers") ? [header] : []), row]);
 }
 
 async function podTable(
@@ -31,14 +32,14 @@ async function podTable(
   const pods = await measuredPods(api, names, request);
   const order = request.value("sort-by") as UsageOrder;
   const perContainer = request.isOn("containers");
-  const rows = perContainer ? toContainerUsageRows(pods, order) : toPodUsageRows(pods, order);
+  const rows = toUsageRows(pods, order, perContainer);
   if (rows.length === 0) {
     io.stderr("No pod with figures found\n");
     return "";
   }
   const isElsewhere = rows.some(({ namespace }) => namespace !== "default");
   const withNamespace = request.isOn("all-namespaces") || (request.value("namespace") === undefined && isElsewhere);
-  const columns = perContainer ? CONTAINER_USAGE_COLUMNS : POD_USAGE_COLUMNS;
+  const columns = [...(perContainer ? ["POD"] : []), "NAME", "CPU(cores)", "MEMORY(bytes)"];
   const before = (text: string, cells: readonly string[]) => (withNamespace ? [text, ...cells] : cells);
   const sum = ["", ...(perContainer ? [""] : []), ...toUsageSum(pods)];
   return new TextTable().render([
@@ -57,15 +58,10 @@ async function measuredPods(api: KubeletApi, names: readonly string[], request: 
   return chosen.flatMap(({ metadata }) => byUid.get(metadata.uid ?? "") ?? []);
 }
 
-const POD_USAGE_COLUMNS = ["NAME", "CPU(cores)", "MEMORY(bytes)"] as const;
-const CONTAINER_USAGE_COLUMNS = ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"] as const;
-const NODE_USAGE_COLUMNS = ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"] as const;
-
 type UsageOrder = "cpu" | "memory" | undefined;
 
 interface UsageRow {
   namespace: string;
-  /** Below {@link POD_USAGE_COLUMNS}, or {@link CONTAINER_USAGE_COLUMNS}. */
   cells: string[];
 }
 
@@ -74,23 +70,13 @@ interface Usage {
   memory?: MemorySummary;
 }
 
-/** Usage of pods: CPU in thousandths of a core, working set in Mi, as kubectl prints them. */
-export function toPodUsageRows(pods: readonly PodSummary[], order: UsageOrder): UsageRow[] {
-  return sorted(pods, order).map(({ podRef, ...usage }) => ({
-    namespace: podRef.namespace,
-    cells: [podRef.name, ...usageCells(usage)],
-  }));
-}
-
-/** The same of each container. */
-export function toContainerUsageRows(pods: readonly PodSummary[], order: UsageOrder): UsageRow[] {
-  return sorted(pods, order).flatMap(({ podRef, containers }) =>
-    sorted(containers ?? [], order).map(({ name, ...usage }) => ({
-      namespace: podRef.namespace,
-      cells: [podRef.name, name, ...usageCells(usage)],
-    })),
+/** Usage of pods or their containers: CPU in thousandths of a core, working set in Mi, as kubectl prints them. */
+export const toUsageRows = (pods: readonly PodSummary[], order: UsageOrder, perContainer: boolean): UsageRow[] =>
+  sorted(pods, order).flatMap(({ podRef: { name, namespace }, containers, ...usage }) =>
+    perContainer
+      ? sorted(containers ?? [], order).map((it) => ({ namespace, cells: [name, it.name, ...usageCells(it)] }))
+      : { namespace, cells: [name, ...usageCells(usage)] },
   );
-}
 
 /** The sum over pods, as a row of its own. */
 export function toUsageSum(pods: readonly PodSummary[]): string[] {

@@ -69,6 +69,7 @@ export const CHANGE_COMMANDS: readonly SubCommand[] = [
     description: "create or change objects from manifests",
     section: "Change",
     usage: ["apply -f FILE|DIR|URL|- [flags]"],
+    wordsHint: "; give manifests with -f",
     about: `Submits objects to the running kubelet by server-side apply; it keeps them under
 <root-dir>/manifests. Objects that come from a manifest file are changed in that file.`,
     args: {
@@ -83,6 +84,7 @@ export const CHANGE_COMMANDS: readonly SubCommand[] = [
     description: "create objects from manifests",
     section: "Change",
     usage: ["create -f FILE|DIR|URL|- [flags]"],
+    wordsHint: "; give manifests with -f",
     about: "Submits objects to the running kubelet. An object that exists already is an error.",
     args: SUBMIT_ARGS,
     run: async (request, io) => (await import("../commands/apply.ts")).runCreate(request, io),
@@ -168,6 +170,7 @@ last edit of a pod was rolled back (kubelet-ts.io/rollback).`,
     usage: ["diff -f FILE|DIR|URL|- [flags]"],
     about: `Compares manifests with what the kubelet wanted last and with what runs: the lines that differ,
 and which containers start, restart or stop. Exit codes: 0 no difference, 1 a difference, 2 an error.`,
+    wordsHint: "; give manifests with -f",
     args: FILENAME_ARG,
     failureCode: 2,
     run: async (request, io) => (await import("../commands/diff.ts")).runDiff(request, io),

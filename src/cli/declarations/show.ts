@@ -126,6 +126,7 @@ pod.spec.containers or deployment, it describes the fields of manifests instead.
     description: "list what happened, the latest last",
     section: "Show",
     usage: ["events [--for KIND/NAME] [flags]"],
+    wordsHint: "; name an object as in --for pod/web",
     about: "Lists the events of the last hour and of this run of the kubelet.",
     args: {
       for: text("name", "of this object, also after it is gone"),

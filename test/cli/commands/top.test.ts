@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { NodeObject } from "../../../src/apiserver/printers/node-row.ts";
 import type { PodSummary, Summary } from "../../../src/base/api/stats-summary.ts";
-import { toContainerUsageRows, toNodeUsageRow, toPodUsageRows, toUsageSum } from "../../../src/cli/commands/top.ts";
+import { toNodeUsageRow, toUsageRows, toUsageSum } from "../../../src/cli/commands/top.ts";
 
 const time = "2026-11-21T08:30:00Z";
 const MI = 2 ** 20;
@@ -35,7 +35,7 @@ const NEW: PodSummary = {
 
 describe("what pods use", () => {
   test("a share of a thousandth counts as one, a share of a Mi as none", () => {
-    expect(toPodUsageRows([A, B, NEW], undefined)).toEqual([
+    expect(toUsageRows([A, B, NEW], undefined, false)).toEqual([
       { namespace: "default", cells: ["a-node1", "2m", "10Mi"] },
       { namespace: "prod", cells: ["b-node1", "500m", "2Mi"] },
       { namespace: "default", cells: ["new-node1", "<unknown>", "<unknown>"] },
@@ -46,11 +46,11 @@ describe("what pods use", () => {
     ["cpu", ["b-node1", "a-node1", "new-node1"]],
     ["memory", ["a-node1", "b-node1", "new-node1"]],
   ] as const)("by %s", (order, want) => {
-    expect(toPodUsageRows([A, B, NEW], order).map(({ cells }) => cells[0]!)).toEqual([...want]);
+    expect(toUsageRows([A, B, NEW], order, false).map(({ cells }) => cells[0]!)).toEqual([...want]);
   });
 
   test("each container", () => {
-    expect(toContainerUsageRows([A, B], "cpu").map(({ cells }) => cells)).toEqual([
+    expect(toUsageRows([A, B], "cpu", true).map(({ cells }) => cells)).toEqual([
       ["a-node1", "y", "1m", "1Mi"],
       ["a-node1", "x", "1m", "9Mi"],
     ]);
