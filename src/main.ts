@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs";
 import { writeStderr } from "./base/host/write-stderr.ts";
 import { RELAY_ARGUMENT } from "./base/model/pod-dialer.ts";
-import { readCommandLine } from "./cli/command-line.ts";
+import { COMPLETE_ARGUMENT, readCommandLine } from "./cli/command-line.ts";
 import { COMMANDS, findCommand, flagErrors, flagTakesValue } from "./cli/command-table.ts";
-import { COMPLETE_ARGUMENT } from "./cli/completion.ts";
 import { raiseFetchLimit, takePrivateArguments } from "./daemon/private-arguments.ts";
 import { handleUnexpectedErrors } from "./daemon/unexpected-errors.ts";
 import { CERTIFICATES_ARGUMENT } from "./server/certificates/certificate-process.ts";

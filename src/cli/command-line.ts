@@ -10,6 +10,9 @@ type Invocation =
   /** Nothing is started; the message names the word and the way out. */
   | { kind: "refused"; message: string };
 
+/** The hidden command behind the completion scripts. */
+export const COMPLETE_ARGUMENT = "__complete";
+
 export interface CommandLineContext {
   /** Names of the sub-commands. */
   commands: readonly string[];

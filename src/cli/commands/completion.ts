@@ -1,28 +1,26 @@
+import type { ArgDef } from "citty";
 import type { Pod } from "../../base/api/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
+import { takesValue as rowTakesValue } from "../../config/option-row.ts";
+import { SHOWN_ROWS } from "../../config/option-table.ts";
+import { type Flag, flagsOf, writtenName } from "../arguments.ts";
 import { ApiClient } from "../client/api-client.ts";
 import { findPod, inScope, namespaceOf } from "../client/choose-pod.ts";
 import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
 import { loadServedKinds } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
-import {
-  type Candidate,
-  type Completion,
-  completeWords,
-  renderCandidates,
-  renderCompletionScript,
-  SHELLS,
-  type Shell,
-} from "../completion.ts";
-import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
+import { bareWords, COMPLETE_ARGUMENT, type CommandLineContext } from "../command-line.ts";
+import { type CommandIo, type CommandRequest, type SubCommand, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */
 export function runCompletion({ positionals }: CommandRequest, io: CommandIo): number {
-  const [shell, ...rest] = positionals;
-  if (shell === undefined || rest.length > 0 || !SHELLS.includes(shell as Shell)) {
-    throw new UsageError(`name one shell: ${SHELLS.join(", ")}${didYouMean(shell ?? "", SHELLS)}`);
+  const [shell = "", ...rest] = positionals;
+  const script = rest.length > 0 ? undefined : SCRIPTS[shell];
+  if (script === undefined) {
+    const shells = Object.keys(SCRIPTS);
+    throw new UsageError(`name one shell: ${shells.join(", ")}${didYouMean(shell, shells)}`);
   }
-  io.stdout(renderCompletionScript(shell as Shell));
+  io.stdout(script);
   return 0;
 }
 
@@ -94,8 +92,6 @@ const FLAGS: Readonly<Record<string, string[]>> = {
   namespace: ["--namespace", "-n"],
 };
 
-const PODS = ["pods", "pod", "po"];
-
 /** Names of objects of a kind. */
 async function objectsOf(request: CommandRequest, kind: string, namespace: string | undefined): Promise<Candidate[]> {
   if (PODS.includes(kind.toLowerCase())) {
@@ -123,3 +119,216 @@ function typedValue(words: readonly string[], flags: readonly string[]): string 
   }
   return found;
 }
+
+/**
+ * Names only a running kubelet or the engine knows. `name`: of an object of the kind in front of it; `place`: a pod with
+ * the colon that a path follows.
+ */
+type NameKind = "pod" | "container" | "namespace" | "kind" | "name" | "place" | "kubelet";
+
+interface Candidate {
+  word: string;
+  description: string;
+}
+
+/** Candidates for the last word of a command line. */
+interface Completion {
+  candidates: Candidate[];
+  /** Paths that the shell adds. */
+  paths: "files" | "directories" | "none";
+  /** Names that have to be requested. */
+  names?: NameKind;
+  /** Goes in front of every word: `--namespace=`. */
+  prefix: string;
+  /** The word as typed so far, without the prefix. */
+  typed: string;
+  command: SubCommand | undefined;
+  /** Positionals before this word. */
+  positionals: string[];
+}
+
+/** Values of an argument, by its choices or its value hint. */
+function valuesOf(def: ArgDef, command: SubCommand | undefined): Pick<Completion, "candidates" | "paths" | "names"> {
+  const plain = (words: readonly string[]) => ({
+    candidates: words.map((word) => ({ word, description: "" })),
+    paths: "none" as const,
+  });
+  if (def.type === "enum") return plain(def.options ?? []);
+  switch (def.valueHint) {
+    case "object":
+      return plain(Object.keys(command?.objects ?? {}));
+    case "kind":
+      return { ...plain(Object.keys(command?.objects ?? {})), names: def.valueHint };
+    case "pod":
+    case "container":
+    case "namespace":
+    case "name":
+    case "kubelet":
+      return { ...plain([]), names: def.valueHint };
+    case "place":
+      return { ...plain([]), names: def.valueHint, paths: "files" };
+    case "file":
+    case "local-path":
+      return { ...plain([]), paths: "files" };
+    case "directory":
+      return { ...plain([]), paths: "directories" };
+    default:
+      return plain(def.valueHint?.includes("|") ? def.valueHint.split("|") : []);
+  }
+}
+
+const PODS = ["pods", "pod", "po"];
+
+/** Flags of the kubelet in the shape of a command's. */
+const ROOT_FLAGS: readonly Flag[] = SHOWN_ROWS.flatMap((row): Flag[] => {
+  if (row.flag === undefined) return [];
+  const valued = rowTakesValue(row);
+  const choices = row.kind.choices ?? [];
+  const description = row.description.replace(/\. .*$/s, "").replace(/\.$/, "");
+  const def: ArgDef = !valued
+    ? { type: "boolean", description }
+    : choices.length > 0
+      ? { type: "enum", options: [...choices], description }
+      : { type: "string", valueHint: row.kind.completes ?? "value", description };
+  return [{ name: row.flag, short: row.short, def, takesValue: valued }];
+});
+
+/**
+ * Completes the last of the words behind the program's name.
+ * @param words `--flag`, `=` and `value` may be words of their own, as bash splits them
+ */
+export function completeWords(
+  words: readonly string[],
+  { commands, takesValue }: Pick<CommandLineContext, "takesValue"> & { commands: readonly SubCommand[] },
+): Completion {
+  const joined = joinEquals(words.slice(0, -1));
+  const isSplit = words.at(-2) === "=" || words.at(-1) === "=";
+  const last = isSplit ? (words.at(-1) === "=" ? "" : (words.at(-1) ?? "")) : (words.at(-1) ?? "");
+  const before = isSplit ? joined.map((word) => word.replace(/=$/, "")) : joined;
+  const bare = bareWords(before, takesValue);
+  const command = commands.find(({ name }) => name === before[bare.indexes[0] ?? -1]);
+  const positionals = [...bare.indexes.slice(command ? 1 : 0).map((index) => before[index] ?? ""), ...bare.afterDashes];
+  const flags = !command || command.takesKubeletFlags ? ROOT_FLAGS : flagsOf(command.args);
+  const base = { prefix: "", typed: last, command, positionals };
+
+  const attached = /^(--[\w-]+=)(.*)$/s.exec(last);
+  const flagWord = attached ? attached[1]?.slice(0, -1) : before.at(-1);
+  const flag = flags.find((known) => flagWord === `--${writtenName(known)}` || flagWord === `-${known.short}`);
+  if (flag?.takesValue && (attached || isSplit || !last.startsWith("--"))) {
+    const part = attached ? { prefix: attached[1] ?? "", typed: attached[2] ?? "" } : {};
+    return { ...base, ...valuesOf(flag.def, command), ...part };
+  }
+  if (last.startsWith("-")) {
+    const candidates = flags.flatMap(({ short, def, ...names }) => {
+      const description = (("negativeDescription" in def && def.negativeDescription) || def.description) ?? "";
+      const long = writtenName({ short, def, ...names });
+      return [...(long === short ? [] : [`--${long}`]), ...(short ? [`-${short}`] : [])].map((word) => ({
+        word,
+        description,
+      }));
+    });
+    return { ...base, candidates, paths: "none" };
+  }
+  if (!command) {
+    const shown = positionals.length > 0 ? [] : commands.filter(({ section }) => section !== undefined);
+    return {
+      ...base,
+      candidates: shown.map(({ name, description }) => ({ word: name, description })),
+      paths: "files",
+    };
+  }
+  const declared = Object.values(command.args).filter(({ type }) => type === "positional");
+  const def = declared[positionals.length] ?? declared.at(-1);
+  // Names of other kinds are not asked for.
+  const isOtherKind =
+    def?.valueHint === "pod" &&
+    command.objects !== undefined &&
+    positionals.length > 0 &&
+    !PODS.includes(positionals[0] ?? "");
+  if (!def || isOtherKind) return { ...base, candidates: [], paths: "none" };
+  return { ...base, ...valuesOf(def, command) };
+}
+
+/** `--flag`, `=`, `value` become one word again. */
+function joinEquals(words: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const [index, word] of words.entries()) {
+    const isAttached = word === "=" || words[index - 1] === "=";
+    if (isAttached && joined.length > 0) joined.push(`${joined.pop()}${word}`);
+    else joined.push(word);
+  }
+  return joined;
+}
+
+/** Input of the scripts: a word, a tab and its description per line; the last line says which paths to add. */
+export function renderCandidates({ candidates, paths, prefix, typed }: Completion): string {
+  const lines = candidates
+    .filter(({ word }) => word.startsWith(typed))
+    .map(({ word, description }) => `${prefix}${word}\t${description}`);
+  return `${[...lines, `:${paths}`].join("\n")}\n`;
+}
+
+/** Scripts that ask the binary for every completion, so that all shells complete alike. */
+export const SCRIPTS: Readonly<Record<string, string>> = {
+  bash: `# bash completion of kubelet-ts: source <(kubelet-ts completion bash)
+_kubelet_ts() {
+  local IFS=$'\\n' lines paths current="\${COMP_WORDS[COMP_CWORD]}"
+  lines=($("\${COMP_WORDS[0]}" ${COMPLETE_ARGUMENT} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  [[ \${#lines[@]} -gt 0 ]] || return
+  paths="\${lines[\${#lines[@]}-1]}"
+  unset "lines[\${#lines[@]}-1]"
+  COMPREPLY=("\${lines[@]%%$'\\t'*}")
+  [[ "$current" == "=" ]] && current=""
+  case "$paths" in
+    :files) COMPREPLY+=($(compgen -f -- "$current")) ;;
+    :directories) COMPREPLY+=($(compgen -d -- "$current")) ;;
+  esac
+  [[ \${#COMPREPLY[@]} -eq 1 && "\${COMPREPLY[0]}" == *[=:/] ]] && compopt -o nospace 2>/dev/null
+  return 0
+}
+complete -o filenames -F _kubelet_ts kubelet-ts
+`,
+  zsh: `#compdef kubelet-ts
+# zsh completion of kubelet-ts: source <(kubelet-ts completion zsh), or save it as _kubelet-ts in a directory of $fpath
+_kubelet_ts() {
+  local -a lines items
+  local line paths
+  lines=("\${(@f)$("\${words[1]}" ${COMPLETE_ARGUMENT} "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  paths="\${lines[-1]}"
+  for line in "\${(@)lines[1,-2]}"; do
+    items+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+  done
+  (( \${#items} )) && _describe 'kubelet-ts' items
+  case "$paths" in
+    :files) _files ;;
+    :directories) _files -/ ;;
+  esac
+}
+if [[ "\${zsh_eval_context[-1]}" == "loadautofunc" ]]; then
+  _kubelet_ts "$@"
+else
+  whence compdef >/dev/null || { autoload -Uz compinit && compinit }
+  compdef _kubelet_ts kubelet-ts
+fi
+`,
+  fish: `# fish completion of kubelet-ts: kubelet-ts completion fish | source
+function __kubelet_ts_complete
+  set -l words (commandline -opc)
+  set -l current (commandline -ct)
+  set -l program $words[1]
+  set -e words[1]
+  for line in ($program ${COMPLETE_ARGUMENT} $words "$current" 2>/dev/null)
+    switch $line
+      case ':files'
+        __fish_complete_path "$current"
+      case ':directories'
+        __fish_complete_directories "$current"
+      case ':none'
+      case '*'
+        printf '%s\\n' $line
+    end
+  end
+end
+complete -c kubelet-ts -f -a '(__kubelet_ts_complete)'
+`,
+};

@@ -23,8 +23,6 @@ const VALIDATE_ARGS = {
   },
 } satisfies ArgsDef;
 
-const SHELLS = ["bash", "zsh", "fish"];
-
 /** Commands that need neither a kubelet nor an engine. */
 export const SETUP_COMMANDS: readonly SubCommand[] = [
   {
@@ -167,7 +165,7 @@ docker asks the engine how the containers were started. Nothing is started or st
     about: `Prints a script that completes kubelet-ts in that shell: source <(kubelet-ts completion
 bash), the same in zsh, kubelet-ts completion fish | source. It asks the binary for each
 completion, so names come from the kubelet that the flags typed so far name.`,
-    objects: Object.fromEntries(SHELLS.map((shell) => [shell, []])),
+    objects: { bash: [], zsh: [], fish: [] },
     args: { shell: word("object") },
     run: async (request, io) => (await import("../commands/completion.ts")).runCompletion(request, io),
   },

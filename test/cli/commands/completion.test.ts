@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { COMMANDS, flagTakesValue } from "../../src/cli/command-table.ts";
-import { runComplete } from "../../src/cli/commands/completion.ts";
-import { completeWords, renderCandidates, renderCompletionScript } from "../../src/cli/completion.ts";
-import { tempDirs } from "../support/temp-dir.ts";
-import { capturedIo } from "./captured-io.ts";
+import { COMMANDS, flagTakesValue } from "../../../src/cli/command-table.ts";
+import { completeWords, renderCandidates, runComplete, SCRIPTS } from "../../../src/cli/commands/completion.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+import { capturedIo } from "../captured-io.ts";
 
 const tempDir = tempDirs();
 const CONTEXT = { commands: COMMANDS, takesValue: flagTakesValue };
@@ -112,7 +111,7 @@ async function shell(argv: string[], env: Record<string, string>): Promise<strin
 
 test("bash asks the program", async () => {
   const bin = fakeProgram();
-  const script = `${renderCompletionScript("bash")}
+  const script = `${SCRIPTS.bash!}
 COMP_WORDS=(${join(bin, "kubelet-ts")} logs --root-dir = /srv/a ""); COMP_CWORD=5; _kubelet_ts; printf '%s\n' "\${COMPREPLY[@]}"`;
   expect(await shell(["bash", "-c", script], {})).toEqual(["logs|--root-dir|=|/srv/a||"]);
 });
@@ -120,7 +119,7 @@ COMP_WORDS=(${join(bin, "kubelet-ts")} logs --root-dir = /srv/a ""); COMP_CWORD=
 test.skipIf(Bun.which("zsh") === null)("zsh takes the script by source and asks the program", async () => {
   const bin = fakeProgram();
   const path = join(tempDir(), "script.zsh");
-  writeFileSync(path, renderCompletionScript("zsh"));
+  writeFileSync(path, SCRIPTS.zsh!);
   const script = `compdef() { print "compdef $*" }
 source ${path}
 _describe() { print -l -- "\${(@P)2}" }; words=(${join(bin, "kubelet-ts")} --root-dir=/srv/a get ""); CURRENT=4; _kubelet_ts`;
@@ -134,7 +133,7 @@ test.skipIf(Bun.which("zsh") === null)("zsh with its own completion functions co
   const bin = tempDir();
   writeFileSync(join(bin, "kubelet-ts"), '#!/bin/sh\nprintf "deployments\\tDeployment\\n:none\\n"\n', { mode: 0o755 });
   const path = join(tempDir(), "script.zsh");
-  writeFileSync(path, renderCompletionScript("zsh"));
+  writeFileSync(path, SCRIPTS.zsh!);
   // zpty is a terminal of zsh's own: reading waits for the pattern.
   const script = `zmodload zsh/zpty
 zpty z "zsh -f -i"
@@ -151,7 +150,7 @@ zpty -d z`;
 test.skipIf(Bun.which("fish") === null)("fish asks the program", async () => {
   const bin = fakeProgram();
   const path = join(tempDir(), "script.fish");
-  writeFileSync(path, renderCompletionScript("fish"));
+  writeFileSync(path, SCRIPTS.fish!);
   const line = "kubelet-ts --root-dir=/srv/a get ";
   expect(
     await shell(["fish", "--no-config", "-c", `source ${path}; complete -C ${JSON.stringify(line)}`], {
