@@ -84,9 +84,8 @@ function subjectTable(subject: string): string[] {
       ];
       const hint = row.kind.hint === "" || row.flag === undefined ? "" : ` ${escapeCell(row.kind.hint)}`;
       const flag = names.filter(Boolean).join(", ") + hint;
-      const not = row.is === "option" && row.notYet ? ` **No effect yet**: ${escapeCell(row.notYet)}.` : "";
       const field = row.field === undefined ? "" : `\`${row.field}\``;
-      return `| ${flag} | ${field} | ${escapeCell(shownDefault(row))} | ${escapeCell(row.description)}${not} |`;
+      return `| ${flag} | ${field} | ${escapeCell(shownDefault(row))} | ${escapeCell(row.description)} |`;
     }),
   ];
 }

@@ -64,8 +64,7 @@ export function renderFlagsHelp(): string {
       lines.push(`  ${flagNames(row)}${row.kind.hint === "" ? "" : ` ${row.kind.hint}`}`);
       // A long list may be broken at its commas.
       const value = defaultText(row).replaceAll(",", ", ").replaceAll(",  ", ", ");
-      const not = row.is === "option" && row.notYet ? " (no effect yet)" : "";
-      lines.push(...wrap(row.description + not + (value === "" ? "" : ` (default: ${value})`), "      "));
+      lines.push(...wrap(row.description + (value === "" ? "" : ` (default: ${value})`), "      "));
     }
   }
   lines.push(

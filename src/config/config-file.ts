@@ -3,8 +3,7 @@ import { parseStream } from "../manifest/yaml/parse-stream.ts";
 import { isDeeperThan, type MapNode, type SourceNode, toPlainValue } from "../manifest/yaml/source-node.ts";
 import { CONFIG_API_VERSION, CONFIG_KIND } from "./effective-config.ts";
 import type { Setting } from "./flags.ts";
-import { asksForNothing } from "./option-row.ts";
-import { DEFAULT_KUBELET_OPTIONS, OPTION_TABLE, type OptionRow, ROW_BY_FIELD } from "./option-table.ts";
+import { OPTION_TABLE, type OptionRow, ROW_BY_FIELD } from "./option-table.ts";
 
 /** Settings of one configuration file. Messages start with `file:line:column:`. */
 interface ConfigFile {
@@ -15,14 +14,11 @@ interface ConfigFile {
   unknown: string[];
 }
 
-/** Kind of a file given by --config. */
-type FileKind = "configuration" | "manifest" | "unknown";
-
 /** Fields have at most five levels; values are processed recursively. */
 const MAX_DEPTH = 100;
 
 /** Distinguishes a KubeletConfiguration from a manifest, also when the text has syntax errors. */
-export function detectKind(text: string): FileKind {
+export function detectKind(text: string): "configuration" | "manifest" | "unknown" {
   if (/^\s*"?kind"?\s*:\s*["']?KubeletConfiguration\b/m.test(text)) return "configuration";
   if (/"kind"\s*:\s*"KubeletConfiguration"/.test(text)) return "configuration";
   if (/^\s*"?apiVersion"?\s*:\s*["']?kubelet\.config\.k8s\.io\//m.test(text)) return "configuration";
@@ -93,30 +89,17 @@ function readMap(map: MapNode, path: string, walk: Walk): void {
     if (node.kind === "null") continue;
     const row = ROW_BY_FIELD.get(field);
     if (!row) {
-      if (!isSection(field)) walk.result.unknown.push(`${at}: ${unknownField(field, path)}`);
+      if (!SECTIONS.has(field)) walk.result.unknown.push(`${at}: ${unknownField(field, path)}`);
       else if (node.kind === "map") readMap(node, field, walk);
       else walk.result.errors.push(`${walk.place(node.offset)}: ${field}: must be a map`);
       continue;
     }
-    const value = toPlainValue(node);
-    switch (row.is) {
-      case "option":
-        readOption(row, field, node, walk);
-        break;
-      case "inapplicable":
-        if (!isZero(value) && !row.silent?.includes(String(value))) {
-          walk.result.warnings.push(`${at}: ${field} has no effect: ${row.why}`);
-        }
-        break;
-      case "refused":
-        if (!isZero(value) && !row.allowed.includes(String(value))) {
-          walk.result.errors.push(`${at}: ${field}: ${row.why}`);
-        }
-        break;
-      case "command":
-        break;
-      default:
-        row satisfies never;
+    if (row.is === "option") readOption(row, field, node, walk);
+    else if (row.is !== "command") {
+      const value = toPlainValue(node);
+      if (isZero(value) || row.accepted.includes(String(value))) continue;
+      if (row.is === "refused") walk.result.errors.push(`${at}: ${field}: ${row.why}`);
+      else walk.result.warnings.push(`${at}: ${field} has no effect: ${row.why}`);
     }
   }
 }
@@ -124,23 +107,11 @@ function readMap(map: MapNode, path: string, walk: Walk): void {
 function readOption(row: OptionRow, field: string, node: SourceNode, walk: Walk): void {
   const at = walk.place(node.offset);
   const value = toPlainValue(node);
-  const counts = row.zeroCounts || field.startsWith("kubeletTs.");
-  if (!counts && isZero(value)) return;
+  if (!row.zeroCounts && !field.startsWith("kubeletTs.") && isZero(value)) return;
   const parsed = row.kind.fromField(value);
-  if ("problem" in parsed) {
-    walk.result.errors.push(`${at}: ${field}: ${parsed.problem}`);
-    return;
-  }
-  if (row.notYet && !asksForNothing(parsed.value) && !isDefault(row, parsed.value)) {
-    walk.result.warnings.push(`${at}: ${field} has no effect yet: ${row.notYet}`);
-  }
-  if (parsed.warning) walk.result.warnings.push(`${at}: ${field}: ${parsed.warning}`);
-  walk.result.settings.push({ row, value: parsed.value, origin: at.replace(/:\d+$/, "") });
+  if ("problem" in parsed) walk.result.errors.push(`${at}: ${field}: ${parsed.problem}`);
+  else walk.result.settings.push({ row, value: parsed.value, origin: at.replace(/:\d+$/, "") });
 }
-
-/** Files written by programs name every field: only values that differ from the default are reported. */
-const isDefault = (row: OptionRow, value: unknown): boolean =>
-  row.kind.toText(value) === row.kind.toText(DEFAULT_KUBELET_OPTIONS[row.option]);
 
 /** Go's zero value of an unset field. Booleans are excluded: those that default to true are pointers upstream. */
 function isZero(value: unknown): boolean {
@@ -156,8 +127,6 @@ const SECTIONS: ReadonlySet<string> = new Set(
   }),
 );
 
-const isSection = (field: string): boolean => SECTIONS.has(field);
-
 function unknownField(field: string, path: string): string {
   const prefix = path === "" ? "" : `${path}.`;
   const siblings = new Set<string>();
@@ -165,12 +134,9 @@ function unknownField(field: string, path: string): string {
     if (known.startsWith(prefix)) siblings.add(known.slice(prefix.length).split(".", 1)[0]!);
   }
   const name = field.slice(prefix.length);
-  const nearest = nearestName(name, siblings) ?? nameOfFlag(name);
-  return `${field}: no such field${nearest ? `; did you mean ${prefix}${nearest}?` : ""}`;
-}
-
-/** Field of a flag whose name was written into the file: `pod-manifest-path`, `podManifestPath`. */
-function nameOfFlag(name: string): string | undefined {
+  // The name of a flag may have been written: `pod-manifest-path`, `podManifestPath`.
   const flag = name.replace(/[A-Z]+/g, (letters) => `-${letters.toLowerCase()}`).replaceAll("_", "-");
-  return OPTION_TABLE.find((row) => row.flag === flag && row.field !== undefined)?.field;
+  const ofFlag = OPTION_TABLE.find((row) => row.flag === flag && row.field !== undefined)?.field;
+  const nearest = nearestName(name, siblings) ?? ofFlag;
+  return `${field}: no such field${nearest ? `; did you mean ${prefix}${nearest}?` : ""}`;
 }

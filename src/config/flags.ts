@@ -1,5 +1,5 @@
 import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
-import { asksForNothing, type InapplicableRow, type RefusedRow, takesValue } from "./option-row.ts";
+import { takesValue, type UnsupportedRow } from "./option-row.ts";
 import { type FlagRow, OPTION_TABLE, type OptionRow, ROW_BY_FLAG } from "./option-table.ts";
 
 /** An option set by flags or a file, with its origin. */
@@ -32,12 +32,21 @@ export interface CommandLine {
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const line: CommandLine = { settings: [], configPaths: [], positionals: [], warnings: [], errors: [] };
   const settings = new Map<OptionRow["option"], Setting>();
-  /** The last value of each flag that sets no option. */
-  const withoutOption = new Map<string, { row: InapplicableRow | RefusedRow; text: string }>();
-  const warned = new Set<string>();
-  const warn = (message: string) => {
-    if (!warned.has(message)) line.warnings.push(message);
-    warned.add(message);
+  /** The last value of each flag that has no meaning here. */
+  const unsupported = new Map<string, { row: UnsupportedRow; text: string }>();
+  const warnings = new Set<string>();
+  const apply = (row: FlagRow, flag: string, text: string): void => {
+    if (!("kind" in row)) return void unsupported.set(flag, { row, text });
+    const parsed = row.kind.fromText(text);
+    if ("problem" in parsed) return void line.errors.push(`--${flag}: ${parsed.problem}`);
+    if (row.is === "option") {
+      if (row.deprecated) warnings.add(`--${flag} is deprecated: ${row.deprecated}`);
+      const earlier = settings.get(row.option);
+      const value = earlier && row.kind.combine ? row.kind.combine(earlier.value, parsed.value) : parsed.value;
+      settings.set(row.option, { row, value, origin: `--${flag}` });
+    } else if (flag === "config") line.configPaths = text === "" ? [] : [...line.configPaths, text];
+    else if (flag === "config-dir") line.configDir = text;
+    else if (parsed.value === true) line.request ??= flag === "help" ? "help" : "version";
   };
   let previous: string | undefined;
   for (let index = 0; index < argv.length; index++) {
@@ -50,14 +59,12 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       // `--runonce true` would make "true" a manifest.
       if (previous !== undefined && /^(true|false)$/i.test(word)) {
         line.errors.push(`--${previous} ${word}: write --${previous}=${word}`);
-      } else {
-        line.positionals.push(word);
-      }
+      } else line.positionals.push(word);
       previous = undefined;
       continue;
     }
     const { name, dashes, attached } = takeApart(word);
-    const row = findRow(name, dashes, warn);
+    const row = findRow(name, dashes, (message) => warnings.add(message));
     if (!row) {
       line.errors.push(unknownFlag(dashes + name));
       previous = undefined;
@@ -66,23 +73,22 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     const flag = row.flag ?? name;
     let value = attached;
     if (value === undefined && takesValue(row)) {
-      const next = argv[index + 1];
-      if (next === undefined || isKnownFlag(next)) {
+      value = argv[++index];
+      if (value === undefined || isKnownFlag(value)) {
         line.errors.push(`--${flag}: needs a value`);
+        index--;
         continue;
       }
-      value = next;
-      index++;
     }
     previous = value === undefined ? flag : undefined;
-    applyFlag(row, flag, value ?? "true", line, settings, withoutOption, warn);
+    apply(row, flag, value ?? "true");
   }
-  for (const [flag, { row, text }] of withoutOption) {
-    if (row.is === "inapplicable" && !row.silent?.includes(text)) warn(`--${flag} has no effect: ${row.why}`);
-    if (row.is === "refused" && !row.allowed.includes(text)) line.errors.push(`--${flag}: ${row.why}`);
+  for (const [flag, { row, text }] of unsupported) {
+    if (row.accepted.includes(text)) continue;
+    if (row.is === "refused") line.errors.push(`--${flag}: ${row.why}`);
+    else warnings.add(`--${flag} has no effect: ${row.why}`);
   }
-  line.settings = [...settings.values()];
-  return line;
+  return { ...line, settings: [...settings.values()], warnings: [...warnings] };
 }
 
 function takeApart(word: string): { name: string; dashes: string; attached?: string } {
@@ -101,24 +107,18 @@ function takeApart(word: string): { name: string; dashes: string; attached?: str
 }
 
 function findRow(name: string, dashes: string, warn: (message: string) => void): FlagRow | undefined {
-  if (dashes === "-") {
-    const row = ROW_BY_FLAG.get(name);
-    return row?.short === name ? row : undefined;
-  }
   const row = ROW_BY_FLAG.get(name);
+  if (dashes === "-") return row?.short === name ? row : undefined;
   if (row?.flag === name) return row;
-  if (!name.includes("_")) return undefined;
   const dashed = name.replaceAll("_", "-");
   const normalized = ROW_BY_FLAG.get(dashed);
-  if (normalized?.flag !== dashed) return undefined;
+  if (dashed === name || normalized?.flag !== dashed) return undefined;
   warn(`--${name}: write --${dashed}`);
   return normalized;
 }
 
-function isKnownFlag(word: string): boolean {
-  if (!word.startsWith("--")) return false;
-  return ROW_BY_FLAG.has(word.slice(2).split("=", 1)[0]!);
-}
+const isKnownFlag = (word: string): boolean =>
+  word.startsWith("--") && ROW_BY_FLAG.has(word.slice(2).split("=", 1)[0]!);
 
 function unknownFlag(written: string): string {
   const name = written.replace(/^-+/, "");
@@ -131,46 +131,6 @@ function unknownFlag(written: string): string {
   }
   const nearest = nearestName(name.replaceAll("_", "-"), longNames);
   return `${written}: no such flag${nearest ? `; did you mean --${nearest}?` : " (see kubelet-ts --help)"}`;
-}
-
-function applyFlag(
-  row: FlagRow,
-  flag: string,
-  text: string,
-  line: CommandLine,
-  settings: Map<OptionRow["option"], Setting>,
-  withoutOption: Map<string, { row: InapplicableRow | RefusedRow; text: string }>,
-  warn: (message: string) => void,
-): void {
-  switch (row.is) {
-    case "inapplicable":
-    case "refused":
-      withoutOption.set(flag, { row, text });
-      return;
-    case "command": {
-      const parsed = row.kind.fromText(text);
-      if ("problem" in parsed) line.errors.push(`--${flag}: ${parsed.problem}`);
-      else if (flag === "config") line.configPaths = text === "" ? [] : [...line.configPaths, text];
-      else if (flag === "config-dir") line.configDir = text;
-      else if (parsed.value === true) line.request ??= flag === "help" ? "help" : "version";
-      return;
-    }
-    case "option": {
-      const parsed = row.kind.fromText(text);
-      if ("problem" in parsed) {
-        line.errors.push(`--${flag}: ${parsed.problem}`);
-        return;
-      }
-      if (row.notYet && !asksForNothing(parsed.value)) warn(`--${flag} has no effect yet: ${row.notYet}`);
-      if (row.deprecated) warn(`--${flag} is deprecated: ${row.deprecated}`);
-      const earlier = settings.get(row.option);
-      const value = earlier && row.kind.combine ? row.kind.combine(earlier.value, parsed.value) : parsed.value;
-      settings.set(row.option, { row, value, origin: `--${flag}` });
-      return;
-    }
-    default:
-      row satisfies never;
-  }
 }
 
 const PREFIX = "KUBELET_TS_";
@@ -193,44 +153,36 @@ function hasVariable({ is, flag }: FlagRow): boolean {
  * Options set by the environment. They override the configuration file and yield to flags. A list is written as with
  * one flag; an empty variable counts as not set.
  */
-export function environmentSettings(
-  environment: Readonly<Record<string, string | undefined>>,
-): Pick<CommandLine, "settings" | "configPaths" | "configDir" | "warnings" | "errors"> {
-  const settings: Setting[] = [];
-  const configPaths: string[] = [];
-  let configDir: string | undefined;
-  const warnings: string[] = [];
-  const errors: string[] = [];
+export function environmentSettings(environment: Readonly<Record<string, string | undefined>>): CommandLine {
+  const all: CommandLine = { settings: [], configPaths: [], positionals: [], warnings: [], errors: [] };
   for (const [variable, value] of Object.entries(environment)) {
     if (!variable.startsWith(PREFIX) || !value || OTHERS.test(variable)) continue;
     const flag = FLAG_BY_VARIABLE.get(variable);
     if (!flag) {
-      warnings.push(`${variable} in the environment names no flag${didYouMean(variable, FLAG_BY_VARIABLE.keys())}`);
+      const hint = didYouMean(variable, FLAG_BY_VARIABLE.keys());
+      all.warnings.push(`${variable} in the environment names no flag${hint}`);
       continue;
     }
     const line = parseCommandLine([`--${flag}=${value}`]);
-    settings.push(...line.settings.map((setting) => ({ ...setting, origin: variable })));
-    configPaths.push(...line.configPaths);
-    configDir ??= line.configDir;
-    errors.push(...line.errors.map((message) => message.replaceAll(`--${flag}`, variable)));
-    warnings.push(...line.warnings.map((message) => message.replaceAll(`--${flag}`, variable)));
+    all.settings.push(...line.settings.map((setting) => ({ ...setting, origin: variable })));
+    all.configPaths.push(...line.configPaths);
+    if (line.configDir !== undefined) all.configDir = line.configDir;
+    all.errors.push(...line.errors.map((message) => message.replaceAll(`--${flag}`, variable)));
+    all.warnings.push(...line.warnings.map((message) => message.replaceAll(`--${flag}`, variable)));
   }
-  return { settings, configPaths, ...(configDir !== undefined && { configDir }), warnings, errors };
+  return all;
 }
+
+type ConfigPaths = Pick<CommandLine, "configPaths" | "configDir">;
 
 /** The files and directories of `--config` and `--config-dir`, or of their variables, as they are written. */
-export function findConfigPaths(
+export const findConfigPaths = (
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
-): Pick<CommandLine, "configPaths" | "configDir"> {
-  return chooseConfigPaths(parseCommandLine(argv), environmentSettings(environment));
-}
+): ConfigPaths => chooseConfigPaths(parseCommandLine(argv), environmentSettings(environment));
 
 /** A flag replaces its variable. */
-export function chooseConfigPaths(
-  flags: Pick<CommandLine, "configPaths" | "configDir">,
-  variables: Pick<CommandLine, "configPaths" | "configDir">,
-): Pick<CommandLine, "configPaths" | "configDir"> {
+export function chooseConfigPaths(flags: ConfigPaths, variables: ConfigPaths): ConfigPaths {
   const configDir = flags.configDir ?? variables.configDir;
   return {
     configPaths: flags.configPaths.length > 0 ? flags.configPaths : variables.configPaths,

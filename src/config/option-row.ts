@@ -29,7 +29,6 @@ interface RowBase {
 
 /** Description of an option, and what differs from most options. */
 interface OptionNotes {
-  /** One letter, e.g. `v`. */
   short?: string;
   /** One or two sentences. The default is not repeated. */
   description: string;
@@ -42,8 +41,6 @@ interface OptionNotes {
   zeroCounts?: true;
   /** A change takes effect while the kubelet runs; without it kubelet-ts must be restarted, which pods do not notice. */
   live?: true;
-  /** Accepted without effect in this version; a warning gives the reason. */
-  notYet?: string;
   /** Still honored, with this warning. */
   deprecated?: string;
 }
@@ -68,25 +65,17 @@ export interface CommandRow extends RowBase {
   description: string;
 }
 
-/** A flag of the kubelet that is accepted without effect; a warning gives the reason. */
-export interface InapplicableRow extends RowBase {
-  is: "inapplicable";
+/** A flag of the kubelet that has no meaning here: inapplicable ones are accepted with a warning, refused ones are errors. */
+export interface UnsupportedRow extends RowBase {
+  is: "inapplicable" | "refused";
   /** false for a boolean flag, which takes no separate value. */
   takesValue: boolean;
   why: string;
-  /** Values that describe the actual behaviour, or are the kubelet's defaults, which dumped configurations spell out: no warning. */
-  silent?: readonly string[];
+  /** Values that need no message: they describe the actual behavior, or are defaults, which dumped configurations spell out. */
+  accepted: readonly string[];
 }
 
-/** A flag of the kubelet that is not possible here: values other than `allowed` are errors. */
-export interface RefusedRow extends RowBase {
-  is: "refused";
-  takesValue: boolean;
-  why: string;
-  allowed: readonly string[];
-}
-
-export type TableRow<Name extends string> = DeclaredRow<Name> | CommandRow | InapplicableRow | RefusedRow;
+export type TableRow<Name extends string> = DeclaredRow<Name> | CommandRow | UnsupportedRow;
 
 /** An option without its name and its subject, which {@link options} adds. */
 export interface OptionDraft<T> extends OptionNotes {
@@ -126,32 +115,32 @@ export const alias = <Name extends string>(row: Omit<DeclaredRow<Name>, "is" | "
   is: "option",
 });
 
-export function command<T>(row: Omit<CommandRow, "is" | "kind"> & { kind: ValueKind<T> }): CommandRow {
-  return { ...row, is: "command", kind: row.kind };
-}
+export const command = <T>(row: Omit<CommandRow, "is" | "kind"> & { kind: ValueKind<T> }): CommandRow => ({
+  ...row,
+  is: "command",
+});
 
 /** @param names separated by blanks: `flag` or `flag|field` or `|field`; a flag that is a boolean ends in `?`. */
-export function inapplicable(why: string, names: string, silent: readonly string[] = []): InapplicableRow[] {
-  return wordsOf(names).map((name) => ({ is: "inapplicable", why, silent, ...splitName(name) }));
-}
+export const inapplicable = (why: string, names: string, accepted: readonly string[] = []): UnsupportedRow[] =>
+  unsupported("inapplicable", why, names, accepted);
 
-export function refused(why: string, names: string, allowed: readonly string[] = [""]): RefusedRow[] {
-  return wordsOf(names).map((name) => ({ is: "refused", why, allowed, ...splitName(name) }));
-}
+export const refused = (why: string, names: string, accepted: readonly string[] = [""]): UnsupportedRow[] =>
+  unsupported("refused", why, names, accepted);
 
-const wordsOf = (text: string): string[] => text.trim().split(/\s+/);
-
-function splitName(name: string): RowBase & { takesValue: boolean } {
-  const [flag = "", field = ""] = name.split("|");
-  const takesValue = !flag.endsWith("?");
-  const long = flag.replace("?", "");
-  return { takesValue, ...(long ? { flag: long } : {}), ...(field ? { field } : {}) };
-}
-
-/** Whether the value is off, zero or empty. */
-export function asksForNothing(value: unknown): boolean {
-  return value === 0 || value === false || value === "" || (Array.isArray(value) && value.length === 0);
-}
+const unsupported = (
+  is: UnsupportedRow["is"],
+  why: string,
+  names: string,
+  accepted: readonly string[],
+): UnsupportedRow[] =>
+  names
+    .trim()
+    .split(/\s+/)
+    .map((name) => {
+      const [written = "", field = ""] = name.split("|");
+      const flag = written.replace("?", "");
+      return { is, why, accepted, takesValue: flag === written, ...(flag && { flag }), ...(field && { field }) };
+    });
 
 /** Whether a flag of this row takes the next word of the command line. */
 export function takesValue(row: TableRow<string>): boolean {

@@ -206,7 +206,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
 /** Flags that do something under a name that is not just an old one. */
 const working = OPTION_TABLE.flatMap((row) => {
   if (row.is === "command") return [row.flag];
-  if (row.is !== "option" || row.notYet || row.deprecated) return [];
+  if (row.is !== "option" || row.deprecated) return [];
   return [row.flag ?? row.field ?? ""];
 });
 

@@ -138,7 +138,7 @@ export const formatBytes = (bytes: number): string =>
   formatQuantity({ unscaled: BigInt(bytes), scale: 0, format: "BinarySI" });
 
 /** A parsed value, or a problem to be appended to the name of the flag or field. */
-export type Parsed<T> = { value: T; warning?: string } | { problem: string };
+export type Parsed<T> = { value: T } | { problem: string };
 
 /** Syntax of one kind of value: on the command line, in the configuration file, in the documentation. */
 export interface ValueKind<T> {
