@@ -202,6 +202,10 @@ export interface CommandIo {
   /** Writes everything before it returns. @throws BrokenPipeError when the reader has closed the pipe */
   stdout: (data: string | Uint8Array) => void;
   stderr: (text: string) => void;
+  /** Standard input. */
+  input: () => AsyncIterable<Uint8Array>;
+  /** Whether standard output is a terminal. */
+  isTerminal: boolean;
   now: () => Date;
   /** Minutes east of Greenwich at some time. */
   offsetMinutes: (at: Date) => number;
@@ -210,6 +214,8 @@ export interface CommandIo {
 export const terminalIo: CommandIo = {
   stdout: (data) => writeAll(1, data),
   stderr: (text) => writeAll(2, text),
+  input: () => Bun.stdin.stream(),
+  isTerminal: process.stdout.isTTY,
   now: () => new Date(),
   offsetMinutes: (at) => -at.getTimezoneOffset(),
 };

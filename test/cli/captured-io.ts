@@ -11,6 +11,8 @@ export function capturedIo(now: () => Date = () => new Date()): CommandIo & { ou
     stderr: (text: string) => {
       io.err += text;
     },
+    input: async function* () {},
+    isTerminal: false,
     now,
     offsetMinutes: () => 0,
   };

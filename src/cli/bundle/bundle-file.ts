@@ -95,7 +95,11 @@ export async function loadBundleImages(
   return missing;
 }
 
-async function missingImages(client: Pick<DockerClient, "inspectImage">, images: readonly string[]): Promise<string[]> {
+/** Which of the images the engine does not have. */
+export async function missingImages(
+  client: Pick<DockerClient, "inspectImage">,
+  images: readonly string[],
+): Promise<string[]> {
   const missing: string[] = [];
   for (const image of images) {
     const found = await client.inspectImage(image).catch((error: { status?: number }) => {

@@ -18,14 +18,18 @@ export const namespaceOf = ({ metadata }: Pod): string => metadata.namespace ?? 
  * `web`. Where namespaces have pods of the same name, one must be chosen.
  * @returns the message for the user as `problem`
  */
-export function findPod(pods: readonly Pod[], written: string, scope: PodScope): Pod | { problem: string } {
+export function findPod(
+  pods: readonly Pod[],
+  written: string,
+  scope: PodScope,
+): Pod | { problem: string; isAbsent?: true } {
   const name = written.replace(/^(pods?|po)\//, "");
   const candidates = inScope(pods, scope);
   const exact = candidates.filter(({ metadata }) => metadata.name === name);
   const found =
     exact.length > 0 ? exact : candidates.filter(({ metadata, spec }) => metadata.name === `${name}-${spec.nodeName}`);
   const [pod, ...others] = found;
-  if (!pod) return { problem: notFound(pods, candidates, name, scope) };
+  if (!pod) return { problem: notFound(pods, candidates, name, scope), isAbsent: true };
   if (others.length === 0) return pod;
   return {
     problem: `there are pods "${name}" in the namespaces ${found.map(namespaceOf).join(", ")}: choose one with -n`,
@@ -46,7 +50,9 @@ export function choosePods(
   const found = names.map((name) => findPod(pods, name, scope));
   return {
     chosen: found.flatMap((pod) => ("problem" in pod ? [] : pod)),
-    problems: found.flatMap((pod) => ("problem" in pod ? pod.problem : [])),
+    problems: found.flatMap((pod) =>
+      "problem" in pod && !(pod.isAbsent && request.isOn("ignore-not-found")) ? pod.problem : [],
+    ),
   };
 }
 

@@ -18,25 +18,32 @@ interface ManifestObject {
 const MAX_FILES = 10_000;
 
 /**
- * Every object of files, directories, URLs and standard input, in their order; a List counts as its items.
+ * The texts of files, directories, URLs and standard input, in their order.
  * @param isRecursive directories are entered too
- * @throws CommandError with the place of the first mistake, UsageError without any file
+ * @throws CommandError about the first that cannot be read, UsageError without any file
  */
-export async function readManifestObjects(files: readonly string[], isRecursive = false): Promise<ManifestObject[]> {
+export async function readManifestFiles(
+  files: readonly string[],
+  isRecursive = false,
+): Promise<{ file: string; bytes: Uint8Array }[]> {
   if (files.length === 0) throw new UsageError("give -f with a file, a directory, a URL or -");
-  const objects: ManifestObject[] = [];
-  const paths = isRecursive ? files.flatMap(manifestsBelow) : files;
-  for (const input of await readInputs(paths, () => Bun.stdin.stream())) {
+  const inputs = await readInputs(isRecursive ? files.flatMap(manifestsBelow) : files, () => Bun.stdin.stream());
+  return inputs.flatMap((input) => {
     if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
-    if (!("bytes" in input)) continue;
-    objects.push(...objectsOf(input.file, input.bytes));
-  }
+    return "bytes" in input ? input : [];
+  });
+}
+
+/** Every object of such texts; a List counts as its items. @throws CommandError with the place of the first mistake */
+export async function readManifestObjects(files: readonly string[], isRecursive = false): Promise<ManifestObject[]> {
+  const texts = await readManifestFiles(files, isRecursive);
+  const objects = texts.flatMap(({ file, bytes }) => objectsOf(file, bytes));
   if (objects.length === 0) throw new CommandError(`there is no object in ${files.join(", ")}`);
   return objects;
 }
 
 /** The manifest files of a directory and those below it, sorted by name; another path is returned unchanged. @throws CommandError */
-export function manifestsBelow(path: string): string[] {
+function manifestsBelow(path: string): string[] {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path];
   const files = readdirSync(path, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory() && hasManifestExtension(entry.name) && skipReason(entry.name) === undefined)
@@ -50,13 +57,10 @@ export function manifestsBelow(path: string): string[] {
 function objectsOf(file: string, bytes: Uint8Array): ManifestObject[] {
   const read = readPlainObjects(bytes);
   if ("objects" in read) return read.objects.map((object) => ({ file, object: object as ApiObject }));
-  const { message, line, column } = read.problem;
-  throw refusal(file, bytes, `${file}:${line === undefined ? "" : `${line}:${column}:`} ${message}`);
-}
-
-/** The first error of a text as the kubelet reads it, which names formats of other programs and the next step. */
-function refusal(file: string, bytes: Uint8Array, otherwise: string): CommandError {
+  // The kubelet's own reader names formats of other programs and the next step.
   const { findings } = readManifest(bytes, { file, nodeName: "node", source: "file", strictness: "ignore" });
   const error = findings.find(({ severity }) => severity === "error");
-  return new CommandError(error ? describeFinding(error) : otherwise);
+  const { message, line, column } = read.problem;
+  const place = line === undefined ? "" : `${line}:${column}:`;
+  throw new CommandError(error ? describeFinding(error) : `${file}:${place} ${message}`);
 }

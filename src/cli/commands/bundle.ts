@@ -1,32 +1,39 @@
 import { basename, resolve } from "node:path";
 import { buildInfo } from "../../daemon/version.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
-import { isNotFound } from "../../docker/engine/docker-error.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { BINARY, type BundleContent, IMAGES, MANIFESTS, once, writeBundle } from "../bundle/bundle-file.ts";
+import {
+  BINARY,
+  type BundleContent,
+  IMAGES,
+  MANIFESTS,
+  missingImages,
+  once,
+  writeBundle,
+} from "../bundle/bundle-file.ts";
 import { engineClient } from "../client/engine-reader.ts";
+import { readManifestFiles } from "../client/manifest-objects.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
-import { readInputs } from "../validate-inputs.ts";
 
 /** `kubelet-ts bundle -f DIR -o site.tar`. Returns the exit code. */
 export async function runBundle(request: CommandRequest, io: CommandIo): Promise<number> {
   const files = request.values("filename");
   const output = request.value("output");
   if (files.length === 0 || output === undefined) throw new UsageError("give -f with manifests and -o with a file");
-  const inputs = await readInputs(files, () => Bun.stdin.stream());
   const manifests = new Map<string, Uint8Array>();
   const images = new Set<string>();
-  for (const input of inputs) {
-    if ("skipped" in input) continue;
-    if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
-    const name = basename(input.file);
+  for (const { file, bytes } of await readManifestFiles(files)) {
+    const name = basename(file);
     if (manifests.has(name)) throw new CommandError(`two manifests are named "${name}"`);
-    for (const image of imagesOf(input.file, input.bytes)) images.add(image);
-    manifests.set(name, input.bytes);
+    for (const image of imagesOf(file, bytes)) images.add(image);
+    manifests.set(name, bytes);
   }
   if (manifests.size === 0) throw new CommandError(`no manifest in ${files.join(", ")}`);
   const client = engineClient(request, undefined);
-  await checkImages(client, [...images]);
+  const missing = await missingImages(client, [...images]);
+  if (missing.length > 0) {
+    const pulls = missing.map((image) => `  docker pull ${image}`).join("\n");
+    throw new CommandError(`images that are not on this machine:\n${pulls}`);
+  }
   const contents: BundleContent[] = [
     { path: BINARY, mode: 0o755, chunks: Bun.file(process.execPath).stream() },
     ...[...manifests].map(([name, bytes]) => ({ path: `${MANIFESTS}${name}`, mode: 0o644, chunks: once(bytes) })),
@@ -84,20 +91,5 @@ function collectImages(value: unknown, images: string[]): void {
     } else if (key === "image" && typeof (member as { reference?: unknown })?.reference === "string") {
       images.push((member as { reference: string }).reference);
     } else collectImages(member, images);
-  }
-}
-
-async function checkImages(client: DockerClient, images: readonly string[]): Promise<void> {
-  const missing: string[] = [];
-  for (const image of images) {
-    await client.inspectImage(image).catch((error: unknown) => {
-      if (!isNotFound(error)) throw error;
-      missing.push(image);
-    });
-  }
-  if (missing.length > 0) {
-    throw new CommandError(
-      `images that are not on this machine:\n${missing.map((image) => `  docker pull ${image}`).join("\n")}`,
-    );
   }
 }

@@ -1,39 +1,36 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { LabelFilter } from "../../base/api/selectors.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import { podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
-import { didYouMean } from "../../base/text/nearest-name.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { readRemovalSettings } from "../../daemon/removal-settings.ts";
 import { RootDirInUseError, removePods } from "../../daemon/remove-pods.ts";
 import type { EnginePod } from "../../docker/engine-pods.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
-import { findPod, namespaceOf } from "../client/choose-pod.ts";
+import { choosePods, findPod, namespaceOf } from "../client/choose-pod.ts";
 import { locateKubelet, removeProxies } from "../client/find-kubelet.ts";
 import { placeOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
+import { readManifestFiles } from "../client/manifest-objects.ts";
 import { kindNames, loadServedKinds } from "../client/object-targets.ts";
 import { CommandError, type CommandIo, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
-import { readInputs, type ValidateInput } from "../validate-inputs.ts";
 import { deleteByApi } from "./delete-objects.ts";
 
 const KINDS = ["pod", "pods", "po"];
 
-/** Which pods are meant. */
+/** Which pods are meant: by names, by manifests, or every one that matches the flags. */
 interface Wanted {
-  /** Every pod that matches. */
-  all: boolean;
-  matches: LabelFilter;
+  request: CommandRequest;
+  isSelected: boolean;
   /** As written, without a kind. */
   names: string[];
   /** The first word may be a misspelt kind. */
   isKindAssumed: boolean;
-  inputs: ValidateInput[];
-  ignoreAbsent: boolean;
+  inputs: { file: string; bytes: Uint8Array }[];
   graceSeconds: number | undefined;
-  namespace: string | undefined;
 }
 
 /** `kubelet-ts delete` and `kubelet-ts down`. Returns the exit code. */
@@ -49,7 +46,7 @@ export async function runDelete(request: CommandRequest, io: CommandIo): Promise
   }
   // Which of several kubelets is meant is never guessed.
   if (!kubelet.isAbsent) throw new CommandError(kubelet.problem);
-  return await removeFromRoot(kubelet.rootDir, wanted, request, io);
+  return await removeFromRoot(kubelet.rootDir, wanted, io);
 }
 
 /** @throws UsageError */
@@ -66,23 +63,20 @@ async function readWanted(request: CommandRequest): Promise<Wanted> {
     return of;
   });
   const files = values("filename");
-  const all = isOn("all");
   await refuseOtherKinds(positionals);
-  const isSelected = all || request.value("selector") !== undefined;
+  const isSelected = isOn("all") || request.value("selector") !== undefined;
   if ([names.length > 0, files.length > 0, isSelected].filter(Boolean).length !== 1) {
     throw new UsageError("name pods, or give -f FILE, --selector, or --all for every pod of the root directory");
   }
-  const inputs = await readInputs(files, () => Bun.stdin.stream());
-  for (const input of inputs) if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
+  const inputs = files.length > 0 ? await readManifestFiles(files) : [];
+  selectorOf(request, names);
   return {
-    all: isSelected,
-    matches: selectorOf(request, names),
+    request,
+    isSelected,
     names,
     isKindAssumed: !isKindWritten && !positionals.some((word) => word.includes("/")),
     inputs,
-    ignoreAbsent: isOn("ignore-not-found"),
     graceSeconds: graceOf(request),
-    namespace: scopeOf(request).namespace,
   };
 }
 
@@ -124,12 +118,8 @@ function describeReturn(desired: DesiredPod): string {
     : `comes from ${place}: a kubelet that reads it starts the pod again`;
 }
 
-async function removeFromRoot(
-  rootDir: string,
-  wanted: Wanted,
-  request: CommandRequest,
-  io: CommandIo,
-): Promise<number> {
+async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): Promise<number> {
+  const { request } = wanted;
   const endpoint = request.value("docker-endpoint");
   const flags = [`--root-dir=${rootDir}`, ...(endpoint === undefined ? [] : [`--docker-endpoint=${endpoint}`])];
   const { options: given, errors } = await resolveOptions(flags);
@@ -150,7 +140,7 @@ async function removeFromRoot(
       environment: process.env,
       logger: warningsTo(io),
       choose: (pods) => {
-        const { chosen, missing } = choosePods(pods, wanted);
+        const { chosen, missing } = chooseEnginePods(pods, wanted);
         problems.push(...missing);
         return chosen;
       },
@@ -181,30 +171,21 @@ async function removeFromRoot(
   return 0;
 }
 
-const isNamed = ({ name }: { name?: string | undefined }, written: string, nodeName: string): boolean =>
-  name === written || name === `${written}-${nodeName}`;
-
 /** @returns pods, and what to say about names that nothing has */
-function choosePods(
+function chooseEnginePods(
   pods: readonly EnginePod[],
-  { all, matches, names, isKindAssumed, inputs, ignoreAbsent, namespace }: Wanted,
+  { request, isSelected, names, isKindAssumed, inputs }: Wanted,
 ): { chosen: EnginePod[]; missing: string[] } {
-  const inScope = pods.filter(({ snapshot }) => namespace === undefined || snapshot.namespace === namespace);
-  if (all) return { chosen: inScope.filter(({ snapshot }) => matches(labelsOf(snapshot))), missing: [] };
-  const missing: string[] = [];
-  const chosen = new Set<EnginePod>();
-  for (const name of names) {
-    const found = inScope.filter(({ snapshot, owner }) => isNamed(snapshot, name, owner.nodeName));
-    const namespaces = new Set(found.map(({ snapshot }) => snapshot.namespace));
-    if (found.length === 0) {
-      if (!ignoreAbsent) missing.push(`pod "${name}" not found${hintOf(name, inScope)}`);
-    } else if (namespaces.size > 1) {
-      missing.push(`there are pods "${name}" in the namespaces ${[...namespaces].join(", ")}: choose one with -n`);
-    } else for (const pod of found) chosen.add(pod);
-  }
+  const listed = new Map(pods.map((pod) => [podFullName(pod.snapshot), toNamedPod(pod)]));
+  const { chosen: named, problems: missing } =
+    isSelected || names.length > 0
+      ? choosePods(request, [...listed.values()], names)
+      : { chosen: [], problems: [] as string[] };
   // `delete srv web`: a misspelt kind must not remove the pod "web".
   if (missing.length > 0 && isKindAssumed && names.length > 1)
     return { chosen: [], missing: [...missing, "nothing was removed"] };
+  const full = new Set(named.map(({ metadata }) => podFullName(metadata)));
+  const chosen = new Set(pods.filter(({ snapshot }) => full.has(podFullName(snapshot))));
   for (const input of inputs) for (const pod of podsOfManifest(input, pods)) chosen.add(pod);
   if (inputs.length > 0 && chosen.size === 0) {
     const files = inputs.map(({ file }) => file).join(", ");
@@ -213,19 +194,13 @@ function choosePods(
   return { chosen: [...chosen], missing };
 }
 
-/** The labels of a pod are on its sandbox. */
-const labelsOf = ({ sandboxes, containers }: EnginePod["snapshot"]): Readonly<Record<string, string>> =>
-  sandboxes[0]?.labels ?? containers[0]?.labels ?? {};
-
-function hintOf(name: string, pods: readonly EnginePod[]): string {
-  if (pods.length === 0) return "; there are no pods";
-  const full = pods.map(({ snapshot }) => snapshot.name);
-  const short = pods.map(({ snapshot, owner }) => snapshot.name.replace(`-${owner.nodeName}`, ""));
-  return didYouMean(name, [...full, ...short], '"') || `; there are ${full.join(", ")}`;
+/** What a pod is chosen by; its labels are on its sandbox. */
+function toNamedPod({ snapshot: { name, namespace, sandboxes, containers }, owner: { nodeName } }: EnginePod): Pod {
+  const { labels = {} } = sandboxes[0] ?? containers[0] ?? {};
+  return { metadata: { name, namespace, labels }, spec: { nodeName } } as unknown as Pod;
 }
 
-function podsOfManifest(input: ValidateInput, pods: readonly EnginePod[]): EnginePod[] {
-  if (!("bytes" in input)) return [];
+function podsOfManifest(input: Wanted["inputs"][number], pods: readonly EnginePod[]): EnginePod[] {
   return [...new Set(pods.map(({ owner }) => owner.nodeName))].flatMap((nodeName) => {
     const { results } = readManifest(input.bytes, { file: input.file, nodeName, source: "file", strictness: "ignore" });
     const named = new Set(results.flatMap(({ pod }) => (pod ? `${namespaceOf(pod)}/${pod.metadata.name}` : [])));
@@ -238,14 +213,14 @@ function podsOfManifest(input: ValidateInput, pods: readonly EnginePod[]): Engin
 /** A kubelet that runs starts again what is removed, so the way out is the source of each pod. */
 async function describeSources(
   api: KubeletApi,
-  { all, names, namespace }: Wanted,
+  { request, isSelected, names }: Wanted,
   rootDir: string | undefined,
 ): Promise<string> {
   const pods = await api.pods();
-  if (all) return "a kubelet runs on this root directory: stop it first, or remove its manifests";
+  if (isSelected) return "a kubelet runs on this root directory: stop it first, or remove its manifests";
   const kept = rootDir === undefined ? [] : readKeptPods(rootDir);
   const lines = names.map((name) => {
-    const pod = findPod(pods, name, { namespace });
+    const pod = findPod(pods, name, scopeOf(request));
     if ("problem" in pod) return pod.problem;
     const desired = kept.find((it) => it.pod.metadata.uid === pod.metadata.uid);
     const source = desired ? placeOf(desired) : "a manifest";

@@ -14,16 +14,12 @@ import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts"
 import { engineClient } from "../client/engine-reader.ts";
 import { localInstances, locateKubelet } from "../client/find-kubelet.ts";
 import { readKeptObjects, submittedPath } from "../client/kept-pods.ts";
-import { manifestsBelow } from "../client/manifest-objects.ts";
-import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
-import { readInputs } from "../validate-inputs.ts";
+import { readManifestFiles } from "../client/manifest-objects.ts";
+import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";
 
 /** `kubelet-ts diff -f FILE`: what an edit changes and restarts. Returns 0 without a difference, 1 with one. */
 export async function runDiff(request: CommandRequest, io: CommandIo): Promise<number> {
-  const files = request.values("filename");
-  if (files.length === 0) throw new UsageError("give -f with a file, a directory, a URL or -");
-  const paths = request.isOn("recursive") ? files.flatMap(manifestsBelow) : files;
-  const inputs = await readInputs(paths, () => Bun.stdin.stream());
+  const inputs = await readManifestFiles(request.values("filename"), request.isOn("recursive"));
   const kubelet = await locateKubelet(request);
   if ("problem" in kubelet && !kubelet.isAbsent) throw new CommandError(kubelet.problem);
   const { instance, rootDir } = kubelet;
@@ -46,11 +42,9 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
     tryApply: (object) => tryApply(object, socketPath),
   };
   let isChanged = false;
-  for (const input of inputs) {
-    if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
-    if (!("bytes" in input)) continue;
-    const diff = await diffManifest(input.bytes, input.file, state);
-    if ("errors" in diff) throw new CommandError(diff.errors[0] ? describeFinding(diff.errors[0]) : input.file);
+  for (const { bytes, file } of inputs) {
+    const diff = await diffManifest(bytes, file, state);
+    if ("errors" in diff) throw new CommandError(diff.errors[0] ? describeFinding(diff.errors[0]) : file);
     for (const { subject, lines, effects } of diff.changes) {
       isChanged = true;
       io.stdout(`${subject}\n`);

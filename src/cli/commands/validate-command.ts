@@ -8,14 +8,6 @@ import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.
 import { checkInputs, readInputs } from "../validate-inputs.ts";
 import type { NodeRules } from "../validate-node.ts";
 
-interface ValidateIo {
-  stdout: (text: string) => void;
-  stderr: (text: string) => void;
-  isTerminal: boolean;
-  /** Standard input, for `--batch` and `-`. */
-  input: () => AsyncIterable<Uint8Array>;
-}
-
 interface ValidateOptions {
   strictness: Strictness;
   nodeName: string;
@@ -24,25 +16,21 @@ interface ValidateOptions {
 }
 
 /** `kubelet-ts validate`. Returns the exit code. */
-export async function runValidate(request: CommandRequest, io: ValidateIo): Promise<number> {
-  const parsed = await parse(request);
-  if (parsed.batch) return runBatch(parsed.options, io);
-  for (const warning of parsed.warnings) io.stderr(`kubelet-ts validate: warning: ${warning}\n`);
-  const inputs = await readInputs(parsed.files, io.input);
+export async function runValidate(request: CommandRequest, io: CommandIo): Promise<number> {
+  const { positionals: files, isOn } = request;
+  const batch = isOn("batch");
+  if (!batch && files.length === 0)
+    throw new UsageError("name at least one file, directory or URL, or - for standard input");
+  if (batch && files.length > 0) throw new UsageError("--batch takes its manifests from standard input only");
+  const { options, rules, warnings } = await resolve(request);
+  if (batch) return runBatch(options, io);
+  for (const warning of warnings) io.stderr(`kubelet-ts validate: warning: ${warning}\n`);
+  const inputs = await readInputs(files, io.input);
   for (const input of inputs) if ("skipped" in input) io.stderr(`${input.file}: skipped: ${input.skipped}\n`);
-  const results = checkInputs(inputs, { ...parsed.options, source: "file" }, parsed.rules);
-  if (parsed.output === "json") io.stdout(`${JSON.stringify({ results: results.map(toJsonResult) })}\n`);
+  const results = checkInputs(inputs, { ...options, source: "file" }, rules);
+  if (request.value("output") === "json") io.stdout(`${JSON.stringify({ results: results.map(toJsonResult) })}\n`);
   else io.stdout(renderText(results, io.isTerminal));
   return results.every((result) => result.ok) ? 0 : 2;
-}
-
-interface ParsedRequest {
-  batch: boolean;
-  output: string;
-  files: readonly string[];
-  options: ValidateOptions;
-  rules: NodeRules;
-  warnings: readonly string[];
 }
 
 /** Flags that the kubelet has, too. */
@@ -56,29 +44,26 @@ const NODE_FLAGS = [
 ] as const;
 
 /** @throws UsageError */
-async function parse({ positionals: files, value, values, isOn }: CommandRequest): Promise<ParsedRequest> {
-  const batch = isOn("batch");
-  if (!batch && files.length === 0)
-    throw new UsageError("name at least one file, directory or URL, or - for standard input");
-  if (batch && files.length > 0) throw new UsageError("--batch takes its manifests from standard input only");
+async function resolve({
+  value,
+  values,
+  isOn,
+}: CommandRequest): Promise<{ options: ValidateOptions; rules: NodeRules; warnings: readonly string[] }> {
   const nodeFlags = NODE_FLAGS.flatMap((flag) => values(flag).map((text) => `--${flag}=${text}`));
   const resolved = await resolveOptions(nodeFlags, process.cwd(), "show");
   if (resolved.errors.length > 0) throw new UsageError(resolved.errors.join("; "));
-  const node = resolved.options;
+  const { options: node, origins, warnings } = resolved;
   const nodeName = readNodeName(value("node-name") ?? node.hostnameOverride);
-  const options: ValidateOptions = {
-    // A batch is checked by Kubernetes' own rules.
-    strictness: (value("validate") ??
-      (batch && resolved.origins.validate === "default" ? "strict" : node.validate)) as Strictness,
-    nodeName,
-    allowPrivileged: node.allowPrivileged || resolved.origins.allowPrivileged === "default",
-  };
-  const rules = { ...node, nodeName, comparesAllLabels: options.strictness === "strict" };
-  return { batch, output: value("output") ?? "text", files, options, rules, warnings: resolved.warnings };
+  // A batch is checked by Kubernetes' own rules.
+  const fallback = isOn("batch") && origins.validate === "default" ? "strict" : node.validate;
+  const strictness = (value("validate") ?? fallback) as Strictness;
+  const allowPrivileged = node.allowPrivileged || origins.allowPrivileged === "default";
+  const rules = { ...node, nodeName, comparesAllLabels: strictness === "strict" };
+  return { options: { strictness, nodeName, allowPrivileged }, rules, warnings };
 }
 
 /** Checks one manifest per JSON line of standard input. */
-async function runBatch(options: ValidateOptions, io: ValidateIo): Promise<number> {
+async function runBatch(options: ValidateOptions, io: CommandIo): Promise<number> {
   let allOk = true;
   for await (const line of linesOf(io.input())) {
     if (line.trim() === "") continue;
@@ -123,10 +108,6 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
   }
   if (rest !== "") yield rest;
 }
-
-/** `kubelet-ts validate` on this process's streams. */
-export const runValidateCommand = (request: CommandRequest, io: CommandIo): Promise<number> =>
-  runValidate(request, { ...io, isTerminal: process.stdout.isTTY, input: () => Bun.stdin.stream() });
 
 /** One object of `validate -o json`; docs/validate.md documents the fields. */
 function toJsonResult(result: ObjectResult): object {

@@ -33,7 +33,7 @@ export const SETUP_COMMANDS: readonly SubCommand[] = [
     about: `Checks manifests by the rules of Kubernetes and of this node; needs no Docker engine.
 Exit codes: 0 no errors, 2 errors (or bad usage).`,
     args: VALIDATE_ARGS,
-    run: async (request, io) => (await import("../commands/validate-command.ts")).runValidateCommand(request, io),
+    run: async (request, io) => (await import("../commands/validate-command.ts")).runValidate(request, io),
   },
   {
     name: "config",

@@ -41,7 +41,7 @@ describe("what is reported instead", () => {
   });
 
   test("there are none", () => {
-    expect(findPod([], "web", { namespace: undefined })).toEqual({
+    expect(findPod([], "web", { namespace: undefined })).toMatchObject({
       problem: 'pod "web" not found; there are no pods',
     });
   });

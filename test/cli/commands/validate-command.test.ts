@@ -2,8 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findCommand } from "../../../src/cli/command-table.ts";
-import { runValidate } from "../../../src/cli/commands/validate-command.ts";
-import { runSubCommand, type SubCommand } from "../../../src/cli/sub-command.ts";
+import { runSubCommand } from "../../../src/cli/sub-command.ts";
 import { readInputs } from "../../../src/cli/validate-inputs.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { capturedIo } from "../captured-io.ts";
@@ -18,24 +17,18 @@ beforeAll(() => {
 });
 
 async function run(argv: string[], input = "", isTerminal = false) {
-  const output = capturedIo();
-  const streams = {
-    ...output,
-    isTerminal,
-    async *input() {
-      // In small pieces, so that lines are cut.
-      for (const byte of Buffer.from(input)
-        .toString("latin1")
-        .match(/.{1,7}/gs) ?? [])
-        yield Buffer.from(byte, "latin1");
-    },
+  const io = capturedIo();
+  io.isTerminal = isTerminal;
+  // In small pieces, so that lines are cut.
+  const pieces =
+    Buffer.from(input)
+      .toString("latin1")
+      .match(/.{1,7}/gs) ?? [];
+  io.input = async function* () {
+    for (const piece of pieces) yield Buffer.from(piece, "latin1");
   };
-  const command: SubCommand = {
-    ...findCommand("validate")!,
-    run: (request) => runValidate(request, streams),
-  };
-  const code = await runSubCommand(command, argv, output);
-  return { code, stdout: output.out, stderr: output.err };
+  const code = await runSubCommand(findCommand("validate")!, argv, io);
+  return { code, stdout: io.out, stderr: io.err };
 }
 
 describe("text", () => {
