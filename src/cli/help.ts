@@ -119,8 +119,8 @@ export function defaultText(row: OptionRow | CommandRow): string {
   return value === false ? "" : row.kind.toText(value);
 }
 
-/** @param first what the first line begins with; further lines are indented as far. */
-function wrap(text: string, first: string): string[] {
+/** Words in lines of 80 columns. @param first what the first line begins with; further lines are indented as far */
+export function wrap(text: string, first: string): string[] {
   const indent = " ".repeat(first.length);
   const lines: string[] = [];
   let line = first;

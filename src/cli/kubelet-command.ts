@@ -126,6 +126,7 @@ async function runLocked(
         `Another kubelet-ts uses the root directory "${options.rootDir}"; set another one with --root-dir`,
       );
     const { publish } = lock;
+    const { configPaths, configDir = [] } = findConfigPaths(argv, environment);
     publish(instanceInfo(options, environment, undefined));
     writeRemovalSettings(options);
     const run: KubeletRun = {
@@ -134,7 +135,7 @@ async function runLocked(
       environment,
       logger,
       ...given,
-      configPaths: configPathsOf(argv, environment).map((path) => resolve(cwd, path)),
+      configPaths: [...configPaths, configDir].flat().map((path) => resolve(cwd, path)),
       stop: stopOnSignals(logger),
       onServers: (servers) => publish(instanceInfo(options, environment, servers)),
     };
@@ -152,11 +153,6 @@ async function runLocked(
   } finally {
     lock?.release();
   }
-}
-
-function configPathsOf(argv: readonly string[], environment: Environment): string[] {
-  const { configPaths, configDir } = findConfigPaths(argv, environment);
-  return [...configPaths, ...(configDir ? [configDir] : [])];
 }
 
 /** Logs the first failed check of the machine: it often explains why the kubelet cannot run. */

@@ -111,14 +111,6 @@ export async function missingImages(
   return missing;
 }
 
-/** One file of a bundle. */
-export interface BundleFile {
-  /** `kubelet-ts`, `images.tar`, `manifests/web.yaml`. */
-  path: string;
-  size: number;
-  sha256: string;
-}
-
 /** `bundle.json`, the last entry of a bundle: a file without it is not complete. */
 export const BundleIndexSchema = v.object({
   version: v.literal(1),
@@ -128,9 +120,11 @@ export const BundleIndexSchema = v.object({
   kubeletVersion: v.string(),
   /** Names of the images, as the manifests have them. */
   images: v.array(v.string()),
+  /** `kubelet-ts`, `images.tar`, `manifests/web.yaml`. */
   files: v.array(v.object({ path: v.string(), size: v.number(), sha256: v.string() })),
 });
 export type BundleIndex = v.InferOutput<typeof BundleIndexSchema>;
+type BundleFile = BundleIndex["files"][number];
 
 export const INDEX = "bundle.json";
 export const BINARY = "kubelet-ts";

@@ -1,7 +1,6 @@
 import { resolve } from "node:path";
 import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
-import type { ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError, isNotFound } from "../../docker/engine/docker-error.ts";
@@ -86,9 +85,9 @@ export class EngineReader {
  * container counts as ready, for nothing probes it.
  * @param kept the pod by its manifest, if a checkpoint has it
  */
-export function toPod({ snapshot, owner }: EnginePod, kept: Pod | undefined, now: Date): Pod {
-  const [sandbox] = snapshot.sandboxes;
-  const pod = kept ?? toPodOfLabels(snapshot.containers, sandbox?.labels ?? {}, snapshot, owner.nodeName);
+export function toPod(found: EnginePod, kept: Pod | undefined, now: Date): Pod {
+  const { snapshot } = found;
+  const pod = kept ?? toPodOfLabels(found);
   const createdAt = [...snapshot.sandboxes, ...snapshot.containers].map((it) => it.createdAt.getTime());
   const startTime = new Date(Math.min(...createdAt));
   const probes = new Map(
@@ -113,28 +112,23 @@ export function toPod({ snapshot, owner }: EnginePod, kept: Pod | undefined, now
   return { ...pod, status };
 }
 
-function toPodOfLabels(
-  containers: readonly ContainerSnapshot[],
-  labels: Readonly<Record<string, string>>,
-  { name, namespace, uid }: EnginePod["snapshot"],
-  nodeName: string,
-): Pod {
-  const newest = new Map<string, ContainerSnapshot>();
-  for (const container of containers.toSorted(byNewest)) {
-    if (!newest.has(container.name)) newest.set(container.name, container);
-  }
+function toPodOfLabels({ snapshot, owner: { nodeName } }: EnginePod): Pod {
+  const { name, namespace, uid, containers, sandboxes } = snapshot;
+  // The newest of each name.
+  const newest = new Map(
+    containers
+      .toSorted(byNewest)
+      .map((it) => [it.name, it] as const)
+      .toReversed(),
+  );
   const inOrder = [...newest.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
   const isOwn = (key: string) =>
     !key.startsWith(ANNOTATION_LABEL_PREFIX) && !key.startsWith("io.kubernetes.") && !key.startsWith("kubelet-ts.io/");
+  const labels = Object.fromEntries(Object.entries(sandboxes[0]?.labels ?? {}).filter(([key]) => isOwn(key)));
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: {
-      name,
-      namespace,
-      uid,
-      labels: Object.fromEntries(Object.entries(labels).filter(([key]) => isOwn(key))),
-    },
+    metadata: { name, namespace, uid, labels },
     spec: {
       nodeName,
       restartPolicy: "Always",

@@ -83,7 +83,7 @@ export async function findKubelet(
   const wanted = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
   const found = await readStarted(wanted, finder);
   if (found !== undefined) return toKubelet(found, wanted, finder);
-  const others = readAll(finder);
+  const others = listKubelets(finder);
   const [only] = others;
   if (rootDir === undefined && only && others.length === 1 && !finder.hasPods(wanted))
     return toKubelet(only, only.rootDir, finder);
@@ -106,9 +106,7 @@ async function readStarted(rootDir: string, finder: InstanceFinder): Promise<Ret
 }
 
 /** Every kubelet on this machine that this user may know, by root directory. */
-export const listKubelets = (finder: InstanceFinder = localInstances): InstanceInfo[] => readAll(finder);
-
-function readAll(finder: InstanceFinder): InstanceInfo[] {
+export function listKubelets(finder: InstanceFinder = localInstances): InstanceInfo[] {
   const found = finder.list().map((rootDir) => finder.read(rootDir));
   const known = found.filter((instance) => instance !== undefined && instance !== "unreadable");
   return known.toSorted((a, b) => (a.rootDir < b.rootDir ? -1 : 1));

@@ -23,14 +23,16 @@ const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
  * given. Returns the exit code: 0 no check failed, 1 one did, 2 bad usage.
  */
 export async function runDoctor(rawArgs: readonly string[], io: CommandIo): Promise<number> {
-  const { isJson, flags } = takeOutput(rawArgs);
-  const { configPaths, configDir } = findConfigPaths(flags, process.env);
-  const isNamed = configPaths.length > 0 || configDir !== undefined || namesManifests(flags);
+  const { configPaths, configDir } = findConfigPaths(rawArgs, process.env);
+  const { positionals, settings } = parseCommandLine(rawArgs);
+  const namesManifests = positionals.length > 0 || settings.some(({ row }) => row.option === "podManifestPaths");
+  const isNamed = configPaths.length > 0 || configDir !== undefined || namesManifests;
   const service = isNamed ? undefined : findService();
   const config = service?.paths.config;
-  const argv = config !== undefined && existsSync(config) ? [`--config=${config}`, ...flags] : flags;
+  const argv = config !== undefined && existsSync(config) ? [`--config=${config}`, ...rawArgs] : rawArgs;
   const { resolved, configuration } = await resolve(argv);
   const { options } = resolved;
+  if (options.output === "yaml") throw new UsageError('--output must be text or json (found "yaml")');
   const facts = await gatherFacts({
     options: { ...options, podManifestPaths: [...options.podManifestPaths, ...resolved.positionals] },
     environment: service?.manager === "systemd-user" ? serviceEnvironment(service.manager, process.env) : process.env,
@@ -40,13 +42,8 @@ export async function runDoctor(rawArgs: readonly string[], io: CommandIo): Prom
     credentials: credentialsOf(options),
   });
   const results = runChecks(facts);
-  io.stdout(isJson ? `${JSON.stringify({ checks: results }, null, 2)}\n` : renderChecks(results));
+  io.stdout(options.output === "json" ? `${JSON.stringify({ checks: results }, null, 2)}\n` : renderChecks(results));
   return results.some(isFailure) ? 1 : 0;
-}
-
-function namesManifests(flags: readonly string[]): boolean {
-  const { positionals, settings } = parseCommandLine(flags);
-  return positionals.length > 0 || settings.some(({ row }) => row.option === "podManifestPaths");
 }
 
 /** Without the files when they are invalid: what is wrong with them is a check that fails. */
@@ -105,18 +102,3 @@ export const renderLines = (results: readonly CheckResult[]): string[] =>
     const line = `${MARKS[status]}  ${name}: ${message}`;
     return fix && status !== "ok" ? `${line}\n      → ${fix}` : line;
   });
-
-/** `-o json` is the command's own; everything else is the kubelet's. */
-function takeOutput(rawArgs: readonly string[]): { isJson: boolean; flags: string[] } {
-  const flags: string[] = [];
-  let output = "text";
-  for (let index = 0; index < rawArgs.length; index++) {
-    const word = rawArgs[index]!;
-    const attached = /^(?:-o=?|--output=)(.+)$/.exec(word)?.[1];
-    if (attached !== undefined) output = attached;
-    else if (word === "-o" || word === "--output") output = rawArgs[++index] ?? "";
-    else flags.push(word);
-  }
-  if (output !== "text" && output !== "json") throw new UsageError(`--output must be text or json (found "${output}")`);
-  return { isJson: output === "json", flags };
-}

@@ -1,3 +1,5 @@
+import { wrap } from "../help.ts";
+
 /** A JSON schema of OpenAPI, with `$ref` to other types by name. */
 export interface DocumentedType {
   type?: string;
@@ -69,21 +71,23 @@ export function typeText({ $ref, type, format, items, additionalProperties }: Do
   return type === undefined || type === "object" ? "Object" : type;
 }
 
-const WIDTH = 80;
+const MARGIN = "    ";
+
+const describe = ({ description }: DocumentedType) => description?.replace(/\s+/g, " ").trim();
 
 /** Description and fields, in kubectl's layout. */
 export function renderFields(definitions: Definitions, { name, field, type }: FoundField): string {
-  const own = field.description ?? type.description ?? "<empty>";
+  const own = describe(field) ?? describe(type) ?? "<empty>";
   const fields = Object.entries(type.properties ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return [
     ...(name === "" ? [] : [`FIELD: ${name} <${typeText(field)}>`, ""]),
     ...(field.enum ? [`ENUM: ${field.enum.join(", ")}`, ""] : []),
     "DESCRIPTION:",
-    ...wrapped(own, 4),
+    ...wrap(own, MARGIN),
     ...(fields.length === 0 ? [] : ["", "FIELDS:"]),
     ...fields.flatMap(([key, member]) => [
       `  ${key}\t<${typeText(member)}>${type.required?.includes(key) ? " -required-" : ""}`,
-      ...wrapped(member.description ?? typeOf(definitions, member).description ?? "<no description>", 4),
+      ...wrap(describe(member) ?? describe(typeOf(definitions, member)) ?? "<no description>", MARGIN),
       "",
     ]),
   ]
@@ -104,18 +108,4 @@ export function renderTree(definitions: Definitions, { name, field, type }: Foun
   };
   walk(type, 1, [type]);
   return `${lines.join("\n")}\n`;
-}
-
-function wrapped(text: string, indent: number): string[] {
-  const margin = " ".repeat(indent);
-  const lines: string[] = [];
-  let line = margin;
-  for (const word of text.split(/\s+/)) {
-    if (line !== margin && line.length + 1 + word.length > WIDTH) {
-      lines.push(line);
-      line = margin;
-    }
-    line += line === margin ? word : ` ${word}`;
-  }
-  return [...lines, line];
 }
