@@ -84,10 +84,7 @@ describe("with neither a kubelet nor an engine", () => {
       expect({ code, isKnown: [0, 1, 2].includes(code) }).toEqual({ code, isKnown: true });
       expect(io.err).not.toMatch(/\n\s+at .*:\d+:\d+/);
       if (ASKS_ENGINE.includes(name) || name === "bundle") {
-        expect({ code, err: io.err }).toEqual({
-          code: name === "diff" ? 2 : 1,
-          err: expect.stringContaining(socket),
-        });
+        expect({ code, err: io.err }).toEqual({ code: name === "diff" ? 2 : 1, err: expect.stringContaining(socket) });
       }
       if (NEEDS_KUBELET.includes(name)) {
         expect({ code, err: io.err }).toEqual({ code: 1, err: expect.stringContaining("no kubelet runs on") });

@@ -88,10 +88,7 @@ describe("kubelet-ts version", () => {
     ] as const) {
       const at = capturedIo();
       expect(await runVersion(argv, at)).toBe(2);
-      expect(at).toMatchObject({
-        out: "",
-        err: `kubelet-ts version: ${problem}\nTry 'kubelet-ts version --help'.\n`,
-      });
+      expect(at).toMatchObject({ out: "", err: `kubelet-ts version: ${problem}\nTry 'kubelet-ts version --help'.\n` });
     }
   });
 });

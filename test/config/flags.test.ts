@@ -7,10 +7,7 @@ const read = (argv: readonly string[], option: string): unknown =>
 describe("the last value of a repeated flag counts", () => {
   test.each([
     { argv: ["--api-servers=http://m:8080", "--api-servers="], errors: [] },
-    {
-      argv: ["--api-servers=", "--api-servers=http://m:8080"],
-      errors: [expect.stringContaining("--api-servers: ")],
-    },
+    { argv: ["--api-servers=", "--api-servers=http://m:8080"], errors: [expect.stringContaining("--api-servers: ")] },
     { argv: ["--container-runtime=rkt", "--container-runtime", "docker"], errors: [] },
   ])("$argv", ({ argv, errors }) => expect(parseCommandLine(argv).errors).toEqual([...errors]));
 

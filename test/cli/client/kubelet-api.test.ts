@@ -9,10 +9,7 @@ test("refused manifests are read from the health checks", () => {
 healthz check passed
 `;
   expect(parseRefusedManifests(text)).toEqual([
-    {
-      file: "/pods/bad.yaml",
-      message: "/pods/bad.yaml:4:38: spec.containers[0].image: must be a string (found y)",
-    },
+    { file: "/pods/bad.yaml", message: "/pods/bad.yaml:4:38: spec.containers[0].image: must be a string (found y)" },
     { file: "/pods/b.yaml", message: "/pods/b.yaml:1:1: no such field" },
   ]);
   expect(parseRefusedManifests("[+]ping ok\n")).toEqual([]);

@@ -38,10 +38,7 @@ function apiServer(): { api: ApiClient; asked: string[]; stop: () => Promise<voi
       if (pathname === "/apis/apps/v1") return Response.json({ groupVersion: "apps/v1", resources: list("apps") });
       const [, plural = "", name] = /(pods|services|deployments)(?:\/(.+))?$/.exec(pathname) ?? [];
       const names = pathname.includes("/namespaces/lab/") && name !== undefined ? [] : OBJECTS[plural]!;
-      const items = names.map((it) => ({
-        metadata: { name: it, namespace: "default" },
-        spec: { nodeName: "node1" },
-      }));
+      const items = names.map((it) => ({ metadata: { name: it, namespace: "default" }, spec: { nodeName: "node1" } }));
       if (name === undefined) return Response.json({ items });
       const found = items.find((item) => item.metadata.name === name);
       return found

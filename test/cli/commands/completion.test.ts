@@ -96,9 +96,7 @@ function fakeProgram(): string {
   writeFileSync(
     join(bin, "kubelet-ts"),
     '#!/bin/sh\nshift; printf "%s\\tdescription\\n:none\\n" "$(printf "%s|" "$@")"\n',
-    {
-      mode: 0o755,
-    },
+    { mode: 0o755 },
   );
   return bin;
 }

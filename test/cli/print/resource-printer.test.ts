@@ -98,10 +98,7 @@ describe("other formats", () => {
   });
 
   test("one that is named is not a list", () => {
-    expect(JSON.parse(printer({ format: "json" }).print([WEB], true))).toMatchObject({
-      apiVersion: "v1",
-      kind: "Pod",
-    });
+    expect(JSON.parse(printer({ format: "json" }).print([WEB], true))).toMatchObject({ apiVersion: "v1", kind: "Pod" });
     const list = JSON.parse(printer({ format: "json" }).print([WEB], false)) as { items: object[] };
     expect(list).toMatchObject({ apiVersion: "v1", kind: "List" });
     expect(list.items).toMatchObject([{ kind: "Pod", metadata: { name: "web-node1" } }]);
