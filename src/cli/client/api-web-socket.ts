@@ -1,9 +1,10 @@
+import { on } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { WebSocket } from "ws";
 import { CommandError } from "../sub-command.ts";
 
-/** Limit of received bytes that were not read; above it the connection is paused. */
-const MAX_RECEIVED_BYTES = 256 * 1024;
+/** Messages received and not read, of 32 KiB at the most, at which the connection is paused. */
+const MAX_RECEIVED_MESSAGES = 8;
 /** Limit of unsent bytes; above it the sender waits. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 /** Longest message, as kubectl sends them. */
@@ -11,28 +12,16 @@ const MAX_MESSAGE_BYTES = 32 * 1024;
 const SEND_POLL_MS = 5;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** A message of one channel. */
-interface ChannelMessage {
-  channel: number;
-  data: Uint8Array;
-}
-
 /** A WebSocket of the local API whose messages begin with the number of a channel, with back-pressure both ways. */
 export class ApiWebSocket {
   readonly #socket: WebSocket;
-  readonly #received: Buffer[] = [];
-  #receivedBytes = 0;
-  #isClosed = false;
-  #wake: (() => void) | undefined;
+  readonly #received: AsyncIterable<Buffer[]>;
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
-    socket.on("message", (data) => this.#receive(data as Buffer));
+    const limits = { highWaterMark: MAX_RECEIVED_MESSAGES, lowWaterMark: MAX_RECEIVED_MESSAGES / 2 };
+    this.#received = on(socket, "message", { close: ["close"], ...limits });
     socket.on("error", () => {});
-    socket.on("close", () => {
-      this.#isClosed = true;
-      this.#wake?.();
-    });
   }
 
   /** @throws CommandError with the server's reason when it refuses */
@@ -51,20 +40,13 @@ export class ApiWebSocket {
   }
 
   /** Messages until the server closes. May be read once. */
-  async *messages(): AsyncGenerator<ChannelMessage> {
-    for (;;) {
-      const message = this.#received.shift();
-      if (message) {
-        this.#receivedBytes -= message.length;
-        if (this.#receivedBytes < MAX_RECEIVED_BYTES) this.#socket.resume();
-        const [channel = 0] = message;
-        yield { channel, data: message.subarray(1) };
-      } else if (this.#isClosed) return;
-      else {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
+  async *messages(): AsyncGenerator<{ channel: number; data: Uint8Array }> {
+    try {
+      for await (const [message] of this.#received) {
+        yield { channel: message?.[0] ?? 0, data: message!.subarray(1) };
       }
+    } catch {
+      // A connection that broke has ended.
     }
   }
 
@@ -90,13 +72,6 @@ export class ApiWebSocket {
   close(): void {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.close(1000);
     else this.#socket.terminate();
-  }
-
-  #receive(message: Buffer): void {
-    this.#received.push(message);
-    this.#receivedBytes += message.length;
-    if (this.#receivedBytes >= MAX_RECEIVED_BYTES) this.#socket.pause();
-    this.#wake?.();
   }
 }
 

@@ -1,5 +1,5 @@
 import type { LabelSelector } from "../../base/api/meta.ts";
-import type { Pod } from "../../base/api/pod.ts";
+import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { matchesSelector, toLabelSelector } from "../../base/api/selectors.ts";
 import { didYouMean, nearestName } from "../../base/text/nearest-name.ts";
 import { findLogContainerId } from "../../plan/status/log-container.ts";
@@ -78,19 +78,16 @@ function hintOf(name: string, candidates: readonly Pod[]): string {
 
 const POD_KIND = /^(pods?|po)\//i;
 
-/** The pod that a command line names, and a note about the choice. */
-interface ChosenPod {
-  pod: Pod;
-  note?: string;
-  /** The object it was chosen by, when that is no pod. */
-  object?: ApiObject;
-}
-
 /**
  * The pod of `web`, `pod/web`, or of `deployment/web`, `service/web` and the like: of several the one that is ready.
+ * @returns also a note about the choice, and the object it was chosen by, when that is no pod
  * @throws CommandError, UsageError
  */
-export async function choosePod(request: CommandRequest, pods: readonly Pod[], written: string): Promise<ChosenPod> {
+export async function choosePod(
+  request: CommandRequest,
+  pods: readonly Pod[],
+  written: string,
+): Promise<{ pod: Pod; note?: string; object?: ApiObject }> {
   if (!written.includes("/") || POD_KIND.test(written)) {
     const pod = findPod(pods, written, scopeOf(request));
     if ("problem" in pod) throw new CommandError(pod.problem);
@@ -129,6 +126,12 @@ function byUse(a: Pod, b: Pod): number {
   return rank(a) - rank(b) || ageOf(a) - ageOf(b) || (namespaceOf(a) < namespaceOf(b) ? -1 : 1);
 }
 
+/** Of all containers of a pod, ephemeral ones too. */
+export const statusesOf = ({ status = {} }: Pod): ContainerStatus[] => {
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
+  return [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
+};
+
 /** A container of the engine whose log is meant. */
 export interface LogTarget {
   podName: string;
@@ -136,25 +139,17 @@ export interface LogTarget {
   containerId: string;
 }
 
-/** There is no log; the message is for the user. */
-interface NoLog {
-  problem: string;
-}
-
 const DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container";
 
-/** The chosen containers, and a note for the user. */
-interface ChosenContainers {
-  names: string[];
-  note?: string;
-}
-
-/** The containers of a pod that the arguments mean: the named one, all, or the default one. Source: kubectl logs. */
+/**
+ * The containers of a pod that the arguments mean: the named one, all, or the default one. Source: kubectl logs.
+ * @returns also a note for the user; the message for the user as `problem`
+ */
 export function chooseContainers(
   { spec, metadata }: Pod,
   named: string | undefined,
   all: boolean,
-): ChosenContainers | NoLog {
+): { names: string[]; note?: string } | { problem: string } {
   const mains = spec.containers.map(({ name }) => name);
   const inits = (spec.initContainers ?? []).map(({ name }) => name);
   const ephemerals = (spec.ephemeralContainers ?? []).map(({ name }) => name);
@@ -169,10 +164,7 @@ export function chooseContainers(
   if (wanted !== undefined && known.includes(wanted)) return { names: [wanted] };
   const [first = ""] = mains;
   if (known.length === 1) return { names: [first] };
-  return {
-    names: [first],
-    note: `Defaulted container "${first}" out of: ${listOf(spec)}`,
-  };
+  return { names: [first], note: `Defaulted container "${first}" out of: ${listOf(spec)}` };
 }
 
 const listOf = ({ containers, initContainers = [], ephemeralContainers = [] }: Pod["spec"]) =>
@@ -183,15 +175,10 @@ const listOf = ({ containers, initContainers = [], ephemeralContainers = [] }: P
   ].join(", ");
 
 /** The engine's container behind a container of a pod. Source: the kubelet's `validateContainerLogStatus`. */
-export function findLogTarget(
-  { metadata, status = {} }: Pod,
-  containerName: string,
-  previous: boolean,
-): LogTarget | NoLog {
+export function findLogTarget(pod: Pod, containerName: string, previous: boolean): LogTarget | { problem: string } {
+  const { metadata, status = {} } = pod;
   const podName = metadata.name ?? "";
-  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
-  const statuses = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
-  const found = statuses.find(({ name }) => name === containerName);
+  const found = statusesOf(pod).find(({ name }) => name === containerName);
   const containerId = found && findLogContainerId(found, previous);
   if (containerId !== undefined) return { podName, containerName, containerId };
   const who = `container "${containerName}" in pod "${podName}"`;

@@ -1,6 +1,5 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
-import type { InstanceInfo } from "../../base/host/root-lock.ts";
 import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
 import { findContainer } from "../../base/model/pod-containers.ts";
 import type { PodConnection } from "../../base/model/pod-dialer.ts";
@@ -10,7 +9,7 @@ import { CHANNEL } from "../../server/channel-protocol.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";
 import { type ApiObject, apiSocketOf } from "./api-client.ts";
 import { ApiWebSocket } from "./api-web-socket.ts";
-import { chooseContainers, choosePod } from "./choose-pod.ts";
+import { chooseContainers, choosePod, statusesOf } from "./choose-pod.ts";
 import { engineClient } from "./engine-reader.ts";
 import { localInstances } from "./find-kubelet.ts";
 import { readKnownPods } from "./open-reader.ts";
@@ -38,7 +37,8 @@ export class ApiStreams implements ContainerStreams {
   }
 
   async exec(argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
-    return toSession(await this.#open("exec", COMMAND_PROTOCOL, { ...flagsOf(streams), command: argv }));
+    const command = argv.map((word): [string, string] => ["command", word]);
+    return toSession(await this.#open("exec", COMMAND_PROTOCOL, [...flagsOf(streams), ...command]));
   }
 
   async attach(streams: StreamSelection): Promise<ProcessSession> {
@@ -50,7 +50,7 @@ export class ApiStreams implements ContainerStreams {
   }
 
   async dial(port: number, signal: AbortSignal): Promise<PodConnection> {
-    const socket = await this.#open("portforward", PORT_PROTOCOL, { ports: [String(port)] });
+    const socket = await this.#open("portforward", PORT_PROTOCOL, [["ports", String(port)]]);
     signal.addEventListener("abort", () => socket.close(), { once: true });
     return {
       chunks: () => portChunks(socket),
@@ -59,11 +59,10 @@ export class ApiStreams implements ContainerStreams {
     };
   }
 
-  #open(subresource: string, protocol: string, query: Readonly<Record<string, readonly string[]>>) {
+  #open(subresource: string, protocol: string, query: [string, string][]) {
     const { namespace = "default", name = "" } = this.#pod.metadata;
-    const parameters = new URLSearchParams();
+    const parameters = new URLSearchParams(query);
     if (subresource !== "portforward") parameters.set("container", this.#container);
-    for (const [key, values] of Object.entries(query)) for (const value of values) parameters.append(key, value);
     const pod = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
     return ApiWebSocket.open(this.#socketPath, `${pod}/${subresource}?${parameters}`, protocol);
   }
@@ -72,12 +71,12 @@ export class ApiStreams implements ContainerStreams {
 const COMMAND_PROTOCOL = "v5.channel.k8s.io";
 const PORT_PROTOCOL = "v4.channel.k8s.io";
 
-const flagsOf = (streams: StreamSelection): Record<string, string[]> =>
-  Object.fromEntries(Object.entries(streams).map(([name, isOn]) => [name, [String(isOn)]]));
+const flagsOf = (streams: StreamSelection): [string, string][] =>
+  Object.entries(streams).map(([name, isOn]) => [name, String(isOn)]);
 
 function toSession(socket: ApiWebSocket): ProcessSession {
   let end: string | undefined;
-  async function* output(): ReturnType<() => AsyncGenerator<{ stream: "stdout" | "stderr"; data: Uint8Array }>> {
+  async function* output(): AsyncGenerator<{ stream: "stdout" | "stderr"; data: Uint8Array }> {
     for await (const { channel, data } of socket.messages()) {
       if (channel === CHANNEL.error) end = Buffer.from(data).toString("utf8");
       else if (data.length > 0) yield { stream: channel === CHANNEL.stderr ? "stderr" : "stdout", data };
@@ -172,13 +171,14 @@ export interface ChosenContainer {
   containerName: string;
   streams: ContainerStreams;
   /** The workload or Service that the pod was chosen by. */
-  object?: ApiObject;
-  /** Which container was chosen where the command line names none. */
-  note?: string;
+  object: ApiObject | undefined;
+  /** Which pod and container were chosen where the command line names none. */
+  note: string;
 }
 
 /**
- * The running container that the arguments mean, by a kubelet if one runs, else by the engine's labels.
+ * The running container that the arguments mean: over the local API of the kubelet where this user may use it, which logs
+ * who reaches in, else over the engine.
  * @throws CommandError, UsageError
  */
 export async function chooseRunningContainer(request: CommandRequest, written: string): Promise<ChosenContainer> {
@@ -187,34 +187,18 @@ export async function chooseRunningContainer(request: CommandRequest, written: s
   const chosen = chooseContainers(pod, request.value("container"), false);
   if ("problem" in chosen) throw new CommandError(chosen.problem);
   const [containerName = ""] = chosen.names;
-  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
-  const all = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
-  const status = all.find(({ name }) => name === containerName);
+  const status = statusesOf(pod).find(({ name }) => name === containerName);
   const containerId = status?.state.running && status.containerID?.replace(/^docker:\/\//, "");
   if (!containerId) {
     const { waiting, terminated } = status?.state ?? {};
     const why = waiting?.reason ?? (terminated ? `it exited with code ${terminated.exitCode}` : "it has not started");
     throw new CommandError(`container "${containerName}" of pod "${pod.metadata.name}" does not run: ${why}`);
   }
-  const notes = [note, chosen.note].filter((text) => text !== undefined);
-  return {
-    pod,
-    containerName,
-    streams: openStreams(request, { pod, containerName, containerId, instance }),
-    ...(object && { object }),
-    ...(notes.length > 0 && { note: notes.join("\n") }),
-  };
-}
-
-/** Streams over the local API of the kubelet where this user may use it, else over the engine. */
-function openStreams(
-  request: CommandRequest,
-  found: { pod: Pod; containerName: string; containerId: string; instance: InstanceInfo | undefined },
-): ContainerStreams {
-  const { pod, containerName, containerId, instance } = found;
   const socketPath = instance && apiSocketOf(instance.rootDir);
-  if (socketPath !== undefined && localInstances.mayUse(socketPath))
-    return new ApiStreams(socketPath, pod, containerName);
-  const client = engineClient(request, instance?.dockerEndpoint);
-  return new EngineStreams(client, containerId, pod.status?.podIP);
+  const streams =
+    socketPath !== undefined && localInstances.mayUse(socketPath)
+      ? new ApiStreams(socketPath, pod, containerName)
+      : new EngineStreams(engineClient(request, instance?.dockerEndpoint), containerId, pod.status?.podIP);
+  const notes = [note, chosen.note].filter((text) => text !== undefined);
+  return { pod, containerName, streams, object, note: notes.join("\n") };
 }

@@ -47,15 +47,11 @@ export const readKeptPods = (rootDir: string): DesiredPod[] => readKeptObjects(r
 export const placeOf = ({ origin, location }: { origin: string; location?: ManifestLocation }): string =>
   location?.line === undefined ? origin : `${location.file}:${location.line}`;
 
-/** Manifest of a pod: its own, or that of the workload it belongs to. */
-function manifestOf({ metadata }: Pod, { pods, objects }: KeptObjects): DesiredPod | DesiredObject | undefined {
-  return pods.find(({ pod }) => pod.metadata.uid === metadata.uid) ?? manifestOfOwner(metadata, objects);
-}
-
-/** Place of the manifest of a pod, if it is known. */
-export function placeOfPod(pod: Pod, kept: KeptObjects): string | undefined {
-  const manifest = manifestOf(pod, kept);
-  return manifest ? placeOf(manifest) : placeOfObject("Pod", pod.metadata, kept);
+/** Place of the manifest of a pod, if it is known: its own, or that of the workload it belongs to. */
+export function placeOfPod({ metadata }: Pod, kept: KeptObjects): string | undefined {
+  const manifest =
+    kept.pods.find(({ pod }) => pod.metadata.uid === metadata.uid) ?? manifestOfOwner(metadata, kept.objects);
+  return manifest ? placeOf(manifest) : placeOfObject("Pod", metadata, kept);
 }
 
 /** Metadata that names the origin of an object. */
@@ -64,53 +60,43 @@ type Located = Pick<ObjectMeta, "name" | "namespace" | "labels" | "ownerReferenc
 /** Place of an object: its own, or that of the workload it belongs to. */
 export function placeOfObject(kind: string, metadata: Located, kept: KeptObjects): string | undefined {
   const { objects, locations, rootDir } = kept;
-  const isSame = (other: Pick<ObjectMeta, "name" | "namespace">) =>
-    other.name === metadata.name && (other.namespace ?? "default") === (metadata.namespace ?? "default");
-  const own = objects.find((it) => it.kind === kind && isSame(it.object.metadata));
+  const own = objects.find((it) => it.kind === kind && isSame(it.object.metadata, metadata));
   if (own?.location) return placeOf(own);
   const location = locations[objectKey(kind, metadata)];
-  if (location) return location.line === undefined ? location.file : `${location.file}:${location.line}`;
+  if (location) return placeOf({ origin: location.file, location });
   const manifest = own ?? manifestOfOwner(metadata, objects);
   if (manifest) return placeOf(manifest);
-  const submitted = submittedPath(rootDir, kind, metadata);
-  return existsSync(submitted) ? submitted : placeOfSubmittedOwner(metadata, rootDir);
+  const { namespace, name } = metadata;
+  return [{ kind, name }, ...ownersOf(metadata)]
+    .map((it) => submittedPath(rootDir, it.kind, { namespace, name: it.name }))
+    .find(existsSync);
 }
 
 /** The file of an object that was submitted to the local API. */
-export const submittedPath = (
-  rootDir: string,
-  kind: string,
-  { namespace, name }: Pick<Located, "name" | "namespace">,
-) => join(rootDir, "manifests", namespace ?? "default", `${kind.toLowerCase()}-${name}.yaml`);
+export const submittedPath = (rootDir: string, kind: string, { namespace, name }: Name) =>
+  join(rootDir, "manifests", namespace ?? "default", `${kind.toLowerCase()}-${name}.yaml`);
 
-/** A ReplicaSet, or a Job of a CronJob, has no file; its name contains that of its owner. */
-function placeOfSubmittedOwner({ namespace, labels, ownerReferences }: Located, rootDir: string): string | undefined {
-  const owner = ownerReferences?.[0];
-  if (!owner) return undefined;
+/** The objects that an object may belong to: a ReplicaSet, or a Job of a CronJob, has no manifest of its own. */
+function ownersOf({ labels, ownerReferences = [] }: Located): { kind: string; name: string }[] {
+  const [owner] = ownerReferences;
+  if (!owner) return [];
   const hash = labels?.["pod-template-hash"];
-  const candidates = [
-    { kind: owner.kind, name: owner.name },
-    ...(owner.kind === "ReplicaSet" && hash !== undefined
-      ? [{ kind: "Deployment", name: owner.name.slice(0, -hash.length - 1) }]
-      : []),
-    ...(owner.kind === "Job" ? [{ kind: "CronJob", name: owner.name.replace(/-\d+$/, "") }] : []),
-  ];
-  return candidates.map(({ kind, name }) => submittedPath(rootDir, kind, { namespace, name })).find(existsSync);
+  if (owner.kind === "ReplicaSet" && hash !== undefined)
+    return [owner, { kind: "Deployment", name: owner.name.slice(0, -hash.length - 1) }];
+  return owner.kind === "Job" ? [owner, { kind: "CronJob", name: owner.name.replace(/-\d+$/, "") }] : [owner];
 }
 
-function manifestOfOwner(metadata: Located, objects: readonly DesiredObject[]): DesiredObject | undefined {
-  const owner = metadata.ownerReferences?.[0];
-  if (!owner) return undefined;
-  return objects.find(({ kind, object }) => {
-    const { name = "", namespace = "default" } = object.metadata;
-    if (namespace !== (metadata.namespace ?? "default")) return false;
-    if (kind === owner.kind) return name === owner.name;
-    if (kind === "Deployment" && owner.kind === "ReplicaSet") {
-      return owner.name === `${name}-${metadata.labels?.["pod-template-hash"]}`;
-    }
-    return kind === "CronJob" && owner.kind === "Job" && owner.name.replace(/-\d+$/, "") === name;
-  });
-}
+const manifestOfOwner = (metadata: Located, objects: readonly DesiredObject[]): DesiredObject | undefined =>
+  objects.find(({ kind, object }) =>
+    ownersOf(metadata).some(
+      (owner) => owner.kind === kind && isSame({ ...metadata, name: owner.name }, object.metadata),
+    ),
+  );
+
+type Name = Pick<ObjectMeta, "name" | "namespace">;
+
+const isSame = (a: Name, b: Name): boolean =>
+  a.name === b.name && (a.namespace ?? "default") === (b.namespace ?? "default");
 
 /** The newest first. */
 function checkpointsOf(directory: string): string[] {
@@ -118,9 +104,7 @@ function checkpointsOf(directory: string): string[] {
     return readdirSync(directory)
       .filter((name) => name.startsWith("source-") && name.endsWith(".json"))
       .map((name) => join(directory, name))
-      .map((path) => ({ path, modifiedAtMs: statSync(path).mtimeMs }))
-      .sort((a, b) => b.modifiedAtMs - a.modifiedAtMs)
-      .map(({ path }) => path);
+      .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
   } catch {
     return [];
   }

@@ -9,15 +9,30 @@ import { engineClient } from "../client/engine-reader.ts";
 import { readKnownPods } from "../client/open-reader.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
+/** Lines of each pod that a selector finds, as with kubectl. */
+const SELECTED_TAIL = "10";
+
 /** `kubelet-ts logs`. Returns the exit code. */
 export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
-  const known = await readKnownPods(request, true);
-  const client = engineClient(request, known.instance?.dockerEndpoint);
-  const pods = await podsOf(request, wanted, known.pods, io);
-  const { targets, problems } = chooseTargets(wanted, pods, io);
+  const { pods: known, instance } = await readKnownPods(request, true);
+  const client = engineClient(request, instance?.dockerEndpoint);
+  const pods = await podsOf(request, wanted.pod, known, io);
+  // Among several containers, one without a log is reported and the others are shown.
+  const found = pods.flatMap((pod) => {
+    const chosen = chooseContainers(pod, wanted.container, request.isOn("all-containers"));
+    if ("problem" in chosen) return chosen;
+    if (chosen.note) io.stderr(`${chosen.note}\n`);
+    return chosen.names.map((name) => findLogTarget(pod, name, request.isOn("previous")));
+  });
+  const problems = found.flatMap((it) => ("problem" in it ? it.problem : []));
+  if (problems.length > 0 && problems.length === found.length) throw new CommandError(problems.join("\n"));
   for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
-  await printLogs(client, targets, wanted, io);
+  const targets = found.flatMap((it) => ("problem" in it ? [] : it));
+  // One after the other; when followed, interleaved by lines.
+  if (wanted.engine.follow)
+    await Promise.all(targets.map((target) => printLog(client, target, wanted, targets.length > 1, io)));
+  else for (const target of targets) await printLog(client, target, wanted, false, io);
   return problems.length > 0 ? 1 : 0;
 }
 
@@ -25,42 +40,34 @@ interface WantedLogs {
   /** undefined: the pods that the selector finds. */
   pod: string | undefined;
   container: string | undefined;
-  all: boolean;
-  previous: boolean;
-  follow: boolean;
-  prefix: boolean;
+  hasPrefix: boolean;
   limitBytes: number | undefined;
   engine: Pick<LogsOptions, "stdout" | "stderr" | "tail" | "since" | "timestamps" | "follow">;
 }
 
 /** @throws UsageError */
-function parseWanted(request: CommandRequest, now: Date): WantedLogs {
-  const [pod, container, ...others] = request.positionals;
-  const { value, isOn } = request;
+function parseWanted({ positionals, value, isOn }: CommandRequest, now: Date): WantedLogs {
+  const [pod, word, ...others] = positionals;
   const isSelected = value("selector") !== undefined;
   if (pod === undefined && !isSelected) throw new UsageError("name a pod, or give --selector");
   if (pod !== undefined && isSelected) throw new UsageError("give a pod or --selector, not both");
   if (others.length > 0) throw new UsageError(`logs takes a pod and a container (found also "${others.join('", "')}")`);
-  if (container !== undefined && value("container") !== undefined) {
+  if (word !== undefined && value("container") !== undefined) {
     throw new UsageError("the container is named twice, as an argument and with -c");
   }
+  const container = word ?? value("container");
   const stream = value("stream") ?? "All";
-  // With a selector the end of each log is shown, as kubectl does.
   const tail = wholeNumber("tail", value("tail") ?? (isSelected && !isOn("follow") ? SELECTED_TAIL : undefined));
   // The engine counts lines before it separates the streams. Upstream refuses it, too.
   if (value("tail") !== undefined && stream !== "All")
     throw new UsageError("--tail counts lines of both streams: remove --stream");
-  const all = isOn("all-containers");
-  if (all && (container ?? value("container")) !== undefined) {
+  if (isOn("all-containers") && container !== undefined) {
     throw new UsageError("--all-containers and the name of one exclude each other");
   }
   return {
     pod,
-    container: container ?? value("container"),
-    all,
-    previous: isOn("previous"),
-    follow: isOn("follow"),
-    prefix: isOn("prefix"),
+    container,
+    hasPrefix: isOn("prefix"),
     limitBytes: wholeNumber("limit-bytes", value("limit-bytes")),
     engine: {
       stdout: stream !== "Stderr",
@@ -73,9 +80,6 @@ function parseWanted(request: CommandRequest, now: Date): WantedLogs {
   };
 }
 
-/** Lines of each pod that a selector finds. */
-const SELECTED_TAIL = "10";
-
 /** -1 is none, as with kubectl. */
 function wholeNumber(flag: string, text: string | undefined): number | undefined {
   if (text === undefined || text === "-1") return undefined;
@@ -86,63 +90,32 @@ function wholeNumber(flag: string, text: string | undefined): number | undefined
 /** Unix seconds with a fraction. */
 function sinceOf(since: string | undefined, sinceTime: string | undefined, now: Date): string | undefined {
   if (since !== undefined && sinceTime !== undefined) throw new UsageError("give --since or --since-time, not both");
-  if (since !== undefined) {
-    const ms = parseDuration(since);
-    if (ms === undefined || ms < 0)
-      throw new UsageError(`--since must be a duration as in 30s, 5m, 2h (found "${since}")`);
-    return ((now.getTime() - ms) / 1000).toFixed(3);
-  }
-  if (sinceTime === undefined) return undefined;
-  const ms = Date.parse(sinceTime);
-  if (Number.isNaN(ms)) {
-    throw new UsageError(`--since-time must be a time as in 2026-11-21T08:26:23Z (found "${sinceTime}")`);
+  if (since === undefined && sinceTime === undefined) return undefined;
+  const ms = since === undefined ? Date.parse(sinceTime!) : now.getTime() - (parseDuration(since) ?? Number.NaN);
+  if (Number.isNaN(ms) || (since !== undefined && ms > now.getTime())) {
+    throw new UsageError(
+      since === undefined
+        ? `--since-time must be a time as in 2026-11-21T08:26:23Z (found "${sinceTime}")`
+        : `--since must be a duration as in 30s, 5m, 2h (found "${since}")`,
+    );
   }
   return (ms / 1000).toFixed(3);
 }
 
 async function podsOf(
   request: CommandRequest,
-  wanted: WantedLogs,
+  name: string | undefined,
   known: readonly Pod[],
   io: CommandIo,
 ): Promise<Pod[]> {
-  if (wanted.pod !== undefined) {
-    const { pod, note } = await choosePod(request, known, wanted.pod);
+  if (name !== undefined) {
+    const { pod, note } = await choosePod(request, known, name);
     if (note) io.stderr(`${note}\n`);
     return [pod];
   }
   const { chosen } = choosePods(request, known, []);
   if (chosen.length === 0) io.stderr("No resources found\n");
   return chosen;
-}
-
-/** Among several containers, one without a log is reported and the others are shown. */
-function chooseTargets(
-  wanted: WantedLogs,
-  pods: readonly Pod[],
-  io: CommandIo,
-): { targets: LogTarget[]; problems: string[] } {
-  const found = pods.flatMap((pod) => {
-    const chosen = chooseContainers(pod, wanted.container, wanted.all);
-    if ("problem" in chosen) return chosen;
-    if (chosen.note) io.stderr(`${chosen.note}\n`);
-    return chosen.names.map((name) => findLogTarget(pod, name, wanted.previous));
-  });
-  const problems = found.flatMap((it) => ("problem" in it ? it.problem : []));
-  if (problems.length > 0 && problems.length === found.length) throw new CommandError(problems.join("\n"));
-  return { targets: found.flatMap((it) => ("problem" in it ? [] : it)), problems };
-}
-
-/** One after the other; when followed, interleaved by lines. */
-async function printLogs(
-  client: DockerClient,
-  targets: readonly LogTarget[],
-  wanted: WantedLogs,
-  io: CommandIo,
-): Promise<void> {
-  if (wanted.follow)
-    await Promise.all(targets.map((target) => printLog(client, target, wanted, targets.length > 1, io)));
-  else for (const target of targets) await printLog(client, target, wanted, false, io);
 }
 
 async function printLog(
@@ -153,8 +126,8 @@ async function printLog(
   io: CommandIo,
 ): Promise<void> {
   // A partial line of one container must not be joined with a line of another.
-  const byLine = wanted.prefix || isShared;
-  const prefix = wanted.prefix ? `[pod/${podName}/${containerName}] ` : "";
+  const byLine = wanted.hasPrefix || isShared;
+  const prefix = wanted.hasPrefix ? `[pod/${podName}/${containerName}] ` : "";
   // A TTY has one stream; stdout and stderr are split into lines separately.
   const prefixers = { stdout: new LinePrefixer(prefix), stderr: new LinePrefixer(prefix) };
   let left = wanted.limitBytes ?? Number.POSITIVE_INFINITY;

@@ -105,6 +105,10 @@ function matchesOwner(name: string, owner: string): boolean {
   return parts.every((part) => part === namespace || isKind(part.toLowerCase(), kind));
 }
 
+/** `deployment`, `deployments` or a short name. */
+const isKind = (written: string, kind: string) =>
+  written === kind || written === `${kind}s` || SHORT_NAMES[written] === kind;
+
 const SHORT_NAMES: Readonly<Record<string, string>> = {
   po: "pod",
   deploy: "deployment",
@@ -113,9 +117,6 @@ const SHORT_NAMES: Readonly<Record<string, string>> = {
   rs: "replicaset",
   rc: "replicationcontroller",
 };
-
-const isKind = (written: string, kind: string) =>
-  written === kind || written === `${kind}s` || SHORT_NAMES[written] === kind;
 
 function toTable(items: readonly ImageUpdateReport[], isWide: boolean, now: Date): string {
   const header = ["OWNER", "IMAGE", "STATE", "RUNNING", "AVAILABLE", "CHECKED", "NEXT", "MESSAGE"];
