@@ -37,7 +37,7 @@ export interface SubCommand extends CommandManual {
   objects?: Readonly<Record<string, readonly string[]>>;
   /** It takes the flags of the kubelet, which have a parser of their own. */
   takesKubeletFlags?: true;
-  /** What to write in place of an argument, where it takes none. */
+  /** Hint where an argument is given to a command that takes none. */
   wordsHint?: string;
   /** The second argument and all after it are another program's. */
   stopsAtCommand?: true;

@@ -126,7 +126,7 @@ function byUse(a: Pod, b: Pod): number {
   return rank(a) - rank(b) || ageOf(a) - ageOf(b) || (namespaceOf(a) < namespaceOf(b) ? -1 : 1);
 }
 
-/** Of all containers of a pod, ephemeral ones too. */
+/** Statuses of all containers of a pod, ephemeral ones too. */
 export const statusesOf = ({ status = {} }: Pod): ContainerStatus[] => {
   const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
   return [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];

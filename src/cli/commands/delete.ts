@@ -194,7 +194,7 @@ function chooseEnginePods(
   return { chosen: [...chosen], missing };
 }
 
-/** What a pod is chosen by; its labels are on its sandbox. */
+/** The parts of a pod by which it is chosen; its labels are on its sandbox. */
 function toNamedPod({ snapshot: { name, namespace, sandboxes, containers }, owner: { nodeName } }: EnginePod): Pod {
   const { labels = {} } = sandboxes[0] ?? containers[0] ?? {};
   return { metadata: { name, namespace, labels }, spec: { nodeName } } as unknown as Pod;
