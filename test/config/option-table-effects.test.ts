@@ -8,8 +8,20 @@ import { OPTION_TABLE } from "../../src/config/option-table.ts";
  * without a flag stand under their own name.
  */
 const EFFECTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  "integration/lifecycle.test.ts": { "a killed container comes back, a removed one too": "pod-manifest-path" },
+  "integration/image-gc.test.ts": {
+    "on a full disk exactly our unused images go":
+      "image-gc-high-threshold image-gc-low-threshold minimum-image-ttl-duration",
+  },
   "integration/flags-at-work.test.ts": {
+    "--docker-endpoint, --runtime-request-timeout: who does not answer is not waited for": "docker-endpoint",
+    "--docker-endpoint, --runtime-request-timeout": "runtime-request-timeout",
+    "--image-pull-progress-deadline: a stalled pull is cancelled": "image-pull-progress-deadline",
+    "--serialize-image-pulls: one at a time, unless it is off": "serialize-image-pulls",
+    "--max-parallel-image-pulls: that many at a time": "max-parallel-image-pulls",
+    "--registry-qps, --registry-burst: no more often than that": "registry-qps registry-burst",
+    "--image-credential-provider-config": "image-credential-provider-config",
+    "--image-credential-provider-bin-dir": "image-credential-provider-bin-dir",
+    "--cgroup-driver: another one than the engine's ends the start": "cgroup-driver",
     "--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout": `
       manifest-url manifest-url-header manifest-url-ca-file manifest-url-client-cert-file
       manifest-url-client-key-file manifest-url-timeout http-check-frequency`,
@@ -64,7 +76,10 @@ const EFFECTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "reports what the machine has, what is set aside, and what it is short of":
       "register-with-taints pods-per-core eviction-soft",
   },
-  "integration/sources.test.ts": { "refused pods say why and come in when there is room": "max-pods" },
+  "integration/sources.test.ts": {
+    "a killed container comes back, a removed one too": "pod-manifest-path",
+    "refused pods say why and come in when there is room": "max-pods",
+  },
   "daemon/process-settings.test.ts": {
     "swap: said, or the end of it with --fail-swap-on": "fail-swap-on",
     "the OOM score is set and the limit of open files raised": "max-open-files",
@@ -92,18 +107,6 @@ const EFFECTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "--enable-controller-attach-detach and --node-ip are annotations": "enable-controller-attach-detach",
   },
   "cluster/client/cluster-client.test.ts": { "--kube-api-qps and --kube-api-burst": "kube-api-qps kube-api-burst" },
-  "integration/flags-of-images.test.ts": {
-    "--docker-endpoint, --runtime-request-timeout: who does not answer is not waited for": "docker-endpoint",
-    "--docker-endpoint, --runtime-request-timeout": "runtime-request-timeout",
-    "--image-pull-progress-deadline: a stalled pull is cancelled": "image-pull-progress-deadline",
-    "--serialize-image-pulls: one at a time, unless it is off": "serialize-image-pulls",
-    "--max-parallel-image-pulls: that many at a time": "max-parallel-image-pulls",
-    "--registry-qps, --registry-burst: no more often than that": "registry-qps registry-burst",
-    "--image-credential-provider-config": "image-credential-provider-config",
-    "--image-credential-provider-bin-dir": "image-credential-provider-bin-dir",
-    "--cgroup-driver: another one than the engine's ends the start": "cgroup-driver",
-  },
-  "integration/private-images.test.ts": { "images of a directory are there before the first pod": "images-dir" },
   "plan/container-limits.test.ts": {
     "LimitedSwap: an eighth of the memory, an eighth of the swap": "memory-swap-behavior",
   },
@@ -135,12 +138,9 @@ const EFFECTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       "streaming-connection-idle-timeout",
   },
   "integration/image-updates.test.ts": {
+    "images of a directory are there before the first pod": "images-dir",
     "the node's default, its schedule and its window":
       "image-update image-update-schedule image-update-window image-update-jitter",
-  },
-  "integration/serial/image-gc.test.ts": {
-    "on a full disk exactly our unused images go":
-      "image-gc-high-threshold image-gc-low-threshold minimum-image-ttl-duration",
   },
   "plan/image-gc.test.ts": { "too old goes whatever the disk": "image-maximum-gc-age" },
   "integration/serial/eviction.test.ts": {

@@ -1,10 +1,13 @@
 import { expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json";
+import { loadBundleImages, openBundle } from "../../src/cli/bundle/bundle-file.ts";
+import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { BINARY } from "../support/kubelet-process.ts";
 import { sleeper } from "../support/manifests.ts";
+import { callEngine, readEngine } from "../support/test-node.ts";
 
 const POD = sleeper("p", { command: ["true"] }, { restartPolicy: "Never" });
 
@@ -49,5 +52,63 @@ describeWithEngine("the compiled binary", () => {
     });
     expect({ exitCode: build.exitCode, stderr: build.stderr.toString() }).toMatchObject({ exitCode: 0 });
     expect(Bun.spawnSync([plain, "--version"]).stdout.toString()).toBe(`kubelet-ts ${packageJson.version}\n`);
+  });
+});
+
+describeWithEngine("kubelet-ts bundle", () => {
+  test("one file sets up another machine, twice; a part of it changes nothing", async () => {
+    const node = testNode();
+    node.writeManifest("web.json", sleeper("web"));
+    const file = join(node.directory, "site.tar");
+    const bundled = await node.spawn(["bundle", "-f", node.manifestDir, "-o", file]).finished();
+    expect(bundled).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("1 manifest, 1 image,") });
+
+    const bundle = await openBundle(file, process.arch);
+    expect(bundle.index.images).toEqual([sleeper("web").spec.containers[0]?.image as string]);
+    expect(await node.docker.loadImage(bundle.read("images.tar"))).toEqual(bundle.index.images);
+    expect(await loadBundleImages(node.docker, bundle)).toEqual([]);
+
+    const destdir = join(node.directory, "machine");
+    const install = () => node.spawn(["install", "--bundle", file, `--destdir=${destdir}`]).finished();
+    for (const _ of [1, 2]) {
+      expect(await install()).toMatchObject({ exitCode: 0 });
+      const manifest = readFileSync(join(destdir, "etc/kubernetes/manifests/web.json"), "utf8");
+      expect(manifest).toBe(readFileSync(join(node.manifestDir, "web.json"), "utf8"));
+    }
+    truncateSync(file, 1_000_000);
+    expect(await install()).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("is cut off") });
+  });
+});
+
+describeWithEngine("import docker", () => {
+  test("a container becomes a pod that passes validate and runs; the container stays as it is", async () => {
+    const node = testNode();
+    const name = `${node.name}-web`;
+    const { Id: id } = await node.docker.createContainer(name, {
+      Image: "busybox:test",
+      Cmd: ["sh", "-c", 'cat /t/x; echo "$GREETING $DB_PASSWORD"; exec sleep 3600'],
+      Env: ["GREETING=hello", "DB_PASSWORD=hunter2"],
+      Labels: { [LABEL.node]: node.bareName },
+      HostConfig: { Memory: 33_554_432, Tmpfs: { "/t": "size=1m" }, RestartPolicy: { Name: "always" } },
+      // biome-ignore lint/suspicious/noExplicitAny: more than what kubelet-ts itself sends
+    } as any);
+    await node.docker.startContainer(id);
+    const before = await readEngine(`/containers/${id}/json`);
+
+    const imported = await node
+      .spawn(["import", "docker", name, `--docker-endpoint=${node.identityFlags()[2]!.split("=")[1]}`])
+      .finished();
+    expect(imported.stderr).toContain(`docker stop ${name}`);
+    expect(imported.stderr).not.toContain("hunter2");
+    expect(imported.stdout).toContain("kind: Secret");
+    const file = join(node.directory, "web.yaml");
+    writeFileSync(file, imported.stdout);
+    expect((await node.spawn(["validate", file]).finished()).exitCode).toBe(0);
+
+    expect((await node.runOnce([file])).exitCode).toBe(0);
+    const app = await node.runningContainer(name);
+    await node.until("its output", async () => (await node.logs(app.Id)).includes("hello hunter2"));
+    expect(await readEngine(`/containers/${id}/json`)).toBe(before);
+    await callEngine(`/containers/${id}/kill`);
   });
 });

@@ -3,7 +3,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DockerEvent } from "../../src/docker/engine/docker-client.ts";
 import { tarArchive } from "../../src/docker/engine/tar.ts";
-import { describeWithEngine } from "../support/engine.ts";
+import { computeRootHash } from "../../src/docker/labels.ts";
+import { aDockerEngine } from "../support/docker-engine.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { testEngineContract } from "../support/engine-contract.ts";
 import { TestDocker } from "../support/test-docker.ts";
 import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
 import { SLOWNESS, until } from "../support/until.ts";
@@ -235,5 +238,24 @@ describeWithEngine("the Docker client on a real engine", () => {
     const before = openFiles();
     for (let round = 0; round < 200; round++) await useConnections();
     await until("the sockets to be closed", () => openFiles() <= before + 5);
+  });
+});
+
+describeWithEngine("Docker as a container engine", () => {
+  const node = testNode();
+  testEngineContract(async () => {
+    const { signal } = new AbortController();
+    const owner = { nodeName: node.name, rootHash: computeRootHash(node.rootDir) };
+    const engine = aDockerEngine({ client: node.docker, owner });
+    await engine.connect(signal);
+    const image = await engine.images.imageStatus("busybox:test");
+    if (!image) throw new Error("busybox:test is missing: npm run images -- --test");
+    const shared = { owner, engine: engine.info() };
+    return {
+      pods: engine.pods,
+      volumes: engine.volumes,
+      sandbox: { ...shared, image: await engine.ensurePauseImage(signal) },
+      container: { ...shared, image },
+    };
   });
 });

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { buildPauseImage } from "../../src/docker/pause-image.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
-import { object, podSpec, sleeper, workload } from "../support/manifests.ts";
+import { list, object, podSpec, sleeper, workload } from "../support/manifests.ts";
 import { hasRegistry, type PushedImage, TestRegistry } from "../support/registry.ts";
 import type { TestNode } from "../support/test-node.ts";
 
@@ -61,14 +62,24 @@ const write = (node: TestNode, ...objects: object[]) =>
       .join("\n---\n"),
   );
 
+const wanting = (image: string, more: Record<string, unknown> = {}, imagePullPolicy = "IfNotPresent") =>
+  sleeper("app", ofImage(image, { imagePullPolicy }), more);
+
+/** A file with these objects, outside of the manifest directory. */
+function manifestOf(node: TestNode, ...objects: object[]): string {
+  const path = join(node.directory, "objects.json");
+  writeFileSync(path, JSON.stringify(list(...objects)));
+  return path;
+}
+
 const runningImage = async (node: TestNode) => (await node.runningContainer("app")).ImageID;
 
 const isPinned = (node: TestNode) =>
   node.until("the image to be pinned", async () => (await rows(node))[0]?.state === "pinned");
 
-describeWithEngine("updates of images", () => {
+describeWithEngine("images of a registry with a password, and their updates", () => {
   if (!hasRegistry) {
-    console.warn("SKIPPED updates of images: docker-registry is not installed");
+    console.warn("SKIPPED images of a registry: docker-registry is not installed");
     return;
   }
   beforeAll(async () => {
@@ -184,5 +195,67 @@ describeWithEngine("updates of images", () => {
     expect(await runningImage(node)).toBe(first.id);
     expect((await node.run("updates")).stdout).toMatch(/^default\/web .* new /m);
     await kubelet.stop();
+  });
+
+  test.concurrent("credentials from a Secret of the pod's manifest, which are never shown", async () => {
+    const node = testNode();
+    const { reference, id } = await push("private/secret:1");
+    const exit = await node.runOnce([manifestOf(node, secret(), wanting(reference, spec()))]);
+    expect({ exitCode: exit.exitCode, stderr: exit.stderr }).toEqual({ exitCode: 0, stderr: expect.any(String) });
+    const [container] = await node.containers("app");
+    expect(container).toMatchObject({ State: "running", ImageID: id });
+    for (const text of [login.password, btoa(login.password), btoa(`${login.user}:${login.password}`)]) {
+      expect(exit.stderr + exit.stdout).not.toContain(text);
+    }
+  });
+
+  test.concurrent("without credentials --runonce fails and says why", async () => {
+    const node = testNode();
+    const { reference } = await push("private/none:1");
+    const exit = await node.runOnce([manifestOf(node, wanting(reference))]);
+    expect(exit.exitCode).toBe(1);
+    expect(exit.stdout + exit.stderr).toContain("no basic auth credentials");
+    expect(await node.containers("app")).toEqual([]);
+    // The doctor reports it before, and that the credentials of a pull help.
+    const doctor = async (...objects: object[]) => {
+      const flags = [...node.identityFlags(), `--pod-manifest-path=${manifestOf(node, ...objects)}`];
+      const { stdout } = await node.spawn(["doctor", ...flags]).finished();
+      return stdout.split("\n").find((line) => line.includes(`image ${reference}`));
+    };
+    expect(await doctor(wanting(reference))).toMatch(/^FAIL .*cannot be pulled: .*no basic auth/);
+    expect(await doctor(secret(), wanting(reference, spec()))).toMatch(/^ok .*the registry has it$/);
+  });
+
+  test.concurrent("images of a directory are there before the first pod, no registry needed", async () => {
+    const node = testNode();
+    const directory = join(node.directory, "images");
+    mkdirSync(directory);
+    const { archive } = buildPauseImage(process.arch === "arm64" ? "arm64" : "amd64");
+    writeFileSync(join(directory, "pause.tar.gz"), Bun.gzipSync(archive));
+    const manifest = wanting("kubelet-ts/pause:1", {}, "Never");
+    const exit = await node.runOnce([`--images-dir=${directory}`, manifestOf(node, manifest)]);
+    expect({ exitCode: exit.exitCode, stderr: exit.stderr }).toEqual({ exitCode: 0, stderr: expect.any(String) });
+    expect(exit.stderr).toContain("pause.tar.gz");
+  });
+
+  test.concurrent("an image that comes into the registry later is fetched automatically", async () => {
+    const node = testNode();
+    writeFileSync(
+      join(node.rootDir, "config.json"),
+      JSON.stringify({ auths: { [registry.address]: { auth: btoa(`${login.user}:${login.password}`) } } }),
+    );
+    await node.start();
+    const image = `${registry.address}/private/later:1`;
+    node.writeManifest("app.yaml", wanting(image));
+    const waiting = await node.until("the back-off to be shown", async () => {
+      const state = await node.waitingOf("app");
+      return state?.reason === "ImagePullBackOff" && state;
+    });
+    expect(waiting.message).toBe(`Back-off pulling image "${image}"`);
+    expect((await node.statusOf("app"))?.phase).toBe("Pending");
+    const { digest } = await push("private/later:1");
+    const imageID = `docker-pullable://${registry.address}/private/later@${digest}`;
+    const { status } = await node.untilPhase("app", "Running");
+    expect(status.containerStatuses?.[0]).toMatchObject({ image, imageID });
   });
 });

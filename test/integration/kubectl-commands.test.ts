@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { type Kubectl, kubectlClients, startForKubectl } from "../support/kubectl.ts";
+import { readTranscript, runTranscript } from "../support/kubectl-transcript.ts";
 import { askApi } from "../support/local-api.ts";
 import { batch, list, object, sleeper, workload } from "../support/manifests.ts";
 import { inTerminal } from "../support/terminal.ts";
@@ -139,5 +140,15 @@ describeWithEngine("kubectl", () => {
     await kubectl.words("delete deployment/web job/manual");
     await node.untilEmpty();
     expect(await kubectl.words("get replicasets -o name")).toBe("");
+  });
+});
+
+/** Client and server of the recording. */
+const RECORDED = kubectlClients().filter(({ version }) => version.startsWith("v1.20.2"));
+
+describeWithEngine("kubectl prints what it prints against kube-apiserver", () => {
+  test.each(RECORDED)("$version", async (client) => {
+    const kubectl = await startForKubectl(testNode(), client);
+    expect(await runTranscript(client.program, kubectl.environment)).toEqual(await readTranscript());
   });
 });

@@ -5,39 +5,23 @@ import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { kubectlClients, startForKubectl } from "../support/kubectl.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
+import { list, object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import { freePorts } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
 const clients = kubectlClients();
-if (clients.length === 0)
-  console.warn("tests with kubectl are skipped: there is none (scripts/test-tools.mjs unpacks it)");
 
-const COUNTER = `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: words}
-data: {greeting: hello}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: web, labels: {app: web}}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - name: app
-    image: busybox:1.35
-    command: [sh, -c, 'trap "exit 0" TERM; echo $GREETING; while true; do sleep 0.1; done']
-    env: [{name: GREETING, valueFrom: {configMapKeyRef: {name: words, key: greeting}}}]
-`;
-
-const STATIC = `
-apiVersion: v1
-kind: Pod
-metadata: {name: static}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers: [{name: app, image: "busybox:1.35", command: [sleep, "1000"]}]
-`;
+const greeting = (word: string) => object("ConfigMap", "words", { data: { greeting: word } });
+const web = sleeper(
+  "web",
+  {
+    ...shell(`echo $GREETING; ${STOPPABLE}`),
+    image: "busybox:1.35",
+    env: [{ name: "GREETING", valueFrom: { configMapKeyRef: { name: "words", key: "greeting" } } }],
+  },
+  {},
+  { labels: { app: "web" } },
+);
 
 /** The answer of a port to a connection; "" when there is none. */
 function talk(port: number): Promise<string> {
@@ -57,52 +41,51 @@ function talk(port: number): Promise<string> {
 describeWithEngine("the local Kubernetes API", () => {
   test.each(clients)("kubectl $version submits, reads, changes and deletes", async (client) => {
     const node = testNode();
-    node.writeManifest("static.yaml", STATIC);
+    node.writeManifest("static.yaml", sleeper("static"));
     const kubectl = await startForKubectl(node, client);
-    expect(await kubectl.output(["apply", "-f", "-"], COUNTER)).toBe("configmap/words created\npod/web created");
-    await kubectl.output(["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"]);
-    const [header, row] = (await kubectl.output(["get", "pod", "web"])).split("\n");
+    expect(await kubectl.apply(greeting("hello"), web)).toBe("configmap/words created\npod/web created");
+    await kubectl.words("wait --for=condition=Ready pod/web --timeout=60s");
+    const [header, row] = (await kubectl.words("get pod web")).split("\n");
     expect(header?.split(/\s{2,}/)).toEqual(["NAME", "READY", "STATUS", "RESTARTS", "AGE"]);
     expect(row?.split(/\s+/).slice(0, 4)).toEqual(["web", "1/1", "Running", "0"]);
     // The pod runs under the name it was given, from a file that can be read.
     const file = join(node.rootDir, "manifests", "default", "pod-web.yaml");
     expect(readFileSync(file, "utf8")).toContain("image: busybox:1.35");
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(await kubectl.output(["get", "pods", "-o", "name"])).toContain(`pod/static-${node.name}`);
+    expect(await kubectl.words("get pods -o name")).toContain(`pod/static-${node.name}`);
 
-    expect(await kubectl.output(["apply", "-f", "-"], COUNTER)).toBe("configmap/words unchanged\npod/web unchanged");
-    expect((await kubectl.run(["diff", "-f", "-"], COUNTER)).code).toBe(0);
-    expect((await kubectl.run(["diff", "-f", "-"], COUNTER.replace("hello", "bye"))).code).toBe(1);
-    await kubectl.output(["label", "pod", "web", "tier=front"]);
-    await kubectl.output(["annotate", "pod", "web", "note=x"]);
+    expect(await kubectl.apply(greeting("hello"), web)).toBe("configmap/words unchanged\npod/web unchanged");
+    const diff = (word: string) => kubectl.run(["diff", "-f", "-"], JSON.stringify(list(greeting(word), web)));
+    expect((await diff("hello")).code).toBe(0);
+    expect((await diff("bye")).code).toBe(1);
+    await kubectl.words("label pod web tier=front");
+    await kubectl.words("annotate pod web note=x");
     expect(
       await kubectl.output(["get", "pods", "-l", "tier=front", "-o", "jsonpath={.items[*].metadata.annotations.note}"]),
     ).toBe("x");
-    const applied = await kubectl.output(["apply", "--server-side", "--force-conflicts", "-f", "-"], COUNTER);
+    const serverSide = "apply --server-side --force-conflicts -f -".split(" ");
+    const applied = await kubectl.output(serverSide, JSON.stringify(list(greeting("hello"), web)));
     expect(applied).toContain("pod/web serverside-applied");
-    expect(await kubectl.output(["describe", "pod", "web"])).toMatch(/Started\s.*kubelet\s+Started container app/);
-    expect(
-      await kubectl.output(["get", "events", "--field-selector", "involvedObject.name=web,reason=Started"]),
-    ).toContain("pod/web");
-    expect(await kubectl.output(["get", "nodes"])).toMatch(new RegExp(`${node.name}\\s+Ready`));
+    expect(await kubectl.words("describe pod web")).toMatch(/Started\s.*kubelet\s+Started container app/);
+    expect(await kubectl.words("get events --field-selector involvedObject.name=web,reason=Started")).toContain(
+      "pod/web",
+    );
+    expect(await kubectl.words("get nodes")).toMatch(new RegExp(`${node.name}\\s+Ready`));
 
     const refused = await kubectl.run(["delete", "pod", `static-${node.name}`]);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain(`comes from ${join(node.manifestDir, "static.yaml")}`);
 
     // A change that Kubernetes forbids and this node can do.
-    await kubectl.output(["set", "image", "pod/web", "app=busybox:1.35.0"]).catch(() => {});
-    expect(await kubectl.output(["create", "namespace", "lab"])).toBe("namespace/lab created");
-    await kubectl.output(["run", "once", "--image=busybox:1.35", "--restart=Never", "-n", "lab", "--", "true"]);
-    await until(
-      "the pod of the namespace completes",
-      async () =>
-        (await kubectl.output(["get", "pod", "once", "-n", "lab", "-o", "jsonpath={.status.phase}"])) === "Succeeded",
-    );
-    await kubectl.output(["delete", "namespace", "lab"]);
+    await kubectl.words("set image pod/web app=busybox:1.35.0").catch(() => {});
+    expect(await kubectl.words("create namespace lab")).toBe("namespace/lab created");
+    await kubectl.words("run once --image=busybox:1.35 --restart=Never -n lab -- true");
+    const phase = () => kubectl.words("get pod once -n lab -o jsonpath={.status.phase}");
+    await until("the pod of the namespace completes", async () => (await phase()) === "Succeeded");
+    await kubectl.words("delete namespace lab");
     expect(existsSync(join(node.rootDir, "manifests", "lab"))).toBe(false);
 
-    expect(await kubectl.output(["delete", "pod", "web"])).toContain('pod "web" deleted');
+    expect(await kubectl.words("delete pod web")).toContain('pod "web" deleted');
     expect(existsSync(file)).toBe(false);
     expect((await kubectl.run(["get", "pod", "web"])).stderr).toContain(
       'Error from server (NotFound): pods "web" not found',
@@ -114,10 +97,10 @@ describeWithEngine("the local Kubernetes API", () => {
     async (client) => {
       const node = testNode();
       const kubectl = await startForKubectl(node, client);
-      await kubectl.output(["apply", "-f", "-"], COUNTER);
-      await kubectl.output(["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"]);
-      await until("the container has written", async () => (await kubectl.output(["logs", "web"])) === "hello");
-      expect(await kubectl.output(["logs", "web", "--tail=1", "--timestamps"])).toMatch(/^\d{4}-.*Z hello$/);
+      await kubectl.apply(greeting("hello"), web);
+      await kubectl.words("wait --for=condition=Ready pod/web --timeout=60s");
+      await until("the container has written", async () => (await kubectl.words("logs web")) === "hello");
+      expect(await kubectl.words("logs web --tail=1 --timestamps")).toMatch(/^\d{4}-.*Z hello$/);
 
       const failed = await kubectl.run(["exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
       expect([failed.code, failed.stdout]).toEqual([3, "out\n"]);
@@ -131,8 +114,8 @@ describeWithEngine("the local Kubernetes API", () => {
       const there = join(node.directory, "there");
       const back = join(node.directory, "back");
       writeFileSync(there, original);
-      await kubectl.output(["cp", there, "web:/tmp/copy"]);
-      await kubectl.output(["cp", "web:/tmp/copy", back]);
+      await kubectl.words(`cp ${there} web:/tmp/copy`);
+      await kubectl.words(`cp web:/tmp/copy ${back}`);
       expect(Bun.hash(readFileSync(back))).toBe(Bun.hash(original));
 
       const [port = 0] = freePorts(1);
@@ -150,11 +133,11 @@ describeWithEngine("the local Kubernetes API", () => {
         server.kill();
       }
 
-      await until("pods are measured", async () => /web\s+\d+m\s+\d+Mi/.test(await kubectl.output(["top", "pod"])));
-      expect(await kubectl.output(["top", "node"])).toContain(node.name);
-      expect(await kubectl.output(["auth", "can-i", "delete", "pods"])).toBe("yes");
-      expect(await kubectl.output(["explain", "pod.spec.containers"])).toContain("imagePullPolicy");
-      const summary = await kubectl.output(["get", "--raw", `/api/v1/nodes/${node.name}/proxy/stats/summary`]);
+      await until("pods are measured", async () => /web\s+\d+m\s+\d+Mi/.test(await kubectl.words("top pod")));
+      expect(await kubectl.words("top node")).toContain(node.name);
+      expect(await kubectl.words("auth can-i delete pods")).toBe("yes");
+      expect(await kubectl.words("explain pod.spec.containers")).toContain("imagePullPolicy");
+      const summary = await kubectl.words(`get --raw /api/v1/nodes/${node.name}/proxy/stats/summary`);
       expect(JSON.parse(summary).node.nodeName).toBe(node.name);
     },
   );
@@ -232,15 +215,7 @@ describeWithEngine("the local Kubernetes API", () => {
     const node = testNode();
     const { child, port } = await startWithApi(node);
     const pods = "/api/v1/namespaces/default/pods";
-    await askApi(node, "POST", pods, {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { name: "web" },
-      spec: {
-        terminationGracePeriodSeconds: 0,
-        containers: [{ name: "app", image: "busybox:1.35", command: ["sleep", "1000"] }],
-      },
-    });
+    await askApi(node, "POST", pods, sleeper("web"));
     const running = await node.runningContainer("app");
     const before = (await askApi(node, "GET", `${pods}/web`)).json;
     await child.kill();
@@ -264,6 +239,6 @@ describeWithEngine("the local Kubernetes API", () => {
     expect(await watch.text()).toContain('"code":410');
     await askApi(node, "DELETE", `${pods}/web`);
     await until("the pod goes", async () => (await askApi(node, "GET", `${pods}/web`)).status === 404);
-    expect(await node.containers()).toEqual([]);
+    await node.untilEmpty();
   });
 });

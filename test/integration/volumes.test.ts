@@ -2,7 +2,6 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
-import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
 import { computeMounts } from "../../src/docker/container-create-body.ts";
 import { readEngineInfo } from "../../src/docker/docker-engine.ts";
 import { DockerVolumes } from "../../src/docker/docker-volumes.ts";
@@ -10,53 +9,28 @@ import { DockerError } from "../../src/docker/engine/docker-error.ts";
 import type { ImageManager } from "../../src/docker/image-manager.ts";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { isApiAtLeast } from "../../src/docker/security.ts";
-import { localHostFiles, writeHostsFile } from "../../src/kubelet/volumes/host-files.ts";
+import { writeHostsFile } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
-import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
-import { toNodeAllocatable } from "../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
-import { FakeClock } from "../support/fake-clock.ts";
-import { RecordingLogger } from "../support/recording-logger.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
+import { aManager, NO_OBJECTS, objects, SIGNAL } from "../support/volume-world.ts";
 
 const tempDir = tempDirs();
 const IMAGE = "busybox:test";
-const SIGNAL = new AbortController().signal;
-const NO_OBJECTS: ObjectIndex = { configMaps: new Map(), secrets: new Map() };
 const withMounts = test.if(mounting.ok);
-
-const objects = (value: string): ObjectIndex => ({
-  configMaps: new Map([["default/cfg", { metadata: { name: "cfg" }, data: { k: value } }]]),
-  secrets: new Map([["default/sec", { metadata: { name: "sec" }, type: "Opaque", data: { pw: btoa(value) } }]]),
-});
 
 describeWithEngine("volumes in real containers", () => {
   const node = testNode();
   const owner = { [LABEL.node]: node.name, [LABEL.root]: computeRootHash(node.rootDir) };
   const images = { ensureImage: async () => ({ id: (await node.docker.inspectImage(IMAGE)).Id }) };
-  const manager = new VolumeManager({
-    rootDir: node.rootDir,
-    allocatable: toNodeAllocatable({
-      name: node.name,
-      ip: "192.0.2.1",
-      cpuCount: 2,
-      memoryBytes: 1024,
-      bootId: "",
-      machineId: "",
-    }),
-    clock: new FakeClock(),
-    logger: new RecordingLogger(),
-    engine: new DockerVolumes({
-      client: node.docker,
-      images: images as unknown as ImageManager,
-      owner: { nodeName: node.name, rootHash: computeRootHash(node.rootDir) },
-      pullSecretsOf: () => [],
-    }),
-    hostFiles: localHostFiles(),
-    ...(mounting.ok && { mounter: new Mounter() }),
-    ownerLabels: owner,
+  const engine = new DockerVolumes({
+    client: node.docker,
+    images: images as unknown as ImageManager,
+    owner: { nodeName: node.name, rootHash: computeRootHash(node.rootDir) },
+    pullSecretsOf: () => [],
   });
+  const { manager } = aManager(node.rootDir, { engine, ownerLabels: owner });
   let uids = 0;
 
   function podWith(volumes: Volume[], mounts: NonNullable<Container["volumeMounts"]>, spec: Partial<Pod["spec"]> = {}) {
@@ -115,22 +89,14 @@ describeWithEngine("volumes in real containers", () => {
     ];
     const mounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
     const pod = podWith(volumes, mounts, { securityContext: { fsGroup: 3333 } });
-    expect(
-      await outputOf(
-        pod,
-        "touch /e/f /m/f; stat -c '%A %u:%g %n' /e /m /e/f /m/f; stat -L -c '%A %u:%g %n' /s/pw",
-        objects("x"),
-      ),
-    ).toBe(
-      [
-        "drwxrwsrwx 0:3333 /e",
-        "drwxrwsrwt 0:3333 /m",
-        "-rw-r--r-- 0:3333 /e/f",
-        "-rw-r--r-- 0:3333 /m/f",
-        "-r--r----- 0:3333 /s/pw",
-        "",
-      ].join("\n"),
-    );
+    const script = "touch /e/f /m/f; stat -c '%A %u:%g %n' /e /m /e/f /m/f; stat -L -c '%A %u:%g %n' /s/pw";
+    expect((await outputOf(pod, script, objects("x"))).trim().split("\n")).toEqual([
+      "drwxrwsrwx 0:3333 /e",
+      "drwxrwsrwt 0:3333 /m",
+      "-rw-r--r-- 0:3333 /e/f",
+      "-rw-r--r-- 0:3333 /m/f",
+      "-r--r----- 0:3333 /s/pw",
+    ]);
   });
 
   test("a running container sees new contents of a ConfigMap and a Secret, and cannot write there", async () => {
@@ -154,18 +120,15 @@ describeWithEngine("volumes in real containers", () => {
     ];
     const pod = podWith(volumes, mounts);
     const id = await start(pod, "sleep 3600", objects("one"));
-    const run = async (script: string) => {
-      const { output } = await node.docker.exec(id, ["sh", "-c", `(${script}) 2>&1`]);
-      return output.trim();
-    };
+    const run = async (script: string) => (await node.exec(id, "sh", "-c", `(${script}) 2>&1`)).trim();
     const read = "cat /c/k /s/pw /p/deep/k /single | tr '\\n' ' '";
-    expect(await run(read)).toBe("oneoneoneone");
+    expect(await run(read)).toBe("onesecret oneoneone");
     expect(await run("touch /c/x")).toContain("Read-only file system");
-    expect(await run("touch /c/data/x; cat /c/pw")).toBe("one");
+    expect(await run("touch /c/data/x; cat /c/pw")).toBe("secret one");
     expect((await manager.refresh(pod, objects("two"))).changed).toEqual(["c", "s", "p"]);
     // One file by subPath keeps what the container started with, as upstream.
-    expect(await run(read)).toBe("twotwotwoone");
-    expect(await run("ls /c/data; cat /c/pw")).toBe("x\none");
+    expect(await run(read)).toBe("twosecret twotwoone");
+    expect(await run("ls /c/data; cat /c/pw")).toBe("x\nsecret one");
     await node.docker.killContainer(id, "KILL");
   });
 
@@ -178,26 +141,15 @@ describeWithEngine("volumes in real containers", () => {
       Bun.spawnSync(["mount", "-t", "tmpfs", "tmpfs", below]);
       try {
         const canForce = isApiAtLeast(await readEngineInfo(node.docker, false), "1.44");
-        const output = await outputOf(
-          podWith(
-            [{ name: "h", hostPath: { path: host, type: "" } }],
-            [
-              { name: "h", mountPath: "/top", readOnly: true },
-              ...(canForce
-                ? [{ name: "h", mountPath: "/tree", readOnly: true, recursiveReadOnly: "Enabled" as const }]
-                : []),
-            ],
-          ),
-          "touch /top/x; touch /top/below/y; ls /top/below; test -d /tree && touch /tree/below/z",
-        );
-        expect(output).toBe(
-          [
-            "touch: /top/x: Read-only file system",
-            "y",
-            ...(canForce ? ["touch: /tree/below/z: Read-only file system"] : []),
-            "",
-          ].join("\n"),
-        );
+        const mounts: NonNullable<Container["volumeMounts"]> = [{ name: "h", mountPath: "/top", readOnly: true }];
+        if (canForce) mounts.push({ name: "h", mountPath: "/tree", readOnly: true, recursiveReadOnly: "Enabled" });
+        const pod = podWith([{ name: "h", hostPath: { path: host, type: "" } }], mounts);
+        const script = "touch /top/x; touch /top/below/y; ls /top/below; test -d /tree && touch /tree/below/z";
+        expect((await outputOf(pod, script)).trim().split("\n")).toEqual([
+          "touch: /top/x: Read-only file system",
+          "y",
+          ...(canForce ? ["touch: /tree/below/z: Read-only file system"] : []),
+        ]);
       } finally {
         Bun.spawnSync(["umount", "--lazy", below]);
       }
@@ -219,22 +171,17 @@ describeWithEngine("volumes in real containers", () => {
       { name: "h", mountPath: "/h2", subPath: "existing" },
       { name: "h", mountPath: "/h3", subPath: "file.txt", readOnly: true },
     ]);
-    const output = await outputOf(
-      pod,
-      "touch /ro/x; touch /sub/a /h2/b; cat /h3; (echo x > /h3) 2>&1 | sed 's/line 0: //'; stat -c '%A %n' /v/inner /v/inner/dir; ls /v/inner/dir; cat /etc/hosts | tail -1",
-    );
-    expect(output).toBe(
-      [
-        "touch: /ro/x: Read-only file system",
-        "from the host",
-        "sh: can't create /h3: Read-only file system",
-        "drwxr-xr-x /v/inner",
-        "drwxrwxrwx /v/inner/dir",
-        "a",
-        "192.0.2.77\tweb-node1",
-        "",
-      ].join("\n"),
-    );
+    const writes = "touch /ro/x; touch /sub/a /h2/b; cat /h3; (echo x > /h3) 2>&1 | sed 's/line 0: //'";
+    const reads = "stat -c '%A %n' /v/inner /v/inner/dir; ls /v/inner/dir; cat /etc/hosts | tail -1";
+    expect((await outputOf(pod, `${writes}; ${reads}`)).trim().split("\n")).toEqual([
+      "touch: /ro/x: Read-only file system",
+      "from the host",
+      "sh: can't create /h3: Read-only file system",
+      "drwxr-xr-x /v/inner",
+      "drwxrwxrwx /v/inner/dir",
+      "a",
+      "192.0.2.77\tweb-node1",
+    ]);
     expect(readdirSync(join(host, "existing"))).toEqual(["b"]);
   });
 
@@ -254,14 +201,9 @@ describeWithEngine("volumes in real containers", () => {
 
   test("propagation on a host path that is not shared fails when the container starts (oracle 21)", async () => {
     const host = tempDir();
+    const volumes = [{ name: "h", hostPath: { path: host, type: "" } }] as Volume[];
     const failure = (mountPropagation: "HostToContainer" | "Bidirectional") =>
-      start(
-        podWith(
-          [{ name: "h", hostPath: { path: host, type: "" } }],
-          [{ name: "h", mountPath: "/h", mountPropagation }],
-        ),
-        "true",
-      ).catch((error) => error);
+      start(podWith(volumes, [{ name: "h", mountPath: "/h", mountPropagation }]), "true").catch((error) => error);
     const slave = await failure("HostToContainer");
     if (!(slave instanceof DockerError)) return; // a machine whose root mount is shared, as under systemd: then it works
     // Where it is mounted: `/`, or a file system of its own for /tmp.
@@ -287,8 +229,7 @@ describeWithEngine("volumes in real containers", () => {
     const id = await start(pod, "sleep 3600");
     await new Mounter().mountFileSystem("tmpfs", join(host, "later"), []);
     writeFileSync(join(host, "later/seen"), "");
-    const { output } = await node.docker.exec(id, ["sh", "-c", "ls /none/later; echo --; ls /h2c/later"]);
-    expect(output).toBe("--\nseen\n");
+    expect(await node.exec(id, "sh", "-c", "ls /none/later; echo --; ls /h2c/later")).toBe("--\nseen\n");
     await node.docker.killContainer(id, "KILL");
   });
 
@@ -312,7 +253,7 @@ describeWithEngine("volumes in real containers", () => {
         await outputOf(podWith([claim], [{ name: "p", mountPath: "/p", readOnly: true }]), "cat /p/file; touch /p/z"),
       ).toBe("kept\ntouch: /p/z: Read-only file system\n");
     } finally {
-      for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });
+      await node.removeAll(await node.listAll());
       await node.docker.removeVolume(claimName);
     }
   });
@@ -335,7 +276,7 @@ describeWithEngine("volumes in real containers", () => {
     const error = await start(pod, "true").catch((thrown) => thrown);
     expect(error).toBeInstanceOf(DockerError);
     expect(error.message).toContain(":/export");
-    for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });
+    await node.removeAll(await node.listAll());
     const uid = pod.metadata.uid ?? "";
     await manager.tearDown(uid, SIGNAL);
     expect(

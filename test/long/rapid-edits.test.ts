@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { LABEL } from "../../src/docker/labels.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
+import { podSpec, sleeper } from "../support/manifests.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import type { TestNode } from "../support/test-node.ts";
 import { callEngine, readEngine } from "../support/test-node.ts";
@@ -36,20 +37,16 @@ interface Wish {
   network: boolean;
 }
 
-const TRAP = "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done";
-
 function toManifest({ pod, revision, label, volume, second, network }: Wish, networkName: string): string {
   const mount = volume ? { volumeMounts: [{ name: "data", mountPath: "/data" }] } : {};
-  const container = (name: string) => ({ name, image: "busybox:test", command: ["sh", "-c", TRAP], ...mount });
-  const app = { ...container("app"), args: [String(revision)] };
+  const container = (name: string, args: string[] = []) => podSpec({ ...mount, name, args }).containers[0]!;
   const spec = {
     terminationGracePeriodSeconds: 2,
     ...(volume && { volumes: [{ name: "data", emptyDir: { medium: revision % 2 === 0 ? "Memory" : "" } }] }),
-    containers: second ? [app, container("other")] : [app],
+    containers: [container("app", [String(revision)]), ...(second ? [container("other")] : [])],
   };
   const annotations = network ? { "kubelet-ts.io/network": networkName } : {};
-  const metadata = { name: pod, labels: { label: String(label) }, annotations };
-  return JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata, spec });
+  return JSON.stringify(sleeper(pod, {}, spec, { labels: { label: String(label) }, annotations }));
 }
 
 /** Edits a directory of manifests as a nervous operator does, and knows what must come of it. */

@@ -63,12 +63,8 @@ export class KubeletProcess {
       this.#child.stdin.end();
     }
     const reading = Promise.all([
-      collect(this.#child.stdout, (text) => {
-        this.#stdout += text;
-      }),
-      collect(this.#child.stderr, (text) => {
-        this.#stderr += text;
-      }),
+      collect(this.#child.stdout, (text) => (this.#stdout += text)),
+      collect(this.#child.stderr, (text) => (this.#stderr += text)),
     ]);
     this.#finished = Promise.all([this.#child.exited, reading]).then(() => ({
       exitCode: this.#child.exitCode,
@@ -118,7 +114,7 @@ export class KubeletProcess {
   }
 }
 
-async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
+async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => unknown): Promise<void> {
   const decoder = new TextDecoder();
   for await (const chunk of stream) take(decoder.decode(chunk, { stream: true }));
 }

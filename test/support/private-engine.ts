@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
-import { DockerError } from "../../src/docker/engine/docker-error.ts";
+import { isConflict } from "../../src/docker/engine/docker-error.ts";
 import { SlowProxy } from "./slow-proxy.ts";
 import { TestDocker } from "./test-docker.ts";
 import { RUN_ID, unmountBelow } from "./test-node.ts";
@@ -143,11 +143,8 @@ export class PrivateEngine {
   async cleanUp(): Promise<void> {
     this.thaw();
     // Containers that outlived a kill have no engine: a fresh dockerd finds and ends them.
-    if (this.#child && this.#child.exitCode === null && this.#child.signalCode === null) await this.#removeContainers();
-    else if (this.#child) {
-      await this.start();
-      await this.#removeContainers();
-    }
+    if (this.#child && (this.#child.exitCode ?? this.#child.signalCode) !== null) await this.start();
+    if (this.#child) await this.#removeContainers();
     await this.stop();
     for (const proxy of this.#proxies.splice(0)) proxy.close();
     unmountBelow(this.directory);
@@ -162,15 +159,15 @@ export class PrivateEngine {
 
   async #removeContainers(): Promise<void> {
     const found = await this.docker.listContainers({ all: true });
-    // A kubelet that the test has just stopped may have begun to remove one: 409.
-    const isUnderWay = (error: unknown) => error instanceof DockerError && error.status === 409;
-    await Promise.all(
-      found.map(({ Id }) =>
-        this.docker.removeContainer(Id, { force: true, volumes: true }).catch((error: unknown) => {
-          if (!isUnderWay(error)) throw error;
-        }),
-      ),
-    );
+    const remove = async ({ Id }: { Id: string }) => {
+      try {
+        await this.docker.removeContainer(Id, { force: true, volumes: true });
+      } catch (error) {
+        // A kubelet that the test has just stopped may have begun to remove it.
+        if (!isConflict(error)) throw error;
+      }
+    };
+    await Promise.all(found.map(remove));
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
@@ -179,14 +176,10 @@ export class PrivateEngine {
   }
 
   #createBridge(): void {
-    if (Bun.spawnSync(["ip", "link", "show", this.#bridge], { stdout: "ignore", stderr: "ignore" }).exitCode === 0)
-      return;
-    const steps = [
-      ["link", "add", "name", this.#bridge, "type", "bridge"],
-      ["address", "add", `${this.#subnet}.1/24`, "dev", this.#bridge],
-      ["link", "set", this.#bridge, "up"],
-    ];
-    for (const step of steps) runOrThrow("ip", ...step);
+    if (Bun.spawnSync(["ip", "link", "show", this.#bridge]).exitCode === 0) return;
+    runOrThrow("ip", "link", "add", "name", this.#bridge, "type", "bridge");
+    runOrThrow("ip", "address", "add", `${this.#subnet}.1/24`, "dev", this.#bridge);
+    runOrThrow("ip", "link", "set", this.#bridge, "up");
   }
 }
 

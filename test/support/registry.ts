@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
@@ -19,11 +20,8 @@ async function findRegistry(): Promise<string | undefined> {
   const unpacked = join(UNPACKED, INSTALLED);
   const found = [INSTALLED, unpacked].find(existsSync);
   if (found !== undefined) return found;
-  const scripts = join(import.meta.dir, "..", "..", "scripts", "apt.mjs");
-  const apt: {
-    isAptMachine(): boolean;
-    unpackPackages(packages: readonly string[], root: string): Promise<void>;
-  } = await import(scripts);
+  // A path that the compiler does not follow: the script has no types.
+  const apt = await import(join(import.meta.dir, "..", "..", "scripts", "apt.mjs"));
   if (!apt.isAptMachine()) return undefined;
   mkdirSync(UNPACKED, { recursive: true });
   try {
@@ -111,20 +109,15 @@ export class TestRegistry {
    * @param layerBytes size of the one file in it; random, so that no two images are the same
    */
   push(name: string, layerBytes = 100): Promise<PushedImage> {
-    const content = crypto.getRandomValues(new Uint8Array(Math.min(layerBytes, 65_536)));
-    const data = new Uint8Array(layerBytes);
-    for (let at = 0; at < layerBytes; at += content.length) data.set(content.subarray(0, layerBytes - at), at);
     const config = { Cmd: ["/file"], Env: ["A=b"], User: "1000" };
-    return this.#push(name, [{ path: "file", mode: 0o644, data }], config);
+    return this.#push(name, [{ path: "file", mode: 0o644, data: randomBytes(layerBytes) }], config);
   }
 
   /** Puts an image into it that runs, and ends on TERM; each one is another. */
   pushRunnable(name: string): Promise<PushedImage> {
-    const pause = pauseExecutable(process.arch === "arm64" ? "arm64" : "amd64");
-    const salt = crypto.getRandomValues(new Uint8Array(8));
     const files = [
-      { path: "pause", mode: 0o755, data: pause },
-      { path: "salt", mode: 0o644, data: salt },
+      { path: "pause", mode: 0o755, data: pauseExecutable(ARCHITECTURE) },
+      { path: "salt", mode: 0o644, data: randomBytes(8) },
     ];
     return this.#push(name, files, { Entrypoint: ["/pause"] });
   }
@@ -134,31 +127,21 @@ export class TestRegistry {
     const layerTar = tarArchive(files);
     const layer = Bun.gzipSync(layerTar);
     const config = json({
-      architecture: process.arch === "arm64" ? "arm64" : "amd64",
+      architecture: ARCHITECTURE,
       os: "linux",
       config: imageConfig,
       rootfs: { type: "layers", diff_ids: [sha256(layerTar)] },
     });
     for (const blob of [layer, config]) await this.#upload(repository, blob);
+    const entry = (mediaType: string, blob: Uint8Array) => ({ mediaType, size: blob.length, digest: sha256(blob) });
     const manifest = json({
       schemaVersion: 2,
-      mediaType: "application/vnd.docker.distribution.manifest.v2+json",
-      config: {
-        mediaType: "application/vnd.docker.container.image.v1+json",
-        size: config.length,
-        digest: sha256(config),
-      },
-      layers: [
-        {
-          mediaType: "application/vnd.docker.image.rootfs.diff.tar.gzip",
-          size: layer.length,
-          digest: sha256(layer),
-        },
-      ],
+      mediaType: MANIFEST_TYPE,
+      config: entry("application/vnd.docker.container.image.v1+json", config),
+      layers: [entry("application/vnd.docker.image.rootfs.diff.tar.gzip", layer)],
     });
-    const put = await this.#call("PUT", `/v2/${repository}/manifests/${tag}`, manifest, {
-      "Content-Type": "application/vnd.docker.distribution.manifest.v2+json",
-    });
+    const path = `/v2/${repository}/manifests/${tag}`;
+    const put = await this.#call("PUT", path, manifest, { "Content-Type": MANIFEST_TYPE });
     if (!put.ok) throw new Error(`The registry refused the manifest: ${put.status} ${await put.text()}`);
     const [digest, configDigest] = [sha256(manifest), sha256(config)];
     const id = this.#isContainerdStore ? digest : configDigest;
@@ -171,9 +154,8 @@ export class TestRegistry {
     if (begun.status !== 202 || place === null) throw new Error(`The registry refused an upload: ${begun.status}`);
     const url = new URL(place, `http://${this.address}`);
     url.searchParams.set("digest", sha256(blob));
-    const put = await this.#call("PUT", `${url.pathname}${url.search}`, blob, {
-      "Content-Type": "application/octet-stream",
-    });
+    const type = { "Content-Type": "application/octet-stream" };
+    const put = await this.#call("PUT", `${url.pathname}${url.search}`, blob, type);
     if (put.status !== 201) throw new Error(`The registry refused a blob: ${put.status} ${await put.text()}`);
   }
 
@@ -285,6 +267,10 @@ export function outerAddress(): string | undefined {
     .flat()
     .find((address) => address && !address.internal && address.family === "IPv4")?.address;
 }
+
+const MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json";
+
+const ARCHITECTURE = process.arch === "arm64" ? "arm64" : "amd64";
 
 const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 

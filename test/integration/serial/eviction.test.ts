@@ -24,7 +24,7 @@ const flags = (hard: string, transition = "1s") => [
 ];
 
 describeWithEngine("eviction", () => {
-  test("an emptyDir over its sizeLimit evicts its pod, which stays away through kill -9 and comes back with an empty one", async () => {
+  test.concurrent("an emptyDir over its sizeLimit evicts its pod, which stays away through kill -9 and comes back with an empty one", async () => {
     const node = testNode();
     node.writeManifest("full.json", filler("full", 8, { sizeLimit: "4Mi" }, node));
     node.writeManifest("modest.json", sleeper("modest"));
@@ -47,7 +47,7 @@ describeWithEngine("eviction", () => {
     expect(kubelet.log.match(/was evicted and may run again/g)).toHaveLength(1);
   });
 
-  test("short of memory: who uses most goes, and comes back when there is enough again", async () => {
+  test.concurrent("short of memory: who uses most goes, and comes back when there is enough again", async () => {
     const node = testNode();
     node.writeManifest("small.json", sleeper("small", { resources: { requests: { memory: "64Mi" } } }));
     const before = await node.start(flags("memory.available<1Mi"));

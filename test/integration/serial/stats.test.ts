@@ -20,7 +20,7 @@ const busy = podSpec({
   resources: { limits: { cpu: "500m", memory: "300Mi" } },
   volumeMounts: volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
 });
-const IDLE = { name: "idle" };
+const IDLE = { name: "idle", command: ["sleep", "3600"] };
 const BUSY = sleeper("busy", {}, { volumes, containers: [...busy.containers, ...podSpec(IDLE).containers] });
 
 const MB = 2 ** 20;

@@ -84,11 +84,14 @@ export class ControlPlane {
     await this.startApiServer();
     this.#startControllers();
     await this.#until("the service account of namespace default", async () => {
-      const child = Bun.spawn(
-        [join(KUBERNETES, "kubectl"), `--kubeconfig=${this.adminConfig}`, "get", "serviceaccount", "default"],
-        { stdout: "ignore", stderr: "ignore" },
-      );
-      return (await child.exited) === 0;
+      const argv = [
+        join(KUBERNETES, "kubectl"),
+        `--kubeconfig=${this.adminConfig}`,
+        "get",
+        "serviceaccount",
+        "default",
+      ];
+      return (await Bun.spawn(argv, { stdout: "ignore", stderr: "ignore" }).exited) === 0;
     });
   }
 
@@ -159,12 +162,14 @@ export class ControlPlane {
   }
 
   #prepareApiServer(): void {
-    const serving = this.#certificates.serverOf(this.authority);
-    const kubelet = this.clientCertificate("/O=system:masters/CN=kube-apiserver-kubelet-client");
-    const key = this.#certificates.server("service-accounts", "rsa");
-    for (const [name, files] of Object.entries({ serving, kubelet, "service-accounts": key })) {
-      writeFileSync(this.#file(`${name}.crt`), files.cert);
-      writeFileSync(this.#file(`${name}.key`), files.key, { mode: 0o600 });
+    const pairs = {
+      serving: this.#certificates.serverOf(this.authority),
+      kubelet: this.clientCertificate("/O=system:masters/CN=kube-apiserver-kubelet-client"),
+      "service-accounts": this.#certificates.server("service-accounts", "rsa"),
+    };
+    for (const [name, { cert, key }] of Object.entries(pairs)) {
+      writeFileSync(this.#file(`${name}.crt`), cert);
+      writeFileSync(this.#file(`${name}.key`), key, { mode: 0o600 });
     }
     mkdirSync(this.#file("certs"), { recursive: true });
   }
@@ -197,14 +202,16 @@ export class ControlPlane {
   }
 
   #startControllers(): void {
-    const manager = this.clientCertificate("/CN=system:kube-controller-manager");
-    const managerConfig = this.kubeconfig("controller-manager", manager);
-    this.#spawn("kube-controller-manager", join(KUBERNETES, "kube-controller-manager"), [
-      `--kubeconfig=${managerConfig}`,
+    const common = (name: string) => [
+      `--kubeconfig=${this.kubeconfig(name, this.clientCertificate(`/CN=system:kube-${name}`))}`,
       "--bind-address=127.0.0.1",
       "--secure-port=0",
       "--port=0",
       "--leader-elect=false",
+      "--profiling=false",
+    ];
+    this.#spawn("kube-controller-manager", join(KUBERNETES, "kube-controller-manager"), [
+      ...common("controller-manager"),
       "--controllers=*,bootstrapsigner,tokencleaner",
       "--use-service-account-credentials",
       `--root-ca-file=${this.authority.certFile}`,
@@ -212,18 +219,9 @@ export class ControlPlane {
       `--cluster-signing-cert-file=${this.authority.certFile}`,
       `--cluster-signing-key-file=${this.authority.keyFile}`,
       "--feature-gates=EphemeralContainers=true",
-      "--profiling=false",
       ...(this.#options.controllerManagerFlags ?? []),
     ]);
-    const scheduler = this.clientCertificate("/CN=system:kube-scheduler");
-    this.#spawn("kube-scheduler", join(KUBERNETES, "kube-scheduler"), [
-      `--kubeconfig=${this.kubeconfig("scheduler", scheduler)}`,
-      "--bind-address=127.0.0.1",
-      "--secure-port=0",
-      "--port=0",
-      "--leader-elect=false",
-      "--profiling=false",
-    ]);
+    this.#spawn("kube-scheduler", join(KUBERNETES, "kube-scheduler"), common("scheduler"));
   }
 
   #spawn(name: string, program: string, flags: readonly string[]): void {

@@ -13,18 +13,23 @@ export interface ProxiedRequest {
 /** Answer in place of the API server; undefined: the API server answers. */
 export type Fault = (request: ProxiedRequest) => Response | undefined;
 
+const aFailure = (code: number, reason: string) => ({
+  kind: "Status",
+  apiVersion: "v1",
+  metadata: {},
+  status: "Failure",
+  code,
+  reason,
+  message: `injected ${code}`,
+});
+
 /** An answer as an API server refuses. */
 export const aRefusal = (code: number, reason: string, headers: Record<string, string> = {}): Response =>
-  Response.json(
-    { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code, reason, message: `injected ${code}` },
-    { status: code, headers },
-  );
+  Response.json(aFailure(code, reason), { status: code, headers });
 
 /** A watch whose version is too old. */
-export const anExpiredWatch = (): Response => {
-  const object = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code: 410, reason: "Expired" };
-  return new Response(`${JSON.stringify({ type: "ERROR", object: { ...object, message: "injected 410" } })}\n`);
-};
+export const anExpiredWatch = (): Response =>
+  new Response(`${JSON.stringify({ type: "ERROR", object: aFailure(410, "Expired") })}\n`);
 
 /**
  * An HTTP proxy before an API server that counts requests and answers some of them itself. It speaks for one node: with
@@ -41,13 +46,8 @@ export class FaultyProxy {
   constructor(plane: ControlPlane, nodeName: string) {
     this.#plane = plane;
     this.#user = { "Impersonate-User": `system:node:${nodeName}`, "Impersonate-Group": "system:nodes" };
-    const [port] = freePorts(1) as [number];
-    this.#server = Bun.serve({
-      hostname: "127.0.0.1",
-      port,
-      idleTimeout: 0,
-      fetch: (request) => this.#answer(request),
-    });
+    const fetch = (request: Request) => this.#answer(request);
+    this.#server = Bun.serve({ hostname: "127.0.0.1", port: freePorts(1)[0]!, idleTimeout: 0, fetch });
   }
 
   get url(): string {
@@ -139,14 +139,6 @@ async function* pass(body: ReadableStream<Uint8Array> | null, end: AbortControll
   }
 }
 
-const KINDS = new Set([
-  "pods",
-  "nodes",
-  "leases",
-  "configmaps",
-  "secrets",
-  "services",
-  "events",
-  "tokenreviews",
-  "subjectaccessreviews",
-]);
+const KINDS = new Set(
+  "pods nodes leases configmaps secrets services events tokenreviews subjectaccessreviews".split(" "),
+);

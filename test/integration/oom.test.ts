@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { describeWithEngine, testNode } from "../../support/engine.ts";
-import { shell, sleeper } from "../../support/manifests.ts";
-import { isRoot } from "../../support/temp-dir.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { shell, sleeper } from "../support/manifests.ts";
+import { isRoot } from "../support/temp-dir.ts";
 
 const EATER = "dd if=/dev/zero of=/dev/null bs=200M count=1";
 

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import { tarArchive } from "../../../src/docker/engine/tar.ts";
-import { PAUSE_IMAGE } from "../../../src/docker/pause-image.ts";
-import { pauseExecutable } from "../../../src/docker/pause-program.ts";
-import { describeWithEngine, testNode } from "../../support/engine.ts";
-import { sleeper } from "../../support/manifests.ts";
-import { RUN_ID, type TestNode } from "../../support/test-node.ts";
+import { tarArchive } from "../../src/docker/engine/tar.ts";
+import { PAUSE_IMAGE } from "../../src/docker/pause-image.ts";
+import { pauseExecutable } from "../../src/docker/pause-program.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
+import { RUN_ID, type TestNode } from "../support/test-node.ts";
 
 const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 const sha256 = (data: Uint8Array) => new Bun.CryptoHasher("sha256").update(data).digest("hex");
