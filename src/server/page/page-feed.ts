@@ -66,10 +66,8 @@ export class PageFeed {
   readonly #rows = new WeakMap<Pod, PodRow>();
   /** The rows of the last update, and as JSON: a pod may change in what no row shows. */
   #sent = new Map<string, { row: PodRow; text: string }>();
-  #sentComplete = false;
-  #sentNode = "";
-  #sentRejections = "";
-  #sentWorkloads = "";
+  /** The other parts of the last update, as JSON. */
+  readonly #sentParts = new Map<string, string>();
   #node: NodeState | undefined;
   #nodeUsage: NodeUsage | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -147,12 +145,16 @@ export class PageFeed {
       access,
       node,
       pods: this.#source.pods().map((pod) => this.row(pod)),
-      isComplete: this.#source.isComplete,
-      rejections: [...this.#source.rejections()],
-      workloads: this.#source.workloads(),
+      ...this.#parts(),
       usage,
       now: this.#clock.now().getTime(),
     };
+  }
+
+  /** Parts of the state that are sent as a whole when they change. */
+  #parts(): Pick<Snapshot, "isComplete" | "rejections" | "workloads"> {
+    const { isComplete } = this.#source;
+    return { isComplete, rejections: [...this.#source.rejections()], workloads: this.#source.workloads() };
   }
 
   /** @param uid of a pod; "" is the node */
@@ -181,20 +183,12 @@ export class PageFeed {
     const { changed, removed } = this.#takeChanges();
     if (changed.length > 0) update.changedPods = changed;
     if (removed.length > 0) update.removedPods = removed;
-    const isComplete = this.#source.isComplete;
-    if (isComplete !== this.#sentComplete) update.isComplete = isComplete;
-    this.#sentComplete = isComplete;
-    const rejections = this.#source.rejections();
-    const rejectionsText = JSON.stringify(rejections);
-    if (rejectionsText !== this.#sentRejections) update.rejections = [...rejections];
-    this.#sentRejections = rejectionsText;
-    const workloads = this.#source.workloads();
-    const workloadsText = JSON.stringify(workloads);
-    if (workloadsText !== this.#sentWorkloads) update.workloads = workloads;
-    this.#sentWorkloads = workloadsText;
-    const nodeText = JSON.stringify(this.#node);
-    if (this.#node && nodeText !== this.#sentNode) update.node = this.#node;
-    this.#sentNode = nodeText;
+    const parts = { ...this.#parts(), ...(this.#node && { node: this.#node }) };
+    for (const [name, part] of Object.entries(parts)) {
+      const text = JSON.stringify(part);
+      if (text !== this.#sentParts.get(name)) Object.assign(update, { [name]: part });
+      this.#sentParts.set(name, text);
+    }
     if (usage) update.usage = usage;
     if (Object.keys(update).length > 0) this.#broadcast(JSON.stringify(update));
   }

@@ -21,6 +21,12 @@ const VERSION = "kubelet-ts-usage-2";
 /** To a hundredth of a millicore: the digits beyond are noise, and two thirds of the message. */
 export const roundCores = (cores: number): number => Math.round(cores * 1e5) / 1e5;
 
+/** In this order in the file. Network: bytes per second. */
+const KEYS = ["cpuCores", "memoryBytes", "receivedBytes", "sentBytes", "diskBytes"] as const;
+type Key = (typeof KEYS)[number];
+/** Of one pod, or of the node, at one time; NaN where it is not known. */
+type Values = Record<Key, number>;
+
 interface SavedUsage {
   version: string;
   fine: RingState;
@@ -37,23 +43,19 @@ export class UsageRecorder {
   readonly #previous = new Map<string, { timeMs: number; received: number; sent: number }>();
   #coarseMs = Number.NEGATIVE_INFINITY;
 
-  add(summary: Summary, timeMs: number): void {
-    const values = new Map<string, Values>();
-    const { node } = summary;
-    values.set(NODE, {
-      cpuCores: (node.cpu?.usageNanoCores ?? Number.NaN) / 1e9,
-      memoryBytes: node.memory?.workingSetBytes ?? Number.NaN,
-      diskBytes: node.fs?.usedBytes ?? Number.NaN,
-      ...this.#rates(NODE, timeMs, node.network),
-    });
-    for (const pod of summary.pods) {
-      values.set(pod.podRef.uid, {
-        cpuCores: (pod.cpu?.usageNanoCores ?? Number.NaN) / 1e9,
-        memoryBytes: pod.memory?.workingSetBytes ?? Number.NaN,
-        diskBytes: pod["ephemeral-storage"]?.usedBytes ?? Number.NaN,
-        ...this.#rates(pod.podRef.uid, timeMs, pod.network),
-      });
-    }
+  add({ node, pods }: Summary, timeMs: number): void {
+    const measured = (subject: string, { cpu, memory, network }: Measured, disk: { usedBytes?: number } = {}) =>
+      [
+        subject,
+        {
+          cpuCores: (cpu?.usageNanoCores ?? Number.NaN) / 1e9,
+          memoryBytes: memory?.workingSetBytes ?? Number.NaN,
+          ...this.#rates(subject, timeMs, network),
+          diskBytes: disk.usedBytes ?? Number.NaN,
+        },
+      ] as const;
+    const ofPods = pods.map((pod) => measured(pod.podRef.uid, pod, pod["ephemeral-storage"]));
+    const values = new Map<string, Values>([measured(NODE, node, node.fs), ...ofPods]);
     this.#fine.add(timeMs, values);
     // A clock that was set back must not leave the day's chart without values until it has caught up.
     if (timeMs >= this.#coarseMs && timeMs - this.#coarseMs < COARSE_MS) return;
@@ -64,24 +66,16 @@ export class UsageRecorder {
   /** Forgets pods that are not on the node any more. */
   retain(uids: Iterable<string>): void {
     const subjects = new Set([NODE, ...uids]);
-    this.#fine.retain(subjects);
-    this.#coarse.retain(subjects);
-    for (const subject of this.#previous.keys()) if (!subjects.has(subject)) this.#previous.delete(subject);
+    for (const map of [this.#fine.state.series, this.#coarse.state.series, this.#previous]) {
+      for (const subject of map.keys()) if (!subjects.has(subject)) map.delete(subject);
+    }
   }
 
   /** @param uid of a pod; "" is the node */
   history(uid: string, range: HistoryRange, nowMs: number): History {
     const ring = range === "24h" ? this.#coarse : this.#fine;
     const slots = ring.slotsSince(nowMs - RANGE_MS[range]);
-    const bytes = (key: keyof Values) => ring.values(uid, slots, key, Math.round);
-    return withGaps({
-      times: slots.map((slot) => ring.state.times[slot] ?? 0),
-      cpuCores: ring.values(uid, slots, "cpuCores", roundCores),
-      memoryBytes: bytes("memoryBytes"),
-      receivedBytes: bytes("receivedBytesPerSecond"),
-      sentBytes: bytes("sentBytesPerSecond"),
-      diskBytes: bytes("diskBytes"),
-    });
+    return withGaps(ring.times(slots), (key) => ring.values(uid, slots, key));
   }
 
   /** The last ten minutes of all pods. */
@@ -95,15 +89,12 @@ export class UsageRecorder {
   }
 
   #at(slots: readonly number[], node: NodeUsage | undefined): UsageHistory {
-    const pods: UsageHistory["pods"] = {};
-    for (const uid of this.#fine.subjects) {
-      if (uid === NODE) continue;
-      pods[uid] = {
-        cpuCores: this.#fine.values(uid, slots, "cpuCores", roundCores),
-        memoryBytes: this.#fine.values(uid, slots, "memoryBytes", Math.round),
-      };
-    }
-    return { times: slots.map((slot) => this.#fine.state.times[slot] ?? 0), node, pods };
+    const values = (uid: string, key: Key) => this.#fine.values(uid, slots, key);
+    const uids = [...this.#fine.state.series.keys()].filter((uid) => uid !== NODE);
+    const pods = uids.map(
+      (uid) => [uid, { cpuCores: values(uid, "cpuCores"), memoryBytes: values(uid, "memoryBytes") }] as const,
+    );
+    return { times: this.#fine.times(slots), node, pods: Object.fromEntries(pods) };
   }
 
   /** The whole history, for a later process. */
@@ -122,7 +113,7 @@ export class UsageRecorder {
     this.#coarseMs = coarse.lastMs;
   }
 
-  #rates(subject: string, timeMs: number, network: { rxBytes?: number; txBytes?: number } | undefined) {
+  #rates(subject: string, timeMs: number, network: Measured["network"]): Pick<Values, "receivedBytes" | "sentBytes"> {
     const received = network?.rxBytes ?? Number.NaN;
     const sent = network?.txBytes ?? Number.NaN;
     const before = this.#previous.get(subject);
@@ -131,53 +122,26 @@ export class UsageRecorder {
     // A counter that went back belongs to a new sandbox.
     const rate = (now: number, then: number | undefined) =>
       then !== undefined && seconds > 0 && now >= then ? (now - then) / seconds : Number.NaN;
-    return {
-      receivedBytesPerSecond: rate(received, before?.received),
-      sentBytesPerSecond: rate(sent, before?.sent),
-    };
+    return { receivedBytes: rate(received, before?.received), sentBytes: rate(sent, before?.sent) };
   }
 }
+
+type Measured = Pick<Summary["node"], "cpu" | "memory" | "network">;
 
 /** Longer than the time between two samples when no page is open. */
 const GAP_MS = 300_000;
 
 /** Ends every line where nothing was sampled: the kubelet did not run, or the clock was set. Pure. */
-function withGaps(history: History): History {
-  const { times } = history;
+function withGaps(times: number[], valuesOf: (key: Key) => (number | null)[]): History {
   const isGap = (index: number) => index > 0 && (times[index] ?? 0) - (times[index - 1] ?? 0) > GAP_MS;
-  if (!times.some((_, index) => isGap(index))) return history;
   const spread = <T>(series: readonly T[], between: (before: T) => T): T[] =>
     series.flatMap((value, index) => (isGap(index) ? [between(series[index - 1] as T), value] : [value]));
-  const cut = (series: (number | null)[]) => spread(series, () => null);
-  return {
-    times: spread(times, (before) => before + 1),
-    cpuCores: cut(history.cpuCores),
-    memoryBytes: cut(history.memoryBytes),
-    receivedBytes: cut(history.receivedBytes),
-    sentBytes: cut(history.sentBytes),
-    diskBytes: cut(history.diskBytes),
-  };
+  const lines = KEYS.map((key) => [key, spread(valuesOf(key), () => null)] as const);
+  return { times: spread(times, (before) => before + 1), ...(Object.fromEntries(lines) as Omit<History, "times">) };
 }
 
 /** More pods than a node has; a history beyond this is not kept, pods that are gone first. */
 const MAX_SUBJECTS = 500;
-
-/** Values of one pod, or of the node, at one time. NaN where it is not known. */
-interface Values {
-  cpuCores: number;
-  memoryBytes: number;
-  receivedBytesPerSecond: number;
-  sentBytesPerSecond: number;
-  diskBytes: number;
-}
-
-const KEYS = [
-  "cpuCores",
-  "memoryBytes",
-  "receivedBytesPerSecond",
-  "sentBytesPerSecond",
-  "diskBytes",
-] as const satisfies readonly (keyof Values)[];
 
 /** Times and series of fixed length. */
 interface RingState {
@@ -203,39 +167,29 @@ class UsageRing {
   }
 
   add(timeMs: number, values: ReadonlyMap<string, Values>): void {
-    const slot = this.state.next;
+    const { next: slot, times, series } = this.state;
     this.state.next = (slot + 1) % this.slots;
-    this.state.times[slot] = timeMs;
-    for (const [subject, series] of this.state.series) {
-      const value = values.get(subject);
-      KEYS.forEach((key, index) => {
-        series[slot * KEYS.length + index] = value?.[key] ?? Number.NaN;
-      });
+    times[slot] = timeMs;
+    for (const subject of values.keys()) {
+      if (series.has(subject) || !this.#hasRoom(values)) continue;
+      series.set(subject, new Float32Array(this.slots * KEYS.length).fill(Number.NaN));
     }
-    for (const [subject, value] of values) {
-      if (this.state.series.has(subject) || !this.#hasRoom(values)) continue;
-      const series = new Float32Array(this.slots * KEYS.length).fill(Number.NaN);
-      KEYS.forEach((key, index) => {
-        series[slot * KEYS.length + index] = value[key];
-      });
-      this.state.series.set(subject, series);
+    for (const [subject, kept] of series) {
+      const value = values.get(subject);
+      const present = KEYS.map((key) => value?.[key] ?? Number.NaN);
+      kept.set(present, slot * KEYS.length);
     }
   }
 
   /** Whether there is room for one more subject, if need be that of one without a present value. */
   #hasRoom(values: ReadonlyMap<string, Values>): boolean {
-    if (this.state.series.size < MAX_SUBJECTS) return true;
-    const gone = this.state.series.keys().find((subject) => !values.has(subject));
-    return gone !== undefined && this.state.series.delete(gone);
+    const { series } = this.state;
+    if (series.size < MAX_SUBJECTS) return true;
+    const gone = series.keys().find((subject) => !values.has(subject));
+    return gone !== undefined && series.delete(gone);
   }
 
-  retain(subjects: ReadonlySet<string>): void {
-    for (const subject of this.state.series.keys()) if (!subjects.has(subject)) this.state.series.delete(subject);
-  }
-
-  /**
-   * Slots with a time after `sinceMs`, times rising. Values that a clock which was set back has overtaken are left out.
-   */
+  /** Slots with a time after `sinceMs`, times rising, without those that a clock which was set back has overtaken. */
   slotsSince(sinceMs: number): number[] {
     const found: number[] = [];
     let next = Number.POSITIVE_INFINITY;
@@ -249,15 +203,15 @@ class UsageRing {
     return found.reverse();
   }
 
-  /** @param round applied to what is known */
-  values(
-    subject: string,
-    slots: readonly number[],
-    key: keyof Values,
-    round: (value: number) => number,
-  ): (number | null)[] {
+  times(slots: readonly number[]): number[] {
+    return slots.map((slot) => this.state.times[slot] ?? 0);
+  }
+
+  /** null where nothing is known. */
+  values(subject: string, slots: readonly number[], key: Key): (number | null)[] {
     const series = this.state.series.get(subject);
     const index = KEYS.indexOf(key);
+    const round = key === "cpuCores" ? roundCores : Math.round;
     return slots.map((slot) => {
       const value = series?.[slot * KEYS.length + index];
       return value === undefined || Number.isNaN(value) ? null : round(value);
@@ -267,10 +221,6 @@ class UsageRing {
   /** Time of the newest values; 0 when there are none. */
   get lastMs(): number {
     return this.state.times[(this.state.next + this.slots - 1) % this.slots] ?? 0;
-  }
-
-  get subjects(): Iterable<string> {
-    return this.state.series.keys();
   }
 }
 
@@ -307,10 +257,8 @@ export class KeptHistory {
       this.#usage.restore(readBoundedBytes(this.#path, MAX_BYTES));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
-        this.#logger.warn("The usage history cannot be read; the page's charts start empty", {
-          path: this.#path,
-          error: messageOf(error),
-        });
+        const fields = { path: this.#path, error: messageOf(error) };
+        this.#logger.warn("The usage history cannot be read; the page's charts start empty", fields);
       }
     }
   }
@@ -333,15 +281,8 @@ export class KeptHistory {
       await this.#replaceFile(this.#path, this.#usage.save(), { durable: false });
       this.#changes.resolve(SAVE, "The usage history is saved again", { path: this.#path });
     } catch (error) {
-      this.#changes.log(
-        SAVE,
-        "warn",
-        "The usage history cannot be saved; a restart loses the charts since the last save",
-        {
-          path: this.#path,
-          error: messageOf(error),
-        },
-      );
+      const problem = "The usage history cannot be saved; a restart loses the charts since the last save";
+      this.#changes.log(SAVE, "warn", problem, { path: this.#path, error: messageOf(error) });
     }
   }
 }

@@ -47,27 +47,22 @@ function toEntity(measured: MeasuredCgroup): Entity {
 /** Adds a sample of an entity. @param own labels of the metric, each with its comma: before, between and after the entity's */
 type AddOf = (entity: Entity, value: number, own: { before?: string; between?: string; after?: string }) => void;
 
+/** Declares the metrics `container_*`. */
 function containerMetrics(sample: NodeSample, facts: CadvisorFacts): Metric[] {
   const { at } = sample;
   const entities = measuredCgroups(sample).map(toEntity);
   const labels = (entity: Entity) => entity.labels;
   const timed = metricsOf(entities, labels, at);
-  const gauge = (name: string, help: string, value: (entity: Entity) => number | undefined) =>
-    timed("gauge", name, help, value);
-  const counter = (name: string, help: string, value: (entity: Entity) => number | undefined) =>
-    timed("counter", name, help, value);
+  type Value = (entity: Entity) => number | undefined;
+  const gauge = (name: string, help: string, value: Value) => timed("gauge", `container_${name}`, help, value);
+  const counter = (name: string, help: string, value: Value) => timed("counter", `container_${name}`, help, value);
   const untimed = metricsOf(entities, labels);
   const spec = (name: string, help: string, value: (spec: Entity["cgroup"]["spec"]) => number | undefined) =>
-    untimed("gauge", name, help, (e) => value(e.cgroup.spec));
+    untimed("gauge", `container_spec_${name}`, help, (e) => value(e.cgroup.spec));
   /** Samples with labels of their own. */
-  const many = (
-    type: "counter" | "gauge",
-    name: string,
-    help: string,
-    write: (entity: Entity, add: AddOf) => void,
-  ) => ({
+  const many = (type: "counter" | "gauge", name: string, help: string, write: (e: Entity, add: AddOf) => void) => ({
     type,
-    name,
+    name: `container_${name}`,
     help,
     at,
     write: (add: Parameters<Metric["write"]>[0]) => {
@@ -80,44 +75,36 @@ function containerMetrics(sample: NodeSample, facts: CadvisorFacts): Metric[] {
   });
 
   return [
+    counter("cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", (e) => throttling(e)?.periods),
     counter(
-      "container_cpu_cfs_periods_total",
-      "Number of elapsed enforcement period intervals.",
-      (e) => throttling(e)?.periods,
-    ),
-    counter(
-      "container_cpu_cfs_throttled_periods_total",
+      "cpu_cfs_throttled_periods_total",
       "Number of throttled period intervals.",
       (e) => throttling(e)?.throttledPeriods,
     ),
-    counter("container_cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.", (e) =>
+    counter("cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.", (e) =>
       divided(throttling(e)?.throttledNanoseconds, NANO),
     ),
-    gauge("container_cpu_load_average_10s", "Value of container cpu load average over the last 10 seconds.", (e) =>
+    gauge("cpu_load_average_10s", "Value of container cpu load average over the last 10 seconds.", (e) =>
       Math.round(e.cgroup.loadAverage * 1000),
     ),
-    counter("container_cpu_system_seconds_total", "Cumulative system cpu time consumed in seconds.", (e) =>
+    counter("cpu_system_seconds_total", "Cumulative system cpu time consumed in seconds.", (e) =>
       divided(cpu(e).systemNanoseconds, NANO),
     ),
-    many("counter", "container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", (e, add) =>
+    many("counter", "cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", (e, add) =>
       add(e, cpu(e).usageNanoseconds / NANO, { before: 'cpu="total",' }),
     ),
-    counter("container_cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.", (e) =>
+    counter("cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.", (e) =>
       divided(cpu(e).userNanoseconds, NANO),
     ),
-    gauge(
-      "container_file_descriptors",
-      "Number of open file descriptors for the container.",
-      (e) => e.cgroup.processes?.fds,
-    ),
+    gauge("file_descriptors", "Number of open file descriptors for the container.", (e) => e.cgroup.processes?.fds),
     ...CAPACITIES.map(([name, help, key]) =>
-      many("gauge", `container_fs_${name}`, help, (e, add) => addCapacity(e, facts, key, add)),
+      many("gauge", `fs_${name}`, help, (e, add) => addCapacity(e, facts, key, add)),
     ),
     ...DISK_COUNTERS.map(([type, name, help, key, divisor, ofCgroup]) =>
-      many(type, `container_fs_${name}`, help, (e, add) => addDiskCounter(e, facts, { key, divisor, ofCgroup }, add)),
+      many(type, `fs_${name}`, help, (e, add) => addDiskCounter(e, facts, { key, divisor, ofCgroup }, add)),
     ),
     ...HUGETLB.map(([type, name, help, key]) =>
-      many(type, `container_hugetlb_${name}`, help, (e, add) => {
+      many(type, `hugetlb_${name}`, help, (e, add) => {
         for (const stats of e.cgroup.stats.hugetlb) {
           const value = stats[key];
           // `pagesize` comes between `namespace` and `pod`, but the order of labels means nothing.
@@ -126,53 +113,47 @@ function containerMetrics(sample: NodeSample, facts: CadvisorFacts): Metric[] {
         }
       }),
     ),
-    gauge("container_last_seen", "Last time a container was seen by the exporter", () =>
-      Math.floor(at.getTime() / 1000),
-    ),
-    gauge("container_memory_cache", "Number of bytes of page cache memory.", (e) => memory(e).cacheBytes),
-    counter("container_memory_failcnt", "Number of memory usage hits limits", (e) => memory(e).failCount),
-    many("counter", "container_memory_failures_total", "Cumulative count of memory allocation failures.", (e, add) => {
+    gauge("last_seen", "Last time a container was seen by the exporter", () => Math.floor(at.getTime() / 1000)),
+    gauge("memory_cache", "Number of bytes of page cache memory.", (e) => memory(e).cacheBytes),
+    counter("memory_failcnt", "Number of memory usage hits limits", (e) => memory(e).failCount),
+    many("counter", "memory_failures_total", "Cumulative count of memory allocation failures.", (e, add) => {
       for (const [type, scope, key] of FAULTS) {
         const value = memory(e)[key];
         const own = { before: `failure_type="${type}",`, after: `,scope="${scope}"` };
         if (value !== undefined) add(e, value, own);
       }
     }),
-    gauge("container_memory_mapped_file", "Size of memory mapped files in bytes.", (e) => memory(e).mappedFileBytes),
-    gauge("container_memory_max_usage_bytes", "Maximum memory usage recorded in bytes", (e) => memory(e).maxUsageBytes),
-    gauge("container_memory_rss", "Size of RSS in bytes.", (e) => memory(e).rssBytes),
-    gauge("container_memory_swap", "Container swap usage in bytes.", (e) => memory(e).swapBytes),
+    gauge("memory_mapped_file", "Size of memory mapped files in bytes.", (e) => memory(e).mappedFileBytes),
+    gauge("memory_max_usage_bytes", "Maximum memory usage recorded in bytes", (e) => memory(e).maxUsageBytes),
+    gauge("memory_rss", "Size of RSS in bytes.", (e) => memory(e).rssBytes),
+    gauge("memory_swap", "Container swap usage in bytes.", (e) => memory(e).swapBytes),
     gauge(
-      "container_memory_usage_bytes",
+      "memory_usage_bytes",
       "Current memory usage in bytes, including all memory regardless of when it was accessed",
       (e) => memory(e).usageBytes,
     ),
-    gauge("container_memory_working_set_bytes", "Current working set in bytes.", (e) => memory(e).workingSetBytes),
+    gauge("memory_working_set_bytes", "Current working set in bytes.", (e) => memory(e).workingSetBytes),
     ...NETWORK.map(([name, help, key]) =>
-      many("counter", `container_network_${name}_total`, `Cumulative count of ${help}`, (e, add) => {
+      many("counter", `network_${name}_total`, `Cumulative count of ${help}`, (e, add) => {
         for (const counters of e.interfaces) {
           add(e, counters[key], { between: `${label("interface", counters.name)},` });
         }
       }),
     ),
-    counter(
-      "container_oom_events_total",
-      "Count of out of memory events observed for the container",
-      (e) => memory(e).oomKills,
-    ),
+    counter("oom_events_total", "Count of out of memory events observed for the container", (e) => memory(e).oomKills),
     ...PRESSURE.flatMap(([resource, word]) => [
       counter(
-        `container_pressure_${resource}_stalled_seconds_total`,
+        `pressure_${resource}_stalled_seconds_total`,
         `Total time duration no tasks in the container could make progress due to ${word} congestion.`,
         (e) => divided(e.cgroup.stats.pressure?.[resource]?.full?.totalMicroseconds, MICRO),
       ),
       counter(
-        `container_pressure_${resource}_waiting_seconds_total`,
+        `pressure_${resource}_waiting_seconds_total`,
         `Total time duration tasks in the container have waited due to ${word} congestion.`,
         (e) => divided(e.cgroup.stats.pressure?.[resource]?.some.totalMicroseconds, MICRO),
       ),
     ]),
-    gauge("container_processes", "Number of processes running inside the container.", (e) =>
+    gauge("processes", "Number of processes running inside the container.", (e) =>
       e.isRoot ? undefined : e.cgroup.stats.processIds.length,
     ),
     metricsOf(sample.root ? [0] : [], () => "")(
@@ -181,48 +162,38 @@ function containerMetrics(sample: NodeSample, facts: CadvisorFacts): Metric[] {
       "1 if there was an error while getting container metrics, 0 otherwise",
       (error) => error,
     ),
-    gauge("container_sockets", "Number of open sockets for the container.", (e) => e.cgroup.processes?.sockets),
-    spec("container_spec_cpu_period", "CPU period of the container.", (limits) => limits.cpuPeriodMicroseconds),
-    spec("container_spec_cpu_quota", "CPU quota of the container.", (limits) => limits.cpuQuotaMicroseconds),
-    spec("container_spec_cpu_shares", "CPU share of the container.", (limits) => limits.cpuShares),
+    gauge("sockets", "Number of open sockets for the container.", (e) => e.cgroup.processes?.sockets),
+    spec("cpu_period", "CPU period of the container.", (limits) => limits.cpuPeriodMicroseconds),
+    spec("cpu_quota", "CPU quota of the container.", (limits) => limits.cpuQuotaMicroseconds),
+    spec("cpu_shares", "CPU share of the container.", (limits) => limits.cpuShares),
     // Without a limit these are 0, as upstream; rules divide by them and skip 0.
+    spec("memory_limit_bytes", "Memory limit for the container.", (limits) => limits.memoryLimitBytes ?? 0),
     spec(
-      "container_spec_memory_limit_bytes",
-      "Memory limit for the container.",
-      (limits) => limits.memoryLimitBytes ?? 0,
-    ),
-    spec(
-      "container_spec_memory_reservation_limit_bytes",
+      "memory_reservation_limit_bytes",
       "Memory reservation limit for the container.",
       (limits) => limits.memoryReservationBytes ?? 0,
     ),
-    spec(
-      "container_spec_memory_swap_limit_bytes",
-      "Memory swap limit for the container.",
-      (limits) => limits.swapLimitBytes ?? 0,
-    ),
+    spec("memory_swap_limit_bytes", "Memory swap limit for the container.", (limits) => limits.swapLimitBytes ?? 0),
     untimed(
       "gauge",
       "container_start_time_seconds",
       "Start time of the container since unix epoch in seconds.",
       (e) => (e.container?.facts.startedAt ?? e.cgroup.createdAt).getTime() / 1000,
     ),
-    many("gauge", "container_tasks_state", "Number of tasks in given state", (e, add) => {
+    many("gauge", "tasks_state", "Number of tasks in given state", (e, add) => {
       const { processes } = e.cgroup;
       // The kernel has no state `iowaiting`; upstream has the label.
       for (const state of TASK_STATES) {
         if (processes) add(e, state === "iowaiting" ? 0 : processes[state], { after: `,state="${state}"` });
       }
     }),
-    gauge("container_threads", "Number of threads running inside the container", (e) => e.cgroup.stats.pids?.current),
-    gauge(
-      "container_threads_max",
-      "Maximum number of threads allowed inside the container, infinity if value is zero",
-      (e) => (e.cgroup.stats.pids ? (e.cgroup.spec.pidsMax ?? 0) : undefined),
+    gauge("threads", "Number of threads running inside the container", (e) => e.cgroup.stats.pids?.current),
+    gauge("threads_max", "Maximum number of threads allowed inside the container, infinity if value is zero", (e) =>
+      e.cgroup.stats.pids ? (e.cgroup.spec.pidsMax ?? 0) : undefined,
     ),
     many(
       "gauge",
-      "container_ulimits_soft",
+      "ulimits_soft",
       "Soft ulimit values for the container root process. Unlimited if -1, except priority and nice",
       (e, add) => {
         const limit = e.cgroup.openFilesLimit;
