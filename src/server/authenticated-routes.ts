@@ -19,7 +19,6 @@ import {
 } from "./http-response.ts";
 import { isKnownPath, type ReadOnlyContext, rootOf, routeReadOnly } from "./read-only-routes.ts";
 
-/** Everything that the routes of the authenticated port use. */
 export interface AuthenticatedContext extends ContainerRoutesContext {
   clock: Clock;
   logger: Logger;

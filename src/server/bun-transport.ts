@@ -25,7 +25,6 @@ const CHECK_MS = 10_000;
 type BunServer = ReturnType<typeof Bun.serve<BunSession>>;
 type BunRequest = Parameters<BunServer["requestIP"]>[0];
 
-/** A WebSocket between its handshake and its end. */
 interface BunSession {
   socket: BunWebSocket;
   run(socket: BunWebSocket): Promise<void>;
@@ -169,7 +168,6 @@ export class BunTransport implements Transport {
     return toBunResponse(response);
   }
 
-  /** Chunks as they come and as the client takes them; the headers at once. */
   #stream({ chunks }: StreamedResponse, gone: AbortSignal, end: () => void): ReadableStream {
     const send = async (controller: ReadableStreamDirectController) => {
       try {

@@ -106,7 +106,6 @@ async function resourceResponse(
   }
 }
 
-/** Each as JSON, rendered when it is asked for. */
 function* jsonTexts(infos: Iterable<ContainerInfo>, isNamed: boolean): Generator<string, void> {
   for (const info of infos) yield `${isNamed ? `${JSON.stringify(info.name)}:` : ""}${JSON.stringify(info)}`;
 }
@@ -140,11 +139,7 @@ const READ_ONLY_LINKS = [
   ["/stats/summary", "usage of node, pods and volumes"],
 ] as const;
 
-/**
- * The page at the root of the cAdvisor port: links to its paths, and the running pods.
- * @param readOnlyOrigin of the read-only port, as the client would reach it; undefined when it is off
- * @param pageOrigin where the page is served over TLS; undefined when it is not
- */
+/** Links to the paths of the cAdvisor port, and the running pods. Origins: as the client would reach them; undefined for a port that is off. */
 function indexPage(view: KubeletView, readOnlyOrigin: string | undefined, pageOrigin?: string): string {
   const node = escapeHtml(view.nodeName());
   const links = [
@@ -185,7 +180,6 @@ const link = (origin: string, path: string, text: string) =>
 const containerItem = ({ name, dockerName }: { name: string; dockerName: string }) =>
   `<li><a href="/api/v1.3/docker/${escapeHtml(encodeURIComponent(dockerName))}">${escapeHtml(name)}</a></li>`;
 
-/** Where the page is served. */
 interface PagePort {
   address: string;
   /** 0 = off. */
@@ -194,11 +188,7 @@ interface PagePort {
   nodeName: string;
 }
 
-/**
- * Address of the page as the client of another port would reach it.
- * @param host value of the Host header of that port
- * @returns undefined when the page is off or the header is malformed
- */
+/** Address of the page as the client of another port would reach it, by its Host header; undefined when there is none. */
 export function pageAddress(host: string | null, { address, port }: Omit<PagePort, "nodeName">): string | undefined {
   const name = hostName(host);
   if (port === 0 || name === undefined) return undefined;

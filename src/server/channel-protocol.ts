@@ -26,10 +26,7 @@ const PROTOCOLS: readonly (ChannelProtocol & { name: string })[] = [
 export const REMOTE_COMMAND_PROTOCOLS: readonly string[] = PROTOCOLS.map(({ name }) => name);
 export const PORT_FORWARD_PROTOCOLS = ["v4.channel.k8s.io", "v4.base64.channel.k8s.io"] as const;
 
-/**
- * The first protocol the client offers that is known; without an offer the oldest one. undefined: it offers only others.
- * @param offered the header `Sec-WebSocket-Protocol`
- */
+/** The first protocol of the header that is known; without a header the oldest one. undefined: it names only others. */
 export function chooseProtocol(offered: string | null, known: readonly string[]): ChannelProtocol | undefined {
   const names = (offered ?? "")
     .split(",")
@@ -40,7 +37,6 @@ export function chooseProtocol(offered: string | null, known: readonly string[])
   return PROTOCOLS.find((protocol) => protocol.name === name);
 }
 
-/** A message that carries `data` on a channel. */
 export function encodeChannel({ isBase64 }: ChannelProtocol, channel: number, data: Uint8Array): Uint8Array {
   if (isBase64) return Buffer.from(`${channel}${Buffer.from(data).toString("base64")}`);
   const message = Buffer.allocUnsafe(data.length + 1);

@@ -11,12 +11,10 @@ export interface ShownCertificate {
   isVerified: boolean;
   /** Last common name of the subject; "" without one. */
   commonName: string;
-  /** Every organization of the subject. */
   organizations: readonly string[];
   notAfter: Date;
 }
 
-/** Rules of access to the port. */
 export interface AccessRules {
   /** There is a `--client-ca-file`; without one a certificate identifies no one. */
   trustsCertificates: boolean;
@@ -162,7 +160,6 @@ export class DelegatedAccess {
   }
 }
 
-/** Results with the time until which they are valid. */
 class ResultCache<T> {
   readonly #clock: Clock;
   readonly #flights = new SingleFlight<T>();

@@ -3,9 +3,7 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../base/model/clock.ts";
 
 export interface ConnectionLimits {
-  /** All clients together. */
   connections: number;
-  /** Clients of one remote address. */
   perAddress: number;
 }
 
@@ -16,7 +14,6 @@ const SLOW_READER_MS = 5_000;
 type ConnectionState = "idle" | "working" | "sending";
 
 interface Connection {
-  /** The socket that was accepted. */
   socket: Duplex;
   /** The socket that is read and written: with TLS, the one on top of the accepted socket. */
   stream: Duplex;
@@ -49,10 +46,7 @@ export class ConnectionTable {
     return this.#connections.size;
   }
 
-  /**
-   * Adds a connection that must send a request within `idleMs`; closes another one for it if necessary.
-   * @returns false: it was refused and is closed
-   */
+  /** Adds a connection that must send a request within `idleMs`; may close another one for it. @returns false: it was refused and is closed */
   admit(socket: Socket, idleMs: number): boolean {
     const address = socket.remoteAddress ?? "";
     const ofAddress = [...this.#connections].filter((connection) => connection.address === address);
@@ -89,10 +83,7 @@ export class ConnectionTable {
     this.#enter(connection, "idle", idleMs);
   }
 
-  /**
-   * Notes what a connection is doing.
-   * @param withinMs it is closed if it is still doing that after this time; undefined: it may take any time
-   */
+  /** Notes what a connection is doing. @param withinMs it is closed if it still does that then; undefined: it may take any time */
   mark(stream: Duplex, state: ConnectionState, withinMs?: number): void {
     const connection = this.#bySocket.get(stream);
     if (connection && this.#connections.has(connection)) this.#enter(connection, state, withinMs);

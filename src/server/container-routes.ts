@@ -16,7 +16,6 @@ import {
 import { type PodStreams, parseLogQuery, type StreamRefusal } from "./pod-streams.ts";
 import type { KubeletView } from "./view.ts";
 
-/** Dependencies of the routes to containers. */
 export interface ContainerRoutesContext {
   view: Pick<KubeletView, "pods">;
   containers: ContainerAccess;

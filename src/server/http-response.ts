@@ -10,7 +10,6 @@ export interface HttpResponse {
   body: string | Uint8Array;
 }
 
-/** A response that is sent while it is made. */
 export interface StreamedResponse {
   status: number;
   headers: Record<string, string>;
@@ -43,17 +42,12 @@ export interface RouteRequest {
   query: URLSearchParams;
   /** Value of a request header, null when absent. */
   header(name: string): string | null;
-  /**
-   * The body.
-   * @param maxBytes default: 64 KiB, enough for the few queries that are posted
-   * @throws BodyTooLongError, TooManyBodiesError
-   */
+  /** The body, of at most 64 KiB by default. @throws BodyTooLongError, TooManyBodiesError */
   text(maxBytes?: number): Promise<string>;
   /** Aborts when the client is gone. */
   signal: AbortSignal;
 }
 
-/** TCP ports of a connection. */
 export interface ConnectionPorts {
   client: number;
   server: number;
@@ -61,9 +55,7 @@ export interface ConnectionPorts {
 
 /** A request as a route gets it, whatever transport carries it. */
 export interface ServerRequest extends RouteRequest {
-  /** The client's certificate. */
   shown: ShownCertificate | undefined;
-  /** Came over TLS. */
   isSecure: boolean;
   /** Ports of the connection; absent on a Unix socket. */
   ports?: ConnectionPorts | undefined;
@@ -75,10 +67,7 @@ export interface ServerRequest extends RouteRequest {
 export interface ListenerRequest extends ServerRequest {
   /** Requests with an `upgrade` that are in progress at this listener, this one among them. */
   sessions: number;
-  /**
-   * The whole body.
-   * @throws BodyTooLongError, TooManyBodiesError
-   */
+  /** The whole body. @throws BodyTooLongError, TooManyBodiesError */
   body(maxBytes: number): Promise<Uint8Array>;
 }
 
@@ -124,10 +113,7 @@ export const notAcceptable = () => textResponse(406, "406: Not Acceptable");
 /** The response of the unauthenticated port for exec, run, logs, …. */
 export const debugDisabled = () => textResponse(405, "Debug endpoints are disabled.\n", { ...NOSNIFF, Allow: "" });
 
-/**
- * Redirects to another path of this server, with the same query.
- * @param path percent-decoded, so it may hold what no header can. Source: Go's `http.Redirect`, text included.
- */
+/** Redirects to another path of this server, with the same query, as Go's `http.Redirect`. @param path percent-decoded */
 export function movedPermanently(path: string, query: URLSearchParams): HttpResponse {
   const encoded = encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23");
   const location = query.size > 0 ? `${encoded}?${query}` : encoded;
@@ -153,7 +139,6 @@ export function acceptsJson(accept: string | null): boolean {
   });
 }
 
-/** Whether an `If-None-Match` header names this ETag. */
 export const matchesEtag = (ifNoneMatch: string | null, etag: string): boolean =>
   (ifNoneMatch ?? "").split(",").some((part) => [etag, "*"].includes(part.trim().replace(/^W\//, "")));
 
@@ -169,10 +154,7 @@ export function parseTarget(target: string): Pick<RouteRequest, "path" | "query"
   }
 }
 
-/**
- * The path without doubled slashes and dot segments, the trailing slash kept. A request for another path than this is
- * redirected. Source: Go's ServeMux.
- */
+/** The path without doubled slashes and dot segments, the trailing slash kept. Source: Go's ServeMux. */
 export function cleanPath(path: string): string {
   if (!path.includes("//") && !path.includes("/.")) return path;
   const kept: string[] = [];

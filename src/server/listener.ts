@@ -57,12 +57,10 @@ export class Listener {
         : new NodeTransport(handler, options, clock, logger);
   }
 
-  /** Port in use; undefined while it is not available. */
   get port(): number | undefined {
     return this.#isListening ? this.#transport.port : undefined;
   }
 
-  /** Path of the socket in use; undefined while it is not available. */
   get socketPath(): string | undefined {
     const { address } = this.#options;
     return this.#isListening && "socketPath" in address ? address.socketPath : undefined;

@@ -5,7 +5,6 @@ import type { NodeTaint } from "../base/model/option-values.ts";
 import type { NodeObjectMachine } from "../stats/cadvisor/cadvisor-facts.ts";
 import { toTime } from "../stats/summary.ts";
 
-/** An image of the engine, as the node shows it. */
 interface NodeImage {
   /** Digests, then tags. */
   names: readonly string[];
@@ -37,20 +36,17 @@ export interface NodeObjectFacts {
   images: readonly NodeImage[] | undefined;
   /** Absent without configuration files. */
   configuration?: ConfigurationStatus | undefined;
-  /** `--node-status-max-images`; -1 = all. */
   maxImages?: number;
   /** Runtimes of the engine; undefined until it has answered. */
   runtimes?: NodeRuntimes | undefined;
 }
 
-/** Runtimes of this node that a RuntimeClass may name. */
 interface NodeRuntimes {
   names: readonly string[];
   /** The engine mounts volumes read-only with all that is mounted below them. */
   recursiveReadOnlyMounts: boolean;
 }
 
-/** @param withImages asks the engine for its images too; default true */
 export type ReadNodeFacts = (withImages?: boolean) => Promise<NodeObjectFacts>;
 
 /** Condition texts of upstream, by status: reason and message. */
@@ -146,10 +142,7 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: NodeObjectMachine
   };
 }
 
-/**
- * The NodeConfigStatus. The API knows ConfigMaps as sources only: `kubeletConfigKey` has the paths of the files,
- * `resourceVersion` the hash of their content.
- */
+/** The API knows ConfigMaps as sources only: `kubeletConfigKey` has the paths of the files, `resourceVersion` the hash of their content. */
 function toConfigStatus({ assigned, active, lastKnownGood, error }: ConfigurationStatus): object {
   const source = ({ id, files }: Configuration) => ({
     configMap: {

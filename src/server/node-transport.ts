@@ -35,7 +35,6 @@ export interface ListenerTls {
 }
 
 interface NodeTransportOptions {
-  /** For the log. */
   name: string;
   tls?: ListenerTls | undefined;
   limits?: ConnectionLimits;
@@ -370,7 +369,6 @@ function bytesOf(response: HttpResponse): Uint8Array {
   return bytes;
 }
 
-/** Sends chunks as they come and as the client takes them. */
 async function stream(written: ServerResponse, response: StreamedResponse, gone: AbortSignal): Promise<void> {
   written.writeHead(response.status, response.headers);
   written.flushHeaders();
@@ -381,7 +379,6 @@ async function stream(written: ServerResponse, response: StreamedResponse, gone:
   if (!gone.aborted) await new Promise<void>((resolve) => written.end(resolve));
 }
 
-/** A whole response as it is sent, for connections that were upgraded. */
 function rawResponse(response: HttpResponse): Buffer {
   const bytes = bytesOf(response);
   const headers = { ...response.headers, "Content-Length": String(bytes.length), Connection: "close" };
@@ -392,7 +389,6 @@ function rawResponse(response: HttpResponse): Buffer {
   ]);
 }
 
-/** The certificate that the client of a TLS connection sent. */
 function certificateOf(socket: TLSSocket): ShownCertificate | undefined {
   const certificate = socket.getPeerCertificate?.();
   // Without one it is an empty object, or null.

@@ -18,7 +18,6 @@ export class PodListRenderer {
   #revision = Number.NaN;
   #prepared: PreparedList | undefined;
 
-  /** @param full show literal environment values too (`--read-only-full`). */
   constructor(full: boolean) {
     this.isFull = full;
   }
@@ -47,7 +46,6 @@ export class PodListRenderer {
   }
 }
 
-/** Compact PodList of items already in JSON; `items` is null when there are none, as in Go. */
 function podListText(items: readonly string[]): string {
   const list = items.length === 0 ? "null" : `[${items.join(",")}]`;
   return `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":${list}}`;
@@ -132,10 +130,7 @@ const SELECTABLE: SelectableFields<Pod> = {
 
 type PodFilter = (pod: Pod) => boolean;
 
-/**
- * `labelSelector` and `fieldSelector` of a request as one filter.
- * @returns undefined: every pod; what is wrong as `problem`
- */
+/** `labelSelector` and `fieldSelector` of a request as one filter; undefined: every pod. */
 export function parsePodSelectors(query: URLSearchParams): PodFilter | { problem: string } | undefined {
   const labelText = query.get("labelSelector") ?? "";
   const fieldText = query.get("fieldSelector") ?? "";

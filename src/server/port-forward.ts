@@ -5,9 +5,7 @@ import { watchIdle } from "./remote-command.ts";
 import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy/spdy-connection.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
-/** Ports of a pod, and how long their client may be silent. */
 export interface ForwardOptions {
-  /** Connects to a port of the pod. */
   dial: (port: number, signal: AbortSignal) => Promise<PodConnection>;
   /** `<namespace>/<name>`, for messages. */
   pod: string;
@@ -61,9 +59,6 @@ export async function servePortForward(socket: WebSocketConnection, options: Por
   }
 }
 
-/**
- * Carries what a port of a pod sends to a client; a failure is the client's error.
- */
 async function forward(
   dialled: Promise<PodConnection>,
   client: { gone: AbortSignal; write(chunk: Uint8Array): Promise<void>; writeError(data: Uint8Array): Promise<void> },

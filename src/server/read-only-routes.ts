@@ -38,12 +38,11 @@ import type { KubeletView } from "./view.ts";
 /** How long measured responses are shared by all clients. */
 export const SHARED_MS = 1_000;
 
-/** Everything that the routes of the read-only port use. */
 export interface ReadOnlyContext {
   view: KubeletView;
   podList: PodListRenderer;
   stats: NodeStats;
-  /** Makes each response once for concurrent requests. */
+  /** Shared by concurrent requests. */
   shared: SharedResponses;
   /** Port of the read-only server, for links to it; 0 = off. */
   readOnlyPort: number;
@@ -51,7 +50,6 @@ export interface ReadOnlyContext {
   securePagePort: number;
   /** `/stats/…` without the summary, and the cAdvisor port. */
   cadvisor: CadvisorApi;
-  /** `/node`. */
   node: () => Promise<object>;
   /** `/metrics`, in any order. */
   metrics: () => readonly Metric[];
@@ -250,7 +248,6 @@ export function healthzResponse(request: RouteRequest, checks: readonly HealthCh
 
 /** Parameters of cAdvisor's version 1 resources. Source: cAdvisor's `ContainerInfoRequest`, kubelet's `StatsRequest`. */
 interface ContainerQuery extends StatsQuery {
-  /** Cgroup path. */
   containerName: string;
   /** Includes all cgroups below it. */
   subcontainers: boolean;
@@ -274,7 +271,6 @@ export function questionOf(path: string, query: ContainerQuery): string {
 const found = (info: object | undefined) =>
   info ? indentedJsonResponse(info) : textResponse(404, "no matching container");
 
-/** A response about one container, for a second. */
 function ofContainer(
   find: (cadvisor: CadvisorApi, query: ContainerQuery, parts: readonly string[]) => object | undefined,
 ): Handler {

@@ -11,7 +11,6 @@ export class ReceivedChunks {
     this.#onRead = onRead;
   }
 
-  /** Bytes that wait. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -28,7 +27,6 @@ export class ReceivedChunks {
     this.#wake?.();
   }
 
-  /** Forgets what waits. */
   drop(): void {
     this.#chunks = [];
     this.#bytes = 0;

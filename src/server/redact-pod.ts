@@ -24,7 +24,6 @@ export function redactPod(pod: Pod): Pod {
 
 const MANIFEST_COPY = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** Without the copy of the manifest; the same object when there is none. */
 function redactAnnotations(annotations: Record<string, string>): Record<string, string> {
   const names = Object.keys(annotations).filter((name) => name.endsWith(MANIFEST_COPY));
   if (names.length === 0) return annotations;

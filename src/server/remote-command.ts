@@ -29,7 +29,6 @@ interface RemoteCommandOptions extends CommandOptions {
 
 /** The client of a command, over a WebSocket or over SPDY. */
 interface CommandClient {
-  /** Aborts when it is gone. */
   gone: AbortSignal;
   /** The end of a command is sent as a Status; before version 4 of the protocol only a failure is sent, as plain text. */
   endsWithStatus: boolean;
@@ -73,7 +72,6 @@ async function serveCommand(client: CommandClient, open: CommandOptions["open"])
   }
 }
 
-/** `/exec` and `/attach` over a WebSocket. */
 export async function serveRemoteCommand(socket: WebSocketConnection, options: RemoteCommandOptions): Promise<void> {
   const { protocol, streams, clock } = options;
   const send = (channel: number, data: Uint8Array) =>
@@ -134,7 +132,6 @@ export function watchIdle(clock: Clock, idleMs: number, onIdle: () => void): { t
   };
 }
 
-/** Passes on the client's input until it ends. */
 async function feed(socket: WebSocketConnection, held: ProcessSession, protocol: ChannelProtocol): Promise<void> {
   for await (const payload of socket.messages()) {
     const message = decodeChannel(protocol, payload);

@@ -13,14 +13,12 @@ import {
 
 /** The part of a listener's options that no transport needs. */
 export interface RequestHandlerOptions {
-  /** For the log. */
   name: string;
   route: (request: ListenerRequest) => ListenerResponse | Promise<ListenerResponse>;
   /** Whether a request for this host is answered; others get 421. */
   acceptsHost: (host: string | null) => boolean;
 }
 
-/** Where a listener listens. */
 export type ListenAddress =
   | {
       /** Address to bind, never empty. */
@@ -43,7 +41,6 @@ export function onPrivateSocket<T>(path: string, listen: (path: string) => T): T
   }
 }
 
-/** Carries requests to a handler. */
 export interface Transport {
   /** In use; undefined before, and for a Unix socket. */
   readonly port: number | undefined;

@@ -49,7 +49,6 @@ export interface ServerParts {
 }
 
 interface ServerMetrics {
-  /** Counts requests. */
   requests: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
   /** Shown on `/metrics`, with those of the disks; asked at each scrape. */
   shown: () => readonly Metric[];
@@ -57,7 +56,6 @@ interface ServerMetrics {
   probes: readonly Metric[];
 }
 
-/** Parts that only the authenticated port needs. */
 export interface AuthenticatedParts {
   containers: ContainerAccess;
   streams: PodStreams;
@@ -152,7 +150,6 @@ export class Servers {
     return this.#listeners.socket?.socketPath;
   }
 
-  /** The node as the API shows it; measured now. */
   node(): Promise<object> {
     return this.#context.node();
   }
@@ -162,7 +159,6 @@ export class Servers {
     return routeReadOnly(request, this.#fullContext);
   }
 
-  /** Closes all; open connections are cut. */
   async stop(): Promise<void> {
     this.#parts.page?.stop();
     await Promise.all(Object.values(this.#listeners).map((listener) => listener?.stop()));
@@ -215,10 +211,7 @@ export class Servers {
     );
   }
 
-  /**
-   * The route, with every request counted in `kubelet_http_requests_*`.
-   * @param server the kubelet's name of it
-   */
+  /** The route, with every request counted in `kubelet_http_requests_*`. @param server the kubelet's name of it */
   #counted<R extends { method: string; path: string }, A>(
     server: "readonly" | "readwrite",
     route: (request: R) => A | Promise<A>,

@@ -18,13 +18,11 @@ export interface TlsMaterial {
   clientCas: readonly string[];
 }
 
-/** A certificate and its key, as PEM. */
 export type CertificatePair = Pick<TlsMaterial, "cert" | "key">;
 
 /** A certificate that signs itself is made for a server. Times are milliseconds since 1970. */
 export interface ServerCertificateRequest {
   commonName: string;
-  /** DNS names and IP addresses. */
   names: readonly string[];
   notBefore: number;
   notAfter: number;
@@ -57,11 +55,7 @@ const BACKDATED_MS = DAY_MS;
 /** X.520 allows no longer common name. */
 const MAX_COMMON_NAME = 64;
 
-/**
- * Reads the files of the authenticated port, and makes a certificate in `--cert-dir` when none is given and there
- * is none, or when the self-made one is about to end or lacks a name.
- * @throws TlsFileError
- */
+/** The files of the authenticated port. A certificate in `--cert-dir` is made when none is given and there is none that still serves. @throws TlsFileError */
 export async function readTlsMaterial(
   store: CertificateStore,
   options: TlsFileOptions,
@@ -182,10 +176,7 @@ function problemOfPair(cert: string, key: string): string | undefined {
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/**
- * The certificates of `--client-ca-file`, one each.
- * @throws TlsFileError
- */
+/** The certificates of `--client-ca-file`, one each. @throws TlsFileError */
 export async function readAuthorities(files: Pick<TextFiles, "readText">, file: string): Promise<string[]> {
   const text = await read(files, "--client-ca-file", file);
   const authorities = text.match(PEM_CERTIFICATE) ?? [];

@@ -13,7 +13,6 @@ const MAX_WAITING = 256;
  * different questions shares one lane. It ends when no client waits for it any more.
  */
 export class SharedResponses {
-  /** Where responses are computed. */
   readonly lane: WorkLane;
   readonly #clock: Clock;
   readonly #inProgress = new SingleFlight<HttpResponse>();
@@ -24,12 +23,7 @@ export class SharedResponses {
     this.lane = new WorkLane(clock, MAX_WAITING);
   }
 
-  /**
-   * The response to `question`, which `make` makes unless there is one. Too much work is 503.
-   * @param ageMs how long the response is good for later requests
-   * @param signal of the request
-   * @throws what `make` throws; the signal's reason
-   */
+  /** The response to `question`, good for `ageMs`; too much work is 503. @throws what `make` throws; the reason of `signal` */
   async get(
     question: string,
     ageMs: number,

@@ -13,7 +13,6 @@ const MAX_RECEIVED_BYTES = 256 * 1024;
 /** The same where a client cannot be made to wait: it is closed. Above what is pasted into a shell. */
 const MAX_RECEIVED_UNPAUSED_BYTES = 8 * 1024 * 1024;
 
-/** `readyState` of an open WebSocket. */
 const OPEN = 1;
 
 /** One WebSocket, server side, with back-pressure. */
@@ -37,7 +36,6 @@ export abstract class WebSocketConnection {
   /** Sends a close frame; the connection ends when it is sent, as the kubelet's does: clients need not respond. */
   abstract close(): void;
 
-  /** Ends the connection at once. */
   abstract destroy(): void;
 
   /** Called with the bytes that wait for the reader, after each change. */
@@ -109,11 +107,7 @@ export class BunWebSocket extends WebSocketConnection {
   }
 }
 
-/**
- * Completes the handshake of a WebSocket.
- * @param protocol the subprotocol chosen; undefined: the client named none
- * @returns undefined when the request is not a valid handshake; it has been answered then
- */
+/** Completes the handshake of a WebSocket. @returns undefined when the request is not a valid handshake; it has been answered then */
 export async function acceptWebSocket(
   request: IncomingMessage,
   socket: Duplex,
@@ -135,7 +129,6 @@ export async function acceptWebSocket(
   });
 }
 
-/** A WebSocket on a connection of node:http. */
 class NodeWebSocket extends WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #stream: Duplex;

@@ -7,7 +7,6 @@ export const CERTIFICATES_ARGUMENT = "__make-certificates";
 export interface CertificateRequest {
   /** Absent: a new authority is made. */
   authority?: KeyPair;
-  /** Common name of a new authority. */
   authorityName: string;
   notBefore: number;
   authorityNotAfter: number;
@@ -31,13 +30,11 @@ export interface SelfSignedRequest {
   selfSigned: Pick<LeafRequest, "commonName" | "names" | "notAfter"> & { notBefore: number };
 }
 
-/** A certificate and its key, PEM. */
 export interface KeyPair {
   cert: string;
   key: string;
 }
 
-/** Standard output of that process, as JSON. */
 export interface CertificateResult {
   authority: KeyPair;
   /** PEM of a certificate for the key of `authority`, signed by the previous authority. Source: RFC 4210, 4.4 (NewWithOld). */
@@ -51,7 +48,6 @@ export interface SigningRequest {
   signingRequest: Pick<LeafRequest, "commonName" | "organization" | "names">;
 }
 
-/** PEM. */
 export interface SigningResult {
   request: string;
   key: string;
@@ -61,17 +57,12 @@ export interface SigningResult {
 const TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
-/**
- * Runs this program again to make certificates, so that the library is gone from memory afterwards.
- * @throws Error
- */
+// This program runs again to make certificates, so that the library is gone from memory afterwards. @throws Error
 export const makeCertificates = (request: CertificateRequest): Promise<CertificateResult> => inChild(request);
 
-/** As {@link makeCertificates}. @throws Error */
 export const makeSelfSigned = (selfSigned: SelfSignedRequest["selfSigned"]): Promise<KeyPair> =>
   inChild({ selfSigned });
 
-/** As {@link makeCertificates}. @throws Error */
 export const makeSigningRequest = (signingRequest: SigningRequest["signingRequest"]): Promise<SigningResult> =>
   inChild({ signingRequest });
 

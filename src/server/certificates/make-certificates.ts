@@ -13,7 +13,6 @@ import type {
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const { KeyUsageFlags } = x509;
 
-/** A certificate with its private key, to sign with. */
 interface Issuer {
   certificate: x509.X509Certificate;
   signingKey: CryptoKey;
@@ -54,7 +53,6 @@ const authorityExtensions = async (publicKey: CryptoKey | x509.PublicKey): Promi
   await x509.SubjectKeyIdentifierExtension.create(publicKey),
 ];
 
-/** Valid until the previous authority expires. */
 async function makeLink(authority: x509.X509Certificate, notBefore: number, former: Issuer): Promise<string> {
   const { certificate, signingKey } = former;
   const link = await x509.X509CertificateGenerator.create({

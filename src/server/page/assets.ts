@@ -65,7 +65,6 @@ const toStateBlock = (state: Snapshot): string =>
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='3' fill='%230b62c4'/%3E%3Cpath d='M4 3v10M12 3 5 8l7 5' fill='none' stroke='%23fff' stroke-width='2'/%3E%3C/svg%3E";
 
-/** Pure. @param entry name of the first script */
 const toDocument = (entry: string, style: string, state: Snapshot | undefined): string => `<!doctype html>
 <html lang="en">
 <head>

@@ -13,12 +13,7 @@ export interface PageBundle {
   files: Record<string, { etag: string; gzipped: string }>;
 }
 
-/**
- * Bundles src/page for browsers. A macro: it runs when the program is built (and when it is run from source), and its
- * answer becomes a constant, so that the executable needs no other file. Files are compressed here: at run time they are
- * only sent.
- * @returns JSON of {@link PageBundle}, or of `{ error }`
- */
+/** Bundles src/page for browsers. A macro: it runs when the program is built, or run from source. @returns JSON of {@link PageBundle}, or of `{ error }` */
 export function bundlePage(): string {
   const page = join(import.meta.dir, "..", "..", "page");
   const directory = mkdtempSync(join(tmpdir(), "kubelet-ts-page-"));

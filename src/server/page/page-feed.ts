@@ -34,7 +34,6 @@ export interface PageSource {
   measure(): Promise<{ summary: Summary; node: NodeUsage }>;
 }
 
-/** One open page. */
 export interface PageSubscriber {
   access: Access;
   /** Takes an event of the stream. @returns false when the reader is slow: it is sent nothing until `resume` */
@@ -45,17 +44,11 @@ export interface PageSubscriber {
 export const OPEN_PERIOD_MS = 10_000;
 /** The pace when no page is open: enough for the chart of a day. */
 export const IDLE_PERIOD_MS = 120_000;
-/**
- * Time of the first sample: pods that were started with the process run by then, and what only the first sample needs is
- * reclaimed with the memory of the start, after a minute.
- */
+/** Time of the first sample: what it needs alone is reclaimed with the memory of the start, after a minute. */
 export const FIRST_SAMPLE_MS = 45_000;
 const COALESCE_MS = 100;
 
-/**
- * State of the overview, as one stream for all pages. Changes are computed and serialized once. With no page open only
- * the usage is sampled, every two minutes.
- */
+/** State of the overview, as one stream for all pages. With no page open only the usage is sampled, every two minutes. */
 export class PageFeed {
   readonly #clock: Clock;
   readonly #logger: Pick<Logger, "debug">;
@@ -66,7 +59,6 @@ export class PageFeed {
   readonly #rows = new WeakMap<Pod, PodRow>();
   /** The rows of the last update, and as JSON: a pod may change in what no row shows. */
   #sent = new Map<string, { row: PodRow; text: string }>();
-  /** The other parts of the last update, as JSON. */
   readonly #sentParts = new Map<string, string>();
   #node: NodeState | undefined;
   #nodeUsage: NodeUsage | undefined;
@@ -157,7 +149,6 @@ export class PageFeed {
     return { isComplete, rejections: [...this.#source.rejections()], workloads: this.#source.workloads() };
   }
 
-  /** @param uid of a pod; "" is the node */
   history(uid: string, range: HistoryRange): History {
     return this.#usage.history(uid, range, this.#clock.now().getTime());
   }

@@ -23,7 +23,6 @@ import { type PageFeed, PageStream } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
 import { inTurn, logWhile, nameLines, PacedSocket, shellWhile } from "./page-streams.ts";
 
-/** The kubelet as the views of a pod and of the node show it. */
 export interface PageDetails {
   pods(): readonly Pod[];
   podDetail(uid: string, privileged: boolean): Promise<PodDetail | undefined>;
@@ -31,7 +30,6 @@ export interface PageDetails {
   processes(uid: string): Promise<readonly ProcessRow[]>;
 }
 
-/** Dependencies of the page's routes. */
 export interface PageRoutesDeps {
   clock: Clock;
   feed: PageFeed;
@@ -229,10 +227,7 @@ export class PageRoutes {
     };
   }
 
-  /**
-   * The log of one container, or with `containers` those of several, as {@link nameLines} writes them: as a download, one after the other, or at
-   * the same time as messages of a WebSocket, of which a browser opens more than the six connections that it has for requests.
-   */
+  /** The log of one container, or with `containers` those of several: as a download in turn, or at the same time over a WebSocket. */
   async #logs(request: ServerRequest, pod: Pod): Promise<RouteResponse> {
     const isAllowed = this.#sessionOf(request);
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };

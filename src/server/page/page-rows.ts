@@ -1,7 +1,6 @@
 import type { ClusterConnection } from "../../base/model/cluster-connection.ts";
 import type { ClusterState, WorkloadRow } from "../../page/wire.ts";
 
-/** Input of {@link toWorkloadRow}. */
 interface WorkloadFacts {
   kind: string;
   namespace: string;

@@ -10,10 +10,7 @@ export const LOGIN_LIFETIME_MS = 10 * 60_000;
 export const SESSION_LIFETIME_MS = 12 * 3_600_000;
 export const SECRET_BYTES = 32;
 
-/**
- * A one-time token for the page: `<expiry>.<nonce>.<user>.<signature>`. A reader of the secret can create one.
- * @param userId the token is good for connections of this user (and of root) only; default: of any user
- */
+/** A one-time token: `<expiry>.<nonce>.<user>.<signature>`. @param userId it is good for this user and root only; default: any user */
 export function createLoginToken(secret: Buffer, nowMs: number, userId?: number): string {
   const payload = `${nowMs + LOGIN_LIFETIME_MS}.${randomBytes(12).toString("base64url")}.${userId ?? ""}`;
   return `${payload}.${sign(secret, "login", payload)}`;
@@ -34,10 +31,7 @@ export class PageSessions {
   /** Nonces of used tokens, until they expire. */
   readonly #used = new Map<string, number>();
 
-  /**
-   * @param uptimeMs age of this object by a clock that is never set: the wall clock of a machine without a battery may be
-   * hours ahead until it is corrected
-   */
+  /** @param uptimeMs age of this object by a clock that is never set: the wall clock may be hours ahead until it is corrected */
   constructor(secret: Buffer, nowMs: () => number, uptimeMs: () => number = stopwatch()) {
     this.#secret = secret;
     this.cookieName = `kubelet-ts-session-${sign(secret, "cookie", "").slice(0, 8)}`;
@@ -65,7 +59,6 @@ export class PageSessions {
     return `${payload}.${sign(this.#secret, "session", payload)}`;
   }
 
-  /** Whether the `Cookie` header of a request holds a valid session. */
   isValid(cookieHeader: string | undefined): boolean {
     const prefix = `${this.cookieName}=`;
     return (cookieHeader ?? "")
@@ -99,10 +92,7 @@ const sign = (secret: Buffer, purpose: string, payload: string) =>
 
 const FILE = "page-secret";
 
-/**
- * The secret that signs sessions of the page: only its owner (0600, below the root directory) can log in.
- * @throws the file system's error when it cannot be read
- */
+/** The secret that signs sessions: only its owner can log in. @throws the file system's error */
 export function readPageSecret(rootDir: string): Buffer {
   const secret = Buffer.from(readBoundedBytes(join(rootDir, FILE), 1024));
   if (secret.length !== SECRET_BYTES)

@@ -39,7 +39,6 @@ export class PacedSocket {
     while (this.#unreadBytes > MAX_UNREAD_BYTES && !this.#socket.gone.aborted) await this.#acknowledged.promise;
   }
 
-  /** Sends what was written. */
   async flush(): Promise<void> {
     const payload = Buffer.concat(this.#gathered.splice(0));
     if (payload.length > 0) await this.#socket.send(payload);
@@ -55,7 +54,6 @@ export class PacedSocket {
   }
 }
 
-/** Logs one after the other. */
 export async function* inTurn<T>(logs: readonly AsyncIterable<T>[]): AsyncGenerator<T> {
   for (const log of logs) yield* log;
 }

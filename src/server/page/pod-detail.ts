@@ -19,7 +19,6 @@ import type {
 import type { PodExplanation } from "../../plan/status/explain-pod.ts";
 import type { CgroupStats } from "../../stats/cgroups/cgroup-stats.ts";
 
-/** Input of {@link toPodDetail}. */
 export interface PodDetailFacts {
   row: PodRow;
   /** As the reader may see it. */
@@ -104,7 +103,6 @@ function describeVolume(source: Omit<Volume, "name">): string {
   return what === "" ? type : `${type} ${what}`;
 }
 
-/** Size limit of an emptyDir; undefined without one. */
 function volumeLimit({ emptyDir }: Omit<Volume, "name">): number | undefined {
   return emptyDir?.sizeLimit === undefined ? undefined : quantityToWhole(emptyDir.sizeLimit);
 }
@@ -241,9 +239,7 @@ function describeObject({ kind, namespace, name }: CoreEvent["involvedObject"]):
   return kind === "Pod" ? `${namespace}/${name}` : `${kind} ${namespace}/${name}`;
 }
 
-/**
- * The pod without termination messages that may be the end of a log (`FallbackToLogsOnError`): logs need a session. Pure.
- */
+/** The pod without termination messages that may be the end of a log: logs need a session. Pure. */
 export function hideLogEnds(pod: Pod): Pod {
   const { spec, status } = pod;
   const containers = [...(spec.initContainers ?? []), ...spec.containers];
@@ -281,14 +277,12 @@ export const hideProbeOutput = (answers: readonly ProbeResponse[]): ProbeRespons
 /** A longer manifest is shown as the decoded pod. */
 export const MAX_SHOWN_MANIFEST_BYTES = 1024 * 1024;
 
-/** Input of {@link toManifestView}. */
 interface ManifestFacts {
   file: string;
   /** 1-based line at which the document of the pod begins; undefined when it is not known. */
   line: number | undefined;
   /** Contents of the file; undefined for a reader that may not see them, and where there is no file. */
   text: string | undefined;
-  /** Findings of all files. */
   findings: readonly Finding[];
   /** The pod as YAML, shown instead of a text that cannot be shown. */
   rendered: string;

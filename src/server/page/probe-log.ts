@@ -32,7 +32,6 @@ export class ProbeLog {
     if (answers.length > MAX_ANSWERS) answers.shift();
   }
 
-  /** Oldest first. */
   answers(uid: PodUID, container: string, kind: ProbeKind): readonly ProbeResponse[] {
     return this.#answers.get(uid)?.get(`${container} ${kind}`) ?? [];
   }

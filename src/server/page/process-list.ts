@@ -36,7 +36,6 @@ function readCommand(read: (file: string) => string): string {
   }
 }
 
-/** One process of `/proc`. Pure. */
 export function parseProcess(
   container: string,
   pid: number,

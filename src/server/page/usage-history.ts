@@ -24,7 +24,7 @@ export const roundCores = (cores: number): number => Math.round(cores * 1e5) / 1
 /** In this order in the file. Network: bytes per second. */
 const KEYS = ["cpuCores", "memoryBytes", "receivedBytes", "sentBytes", "diskBytes"] as const;
 type Key = (typeof KEYS)[number];
-/** Of one pod, or of the node, at one time; NaN where it is not known. */
+/** One pod, or the node, at one time; NaN where nothing is known. */
 type Values = Record<Key, number>;
 
 interface SavedUsage {
@@ -71,7 +71,6 @@ export class UsageRecorder {
     }
   }
 
-  /** @param uid of a pod; "" is the node */
   history(uid: string, range: HistoryRange, nowMs: number): History {
     const ring = range === "24h" ? this.#coarse : this.#fine;
     const slots = ring.slotsSince(nowMs - RANGE_MS[range]);
@@ -83,7 +82,6 @@ export class UsageRecorder {
     return this.#at(this.#fine.slotsSince(nowMs - RANGE_MS["10m"]), node);
   }
 
-  /** The last values of all pods. */
   newest(node: NodeUsage | undefined): UsageHistory {
     return this.#at(this.#fine.slotsSince(0).slice(-1), node);
   }
@@ -97,7 +95,6 @@ export class UsageRecorder {
     return { times: this.#fine.times(slots), node, pods: Object.fromEntries(pods) };
   }
 
-  /** The whole history, for a later process. */
   save(): Uint8Array {
     const saved: SavedUsage = { version: VERSION, fine: this.#fine.state, coarse: this.#coarse.state };
     return serialize(saved, { binaryType: "nodebuffer" });
@@ -143,7 +140,6 @@ function withGaps(times: number[], valuesOf: (key: Key) => (number | null)[]): H
 /** More pods than a node has; a history beyond this is not kept, pods that are gone first. */
 const MAX_SUBJECTS = 500;
 
-/** Times and series of fixed length. */
 interface RingState {
   /** Position of the oldest value, which is overwritten next. */
   next: number;
@@ -218,7 +214,6 @@ class UsageRing {
     });
   }
 
-  /** Time of the newest values; 0 when there are none. */
   get lastMs(): number {
     return this.state.times[(this.state.next + this.slots - 1) % this.slots] ?? 0;
   }
@@ -228,7 +223,6 @@ class UsageRing {
 const SAVE_MS = 3_600_000;
 /** 500 pods. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Key of the one fact that is logged. */
 const SAVE = "save";
 
 /** Keeps the usage history over restarts: `<root-dir>/state/usage-history`, written each hour and when the kubelet stops. */

@@ -24,7 +24,6 @@ export interface ByteChannel {
 /** Received bytes that wait for the reader of a stream; above this the whole connection waits. */
 const MAX_RECEIVED_BYTES = 256 * 1024;
 const MAX_STREAMS = 1_000;
-/** Bytes of one data frame. */
 const MAX_DATA_BYTES = 32 * 1024;
 
 /**
@@ -156,7 +155,6 @@ export class SpdyStream {
     return this.#received.read();
   }
 
-  /** Resolves when more may follow. */
   async write(data: Uint8Array): Promise<void> {
     for (let at = 0; at < data.length && !this.#isEnded; at += MAX_DATA_BYTES) {
       await this.#connection.write(encodeData(this.id, false, data.subarray(at, at + MAX_DATA_BYTES)));
@@ -202,10 +200,7 @@ export class SpdyStream {
   }
 }
 
-/**
- * The newest of the versions that both sides know; "" when the client names none; undefined when there is none in common.
- * @param offered values of `X-Stream-Protocol-Version`
- */
+/** The newest version that both sides know; "" when the client names none; undefined when there is none in common. */
 export function chooseStreamProtocol(offered: string | null, known: readonly string[]): string | undefined {
   const names = (offered ?? "")
     .split(",")

@@ -135,7 +135,6 @@ export class HeaderBlocks {
   }
 }
 
-/** Output of a zlib stream for one chunk, up to its flush. */
 async function through(stream: Inflate | Deflate, chunk: Uint8Array): Promise<Buffer> {
   const made: Buffer[] = [];
   const collect = (part: Buffer) => made.push(part);
