@@ -14,7 +14,6 @@ interface ChartLine {
 
 interface ChartProps {
   title: string;
-  /** Milliseconds since 1970, rising. */
   times: readonly number[];
   /** The time axis ends at the last value and begins this much earlier. */
   spanMs: number;
@@ -164,7 +163,6 @@ function drawLimitLabel({ ctx, bbox, data, valToPos }: uPlot, format: ChartProps
   ctx.restore();
 }
 
-/** Whether the reader's colours are dark now. */
 function useDark(): boolean {
   const [query] = useState(() => matchMedia("(prefers-color-scheme: dark)"));
   const [isDark, setDark] = useState(query.matches);
@@ -182,7 +180,6 @@ const LEAST_CORES = 0.001;
 const LEAST_BYTES = 1024;
 const REFRESH_MS = 10_000;
 
-/** CPU, memory, network and disk of a pod or of the node. */
 export function HistoryCharts({
   path,
   now,

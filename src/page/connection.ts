@@ -14,11 +14,7 @@ import { readToken } from "./router.ts";
 import { applySnapshot, applyUpdate, EMPTY_STATE, type PageState } from "./store.ts";
 import type { ActionResult, ApplyResult, CompareResult, SessionState, Snapshot, Update } from "./wire.ts";
 
-/**
- * Follows the stream and calls `onState` at most once per animation frame.
- * @param first what is shown already
- * @returns a function that ends it
- */
+/** Follows the stream and calls `onState` at most once per animation frame. @returns a function that ends it */
 export function followState(first: PageState, onState: (state: PageState) => void): () => void {
   let state = first;
   let frame = 0;
@@ -74,14 +70,10 @@ export function followState(first: PageState, onState: (state: PageState) => voi
 
 type StreamEvent = "build" | "snapshot" | "update" | "ping" | "expired";
 
-/** Address of a WebSocket of the page's server. */
 export const socketUrl = (path: string): string =>
   `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
 
-/**
- * Why a WebSocket was refused, which a browser tells no script: the same address as a plain request does.
- * @returns undefined: it would be opened now
- */
+/** Why a WebSocket was refused, which a browser tells no script: the same address as a plain request does; undefined: it would be opened now. */
 export async function explainRefusal(path: string): Promise<string | undefined> {
   try {
     const response = await fetch(path);
@@ -91,11 +83,7 @@ export async function explainRefusal(path: string): Promise<string | undefined> 
   }
 }
 
-/**
- * Reads one stream to its end. A WebSocket, since a browser has only six connections to a server for all other requests of
- * all its windows.
- * @returns true when the session has expired; false when the connection broke, was silent for too long, or the signal aborted
- */
+/** Reads one stream to its end. @returns true when the session has expired; false when the connection broke, was silent, or the signal aborted */
 const readStream = (
   signal: AbortSignal,
   onEvent: (type: StreamEvent, data: string) => void,
@@ -152,7 +140,6 @@ async function readRefusal(): Promise<string> {
   }
 }
 
-/** An answer other than 2xx. */
 export class RequestFailed extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -183,15 +170,12 @@ export async function post<T>(path: string, body: unknown, failed: (message: str
   }
 }
 
-/** Never rejects. */
 export const act = (path: string, body: unknown = {}): Promise<ActionResult> =>
   post<ActionResult>(path, body, (message) => ({ ok: false, message }));
 
-/** Never rejects. */
 export const applyManifest = (manifest: string, dryRun: boolean): Promise<ApplyResult> =>
   post<ApplyResult>("/page/api/apply", { manifest, dryRun }, (message) => ({ objects: [], problems: [message] }));
 
-/** Never rejects. */
 export const compareManifest = (manifest: string): Promise<CompareResult> =>
   post<CompareResult>("/page/api/compare", { manifest }, (message) => ({
     changes: [],
@@ -227,10 +211,7 @@ export function reloadFor(build: string): void {
   location.reload();
 }
 
-/**
- * Loads once per `key` and again on each `revision`; keeps the last answer meanwhile. An error is an answer of the server:
- * the notices of the page show that there is none.
- */
+/** Loads once per `key` and again on each `revision`; keeps the last answer meanwhile. */
 export function useLoaded<T>(key: string, revision: unknown, load: (signal: AbortSignal) => Promise<T>) {
   const [state, setState] = useState<{ key: string; value?: T; error?: string }>({ key });
   useEffect(() => {
@@ -265,10 +246,7 @@ export function untilShown(signal: AbortSignal): Promise<void> {
   });
 }
 
-/**
- * Calls back when the tab has been hidden for {@link HIDDEN_MS}, and when the browser keeps the page for its "back" button.
- * @param signal ends it
- */
+/** Calls back when the tab has been hidden for a while, and when the browser keeps the page for its "back" button. */
 export function onLongHidden(callback: () => void, signal: AbortSignal): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const onChange = () => {
@@ -281,10 +259,7 @@ export function onLongHidden(callback: () => void, signal: AbortSignal): void {
   signal.addEventListener("abort", () => clearTimeout(timer));
 }
 
-/**
- * Calls back with `shown` when the tab is shown again or gets the focus, when "back" leads to it, and when the network is
- * back; with `slept` when the clock tells that the machine slept, which no event does. @param signal ends it
- */
+/** Calls back with `shown` when the reader or the network is back; with `slept` when the clock tells that the machine slept. */
 export function onWake(callback: (wake: Wake) => void, signal: AbortSignal): void {
   let timer: ReturnType<typeof setInterval> | undefined;
   let lastMs = 0;

@@ -6,10 +6,7 @@ export type PodAction = "restart" | "delete";
 /** Kinds that start another pod in place of one that is deleted. */
 const REPLACED = /^(Deployment|ReplicaSet|StatefulSet|DaemonSet) /;
 
-/**
- * The question before an action: what it costs, and how what is lost comes back. Without an `action` there is nothing to
- * decide: the text says why. Pure.
- */
+/** The question before an action; without an `action` there is nothing to decide: the text says why. Pure. */
 export function describeAction(
   action: PodAction,
   { name, owner, source }: Pick<PodRow, "name" | "owner" | "source">,

@@ -46,7 +46,6 @@ export class LineBuffer {
     this.#pending = kept;
   }
 
-  /** Takes the lines that wait. */
   release(): void {
     if (this.#pending.length === 0) return;
     const all = [...this.lines, ...this.#pending];
@@ -59,7 +58,6 @@ export class LineBuffer {
   }
 }
 
-/** As many of the newest lines as are kept. */
 function newestLines<T extends { text: string }>(lines: T[]): T[] {
   let from = lines.length;
   for (let characters = 0; from > 0 && lines.length - from < MAX_LINES; from--) {

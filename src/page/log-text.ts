@@ -5,10 +5,7 @@ interface Span {
   bold: boolean;
 }
 
-/**
- * Control sequences (ESC [ parameters letter), strings that a terminal takes as commands (ESC ] titles and links, ESC P,
- * ESC X, ESC ^, ESC _), and all other escapes, with their intermediate characters. Source: ECMA-48.
- */
+/** Control sequences (ESC [), strings that a terminal takes as commands (ESC ] P X ^ _), and all other escapes. Source: ECMA-48. */
 const ESCAPE = /\x1b(?:\[([0-?]*)[ -/]*([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g;
 // An escape at the end of a text that was cut.
 const CUT_ESCAPE = /\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*|[ -/]*)?$/;
@@ -70,7 +67,6 @@ const toCodes = (parameters: string): number[] =>
 export const toPattern = (text: string): RegExp | undefined =>
   text === "" ? undefined : new RegExp(text.replace(/[\^$\\.*+?()[\]{}|/]/g, "\\$&"), "giu");
 
-/** Part of a span: a match of the search, or what is between two. */
 interface Piece {
   text: string;
   isMatch: boolean;
@@ -109,10 +105,7 @@ export function splitMatches(spans: readonly Span[], pattern: RegExp | undefined
 const visibleText = (text: string): string =>
   text.replace(/\r+/g, (run, at: number) => (at + run.length < text.length ? " " : "")).replace(INVISIBLE, "");
 
-/**
- * The nearest of the ANSI colours for a colour of the palette of 256 (`5;n`) or of red, green and blue (`2;r;g;b`).
- * Removes its parameters from `codes`.
- */
+/** The nearest ANSI color for one of the palette of 256 (`5;n`) or of red, green and blue (`2;r;g;b`); takes them from `codes`. */
 function takeColor(codes: number[]): number {
   const mode = codes.shift();
   if (mode === 2) {

@@ -25,7 +25,6 @@ export function LogView({
   path: string;
   pod: string;
   containers: readonly ContainerDetail[];
-  /** How often the page was connected. */
   connects: number;
 }) {
   const [container, setContainer] = useState(containers.find(({ kind }) => kind === "main")?.name ?? "");
@@ -177,7 +176,6 @@ export function LogView({
 const describeWaiting = (waiting: number) =>
   waiting === 0 ? "" : `: ${waiting} new ${waiting === 1 ? "line waits" : "lines wait"}`;
 
-/** @param matches undefined: nothing is searched */
 function describeCount(
   { lines, dropped }: LogState,
   matches: readonly ShownLine[] | undefined,
@@ -283,18 +281,15 @@ function useScroll(
   };
 }
 
-/** How lines are shown. */
 interface LineStyle {
   withContainer: boolean;
   withTime: boolean;
-  /** Marks what it finds. */
   pattern: RegExp | undefined;
 }
 
 /** Lines that are shown, by line: one that is the same object as before is not rendered again. */
 const rendered = new WeakMap<ShownLine, { key: string; node: VNode }>();
 
-/** @param isCurrent the match that the reader has gone to */
 export function renderLine(line: ShownLine, style: LineStyle, isCurrent: boolean): VNode {
   const { withContainer, withTime, pattern } = style;
   const key = `${withContainer} ${withTime} ${isCurrent} ${pattern?.source}`;

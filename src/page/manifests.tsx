@@ -8,7 +8,6 @@ import type { ActionResult, CompareResult, PodDetail } from "./wire.ts";
 /** Kept while the page is open: a look at the pods must not cost what was written. */
 let draft = "";
 
-/** Checks and submits a manifest. */
 export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluster: boolean }) {
   const [text, setText] = useState(draft);
   const [answer, setResponse] = useState<ActionResult>();

@@ -3,10 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAge, formatTime, formatWholeTime } from "./format.ts";
 import { plainText } from "./log-text.ts";
 
-/**
- * Text that a program may have written: without escapes, and without marks of direction, which would move what is around it
- * (an isolate that the text leaves open ends the one of `bdi`).
- */
+/** Text that a program may have written: without escapes, and without marks of direction, which would move what is around it. */
 export const Plain = ({ text }: { text: string }) => <bdi>{plainText(text)}</bdi>;
 
 /** Green, amber, red or grey, never by colour alone: the text is next to it. */
@@ -28,7 +25,6 @@ export function statusTone(status: string, isReady: boolean): Tone {
 /** A time with a text such as its age; the time itself is shown on hover: see {@link titleTimesOnHover}. Nothing for 0. */
 export const timeOf = (at: number, text: string) => at > 0 && <time dateTime={new Date(at).toISOString()}>{text}</time>;
 
-/** The age of a time; a dash for 0. */
 export const Age = ({ at, now }: { at: number; now: number }) => timeOf(at, formatAge(at, now)) || <span>-</span>;
 
 /** A time as the reader's clock shows it; a dash for 0. */
@@ -46,7 +42,6 @@ export function titleTimesOnHover(): void {
   );
 }
 
-/** `12m ago`, with the absolute time on hover. */
 export const Ago = ({ at, now }: { at: number; now: number }) => (
   <>
     <Age at={at} now={now} />
@@ -78,7 +73,6 @@ export function Question({
   onResponse,
 }: {
   text: string;
-  /** Text of several lines below the question. */
   details?: string;
   /** undefined: there is nothing to decide, the text says why. */
   action: string | undefined;
@@ -124,7 +118,6 @@ export function Question({
   );
 }
 
-/** A column of a table. */
 export interface TableColumn<T> {
   title: string;
   cell: (row: T) => ComponentChildren;
@@ -132,9 +125,7 @@ export interface TableColumn<T> {
   class?: string | ((row: T) => string);
   /** Text in front of the value on a phone. */
   label?: string;
-  /** Shown on hover. */
   hover?: (row: T) => string;
-  /** The cell names its row. */
   isHeading?: true;
 }
 
@@ -193,7 +184,6 @@ export function Table<T>({
   );
 }
 
-/** A check box with its name. */
 export const Toggle = ({
   text,
   value,
@@ -225,7 +215,6 @@ export const NeedsSession = ({ what }: { what: string }) => (
 
 const SHOWN_ROWS = 20;
 
-/** The first rows of a long list, and a button for the rest. */
 export function useRows<T>(rows: readonly T[]) {
   const [isAll, setAll] = useState(false);
   const button = rows.length > SHOWN_ROWS && (

@@ -14,14 +14,12 @@ export interface Moment {
   positions: readonly number[];
 }
 
-/** A column of the overview. */
 export interface PodColumn {
   title: string;
   /** Share of the width, on a desktop and on a tablet. */
   width: readonly [desktop: number, tablet: number];
   cell: (pod: PodRow, moment: Moment) => ComponentChildren;
   class?: string;
-  /** Shown on hover. */
   hover?: (pod: PodRow) => string;
   /** Order of the rows by this column; absent: there is none. */
   compare?: (a: PodRow, b: PodRow, sparks: Moment["sparks"]) => number;

@@ -6,7 +6,6 @@ import { podAddress } from "./router.ts";
 import { ConditionTable, podConditionTone } from "./tables.tsx";
 import type { ContainerDetail, ImageUpdateRow, ManifestView, PodDetail, ProbeHistory, VolumeDetail } from "./wire.ts";
 
-/** The first view of a pod: why it is not ready, usage, containers, volumes, conditions. */
 export function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; now: number }) {
   const total = (key: "cpuLimitCores" | "memoryLimitBytes") => {
     const mains = detail.containers.filter(({ kind }) => kind === "main" || kind === "sidecar");
@@ -134,7 +133,6 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
 
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
 
-/** State, image, use against limits and probes of a container. */
 export function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
   const { cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes } = container;
   return (

@@ -37,11 +37,7 @@ interface PodColumns {
   createdAt: string | undefined;
 }
 
-/**
- * A row of the overview. Pure.
- * @param why the pod is not ready; "" when it is
- * @param source where the manifest is: `file:line`, URL, `submitted`
- */
+/** A row of the overview. Pure. @param why the pod is not ready; "" when it is */
 export function toPodRow(pod: Pod, columns: PodColumns, source: string, why: string): PodRow {
   const { metadata, status } = pod;
   const isReady = status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;

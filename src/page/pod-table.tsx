@@ -11,7 +11,6 @@ interface PodTableProps {
   moment: Moment;
 }
 
-/** The header, and the rows in their order and groups. */
 export function PodTable({ rows, filter, onSort, moment }: PodTableProps) {
   const groups = filter.isGrouped ? groupByNamespace(rows) : [["", rows] as const];
   // A row that takes another place loses the focus.

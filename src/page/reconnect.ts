@@ -16,10 +16,7 @@ const SLEEP_MS = 5000;
 /** Why a connection may have died without an error. */
 export type Wake = "shown" | "slept";
 
-/**
- * Whether a connection is replaced without waiting for its end. A machine that slept ran no timers, and its connection may
- * be dead without an error. Pure. @param silentMs time since the server was last heard
- */
+/** Whether a connection is replaced without waiting for its end. Pure. @param silentMs time since the server was last heard */
 export const mustReplace = (wake: Wake, connection: PageState["connection"], silentMs: number): boolean =>
   wake === "slept" || connection === "lost" || (connection === "live" && silentMs > LATE_MS);
 

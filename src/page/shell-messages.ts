@@ -24,7 +24,6 @@ export function splitInput(text: string): string[] {
   return parts;
 }
 
-/** How a shell ended. */
 export interface ShellEnd {
   message: string;
   /** The container has no shell. */

@@ -16,7 +16,6 @@ export function ShellView({
 }) {
   const running = containers.filter(({ isRunning }) => isRunning).map((container) => container.name);
   const first = containers.find(({ isRunning, kind }) => isRunning && kind === "main")?.name ?? running[0] ?? "";
-  /** The container of the shell that is shown. */
   const [container, setContainer] = useState(first);
   const [attempt, setAttempt] = useState(0);
   const [end, setEnd] = useState<ShellEnd>();

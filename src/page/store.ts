@@ -3,7 +3,6 @@ import type { NodeState, NodeUsage, Rejection, Snapshot, Update, UsagePoint, Wor
 
 /** Points of the spark lines: ten minutes at the pace of an open page. */
 const SPARK_POINTS = 60;
-/** Time that a spark line shows. */
 export const SPARK_MS = 600_000;
 
 export interface Spark {
@@ -34,7 +33,6 @@ export interface PageState {
   sparks: ReadonlyMap<string, Spark>;
   /** Clock of the server minus ours. */
   clockOffsetMs: number;
-  /** How often the stream began. */
   connects: number;
   /** When the server was last heard, by our clock; 0 = never. */
   heardAtMs: number;
@@ -140,7 +138,6 @@ function addUsage(state: PageState, point: UsagePoint): PageState {
 export interface RowFilter {
   text: string;
   onlyNotReady: boolean;
-  /** Groups by namespace. */
   isGrouped: boolean;
   /** Key of a column. */
   sort: string;
@@ -155,7 +152,6 @@ export const DEFAULT_FILTER: RowFilter = {
   descending: false,
 };
 
-/** Orders pods by namespace, then by name. */
 export const comparePodNames = (a: PodRow, b: PodRow): number =>
   a.namespace === b.namespace ? compare(a.name, b.name) : compare(a.namespace, b.namespace);
 
@@ -194,10 +190,7 @@ export function findPod(pods: PageState["pods"], namespace: string, name: string
   return found.sort((a, b) => rank(b) - rank(a) || b.createdAt - a.createdAt)[0];
 }
 
-/**
- * The pod that a view shows. A kubelet that was just started reads its sources before it knows its pods: the log and the
- * shell of a pod that runs on must not be lost for that. Pure. @param last what the view showed before
- */
+/** While a kubelet that was just started does not know its pods, the view keeps what it showed: its log and shell go on. Pure. */
 export function shownPod(
   state: Pick<PageState, "pods" | "isComplete" | "rejections">,
   { namespace, name }: { namespace: string; name: string },

@@ -91,7 +91,6 @@ const STATES: Readonly<Record<string, string>> = {
   Z: "zombie",
 };
 
-/** Processes of the containers of a pod. */
 export function ProcessTab({ path, now }: { path: string; now: number }) {
   const { value, error } = useLoaded(path, Math.floor(now / REFRESH_MS), (signal) =>
     fetchJson<ProcessRow[]>(`${path}/processes`, signal),

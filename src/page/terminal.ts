@@ -23,7 +23,6 @@ interface TerminalOptions {
 
 export interface OpenTerminal {
   focus(): void;
-  /** Ends the shell. */
   close(): void;
 }
 

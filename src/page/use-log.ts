@@ -11,21 +11,15 @@ const HELD_RENDER_MS = 500;
 
 export interface LogState {
   lines: readonly ShownLine[];
-  /** Lines that are not kept any more. */
   dropped: number;
   /** Lines that arrived since the log is held. */
   waiting: number;
-  /** Why nothing can be read; "" when it can. */
   problem: string;
 }
 
 const EMPTY: LogState = { lines: [], dropped: 0, waiting: 0, problem: "" };
 
-/**
- * Follows the logs of containers. At most ten renders a second, however fast lines arrive.
- * @param generation another one ends the present connection
- * @param isHeld the lines stay as they are, and others wait; asked at each render
- */
+/** Follows the logs of containers. @param generation another one ends the present connection @param isHeld the lines stay as they are, asked at each render */
 export function useLog(
   path: string,
   { names, isPrevious }: LogChoice,
@@ -83,7 +77,6 @@ const FIRST_RETRY_MS = 2000;
 const LONGEST_RETRY_MS = 10_000;
 const NO_ANSWER = "The kubelet does not answer; trying again.";
 
-/** Which logs. */
 export interface LogChoice {
   names: readonly string[];
   isPrevious: boolean;
@@ -142,11 +135,7 @@ export async function followLogs(
   }
 }
 
-/**
- * Reads the messages of a WebSocket until it ends: bytes of a log, each acknowledged with their number, or a text, why there
- * is none.
- * @returns whether the server ended it, the connection broke, or it was never opened
- */
+/** Reads a WebSocket to its end: bytes of a log, each acknowledged with their number, or a text, why there is none. */
 const readMessages = (
   path: string,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
 import type { PodRow } from "./pod-row.ts";
 
-/** Messages between the page and its server. Times are milliseconds since 1970, sizes are bytes, CPU is in cores. */
+/** Messages between the page and its server. Times are milliseconds since 1970, sizes are bytes, CPU is in cores; 0, "" and null: not known, never, none. */
 
 /** Rights of the session. Without a session the page shows what the read-only port shows. */
 export interface Access {
@@ -10,7 +10,6 @@ export interface Access {
   canAct: boolean;
 }
 
-/** Tells a page why its stream is refused. */
 export interface SessionState {
   privileged: boolean;
   /** Streams of pages, and how many there may be. */
@@ -29,7 +28,6 @@ export interface Snapshot {
   workloads: WorkloadRow[];
   /** Usage by pod UID; the history of the last ten minutes. */
   usage: UsageHistory;
-  /** Clock of the server. */
   now: number;
 }
 
@@ -54,14 +52,12 @@ export interface NodeState {
   cpuCount: number;
   memoryBytes: number;
   bootTime: number;
-  /** The cluster of this node: its pods come from an API server, and are changed there. null: it belongs to none. */
+  /** The cluster of this node: its pods come from an API server, and are changed there. */
   cluster: ClusterState | null;
 }
 
 export interface ClusterState {
-  /** URL of the API server. */
   server: string;
-  /** Why pods and statuses are not exchanged with it; null while they are. */
   failure: { isAnswering: boolean; reason: string; since: number } | null;
 }
 
@@ -70,19 +66,15 @@ export interface Condition {
   status: string;
   reason: string;
   message: string;
-  /** Time of the last transition. */
   since: number;
 }
 
-/** A manifest that was refused, or a source that cannot be read. */
 export interface Rejection {
-  /** File or URL. */
   source: string;
   /** 0 = the whole source. */
   line: number;
   column: number;
   message: string;
-  /** The file, directory or URL itself cannot be read. */
   isUnread?: true;
 }
 
@@ -103,7 +95,6 @@ export interface WorkloadRow {
   nextRun: number;
 }
 
-/** Usage of the node and of each pod at one time. */
 export interface UsagePoint {
   time: number;
   node: NodeUsage;
@@ -126,7 +117,6 @@ export interface NodeUsage {
 
 interface PodUsage {
   cpuCores: number;
-  /** Working set. */
   memoryBytes: number;
 }
 
@@ -139,7 +129,6 @@ export interface UsageHistory {
 
 export type HistoryRange = "10m" | "1h" | "24h";
 
-/** Charts of one pod, or of the node. */
 export interface History {
   times: number[];
   cpuCores: (number | null)[];
@@ -150,7 +139,6 @@ export interface History {
   diskBytes: (number | null)[];
 }
 
-/** Everything about one pod. */
 export interface PodDetail {
   row: PodRow;
   labels: Record<string, string>;
@@ -168,7 +156,6 @@ export interface PodDetail {
   manifest: ManifestView;
 }
 
-/** An image as `kubelet-ts updates` shows it. */
 export interface ImageUpdateRow {
   /** As the manifest names it. */
   image: string;
@@ -179,7 +166,6 @@ export interface ImageUpdateRow {
   candidate: string;
   /** Why it waits, or what failed. */
   message: string;
-  /** 0 = never. */
   checkedAt: number;
 }
 
@@ -207,11 +193,9 @@ export interface ContainerDetail {
   imageId: string;
   /** Start of the running container, or of the last one that ended; 0 = unknown. */
   startedAt: number;
-  /** 0 = it has not ended. */
   endedAt: number;
   /** How the container before this one ended, `OOMKilled (exit code 137)`; null = there was none. */
   lastEnd: { text: string; at: number } | null;
-  /** 0 = no limit. */
   cpuLimitCores: number;
   memoryLimitBytes: number;
   cpuCores: number;
@@ -243,10 +227,8 @@ export interface ProbeResponse {
 
 export interface VolumeDetail {
   name: string;
-  /** `emptyDir in memory`, `configMap app-settings`, `hostPath /var/log`. */
   type: string;
   usedBytes: number;
-  /** 0 = unknown. */
   capacityBytes: number;
 }
 
@@ -266,7 +248,7 @@ export interface NodeDetail {
   /** `use`: what the kubelet keeps there, "" for others. */
   filesystems: { device: string; mountPoint: string; use: string; capacityBytes: number; usedBytes: number }[];
   images: ImageRow[];
-  /** The image disk is cleaned when it is as full as this; 0 = unknown. */
+  /** The image disk is cleaned when it is as full as this. */
   imageGcPercent: number;
   /** A tree in depth-first order. */
   cgroups: CgroupRow[];
@@ -274,7 +256,6 @@ export interface NodeDetail {
   cores: CoreUse[];
   memory: MachineMemory;
   interfaces: InterfaceRow[];
-  /** Kernel, operating system and processor, as cAdvisor reports them. */
   machine: Record<string, string>;
   /** Versions, drivers and directories of the engine; empty before it has answered. */
   engine: Record<string, string>;
@@ -297,7 +278,6 @@ export interface MachineMemory {
   availableBytes: number;
   /** Page cache and buffers. */
   cachedBytes: number;
-  /** 0 = none. */
   swapBytes: number;
   swapUsedBytes: number;
 }
@@ -323,7 +303,6 @@ export interface ImageRow {
   usedBy: string[];
   /** The kubelet removes it when the image disk is full. */
   isRemovable: boolean;
-  /** Last use by a pod of this node; 0 = unknown. */
   lastUse: number;
 }
 
@@ -332,9 +311,7 @@ export interface CgroupRow {
   name: string;
   /** The pod that this is, or whose container it is. */
   pod: { namespace: string; name: string } | null;
-  /** 0 = the root. */
   depth: number;
-  /** null = unknown. */
   cpuCores: number | null;
   memoryBytes: number;
   /** Processes and threads; null = unknown. */
@@ -343,19 +320,16 @@ export interface CgroupRow {
 
 export interface ProcessRow {
   container: string;
-  /** On the node. */
   pid: number;
   /** User id on the node. */
   user: number;
   /** Letter of `/proc/<pid>/stat`. */
   state: string;
   memoryBytes: number;
-  /** Since it started. */
   cpuSeconds: number;
   command: string;
 }
 
-/** Response of a restart or a deletion. */
 export interface ActionResult {
   ok: boolean;
   message: string;
@@ -382,6 +356,5 @@ export interface CompareResult {
   changes: { subject: string; lines: readonly string[]; effects: readonly string[] }[];
   /** Characters of changed lines that are not sent; 0 = all are. */
   leftOut: number;
-  /** Why the manifest cannot be compared. */
   problems: string[];
 }

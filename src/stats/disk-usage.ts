@@ -20,7 +20,6 @@ export interface FsCapacity {
   inodesFree: number;
 }
 
-/** Usage of one directory. */
 export interface DirectoryUsage {
   usedBytes: number;
   /** undefined where `du` cannot count them (busybox). */
@@ -33,11 +32,7 @@ export interface DirectoryUsage {
 /** A scan is not repeated before this many times as long as it took: at most 5 % of the time goes into scans. */
 const REST_FACTOR = 20;
 
-/**
- * Disk usage of directories, measured in the background and on demand. A request never waits: it gets
- * what the last scan found. Bounded by `periodMs` between scans, a low-priority `du` at a time, and a rest after
- * each as long as twenty scans.
- */
+/** Disk usage of directories, measured in the background: a request gets what the last scan found. One low-priority `du` at a time. */
 export class DiskUsage {
   readonly #clock: Clock;
   readonly #periodMs: number;
@@ -60,10 +55,7 @@ export class DiskUsage {
     this.#measure = measure;
   }
 
-  /**
-   * Last known usage of these directories; starts a scan of all of them when that is due.
-   * @param fileSystems directories for which only the usage of their whole file system is read
-   */
+  /** Last known usage; starts a scan of all when that is due. @param fileSystems directories whose whole file system counts */
   ask(directories: readonly string[], fileSystems: readonly string[] = []): ReadonlyMap<string, DirectoryUsage> {
     const nowMs = this.#clock.monotonicMs();
     const all = [...directories, ...fileSystems];
@@ -127,7 +119,6 @@ export function readCapacityNow(path: string): FsCapacity | undefined {
   }
 }
 
-/** Converts the result of `statfs`. */
 function toCapacity(fs: {
   bsize: number;
   blocks: number;
@@ -157,7 +148,6 @@ export function podDirectories(pods: readonly PodFacts[]): string[] {
 export const podFileSystems = (pods: readonly PodFacts[]): string[] =>
   pods.flatMap(({ volumes }) => volumes.filter(({ isFileSystem }) => isFileSystem).map(({ path }) => path));
 
-/** Writable layer and log directory, as far as there are any. */
 export function containerDirectories(container: ContainerFacts): string[] {
   return [container.writableLayerPath, logDirectory(container)].filter((path) => path !== "");
 }
@@ -167,10 +157,7 @@ const ANSWER_MS = 1_000;
 /** Figures of a file system that has been silent for this long are not shown. */
 const MAX_AGE_MS = 60_000;
 
-/**
- * Capacities of file systems. The event loop waits for a file system at most once, when its path is new: later a thread
- * asks it, and one that hangs is asked no second time.
- */
+/** Capacities of file systems. The event loop waits for one at most once, when its path is new; one that hangs is asked no second time. */
 export class Capacities {
   readonly #clock: Clock;
   readonly #measure: (path: string) => Promise<FsCapacity | undefined>;
@@ -223,7 +210,6 @@ export class Capacities {
   }
 }
 
-/** Measures the disk usage of many directories: bytes by directory, and inodes where possible. */
 export type MeasureDirectories = (
   directories: readonly string[],
   what: "bytes" | "inodes",
@@ -241,10 +227,7 @@ const SORT_TIMEOUT_MS = 5_000;
 /** `f_type` of an overlay. Source: linux/magic.h. */
 const OVERLAY_MAGIC = 0x794c7630;
 
-/**
- * Runs `du` at the lowest priority; file systems that are mounted beneath are not counted. Directories that are gone are
- * missing from the result; so is everything when there is no `du`, or when it cannot count inodes.
- */
+/** Runs `du` at the lowest priority, without what is mounted beneath. Directories that are gone, and what `du` cannot count, are missing. */
 export async function measureByDu(
   directories: readonly string[],
   what: "bytes" | "inodes",
@@ -271,10 +254,7 @@ interface OverlaidDirectory {
   real: string;
 }
 
-/**
- * An overlay whose layers lie on different disks reports a file's own disk as its device, and only for directories the
- * overlay's: to `du -x` every file there is on another file system. Source: the kernel's overlayfs.rst.
- */
+/** Over layers on different disks an overlay reports a file's own disk as its device, so `du -x` does not count it. Source: the kernel's overlayfs.rst. */
 async function sortByFileSystem(directories: readonly string[], slot: FileSlot) {
   const plain: string[] = [];
   const overlaid: OverlaidDirectory[] = [];

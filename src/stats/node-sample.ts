@@ -3,7 +3,6 @@ import type { Detail } from "./cgroups/cgroup-reader.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroups/cgroup-stats.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 
-/** One cgroup at one instant. */
 export interface CgroupSample {
   /** Path below the root of its hierarchy, e.g. `/kubepods/burstable/pod<uid>/<container id>`. */
   path: string;
@@ -52,13 +51,11 @@ export interface NodeSample {
   groups: CgroupSample[];
   /** In the order of the facts. A container that is gone is left out. */
   pods: PodSample[];
-  /** Interfaces of the node. */
   interfaces: readonly InterfaceCounters[];
 }
 
 /** One cgroup of a sample with what it belongs to. */
 export interface MeasuredCgroup {
-  /** When it was measured. */
   at: Date;
   cgroup: CgroupSample;
   isRoot: boolean;

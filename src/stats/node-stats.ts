@@ -48,7 +48,6 @@ export interface NodeStatsOptions {
   rootDir: string;
   /** Directory of images and writable layers; "" until the engine is known. */
   imagesDir: () => string;
-  /** Cgroups of the system that the summary shows. */
   systemCgroups?: ReadonlyMap<SystemContainerName, string>;
   /** e.g. `20.10.24`; "" while not known. */
   engineVersion: () => string;
@@ -65,10 +64,7 @@ export interface NodeStatsOptions {
 }
 
 const IMAGE_BYTES_AGE_MS = 60_000;
-/**
- * Time between the two samples that are taken after a pause. A multiple of the kernel's throttling period of 100 ms,
- * so that a throttled container shows its true average.
- */
+/** Time between the two samples after a pause: a multiple of the kernel's throttling period, which a throttled container must show. */
 const COLD_WINDOW_MS = 300;
 
 /** The measurements of this node. Measures on demand: 180 s after the last request there is neither a timer nor an open file. */
@@ -78,7 +74,6 @@ export class NodeStats {
   readonly #roots: MachineRoots;
   readonly #sampler: Sampler;
   readonly #disk: DiskUsage;
-  /** Sizes of the file systems of the machine. */
   readonly capacities: Capacities;
   #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
@@ -115,7 +110,6 @@ export class NodeStats {
     return this.#sampler.previous;
   }
 
-  /** Any one cgroup, ours or not; undefined when there is none of that path. */
   measureOnce(cgroupPath: string): CgroupSample | undefined {
     return this.#sampler.measureOnce(cgroupPath);
   }
@@ -172,10 +166,7 @@ export class NodeStats {
     return stats?.memory.workingSetBytes;
   }
 
-  /**
-   * Metrics of `/metrics` about disk usage: container logs, and volumes behind a claim. Directories that were not scanned yet
-   * are missing; starts a scan when it is due. Source: kubelet's log and volume stats collectors.
-   */
+  /** Disk usage on `/metrics`: container logs, and volumes behind a claim; starts a scan when it is due. Source: kubelet's log and volume stats collectors. */
   diskMetrics(): Metric[] {
     const pods = this.options.podFacts();
     const disk = this.diskUsage();
@@ -216,7 +207,6 @@ export class NodeStats {
     return this.#disk.ask(podDirectories(pods), podFileSystems(pods));
   }
 
-  /** Resolves when no scan of disk usage runs. */
   async settled(): Promise<void> {
     await this.#disk.settled();
   }

@@ -21,10 +21,7 @@ interface Context {
   pid: number | undefined;
 }
 
-/**
- * Puts together what the kernel says of one kill in several messages. Knows the words of Linux 3.10 to 6.18. Feed it every
- * message of the kernel's log in order; most mean nothing to it.
- */
+/** Puts together the messages of one kill. Knows the words of Linux 3.10 to 6.18. Feed it every message of the kernel's log in order. */
 export class OomKillParser {
   #context: Context | undefined;
 
@@ -72,15 +69,11 @@ function parseContext(message: string): Context | undefined {
 interface OomEvent {
   /** The container; undefined for the node, or a process of another program. */
   pod: Pick<PodFacts, "uid" | "name" | "namespace"> | undefined;
-  /** Name in the pod's spec. */
   container: string | undefined;
   event: PodEvent;
 }
 
-/**
- * The event of a kill. Of a pod when one of its containers, or the pod as a whole, hit its limit; of the node, with
- * upstream's reason and words, when the machine ran out (`SystemOOM`). Kills in cgroups of others are not ours: undefined.
- */
+/** The event of a pod when its container, or the pod as a whole, hit its limit; of the node when the machine ran out (`SystemOOM`). */
 export function toOomEvent(kill: OomKill, pods: readonly PodFacts[]): OomEvent | undefined {
   const { pid, processName, victimCgroup, limitCgroup } = kill;
   const owner = findOwner(victimCgroup, pods);

@@ -41,7 +41,6 @@ export interface PodFacts {
   /** With the node suffix. */
   name: string;
   namespace: string;
-  /** `status.startTime`. */
   startTime: Date;
   /** true: its network is the node's and is not reported for the pod. */
   hostNetwork: boolean;

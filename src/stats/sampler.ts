@@ -14,10 +14,7 @@ const OLDEST_BASE_MS = 90_000;
 /** Limits are read again after this, a few cgroups at each sample: all of a hundred pods take 40 ms. */
 const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
-/**
- * Descriptors counted in one sample. Where there are more, containers take turns: one with ten thousand sockets must not
- * delay the supervision of pods.
- */
+/** Above, containers take turns to be counted: one with ten thousand sockets must not delay the supervision of pods. */
 const DESCRIPTORS_PER_SAMPLE = 4_000;
 /** Key of the network of process 1, next to the ids of sandboxes. */
 const NODE_NETWORK = "/";
@@ -42,10 +39,7 @@ interface Tracked {
   lastSample: number;
 }
 
-/**
- * Measures the node, its pods and their containers on demand. Files are closed 90 to 180 s after the last request; from
- * then on no timer runs.
- */
+/** Measures on demand. Files are closed 90 to 180 s after the last request; from then on no timer runs. */
 export class Sampler {
   readonly #reader: CgroupReader;
   readonly #clock: Clock;
@@ -88,7 +82,6 @@ export class Sampler {
     return this.#previous;
   }
 
-  /** Any one cgroup, ours or not; undefined when there is none of that path. */
   measureOnce(cgroupPath: string): CgroupSample | undefined {
     const directories = this.#reader.ofPath(cgroupPath);
     const createdAt = this.#reader.createdAt(directories);
@@ -159,7 +152,6 @@ export class Sampler {
     return this.#latest;
   }
 
-  /** Releases every open file. */
   close(): void {
     this.#cancelRelease?.();
     this.#cancelRelease = undefined;
@@ -178,11 +170,7 @@ export class Sampler {
     const turns = Math.max(1, Math.ceil(descriptors / DESCRIPTORS_PER_SAMPLE));
     let specs = SPECS_PER_SAMPLE;
     this.#sampleCount++;
-    /**
-     * @param key names the cgroup over time
-     * @param directories looked up when the key is new
-     * @param pid of its main process; 0 without one
-     */
+    /** @param key names the cgroup over time @param directories looked up when the key is new @param pid of its main process; 0: none */
     return (
       key: string,
       directories: () => CgroupDirectories | undefined,
@@ -254,7 +242,6 @@ export class Sampler {
     return { spec: this.#reader.spec(directories), openFilesLimit, specReadMs: nowMs };
   }
 
-  /** Closes what this sample did not measure. */
   #forget(isForgotten: (key: string) => boolean): void {
     for (const [key, { cgroup, lastSample }] of this.#tracked) {
       if (lastSample === this.#sampleCount || !isForgotten(key)) continue;
@@ -263,10 +250,7 @@ export class Sampler {
     }
   }
 
-  /**
-   * The pod's cgroup is the parent of the cgroup of its sandbox: right for both cgroup drivers, and inside a container.
-   * Without a process its name is all there is. Pods without a cgroup of their own (`--cgroups-per-qos=false`) have none.
-   */
+  /** The parent of the cgroup of its sandbox: right for both cgroup drivers, and inside a container. Without a process its name is all there is. */
   #podDirectories({ sandbox, containers, cgroupParent }: PodFacts): CgroupDirectories | undefined {
     const name = cgroupParent.slice(cgroupParent.lastIndexOf("/") + 1);
     if (name === "") return undefined;
@@ -323,10 +307,7 @@ const WINDOW_MS = 10_000;
 /** Below this a rate is noise: the kernel accounts in steps of milliseconds, and throttles in periods of 100 ms. */
 const SHORTEST_WINDOW_MS = 100;
 
-/**
- * The readings worth keeping when `latest` comes in: the youngest one that is at least 10 s older, those after it, and
- * `latest`. A counter that went back (the cgroup was created again) starts over.
- */
+/** The youngest reading that is at least 10 s older than `latest`, those after it, and `latest`. A counter that went back starts over. */
 export function appendReading(readings: readonly CpuReading[], latest: CpuReading): CpuReading[] {
   const previous = readings.at(-1);
   if (previous && latest.usageNanoseconds < previous.usageNanoseconds) return [latest];
@@ -342,10 +323,7 @@ export function computeUsageNanoCores(readings: readonly CpuReading[]): number |
   return Math.round(((last.usageNanoseconds - first.usageNanoseconds) / (last.atMs - first.atMs)) * 1000);
 }
 
-/**
- * Tasks that ran or waited for a disk, smoothed over 10 s. Source: cAdvisor's `container_cpu_load_average_10s`, in
- * thousandths.
- */
+/** Tasks that ran or waited for a disk, smoothed over 10 s. Source: cAdvisor's `container_cpu_load_average_10s`, in thousandths. */
 export function decayLoad(previous: number | undefined, elapsedMs: number, tasks: number): number {
   if (previous === undefined) return tasks;
   const decay = Math.exp(-elapsedMs / 10_000);

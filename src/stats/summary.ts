@@ -27,12 +27,10 @@ import {
 /** Facts of a summary in addition to the sample. */
 export interface SummaryFacts {
   nodeName: string;
-  /** When the machine started. */
   bootTime: Date;
   /** Capacity of the machine. */
   memoryCapacityBytes: number;
   swapCapacityBytes: number;
-  /** Name of the interface whose counters are used for the whole network. */
   defaultInterface: string;
   /** File system of the kubelet's root directory. */
   nodeFs: FsCapacity | undefined;
@@ -46,10 +44,7 @@ export interface SummaryFacts {
   disk: ReadonlyMap<string, DirectoryUsage>;
 }
 
-/**
- * `/stats/summary` in upstream's shape. Pods without a live sandbox are left out. With `onlyCpuAndMemory` everything
- * else is too. Source: kubelet's `stats/v1alpha1` and the responses recorded from 1.20.
- */
+/** `/stats/summary`, without pods that have no live sandbox. Source: kubelet's `stats/v1alpha1` and the responses recorded from 1.20. */
 export function toSummary(sample: NodeSample, facts: SummaryFacts, onlyCpuAndMemory: boolean): Summary {
   const time = toTime(sample.at);
   return {

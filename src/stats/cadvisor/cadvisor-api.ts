@@ -11,7 +11,6 @@ export interface StatsQuery {
   numStats: number;
 }
 
-/** Which container a path of the kubelet's `/stats/` names. */
 interface KubeletContainer {
   namespace: string;
   pod: string;
@@ -24,10 +23,7 @@ const isCgroupPath = (path: string) => path.startsWith("/") && !path.split("/").
 /** Greatest number of cgroups in one response. */
 const MAX_CGROUPS = 2_000;
 
-/**
- * cAdvisor's JSON resources and metrics over the measurements of this node, measured on demand. What may be long is a
- * generator: the caller decides how much of it is computed at a time.
- */
+/** cAdvisor's JSON resources and metrics, measured on demand. What may be long is a generator: the caller decides how much is computed at a time. */
 export class CadvisorApi {
   readonly facts: CadvisorFactsReader;
   readonly #stats: NodeStats;
@@ -37,7 +33,6 @@ export class CadvisorApi {
     this.facts = new CadvisorFactsReader(stats);
   }
 
-  /** `/metrics/cadvisor`, a metric in each part. */
   *metrics(format: TextFormat): Generator<string, void> {
     const sample = this.#stats.sample("all");
     const facts = this.facts.read(sample.pods.map(({ facts }) => facts));
@@ -78,7 +73,6 @@ export class CadvisorApi {
     }
   }
 
-  /** A container as the kubelet names it. */
   kubeletContainer({ namespace, pod, container }: KubeletContainer, query: StatsQuery): ContainerInfo | undefined {
     for (const instants of this.#instantsByPath().values()) {
       const [measured] = instants;

@@ -25,7 +25,6 @@ export interface CadvisorFacts {
   /** The engine's file system and its device, e.g. `/dev/vda`; undefined while it is not known. */
   engineFs: { device: string; capacity: FsCapacity } | undefined;
   filesystems: readonly NodeFilesystem[];
-  /** File system of the kubelet's root directory. */
   nodeFs: FsCapacity | undefined;
 }
 
@@ -92,10 +91,7 @@ export class CadvisorFactsReader {
     };
   }
 
-  /**
-   * Facts for the Node object. A node of a cluster reads them every ten seconds: no disk usage is measured for them, and
-   * neither mounts nor devices are listed.
-   */
+  /** Read every ten seconds by a node of a cluster: without disk usage, mounts and devices. */
   forNodeObject(): NodeObjectMachine {
     const { rootDir } = this.#stats.options;
     return { machine: this.#basics(), ...this.#versions(), nodeFs: this.#stats.capacities.last(rootDir) };
@@ -115,7 +111,6 @@ export class CadvisorFactsReader {
   }
 }
 
-/** The value of `read`, read again when it is older than this. */
 function kept<T>(clock: Clock, maxAgeMs: number, read: () => T): () => T {
   let last: { value: T; readMs: number } | undefined;
   return () => {

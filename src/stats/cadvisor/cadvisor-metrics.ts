@@ -21,10 +21,7 @@ export const cadvisorMetrics = (sample: NodeSample, facts: CadvisorFacts): Metri
     a.name < b.name ? -1 : 1,
   );
 
-/**
- * One cgroup with its labels as text, in pieces: a metric's own labels come between them, so that all are in the order
- * of their names, as Prometheus' libraries write them.
- */
+/** One cgroup with its labels as text, in pieces: a metric's own labels come between them, in the order of their names. */
 interface Entity extends MeasuredCgroup {
   /** `{container="…",` */
   head: string;
@@ -47,7 +44,6 @@ function toEntity(measured: MeasuredCgroup): Entity {
 /** Adds a sample of an entity. @param own labels of the metric, each with its comma: before, between and after the entity's */
 type AddOf = (entity: Entity, value: number, own: { before?: string; between?: string; after?: string }) => void;
 
-/** Declares the metrics `container_*`. */
 function containerMetrics(sample: NodeSample, facts: CadvisorFacts): Metric[] {
   const { at } = sample;
   const entities = measuredCgroups(sample).map(toEntity);
@@ -248,7 +244,6 @@ const HUGETLB: readonly (readonly ["counter" | "gauge", name: string, help: stri
 const toPageSizeName = (bytes: number) =>
   bytes >= 2 ** 30 ? `${bytes / 2 ** 30}GB` : bytes >= 2 ** 20 ? `${bytes / 2 ** 20}MB` : `${bytes / 2 ** 10}KB`;
 
-/** Sizes of file systems. */
 const CAPACITIES: readonly (readonly [name: string, help: string, key: keyof FsCapacity])[] = [
   ["inodes_free", "Number of available Inodes", "inodesFree"],
   ["inodes_total", "Number of Inodes", "inodes"],
@@ -287,7 +282,6 @@ const MILLI = 1000;
 /** Sectors in a byte. */
 const SECTORS = 1 / 512;
 
-/** Counters of disks. */
 const DISK_COUNTERS: readonly DiskCounterRow[] = [
   ["gauge", "io_current", "Number of I/Os currently in progress", "inProgress", 1],
   ["counter", "io_time_seconds_total", "Cumulative count of seconds spent doing I/Os", "ioMilliseconds", MILLI],
@@ -310,10 +304,7 @@ const DISK_COUNTERS: readonly DiskCounterRow[] = [
   ["counter", "writes_total", "Cumulative count of writes completed", "writes", 1, "writes"],
 ];
 
-/**
- * The node has a sample for each disk of its file systems, a container one for each disk it used; what the kernel does not
- * count is 0, as upstream.
- */
+/** The node has a sample for each disk of its file systems, a container one for each disk it used, 0 where nothing is counted. */
 function addDiskCounter(
   entity: Entity,
   { engineFs, filesystems, machine }: CadvisorFacts,

@@ -8,7 +8,6 @@ import type { CadvisorFacts } from "./cadvisor-facts.ts";
 export interface ContainerInfo {
   /** Docker's id; absent for a cgroup that is not a container. */
   id?: string;
-  /** Path of the cgroup. */
   name: string;
   aliases?: string[];
   namespace?: string;
@@ -185,7 +184,6 @@ function networkStats(interfaces: readonly InterfaceCounters[]): object {
   return { ...(all[0] ?? { name: "", ...renamed(INTERFACE, undefined) }), ...(all.length > 0 && { interfaces: all }) };
 }
 
-/** Disk usage of a container's writable layer and log; undefined before the first scan. */
 function containerDisk({ container }: MeasuredCgroup, { disk }: CadvisorFacts) {
   if (!container) return undefined;
   const layer = disk.get(container.facts.writableLayerPath);
@@ -269,10 +267,7 @@ const zeros = (names: string): Readonly<Record<string, 0>> =>
 const TCP = zeros("Established SynSent SynRecv FinWait1 FinWait2 TimeWait Close CloseWait LastAck Listen Closing");
 const UDP = zeros("Listen Dropped RxQueued TxQueued");
 
-/**
- * The connection counters in cAdvisor's network statistics. The kubelet switches them off, so they are always 0, but
- * clients expect them.
- */
+/** Connection counters. The kubelet switches them off, so they are always 0, but clients expect them. */
 const NO_TCP_STATS = {
   tcp: TCP,
   tcp6: TCP,

@@ -94,10 +94,7 @@ export interface NumaNodeInfo {
   caches: CacheInfo[];
 }
 
-/**
- * The machine as cAdvisor describes it, for `/spec/`. What the kernel does not report is 0 or "", as there. Source: the
- * response recorded from kubelet 1.20 and the meaning of the kernel's files.
- */
+/** The machine as cAdvisor describes it, for `/spec/`. What the kernel does not report is 0 or "", as there. */
 export function readMachineInfo(
   roots: MachineRoots = MACHINE_ROOTS,
   capacityOf: (mountPoint: string) => FsCapacity | undefined = readCapacityNow,
@@ -122,7 +119,6 @@ export function readMachineInfo(
   };
 }
 
-/** Size and identity of the machine. */
 export type MachineBasics = Pick<
   MachineInfo,
   "num_cores" | "memory_capacity" | "hugepages" | "machine_id" | "system_uuid" | "boot_id"
@@ -270,7 +266,6 @@ function parseCacheSize(size: string): number {
   return amount ? Number(amount) * { "": 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }[unit as "" | "K" | "M" | "G"] : 0;
 }
 
-/** The numbers of a list such as `0-3,8`. */
 function parseCpuList(list: string): number[] {
   return list.split(",").flatMap((range) => {
     const [first, last = first] = range.split("-").map((end) => (end === "" ? Number.NaN : Number(end)));
@@ -328,10 +323,7 @@ export interface MountedFilesystem {
   id: string;
 }
 
-/**
- * Disks and tmpfs of a mountinfo, each device once, at its shortest mount point. Containers' own mounts are left out: of
- * overlays only that of a live system counts. Source: cAdvisor's file system list.
- */
+/** Disks and tmpfs of a mountinfo, each device once, at its shortest mount point, without containers' own mounts. Source: cAdvisor's list. */
 export function parseFilesystems(mountinfo: string): MountedFilesystem[] {
   const found = new Map<string, MountedFilesystem>();
   for (const line of mountinfo.split("\n")) {

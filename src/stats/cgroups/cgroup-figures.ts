@@ -21,10 +21,7 @@ const isV1 = (directories: CgroupDirectories, controller: keyof CgroupDirectorie
 /** v1 reports `cpuacct.stat` in ticks of 1/100 s to user space, on every architecture Docker runs on. */
 const NANOSECONDS_PER_TICK = 10_000_000;
 
-/**
- * CPU time is counted for every cgroup there is: undefined when the cgroup is gone.
- * @param hasQuota without one throttling is not read on v1
- */
+/** undefined when the cgroup is gone. @param hasQuota without one throttling is not read on v1 */
 export function readCpu(
   directories: CgroupDirectories,
   read: ReadFile,
@@ -198,7 +195,6 @@ export function parsePageSize(name: string): number | undefined {
   return Number(match[1]) * { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }[match[2] as "K" | "M" | "G"];
 }
 
-/** Limits of a cgroup, in v1's terms. */
 export function readSpec(directories: CgroupDirectories, read: ReadFile): CgroupSpec {
   const file = (controller: keyof CgroupDirectories, v1: string, v2: string) =>
     read(controller, isV1(directories, controller) ? v1 : v2);
@@ -233,18 +229,12 @@ const toShares = (weight: number) => 2 + Math.floor(((weight - 1) * 262_142) / 9
 export const computeWorkingSetBytes = (usageBytes: number, inactiveFileBytes: number) =>
   Math.max(0, usageBytes - inactiveFileBytes);
 
-/**
- * A "no limit" of the kernel as undefined: `max`, -1, or v1's largest page-aligned number. Source: cAdvisor treats
- * everything above 2^62 as unlimited.
- */
+/** A "no limit" of the kernel as undefined: `max`, -1, or v1's largest number. Source: cAdvisor takes all above 2^62 as unlimited. */
 export function toLimit(value: number | undefined): number | undefined {
   return value === undefined || value < 0 || value >= 2 ** 62 ? undefined : value;
 }
 
-/**
- * Number after `name ` at the start of a line of a flat keyed file, times `unit`, or undefined. The fast way for big files
- * read often.
- */
+/** Number after `name ` at the start of a line, times `unit`. The fast way for big files that are read often. */
 export function keyedValue(text: string | undefined, name: string, unit = 1): number | undefined {
   if (text === undefined) return undefined;
   const key = `${name} `;
@@ -265,7 +255,6 @@ export function singleValue(text: string | undefined): number | undefined {
   return word === "" || Number.isNaN(value) ? undefined : value;
 }
 
-/** One line of `/proc/meminfo`, in bytes. */
 export function meminfoBytes(meminfo: string, name: string): number | undefined {
   const match = new RegExp(`^${name}:\\s+(\\d+)( kB)?`, "m").exec(meminfo);
   return match ? Number(match[1]) * (match[2] ? 1024 : 1) : undefined;
@@ -281,10 +270,7 @@ export function readPressure(read: ReadFile): CgroupPressure {
   return pressure;
 }
 
-/**
- * Share of the last ten seconds in which some task of the machine waited, in per cent; undefined where the kernel does not report
- * it. @param procRoot in tests a directory of fixtures
- */
+/** Share of the last ten seconds in which some task of the machine waited, in per cent; undefined where that is not reported. */
 export function readMachinePressure(procRoot = "/proc"): { cpu: number; memory: number; io: number } | undefined {
   const [cpu, memory, io] = ["cpu", "memory", "io"].map(
     (resource) => parsePressure(readText(`${procRoot}/pressure/${resource}`))?.some.avg10,

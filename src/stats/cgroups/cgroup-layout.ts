@@ -13,7 +13,6 @@ const V2_NAMES = {
 
 type CgroupController = keyof typeof V2_NAMES;
 
-/** One mounted cgroup hierarchy. */
 export interface CgroupMount {
   version: 1 | 2;
   mountPoint: string;
@@ -23,7 +22,6 @@ export interface CgroupMount {
   controllers: readonly string[];
 }
 
-/** Where each controller of this machine is found. */
 export interface CgroupLayout {
   mode: "v1" | "v2" | "hybrid";
   /** A controller that the kernel lacks, or that is not mounted, is absent. */
@@ -40,9 +38,7 @@ export interface CgroupDirectory {
   path: string;
 }
 
-/**
- * The cgroup mounts of `/proc/self/mountinfo`, in its order. Nothing is assumed about `/sys/fs/cgroup` or systemd.
- */
+/** The mounts of `/proc/self/mountinfo`, in its order. Nothing is assumed about `/sys/fs/cgroup` or systemd. */
 export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
   const mounts: CgroupMount[] = [];
   for (const line of mountinfo.split("\n")) {
@@ -61,10 +57,7 @@ export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
   return mounts;
 }
 
-/**
- * Which hierarchy serves which controller.
- * @param unifiedControllers text of `cgroup.controllers` at the v2 mount point, "" when there is none.
- */
+/** @param unifiedControllers text of `cgroup.controllers` at the v2 mount point, "" when there is none */
 export function toCgroupLayout(mounts: readonly CgroupMount[], unifiedControllers: string): CgroupLayout {
   const unified = preferRootMount(mounts.filter(({ version }) => version === 2));
   const controllers = new Map<CgroupController, CgroupMount>();
@@ -97,7 +90,6 @@ export function parseProcCgroup(text: string): Map<string, string> {
   return paths;
 }
 
-/** Directories of the process whose `/proc/<pid>/cgroup` was parsed. */
 export function toProcessDirectories(layout: CgroupLayout, paths: ReadonlyMap<string, string>): CgroupDirectories {
   return directories(layout, (mount, controller) => paths.get(mount.version === 2 ? "" : controller));
 }

@@ -34,7 +34,6 @@ export type CgroupKind = "group" | "sandbox" | "container";
 interface CgroupFeatures {
   /** `*.pressure`, since Linux 4.20, where it is not switched off. */
   pressure: boolean;
-  /** Names such as `hugetlb.2MB`. */
   hugetlbNames: readonly string[];
   /** Where the root of cgroup v2 gets its usage from. */
   meminfoPath: string;
@@ -66,7 +65,6 @@ export class CgroupReader {
     return text === undefined ? undefined : toProcessDirectories(this.layout, parseProcCgroup(text));
   }
 
-  /** Directories of a cgroup path such as `/` or `/kubepods/burstable`. */
   ofPath(cgroupPath: string): CgroupDirectories {
     return toCgroupDirectories(this.layout, cgroupPath);
   }
@@ -104,7 +102,6 @@ export class CgroupReader {
     }
   }
 
-  /** Names of the cgroups directly below, sorted. */
   children(directories: CgroupDirectories): string[] {
     return readSubdirectories(mainDirectory(directories)).sort();
   }
@@ -115,10 +112,7 @@ export class CgroupReader {
     return text.split("\n").filter(Boolean).map(Number);
   }
 
-  /**
-   * Descriptors, sockets and states of these processes; those that end meanwhile count as nothing.
-   * @param mostDescriptors with more of them sockets are not counted apart
-   */
+  /** Processes that end meanwhile count as nothing. @param mostDescriptors with more of them sockets are not counted apart */
   processCounts(processIds: readonly string[], mostDescriptors: number): ProcessCounts {
     const counts: ProcessCounts = { fds: 0, sockets: 0, sleeping: 0, running: 0, stopped: 0, uninterruptible: 0 };
     for (const pid of processIds) {
@@ -135,14 +129,12 @@ export class CgroupReader {
     return counts;
   }
 
-  /** Soft and hard limit of open files of a process. */
   openFilesLimit(pid: number): { soft: number; hard: number } | undefined {
     const text = readText(`${this.#proc}/${pid}/limits`);
     return text === undefined ? undefined : parseOpenFilesLimit(text);
   }
 }
 
-/** Names such as `hugetlb.2MB` that a cgroup's directory holds. */
 function readHugetlbNames(path: string): string[] {
   const names = readNames(path).map((name) => /^hugetlb\.\d+[KMG]B(?=\.)/.exec(name)?.[0]);
   return [...new Set(names.filter((name) => name !== undefined))].sort();
@@ -209,7 +201,6 @@ export class OpenCgroup {
     };
   }
 
-  /** Closes the files. */
   close(): void {
     for (const file of this.#files.values()) file.close();
   }

@@ -6,7 +6,6 @@ export interface CgroupStats {
   processIds: readonly string[];
   /** `current`: tasks, threads included. */
   pids?: { current: number } | undefined;
-  /** Per block device. */
   blockIo: readonly BlockIoStats[];
   /** One for each page size, in bytes. */
   hugetlb: readonly HugetlbStats[];

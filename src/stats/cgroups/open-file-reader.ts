@@ -21,11 +21,7 @@ function ownLimit(): number {
   }
 }
 
-/**
- * A small kernel file that is read repeatedly through one descriptor, at a seventh of the cost of opening it each time.
- * The owner closes it: an open descriptor keeps a removed cgroup in memory. A closed reader still reads, and opens the
- * file each time.
- */
+/** A small kernel file that is read through one descriptor, at a seventh of the cost of opening it each time. Its owner closes it: an open one keeps a removed cgroup in memory. */
 export class OpenFileReader {
   readonly path: string;
   #descriptor = CLOSED;
@@ -93,11 +89,7 @@ interface OpenNetwork {
   interfaces: readonly InterfaceCounters[];
 }
 
-/**
- * Interface counters of the networks that processes are in, each read through a descriptor that is kept: opening
- * `/proc/<pid>/net/dev` costs three times as much as reading it. An open one keeps the network alive in the kernel after
- * its last process, so release the descriptors that are no longer needed.
- */
+/** Interface counters through a descriptor that is kept: opening `net/dev` costs three times as much as reading it. An open one keeps the network alive in the kernel. */
 export class NetDevReader {
   readonly #proc: string;
   readonly #networks = new Map<string, OpenNetwork>();
@@ -106,10 +98,7 @@ export class NetDevReader {
     this.#proc = procRoot;
   }
 
-  /**
-   * Empty when the process is gone, or was none (pid 0).
-   * @param id of the container whose process it is, or another name of the network
-   */
+  /** Empty when the process is gone, or was none (pid 0). @param id names the network */
   read(id: string, pid: number): readonly InterfaceCounters[] {
     if (pid <= 0) return [];
     let network = this.#networks.get(id);
@@ -126,7 +115,6 @@ export class NetDevReader {
     return network.interfaces;
   }
 
-  /** Releases all others. */
   retain(ids: ReadonlySet<string>): void {
     for (const [id, { file }] of this.#networks) {
       if (ids.has(id)) continue;

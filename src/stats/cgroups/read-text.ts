@@ -1,10 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/**
- * Text of a small kernel file, undefined when it is missing, its cgroup or process is gone, or it may not be read.
- * Synchronous on purpose: a read of /proc or /sys never waits for a disk, and the asynchronous way costs ten times as
- * much.
- */
+/** Text of a small kernel file; undefined when it cannot be read. Synchronous on purpose: /proc and /sys never wait for a disk. */
 export function readText(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");

@@ -22,10 +22,7 @@ const histogram = (name: string, help: string, labels?: string[], buckets?: numb
 const REQUEST = ["long_running", "method", "path", "server_type"];
 const OPERATION = ["operation_type"];
 
-/**
- * Upstream's names, help texts and labels, so that the kubernetes-mixin's dashboards and rules work. Durations are
- * observed in seconds. Source: kubelet 1.20's `metrics` package.
- */
+/** Upstream's names, help texts and labels, for the kubernetes-mixin. Durations are in seconds. Source: kubelet 1.20's `metrics` package. */
 export function toKubeletMetrics(node: { name: string; build: BuildFacts }) {
   const metrics = {
     /** `create`, `update`, `destroy` of pod cgroups and those above them. */
@@ -40,7 +37,6 @@ export function toKubeletMetrics(node: { name: string; build: BuildFacts }) {
       [],
       [1, 2, 4, 8, 16],
     ),
-    /** Lateness of timers. */
     eventLoopLag: histogram(
       "kubelet_ts_event_loop_lag_seconds",
       "How late timers of the process fired.",
@@ -74,7 +70,6 @@ export function toKubeletMetrics(node: { name: string; build: BuildFacts }) {
     ),
     nodeName: gauge("kubelet_node_name", "The node's name. The count is always 1.", ["node"]),
     plegDiscardEvents: counter("kubelet_pleg_discard_events", "The number of discard events in PLEG."),
-    /** Seconds since the epoch. */
     plegLastSeen: gauge("kubelet_pleg_last_seen_seconds", "Timestamp in seconds when PLEG was last seen active."),
     plegRelistDuration: histogram(
       "kubelet_pleg_relist_duration_seconds",

@@ -7,17 +7,12 @@ export const TEXT_CONTENT_TYPE: Readonly<Record<TextFormat, string>> = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-/**
- * Adds a sample to the metric that is being shown.
- * @param labels as text, see {@link labelText}
- * @param suffix of the name, as histograms have
- */
+/** Adds a sample to the metric that is being shown. @param labels as text @param suffix of the name, as histograms have */
 type AddSample = (labels: string, value: number, suffix?: string) => void;
 
 /** A metric: what is said of it, and how its samples are written when a scraper asks. */
 export interface Metric {
   readonly type: "counter" | "gauge" | "histogram";
-  /** e.g. `kubelet_running_pods`. */
   readonly name: string;
   readonly help: string;
   /** When the samples were measured; without it they are shown without a time. */
@@ -25,12 +20,7 @@ export interface Metric {
   write(add: AddSample, format: TextFormat): void;
 }
 
-/**
- * Declares metrics that are computed at each scrape, with a sample for each item.
- * @param labelsOf text of an item's labels
- * @param at when the items were measured, if that is shown
- * @returns a function that declares one; it has no sample of an item whose value is undefined
- */
+/** Declares metrics that are computed at each scrape, with a sample for each item whose value is known. @param at when the items were measured */
 export const metricsOf =
   <T>(items: readonly T[], labelsOf: (item: T) => string, at?: Date) =>
   (type: "counter" | "gauge", name: string, help: string, value: (item: T) => number | undefined): Metric => ({
@@ -78,7 +68,6 @@ class Scalar implements Metric {
   }
 }
 
-/** A level that goes up and down. */
 export class Gauge extends Scalar {
   constructor(name: string, help: string, labelNames: readonly string[] = []) {
     super("gauge", name, help, labelNames);
@@ -102,7 +91,6 @@ export class Counter extends Scalar {
 /** Seconds; `prometheus.DefBuckets`, which upstream uses for every latency that names no others. */
 const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Counts of observations by size. */
 export class Histogram implements Metric {
   readonly type = "histogram";
   readonly #samples = new Map<string, { labelValues: readonly string[]; bucketCounts: number[]; sum: number }>();
@@ -173,10 +161,7 @@ export function metricText(metric: Metric, format: TextFormat): string {
 /** OpenMetrics ends with a marker that shows that the text is complete. */
 export const endOfText = (format: TextFormat) => (format === "openmetrics" ? "# EOF\n" : "");
 
-/**
- * HELP and TYPE lines. OpenMetrics wants every sample of a counter to end in `_total`; upstream has counters that do
- * not, and renaming them for some scrapers would break dashboards: those are declared `unknown` there.
- */
+/** OpenMetrics wants every counter to end in `_total`; those of upstream that do not are declared `unknown` there. */
 function headerText({ name, help, type }: Metric, format: TextFormat): string {
   let family = name;
   let shownType: string = type;

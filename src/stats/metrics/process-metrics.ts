@@ -2,9 +2,7 @@ import { parseBootTimeSeconds, parseOpenFilesLimit } from "../../base/host/proc.
 import { readNames, readText } from "../cgroups/read-text.ts";
 import { type Metric, metricsOf } from "./metric.ts";
 
-/** Usage of a process, from `/proc/<pid>/stat`. */
 interface ProcessUsage {
-  /** User and system time. */
   cpuSeconds: number;
   /** After the machine started. */
   startedAfterBootSeconds: number;
