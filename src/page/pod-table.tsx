@@ -1,4 +1,3 @@
-import { Component, createRef } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import { COLUMNS, type Moment, type PodColumn } from "./pod-columns.tsx";
 import type { PodRow } from "./pod-row.ts";
@@ -74,76 +73,23 @@ const WIDTHS = Object.fromEntries(
   }),
 );
 
-interface RowProps {
-  pod: PodRow;
-  moment: Moment;
-}
-
-/** Renders again when its pod changes, and while it is on the screen with each update. */
-class Row extends Component<RowProps> {
-  readonly #element = createRef<HTMLTableRowElement>();
-  #isVisible = false;
-  #endVisible = () => {};
-  /** Usage that is shown: it stays while the row is off the screen. */
-  #shown: Moment | undefined;
-
-  override componentDidMount(): void {
-    if (!this.#element.current) return;
-    this.#endVisible = onVisible(this.#element.current, (isVisible) => {
-      this.#isVisible = isVisible;
-      if (isVisible && this.#shown !== this.props.moment) this.forceUpdate();
-    });
-  }
-
-  override componentWillUnmount(): void {
-    this.#endVisible();
-  }
-
-  override shouldComponentUpdate({ pod, moment }: RowProps): boolean {
-    return pod !== this.props.pod || (this.#isVisible && moment !== this.#shown);
-  }
-
-  override render({ pod, moment }: RowProps) {
-    if (this.#isVisible) this.#shown = moment;
-    const { sparks, positions } = this.#shown ?? NOT_MEASURED;
-    const shown = { now: moment.now, sparks, positions };
-    return (
-      <tr ref={this.#element}>
-        {COLUMNS.map(({ title, class: name, hover, cell }, index) =>
-          index === 0 ? (
-            <th key={title} scope="row" data-title={title} class={name}>
-              {cell(pod, shown)}
-            </th>
-          ) : (
-            <td key={title} data-title={title} class={name} title={hover?.(pod)}>
-              {cell(pod, shown)}
-            </td>
-          ),
-        )}
-      </tr>
-    );
-  }
-}
-
-const NOT_MEASURED: Pick<Moment, "sparks" | "positions"> = { sparks: new Map(), positions: [] };
+const Row = ({ pod, moment }: { pod: PodRow; moment: Moment }) => (
+  <tr>
+    {COLUMNS.map(({ title, class: name, hover, cell }, index) =>
+      index === 0 ? (
+        <th key={title} scope="row" data-title={title} class={name}>
+          {cell(pod, moment)}
+        </th>
+      ) : (
+        <td key={title} data-title={title} class={name} title={hover?.(pod)}>
+          {cell(pod, moment)}
+        </td>
+      ),
+    )}
+  </tr>
+);
 
 function groupByNamespace(rows: readonly PodRow[]): [string, PodRow[]][] {
   const groups = Map.groupBy(rows, ({ namespace }) => namespace);
   return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
-}
-
-const callbacks = new WeakMap<Element, (isVisible: boolean) => void>();
-/** One for all elements. An element that is about to be scrolled into view counts. */
-const observer = new IntersectionObserver(
-  (entries) => {
-    for (const { target, isIntersecting } of entries) callbacks.get(target)?.(isIntersecting);
-  },
-  { rootMargin: "100px" },
-);
-
-/** Calls back when an element comes onto the screen and when it leaves it. @returns a function that ends it */
-export function onVisible(element: Element, callback: (isVisible: boolean) => void): () => void {
-  callbacks.set(element, callback);
-  observer.observe(element);
-  return () => observer.unobserve(element);
 }

@@ -1,6 +1,7 @@
 import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
-import type { ContainerAccess } from "../../src/base/model/container-access.ts";
-import type { Logger } from "../../src/base/model/logger.ts";
+import { findLog, HostLogDirectory, readLog } from "../../src/base/host/log-directory.ts";
+import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
+import type { ShownCertificate } from "../../src/server/client-identity.ts";
 import type { RouteRequest } from "../../src/server/http-response.ts";
 import { type NodeObjectFacts, toNodeObject } from "../../src/server/node-object.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
@@ -15,6 +16,7 @@ import { NodeStats } from "../../src/stats/node-stats.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
+import { FakeContainers } from "./fake-containers.ts";
 import { FakeView } from "./fake-view.ts";
 
 export const aNode: NodeObjectFacts = {
@@ -80,24 +82,61 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
   return { clock, view, stats, cadvisor, context, parts, logger, kubeletMetrics };
 }
 
-/** Streams into the containers of a world; no port of a pod is reached. */
-export function podStreamsOf(
-  { clock, view, logger }: ReturnType<typeof aServerWorld>,
-  containers: ContainerAccess,
-  log: Logger = logger,
-): PodStreams {
+/** Everything the authenticated port needs: every client may do everything, and no port of a pod is reached. */
+export function anAuthenticatedWorld(tree: LaidTree, changes: Partial<AuthenticatedContext> = {}) {
+  const world = aServerWorld(tree);
+  const containers = new FakeContainers();
+  const { clock, view } = world;
+  const logger = changes.logger ?? world.logger;
   const dialPod = () => Promise.reject(new Error("dialing is not expected"));
-  return new PodStreams({ view, containers, dialPod, clock, logger: log, idleTimeoutMs: 0 });
+  const context: AuthenticatedContext = {
+    readOnly: { ...world.context, podList: new PodListRenderer(true) },
+    view,
+    containers,
+    streams: new PodStreams({ view, containers, dialPod, clock, logger, idleTimeoutMs: 0 }),
+    clock,
+    logger,
+    rules: {
+      trustsCertificates: false,
+      anonymousAuth: true,
+      authorizationMode: "AlwaysAllow",
+      trustsTokens: false,
+      delegated: undefined,
+    },
+    debuggingHandlers: true,
+    logDirectory: undefined,
+    ...changes,
+  };
+  const ask = async (target: string, { upgrade = "", shown, ...options }: Asking = {}) => {
+    const answer = routeAuthenticated({ ...aRequest(target, options), upgrade, shown, isSecure: false }, context);
+    await clock.advance(300);
+    return await answer;
+  };
+  return { ...world, containers, ask };
+}
+
+export interface Asking extends RequestOptions {
+  upgrade?: string;
+  shown?: ShownCertificate;
+}
+
+/** The log directory of a machine, read by this process. */
+export const localLogDirectory = (root: string) =>
+  new HostLogDirectory(root, {
+    findLog: async (directory, relative) => findLog(directory, relative),
+    readLog: async (descriptor, position, length) => readLog(descriptor, position, length),
+  });
+
+export interface RequestOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
 }
 
 /** A request as a route gets it. */
 export function aRequest(
   target: string,
-  {
-    method = "GET",
-    headers = {},
-    body = "",
-  }: { method?: string; headers?: Record<string, string>; body?: string } = {},
+  { method = "GET", headers = {}, body = "" }: RequestOptions = {},
 ): RouteRequest {
   const [path = "/", query = ""] = target.split("?");
   const known = new Headers(headers);

@@ -1,19 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findLog, HostLogDirectory, readLog } from "../../src/base/host/log-directory.ts";
 import { routeLogDirectory } from "../../src/server/authenticated-routes.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { aRequest } from "./a-context.ts";
+import { aRequest, localLogDirectory } from "./a-context.ts";
 
 const temp = tempDirs();
 
 /** A log directory, and a file next to it. */
-const LOCAL_LOG_FILES = {
-  findLog: async (root: string, relative: string) => findLog(root, relative),
-  readLog: async (descriptor: number, position: number, length: number) => readLog(descriptor, position, length),
-};
-
 function aDirectory() {
   const outside = temp();
   const root = join(outside, "log");
@@ -26,17 +20,11 @@ function aDirectory() {
   symlinkSync(outside, join(root, "away"));
   Bun.spawnSync(["mkfifo", join(root, "pipe")]);
   utimesSync(join(root, "syslog"), 0, 1_795_248_000);
-  return new HostLogDirectory(root, LOCAL_LOG_FILES);
+  return localLogDirectory(root);
 }
 
 async function ask(target: string, method = "GET") {
-  const request = {
-    ...aRequest(target, { method }),
-    shown: undefined,
-    isSecure: false,
-    upgrade: "",
-    signal: new AbortController().signal,
-  };
+  const request = { ...aRequest(target, { method }), shown: undefined, isSecure: false, upgrade: "" };
   const answer = await routeLogDirectory(request, aDirectory());
   if ("run" in answer) throw new Error("a WebSocket");
   let text = "";

@@ -2,8 +2,6 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { findLog, HostLogDirectory, readLog } from "../../src/base/host/log-directory.ts";
-import { routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import { CADVISOR_RESOURCES, routeCadvisor } from "../../src/server/cadvisor-routes.ts";
 import { CONTAINER_PATHS } from "../../src/server/container-routes.ts";
 import type { HttpResponse } from "../../src/server/http-response.ts";
@@ -11,8 +9,7 @@ import { READ_ONLY_PATHS, routeReadOnly } from "../../src/server/read-only-route
 import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { aRequest, aServerWorld, podStreamsOf } from "./a-context.ts";
-import { FakeContainers } from "./fake-containers.ts";
+import { anAuthenticatedWorld, aRequest, aServerWorld, localLogDirectory } from "./a-context.ts";
 
 interface Schema {
   $ref?: string;
@@ -117,43 +114,14 @@ const entries = Object.entries(document.paths);
 async function askAuthenticated(path: string, operation: Operation, method: string, upgrade = "") {
   const query = (operation.parameters ?? []).map(resolve).filter((it) => it.in === "query" && it.example !== undefined);
   const filled = `${fill(path, operation)}?${query.map(({ name, example }) => `${name}=${example}`).join("&")}`;
-  const world = aServerWorld(tree);
-  const pod = aPod();
-  const state = { name: "app", state: { running: {} }, lastState: {}, containerID: "docker://id-app" };
-  world.view.show({ ...pod, status: { podIP: "192.0.2.9", containerStatuses: [state] } } as unknown as typeof pod);
-  world.view.facts = world.view.facts.map((facts) => ({ ...facts, uid: pod.metadata.uid ?? "" }));
   const directory = temp();
   writeFileSync(join(directory, "syslog"), "a line\n");
-  const { clock, logger, view } = world;
-  const answer = await routeAuthenticated(
-    {
-      ...aRequest(filled, { method }),
-      shown: undefined,
-      isSecure: false,
-      upgrade,
-      signal: new AbortController().signal,
-    },
-    {
-      readOnly: world.context,
-      view,
-      containers: new FakeContainers(),
-      streams: podStreamsOf(world, new FakeContainers()),
-      logDirectory: new HostLogDirectory(directory, {
-        findLog: async (root, relative) => findLog(root, relative),
-        readLog: async (descriptor: number, position: number, length: number) => readLog(descriptor, position, length),
-      }),
-      clock,
-      logger,
-      rules: {
-        trustsCertificates: false,
-        trustsTokens: false,
-        anonymousAuth: true,
-        authorizationMode: "AlwaysAllow",
-        delegated: undefined,
-      },
-      debuggingHandlers: true,
-    },
-  );
+  const { view, ask: send } = anAuthenticatedWorld(tree, { logDirectory: localLogDirectory(directory) });
+  const pod = aPod();
+  const state = { name: "app", state: { running: {} }, lastState: {}, containerID: "docker://id-app" };
+  view.show({ ...pod, status: { podIP: "192.0.2.9", containerStatuses: [state] } } as unknown as typeof pod);
+  view.facts = view.facts.map((facts) => ({ ...facts, uid: pod.metadata.uid ?? "" }));
+  const answer = await send(filled, { method, upgrade });
   if ("takeOver" in answer) throw new Error("an upgrade to SPDY");
   if ("chunks" in answer) for await (const _ of answer.chunks);
   return answer;

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
+import type { AuthenticatedContext } from "../../src/server/authenticated-routes.ts";
 import type { AccessRules, ShownCertificate } from "../../src/server/client-identity.ts";
-import type { ListenerResponse, ServerRequest } from "../../src/server/http-response.ts";
-import { PodListRenderer } from "../../src/server/pod-list.ts";
+import type { ListenerResponse } from "../../src/server/http-response.ts";
 import recordedContainers from "../fixtures/oracle/http/authenticated-containers.json";
 import recordedRequests from "../fixtures/oracle/http/authenticated-get.json";
 import recordedVariants from "../fixtures/oracle/http/authenticated-variants.json";
@@ -11,8 +10,7 @@ import { layTree } from "../stats/lay-tree.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { aRequest, aServerWorld, podStreamsOf } from "./a-context.ts";
-import { FakeContainers } from "./fake-containers.ts";
+import { type Asking, anAuthenticatedWorld } from "./a-context.ts";
 import { expectRecorded, type RecordedResponse } from "./recorded-response.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
@@ -23,18 +21,12 @@ const alice: ShownCertificate = {
   organizations: [],
   notAfter: new Date("2027-01-01T00:00:00Z"),
 };
-const standalone = { trustsTokens: false, delegated: undefined };
-const everybody: AccessRules = {
-  trustsCertificates: false,
-  anonymousAuth: true,
-  authorizationMode: "AlwaysAllow",
-  ...standalone,
-};
 const knownOnly: AccessRules = {
   trustsCertificates: true,
   anonymousAuth: false,
   authorizationMode: "AlwaysAllow",
-  ...standalone,
+  trustsTokens: false,
+  delegated: undefined,
 };
 
 const status = (name: string, rest: object) => ({
@@ -64,41 +56,10 @@ function webPod(): Pod {
   return { ...pod, status: { phase: "Running", podIP: "192.0.2.9", containerStatuses: statuses } } as unknown as Pod;
 }
 
-interface Asking extends NonNullable<Parameters<typeof aRequest>[1]> {
-  upgrade?: string;
-  shown?: ShownCertificate;
-}
-
 function aWorld(changes: Partial<AuthenticatedContext> = {}) {
-  const world = aServerWorld(tree);
+  const world = anAuthenticatedWorld(tree, changes);
   world.view.show(webPod());
-  const containers = new FakeContainers();
-  const { clock, logger, view } = world;
-  const context: AuthenticatedContext = {
-    readOnly: { ...world.context, podList: new PodListRenderer(true) },
-    view,
-    containers,
-    streams: podStreamsOf(world, containers, changes.logger),
-    clock,
-    logger,
-    rules: everybody,
-    debuggingHandlers: true,
-    logDirectory: undefined,
-    ...changes,
-  };
-  const ask = async (target: string, { upgrade = "", shown, ...options }: Asking = {}) => {
-    const request: ServerRequest = {
-      ...aRequest(target, options),
-      upgrade,
-      shown,
-      isSecure: false,
-      signal: new AbortController().signal,
-    };
-    const answer = routeAuthenticated(request, context);
-    await clock.advance(300);
-    return await answer;
-  };
-  return { ask, containers, logger, clock };
+  return world;
 }
 
 async function textOf(answer: ListenerResponse): Promise<string> {
@@ -154,57 +115,44 @@ describe("as recorded from kubelet 1.20", () => {
 });
 
 describe("who may", () => {
-  test("a client with a certificate may do everything", async () => {
-    const { ask } = aWorld({ rules: knownOnly });
-    for (const path of ["/healthz", "/pods", "/metrics", "/configz", "/containerLogs/default/web-node1/log"]) {
-      expect({ path, status: statusOf(await ask(path, { shown: alice })) }).toEqual({ path, status: 200 });
-    }
+  const run = "/run/default/web-node1/log?cmd=id";
+  const log = "/containerLogs/default/web-node1/log";
+  const from = (Origin: string, more: Record<string, string> = {}) => ({
+    method: "POST",
+    shown: alice,
+    headers: { Host: "node1:10250", Origin, ...more },
   });
+  const passedOn = { "X-Forwarded-For": "192.0.2.8" };
+  const stranger = { ...alice, isVerified: false };
 
-  test("no route answers an unknown client", async () => {
+  test.each<[who: string, path: string, asking: Asking, status: number]>([
+    ...["/healthz", "/pods", "/metrics", "/configz", log].map(
+      (path) => ["a client with a certificate", path, { shown: alice }, 200] as [string, string, Asking, number],
+    ),
+    ...["/healthz/ping", "/stats/summary", "//pods", "/api/v1/events", "/runningpods", log].map(
+      (path) => ["an unknown client", path, {}, 401] as [string, string, Asking, number],
+    ),
+    ["an unknown client", "/exec/default/web-node1/log?command=ls&output=1", { upgrade: "websocket" }, 401],
+    ["an unknown client", "/portForward/default/web-node1?port=1", { upgrade: "websocket" }, 401],
+    ["an unknown client", run, { method: "POST" }, 401],
+    // A browser sends the certificate of its user with the requests of any page.
+    ["a page of another site", run, from("https://evil.example"), 403],
+    ["a page without an origin", run, from("null"), 403],
+    ["a page of this server", run, from("https://node1:10250"), 200],
+    ["an API server for a page", run, from("https://dashboard.example", passedOn), 200],
+    ["an impostor for a page", run, { ...from("https://dashboard.example", passedOn), shown: stranger }, 401],
+  ])("%s asks for %s", async (_, path, asking, want) => {
     const { ask, containers } = aWorld({ rules: knownOnly });
-    for (const path of [
-      "/healthz/ping",
-      "/stats/summary",
-      "//pods",
-      "/api/v1/events",
-      "/runningpods",
-      "/containerLogs/default/web-node1/log",
-    ]) {
-      expect({ path, status: statusOf(await ask(path)) }).toEqual({ path, status: 401 });
-    }
-    for (const path of ["/exec/default/web-node1/log?command=ls&output=1", "/portForward/default/web-node1?port=1"]) {
-      expect(statusOf(await ask(path, { upgrade: "websocket" }))).toBe(401);
-    }
-    expect(statusOf(await ask("/run/default/web-node1/log?cmd=id", { method: "POST" }))).toBe(401);
-    expect(containers.asked).toEqual([]);
+    expect(statusOf(await ask(path, asking))).toBe(want);
+    if (want !== 200) expect(containers.asked).toEqual([]);
   });
 
   test("AlwaysDeny authenticates every client and refuses all", async () => {
     const { ask, containers } = aWorld({ rules: { ...knownOnly, authorizationMode: "AlwaysDeny" } });
-    const answer = await ask("/run/default/web-node1/log?cmd=id", { method: "POST", shown: alice });
+    const answer = await ask(run, { method: "POST", shown: alice });
     expect(statusOf(answer)).toBe(403);
     expect(await textOf(answer)).toBe("Forbidden (user=alice, verb=create, resource=nodes, subresource=proxy)");
     expect(containers.asked).toEqual([]);
-  });
-
-  test("a page of another site gets nothing done by a browser that has a certificate", async () => {
-    const { ask, containers } = aWorld({ rules: knownOnly });
-    const run = (headers: Record<string, string>) =>
-      ask("/run/default/web-node1/log?cmd=id", { method: "POST", shown: alice, headers });
-    expect(statusOf(await run({ Host: "node1:10250", Origin: "https://evil.example" }))).toBe(403);
-    expect(statusOf(await run({ Host: "node1:10250", Origin: "null" }))).toBe(403);
-    expect(containers.asked).toEqual([]);
-    expect(statusOf(await run({ Host: "node1:10250", Origin: "https://node1:10250" }))).toBe(200);
-  });
-
-  test("an API server passes on the origin of its own client", async () => {
-    const { ask } = aWorld({ rules: knownOnly });
-    const headers = { Host: "node1:10250", Origin: "https://dashboard.example", "X-Forwarded-For": "192.0.2.8" };
-    const run = (shown: ShownCertificate) =>
-      ask("/run/default/web-node1/log?cmd=id", { method: "POST", shown, headers });
-    expect(statusOf(await run(alice))).toBe(200);
-    expect(statusOf(await run({ ...alice, isVerified: false }))).toBe(401);
   });
 });
 
@@ -241,29 +189,21 @@ describe("/containerLogs", () => {
     expect(containers.asked).toEqual([]);
   });
 
-  test.each([
-    ["", { follow: false, timestamps: false, stdout: true, stderr: true }],
-    ["follow=true&timestamps=1", { follow: true, timestamps: true, stdout: true, stderr: true }],
-    [
-      "tailLines=0&limitBytes=7",
-      { follow: false, timestamps: false, tailLines: 0, limitBytes: 7, stdout: true, stderr: true },
-    ],
-    ["tail=5", { follow: false, timestamps: false, tailLines: 5, stdout: true, stderr: true }],
-    ["tail=all", { follow: false, timestamps: false, stdout: true, stderr: true }],
-    ["stream=Stderr", { follow: false, timestamps: false, stdout: false, stderr: true }],
-    ["stream=Stdout", { follow: false, timestamps: false, stdout: true, stderr: false }],
-    [
-      "sinceSeconds=60",
-      { follow: false, timestamps: false, since: new Date("2026-11-21T06:39:00.500Z"), stdout: true, stderr: true },
-    ],
-    [
-      "sinceTime=2026-11-21T06:00:00%2B01:00",
-      { follow: false, timestamps: false, since: new Date("2026-11-21T05:00:00Z"), stdout: true, stderr: true },
-    ],
+  test.each<[query: string, want: object]>([
+    ["", {}],
+    ["follow=true&timestamps=1", { follow: true, timestamps: true }],
+    ["tailLines=0&limitBytes=7", { tailLines: 0, limitBytes: 7 }],
+    ["tail=5", { tailLines: 5 }],
+    ["tail=all", {}],
+    ["stream=Stderr", { stdout: false }],
+    ["stream=Stdout", { stderr: false }],
+    ["sinceSeconds=60", { since: new Date("2026-11-21T06:39:00.500Z") }],
+    ["sinceTime=2026-11-21T06:00:00%2B01:00", { since: new Date("2026-11-21T05:00:00Z") }],
   ])("?%s", async (query, want) => {
     const { ask, containers } = aWorld();
     expect(statusOf(await ask(`${logs}/log?${query}`))).toBe(200);
-    expect(containers.selection).toEqual(want);
+    const all = { follow: false, timestamps: false, stdout: true, stderr: true };
+    expect(containers.selection).toEqual({ ...all, ...want });
   });
 
   test.each([
@@ -295,12 +235,8 @@ describe("/containerLogs", () => {
     "/containerLogs/default/web-node1",
     "/containerLogs/default/web-node1/log/x",
     "/containerLogs/default//log/",
-  ])("%s is not one of its paths", async (path) => expect([301, 404]).toContain(statusOf(await aWorld().ask(path))));
-
-  test("another namespace has no such pod", async () => {
-    const { ask } = aWorld();
-    expect(statusOf(await ask("/containerLogs/other/web-node1/log"))).toBe(404);
-  });
+    "/containerLogs/other/web-node1/log",
+  ])("%s leads to no log", async (path) => expect([301, 404]).toContain(statusOf(await aWorld().ask(path))));
 
   test("a uid in the path may be that of the mirror pod, except in /portForward", async () => {
     const { ask } = aWorld();
@@ -329,53 +265,22 @@ describe("/exec, /attach, /portForward", () => {
     expect(answer.protocol).toBe(want as string);
   });
 
-  test.each([
-    { when: "the protocol is unknown", path: exec, asking: offered("chat"), status: 400, want: /v5\.channel\.k8s\.io/ },
-    {
-      when: "no version of SPDY's streams is known",
-      path: exec,
-      asking: { upgrade: "spdy/3.1", headers: { "X-Stream-Protocol-Version": "v9.channel.k8s.io" } },
-      status: 400,
-      want: /v4\.channel\.k8s\.io/,
-    },
-    {
-      when: "a sandbox that does not run is tunnelled to",
-      path: "/portForward/default/web-node1",
-      asking: offered("SPDY/3.1+portforward.k8s.io"),
-      status: 500,
-      want: /its sandbox does not run/,
-    },
-    { when: "another protocol is asked for", path: exec, asking: { upgrade: "h2c" }, status: 400, want: /required/ },
-    {
-      when: "no port is named",
-      path: "/portForward/default/web-node1",
-      asking: offered("v4.channel.k8s.io"),
-      status: 400,
-      want: /"port" is required/,
-    },
-    {
-      when: "33 ports are named",
-      path: `/portForward/default/web-node1?port=${Array.from({ length: 33 }, (_, index) => index + 1)}`,
-      asking: offered("v4.channel.k8s.io"),
-      status: 400,
-      want: /at most 32 ports/,
-    },
-    {
-      when: "a port is none",
-      path: "/portForward/default/web-node1?port=80,70000",
-      asking: offered("v4.channel.k8s.io"),
-      status: 400,
-      want: /"70000" must be 1-65535/,
-    },
-    {
-      when: "the container does not run",
-      path: "/attach/default/web-node1/done?output=1",
-      asking: offered("v4.channel.k8s.io"),
-      status: 500,
-      want: /container not found \("done"\)/,
-    },
-    { when: "the method is another", path: exec, asking: { method: "DELETE" }, status: 405, want: /Not Allowed/ },
-  ])("refused when $when", async ({ path, asking, status, want }) => {
+  const forward = "/portForward/default/web-node1";
+  const v4 = offered("v4.channel.k8s.io");
+  const spdyV9 = { upgrade: "spdy/3.1", headers: { "X-Stream-Protocol-Version": "v9.channel.k8s.io" } };
+  const ports = Array.from({ length: 33 }, (_, index) => index + 1);
+
+  test.each<[when: string, path: string, asking: Asking, status: number, want: RegExp]>([
+    ["the protocol is unknown", exec, offered("chat"), 400, /v5\.channel\.k8s\.io/],
+    ["no version of SPDY's streams is known", exec, spdyV9, 400, /v4\.channel\.k8s\.io/],
+    ["no sandbox runs", forward, offered("SPDY/3.1+portforward.k8s.io"), 500, /its sandbox does not run/],
+    ["another protocol is asked for", exec, { upgrade: "h2c" }, 400, /required/],
+    ["no port is named", forward, v4, 400, /"port" is required/],
+    ["33 ports are named", `${forward}?port=${ports}`, v4, 400, /at most 32 ports/],
+    ["a port is none", `${forward}?port=80,70000`, v4, 400, /"70000" must be 1-65535/],
+    ["the container ended", "/attach/default/web-node1/done?output=1", v4, 500, /container not found \("done"\)/],
+    ["the method is another", exec, { method: "DELETE" }, 405, /Not Allowed/],
+  ])("refused when %s", async (_, path, asking, status, want) => {
     const { ask, containers } = aWorld();
     const answer = await ask(path, asking);
     expect(statusOf(answer)).toBe(status);

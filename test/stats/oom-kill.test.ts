@@ -22,63 +22,64 @@ const NEW_CONTEXT = (limit: string, pid = 30236) =>
 const NEW_KILL = (pid = 30236, name = "tail") =>
   `Memory cgroup out of memory: Killed process ${pid} (${name}) total-vm:60872kB, anon-rss:15616kB, file-rss:1392kB, shmem-rss:0kB, UID:0 pgtables:72kB oom_score_adj:0`;
 
-describe("what the kernel says", () => {
-  test("Linux 5 and 6: a container at its limit", () => {
-    const noise = [
+const GLOBAL = `oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=${VICTIM},task=java,pid=5,uid=1000`;
+const GLOBAL_KILL =
+  "Out of memory: Killed process 5 (java) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:1kB oom_score_adj:0";
+
+test.each<[when: string, messages: string[], want: [pid: number, name: string, victim: string, limit: string][]]>([
+  [
+    "Linux 5 and 6: a container at its limit",
+    [
       "tail invoked oom-killer: gfp_mask=0xcc0",
       "memory: usage 16384kB, limit 16384kB, failcnt 11",
       "Tasks state (memory values in pages):",
-    ];
-    expect(kills(...noise, NEW_CONTEXT(VICTIM), NEW_KILL(), "docker0: port 76(veth) entered disabled state")).toEqual([
-      { pid: 30236, processName: "tail", victimCgroup: VICTIM, limitCgroup: VICTIM },
-    ]);
-  });
-
-  test("Linux 4: other words for the same", () => {
-    const context = `Task in ${VICTIM} killed as a result of limit of ${POD}`;
-    const decision = "Memory cgroup out of memory: Kill process 77 (a (b) c) score 1991 or sacrifice child";
-    const kill = "Killed process 77 (a (b) c) total-vm:60872kB, anon-rss:15616kB, file-rss:1392kB, shmem-rss:0kB";
-    expect(kills(context, decision, kill)).toEqual([
-      { pid: 77, processName: "a (b) c", victimCgroup: VICTIM, limitCgroup: POD },
-    ]);
-  });
-
-  test("Linux 3.10: with a user before or behind the name", () => {
-    const found = kills("Killed process 77, UID 0, (x) total-vm:1kB", "Killed process 78 (y), UID 0, total-vm:1kB");
-    expect(found.map(({ pid, processName }) => [pid, processName])).toEqual([
-      [77, "x"],
-      [78, "y"],
-    ]);
-  });
-
-  test("the machine itself ran out", () => {
-    const context = `oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=${VICTIM},task=java,pid=5,uid=1000`;
-    const kill =
-      "Out of memory: Killed process 5 (java) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:1kB oom_score_adj:0";
-    expect(kills(context, kill)).toEqual([{ pid: 5, processName: "java", victimCgroup: VICTIM, limitCgroup: "/" }]);
-    expect(kills(kill)).toEqual([{ pid: 5, processName: "java", victimCgroup: "", limitCgroup: "/" }]);
-  });
-
-  test("siblings that die with the victim (memory.oom.group)", () => {
-    const group = `Tasks in ${VICTIM} are going to be killed due to memory.oom.group set`;
-    const found = kills(NEW_CONTEXT(VICTIM, 5), NEW_KILL(5), group, NEW_KILL(6, "sh"));
-    expect(found.map(({ pid, victimCgroup }) => [pid, victimCgroup])).toEqual([
-      [5, VICTIM],
-      [6, VICTIM],
-    ]);
-  });
-
-  test("the context of another kill is not taken for this one's", () => {
-    expect(kills(NEW_CONTEXT(VICTIM, 5), NEW_KILL(6))).toEqual([
-      { pid: 6, processName: "tail", victimCgroup: "", limitCgroup: "" },
-    ]);
-  });
-
-  test("most messages mean nothing", () => {
-    expect(
-      kills("", "Linux version 6.18", "process killed", "oom_reaper: reaped process 5 (tail), now anon-rss:0kB"),
-    ).toEqual([]);
-  });
+      NEW_CONTEXT(VICTIM),
+      NEW_KILL(),
+      "docker0: port 76(veth) entered disabled state",
+    ],
+    [[30236, "tail", VICTIM, VICTIM]],
+  ],
+  [
+    "Linux 4: other words for the same",
+    [
+      `Task in ${VICTIM} killed as a result of limit of ${POD}`,
+      "Memory cgroup out of memory: Kill process 77 (a (b) c) score 1991 or sacrifice child",
+      "Killed process 77 (a (b) c) total-vm:60872kB, anon-rss:15616kB, file-rss:1392kB, shmem-rss:0kB",
+    ],
+    [[77, "a (b) c", VICTIM, POD]],
+  ],
+  [
+    "Linux 3.10: with a user before or behind the name",
+    ["Killed process 77, UID 0, (x) total-vm:1kB", "Killed process 78 (y), UID 0, total-vm:1kB"],
+    [
+      [77, "x", "", ""],
+      [78, "y", "", ""],
+    ],
+  ],
+  ["the machine itself ran out", [GLOBAL, GLOBAL_KILL], [[5, "java", VICTIM, "/"]]],
+  ["the machine ran out, without a context", [GLOBAL_KILL], [[5, "java", "", "/"]]],
+  [
+    "siblings that die with the victim (memory.oom.group)",
+    [
+      NEW_CONTEXT(VICTIM, 5),
+      NEW_KILL(5),
+      `Tasks in ${VICTIM} are going to be killed due to memory.oom.group set`,
+      NEW_KILL(6, "sh"),
+    ],
+    [
+      [5, "tail", VICTIM, VICTIM],
+      [6, "sh", VICTIM, VICTIM],
+    ],
+  ],
+  ["the context of another kill is not this one's", [NEW_CONTEXT(VICTIM, 5), NEW_KILL(6)], [[6, "tail", "", ""]]],
+  [
+    "most messages mean nothing",
+    ["", "Linux version 6.18", "process killed", "oom_reaper: reaped process 5 (tail), now anon-rss:0kB"],
+    [],
+  ],
+])("%s", (_, messages, want) => {
+  const found = kills(...messages).map((kill) => [kill.pid, kill.processName, kill.victimCgroup, kill.limitCgroup]);
+  expect(found).toEqual(want);
 });
 
 describe("what it means", () => {

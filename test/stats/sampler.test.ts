@@ -212,16 +212,13 @@ test("a pod whose processes are gone is found by the name of its cgroup, or not 
   expect(slice.sampler.sample("all").pods[0]!.cgroup).toBeUndefined();
 });
 
-test("without cgroups of their own pods have none, whatever their containers are in", () => {
-  const { sampler } = setUp("cgroup-v1", [podOf("cgroup-v1", { cgroupParent: "" })]);
-  const [pod] = sampler.sample("all").pods;
-  expect(pod!.cgroup).toBeUndefined();
+test.each([
+  { when: "without a cgroup of its own has none", over: { cgroupParent: "" }, want: { cgroup: undefined } },
+  { when: "on the node's network has no interfaces", over: { hostNetwork: true }, want: { interfaces: [] } },
+])("a pod $when", ({ over, want }) => {
+  const [pod] = setUp("cgroup-v1", [podOf("cgroup-v1", over)]).sampler.sample("all").pods;
+  expect(pod).toMatchObject(want);
   expect(pod!.containers).toHaveLength(1);
-});
-
-test("a pod on the node's network has no interfaces of its own", () => {
-  const { sampler } = setUp("cgroup-v2", [podOf("cgroup-v2", { hostNetwork: true })]);
-  expect(sampler.sample("all").pods[0]!.interfaces).toEqual([]);
 });
 
 test("within a second everybody sees the same sample, unless it lacks what is asked for", async () => {
@@ -308,37 +305,23 @@ const halfCore = (...seconds: number[]) =>
     [],
   );
 
-const times = (readings: readonly CpuReading[]) => readings.map(({ atMs }) => atMs / 1000);
-
-test("one reading is not a rate, two are", () => {
-  expect(computeUsageNanoCores(halfCore(0))).toBeUndefined();
-  expect(computeUsageNanoCores(halfCore(0, 15))).toBe(500_000_000);
-  expect(computeUsageNanoCores([])).toBeUndefined();
-});
-
-test("two readings within a throttling period are none", () => {
-  expect(computeUsageNanoCores(halfCore(0, 0.05))).toBeUndefined();
-});
-
-test("asked each second, the rate is over the last ten and nothing older is kept", () => {
-  const readings = halfCore(...Array.from({ length: 60 }, (_, second) => second));
-  expect(times(readings)).toEqual([49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59]);
-});
-
-test("asked each minute, the rate is over that minute", () => {
-  expect(times(halfCore(0, 60, 120))).toEqual([60, 120]);
-});
-
-test("a reading from long ago says nothing about now", () => {
-  const readings = halfCore(0, 3600);
-  expect(times(readings)).toEqual([3600]);
-  expect(computeUsageNanoCores(readings)).toBeUndefined();
-});
-
-test("a counter that went back starts over", () => {
-  const readings = appendReading(halfCore(0, 10), { atMs: 20_000, usageNanoseconds: 7 });
-  expect(readings).toEqual([{ atMs: 20_000, usageNanoseconds: 7 }]);
-  expect(computeUsageNanoCores(readings)).toBeUndefined();
+test.each<[when: string, readings: CpuReading[], kept: number[], rate: number | undefined]>([
+  ["nothing was read", [], [], undefined],
+  ["there is one reading", halfCore(0), [0], undefined],
+  ["there are two", halfCore(0, 15), [0, 15], 500_000_000],
+  ["two are within a throttling period", halfCore(0, 0.05), [0, 0.05], undefined],
+  [
+    "asked each second: over the last ten",
+    halfCore(...Array(30).keys()),
+    [19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
+    5e8,
+  ],
+  ["asked each minute: over that minute", halfCore(0, 60, 120), [60, 120], 5e8],
+  ["the last one is from long ago", halfCore(0, 3600), [3600], undefined],
+  ["the counter went back", appendReading(halfCore(0, 10), { atMs: 20_000, usageNanoseconds: 7 }), [20], undefined],
+])("the rate when %s", (_, readings, kept, rate) => {
+  expect(readings.map(({ atMs }) => atMs / 1000)).toEqual(kept);
+  expect(computeUsageNanoCores(readings)).toBe(rate as number);
 });
 
 test("load moves towards what there is now, half the way in 7 s", () => {
