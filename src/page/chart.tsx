@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { fetchJson, useLoaded } from "./connection.ts";
 import { formatBytes, formatCores, formatTime } from "./format.ts";
+import { Button } from "./parts.tsx";
 import { sleep } from "./reconnect.ts";
 import type { History, HistoryRange } from "./wire.ts";
 
@@ -176,76 +177,74 @@ function useDark(): boolean {
 
 const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
 const SPAN_MS: Readonly<Record<HistoryRange, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
-const LEAST_CORES = 0.001;
 const LEAST_BYTES = 1024;
 const REFRESH_MS = 10_000;
+const perSecond = (bytes: number) => `${formatBytes(bytes)}/s`;
 
-export function HistoryCharts({
-  path,
-  now,
-  cpuLimitCores = 0,
-  memoryLimitBytes = 0,
-}: {
-  path: string;
-  now: number;
-  cpuLimitCores?: number;
-  memoryLimitBytes?: number;
-}) {
+interface HistoryChart extends Pick<ChartProps, "title" | "isBinary" | "least" | "format"> {
+  lines: readonly (readonly [label: string, series: Exclude<keyof History, "times">])[];
+  limit?: "cpuLimitCores" | "memoryLimitBytes";
+}
+
+const CHARTS: readonly HistoryChart[] = [
+  { title: "CPU cores", lines: [["CPU", "cpuCores"]], limit: "cpuLimitCores", least: 0.001, format: formatCores },
+  {
+    title: "Memory",
+    lines: [["memory", "memoryBytes"]],
+    limit: "memoryLimitBytes",
+    least: LEAST_BYTES,
+    format: formatBytes,
+    isBinary: true,
+  },
+  {
+    title: "Network",
+    lines: [
+      ["in", "receivedBytes"],
+      ["out", "sentBytes"],
+    ],
+    least: LEAST_BYTES,
+    format: perSecond,
+    isBinary: true,
+  },
+  { title: "Disk", lines: [["disk", "diskBytes"]], least: LEAST_BYTES, format: formatBytes, isBinary: true },
+];
+
+/** Of a pod or of the node. */
+export function HistoryCharts(props: { path: string; now: number; cpuLimitCores?: number; memoryLimitBytes?: number }) {
+  const { path, now } = props;
   const [range, setRange] = useState<HistoryRange>("10m");
   const { value, error } = useLoaded(`${path} ${range}`, Math.floor(now / REFRESH_MS), (signal) =>
     fetchJson<History>(`${path}?range=${range}`, signal),
   );
-  const lines = useMemo(
+  const charts = useMemo(
     () =>
-      value && {
-        cpu: [{ label: "CPU", values: value.cpuCores, color: 0 as const }],
-        memory: [{ label: "memory", values: value.memoryBytes, color: 0 as const }],
-        network: [
-          { label: "in", values: value.receivedBytes, color: 0 as const },
-          { label: "out", values: value.sentBytes, color: 1 as const },
-        ],
-        disk: [{ label: "disk", values: value.diskBytes, color: 0 as const }],
-      },
+      value &&
+      CHARTS.map(({ lines, ...chart }) => ({
+        ...chart,
+        lines: lines.map(([label, series], color) => ({ label, values: value[series], color: color as 0 | 1 })),
+      })),
     [value],
   );
-  const axis = { times: value?.times ?? [], spanMs: SPAN_MS[range] };
   return (
     <section class="card" aria-label="Charts">
       <div class="toolbar">
         {RANGES.map((known) => (
-          <button key={known} type="button" aria-pressed={known === range} onClick={() => setRange(known)}>
-            {known}
-          </button>
+          <Button key={known} text={known} isPressed={known === range} onClick={() => setRange(known)} />
         ))}
         {error && <span class="note">{error}</span>}
       </div>
       <div class="charts">
-        {value && lines && (
-          <>
+        {value &&
+          charts?.map(({ limit, ...chart }) => (
             <Chart
-              title="CPU cores"
-              {...axis}
-              lines={lines.cpu}
-              limit={cpuLimitCores}
-              least={LEAST_CORES}
-              format={formatCores}
+              key={chart.title}
+              {...chart}
+              times={value.times}
+              spanMs={SPAN_MS[range]}
+              limit={(limit && props[limit]) ?? 0}
             />
-            <Chart
-              title="Memory"
-              {...axis}
-              lines={lines.memory}
-              isBinary
-              limit={memoryLimitBytes}
-              least={LEAST_BYTES}
-              format={formatBytes}
-            />
-            <Chart title="Network" {...axis} lines={lines.network} isBinary least={LEAST_BYTES} format={perSecond} />
-            <Chart title="Disk" {...axis} lines={lines.disk} isBinary least={LEAST_BYTES} format={formatBytes} />
-          </>
-        )}
+          ))}
       </div>
     </section>
   );
 }
-
-const perSecond = (bytes: number) => `${formatBytes(bytes)}/s`;

@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ShownLine } from "./line-buffer.ts";
 import { plainText, splitMatches, toLocalTime, toPattern, toSpans } from "./log-text.ts";
-import { Toggle } from "./parts.tsx";
+import { Button, ContainerChoice, Toggle } from "./parts.tsx";
 import { type LogState, useLog } from "./use-log.ts";
 import type { ContainerDetail } from "./wire.ts";
 
@@ -66,21 +66,17 @@ export function LogView({
   return (
     <section class="card">
       <div class="toolbar">
-        <select
-          aria-label="Container"
+        <ContainerChoice
           value={container}
-          onChange={(event) => {
-            setContainer(event.currentTarget.value);
+          options={[
+            ...(containers.length > 1 ? [[ALL, "All containers"] as const] : []),
+            ...containers.map(({ name }) => [name, name] as const),
+          ]}
+          onChange={(name) => {
+            setContainer(name);
             restart();
           }}
-        >
-          {containers.length > 1 && <option value={ALL}>All containers</option>}
-          {containers.map(({ name }) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
+        />
         <input
           type="search"
           placeholder="Search"
@@ -94,28 +90,19 @@ export function LogView({
         />
         {pattern && (
           <>
-            <button
-              type="button"
-              aria-label="Previous match"
-              disabled={matches.length === 0}
-              onClick={() => scroll.goTo(nextMatch(matches, current, true))}
-            >
-              ↑
-            </button>
-            <button
-              type="button"
-              aria-label="Next match"
-              disabled={matches.length === 0}
-              onClick={() => scroll.goTo(nextMatch(matches, current, false))}
-            >
-              ↓
-            </button>
+            {([true, false] as const).map((isBackward) => (
+              <Button
+                key={isBackward}
+                text={isBackward ? "↑" : "↓"}
+                label={isBackward ? "Previous match" : "Next match"}
+                disabled={matches.length === 0}
+                onClick={() => scroll.goTo(nextMatch(matches, current, isBackward))}
+              />
+            ))}
             <Toggle text="Only matches" value={onlyMatches} onChange={setOnlyMatches} />
           </>
         )}
-        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          {isPaused ? "Continue" : "Pause"}
-        </button>
+        <Button text={isPaused ? "Continue" : "Pause"} isPressed={isPaused} onClick={() => setPaused(!isPaused)} />
         <Toggle text="Wrap" value={isWrapped} onChange={setWrapped} />
         <Toggle text="Times" value={withTimes} onChange={setTimes} />
         <Toggle
@@ -154,9 +141,11 @@ export function LogView({
           onScroll={scroll.onScroll}
         >
           {shown.length < listed.length && (
-            <button type="button" class="older" onClick={scroll.showOlder}>
-              Show older lines ({listed.length - shown.length})
-            </button>
+            <Button
+              text={`Show older lines (${listed.length - shown.length})`}
+              class="older"
+              onClick={scroll.showOlder}
+            />
           )}
           {shown.map((line) => renderLine(line, style, line === current))}
           {shown.length === 0 && (
@@ -164,9 +153,7 @@ export function LogView({
           )}
         </div>
         {!follows && (
-          <button type="button" class="to-end" onClick={restart}>
-            ↓ To the end{waiting > 0 && ` (${waiting} new)`}
-          </button>
+          <Button text={`↓ To the end${waiting > 0 ? ` (${waiting} new)` : ""}`} class="to-end" onClick={restart} />
         )}
       </div>
     </section>

@@ -5,7 +5,7 @@ import { ApplyView } from "./manifests.tsx";
 import { NodeView } from "./node-view.tsx";
 import { Notices } from "./notices.tsx";
 import { Overview } from "./overview.tsx";
-import { titleTimesOnHover } from "./parts.tsx";
+import { Button, titleTimesOnHover } from "./parts.tsx";
 import { PodView } from "./pod-view.tsx";
 import { mayReload, parseView, readToken, type View } from "./router.ts";
 import type { PageState } from "./store.ts";
@@ -69,24 +69,22 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
   return (
     <>
       <header>
-        <button type="button" class="skip" onClick={() => document.querySelector("main")?.focus()}>
-          Skip to the content
-        </button>
+        <Button text="Skip to the content" class="skip" onClick={() => document.querySelector("main")?.focus()} />
         <a class="brand" href="#/">
           {nodeName}
         </a>
         <nav aria-label="Views">
-          <a href="#/" aria-current={view.kind === "overview" ? "page" : view.kind === "pod" ? "true" : undefined}>
-            Pods
-          </a>
-          <a href="#/node" aria-current={view.kind === "node" ? "page" : undefined}>
-            Node
-          </a>
-          {state.canAct && (
-            <a href="#/apply" aria-current={view.kind === "apply" ? "page" : undefined}>
-              Apply
+          {VIEWS.filter(({ kind }) => kind !== "apply" || state.canAct).map(({ kind, address, title }) => (
+            <a
+              key={kind}
+              href={address}
+              aria-current={
+                view.kind === kind ? "page" : view.kind === "pod" && kind === "overview" ? "true" : undefined
+              }
+            >
+              {title}
             </a>
-          )}
+          ))}
         </nav>
       </header>
       <Notices state={state} loginError={visit === 0 ? loginError : undefined} />
@@ -126,17 +124,15 @@ function CurrentView({ state, view, visit, now }: { state: PageState; view: View
 const savedScroll = (): number => (history.state as { scroll?: number } | null)?.scroll ?? 0;
 
 function titleOf(view: View): string {
-  switch (view.kind) {
-    case "pod":
-      return view.tab === "overview" ? view.name : `${view.name} ${view.tab}`;
-    case "node":
-      return "Node";
-    case "apply":
-      return "Apply";
-    default:
-      return "Pods";
-  }
+  if (view.kind === "pod") return view.tab === "overview" ? view.name : `${view.name} ${view.tab}`;
+  return VIEWS.find(({ kind }) => kind === view.kind)?.title ?? "";
 }
+
+const VIEWS = [
+  { kind: "overview", address: "#/", title: "Pods" },
+  { kind: "node", address: "#/node", title: "Node" },
+  { kind: "apply", address: "#/apply", title: "Apply" },
+] as const;
 
 const Locked = () => (
   <div class="empty">

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { applyManifest, compareManifest } from "./connection.ts";
 import { describeApplied, describeChanges, describePlan } from "./describe-action.ts";
 import { withVisibleMarks } from "./log-text.ts";
-import { NeedsSession, Plain, Question } from "./parts.tsx";
+import { Button, NeedsSession, Plain, Question } from "./parts.tsx";
 import type { ActionResult, CompareResult, PodDetail } from "./wire.ts";
 
 /** Kept while the page is open: a look at the pods must not cost what was written. */
@@ -51,12 +51,8 @@ export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluste
         }}
       />
       <div class="buttons">
-        <button type="button" disabled={isUnusable} onClick={check}>
-          Check
-        </button>
-        <button type="button" disabled={isUnusable} onClick={ask}>
-          Apply
-        </button>
+        <Button text="Check" disabled={isUnusable} onClick={check} />
+        <Button text="Apply" disabled={isUnusable} onClick={ask} />
       </div>
       {plan !== undefined && (
         <Question
@@ -103,9 +99,7 @@ export function ManifestTab({ detail, canAct }: { detail: PodDetail; canAct: boo
         <>
           {canAct && (
             <div class="buttons">
-              <button type="button" onClick={() => setEdit(text)}>
-                Try an edit
-              </button>
+              <Button text="Try an edit" onClick={() => setEdit(text)} />
             </div>
           )}
           <section class="manifest" tabIndex={0} aria-label="Manifest">
@@ -143,17 +137,14 @@ const FindingText = ({ place, isError, message }: { place: string; isError: bool
   </div>
 );
 
-function EditBox({
-  text,
-  onText,
-  onEnd,
-  source,
-}: {
+interface EditBoxProps {
   text: string;
   onText: (text: string) => void;
   onEnd: () => void;
   source: string;
-}) {
+}
+
+function EditBox({ text, onText, onEnd, source }: EditBoxProps) {
   const [answer, setResponse] = useState<CompareResult>();
   return (
     <>
@@ -165,12 +156,8 @@ function EditBox({
         onInput={(event) => onText(event.currentTarget.value)}
       />
       <div class="buttons">
-        <button type="button" onClick={async () => setResponse(await compareManifest(text))}>
-          What would restart?
-        </button>
-        <button type="button" onClick={onEnd}>
-          Discard the edit
-        </button>
+        <Button text="What would restart?" onClick={async () => setResponse(await compareManifest(text))} />
+        <Button text="Discard the edit" onClick={onEnd} />
       </div>
       <p class="note">
         Nothing is changed here:{" "}

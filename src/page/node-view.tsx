@@ -3,8 +3,8 @@ import { fetchJson, useLoaded } from "./connection.ts";
 import { formatBytes, formatCores, formatPercent } from "./format.ts";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
 import { ClusterFailure } from "./notices.tsx";
-import { Ago, Fact, Meter, Plain, Table, useRows } from "./parts.tsx";
-import { podAddress } from "./router.ts";
+import { Ago, Card, Fact, Meter, Plain, PodLink, Table, useRows } from "./parts.tsx";
+import type { PodName } from "./router.ts";
 import type { PageState } from "./store.ts";
 import { ConditionTable, EventTable } from "./tables.tsx";
 import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDetail } from "./wire.ts";
@@ -24,11 +24,8 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
       <HistoryCharts path="/page/api/node/history" now={now} memoryLimitBytes={state.node?.memoryBytes ?? 0} />
       {error && <p class="banner warn">{error}</p>}
       {state.node?.cluster && (
-        <section class="card">
-          <h2>Cluster</h2>
-          <dl>
-            <Fact name="API server" value={state.node.cluster.server} />
-          </dl>
+        <Card title="Cluster">
+          <Facts facts={{ "API server": state.node.cluster.server }} />
           <p class="note">
             {state.node.cluster.failure ? (
               <ClusterFailure cluster={state.node.cluster} />
@@ -36,7 +33,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
               "It answers: pods come from there, and their statuses are reported to it."
             )}
           </p>
-        </section>
+        </Card>
       )}
       <ConditionTable conditions={state.node?.conditions ?? []} toneOf={conditionTone} now={now} />
       {!detail && !error && state.connection === "live" && <p class="empty">Loading…</p>}
@@ -44,38 +41,34 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
         <>
           <CoreMeters cores={detail.cores} />
           <MemoryFacts memory={detail.memory} />
-          <section class="card">
-            <h2>File systems</h2>
+          <Card title="File systems">
             {detail.filesystems.length === 0 && <p class="note">Not measured at the moment.</p>}
             {detail.filesystems.map(({ device, mountPoint, use, capacityBytes, usedBytes }) => (
               <Meter
                 key={mountPoint}
                 used={usedBytes}
                 total={capacityBytes}
-                text={`${mountPoint}${device === mountPoint ? "" : ` (${device})`}: ${formatBytes(usedBytes)} of ${formatBytes(capacityBytes)} (${formatPercent(usedBytes, capacityBytes)})${use === "" ? "" : `, ${use}`}`}
+                text={`${mountPoint}${device === mountPoint ? "" : ` (${device})`}: ${shareText(usedBytes, capacityBytes)}${use === "" ? "" : `, ${use}`}`}
               />
             ))}
-          </section>
+          </Card>
           <InterfaceTable interfaces={detail.interfaces} />
           <CgroupTable cgroups={detail.cgroups} privileged={state.privileged} />
           <ImageTable images={detail.images} gcPercent={detail.imageGcPercent} now={now} />
-          <section class="card">
-            <h2>Engine</h2>
+          <Card title="Engine">
             <Facts facts={detail.engine} />
-          </section>
-          <section class="card">
-            <h2>Machine</h2>
+          </Card>
+          <Card title="Machine">
             <Facts facts={detail.machine} />
             <p class="note">
               For programs: <a href="/api/v1.3/machine">machine</a>,{" "}
               <a href="/api/v1.3/subcontainers/">control groups</a>, <a href="/metrics">metrics</a>,{" "}
               <a href="/index.html">all of cAdvisor's API</a>
             </p>
-          </section>
-          <section class="card">
-            <h2>Events</h2>
+          </Card>
+          <Card title="Events">
             <EventTable events={detail.events} now={now} withObject />
-          </section>
+          </Card>
         </>
       )}
     </>
@@ -94,6 +87,9 @@ const Facts = ({ facts }: { facts: Record<string, string> }) => {
   );
 };
 
+const shareText = (used: number, all: number) =>
+  `${formatBytes(used)} of ${formatBytes(all)} (${formatPercent(used, all)})`;
+
 const whole = (percent: number) => `${Math.round(percent)} %`;
 const busy = ({ user, system, stolen }: CoreUse) => user + system + stolen;
 
@@ -105,21 +101,13 @@ function describeUse({ user, system, wait, stolen }: CoreUse): string {
   return parts.join(", ");
 }
 
-const mean = (cores: readonly CoreUse[], kind: keyof CoreUse): number =>
-  cores.reduce((sum, core) => sum + core[kind], 0) / cores.length;
-
 function CoreMeters({ cores }: { cores: readonly CoreUse[] }) {
   const { shown, button } = useRows(cores);
   if (cores.length === 0) return null;
-  const all = {
-    user: mean(cores, "user"),
-    system: mean(cores, "system"),
-    wait: mean(cores, "wait"),
-    stolen: mean(cores, "stolen"),
-  };
+  const mean = (kind: keyof CoreUse) => cores.reduce((sum, core) => sum + core[kind], 0) / cores.length;
+  const all = { user: mean("user"), system: mean("system"), wait: mean("wait"), stolen: mean("stolen") };
   return (
-    <section class="card">
-      <h2>CPU cores</h2>
+    <Card title="CPU cores">
       <p class="note">All: {describeUse(all)}</p>
       <div class="pair">
         {shown.map((core, index) => (
@@ -127,30 +115,20 @@ function CoreMeters({ cores }: { cores: readonly CoreUse[] }) {
         ))}
       </div>
       {button}
-    </section>
+    </Card>
   );
 }
 
-const MemoryFacts = ({
-  memory: { totalBytes, availableBytes, cachedBytes, swapBytes, swapUsedBytes },
-}: {
-  memory: MachineMemory;
-}) => (
-  <section class="card">
-    <h2>Memory</h2>
-    <dl>
-      <Fact name="Available" value={`${formatBytes(availableBytes)} of ${formatBytes(totalBytes)}`} />
-      <Fact name="Cache of files" value={formatBytes(cachedBytes)} />
-      <Fact
-        name="Swap"
-        value={
-          swapBytes === 0
-            ? "none"
-            : `${formatBytes(swapUsedBytes)} of ${formatBytes(swapBytes)} (${formatPercent(swapUsedBytes, swapBytes)})`
-        }
-      />
-    </dl>
-  </section>
+const MemoryFacts = ({ memory }: { memory: MachineMemory }) => (
+  <Card title="Memory">
+    <Facts
+      facts={{
+        Available: `${formatBytes(memory.availableBytes)} of ${formatBytes(memory.totalBytes)}`,
+        "Cache of files": formatBytes(memory.cachedBytes),
+        Swap: memory.swapBytes === 0 ? "none" : shareText(memory.swapUsedBytes, memory.swapBytes),
+      }}
+    />
+  </Card>
 );
 
 function InterfaceTable({ interfaces }: { interfaces: readonly InterfaceRow[] }) {
@@ -176,8 +154,7 @@ function InterfaceTable({ interfaces }: { interfaces: readonly InterfaceRow[] })
 
 /** The cgroup tree by use; rows of pods lead to their processes. */
 const CgroupTable = ({ cgroups, privileged }: { cgroups: readonly CgroupRow[]; privileged: boolean }) => (
-  <section class="card">
-    <h2>Control groups by memory</h2>
+  <Card title="Control groups by memory">
     <Table
       rows={cgroups}
       isLong
@@ -188,20 +165,14 @@ const CgroupTable = ({ cgroups, privileged }: { cgroups: readonly CgroupRow[]; p
           class: ({ depth }) => `depth depth-${Math.min(depth, 5)}`,
           hover: ({ path }) => path,
           cell: ({ pod, name }) =>
-            pod ? (
-              <a href={podAddress(pod, privileged ? "processes" : "overview")}>
-                <bdi>{name}</bdi>
-              </a>
-            ) : (
-              <Plain text={name} />
-            ),
+            pod ? <PodLink pod={pod} tab={privileged ? "processes" : "overview"} text={name} /> : <Plain text={name} />,
         },
         { title: "CPU cores", class: "number", cell: ({ cpuCores }) => formatCores(cpuCores) },
         { title: "Memory", class: "number", cell: ({ memoryBytes }) => formatBytes(memoryBytes) },
         { title: "Tasks", class: "number", cell: ({ tasks }) => tasks ?? "-" },
       ]}
     />
-  </section>
+  </Card>
 );
 
 const SHOWN_PODS = 3;
@@ -210,8 +181,7 @@ function ImageTable({ images, gcPercent, now }: { images: readonly ImageRow[]; g
   const removable = images.filter(({ isRemovable }) => isRemovable);
   const removableBytes = removable.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   return (
-    <section class="card">
-      <h2>Images</h2>
+    <Card title="Images">
       <p class="note">
         {images.length === 0 ? "Not known yet." : `${images.length} ${images.length === 1 ? "image" : "images"}. `}
         {removable.length > 0 &&
@@ -238,9 +208,7 @@ function ImageTable({ images, gcPercent, now }: { images: readonly ImageRow[]; g
                   <ul class="plain">
                     {usedBy.slice(0, SHOWN_PODS).map((pod) => (
                       <li key={pod}>
-                        <a href={podAddress(splitName(pod))}>
-                          <bdi>{pod}</bdi>
-                        </a>
+                        <PodLink pod={splitName(pod)} text={pod} />
                       </li>
                     ))}
                   </ul>
@@ -259,11 +227,11 @@ function ImageTable({ images, gcPercent, now }: { images: readonly ImageRow[]; g
           { title: "Size", class: "number", cell: ({ sizeBytes }) => formatBytes(sizeBytes) },
         ]}
       />
-    </section>
+    </Card>
   );
 }
 
-function splitName(pod: string): { namespace: string; name: string } {
+function splitName(pod: string): PodName {
   const [namespace = "", name = ""] = pod.split("/");
   return { namespace, name };
 }

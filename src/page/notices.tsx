@@ -1,4 +1,5 @@
-import { At, Plain } from "./parts.tsx";
+import { formatTime } from "./format.ts";
+import { At, Button, Plain, timeOf } from "./parts.tsx";
 import type { PageState } from "./store.ts";
 import type { ClusterState, NodeState } from "./wire.ts";
 
@@ -17,27 +18,20 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
               The kubelet refuses this page: <bdi>{refusal}</bdi>.
             </>
           )}{" "}
-          What is shown is <AsOf at={heardAtMs} />; trying again.
+          What is shown is {heardAtMs === 0 ? "old" : "as of "}
+          {timeOf(heardAtMs, formatTime(heardAtMs))}; trying again.
         </p>
       )}
       {newBuild !== "" && (
         <p class="banner warn">
           The kubelet was replaced by another version, which has another page.{" "}
-          <button type="button" onClick={() => location.reload()}>
-            Load it
-          </button>
+          <Button text="Load it" onClick={() => location.reload()} />
         </p>
       )}
       {isLive && node && node.problem !== "" && (
         <p class="banner warn">
-          The kubelet reports
-          {notReadySince(node) > 0 && (
-            <>
-              {" "}
-              since <At at={notReadySince(node)} />
-            </>
-          )}
-          : <Plain text={node.problem} />
+          The kubelet reports{notReadySince(node) > 0 && " since "}
+          {timeOf(notReadySince(node), formatTime(notReadySince(node)))}: <Plain text={node.problem} />
         </p>
       )}
       {isLive && node?.cluster?.failure && (
@@ -55,15 +49,6 @@ export function Notices({ state, loginError }: { state: PageState; loginError: s
     </div>
   );
 }
-
-const AsOf = ({ at }: { at: number }) => {
-  if (at === 0) return <>old</>;
-  return (
-    <>
-      as of <At at={at} />
-    </>
-  );
-};
 
 /** 0 while the node is Ready: an engine that hangs is noticed by an open page first. */
 const notReadySince = ({ conditions }: NodeState): number =>

@@ -2,6 +2,7 @@ import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAge, formatTime, formatWholeTime } from "./format.ts";
 import { plainText } from "./log-text.ts";
+import { type PodName, type PodTab, podAddress } from "./router.ts";
 
 /** Text that a program may have written: without escapes, and without marks of direction, which would move what is around it. */
 export const Plain = ({ text }: { text: string }) => <bdi>{plainText(text)}</bdi>;
@@ -108,11 +109,7 @@ export function Question({
         <button type="button" autoFocus onClick={() => answer(false)}>
           {action === undefined ? "Close" : "Cancel"}
         </button>
-        {action !== undefined && (
-          <button type="button" class="danger" onClick={() => answer(true)}>
-            {action}
-          </button>
-        )}
+        {action !== undefined && <Button text={action} class="danger" onClick={() => answer(true)} />}
       </div>
     </dialog>
   );
@@ -184,6 +181,62 @@ export function Table<T>({
   );
 }
 
+export const Button = ({
+  text,
+  onClick,
+  ...more
+}: {
+  text: ComponentChildren;
+  onClick: () => unknown;
+  class?: string;
+  disabled?: boolean;
+  label?: string;
+  isPressed?: boolean;
+}) => (
+  <button
+    type="button"
+    class={more.class}
+    aria-label={more.label}
+    aria-pressed={more.isPressed}
+    disabled={more.disabled ?? false}
+    onClick={onClick}
+  >
+    {text}
+  </button>
+);
+
+/** One of several containers. @param options its name, and what is shown for it */
+export const ContainerChoice = ({
+  value,
+  options,
+  onChange,
+}: {
+  value: string;
+  options: readonly (readonly [name: string, text: string])[];
+  onChange: (name: string) => void;
+}) => (
+  <select aria-label="Container" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+    {options.map(([name, text]) => (
+      <option key={name} value={name}>
+        {text}
+      </option>
+    ))}
+  </select>
+);
+
+export const PodLink = ({ pod, tab, text = pod.name }: { pod: PodName; tab?: PodTab; text?: string }) => (
+  <a href={podAddress(pod, tab)}>
+    <bdi>{text}</bdi>
+  </a>
+);
+
+export const Card = ({ title, children }: { title: string; children: ComponentChildren }) => (
+  <section class="card">
+    <h2>{title}</h2>
+    {children}
+  </section>
+);
+
 export const Toggle = ({
   text,
   value,
@@ -217,11 +270,8 @@ const SHOWN_ROWS = 20;
 
 export function useRows<T>(rows: readonly T[]) {
   const [isAll, setAll] = useState(false);
-  const button = rows.length > SHOWN_ROWS && (
-    <button type="button" class="more" onClick={() => setAll(!isAll)}>
-      {isAll ? `Show the first ${SHOWN_ROWS}` : `Show all ${rows.length}`}
-    </button>
-  );
+  const text = isAll ? `Show the first ${SHOWN_ROWS}` : `Show all ${rows.length}`;
+  const button = rows.length > SHOWN_ROWS && <Button text={text} class="more" onClick={() => setAll(!isAll)} />;
   return { shown: isAll ? rows : rows.slice(0, SHOWN_ROWS), button };
 }
 

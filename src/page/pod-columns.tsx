@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { formatAge, formatBytes, formatCores, shortSource } from "./format.ts";
 import { plainText } from "./log-text.ts";
-import { Age, Badge, Plain, statusTone, timeOf } from "./parts.tsx";
+import { Age, Badge, Plain, PodLink, statusTone, timeOf } from "./parts.tsx";
 import type { PodRow } from "./pod-row.ts";
-import { podAddress } from "./router.ts";
 import { comparePodNames, type Spark } from "./store.ts";
 
 /** The part of the state that changes in every update. */
@@ -40,9 +39,7 @@ export const COLUMNS: readonly PodColumn[] = [
     compare: comparePodNames,
     cell: (pod) => (
       <>
-        <a href={podAddress(pod)}>
-          <bdi>{pod.name}</bdi>
-        </a>
+        <PodLink pod={pod} />
         <span class="namespace">
           <bdi>{pod.namespace}</bdi>
           {pod.owner !== "" && (
@@ -94,26 +91,8 @@ export const COLUMNS: readonly PodColumn[] = [
     compare: (a, b) => b.createdAt - a.createdAt,
     cell: ({ createdAt }, { now }) => <Age at={createdAt} now={now} />,
   },
-  {
-    title: "CPU cores",
-    width: [12, 9],
-    key: "cpu",
-    compare: (a, b, sparks) => last(sparks, a, "cpuCores") - last(sparks, b, "cpuCores"),
-    isDescending: true,
-    cell: ({ uid }, { sparks, positions }) => (
-      <Usage values={sparks.get(uid)?.cpuCores} positions={positions} format={formatCores} label="CPU" />
-    ),
-  },
-  {
-    title: "Memory",
-    width: [12, 10],
-    key: "memory",
-    compare: (a, b, sparks) => last(sparks, a, "memoryBytes") - last(sparks, b, "memoryBytes"),
-    isDescending: true,
-    cell: ({ uid }, { sparks, positions }) => (
-      <Usage values={sparks.get(uid)?.memoryBytes} positions={positions} format={formatBytes} label="Memory" />
-    ),
-  },
+  usageColumn("CPU cores", [12, 9], "cpu", "cpuCores", formatCores, "CPU"),
+  usageColumn("Memory", [12, 10], "memory", "memoryBytes", formatBytes),
   {
     title: "Source",
     width: [14, 11],
@@ -133,31 +112,39 @@ function Reason({ text }: { text: string }) {
   );
 }
 
-function Usage({
-  values = [],
-  positions,
-  format,
-  label,
-}: {
-  values: Spark[keyof Spark] | undefined;
-  positions: readonly number[];
-  format: (value: number | null | undefined) => string;
-  label: string;
-}) {
-  return (
-    <div class="usage">
-      <span class="value">{format(values.at(-1))}</span>
-      <svg
-        class="spark"
-        viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`}
-        role="img"
-        aria-label={`${label} of the last ten minutes`}
-        preserveAspectRatio="none"
-      >
-        <path d={sparkPath(values, positions)} />
-      </svg>
-    </div>
-  );
+/** The newest value and the line of the last ten minutes. */
+function usageColumn(
+  title: string,
+  width: PodColumn["width"],
+  key: string,
+  series: keyof Spark,
+  format: (value: number | null | undefined) => string,
+  label = title,
+): PodColumn {
+  return {
+    title,
+    width,
+    key,
+    compare: (a, b, sparks) => last(sparks, a, series) - last(sparks, b, series),
+    isDescending: true,
+    cell: ({ uid }, { sparks, positions }) => {
+      const values = sparks.get(uid)?.[series] ?? [];
+      return (
+        <div class="usage">
+          <span class="value">{format(values.at(-1))}</span>
+          <svg
+            class="spark"
+            viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`}
+            role="img"
+            aria-label={`${label} of the last ten minutes`}
+            preserveAspectRatio="none"
+          >
+            <path d={sparkPath(values, positions)} />
+          </svg>
+        </div>
+      );
+    },
+  };
 }
 
 /** Size of the drawing. Tenths of a pixel: whole numbers are quick to write. */

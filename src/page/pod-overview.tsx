@@ -1,7 +1,7 @@
 import { HistoryCharts } from "./chart.tsx";
 import { formatBytes, formatCores, formatPercent, formatWholeTime, splitFact } from "./format.ts";
 import { plainText } from "./log-text.ts";
-import { Ago, At, Badge, Fact, Labels, Meter, Plain, statusTone } from "./parts.tsx";
+import { Ago, At, Badge, Card, Fact, Labels, Meter, Plain, statusTone } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import { ConditionTable, podConditionTone } from "./tables.tsx";
 import type { ContainerDetail, ImageUpdateRow, ManifestView, PodDetail, ProbeHistory, VolumeDetail } from "./wire.ts";
@@ -70,8 +70,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
         <ContainerCard key={container.name} container={container} now={now} />
       ))}
       {detail.volumes.length > 0 && (
-        <section class="card">
-          <h2>Volumes</h2>
+        <Card title="Volumes">
           {detail.volumes.map((volume) => (
             <Meter
               key={volume.name}
@@ -80,7 +79,7 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
               text={describeVolume(volume)}
             />
           ))}
-        </section>
+        </Card>
       )}
       <ConditionTable conditions={detail.conditions} toneOf={podConditionTone} now={now} />
     </>
@@ -116,8 +115,7 @@ function describeVolume({ name, type, usedBytes, capacityBytes }: VolumeDetail):
 
 function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; now: number }) {
   return (
-    <section class="card">
-      <h2>Image updates</h2>
+    <Card title="Image updates">
       {updates.map(({ image, state, current, candidate, message, checkedAt }) => (
         <dl key={image}>
           <Fact name="Image" value={image} />
@@ -127,7 +125,7 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
           <Fact name="Last checked">{checkedAt > 0 ? <Ago at={checkedAt} now={now} /> : "never"}</Fact>
         </dl>
       ))}
-    </section>
+    </Card>
   );
 }
 

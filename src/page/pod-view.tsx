@@ -3,10 +3,10 @@ import { act, fetchJson, useLoaded } from "./connection.ts";
 import { describeAction, type PodAction } from "./describe-action.ts";
 import { LogView } from "./log-view.tsx";
 import { ManifestTab } from "./manifests.tsx";
-import { Badge, NeedsSession, Question, statusTone } from "./parts.tsx";
+import { Badge, Button, NeedsSession, PodLink, Question, statusTone } from "./parts.tsx";
 import { PodOverview } from "./pod-overview.tsx";
 import type { PodRow } from "./pod-row.ts";
-import { POD_TABS, type PodTab, podAddress } from "./router.ts";
+import { POD_TABS, type PodName, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
 import { mayMissPods, type PageState, shownPod } from "./store.ts";
 import { EventTable, ProcessTab } from "./tables.tsx";
@@ -23,9 +23,7 @@ const TAB_TITLES: Readonly<Record<PodTab, string>> = {
 const PRIVILEGED_TABS: ReadonlySet<PodTab> = new Set(["logs", "shell", "processes"]);
 const REFRESH_MS = 5000;
 
-interface PodPlace {
-  namespace: string;
-  name: string;
+interface PodPlace extends PodName {
   tab: PodTab;
 }
 
@@ -58,9 +56,7 @@ function GonePod({ state, view, last }: { state: PageState; view: PodPlace; last
           <ul class="plain">
             {others.map((pod) => (
               <li key={pod.uid}>
-                <a href={podAddress(pod, view.tab)}>
-                  <bdi>{pod.name}</bdi>
-                </a>
+                <PodLink pod={pod} tab={view.tab} />
               </li>
             ))}
           </ul>
@@ -112,12 +108,8 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
         <Badge tone={statusTone(row.status, row.isReady)}>{row.status}</Badge>
         {state.canAct && (
           <span class="buttons">
-            <button type="button" disabled={busy !== undefined} onClick={() => setQuestion("restart")}>
-              Restart
-            </button>
-            <button type="button" class="danger" disabled={busy !== undefined} onClick={() => setQuestion("delete")}>
-              Delete
-            </button>
+            <Button text="Restart" disabled={busy !== undefined} onClick={() => setQuestion("restart")} />
+            <Button text="Delete" class="danger" disabled={busy !== undefined} onClick={() => setQuestion("delete")} />
           </span>
         )}
       </div>
@@ -146,19 +138,15 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
   );
 }
 
-function PodPart({
-  state: { canAct, connects },
-  detail,
-  tab,
-  path,
-  now,
-}: {
+interface PodPartProps {
   state: PageState;
   detail: PodDetail;
   tab: PodTab;
   path: string;
   now: number;
-}) {
+}
+
+function PodPart({ state: { canAct, connects }, detail, tab, path, now }: PodPartProps) {
   const { row, containers, events } = detail;
   switch (tab) {
     case "logs":

@@ -10,6 +10,11 @@ export type View =
 export const POD_TABS = ["overview", "logs", "shell", "processes", "events", "manifest"] as const;
 export type PodTab = (typeof POD_TABS)[number];
 
+export interface PodName {
+  namespace: string;
+  name: string;
+}
+
 /** An address that names no view is the overview. */
 export function parseView(hash: string): View {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
@@ -25,7 +30,7 @@ export function parseView(hash: string): View {
 export const readToken = (hash: string): string | undefined => /^#\/?token(?:=|%3D)(.*)$/i.exec(hash)?.[1];
 
 /** The address holds the name and not the UID: an edited manifest makes a new pod of the same name. */
-export function podAddress({ namespace, name }: { namespace: string; name: string }, tab: PodTab = "overview"): string {
+export function podAddress({ namespace, name }: PodName, tab: PodTab = "overview"): string {
   const path = `#/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   return tab === "overview" ? path : `${path}/${tab}`;
 }

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ContainerChoice } from "./parts.tsx";
 import type { PodRow } from "./pod-row.ts";
 import type { ShellEnd } from "./shell-messages.ts";
 import type { OpenTerminal } from "./terminal.ts";
@@ -38,11 +39,7 @@ export function ShellView({
     import("./terminal.ts").then(
       ({ openTerminal }) => {
         if (isGone) return;
-        terminal.current = openTerminal(element, {
-          uid,
-          container,
-          onEnd,
-        });
+        terminal.current = openTerminal(element, { uid, container, onEnd });
       },
       () => setEnd({ message: "The terminal could not be loaded: the kubelet does not answer.", isMissing: false }),
     );
@@ -64,17 +61,11 @@ export function ShellView({
         <p class="empty">No container of this pod is running. A shell is opened when one does.</p>
       ) : (
         <div class="toolbar">
-          <select
-            aria-label="Container"
+          <ContainerChoice
             value={container}
-            onChange={(event) => setContainer(event.currentTarget.value)}
-          >
-            {choices.map((known) => (
-              <option key={known} value={known}>
-                {running.includes(known) ? known : `${known} (not running)`}
-              </option>
-            ))}
-          </select>
+            options={choices.map((name) => [name, running.includes(name) ? name : `${name} (not running)`])}
+            onChange={setContainer}
+          />
           {end && (
             <button ref={again} type="button" disabled={!isRunning} onClick={() => setAttempt(attempt + 1)}>
               New shell

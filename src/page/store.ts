@@ -65,18 +65,18 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
     const known = before.pods.get(row.uid);
     return known && JSON.stringify(known) === JSON.stringify(row) ? known : row;
   };
+  const { access, node, isComplete, rejections, workloads } = snapshot;
   return {
+    ...access,
     connection: "live",
     refusal: "",
     newBuild: before.newBuild,
-    privileged: snapshot.access.privileged,
-    canAct: snapshot.access.canAct,
-    hasExpired: !snapshot.access.privileged && (before.privileged || before.hasExpired),
-    node: snapshot.node,
+    hasExpired: !access.privileged && (before.privileged || before.hasExpired),
+    node,
     pods: new Map(snapshot.pods.map((pod) => [pod.uid, keep(pod)])),
-    isComplete: snapshot.isComplete,
-    rejections: snapshot.rejections,
-    workloads: snapshot.workloads,
+    isComplete,
+    rejections,
+    workloads,
     times: usage.times,
     nodeUsage: usage.node,
     sparks: new Map(Object.entries(usage.pods)),
@@ -91,25 +91,17 @@ const CLOCK_ERROR_MS = 5000;
 
 /** @param receivedAtMs by our clock, which may have been set since the snapshot */
 export function applyUpdate(state: PageState, update: Update, receivedAtMs: number): PageState {
+  const { changedPods = [], removedPods = [], usage, ...parts } = update;
   let { pods } = state;
-  if (update.changedPods || update.removedPods) {
-    const next = new Map(pods);
-    for (const uid of update.removedPods ?? []) next.delete(uid);
-    for (const pod of update.changedPods ?? []) next.set(pod.uid, pod);
-    pods = next;
+  if (changedPods.length + removedPods.length > 0) {
+    const kept = [...pods].filter(([uid]) => !removedPods.includes(uid));
+    pods = new Map([...kept, ...changedPods.map((pod) => [pod.uid, pod] as const)]);
   }
-  const merged: PageState = {
-    ...state,
-    pods,
-    ...(update.isComplete !== undefined && { isComplete: update.isComplete }),
-    ...(update.node && { node: update.node }),
-    ...(update.rejections && { rejections: update.rejections }),
-    ...(update.workloads && { workloads: update.workloads }),
-  };
-  if (!update.usage) return merged;
-  const clockOffsetMs = update.usage.time - receivedAtMs;
+  const merged: PageState = { ...state, pods, ...parts };
+  if (!usage) return merged;
+  const clockOffsetMs = usage.time - receivedAtMs;
   const isSet = Math.abs(clockOffsetMs - state.clockOffsetMs) > CLOCK_ERROR_MS;
-  return addUsage(isSet ? { ...merged, clockOffsetMs } : merged, update.usage);
+  return addUsage(isSet ? { ...merged, clockOffsetMs } : merged, usage);
 }
 
 /** Every series has one value for each time. */

@@ -1,6 +1,6 @@
 import { fetchJson, useLoaded } from "./connection.ts";
 import { formatBytes } from "./format.ts";
-import { Age, Badge, Plain, Table, type Tone } from "./parts.tsx";
+import { Age, Badge, Card, Plain, Table, type Tone } from "./parts.tsx";
 import type { Condition, EventRow, ProcessRow } from "./wire.ts";
 
 /** Conditions of the node or of a pod. @param toneOf whether a condition is as it should be */
@@ -13,8 +13,7 @@ export const ConditionTable = ({
   toneOf: (condition: Condition) => Tone;
   now: number;
 }) => (
-  <section class="card">
-    <h2>Conditions</h2>
+  <Card title="Conditions">
     <Table
       class="stacked"
       rows={conditions}
@@ -27,7 +26,7 @@ export const ConditionTable = ({
         { title: "Message", class: "message", cell: ({ message }) => <Plain text={message} /> },
       ]}
     />
-  </section>
+  </Card>
 );
 
 /** A condition of a pod: `DisruptionTarget` is the one that is good when it is not true. Pure. */
@@ -36,16 +35,14 @@ export function podConditionTone({ type, status, reason }: Condition): Tone {
   return (status === "True") === (type !== "DisruptionTarget") ? "good" : "warn";
 }
 
-/** Newest first. */
-export function EventTable({
-  events,
-  now,
-  withObject,
-}: {
+interface EventTableProps {
   events: readonly EventRow[];
   now: number;
   withObject?: boolean;
-}) {
+}
+
+/** Newest first. */
+export function EventTable({ events, now, withObject }: EventTableProps) {
   if (events.length === 0) return <p class="empty">No events.</p>;
   const object = { title: "Object", class: "object", cell: (event: EventRow) => <bdi>{event.object}</bdi> };
   return (

@@ -32,13 +32,9 @@ export interface Snapshot {
 }
 
 /** A change since the snapshot. Absent members did not change. */
-export interface Update {
-  node?: NodeState;
+export interface Update extends Partial<Pick<Snapshot, "node" | "isComplete" | "rejections" | "workloads">> {
   changedPods?: PodRow[];
   removedPods?: string[];
-  isComplete?: boolean;
-  rejections?: Rejection[];
-  workloads?: WorkloadRow[];
   usage?: UsagePoint;
 }
 

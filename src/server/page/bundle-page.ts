@@ -27,7 +27,7 @@ export function bundlePage(): string {
       "--splitting",
       "--define=process.env.NODE_ENV='production'",
       "--entry-naming=[name]-[hash].[ext]",
-      "--chunk-naming=[name]-[hash].[ext]",
+      "--chunk-naming=part-[name]-[hash].[ext]",
       `--outdir=${directory}`,
       join(page, "main.tsx"),
     ]);
