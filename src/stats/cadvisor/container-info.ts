@@ -1,5 +1,4 @@
 import type { InterfaceCounters } from "../../base/host/proc.ts";
-import type { CgroupSpec } from "../cgroups/cgroup-stats.ts";
 import { logDirectory, type MeasuredCgroup } from "../node-sample.ts";
 import { withoutUndefined } from "../summary.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
@@ -46,9 +45,19 @@ function containerSpec(measured: MeasuredCgroup, facts: CadvisorFacts): object {
     creation_time: (container?.facts.createdAt ?? cgroup.createdAt).toISOString(),
     ...(container && { labels: shownLabels(container.facts.labels) }),
     has_cpu: true,
-    cpu: cpuSpec(spec),
+    cpu: withoutUndefined({
+      limit: spec.cpuShares,
+      max_limit: 0,
+      mask: spec.cpuMask,
+      quota: spec.cpuQuotaMicroseconds,
+      period: spec.cpuPeriodMicroseconds,
+    }),
     has_memory: true,
-    memory: memorySpec(measured, facts),
+    memory: withoutUndefined({
+      limit: spec.memoryLimitBytes ?? (isRoot ? facts.machine.memory_capacity : UNLIMITED_BYTES),
+      reservation: spec.memoryReservationBytes ?? UNLIMITED_BYTES,
+      swap_limit: spec.swapLimitBytes,
+    }),
     has_hugetlb: cgroup.stats.hugetlb.length > 0,
     has_network: measured.interfaces.length > 0,
     has_processes: !isRoot,
@@ -58,25 +67,6 @@ function containerSpec(measured: MeasuredCgroup, facts: CadvisorFacts): object {
     has_custom_metrics: false,
     ...(container && { image: container.facts.image }),
   };
-}
-
-function cpuSpec(spec: CgroupSpec): object {
-  return withoutUndefined({
-    limit: spec.cpuShares,
-    max_limit: 0,
-    mask: spec.cpuMask,
-    quota: spec.cpuQuotaMicroseconds,
-    period: spec.cpuPeriodMicroseconds,
-  });
-}
-
-function memorySpec({ cgroup, isRoot }: MeasuredCgroup, { machine }: CadvisorFacts): object {
-  const { memoryLimitBytes, memoryReservationBytes, swapLimitBytes } = cgroup.spec;
-  return withoutUndefined({
-    limit: memoryLimitBytes ?? (isRoot ? machine.memory_capacity : UNLIMITED_BYTES),
-    reservation: memoryReservationBytes ?? UNLIMITED_BYTES,
-    swap_limit: swapLimitBytes,
-  });
 }
 
 /** Labels hold annotations, and one annotation a copy of the manifest with its environment values. */
@@ -101,14 +91,13 @@ function containerStats(measured: MeasuredCgroup, facts: CadvisorFacts): object 
 }
 
 function cpuStats({ cgroup }: MeasuredCgroup) {
-  const { cpu } = cgroup.stats;
+  const known = withoutUndefined(cgroup.stats.cpu);
   return {
-    usage: { total: cpu.usageNanoseconds, user: cpu.userNanoseconds ?? 0, system: cpu.systemNanoseconds ?? 0 },
-    cfs: {
-      periods: cpu.periods ?? 0,
-      throttled_periods: cpu.throttledPeriods ?? 0,
-      throttled_time: cpu.throttledNanoseconds ?? 0,
-    },
+    usage: renamed({ total: "usageNanoseconds", user: "userNanoseconds", system: "systemNanoseconds" }, known),
+    cfs: renamed(
+      { periods: "periods", throttled_periods: "throttledPeriods", throttled_time: "throttledNanoseconds" },
+      known,
+    ),
     schedstat: { run_time: 0, runqueue_time: 0, run_periods: 0 },
     load_average: Math.round(cgroup.loadAverage * 1000),
   };
@@ -196,11 +185,10 @@ function containerDisk({ container }: MeasuredCgroup, { disk }: CadvisorFacts) {
 function filesystems(measured: MeasuredCgroup, facts: CadvisorFacts): { filesystem?: object[] } {
   if (measured.isRoot) {
     const filesystem = facts.filesystems.map(({ device, capacity, counters }) => ({
+      ...NO_FILESYSTEM,
       device,
-      type: "vfs",
       capacity: capacity.capacityBytes,
       usage: capacity.usedBytes,
-      base_usage: 0,
       available: capacity.availableBytes,
       has_inodes: capacity.inodes > 0,
       inodes: capacity.inodes,
@@ -211,19 +199,9 @@ function filesystems(measured: MeasuredCgroup, facts: CadvisorFacts): { filesyst
   }
   const used = containerDisk(measured, facts);
   if (!used || !facts.engineFs) return {};
-  const entry = {
-    device: facts.engineFs.device,
-    type: "vfs",
-    capacity: facts.engineFs.capacity.capacityBytes,
-    usage: used.totalBytes,
-    base_usage: used.baseBytes,
-    available: 0,
-    has_inodes: false,
-    inodes: used.inodes,
-    inodes_free: 0,
-    ...renamed(DISK, undefined),
-  };
-  return { filesystem: [entry] };
+  const { device, capacity } = facts.engineFs;
+  const { totalBytes: usage, baseBytes: base_usage, inodes } = used;
+  return { filesystem: [{ ...NO_FILESYSTEM, device, capacity: capacity.capacityBytes, usage, base_usage, inodes }] };
 }
 
 const DISK = {
@@ -239,6 +217,19 @@ const DISK = {
   io_time: "ioMilliseconds",
   weighted_io_time: "weightedIoMilliseconds",
 } as const;
+
+const NO_FILESYSTEM = {
+  device: "",
+  type: "vfs",
+  capacity: 0,
+  usage: 0,
+  base_usage: 0,
+  available: 0,
+  has_inodes: false,
+  inodes: 0,
+  inodes_free: 0,
+  ...renamed(DISK, undefined),
+};
 
 const TASKS = {
   nr_sleeping: "sleeping",

@@ -212,18 +212,15 @@ interface CpuThread {
 }
 
 function readCores(sys: string, ids: readonly number[]): CpuThread[] {
-  return ids.flatMap((id) => {
-    const path = `${cpuDirectory(sys)}/cpu${id}`;
-    if (!isOnline(path)) return [];
-    return [
-      {
-        id,
-        coreId: number(`${path}/topology/core_id`),
-        socketId: number(`${path}/topology/physical_package_id`),
-        caches: readCaches(`${path}/cache`),
-      },
-    ];
-  });
+  return ids
+    .map((id) => ({ id, path: `${cpuDirectory(sys)}/cpu${id}` }))
+    .filter(({ path }) => isOnline(path))
+    .map(({ id, path }) => ({
+      id,
+      coreId: number(`${path}/topology/core_id`),
+      socketId: number(`${path}/topology/physical_package_id`),
+      caches: readCaches(`${path}/cache`),
+    }));
 }
 
 function readCaches(directory: string): CpuThread["caches"] {
@@ -290,14 +287,8 @@ function readDisks(directory: string): Record<string, DiskInfo> {
     const device = text(`${directory}/${name}/dev`);
     const [major, minor] = device.split(":").map(Number);
     if (major === undefined || minor === undefined) continue;
-    const schedulers = text(`${directory}/${name}/queue/scheduler`);
-    disks[device] = {
-      name,
-      major,
-      minor,
-      size: number(`${directory}/${name}/size`) * 512,
-      scheduler: /\[(.+)\]/.exec(schedulers)?.[1] ?? "none",
-    };
+    const scheduler = /\[(.+)\]/.exec(text(`${directory}/${name}/queue/scheduler`))?.[1] ?? "none";
+    disks[device] = { name, major, minor, size: number(`${directory}/${name}/size`) * 512, scheduler };
   }
   return disks;
 }
@@ -336,14 +327,16 @@ export function parseFilesystems(mountinfo: string): MountedFilesystem[] {
     const isOverlaidRoot = type === "overlay" && mountPoint === "/";
     if (!isTmpfs && !isOverlaidRoot && !/^(ext[234]|xfs|btrfs|zfs|f2fs|jfs|nfs4?|bcachefs)$/.test(type)) continue;
     if (/\/docker\/(containers|overlay2|aufs|volumes)\/|\/containerd\/|\/run\/docker\//.test(mountPoint)) continue;
-    const device = isTmpfs ? mountPoint : isOverlaidRoot ? toOverlayName(id) : unescapeMountPath(source);
+    const device = isTmpfs
+      ? mountPoint
+      : isOverlaidRoot
+        ? `overlay_${id.replace(":", "-")}`
+        : unescapeMountPath(source);
     const known = found.get(device);
     if (!known || mountPoint.length < known.mountPoint.length) found.set(device, { device, mountPoint, id });
   }
   return [...found.values()];
 }
-
-const toOverlayName = (id: string) => `overlay_${id.replace(":", "-")}`;
 
 /** Remote file systems may hang: they are named, never asked. */
 function readFilesystems(
@@ -362,24 +355,17 @@ function readFilesystems(
 /** Provider and instance as cAdvisor derives them: from the vendor's strings in DMI, asking no metadata service. */
 function readCloud(sys: string): Pick<MachineInfo, "cloud_provider" | "instance_type" | "instance_id"> {
   const dmi = (name: string) => text(`${sys}/class/dmi/id/${name}`);
-  const productName = dmi("product_name");
-  const biosVendor = dmi("bios_vendor");
+  const cloud = (cloud_provider: string, instance_type = "", instance_id = "") => ({
+    cloud_provider,
+    instance_type: instance_type || "Unknown",
+    instance_id: instance_id || "None",
+  });
   const vendor = dmi("sys_vendor");
-  const productVersion = dmi("product_version");
-  const unknown = { instance_type: "Unknown", instance_id: "None" };
-  if (productName.includes("Google")) return { cloud_provider: "GCE", ...unknown };
-  if (`${biosVendor} ${vendor} ${productVersion}`.toLowerCase().includes("amazon")) {
+  if (dmi("product_name").includes("Google")) return cloud("GCE");
+  if (/amazon/i.test(`${dmi("bios_vendor")} ${vendor} ${dmi("product_version")}`)) {
     // On Nitro machines the type and the id are in DMI.
-    const instanceId = dmi("board_asset_tag");
-    return {
-      cloud_provider: "AWS",
-      instance_type: productName || "Unknown",
-      instance_id: instanceId.startsWith("i-") ? instanceId : "None",
-    };
+    const id = dmi("board_asset_tag");
+    return cloud("AWS", dmi("product_name"), id.startsWith("i-") ? id : "");
   }
-  if (vendor.includes("Microsoft Corporation")) {
-    const systemUuid = dmi("product_uuid");
-    return { cloud_provider: "Azure", instance_type: "Unknown", instance_id: systemUuid || "None" };
-  }
-  return { cloud_provider: "Unknown", ...unknown };
+  return vendor.includes("Microsoft Corporation") ? cloud("Azure", "", dmi("product_uuid")) : cloud("Unknown");
 }

@@ -37,9 +37,7 @@ export function readCpu(
       usageNanoseconds,
       userNanoseconds: keyedValue(times, "user", NANOSECONDS_PER_TICK),
       systemNanoseconds: keyedValue(times, "system", NANOSECONDS_PER_TICK),
-      periods: keyedValue(throttling, "nr_periods"),
-      throttledPeriods: keyedValue(throttling, "nr_throttled"),
-      throttledNanoseconds: keyedValue(throttling, "throttled_time"),
+      ...throttlingOf(throttling, "throttled_time"),
     };
   }
   // cpu.stat is there without the cpu controller too.
@@ -51,28 +49,15 @@ export function readCpu(
     userNanoseconds: keyedValue(stat, "user_usec", 1000),
     systemNanoseconds: keyedValue(stat, "system_usec", 1000),
     // Only there while the cpu controller is enabled for the cgroup.
-    periods: keyedValue(stat, "nr_periods"),
-    throttledPeriods: keyedValue(stat, "nr_throttled"),
-    throttledNanoseconds: keyedValue(stat, "throttled_usec", 1000),
+    ...throttlingOf(stat, "throttled_usec", 1000),
   };
 }
 
-/** For a cgroup whose memory the kernel does not count. */
-export const UNKNOWN_MEMORY: MemoryStats = {
-  usageBytes: undefined,
-  maxUsageBytes: undefined,
-  workingSetBytes: undefined,
-  rssBytes: undefined,
-  cacheBytes: undefined,
-  swapBytes: undefined,
-  mappedFileBytes: undefined,
-  failCount: undefined,
-  pageFaults: undefined,
-  majorPageFaults: undefined,
-  hierarchicalPageFaults: undefined,
-  hierarchicalMajorPageFaults: undefined,
-  oomKills: undefined,
-};
+const throttlingOf = (stat: string | undefined, timeName: string, unit = 1) => ({
+  periods: keyedValue(stat, "nr_periods"),
+  throttledPeriods: keyedValue(stat, "nr_throttled"),
+  throttledNanoseconds: keyedValue(stat, timeName, unit),
+});
 
 /** Nothing is known when the usage or `memory.stat` is gone. @param all reads the peak and the counts of events too */
 export function readMemory(
@@ -80,7 +65,7 @@ export function readMemory(
   read: ReadFile,
   { all, meminfo }: { all: boolean; meminfo: () => string | undefined },
 ): MemoryStats {
-  return (isV1(directories, "memory") ? readV1Memory(read, all) : readV2Memory(read, all, meminfo)) ?? UNKNOWN_MEMORY;
+  return (isV1(directories, "memory") ? readV1Memory(read, all) : readV2Memory(read, all, meminfo)) ?? {};
 }
 
 function readV1Memory(read: ReadFile, all: boolean): MemoryStats | undefined {

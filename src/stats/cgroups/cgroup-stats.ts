@@ -15,34 +15,34 @@ export interface CgroupStats {
 /** Nanoseconds and counts since the cgroup was made. */
 export interface CpuStats {
   usageNanoseconds: number;
-  userNanoseconds: number | undefined;
-  systemNanoseconds: number | undefined;
+  userNanoseconds?: number | undefined;
+  systemNanoseconds?: number | undefined;
   /** Enforcement periods that passed while the cgroup was runnable, and how many of them it was throttled in. */
-  periods: number | undefined;
-  throttledPeriods: number | undefined;
-  throttledNanoseconds: number | undefined;
+  periods?: number | undefined;
+  throttledPeriods?: number | undefined;
+  throttledNanoseconds?: number | undefined;
 }
 
 /** Bytes and counts. Kernels may be started without a memory controller, as on small boards: then nothing is known. */
 export interface MemoryStats {
-  usageBytes: number | undefined;
+  usageBytes?: number | undefined;
   /** Highest usage so far; kernels before 5.19 (cgroup v2) do not report it. */
-  maxUsageBytes: number | undefined;
-  workingSetBytes: number | undefined;
+  maxUsageBytes?: number | undefined;
+  workingSetBytes?: number | undefined;
   /** Anonymous memory. */
-  rssBytes: number | undefined;
-  cacheBytes: number | undefined;
-  swapBytes: number | undefined;
-  mappedFileBytes: number | undefined;
+  rssBytes?: number | undefined;
+  cacheBytes?: number | undefined;
+  swapBytes?: number | undefined;
+  mappedFileBytes?: number | undefined;
   /** Times the limit was hit. */
-  failCount: number | undefined;
+  failCount?: number | undefined;
   /** v1 counts this cgroup alone, v2 everything below it, too. */
-  pageFaults: number | undefined;
-  majorPageFaults: number | undefined;
-  hierarchicalPageFaults: number | undefined;
-  hierarchicalMajorPageFaults: number | undefined;
+  pageFaults?: number | undefined;
+  majorPageFaults?: number | undefined;
+  hierarchicalPageFaults?: number | undefined;
+  hierarchicalMajorPageFaults?: number | undefined;
   /** Processes the OOM killer ended here; undefined where the kernel does not count them. */
-  oomKills: number | undefined;
+  oomKills?: number | undefined;
 }
 
 export interface BlockIoStats {

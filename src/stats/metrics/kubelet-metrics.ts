@@ -19,6 +19,11 @@ const gauge = (name: string, help: string, labels?: string[]) => new Gauge(name,
 const histogram = (name: string, help: string, labels?: string[], buckets?: number[]) =>
   new Histogram(name, stable(name, help), labels, buckets);
 
+const PER_POD = [1, 2, 4, 8, 16];
+const SIGNAL = ["eviction_signal"];
+const STATE = ["container_state"];
+const HANDLER = ["runtime_handler"];
+const VOLUME_OPERATION = ["operation_name", "volume_plugin"];
 const REQUEST = ["long_running", "method", "path", "server_type"];
 const OPERATION = ["operation_type"];
 
@@ -31,12 +36,7 @@ export function toKubeletMetrics(node: { name: string; build: BuildFacts }) {
       "Duration in seconds for cgroup manager operations. Broken down by method.",
       OPERATION,
     ),
-    containersPerPod: histogram(
-      "kubelet_containers_per_pod_count",
-      "The number of containers per pod.",
-      [],
-      [1, 2, 4, 8, 16],
-    ),
+    containersPerPod: histogram("kubelet_containers_per_pod_count", "The number of containers per pod.", [], PER_POD),
     eventLoopLag: histogram(
       "kubelet_ts_event_loop_lag_seconds",
       "How late timers of the process fired.",
@@ -44,9 +44,7 @@ export function toKubeletMetrics(node: { name: string; build: BuildFacts }) {
       [0.001, 0.01, 0.05, 0.25, 1, 5],
     ),
     /** One count for each signal, e.g. `memory.available`. */
-    evictions: counter("kubelet_evictions", "Cumulative number of pod evictions by eviction signal", [
-      "eviction_signal",
-    ]),
+    evictions: counter("kubelet_evictions", "Cumulative number of pod evictions by eviction signal", SIGNAL),
     httpInflightRequests: gauge("kubelet_http_inflight_requests", "Number of the inflight http requests", REQUEST),
     httpRequestsDuration: histogram(
       "kubelet_http_requests_duration_seconds",
@@ -96,17 +94,15 @@ export function toKubeletMetrics(node: { name: string; build: BuildFacts }) {
     runPodSandboxDuration: histogram(
       "kubelet_run_podsandbox_duration_seconds",
       "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.",
-      ["runtime_handler"],
+      HANDLER,
     ),
     runPodSandboxErrors: counter(
       "kubelet_run_podsandbox_errors_total",
       "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
-      ["runtime_handler"],
+      HANDLER,
     ),
     /** `running`, `exited`, `created`, `unknown`. */
-    runningContainers: gauge("kubelet_running_containers", "Number of containers currently running", [
-      "container_state",
-    ]),
+    runningContainers: gauge("kubelet_running_containers", "Number of containers currently running", STATE),
     runningPods: gauge("kubelet_running_pods", "Number of pods currently running"),
     /** CRI's words: `run_podsandbox`, `create_container`, `start_container`, `stop_container`, `pull_image`, … */
     runtimeOperations: counter(
@@ -129,13 +125,10 @@ export function toKubeletMetrics(node: { name: string; build: BuildFacts }) {
     storageOperationDuration: histogram(
       "storage_operation_duration_seconds",
       "Storage operation duration",
-      ["operation_name", "volume_plugin"],
+      VOLUME_OPERATION,
       [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
     ),
-    storageOperationErrors: counter("storage_operation_errors_total", "Storage operation errors", [
-      "operation_name",
-      "volume_plugin",
-    ]),
+    storageOperationErrors: counter("storage_operation_errors_total", "Storage operation errors", VOLUME_OPERATION),
     /** `state` is `desired_state_of_world` or `actual_state_of_world`. */
     volumeTotal: gauge("volume_manager_total_volumes", "Number of volumes in Volume Manager", ["plugin_name", "state"]),
     buildInfo: gauge(
@@ -165,5 +158,5 @@ export const toProbeMetric = () =>
   counter(
     "prober_probe_total",
     "Cumulative number of a liveness, readiness or startup probe for a container by result.",
-    [...["container", "namespace", "pod", "pod_uid", "probe_type", "result"]],
+    ["container", "namespace", "pod", "pod_uid", "probe_type", "result"],
   );

@@ -14,7 +14,6 @@ import {
   readSpec,
   singleValue,
   toLimit,
-  UNKNOWN_MEMORY,
 } from "../../../src/stats/cgroups/cgroup-figures.ts";
 import type { CgroupDirectories } from "../../../src/stats/cgroups/cgroup-layout.ts";
 
@@ -89,9 +88,9 @@ test.each<[rule: string, found: unknown, want: unknown]>([
   ["pressure that is cut", parsePressure("some\n"), undefined],
   ["v1 CPU of a cgroup that is gone", cpuOf(1, { "cpuacct.stat": "user 1\n" }), undefined],
   ["v2 CPU of a cgroup that is gone", cpuOf(2, {}), undefined],
-  ["v1 memory without its counters", memoryOf(1, { "memory.usage_in_bytes": "10" }), UNKNOWN_MEMORY],
-  ["v1 memory without its usage", memoryOf(1, { "memory.stat": "rss 4" }), UNKNOWN_MEMORY],
-  ["v2 memory without its usage", memoryOf(2, { "memory.stat": "anon 4" }), UNKNOWN_MEMORY],
+  ["v1 memory without its counters", memoryOf(1, { "memory.usage_in_bytes": "10" }), {}],
+  ["v1 memory without its usage", memoryOf(1, { "memory.stat": "rss 4" }), {}],
+  ["v2 memory without its usage", memoryOf(2, { "memory.stat": "anon 4" }), {}],
   ["v2 memory on a kernel without the peak", memoryOf(2, { "memory.current": "1", ...V2 }).maxUsageBytes, undefined],
   ["v1 block I/O of nothing", readBlockIo(...cgroup(1, { "blkio.throttle.io_service_bytes": "Total 0\n" })), []],
   ["a v1 quota of none", readSpec(...cgroup(1, { "cpu.cfs_quota_us": "-1\n" })).cpuQuotaMicroseconds, undefined],
