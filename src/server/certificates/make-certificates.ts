@@ -35,14 +35,24 @@ const toIssuer = async ({ cert, key }: KeyPair): Promise<Issuer> => ({
 
 async function makeAuthority({ authorityName, notBefore, authorityNotAfter }: CertificateRequest): Promise<KeyPair> {
   const keys = await generateKeys();
+  return await signItself(authorityName, notBefore, authorityNotAfter, keys, await authorityExtensions(keys.publicKey));
+}
+
+async function signItself(
+  commonName: string,
+  notBefore: number,
+  notAfter: number,
+  keys: CryptoKeyPair,
+  extensions: x509.Extension[],
+): Promise<KeyPair> {
   const cert = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
-    name: nameOf(authorityName),
+    name: nameOf(commonName),
     notBefore: new Date(notBefore),
-    notAfter: new Date(authorityNotAfter),
+    notAfter: new Date(notAfter),
     signingAlgorithm: ALGORITHM,
     keys,
-    extensions: await authorityExtensions(keys.publicKey),
+    extensions,
   });
   return { cert: pem(cert), key: await exportKey(keys.privateKey) };
 }
@@ -101,17 +111,8 @@ const leafExtensions = ({ usage, names }: Pick<LeafRequest, "usage" | "names">):
 /** Clients trust it by knowing it (`curl --cacert`). What it says of itself is what the kubelet's own says. */
 export async function makeSelfSigned({ selfSigned }: SelfSignedRequest): Promise<KeyPair> {
   const { commonName, names, notBefore, notAfter } = selfSigned;
-  const keys = await generateKeys();
-  const cert = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: serialNumber(),
-    name: nameOf(commonName),
-    notBefore: new Date(notBefore),
-    notAfter: new Date(notAfter),
-    signingAlgorithm: ALGORITHM,
-    keys,
-    extensions: leafExtensions({ usage: "server", names }),
-  });
-  return { cert: pem(cert), key: await exportKey(keys.privateKey) };
+  const extensions = leafExtensions({ usage: "server", names });
+  return await signItself(commonName, notBefore, notAfter, await generateKeys(), extensions);
 }
 
 const isAddress = (name: string) => name.includes(":") || /^\d+(\.\d+){3}$/.test(name);

@@ -15,9 +15,8 @@ import type {
 } from "../../page/wire.ts";
 import { findLogContainer, findRunningContainer } from "../../plan/status/log-container.ts";
 import { chooseProtocol } from "../channel-protocol.ts";
-import { type RouteResponse, type ServerRequest, textResponse, tooManyRequests } from "../http-response.ts";
-import { serveRemoteCommand } from "../remote-command.ts";
-import type { WebSocketConnection } from "../websocket.ts";
+import { NOSNIFF, type RouteResponse, type ServerRequest, textResponse, tooManyRequests } from "../http-response.ts";
+import { repeat, serveRemoteCommand } from "../remote-command.ts";
 import { type Asset, Assets } from "./assets.ts";
 import { type PageFeed, PageStream } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
@@ -54,9 +53,9 @@ export interface PageActions {
 }
 
 const SECURITY_HEADERS = {
+  ...NOSNIFF,
   "Content-Security-Policy":
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Resource-Policy": "same-origin",
 } as const;
@@ -103,10 +102,10 @@ export class PageRoutes {
     // Without TLS only cAdvisor's API is served on a network.
     if (!isLocal && !request.isSecure) return path === "/" ? undefined : text(403, NEEDS_TLS);
     const isWrite = method === "POST";
-    if (!isWrite && method !== "GET" && method !== "HEAD") return text(405, "405 Method Not Allowed\n");
+    if (!isWrite && method !== "GET" && method !== "HEAD") return notAllowed();
     const asset = this.#assets.find(path);
     if (asset ?? path === "/") {
-      if (isWrite) return text(405, "405 Method Not Allowed\n");
+      if (isWrite) return notAllowed();
       return asset ? assetResponse(request, asset) : this.#document(request);
     }
     if (!isSameOrigin(request)) return text(403, "Foreign origin\n");
@@ -114,29 +113,30 @@ export class PageRoutes {
     const privileged = this.#sessionOf(request)();
     const isStream = path === "/page/stream";
     if ((isWrite || (request.upgrade !== "" && !isStream) || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
-    if (isStream) return method === "GET" ? this.#stream(request) : text(405, "405 Method Not Allowed\n");
-    if (path === "/page/api/session" && !isWrite) {
-      const open = this.#streams[privileged ? "session" : "public"];
-      return json({ privileged, openPages: open, mostPages: MAX_STREAMS } satisfies SessionState);
+    if (isStream) return method === "GET" ? this.#stream(request) : notAllowed();
+    switch (`${isWrite ? "POST" : "GET"} ${path}`) {
+      case "GET /page/api/session": {
+        const openPages = this.#streams[privileged ? "session" : "public"];
+        return json({ privileged, openPages, mostPages: MAX_STREAMS } satisfies SessionState);
+      }
+      case "POST /page/api/apply":
+        return this.#apply(request, false);
+      case "POST /page/api/compare":
+        return this.#apply(request, true);
+      case "GET /page/api/node":
+        return this.#deps.details.nodeDetail().then(json);
+      case "GET /page/api/node/history":
+        return json(this.#deps.feed.history("", rangeOf(request)));
     }
-    if (path === "/page/api/apply" && isWrite) return this.#apply(request, false);
-    if (path === "/page/api/compare" && isWrite) return this.#apply(request, true);
-    if (path === "/page/api/node" && !isWrite) return this.#deps.details.nodeDetail().then(json);
-    if (path === "/page/api/node/history" && !isWrite) return json(this.#deps.feed.history("", rangeOf(request)));
     const [, uid = "", part = ""] = /^\/page\/api\/pods\/([^/]+)(?:\/([a-z]+))?$/.exec(path) ?? [];
     if (uid === "") return text(404, "404 page not found\n");
     const pod = this.#deps.details.pods().find(({ metadata }) => metadata.uid === uid);
-    return pod ? this.#routePod(request, pod, uid, part, privileged) : text(404, NO_POD);
+    return pod ? this.#routePod(request, pod, part, privileged) : text(404, NO_POD);
   }
 
-  async #routePod(
-    request: ServerRequest,
-    pod: Pod,
-    uid: string,
-    part: string,
-    privileged: boolean,
-  ): Promise<RouteResponse> {
+  async #routePod(request: ServerRequest, pod: Pod, part: string, privileged: boolean): Promise<RouteResponse> {
     const { actions, feed, details } = this.#deps;
+    const { uid = "" } = pod.metadata;
     switch (`${request.method === "POST" ? "POST" : "GET"} ${part}`) {
       case "GET ": {
         const detail = await details.podDetail(uid, privileged);
@@ -148,7 +148,7 @@ export class PageRoutes {
         return privileged ? json(await details.processes(uid)) : text(401, UNAUTHORIZED);
       case "GET logs":
         if (!privileged) return text(401, UNAUTHORIZED);
-        return request.method === "GET" ? this.#logs(request, pod) : text(405, "405 Method Not Allowed\n");
+        return request.method === "GET" ? this.#logs(request, pod) : notAllowed();
       case "GET shell":
         return privileged ? this.#shell(request, pod) : text(401, UNAUTHORIZED);
       case "POST restart":
@@ -240,7 +240,8 @@ export class PageRoutes {
     return {
       protocol: undefined,
       run: async (socket) => {
-        const endPings = this.#pingRegularly(socket);
+        // A reader that is gone without a word is noticed by what is sent to it.
+        const endPings = repeat(this.#deps.clock, PING_MS, () => socket.ping());
         try {
           const opened = await this.#openLogs(request, pod, socket.gone);
           if ("problem" in opened) return await socket.send(Buffer.from(opened.problem), "text");
@@ -256,19 +257,6 @@ export class PageRoutes {
         }
       },
     };
-  }
-
-  /** A reader that is gone without a word is noticed by what is sent to it. */
-  #pingRegularly(socket: Pick<WebSocketConnection, "ping">): () => void {
-    let cancel = () => {};
-    const next = () => {
-      cancel = this.#deps.clock.schedule(PING_MS, () => {
-        socket.ping();
-        next();
-      });
-    };
-    next();
-    return () => cancel();
   }
 
   async #openLogs(
@@ -317,15 +305,10 @@ export class PageRoutes {
       protocol: protocol.name,
       run: async (socket) => {
         this.#shells++;
-        const open = async () => shellWhile(await this.#deps.containers.exec(container.id, SHELL, streams), isAllowed);
-        await serveRemoteCommand(socket, {
-          protocol,
-          streams,
-          open,
-          clock: this.#deps.clock,
-          idleTimeoutMs: SHELL_SILENCE_MS,
-          pingMs: PING_MS,
-        }).finally(() => this.#shells--);
+        const { clock, containers } = this.#deps;
+        const open = async () => shellWhile(await containers.exec(container.id, SHELL, streams), isAllowed);
+        const times = { idleTimeoutMs: SHELL_SILENCE_MS, pingMs: PING_MS };
+        await serveRemoteCommand(socket, { protocol, streams, open, clock, ...times }).finally(() => this.#shells--);
       },
     };
   }
@@ -378,6 +361,8 @@ function assetResponse(request: ServerRequest, { type, etag, isImmutable, gzippe
     body: isGzip ? gzipped() : Bun.gunzipSync(gzipped()),
   };
 }
+
+const notAllowed = () => text(405, "405 Method Not Allowed\n");
 
 const text = (status: number, body: string) => textResponse(status, body, SECURITY_HEADERS);
 

@@ -4,6 +4,7 @@ import type { ContainerState } from "../../base/api/pod-status.ts";
 import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import type { ContainerSummary, PodSummary } from "../../base/api/stats-summary.ts";
 import type { Finding } from "../../base/model/finding.ts";
+import { allContainersOf, containersOf, isEphemeral } from "../../base/model/pod-containers.ts";
 import type { ProbeKind } from "../../base/model/prober.ts";
 import type { PodRow } from "../../page/pod-row.ts";
 import type {
@@ -46,14 +47,11 @@ export function toPodDetail({
   counters,
 }: PodDetailFacts): PodDetail {
   const { metadata, spec, status } = pod;
-  const containers = [
-    ...(spec.initContainers ?? []).map((container) => ({
-      container,
-      kind: container.restartPolicy === "Always" ? ("sidecar" as const) : ("init" as const),
-    })),
-    ...spec.containers.map((container) => ({ container, kind: "main" as const })),
-    ...(spec.ephemeralContainers ?? []).map((container) => ({ container, kind: "ephemeral" as const })),
-  ];
+  const kindOf = (container: Container): ContainerDetail["kind"] => {
+    if (isEphemeral(spec, container.name)) return "ephemeral";
+    if (!spec.initContainers?.includes(container)) return "main";
+    return container.restartPolicy === "Always" ? "sidecar" : "init";
+  };
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
   const statuses = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
   return {
@@ -63,17 +61,16 @@ export function toPodDetail({
     qosClass: status?.qosClass ?? "",
     startedAt: toMs(status?.startTime),
     conditions: (status?.conditions ?? []).map(toCondition),
-    containers: containers.map(({ container, kind }) => ({
-      kind,
-      ...toContainerDetail(
+    containers: allContainersOf(spec).map((container) =>
+      toContainerDetail(
         container,
-        kind,
+        kindOf(container),
         statuses.find(({ name }) => name === container.name),
         usage?.containers?.find(({ name }) => name === container.name),
         probeResponses,
         counters(container.name),
       ),
-    })),
+    ),
     volumes: (spec.volumes ?? []).map(({ name, ...source }) => {
       const measured = usage?.volume?.find((volume) => volume.name === name);
       return {
@@ -103,9 +100,8 @@ function describeVolume(source: Omit<Volume, "name">): string {
   return what === "" ? type : `${type} ${what}`;
 }
 
-function volumeLimit({ emptyDir }: Omit<Volume, "name">): number | undefined {
-  return emptyDir?.sizeLimit === undefined ? undefined : quantityToWhole(emptyDir.sizeLimit);
-}
+const volumeLimit = ({ emptyDir }: Omit<Volume, "name">): number | undefined =>
+  emptyDir?.sizeLimit === undefined ? undefined : quantityToWhole(emptyDir.sizeLimit);
 
 function toContainerDetail(
   container: Container,
@@ -114,11 +110,13 @@ function toContainerDetail(
   usage: ContainerSummary | undefined,
   probeResponses: PodDetailFacts["probeResponses"],
   counters: CgroupStats | undefined,
-): Omit<ContainerDetail, "kind"> {
+): ContainerDetail {
   const { limits } = container.resources ?? {};
   const { running, terminated } = status?.state ?? {};
   const last = status?.lastState?.terminated;
+  const { periods, throttledPeriods = 0 } = counters?.cpu ?? {};
   return {
+    kind,
     name: container.name,
     state: describeState(status, kind),
     isRunning: running !== undefined,
@@ -136,7 +134,7 @@ function toContainerDetail(
     memoryLimitBytes: limits?.memory ? quantityToWhole(limits.memory) : 0,
     cpuCores: (usage?.cpu?.usageNanoCores ?? 0) / 1e9,
     memoryBytes: usage?.memory?.workingSetBytes ?? 0,
-    throttling: toThrottling(counters),
+    throttling: periods ? { periods, throttled: throttledPeriods } : null,
     oomKills: counters?.memory.oomKills ?? null,
     ports: (container.ports ?? []).map(describePort),
     probes: PROBES.flatMap(([kind, key]) => {
@@ -150,11 +148,6 @@ function toContainerDetail(
       } satisfies ProbeHistory;
     }),
   };
-}
-
-function toThrottling(counters: CgroupStats | undefined): ContainerDetail["throttling"] {
-  const { periods, throttledPeriods } = counters?.cpu ?? {};
-  return periods ? { periods, throttled: throttledPeriods ?? 0 } : null;
 }
 
 const PROBES = [
@@ -201,36 +194,30 @@ function describeTiming(probe: Probe): string {
 /** Milliseconds since 1970 of an RFC 3339 time; 0 when there is none. */
 export const toMs = (time: string | undefined | null): number => (time ? Date.parse(time) || 0 : 0);
 
-export const toCondition = (condition: {
+interface AnyCondition {
   type: string;
   status: string;
   reason?: string | undefined;
   message?: string | undefined;
   lastTransitionTime?: string | null | undefined;
-}): Condition => ({
-  type: condition.type,
-  status: condition.status,
-  reason: condition.reason ?? "",
-  message: condition.message ?? "",
-  since: toMs(condition.lastTransitionTime),
-});
+}
 
-export const toEventRow = ({
+export const toCondition = ({
+  type,
+  status,
+  reason = "",
+  message = "",
+  lastTransitionTime: since,
+}: AnyCondition): Condition => ({ type, status, reason, message, since: toMs(since) });
+
+export const toEventRow = ({ type, reason, message, count, ...event }: CoreEvent): EventRow => ({
   type,
   reason,
   message,
   count,
-  firstTimestamp,
-  lastTimestamp,
-  involvedObject,
-}: CoreEvent): EventRow => ({
-  type,
-  reason,
-  message,
-  count,
-  firstTime: toMs(firstTimestamp),
-  lastTime: toMs(lastTimestamp),
-  object: describeObject(involvedObject),
+  firstTime: toMs(event.firstTimestamp),
+  lastTime: toMs(event.lastTimestamp),
+  object: describeObject(event.involvedObject),
 });
 
 /** `default/web` for a pod, `Node edge`, `Deployment default/shop`. */
@@ -242,10 +229,17 @@ function describeObject({ kind, namespace, name }: CoreEvent["involvedObject"]):
 /** The pod without termination messages that may be the end of a log: logs need a session. Pure. */
 export function hideLogEnds(pod: Pod): Pod {
   const { spec, status } = pod;
-  const containers = [...(spec.initContainers ?? []), ...spec.containers];
-  const hidden = new Set(containers.filter(mayShowLog).map(({ name }) => name));
+  const mayShowLog = ({ terminationMessagePolicy: policy }: Container) => policy === "FallbackToLogsOnError";
+  const hidden = new Set(
+    containersOf(spec)
+      .filter(mayShowLog)
+      .map(({ name }) => name),
+  );
   if (!status || hidden.size === 0) return pod;
-  const hide = (statuses: ContainerStatus[]) => statuses.map((it) => (hidden.has(it.name) ? withoutMessages(it) : it));
+  const hide = (statuses: ContainerStatus[]) =>
+    statuses.map((it) =>
+      hidden.has(it.name) ? { ...it, state: withoutMessage(it.state), lastState: withoutMessage(it.lastState) } : it,
+    );
   return {
     ...pod,
     status: {
@@ -255,14 +249,6 @@ export function hideLogEnds(pod: Pod): Pod {
     },
   };
 }
-
-const mayShowLog = ({ terminationMessagePolicy }: Container) => terminationMessagePolicy === "FallbackToLogsOnError";
-
-const withoutMessages = (status: ContainerStatus): ContainerStatus => ({
-  ...status,
-  state: withoutMessage(status.state),
-  lastState: withoutMessage(status.lastState),
-});
 
 function withoutMessage(state: ContainerState): ContainerState {
   if (!state.terminated) return state;
