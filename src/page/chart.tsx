@@ -209,7 +209,7 @@ const CHARTS: readonly HistoryChart[] = [
   { title: "Disk", lines: [["disk", "diskBytes"]], least: LEAST_BYTES, format: formatBytes, isBinary: true },
 ];
 
-/** Of a pod or of the node. */
+/** Charts of a pod or of the node. */
 export function HistoryCharts(props: { path: string; now: number; cpuLimitCores?: number; memoryLimitBytes?: number }) {
   const { path, now } = props;
   const [range, setRange] = useState<HistoryRange>("10m");

@@ -75,20 +75,18 @@ function bearerTokenOf(authorization: string | null): string | undefined {
   return scheme.toLowerCase() === "bearer" && token !== "" ? token : undefined;
 }
 
-interface Refusal {
-  status: 403 | 500;
-  message: string;
-}
-
 /** undefined: allowed. Source: kubelet's `InstallAuthFilter` and `NodeRequestAttributesGetter`. */
 export async function authorize(
   user: User,
   request: { method: string; path: string; signal: AbortSignal },
   { authorizationMode, delegated }: AccessRules,
   onError: (message: string) => void = () => {},
-): Promise<Refusal | undefined> {
+): Promise<{ status: 403 | 500; message: string } | undefined> {
   if (authorizationMode === "AlwaysAllow") return undefined;
-  const attributes = toAttributes(request);
+  const attributes: AccessAttributes = {
+    verb: VERBS[request.method] ?? "get",
+    subresource: SUBRESOURCES[request.path.split("/", 2)[1] ?? ""] ?? "proxy",
+  };
   const what = `(user=${user.name}, verb=${attributes.verb}, resource=nodes, subresource=${attributes.subresource})`;
   try {
     if (authorizationMode === "Webhook" && (await delegated?.authorize(user, attributes, request.signal)))
@@ -100,11 +98,6 @@ export async function authorize(
   }
   return { status: 403, message: `Forbidden ${what}` };
 }
-
-const toAttributes = ({ method, path }: { method: string; path: string }): AccessAttributes => ({
-  verb: VERBS[method] ?? "get",
-  subresource: SUBRESOURCES[path.split("/", 2)[1] ?? ""] ?? "proxy",
-});
 
 const VERBS: Readonly<Record<string, string>> = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" };
 const SUBRESOURCES: Readonly<Record<string, string>> = {

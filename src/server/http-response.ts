@@ -48,17 +48,12 @@ export interface RouteRequest {
   signal: AbortSignal;
 }
 
-export interface ConnectionPorts {
-  client: number;
-  server: number;
-}
-
 /** A request as a route gets it, whatever transport carries it. */
 export interface ServerRequest extends RouteRequest {
   shown: ShownCertificate | undefined;
   isSecure: boolean;
   /** Ports of the connection; absent on a Unix socket. */
-  ports?: ConnectionPorts | undefined;
+  ports?: { client: number; server: number } | undefined;
   /** Lower-case value of `Upgrade` where the connection is to become something else; else "". */
   upgrade: string;
 }
@@ -133,10 +128,7 @@ export function escapeHtml(text: string): string {
 /** Whether an `Accept` header accepts JSON; without the header everything is accepted. Parameters are ignored, as in go-restful. */
 export function acceptsJson(accept: string | null): boolean {
   if (!accept?.trim()) return true;
-  return accept.split(",").some((part) => {
-    const type = part.split(";", 1)[0]!.trim().toLowerCase();
-    return type === "*/*" || type === "application/*" || type === "application/json" || type === "*";
-  });
+  return accept.split(",").some((part) => /^\s*(\*|\*\/\*|application\/(\*|json))\s*(;|$)/i.test(part));
 }
 
 export const matchesEtag = (ifNoneMatch: string | null, etag: string): boolean =>
@@ -144,11 +136,9 @@ export const matchesEtag = (ifNoneMatch: string | null, etag: string): boolean =
 
 /** Path and query of a request line's target, which begins with `/`; null when the path is not valid percent-encoded UTF-8. */
 export function parseTarget(target: string): Pick<RouteRequest, "path" | "query"> | null {
-  const queryStart = target.indexOf("?");
-  const encodedPath = queryStart < 0 ? target : target.slice(0, queryStart);
+  const [, path = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(target) ?? [];
   try {
-    const path = encodedPath.includes("%") ? decodeURIComponent(encodedPath) : encodedPath;
-    return { path, query: new URLSearchParams(queryStart < 0 ? "" : target.slice(queryStart + 1)) };
+    return { path: decodeURIComponent(path), query: new URLSearchParams(query) };
   } catch {
     return null;
   }

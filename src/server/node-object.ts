@@ -5,12 +5,6 @@ import type { NodeTaint } from "../base/model/option-values.ts";
 import type { NodeObjectMachine } from "../stats/cadvisor/cadvisor-facts.ts";
 import { toTime } from "../stats/summary.ts";
 
-interface NodeImage {
-  /** Digests, then tags. */
-  names: readonly string[];
-  sizeBytes: number;
-}
-
 /** Facts of the node that are not measured. */
 export interface NodeObjectFacts {
   name: string;
@@ -33,18 +27,12 @@ export interface NodeObjectFacts {
   /** `runtimeError` undefined: the kubelet does its work; else why not. */
   ready: { runtimeError: string | undefined; since: Date };
   /** undefined until the engine has answered. */
-  images: readonly NodeImage[] | undefined;
+  images: readonly { /** Digests, then tags. */ names: readonly string[]; sizeBytes: number }[] | undefined;
   /** Absent without configuration files. */
   configuration?: ConfigurationStatus | undefined;
   maxImages?: number;
   /** Runtimes of the engine; undefined until it has answered. */
-  runtimes?: NodeRuntimes | undefined;
-}
-
-interface NodeRuntimes {
-  names: readonly string[];
-  /** The engine mounts volumes read-only with all that is mounted below them. */
-  recursiveReadOnlyMounts: boolean;
+  runtimes?: { names: readonly string[]; recursiveReadOnlyMounts: boolean } | undefined;
 }
 
 export type ReadNodeFacts = (withImages?: boolean) => Promise<NodeObjectFacts>;
@@ -164,14 +152,13 @@ function toConfigStatus({ assigned, active, lastKnownGood, error }: Configuratio
 /** Source: the taint is the node lifecycle controller's. */
 function toSpec(taints: readonly NodeTaint[], cordonedSince: Date | undefined): object {
   const cordon = cordonedSince && { ...UNSCHEDULABLE_TAINT, timeAdded: toTime(cordonedSince) };
-  const all = [...taints.map(toTaint), ...(cordon ? [cordon] : [])];
+  const own = taints.map(({ key, value, effect }) => ({ key, ...(value !== "" && { value }), effect }));
+  const all = [...own, ...(cordon ? [cordon] : [])];
   return { ...(all.length > 0 && { taints: all }), ...(cordon && { unschedulable: true }) };
 }
 
-const toTaint = ({ key, value, effect }: NodeTaint) => ({ key, ...(value !== "" && { value }), effect });
-
 /** The biggest ones with a name, in an order that does not depend on the engine's. @param max -1 = all */
-const toImageList = (images: readonly NodeImage[], max: number) =>
+const toImageList = (images: NonNullable<NodeObjectFacts["images"]>, max: number) =>
   images
     .filter(({ names }) => names.length > 0)
     .toSorted((a, b) => b.sizeBytes - a.sizeBytes || ((a.names[0] ?? "") < (b.names[0] ?? "") ? -1 : 1))
@@ -179,17 +166,15 @@ const toImageList = (images: readonly NodeImage[], max: number) =>
     .map(({ names, sizeBytes }) => ({ names: names.slice(0, MAX_IMAGE_NAMES), sizeBytes }));
 
 /** The default runtime has the empty name. Docker maps users per engine, not per pod. */
-const toRuntimeHandlers = ({ names, recursiveReadOnlyMounts }: NodeRuntimes) =>
+const toRuntimeHandlers = ({ names, recursiveReadOnlyMounts }: NonNullable<NodeObjectFacts["runtimes"]>) =>
   ["", ...names.toSorted()].map((name) => ({ name, features: { recursiveReadOnlyMounts, userNamespaces: false } }));
 
 const toBinary = (bytes: number) =>
   formatQuantity({ unscaled: BigInt(Math.floor(bytes)), scale: 0, format: "BinarySI" });
 
-function hugePages(pages: NodeObjectMachine["machine"]["hugepages"]): Record<string, string> {
-  return Object.fromEntries(
-    pages.map(({ page_size, num_pages }) => [
-      `hugepages-${toBinary(page_size * 1024)}`,
-      toBinary(page_size * 1024 * num_pages),
-    ]),
+const hugePages = (pages: NodeObjectMachine["machine"]["hugepages"]): Record<string, string> =>
+  Object.fromEntries(
+    pages
+      .map(({ page_size, num_pages }) => [page_size * 1024, num_pages] as const)
+      .map(([bytes, count]) => [`hugepages-${toBinary(bytes)}`, toBinary(bytes * count)]),
   );
-}

@@ -32,7 +32,9 @@ export class PodListRenderer {
 
   /** The list of some pods; nothing but their items is kept. */
   renderOnly(pods: readonly Pod[]): PreparedList {
-    const body = podListText(pods.toSorted(byNamespaceAndName).map((pod) => this.#item(pod)));
+    const body = podListText(
+      pods.toSorted((a, b) => compareNames(a.metadata, b.metadata)).map((pod) => this.#item(pod)),
+    );
     return { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
   }
 
@@ -54,26 +56,10 @@ function podListText(items: readonly string[]): string {
 /** A pod as an item of a list: kind and apiVersion are those of the list; selfLink and creationTimestamp as in the kubelet's. */
 function toListItem(pod: Pod): object {
   const { metadata } = pod;
-  const {
-    name,
-    namespace = "default",
-    selfLink,
-    uid,
-    creationTimestamp,
-    ...others
-  } = metadata as typeof metadata & {
-    selfLink?: string;
-    creationTimestamp?: string | null;
-  };
+  const { name, namespace = "default", uid } = metadata;
+  const selfLink = `/api/v1/namespaces/${namespace}/pods/${name}`;
   return {
-    metadata: {
-      name,
-      namespace,
-      selfLink: selfLink ?? `/api/v1/namespaces/${namespace}/pods/${name}`,
-      uid,
-      creationTimestamp: creationTimestamp ?? null,
-      ...others,
-    },
+    metadata: { name, namespace, selfLink, uid, creationTimestamp: null, ...metadata },
     spec: pod.spec,
     ...("status" in pod && { status: pod.status }),
   };
@@ -81,33 +67,23 @@ function toListItem(pod: Pod): object {
 
 /** `/runningpods/`: the pods that the engine runs, with what it knows of them. */
 export function runningPodListText(pods: readonly PodFacts[]): string {
-  const items = pods.toSorted(byNamespaceAndName).map((pod) =>
+  const items = pods.toSorted(compareNames).map((pod) =>
     JSON.stringify({
       metadata: { name: pod.name, namespace: pod.namespace, uid: pod.uid, creationTimestamp: null },
-      spec: {
-        containers:
-          pod.containers.length === 0
-            ? null
-            : pod.containers
-                .toSorted((a, b) => compareText(a.name, b.name))
-                .map(({ name, image }) => ({ name, image, resources: {} })),
-      },
+      spec: { containers: pod.containers.length === 0 ? null : runningContainers(pod) },
       status: {},
     }),
   );
   return podListText(items);
 }
 
+const runningContainers = ({ containers }: PodFacts) =>
+  containers.toSorted((a, b) => compareText(a.name, b.name)).map(({ name, image }) => ({ name, image, resources: {} }));
+
 type Named = { namespace?: string | undefined; name?: string | undefined };
 
-function byNamespaceAndName(a: Named | { metadata: Named }, b: Named | { metadata: Named }): number {
-  const first = "metadata" in a ? a.metadata : a;
-  const second = "metadata" in b ? b.metadata : b;
-  return (
-    compareText(first.namespace ?? "default", second.namespace ?? "default") ||
-    compareText(first.name ?? "", second.name ?? "")
-  );
-}
+const compareNames = (a: Named, b: Named): number =>
+  compareText(a.namespace ?? "default", b.namespace ?? "default") || compareText(a.name ?? "", b.name ?? "");
 
 // Not localeCompare: the order must be the same under every locale.
 function compareText(a: string, b: string): number {

@@ -35,25 +35,25 @@ function redactContainer<C extends Container>(container: C): C {
   if (container.env) {
     redacted.env = container.env.map((variable) => (variable.value ? { ...variable, value: REDACTED } : variable));
   }
-  for (const name of ["livenessProbe", "readinessProbe", "startupProbe"] as const) {
-    const probe = container[name];
-    if (probe?.httpGet?.httpHeaders) redacted[name] = { ...probe, ...redactHttpGet(probe) };
-  }
+  redactHeaders(redacted, ["livenessProbe", "readinessProbe", "startupProbe"]);
   if (container.lifecycle) {
     redacted.lifecycle = { ...container.lifecycle };
-    for (const name of ["postStart", "preStop"] as const) {
-      const hook = container.lifecycle[name];
-      if (hook?.httpGet?.httpHeaders) redacted.lifecycle[name] = { ...hook, ...redactHttpGet(hook) };
-    }
+    redactHeaders(redacted.lifecycle, ["postStart", "preStop"]);
   }
   return redacted;
 }
 
-function redactHttpGet(handler: Pick<Probe, "httpGet">): Pick<Probe, "httpGet"> {
-  const { httpGet } = handler;
-  if (!httpGet?.httpHeaders) return {};
-  const httpHeaders = httpGet.httpHeaders.map((header) =>
-    /auth|cookie|token|secret|key|password/i.test(header.name) ? { ...header, value: REDACTED } : header,
-  );
-  return { httpGet: { ...httpGet, httpHeaders } };
+/** Replaces the handlers of these names. */
+function redactHeaders<K extends string>(
+  owner: Partial<Record<K, Pick<Probe, "httpGet"> | undefined>>,
+  names: readonly K[],
+): void {
+  for (const name of names) {
+    const handler = owner[name];
+    if (!handler?.httpGet?.httpHeaders) continue;
+    const httpHeaders = handler.httpGet.httpHeaders.map((header) =>
+      /auth|cookie|token|secret|key|password/i.test(header.name) ? { ...header, value: REDACTED } : header,
+    );
+    owner[name] = { ...handler, httpGet: { ...handler.httpGet, httpHeaders } };
+  }
 }

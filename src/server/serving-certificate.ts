@@ -69,10 +69,8 @@ export async function readTlsMaterial(
     const cert = await read(files, "--tls-cert-file", tlsCertFile);
     const key = await read(files, "--tls-private-key-file", tlsPrivateKeyFile);
     const problem = problemOfPair(cert, key);
-    if (problem)
-      throw new TlsFileError(
-        `--tls-cert-file "${tlsCertFile}", --tls-private-key-file "${tlsPrivateKeyFile}": ${problem}`,
-      );
+    const where = `--tls-cert-file "${tlsCertFile}", --tls-private-key-file "${tlsPrivateKeyFile}"`;
+    if (problem) throw new TlsFileError(`${where}: ${problem}`);
     return { cert, key, clientCas };
   }
   const issued = options.rotateServerCertificates ? await readIssued(files, options.certDir) : undefined;
@@ -85,17 +83,11 @@ async function readIssued(files: TextFiles, certDir: string): Promise<Certificat
   return pem === undefined || problemOfPair(pem, pem) ? undefined : { cert: pem, key: pem };
 }
 
-async function keptOrMade(
-  store: CertificateStore,
-  certDir: string,
-  names: ServedNames,
-  now: Date,
-): Promise<CertificatePair> {
-  const { files } = store;
+async function keptOrMade(store: CertificateStore, certDir: string, names: ServedNames, now: Date) {
   const certFile = join(certDir, "kubelet.crt");
   const keyFile = join(certDir, "kubelet.key");
-  const cert = await readOptional(files, "--cert-dir", certFile);
-  const key = await readOptional(files, "--cert-dir", keyFile);
+  const cert = await readOptional(store.files, "--cert-dir", certFile);
+  const key = await readOptional(store.files, "--cert-dir", keyFile);
   if (cert === undefined && key === undefined) return await make(store, certFile, keyFile, names, now);
   if (cert === undefined || key === undefined) {
     const [there, missing] = cert === undefined ? [keyFile, certFile] : [certFile, keyFile];
@@ -103,11 +95,11 @@ async function keptOrMade(
   }
   const problem = problemOfPair(cert, key);
   // Another program's files are used as they are and never overwritten.
-  if (isOurs(cert)) {
-    if (problem || !isStillGood(new X509Certificate(cert), names, now)) {
-      return await make(store, certFile, keyFile, names, now);
-    }
-  } else if (problem) throw new TlsFileError(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
+  if (!isOurs(cert)) {
+    if (problem) throw new TlsFileError(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
+  } else if (problem || !isStillGood(new X509Certificate(cert), names, now)) {
+    return await make(store, certFile, keyFile, names, now);
+  }
   return { cert, key };
 }
 
@@ -134,9 +126,9 @@ async function make(
   return { cert, key };
 }
 
-function alternativeNames({ nodeName, nodeIp }: ServedNames): string[] {
-  return [...new Set([nodeName, "localhost", ...(nodeIp ? [nodeIp] : []), "127.0.0.1", "::1"])];
-}
+const alternativeNames = ({ nodeName, nodeIp }: ServedNames): string[] => [
+  ...new Set([nodeName, "localhost", ...(nodeIp ? [nodeIp] : []), "127.0.0.1", "::1"]),
+];
 
 /** Self-signed and named `<node>@<unix time>`. The kubelet's own certificates have such names but another issuer. */
 function isOurs(cert: string): boolean {
@@ -153,7 +145,7 @@ function isStillGood(certificate: X509Certificate, names: ServedNames, now: Date
   // Made by a clock that was ahead, it may also lie in the future.
   if (endsAt - now.getTime() < RENEWAL_MS || Date.parse(certificate.validFrom) > now.getTime()) return false;
   return alternativeNames(names).every((name) =>
-    isIP(name) ? certificate.checkIP(name) !== undefined : certificate.checkHost(name) !== undefined,
+    isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name),
   );
 }
 
@@ -177,7 +169,7 @@ function problemOfPair(cert: string, key: string): string | undefined {
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** The certificates of `--client-ca-file`, one each. @throws TlsFileError */
-export async function readAuthorities(files: Pick<TextFiles, "readText">, file: string): Promise<string[]> {
+export async function readAuthorities(files: Reads, file: string): Promise<string[]> {
   const text = await read(files, "--client-ca-file", file);
   const authorities = text.match(PEM_CERTIFICATE) ?? [];
   if (authorities.length === 0) throw new TlsFileError(`--client-ca-file "${file}" holds no PEM certificate`);
@@ -185,25 +177,22 @@ export async function readAuthorities(files: Pick<TextFiles, "readText">, file: 
     try {
       new X509Certificate(pem);
     } catch {
-      throw new TlsFileError(
-        `--client-ca-file "${file}": certificate ${index + 1} of ${authorities.length} is damaged`,
-      );
+      const which = `certificate ${index + 1} of ${authorities.length}`;
+      throw new TlsFileError(`--client-ca-file "${file}": ${which} is damaged`);
     }
   }
   return authorities;
 }
 
-async function read(files: Pick<TextFiles, "readText">, flag: string, file: string): Promise<string> {
+type Reads = Pick<TextFiles, "readText">;
+
+async function read(files: Reads, flag: string, file: string): Promise<string> {
   const text = await readOptional(files, flag, file);
   if (text === undefined) throw new TlsFileError(`${flag} "${file}": there is no such file`);
   return text;
 }
 
-async function readOptional(
-  files: Pick<TextFiles, "readText">,
-  flag: string,
-  file: string,
-): Promise<string | undefined> {
+async function readOptional(files: Reads, flag: string, file: string): Promise<string | undefined> {
   try {
     return await files.readText(file, SYSTEM_FILE_BYTES);
   } catch (cause) {

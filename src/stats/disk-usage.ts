@@ -1,4 +1,4 @@
-import { statfsSync } from "node:fs";
+import { type StatsFs, statfsSync } from "node:fs";
 import { realpath, statfs } from "node:fs/promises";
 import type { FileSlot } from "../base/concurrency/file-slot.ts";
 import { readBoundedStream } from "../base/files/bounded-stream.ts";
@@ -119,22 +119,13 @@ export function readCapacityNow(path: string): FsCapacity | undefined {
   }
 }
 
-function toCapacity(fs: {
-  bsize: number;
-  blocks: number;
-  bfree: number;
-  bavail: number;
-  files: number;
-  ffree: number;
-}): FsCapacity {
-  return {
-    capacityBytes: fs.blocks * fs.bsize,
-    usedBytes: (fs.blocks - fs.bfree) * fs.bsize,
-    availableBytes: fs.bavail * fs.bsize,
-    inodes: fs.files,
-    inodesFree: fs.ffree,
-  };
-}
+const toCapacity = ({ bsize, blocks, bfree, bavail, files, ffree }: StatsFs): FsCapacity => ({
+  capacityBytes: blocks * bsize,
+  usedBytes: (blocks - bfree) * bsize,
+  availableBytes: bavail * bsize,
+  inodes: files,
+  inodesFree: ffree,
+});
 
 /** Directories of these pods whose usage is measured. */
 export function podDirectories(pods: readonly PodFacts[]): string[] {
@@ -247,17 +238,11 @@ export async function measureByDu(
   return found;
 }
 
-interface OverlaidDirectory {
-  /** As it was asked for. */
-  path: string;
-  /** Without symbolic links, as the kernel lists mounts. */
-  real: string;
-}
-
 /** Over layers on different disks an overlay reports a file's own disk as its device, so `du -x` does not count it. Source: the kernel's overlayfs.rst. */
 async function sortByFileSystem(directories: readonly string[], slot: FileSlot) {
   const plain: string[] = [];
-  const overlaid: OverlaidDirectory[] = [];
+  /** `real`: without symbolic links, as the kernel lists mounts. */
+  const overlaid: { path: string; real: string }[] = [];
   const classify = async (path: string) => {
     try {
       if ((await statfs(path)).type === OVERLAY_MAGIC) overlaid.push({ path, real: await realpath(path) });
@@ -308,18 +293,10 @@ async function measureAll(
     } catch {
       return found;
     }
-    for (const [directory, amount] of parseDu(text)) found.set(directory, what === "bytes" ? amount * 1024 : amount);
-  }
-  return found;
-}
-
-/** Lines `<number>\t<path>`. */
-export function parseDu(text: string): Map<string, number> {
-  const found = new Map<string, number>();
-  for (const line of text.split("\n")) {
-    const tab = line.indexOf("\t");
-    const amount = Number(line.slice(0, tab));
-    if (tab > 0 && Number.isFinite(amount)) found.set(line.slice(tab + 1), amount);
+    for (const line of text.split("\n")) {
+      const [, amount, directory] = /^(\d+)\t(.*)$/.exec(line) ?? [];
+      if (directory) found.set(directory, Number(amount) * (what === "bytes" ? 1024 : 1));
+    }
   }
   return found;
 }

@@ -13,7 +13,7 @@ export interface CgroupSample {
   /** Up to a minute old, or older on a big node. */
   spec: CgroupSpec;
   openFilesLimit: { soft: number; hard: number } | undefined;
-  /** Only with detail `all`. On a node with more than 60 containers some are from the previous sample. */
+  /** Only with detail `all`. */
   processes: ProcessCounts | undefined;
   /** Smoothed number of tasks that ran or waited for a disk. */
   loadAverage: number;

@@ -14,8 +14,8 @@ const OLDEST_BASE_MS = 90_000;
 /** Limits are read again after this, a few cgroups at each sample: all of a hundred pods take 40 ms. */
 const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
-/** Above, containers take turns to be counted: one with ten thousand sockets must not delay the supervision of pods. */
-const DESCRIPTORS_PER_SAMPLE = 4_000;
+/** Of a container with more descriptors sockets are not counted: ten thousand must not delay the supervision of pods. */
+const MOST_DESCRIPTORS = 4_000;
 /** Key of the network of process 1, next to the ids of sandboxes. */
 const NODE_NETWORK = "/";
 
@@ -31,8 +31,6 @@ interface Tracked {
   processes: ProcessCounts | undefined;
   /** CPU time when they were counted: without more of it nothing was opened or started since. */
   processesAtUsage: number;
-  /** Selects the samples in which the processes are counted, where not all are in each. */
-  turn: number;
   load: number | undefined;
   loadReadMs: number;
   /** Number of the last sample that it was in. */
@@ -53,7 +51,6 @@ export class Sampler {
   #previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
   #sampleCount = 0;
-  #turns = 0;
   #cancelRelease: (() => void) | undefined;
 
   /** @param systemCgroups paths that are measured in addition, e.g. `/system.slice` */
@@ -90,7 +87,7 @@ export class Sampler {
     const spec = this.#reader.spec(directories);
     const hasQuota = spec.cpuQuotaMicroseconds !== undefined;
     const stats = cgroup.read("all", { hasQuota, kind: "container" });
-    const processes = stats && this.#reader.processCounts(stats.processIds, DESCRIPTORS_PER_SAMPLE);
+    const processes = stats && this.#reader.processCounts(stats.processIds, MOST_DESCRIPTORS);
     cgroup.close();
     if (!stats) return undefined;
     const unknown = { usageNanoCores: undefined, openFilesLimit: undefined, loadAverage: 0 };
@@ -165,9 +162,6 @@ export class Sampler {
 
   /** Begins a sample. @returns the way to measure one cgroup in it: undefined when the cgroup is gone */
   #startSample(detail: Detail, nowMs: number) {
-    const tracked = [...this.#tracked.values()];
-    const descriptors = tracked.reduce((sum, { processes }) => sum + (processes?.fds ?? 0), 0);
-    const turns = Math.max(1, Math.ceil(descriptors / DESCRIPTORS_PER_SAMPLE));
     let specs = SPECS_PER_SAMPLE;
     this.#sampleCount++;
     /** @param key names the cgroup over time @param directories looked up when the key is new @param pid of its main process; 0: none */
@@ -188,9 +182,8 @@ export class Sampler {
       cgroup.lastSample = this.#sampleCount;
       cgroup.readings = appendReading(cgroup.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
       if (detail === "all") {
-        const isDue = (this.#sampleCount + cgroup.turn) % turns === 0;
         // Not of the root: that would be every process of the machine.
-        this.#countProcesses(cgroup, key === "/" ? { ...stats, processIds: [] } : stats, isDue, nowMs);
+        this.#countProcesses(cgroup, key === "/" ? { ...stats, processIds: [] } : stats, nowMs);
       }
       const { path, createdAt, spec, processes, load, openFilesLimit } = cgroup;
       return {
@@ -207,9 +200,9 @@ export class Sampler {
   }
 
   /** Counts processes and descriptors, which costs more than all files of the cgroup. */
-  #countProcesses(cgroup: Tracked, { cpu, processIds }: CgroupStats, isDue: boolean, nowMs: number): void {
-    if (!cgroup.processes || (isDue && cgroup.processesAtUsage !== cpu.usageNanoseconds)) {
-      cgroup.processes = this.#reader.processCounts(processIds, DESCRIPTORS_PER_SAMPLE);
+  #countProcesses(cgroup: Tracked, { cpu, processIds }: CgroupStats, nowMs: number): void {
+    if (!cgroup.processes || cgroup.processesAtUsage !== cpu.usageNanoseconds) {
+      cgroup.processes = this.#reader.processCounts(processIds, MOST_DESCRIPTORS);
       cgroup.processesAtUsage = cpu.usageNanoseconds;
     }
     const { running, uninterruptible } = cgroup.processes;
@@ -228,7 +221,6 @@ export class Sampler {
       ...this.#readLimits(directories, nowMs, pid),
       processes: undefined,
       processesAtUsage: 0,
-      turn: this.#turns++,
       load: undefined,
       loadReadMs: 0,
       lastSample: this.#sampleCount,

@@ -14,7 +14,7 @@ import type {
   VolumeSummary,
 } from "../base/api/stats-summary.ts";
 import type { InterfaceCounters } from "../base/host/proc.ts";
-import type { Pressure } from "./cgroups/cgroup-stats.ts";
+import type { MemoryStats, Pressure } from "./cgroups/cgroup-stats.ts";
 import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
 import {
   type CgroupSample,
@@ -60,18 +60,11 @@ function nodeSummary(sample: NodeSample, facts: SummaryFacts, time: string, only
   const { root, kubepods, system } = sample;
   const { memoryCapacityBytes, nodeFs, imageFs } = facts;
   const node: NodeSummary = { nodeName: facts.nodeName, startTime: toTime(facts.bootTime) };
-  if (kubepods) {
-    const container: ContainerSummary = { name: "pods", startTime: toTime(kubepods.createdAt) };
-    const figures = usage(kubepods, time, kubepods.spec.memoryLimitBytes ?? memoryCapacityBytes);
-    node.systemContainers = [Object.assign(container, figures)];
-  }
-  for (const [name, cgroup] of system) {
-    const figures = usage(cgroup, time, cgroup.spec.memoryLimitBytes);
-    node.systemContainers = [
-      ...(node.systemContainers ?? []),
-      { name, startTime: toTime(cgroup.createdAt), ...figures },
-    ];
-  }
+  const systemContainers = [...(kubepods ? [["pods", kubepods] as const] : []), ...system].map(([name, cgroup]) => {
+    const limit = cgroup.spec.memoryLimitBytes ?? (name === "pods" ? memoryCapacityBytes : undefined);
+    return { name, startTime: toTime(cgroup.createdAt), ...usage(cgroup, time, limit) };
+  });
+  if (systemContainers.length > 0) node.systemContainers = systemContainers;
   if (root) Object.assign(node, usage(root, time, memoryCapacityBytes));
   if (onlyCpuAndMemory) return node;
   node.network = networkSummary(sample.interfaces, facts.defaultInterface, time);
@@ -106,13 +99,7 @@ function podSummary(pod: PodSample, facts: SummaryFacts, time: string, onlyCpuAn
     const found = facts.disk.get(path);
     if (!found) return [];
     const pvcRef = pvcName === undefined ? {} : { pvcRef: { name: pvcName, namespace } };
-    return [
-      {
-        ...(isFileSystem && found.fs ? ownFsSummary(found.fs, found.at) : directorySummary(found)),
-        name: volumeName,
-        ...pvcRef,
-      },
-    ];
+    return [{ ...volumeUsage(found, isFileSystem), name: volumeName, ...pvcRef }];
   });
   if (volumes.length > 0) summary.volume = volumes;
   const ephemeral = ephemeralStorage(pod, facts, time);
@@ -182,8 +169,8 @@ function sumOfContainers(containers: readonly ContainerSample[], time: string) {
   if (samples.length === 0) return {};
   const sum = (value: (sample: CgroupSample) => number) => samples.reduce((total, sample) => total + value(sample), 0);
   /** undefined when it is not known of all. */
-  const sumOfKnown = (value: (memory: CgroupSample["stats"]["memory"]) => number | undefined) => {
-    const values = samples.map(({ stats }) => value(stats.memory));
+  const sumOfKnown = (name: keyof MemoryStats) => {
+    const values = samples.map(({ stats }) => stats.memory[name]);
     return values.includes(undefined) ? undefined : values.reduce<number>((total, known) => total + (known ?? 0), 0);
   };
   const hasRate = samples.every(({ usageNanoCores }) => usageNanoCores !== undefined);
@@ -194,11 +181,11 @@ function sumOfContainers(containers: readonly ContainerSample[], time: string) {
   });
   const memory: MemorySummary = withoutUndefined({
     time,
-    usageBytes: sumOfKnown(({ usageBytes }) => usageBytes),
-    workingSetBytes: sumOfKnown(({ workingSetBytes }) => workingSetBytes),
-    rssBytes: sumOfKnown(({ rssBytes }) => rssBytes),
-    pageFaults: sumOfKnown(({ pageFaults }) => pageFaults),
-    majorPageFaults: sumOfKnown(({ majorPageFaults }) => majorPageFaults),
+    usageBytes: sumOfKnown("usageBytes"),
+    workingSetBytes: sumOfKnown("workingSetBytes"),
+    rssBytes: sumOfKnown("rssBytes"),
+    pageFaults: sumOfKnown("pageFaults"),
+    majorPageFaults: sumOfKnown("majorPageFaults"),
   });
   return { cpu, memory };
 }
@@ -209,17 +196,11 @@ function networkSummary(
   defaultInterface: string,
   time: string,
 ): NetworkSummary {
-  const all = interfaces.map(interfaceSummary);
+  const all: InterfaceSummary[] = interfaces.map(({ name, rxBytes, rxErrors, txBytes, txErrors }) => {
+    return { name, rxBytes, rxErrors, txBytes, txErrors };
+  });
   return { time, ...(all.find(({ name }) => name === defaultInterface) ?? { name: "" }), interfaces: all };
 }
-
-const interfaceSummary = ({ name, rxBytes, rxErrors, txBytes, txErrors }: InterfaceCounters): InterfaceSummary => ({
-  name,
-  rxBytes,
-  rxErrors,
-  txBytes,
-  txErrors,
-});
 
 /** Writable layers, logs and the volumes that count, on the engine's file system. */
 function ephemeralStorage(pod: PodSample, { disk, imageFs }: SummaryFacts, time: string): FsSummary | undefined {
@@ -247,17 +228,14 @@ function fsSummary(fs: FsCapacity, time: string, usedBytes?: number, inodesUsed?
 
 const inodesInUse = ({ inodes, inodesFree }: FsCapacity) => inodes - inodesFree;
 
-/** Usage of a volume with the figures of its file system. */
-const ownFsSummary = (fs: FsCapacity, at: Date) => fsSummary(fs, toTime(at), fs.usedBytes, inodesInUse(fs));
-
-function directorySummary({ usedBytes, inodesUsed, fs, at }: DirectoryUsage): FsSummary {
+function volumeUsage({ usedBytes, inodesUsed, fs, at }: DirectoryUsage, isFileSystem: boolean): FsSummary {
   const time = toTime(at);
-  return fs ? fsSummary(fs, time, usedBytes, inodesUsed) : withoutUndefined({ time, usedBytes, inodesUsed });
+  if (!fs) return withoutUndefined({ time, usedBytes, inodesUsed });
+  return isFileSystem ? fsSummary(fs, time, fs.usedBytes, inodesInUse(fs)) : fsSummary(fs, time, usedBytes, inodesUsed);
 }
 
-function swapSummary({ stats }: CgroupSample, time: string): SwapSummary {
-  return withoutUndefined({ time, swapUsageBytes: stats.memory.swapBytes });
-}
+const swapSummary = ({ stats }: CgroupSample, time: string): SwapSummary =>
+  withoutUndefined({ time, swapUsageBytes: stats.memory.swapBytes });
 
 /** Nothing on a machine without swap. */
 const swapOf = (sample: CgroupSample, time: string, { swapCapacityBytes }: SummaryFacts) =>
@@ -271,12 +249,9 @@ function io({ stats }: CgroupSample, time: string): { io?: IoSummary } {
 function psi(pressure: Pressure | undefined): PsiSummary | undefined {
   if (!pressure) return undefined;
   const none = { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 0 };
-  const [full, some] = [pressure.full ?? none, pressure.some].map((line) => ({
-    total: line.totalMicroseconds * 1000,
-    avg10: line.avg10,
-    avg60: line.avg60,
-    avg300: line.avg300,
-  }));
+  const [full, some] = [pressure.full ?? none, pressure.some].map(({ totalMicroseconds, ...averages }) => {
+    return { total: totalMicroseconds * 1000, ...averages };
+  });
   return { full: full!, some: some! };
 }
 

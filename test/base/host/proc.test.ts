@@ -8,7 +8,6 @@ import {
   parseProcessState,
   parseTaskCount,
 } from "../../../src/base/host/proc.ts";
-import { parseDu } from "../../../src/stats/disk-usage.ts";
 import { parseProcessUsage } from "../../../src/stats/metrics/process-metrics.ts";
 
 const NET_DEV = `Inter-|   Receive                                                |  Transmit
@@ -108,11 +107,4 @@ test("a process by its stat line, whatever its name", () => {
     residentPages: 354,
   });
   expect(parseProcessUsage("")).toBeUndefined();
-});
-
-test("what du prints, with paths that hold spaces", () => {
-  expect([...parseDu("12\t/a b\n0\t/c\ndu: nonsense\n")]).toEqual([
-    ["/a b", 12],
-    ["/c", 0],
-  ]);
 });
