@@ -14,7 +14,7 @@ const OLDEST_BASE_MS = 90_000;
 /** Limits are read again after this, a few cgroups at each sample: all of a hundred pods take 40 ms. */
 const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
-/** Of a container with more descriptors sockets are not counted: ten thousand must not delay the supervision of pods. */
+/** Sockets of a container with more descriptors are not counted: ten thousand must not delay the supervision of pods. */
 const MOST_DESCRIPTORS = 4_000;
 /** Key of the network of process 1, next to the ids of sandboxes. */
 const NODE_NETWORK = "/";
