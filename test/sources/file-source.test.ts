@@ -30,6 +30,26 @@ function watched(options?: WatchedOptions): WatchedDirectory {
   opened.push(directory);
   return directory;
 }
+const good = readFile(Buffer.from(manifest("web")), "web.yaml");
+const once = (directory: WatchedDirectory) => directory.source.readOnce(new AbortController().signal);
+const finds = (directory: WatchedDirectory, text = "") =>
+  until(`the finding ${text}`, () =>
+    (directory.sets.at(-1)?.findings ?? []).some(({ message }) => message.includes(text)),
+  );
+const fails = (directory: WatchedDirectory) =>
+  until("the failure", () => directory.source.status().state === "failing");
+/** A file so old that a text with errors counts at once. */
+function writeOld(path: string, text: string): void {
+  writeFileSync(path, text);
+  utimesSync(path, 1000, 1000);
+}
+
+/** With these files in it, by name. */
+function started(files: Record<string, string>, options?: WatchedOptions): WatchedDirectory {
+  const directory = watched(options);
+  for (const [name, text] of Object.entries(files)) directory.write(name, text);
+  return directory.start();
+}
 afterEach(async () => {
   for (const directory of opened.splice(0)) await directory.source.stop();
 });
@@ -66,14 +86,10 @@ test.each([
   { what: "removed", away: (path: string) => rmSync(path, { recursive: true }) },
   { what: "renamed", away: (path: string) => renameSync(path, `${path}.gone`) },
 ])("a directory that is $what keeps its pods until there is one again", async ({ away }) => {
-  const directory = watched({ checkFrequencyMs: 10 });
-  directory.write("p1.yaml", manifest("p1"));
-  directory.write("p2.yaml", manifest("p2"));
-  directory.start();
+  const directory = started({ "p1.yaml": manifest("p1"), "p2.yaml": manifest("p2") }, { checkFrequencyMs: 10 });
   renameSync(directory.path, `${directory.path}.old`);
-  await until("the failure", () => directory.source.status().state === "failing");
-  const { reads } = directory.source.status();
-  await until("more reads", () => directory.source.status().reads > reads + 20);
+  await fails(directory);
+  await directory.readsMore(20);
   expect(directory.pods).toEqual(["p1=busybox:1", "p2=busybox:1"]);
   expect([...directory.sets.at(-1)!.stale.values()]).toEqual(Array(2).fill(`"${directory.path}" does not exist`));
   away(`${directory.path}.old`);
@@ -93,10 +109,9 @@ test.skipIf(!mounting.ok)("an emptied mount point keeps its pods; an emptied dir
   } finally {
     Bun.spawnSync(["umount", "-l", directory.path]);
   }
-  await until("the failure", () => directory.source.status().state === "failing");
+  await fails(directory);
   expect(directory.source.status().message).toContain("is empty and on another file system than before");
-  const { reads } = directory.source.status();
-  await until("more reads", () => directory.source.status().reads > reads + 20);
+  await directory.readsMore(20);
   expect(directory.pods).toEqual(["web=busybox:1"]);
   directory.write("web.yaml", manifest("web", "busybox:2"));
   await directory.wants("web=busybox:2");
@@ -105,7 +120,6 @@ test.skipIf(!mounting.ok)("an emptied mount point keeps its pods; an emptied dir
 });
 
 test("at the start, an empty directory on another file system than in the checkpoint keeps its pods", async () => {
-  const good = readFile(Buffer.from(manifest("web")), "web.yaml");
   const elsewhere = { mountPoint: "/nowhere", device: 1, bootId: "" };
   const directory = watched({ lastKnownGood: () => new Map([["web.yaml", good]]), lastPlace: elsewhere }).start();
   expect(directory.pods).toEqual(["web=busybox:1"]);
@@ -121,7 +135,7 @@ test("a manifest that is a link whose target is missing keeps its pod", async ()
   symlinkSync("../web.yaml", directory.file("web.yaml"));
   directory.start();
   unlinkSync(join(directory.root, "web.yaml"));
-  await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
+  await finds(directory);
   expect(directory.sets.at(-1)!.findings[0]!.message).toBe("is a symbolic link whose target is missing");
   expect(directory.pods).toEqual(["web=busybox:1"]);
   unlinkSync(directory.file("web.yaml"));
@@ -129,10 +143,7 @@ test("a manifest that is a link whose target is missing keeps its pod", async ()
 });
 
 test("a file that becomes a FIFO or a device keeps its pod and holds nothing up", async () => {
-  const directory = watched({ checkFrequencyMs: 10 });
-  directory.write("web.yaml", manifest("web"));
-  directory.write("other.yaml", manifest("other"));
-  directory.start();
+  const directory = started({ "web.yaml": manifest("web"), "other.yaml": manifest("other") }, { checkFrequencyMs: 10 });
   for (const [exchange, message] of [
     [() => Bun.spawnSync(["mkfifo", directory.file("web.yaml")]), "is not a regular file"],
     [() => symlinkSync("/dev/zero", directory.file("web.yaml")), "is not a regular file"],
@@ -187,7 +198,7 @@ test("a single file is followed through edits, replacement and removal, whatever
   renameSync(join(directory.root, "x"), directory.path);
   await directory.wants("one=busybox:3");
   unlinkSync(directory.path);
-  await until("the failure", () => directory.source.status().state === "failing");
+  await fails(directory);
   expect(directory.pods).toEqual(["one=busybox:3"]);
   writeFileSync(directory.path, "apiVersion: v1\nkind: List\nitems: []\n");
   await directory.wants();
@@ -212,34 +223,23 @@ test("a ConfigMap volume as directory: the swap of ..data is one step", async ()
 
 test("files that editors, package managers and people leave next to manifests are skipped with a reason", async () => {
   const directory = watched();
-  const leftovers = [
-    ".hidden.yaml",
-    "web.yaml~",
-    "#web.yaml#",
-    "web.yaml.bak",
-    ".web.yaml.swp",
-    "web.swp",
-    "web.yaml.orig",
-    "web.yaml.rpmsave",
-    "web.yaml.dpkg-dist",
-    "web.yaml.tmp",
-    "notes.txt",
-    "4913",
-  ]; // prettier-ignore
+  const leftovers =
+    ".hidden.yaml web.yaml~ #web.yaml# web.yaml.bak .web.yaml.swp web.swp web.yaml.orig web.yaml.rpmsave web.yaml.dpkg-dist web.yaml.tmp notes.txt 4913".split(
+      " ",
+    );
   for (const name of leftovers) directory.write(name, manifest("leftover"));
   directory.write("README", "# About this directory\n");
   mkdirSync(directory.file("sub.yaml"));
   writeFileSync(directory.file("sub.yaml/inner.yaml"), manifest("inner"));
   symlinkSync("nowhere", directory.file("broken.yaml"));
-  directory.write("web.yaml", manifest("web"));
-  directory.write("UPPER.YML", manifest("upper"));
-  directory.write("plain", manifest("plain"));
-  directory.write("kops.manifest", manifest("kops"));
+  const manifests = { "web.yaml": "web", "UPPER.YML": "upper", plain: "plain", "kops.manifest": "kops" };
+  for (const [name, pod] of Object.entries(manifests)) directory.write(name, manifest(pod));
   directory.start();
-  await directory.wants("web=busybox:1", "upper=busybox:1", "plain=busybox:1", "kops=busybox:1");
+  const pods = Object.values(manifests).map((pod) => `${pod}=busybox:1`);
+  await directory.wants(...pods);
   // Once, however often the directory is read.
   directory.write("third.yaml", manifest("third"));
-  await directory.wants("web=busybox:1", "upper=busybox:1", "plain=busybox:1", "kops=busybox:1", "third=busybox:1");
+  await directory.wants(...pods, "third=busybox:1");
   for (const name of [...leftovers, "README", "sub.yaml", "broken.yaml"]) {
     const level = name.startsWith(".") ? "debug" : "info";
     expect(
@@ -251,18 +251,14 @@ test("files that editors, package managers and people leave next to manifests ar
 });
 
 test("one bad file disturbs no other, is reported once, and its pod stays as it was", async () => {
-  const directory = watched({ checkFrequencyMs: 20 });
-  directory.write("good.yaml", manifest("good"));
-  directory.write("web.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "good.yaml": manifest("good"), "web.yaml": manifest("web") }, { checkFrequencyMs: 20 });
   await directory.wants("good=busybox:1", "web=busybox:1");
   directory.write("web.yaml", manifest("web").slice(0, 60));
-  await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
+  await finds(directory);
   expect(directory.pods).toEqual(["good=busybox:1", "web=busybox:1"]);
   expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/web-node1"]);
   // More reads: nothing is logged again.
-  const reads = directory.source.status().reads;
-  await until("more reads", () => directory.source.status().reads > reads + 3);
+  await directory.readsMore(3);
   expect(directory.logger.lines.filter((line) => line.startsWith("error"))).toHaveLength(1);
 
   directory.write("web.yaml", manifest("web", "busybox:2"));
@@ -281,11 +277,9 @@ test.each([
   },
   { what: "another kind", text: "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n" },
 ])("$what: the pod stays as it was", async ({ text }) => {
-  const directory = watched();
-  directory.write("web.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "web.yaml": manifest("web") });
   directory.write("web.yaml", text);
-  await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
+  await finds(directory);
   expect(directory.history).toEqual(["web=busybox:1"]);
 });
 
@@ -301,11 +295,9 @@ test("a mistake in one document delays neither the others nor its pod", async ()
 });
 
 test("a pod whose file is bad may be moved to a good one", async () => {
-  const directory = watched();
-  directory.write("a.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "a.yaml": manifest("web") });
   directory.write("a.yaml", "kind: [");
-  await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
+  await finds(directory);
   directory.write("b.yaml", manifest("web", "busybox:2"));
   await directory.wants("web=busybox:2");
   expect(directory.sets.at(-1)!.stale.size).toBe(0);
@@ -314,9 +306,7 @@ test("a pod whose file is bad may be moved to a good one", async () => {
 
 test("half a file does not count while it is being written, even if it reads well", async () => {
   const clock = new FakeClock(new Date());
-  const directory = watched({ clock, checkFrequencyMs: 10 });
-  directory.write("web.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "web.yaml": manifest("web") }, { clock, checkFrequencyMs: 10 });
   await clock.advance(200);
   expect(directory.pods).toEqual(["web=busybox:1"]);
   const parts = [manifest("web", "busybox:half"), "  - name: second\n", "    image: busybox:1\n"];
@@ -336,9 +326,7 @@ test("half a file does not count while it is being written, even if it reads wel
 
 test("a file that is replaced in one step counts at once", async () => {
   const clock = new FakeClock(new Date());
-  const directory = watched({ clock, checkFrequencyMs: 10 });
-  directory.write("web.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "web.yaml": manifest("web") }, { clock, checkFrequencyMs: 10 });
   await clock.advance(200);
   writeFileSync(join(directory.root, "new.yaml"), manifest("web", "busybox:2"));
   utimesSync(join(directory.root, "new.yaml"), new Date(Date.now() - 5), new Date(Date.now() - 5));
@@ -352,9 +340,7 @@ test("a file that is replaced in one step counts at once", async () => {
 });
 
 test("a moved file is the same pod all the time", async () => {
-  const directory = watched();
-  directory.write("a.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "a.yaml": manifest("web") });
   renameSync(directory.file("a.yaml"), directory.file("b.yaml"));
   await until("the new place", () => directory.sets.at(-1)?.pods[0]?.origin === directory.file("b.yaml"));
   expect(directory.history).toEqual(["web=busybox:1"]);
@@ -362,9 +348,7 @@ test("a moved file is the same pod all the time", async () => {
 
 test("a file that is written again under another name is the same pod all the time", async () => {
   const clock = new FakeClock(new Date());
-  const directory = watched({ clock, checkFrequencyMs: 10 });
-  directory.write("a.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "a.yaml": manifest("web") }, { clock, checkFrequencyMs: 10 });
   unlinkSync(directory.file("a.yaml"));
   await clock.advance(90);
   writeFileSync(directory.file("b.yaml"), manifest("web"));
@@ -380,14 +364,11 @@ test("a file that is written again under another name is the same pod all the ti
 });
 
 test("rewriting the same bytes, touching and chmod are not news", async () => {
-  const directory = watched({ checkFrequencyMs: 10 });
-  directory.write("web.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "web.yaml": manifest("web") }, { checkFrequencyMs: 10 });
   directory.write("web.yaml", manifest("web"));
   utimesSync(directory.file("web.yaml"), new Date(), new Date());
   chmodSync(directory.file("web.yaml"), 0o600);
-  const reads = directory.source.status().reads;
-  await until("more reads", () => directory.source.status().reads > reads + 5);
+  await directory.readsMore(5);
   expect(directory.sets).toHaveLength(1);
 });
 
@@ -407,13 +388,8 @@ test("files count in byte order, so of two texts for one pod the first is known"
   for (const name of ["b.yaml", "B.yaml", "10.yaml", "9.yaml", "é.yaml"])
     directory.write(name, manifest("x", `i:${name.length}`));
   directory.start();
-  expect(directory.sets[0]!.pods.map(({ origin }) => origin.slice(directory.path.length + 1))).toEqual([
-    "10.yaml",
-    "9.yaml",
-    "B.yaml",
-    "b.yaml",
-    "é.yaml",
-  ]); // prettier-ignore
+  const names = directory.sets[0]!.pods.map(({ origin }) => origin.slice(directory.path.length + 1));
+  expect(names.join(" ")).toBe("10.yaml 9.yaml B.yaml b.yaml é.yaml");
 });
 
 test("a file of 10 MiB is refused without being read", async () => {
@@ -427,31 +403,24 @@ test("a file of 10 MiB is refused without being read", async () => {
 });
 
 test("an unreadable file keeps its pod and says why", async () => {
-  const directory = watched();
-  directory.write("web.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "web.yaml": manifest("web") });
   // A link to itself: unreadable for root too.
   symlinkSync("web.yaml", directory.file("loop"));
   renameSync(directory.file("loop"), directory.file("web.yaml"));
-  await until("the finding", () =>
-    directory.sets.at(-1)!.findings.some(({ message }) => message.includes("cannot be read")),
-  );
+  await finds(directory, "cannot be read");
   expect(directory.history).toEqual(["web=busybox:1"]);
   expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/web-node1"]);
 });
 
 test("a directory that cannot be read keeps its pods and is reported once", async () => {
-  const directory = watched({ checkFrequencyMs: 10 });
-  directory.write("web.yaml", manifest("web"));
-  directory.start();
+  const directory = started({ "web.yaml": manifest("web") }, { checkFrequencyMs: 10 });
   await directory.wants("web=busybox:1");
   // A link to itself: unreadable for root too.
   renameSync(directory.path, join(directory.root, "away"));
   symlinkSync("manifests", directory.path);
-  await until("the failure", () => directory.source.status().state === "failing");
+  await fails(directory);
   expect(directory.pods).toEqual(["web=busybox:1"]);
-  const reads = directory.source.status().reads;
-  await until("more reads", () => directory.source.status().reads > reads + 3);
+  await directory.readsMore(3);
   expect(directory.logger.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);
   unlinkSync(directory.path);
   renameSync(join(directory.root, "away"), directory.path);
@@ -460,17 +429,14 @@ test("a directory that cannot be read keeps its pods and is reported once", asyn
 });
 
 test("at start a bad file falls back to its last good text; without one the set is not complete", async () => {
-  const good = readFile(Buffer.from(manifest("web")), "web.yaml");
   const directory = watched({ lastKnownGood: () => new Map([[directory.file("web.yaml"), good]]) });
-  directory.write("web.yaml", "kind: [");
-  utimesSync(directory.file("web.yaml"), 1000, 1000);
+  writeOld(directory.file("web.yaml"), "kind: [");
   directory.start();
   expect(directory.pods).toEqual(["web=busybox:1"]);
   expect(directory.sets[0]!.isComplete).toBe(true);
 
   const unknown = watched();
-  unknown.write("web.yaml", "kind: [");
-  utimesSync(unknown.file("web.yaml"), 1000, 1000);
+  writeOld(unknown.file("web.yaml"), "kind: [");
   unknown.start();
   expect(unknown.sets[0]).toMatchObject({ pods: [], isComplete: false });
 });
@@ -478,15 +444,13 @@ test("at start a bad file falls back to its last good text; without one the set 
 test("a file whose text was never good has no last good text", () => {
   const nothing = { pods: [], configMaps: [], secrets: [] };
   const directory = watched({ lastKnownGood: () => new Map([[directory.file("web.yaml"), nothing]]) });
-  directory.write("web.yaml", "not a manifest");
-  utimesSync(directory.file("web.yaml"), 1000, 1000);
+  writeOld(directory.file("web.yaml"), "not a manifest");
   directory.start();
   expect(directory.sets[0]).toMatchObject({ pods: [], isComplete: true });
   expect(directory.logger.lines.filter((line) => line.startsWith("warn"))).toEqual([]);
 });
 
 test("at start an unreadable directory falls back to the last good set, else says nothing", async () => {
-  const good = readFile(Buffer.from(manifest("web")), "web.yaml");
   const directory = watched({ path: "loop", lastKnownGood: () => new Map([["web.yaml", good]]) });
   symlinkSync("loop", directory.path);
   directory.start();
@@ -503,7 +467,6 @@ test("at start an unreadable directory falls back to the last good set, else say
 });
 
 test("a removed manifest is not brought back from before this start", () => {
-  const good = readFile(Buffer.from(manifest("web")), "web.yaml");
   const directory = watched({ lastKnownGood: () => new Map([[directory.file("web.yaml"), good]]) });
   directory.start();
   expect(directory.pods).toEqual([]);
@@ -522,24 +485,22 @@ test("a pipe is passed over in a directory, and an error where it was asked for"
   const directory = watched();
   const pipe = directory.file("pipe.yaml");
   expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
-  expect((await directory.source.readOnce(new AbortController().signal)).findings).toEqual([]);
+  expect((await once(directory)).findings).toEqual([]);
   const given = watched({ path: "pipe.yaml" });
   expect(Bun.spawnSync(["mkfifo", given.path]).exitCode).toBe(0);
-  const { findings } = await given.source.readOnce(new AbortController().signal);
+  const { findings } = await once(given);
   expect(findings.map(({ severity, message }) => [severity, message])).toEqual([["error", "is not a regular file"]]);
 });
 
 test("readOnce reads what is there; a path that does not exist is an error", async () => {
   const directory = watched();
   directory.write("web.yaml", manifest("web"));
-  const set = await directory.source.readOnce(new AbortController().signal);
+  const set = await once(directory);
   expect(podsOf(set)).toEqual(["web=busybox:1"]);
   const missing = watched({ path: "nothing" });
-  await expect(missing.source.readOnce(new AbortController().signal)).rejects.toThrow(
-    `"${missing.path}" does not exist`,
-  );
+  await expect(once(missing)).rejects.toThrow(`"${missing.path}" does not exist`);
   const loop = watched({ path: "loop" });
   symlinkSync("loop", loop.path);
-  await expect(loop.source.readOnce(new AbortController().signal)).rejects.toThrow(`"${loop.path}" cannot be read`);
+  await expect(once(loop)).rejects.toThrow(`"${loop.path}" cannot be read`);
   expect([...missing.logger.lines, ...loop.logger.lines]).toEqual([]);
 });

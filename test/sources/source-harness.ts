@@ -99,6 +99,11 @@ export class WatchedDirectory {
     return shown.filter((line, index) => line !== shown[index - 1]);
   }
 
+  async readsMore(count: number): Promise<void> {
+    const { reads } = this.source.status();
+    await until("more reads", () => this.source.status().reads > reads + count);
+  }
+
   /** Waits until exactly these pods are wanted. */
   async wants(...pods: string[]): Promise<void> {
     const wanted = [...pods].sort().join(" ");
