@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { Turns } from "../base/concurrency/turns.ts";
 import { type EntryName, HeldDirectory } from "../base/files/held-directory.ts";
 import { type LoggedPod, toContainerLogPath, toPodLogDirName } from "../base/model/log-path.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -9,8 +10,8 @@ interface LogLinksOptions extends LogPlaces {
   /** Where the engine keeps the log of a container; "" when it keeps no file. */
   engineLogPath(containerId: string): string;
   log: Logger;
-  /** Default: at once, in this thread. */
-  perform?: (places: LogPlaces, task: LogLinkTask) => Promise<void> | undefined;
+  /** Default: in this thread. */
+  perform?: (places: LogPlaces, task: LogLinkTask) => void | Promise<void>;
 }
 
 /** Changes that may wait for a disk; later ones are dropped. */
@@ -24,8 +25,8 @@ const MAX_WAITING = 1_000;
 export class LogLinks {
   readonly #options: LogLinksOptions;
   readonly #loggedErrors = new Set<string>();
-  readonly #waiting: LogLinkTask[] = [];
-  #isBusy = false;
+  readonly #turns = new Turns();
+  #waiting = 0;
 
   constructor(options: LogLinksOptions) {
     this.#options = options;
@@ -61,30 +62,16 @@ export class LogLinks {
   }
 
   #add(task: LogLinkTask): void {
-    if (this.#options.podLogsDir === "") return;
-    if (this.#waiting.length >= MAX_WAITING) return this.#report(new Error(`${MAX_WAITING} changes wait for the disk`));
-    this.#waiting.push(task);
-    if (!this.#isBusy) this.#next();
-  }
-
-  #next(): void {
-    const { perform = performAtOnce, podLogsDir, containersLogsDir } = this.#options;
-    for (let task = this.#waiting.shift(); task; task = this.#waiting.shift()) {
-      try {
-        const done = perform({ podLogsDir, containersLogsDir }, task);
-        if (!done) continue;
-        this.#isBusy = true;
-        done
-          .catch((error: unknown) => this.#report(error))
-          .finally(() => {
-            this.#isBusy = false;
-            this.#next();
-          });
-        return;
-      } catch (error) {
-        this.#report(error);
-      }
-    }
+    const { perform = performLogLinkTask, podLogsDir, containersLogsDir } = this.#options;
+    if (podLogsDir === "") return;
+    if (this.#waiting >= MAX_WAITING) return this.#report(new Error(`${MAX_WAITING} changes wait for the disk`));
+    this.#waiting++;
+    const done = this.#turns.run("", () => perform({ podLogsDir, containersLogsDir }, task));
+    done
+      .catch((error: unknown) => this.#report(error))
+      .finally(() => {
+        this.#waiting--;
+      });
   }
 
   #report(error: unknown): void {
@@ -93,10 +80,6 @@ export class LogLinks {
     this.#loggedErrors.add(kind);
     this.#options.log.warn("Links to container logs are not complete", { error: messageOf(error) });
   }
-}
-
-function performAtOnce(places: LogPlaces, task: LogLinkTask): undefined {
-  performLogLinkTask(places, task);
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
+import { Turns } from "../base/concurrency/turns.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -43,7 +44,7 @@ export class PodActions {
   readonly #state: PodSyncState;
   readonly #sync: () => void;
   readonly #signal: AbortSignal;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   /** Ends of the starts under way, by container. */
   readonly #starts = new Map<string, Promise<void>>();
   #isRefreshing = false;
@@ -198,7 +199,7 @@ export class PodActions {
         await services.pullImage(request, signal);
         // Creates and starts of one pod happen in the order of its spec, however long an image takes.
         await Promise.all(startsBefore);
-        const id = await this.#inTurn(async () => {
+        const id = await this.#turns.run("", async () => {
           // The revision or the sandbox may have changed while the image was pulled: then the next plan decides again.
           if (state.stoppingSinceMs !== undefined || state.revision?.hashes.containers.get(name) !== action.hash)
             return;
@@ -414,13 +415,6 @@ export class PodActions {
         onEnd();
         this.#sync();
       });
-  }
-
-  /** Runs this after everything that was given to it before. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
   }
 
   /** Waits, or returns early when the worker is detached. */

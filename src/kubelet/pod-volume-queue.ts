@@ -1,4 +1,5 @@
 import type { Container, Pod } from "../base/api/pod.ts";
+import { Turns } from "../base/concurrency/turns.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Mount } from "../base/model/container-engine.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
@@ -22,7 +23,8 @@ export class PodVolumeQueue {
   readonly #failedMounts: FailedMounts;
   /** The pod object whose volumes are ready, by uid: an edit makes another object. */
   readonly #ready = new Map<string, Pod>();
-  readonly #turns = new Map<string, Promise<unknown>>();
+  /** Work on the volumes of one pod never overlaps. */
+  readonly #turns = new Turns();
 
   constructor(deps: PodVolumeQueueDeps) {
     this.#deps = deps;
@@ -88,20 +90,11 @@ export class PodVolumeQueue {
   async tearDown(uid: string, signal: AbortSignal): Promise<void> {
     this.#ready.delete(uid);
     this.#failedMounts.settled(uid);
-    await this.#turns.get(uid);
-    this.#turns.delete(uid);
-    await this.#deps.volumes.tearDown(uid, signal);
+    await this.#turns.run(uid, () => this.#deps.volumes.tearDown(uid, signal));
   }
 
-  /** Work on the volumes of one pod never overlaps. */
   #inTurn<T>(pod: Pod, work: () => Promise<T>): Promise<T> {
-    const uid = pod.metadata.uid ?? "";
-    const result = (this.#turns.get(uid) ?? Promise.resolve()).then(work);
-    this.#turns.set(
-      uid,
-      result.catch(() => {}),
-    );
-    return result;
+    return this.#turns.run(pod.metadata.uid ?? "", work);
   }
 
   /** Each failed volume gets its event; the returned error is that of the first. */

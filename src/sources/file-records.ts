@@ -15,6 +15,7 @@ import {
   isEmptyObjects,
   joinLocations,
   keepLastGood,
+  logFindings,
   type Objects,
   type ReadText,
   type SourceSet,
@@ -407,21 +408,13 @@ class ManifestReporter {
   /** Logs the findings of a file that are new or gone. */
   report(path: string, record: Pick<FileRecord, "findings" | "stale">): void {
     const facts = this.#facts;
-    const said = new Set<string>();
-    for (const finding of record.findings) {
-      const key = `file:${path}:${finding.document}:${finding.field}:${finding.message}`;
-      said.add(key);
-      facts.log(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
-    }
+    const said = logFindings(facts, `file:${path}:`, record.findings);
     const staleKey = `file:${path}:stale`;
     if (record.stale.length > 0) {
       said.add(staleKey);
       const names = record.stale.map((name) => `"${name}"`).join(", ");
-      facts.log(
-        staleKey,
-        "warn",
-        `${path}: has errors; ${record.stale.length > 1 ? "pods" : "pod"} ${names} ${record.stale.length > 1 ? "stay" : "stays"} as before`,
-      );
+      const [what, stay] = record.stale.length > 1 ? ["pods", "stay"] : ["pod", "stays"];
+      facts.log(staleKey, "warn", `${path}: has errors; ${what} ${names} ${stay} as before`);
     } else facts.resolve(staleKey, `${path}: is good again`);
     facts.prune(`file:${path}:`, said);
   }

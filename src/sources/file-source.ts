@@ -7,7 +7,14 @@ import { type Checkpoint, sourceId } from "./checkpoint-store.ts";
 import { FileRecords } from "./file-records.ts";
 import { type FileIdentity, type ManifestSnapshot, readManifests } from "./manifest-files.ts";
 import { PathWatch } from "./path-watch.ts";
-import { isEmptyObjects, type ReadText, type Source, type SourceSet, type SourceStatus } from "./source-set.ts";
+import {
+  isEmptyObjects,
+  type ReadText,
+  type Source,
+  SourceReads,
+  type SourceSet,
+  type SourceStatus,
+} from "./source-set.ts";
 
 /** How long a directory must be quiet after an event: a copy of 500 files is one read. */
 const DEBOUNCE_MS = 10;
@@ -49,14 +56,9 @@ export class FileSource implements Source {
   #debouncingSinceMs: number | undefined;
   #isReading = false;
   #stopped = false;
-  /** Why the path cannot be read; undefined when the last read succeeded. */
-  #failure: string | undefined;
+  readonly #reads = new SourceReads();
   /** File system of the directory when it was last read. */
   #place: FileSystemId | undefined;
-  #reads = 0;
-  #failures = 0;
-  #lastAttempt: Date | undefined;
-  #lastSuccess: Date | undefined;
 
   constructor(deps: FileSourceDeps) {
     this.name = deps.path;
@@ -83,7 +85,7 @@ export class FileSource implements Source {
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
     for (;;) {
       const retryMs = this.#take(await this.#read(), "once");
-      if (this.#failure !== undefined) throw new Error(this.#failure);
+      if (this.#reads.failure !== undefined) throw new Error(this.#reads.failure);
       if (retryMs === undefined) return this.#records.assemble();
       const parsed = this.#records.nextParsed();
       await (parsed ?? this.#deps.clock.sleep(retryMs, signal));
@@ -98,22 +100,11 @@ export class FileSource implements Source {
   }
 
   status(): SourceStatus {
-    const set = this.#records.assemble(this.#failure);
-    const state = (): SourceStatus["state"] => {
-      if (this.#failure === undefined) return this.#lastSuccess === undefined ? "waiting" : "ok";
-      return this.#lastSuccess === undefined && set.pods.length > 0 ? "restored" : "failing";
-    };
-    return {
-      kind: "file",
-      name: this.name,
-      state: state(),
-      ...(this.#failure === undefined ? {} : { message: this.#failure }),
-      pods: set.pods.length,
-      ...(this.#lastSuccess ? { lastSuccess: this.#lastSuccess } : {}),
-      ...(this.#lastAttempt ? { lastAttempt: this.#lastAttempt } : {}),
-      reads: this.#reads,
-      failures: this.#failures,
-    };
+    const { failure, lastSuccess } = this.#reads;
+    const { pods } = this.#records.assemble(failure);
+    const failed = lastSuccess === undefined && pods.length > 0 ? "restored" : "failing";
+    const succeeded = lastSuccess === undefined ? "waiting" : "ok";
+    return this.#reads.status(this, failure === undefined ? succeeded : failed, pods.length);
   }
 
   checkpoint(): Checkpoint {
@@ -155,8 +146,7 @@ export class FileSource implements Source {
 
   #read(): ManifestSnapshot | Promise<ManifestSnapshot> {
     const { path, clock, readManifests: readPath = readManifests } = this.#deps;
-    this.#reads++;
-    this.#lastAttempt = clock.now();
+    this.#reads.begin(clock.now());
     const read = readPath(path, this.#records.identities());
     if (!(read instanceof Promise)) return read;
     return read.catch((error: unknown): ManifestSnapshot => {
@@ -178,21 +168,20 @@ export class FileSource implements Source {
 
   #emitIfNew(): void {
     // A source that cannot be read has nothing to say, and the first set is complete: what it leaves out is removed.
-    if (this.#failure !== undefined && this.#records.isEmpty) return;
+    if (this.#reads.failure !== undefined && this.#records.isEmpty) return;
     if (this.#emitted === undefined && this.#records.isUnsettled) return;
-    const state = `${this.#records.revision} ${this.#failure ?? ""}`;
+    const state = `${this.#records.revision} ${this.#reads.failure ?? ""}`;
     if (state === this.#emitted) return;
     this.#emitted = state;
-    this.#emit?.(this.#records.assemble(this.#failure));
+    this.#emit?.(this.#records.assemble(this.#reads.failure));
   }
 
   /** Brings the records up to date. @returns after how many milliseconds something unsettled must be read again */
   #take(snapshot: ManifestSnapshot, purpose: "supervise" | "once"): number | undefined {
     const { logger } = this.#deps;
     const failure = this.#whyNotRead(snapshot);
-    this.#failure = failure;
+    this.#reads.end(failure);
     if (failure !== undefined) {
-      this.#failures++;
       if (this.#records.isEmpty && purpose === "supervise" && this.#records.restoreAll()) {
         logger.warn(`Manifests: the last good ones of "${this.name}", from before this start, are used`);
       }
@@ -202,7 +191,6 @@ export class FileSource implements Source {
       if (purpose === "supervise") this.#facts.log("source", "warn", `Manifests: ${failure}; ${effect}`);
       return undefined;
     }
-    this.#lastSuccess = this.#lastAttempt;
     if (snapshot.listing.kind === "directory") this.#place = snapshot.listing.place;
     this.#facts.resolve("source", `Manifests: "${this.name}" can be read again`);
     return this.#records.examine(snapshot);

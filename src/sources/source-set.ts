@@ -1,5 +1,6 @@
 import type { ConfigMap } from "../base/api/config-map.ts";
 import type { Secret } from "../base/api/secret.ts";
+import type { ChangeLogger } from "../base/logging/change-logger.ts";
 import { type DesiredObject, objectKey } from "../base/model/desired-object.ts";
 import type { DesiredPod, PodDeletion } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
@@ -55,6 +56,41 @@ export interface SourceStatus {
   lastAttempt?: Date;
   reads: number;
   failures: number;
+}
+
+/** The reads of a source: how many there were, and how the last one went. */
+export class SourceReads {
+  /** Why the last read failed; undefined when it succeeded. */
+  failure: string | undefined;
+  count = 0;
+  lastSuccess: Date | undefined;
+  #failures = 0;
+  #lastAttempt: Date | undefined;
+
+  begin(now: Date): void {
+    this.count++;
+    this.#lastAttempt = now;
+  }
+
+  end(failure: string | undefined): void {
+    this.failure = failure;
+    if (failure === undefined) this.lastSuccess = this.#lastAttempt;
+    else this.#failures++;
+  }
+
+  status(source: Pick<Source, "kind" | "name">, state: SourceStatus["state"], pods: number): SourceStatus {
+    return {
+      kind: source.kind,
+      name: source.name,
+      state,
+      ...(this.failure !== undefined && { message: this.failure }),
+      pods,
+      ...(this.lastSuccess && { lastSuccess: this.lastSuccess }),
+      ...(this.#lastAttempt && { lastAttempt: this.#lastAttempt }),
+      reads: this.count,
+      failures: this.#failures,
+    };
+  }
 }
 
 /** A place manifests come from. Emits complete sets, and nothing while it cannot be read. */
@@ -120,6 +156,17 @@ export const joinLocations = (all: readonly Pick<Objects, "locations">[]): Recor
 export function staleNames(live: Objects, now: Objects): PodFullName[] {
   const fresh = new Set(now.pods);
   return live.pods.filter((pod) => !fresh.has(pod)).map(({ pod }) => podFullName(pod.metadata));
+}
+
+/** Logs findings, each once while it stays. @returns their keys, which begin with `prefix` */
+export function logFindings(facts: ChangeLogger, prefix: string, findings: readonly Finding[]): Set<string> {
+  const keys = new Set<string>();
+  for (const finding of findings) {
+    const key = `${prefix}${finding.document}:${finding.field}:${finding.message}`;
+    keys.add(key);
+    facts.log(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
+  }
+  return keys;
 }
 
 /** One line for a finding, as a compiler writes it. */

@@ -36,7 +36,7 @@ export interface Validators {
 type UrlResponse = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
 
 /** The manifests could not be had; the message says why and holds no secret. */
-class UrlFetchError extends Error {
+export class UrlFetchError extends Error {
   override readonly name = "UrlFetchError";
 }
 
@@ -209,7 +209,10 @@ async function readResponse(response: Response, signal: AbortSignal): Promise<Ur
     throw new UrlFetchError(`responded with ${response.status}${response.statusText ? ` ${response.statusText}` : ""}`);
   }
   const encoded = await readBody(response, signal);
-  const bytes = encoded.length === 0 ? encoded : await decode(encoded, response.headers.get("content-encoding") ?? "");
+  const bytes =
+    encoded.length === 0
+      ? encoded
+      : await decodeBody(encoded, response.headers.get("content-encoding") ?? "", MAX_MANIFEST_BYTES);
   if (bytes.length === 0) throw new UrlFetchError("responded with an empty body");
   const etag = response.headers.get("etag");
   const lastModified = response.headers.get("last-modified");
@@ -218,17 +221,6 @@ async function readResponse(response: Response, signal: AbortSignal): Promise<Ur
     bytes,
     validators: { ...(etag ? { etag } : {}), ...(lastModified ? { lastModified } : {}) },
   };
-}
-
-async function decode(encoded: Uint8Array, encoding: string): Promise<Uint8Array> {
-  try {
-    return await decodeBody(encoded, encoding, MAX_MANIFEST_BYTES);
-  } catch (error) {
-    if (error instanceof DecodedBodyTooLongError) throw new UrlFetchError(TOO_LONG);
-    if (error instanceof ContentEncodingError)
-      throw new UrlFetchError(`responded with a body that ${error.message}`, { cause: error });
-    throw error;
-  }
 }
 
 /** Reads in pieces, so that a body without end stops at the limit. */
@@ -250,50 +242,37 @@ async function readBody(response: Response, signal: AbortSignal): Promise<Uint8A
   }
 }
 
+const UNKNOWN_AUTHORITY = "its certificate is signed by an unknown authority (%); see --manifest-url-ca-file";
+const WRONG_DATE = "its certificate is out of date, or our clock is wrong (%)";
+/** By the codes and names of the runtime's errors, which take the place of %. */
+const EXPLANATIONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "refuses the connection (%)",
+  ENOENT: "the socket does not exist (%)",
+  EACCES: "permission denied (%)",
+  ECONNRESET: "the connection broke, or the response was cut short or not HTTP (%)",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_AUTHORITY,
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
+  CERT_HAS_EXPIRED: WRONG_DATE,
+  CERT_NOT_YET_VALID: WRONG_DATE,
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name (%)",
+  ENOTFOUND: "the host is not known or out of reach",
+  DNSException: "the host is not known or out of reach",
+  FailedToOpenSocket: "the host is not known or out of reach",
+  Malformed_HTTP_Response: "the response is not HTTP",
+};
+
 /** Messages of the runtime may hold the URL with its secrets: only codes are passed on. */
 function explain(error: unknown): string {
-  const { code, name } = error as { code?: unknown; name?: string };
-  const word = typeof code === "string" ? code : (name ?? "unknown error");
-  switch (word) {
-    case "ECONNREFUSED":
-    case "ConnectionRefused":
-      return "refuses the connection (ECONNREFUSED)";
-    case "ENOENT":
-      return "the socket does not exist (ENOENT)";
-    case "EACCES":
-      return "permission denied (EACCES)";
-    case "ENOTFOUND":
-    case "DNSException":
-    case "FailedToOpenSocket":
-      return "the host is not known or out of reach";
-    case "Malformed_HTTP_Response":
-      return "the response is not HTTP";
-    case "ECONNRESET":
-      return "the connection broke, or the response was cut short or not HTTP (ECONNRESET)";
-    case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
-    case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
-    case "UNABLE_TO_GET_ISSUER_CERT":
-    case "DEPTH_ZERO_SELF_SIGNED_CERT":
-    case "SELF_SIGNED_CERT_IN_CHAIN":
-      return `its certificate is signed by an unknown authority (${word}); see --manifest-url-ca-file`;
-    case "CERT_HAS_EXPIRED":
-    case "CERT_NOT_YET_VALID":
-      return `its certificate is out of date, or our clock is wrong (${word})`;
-    case "ERR_TLS_CERT_ALTNAME_INVALID":
-      return `its certificate is for another name (${word})`;
-    default:
-      return `failed (${word})`;
-  }
+  const { code, name = "unknown error" } = error as { code?: unknown; name?: string };
+  const word = code === "ConnectionRefused" ? "ECONNREFUSED" : typeof code === "string" ? code : name;
+  return (EXPLANATIONS[word] ?? "failed (%)").replace("%", word);
 }
 
 /** Value of Accept-Encoding: the supported encodings. */
 const ACCEPTED_ENCODINGS = "gzip, deflate, br";
-
-/** The decoded body exceeds the limit. */
-export class DecodedBodyTooLongError extends Error {}
-
-/** The body does not have its Content-Encoding, or the encoding is not supported. */
-export class ContentEncodingError extends Error {}
 
 const decoders = {
   gzip: promisify(gunzip),
@@ -308,7 +287,7 @@ const decoders = {
  * Decodes a body that has at most one Content-Encoding, in other threads.
  * @param encoding the header; "" = none
  * @param maxBytes limit of the decoded body, exclusive; decoding ends there
- * @throws DecodedBodyTooLongError, ContentEncodingError
+ * @throws UrlFetchError
  */
 export async function decodeBody(bytes: Uint8Array, encoding: string, maxBytes: number): Promise<Uint8Array> {
   const named = encoding.trim().toLowerCase();
@@ -316,14 +295,15 @@ export async function decodeBody(bytes: Uint8Array, encoding: string, maxBytes: 
   const hasZlibHeader = ((bytes[0] ?? 0) & 0x0f) === 8;
   const name = named === "deflate" && !hasZlibHeader ? "raw deflate" : named;
   if (!Object.hasOwn(decoders, name)) {
-    throw new ContentEncodingError(`has the Content-Encoding "${named}"; supported are ${ACCEPTED_ENCODINGS}`);
+    throw new UrlFetchError(
+      `responded with a body that has the Content-Encoding "${named}"; supported are ${ACCEPTED_ENCODINGS}`,
+    );
   }
   try {
     return await decoders[name as keyof typeof decoders](bytes, { maxOutputLength: maxBytes - 1 });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw new DecodedBodyTooLongError();
-    throw new ContentEncodingError(`is truncated, or not encoded by ${named} as its Content-Encoding says`, {
-      cause: error,
-    });
+    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw new UrlFetchError(TOO_LONG);
+    const message = `responded with a body that is truncated, or not encoded by ${named} as its Content-Encoding says`;
+    throw new UrlFetchError(message, { cause: error });
   }
 }

@@ -13,9 +13,11 @@ import {
   hasErrors,
   isEmptyObjects,
   keepLastGood,
+  logFindings,
   type Objects,
   type ReadText,
   type Source,
+  SourceReads,
   type SourceSet,
   type SourceStatus,
   staleNames,
@@ -63,13 +65,9 @@ export class UrlSource implements Source {
   #stale: readonly PodFullName[] = [];
   #isUnknown = false;
   #isRestored = false;
-  #failure: string | undefined;
+  readonly #reads = new SourceReads();
   #emittedFailure: string | undefined;
   #failuresInARow = 0;
-  #reads = 0;
-  #failures = 0;
-  #lastAttempt: Date | undefined;
-  #lastSuccess: Date | undefined;
 
   constructor(deps: UrlSourceDeps) {
     this.#deps = deps;
@@ -97,22 +95,9 @@ export class UrlSource implements Source {
   }
 
   status(): SourceStatus {
-    const state = (): SourceStatus["state"] => {
-      if (this.#isRestored) return "restored";
-      if (this.#failure !== undefined) return "failing";
-      return this.#live ? "ok" : "waiting";
-    };
-    return {
-      kind: "http",
-      name: this.name,
-      state: state(),
-      ...(this.#failure === undefined ? {} : { message: this.#failure }),
-      pods: this.#live?.pods.length ?? 0,
-      ...(this.#lastSuccess ? { lastSuccess: this.#lastSuccess } : {}),
-      ...(this.#lastAttempt ? { lastAttempt: this.#lastAttempt } : {}),
-      reads: this.#reads,
-      failures: this.#failures,
-    };
+    const isFailing = this.#reads.failure !== undefined;
+    const state = this.#isRestored ? "restored" : isFailing ? "failing" : this.#live ? "ok" : "waiting";
+    return this.#reads.status(this, state, this.#live?.pods.length ?? 0);
   }
 
   /** undefined before the first good response. */
@@ -128,20 +113,20 @@ export class UrlSource implements Source {
     this.#failuresInARow = failure === undefined ? 0 : this.#failuresInARow + 1;
     this.#cancelTimer = this.#deps.clock.schedule(this.#delayMs(), () => void this.#poll());
     if (failure !== undefined && this.#live === undefined) this.#restore(failure);
-    const isNews = this.#live !== before || this.#findings !== findings || this.#failure !== this.#emittedFailure;
+    const isNews = this.#live !== before || this.#findings !== findings || this.#reads.failure !== this.#emittedFailure;
     if (this.#live && isNews) this.#publish();
   }
 
   #publish(): void {
     this.#cancelRestore?.();
-    this.#emittedFailure = this.#failure;
+    this.#emittedFailure = this.#reads.failure;
     this.#emit?.(this.#assemble());
   }
 
   #delayMs(): number {
     const { checkFrequencyMs, random } = this.#deps;
     if (this.#failuresInARow === 0) return checkFrequencyMs;
-    const isFirst = this.#lastSuccess === undefined;
+    const isFirst = this.#reads.lastSuccess === undefined;
     const soonMs = isFirst ? FIRST_RETRY_MS * 2 ** Math.min(this.#failuresInARow - 1, 20) : checkFrequencyMs;
     // Jitter: many machines that lost one server at the same time.
     return Math.min(soonMs, checkFrequencyMs) * (0.75 + 0.5 * random());
@@ -150,8 +135,7 @@ export class UrlSource implements Source {
   /** One request. @returns why it failed; undefined on success */
   async #fetch(signal: AbortSignal): Promise<string | undefined> {
     const { clock, read, url } = this.#deps;
-    this.#reads++;
-    this.#lastAttempt = clock.now();
+    this.#reads.begin(clock.now());
     let failure: string | undefined;
     try {
       const response = await fetchManifest(url, this.#deps, this.#validators, signal);
@@ -170,12 +154,10 @@ export class UrlSource implements Source {
       if (signal.aborted) throw error;
       failure = (error as Error).message;
     }
-    this.#failure = failure;
+    this.#reads.end(failure);
     if (failure === undefined) {
-      this.#lastSuccess = this.#lastAttempt;
       this.#facts.resolve("url", `Manifests: ${this.name} responds again`);
     } else {
-      this.#failures++;
       this.#facts.log("url", "warn", `Manifests: ${this.name} ${failure}; its pods stay as they are`);
     }
     return failure;
@@ -183,13 +165,7 @@ export class UrlSource implements Source {
 
   /** Takes a new text. @returns what is wrong with it, if anything */
   #take(result: ManifestResult): string | undefined {
-    const said = new Set<string>();
-    for (const finding of result.findings) {
-      const key = `finding:${finding.document}:${finding.field}:${finding.message}`;
-      said.add(key);
-      this.#facts.log(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
-    }
-    this.#facts.prune("finding:", said);
+    this.#facts.prune("finding:", logFindings(this.#facts, "finding:", result.findings));
     this.#findings = result.findings;
     const isBad = hasErrors(result.findings);
     const before = this.#live ?? (isBad ? this.#lastKnownGood() : undefined);
@@ -212,7 +188,7 @@ export class UrlSource implements Source {
     if (!restored) return;
     this.#live = restored;
     this.#isRestored = true;
-    this.#failure ??= why;
+    this.#reads.failure ??= why;
     this.#deps.logger.warn(`Manifests: ${this.name} ${why}: its last good response, from before this start, is used`);
     this.#publish();
   }

@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
+import { Turns } from "../../base/concurrency/turns.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import type { ReplaceFile } from "../../base/files/replace-file.ts";
 import { type DirectoryText, readDirectoryTexts, type TextFiles } from "../../base/files/text-files.ts";
@@ -59,7 +60,7 @@ export class CniNetworks implements PodNetworks {
   /** There was a usable configuration when the directory was last read. */
   #isConfigured = false;
   /** One call at a time for each sandbox. */
-  readonly #turns = new Map<ContainerId, Promise<unknown>>();
+  readonly #turns = new Turns();
 
   constructor(
     options: CniOptions,
@@ -104,7 +105,7 @@ export class CniNetworks implements PodNetworks {
   }
 
   attach(sandbox: SandboxNetwork, pod: Pod, signal: AbortSignal): Promise<void> {
-    return this.#inTurn(sandbox.id, async () => {
+    return this.#turns.run(sandbox.id, async () => {
       const { config } = await this.#readConfig();
       if (!config) throw new Error(this.problem() ?? "there is no network configuration");
       const record: AttachmentRecord = {
@@ -129,7 +130,7 @@ export class CniNetworks implements PodNetworks {
   }
 
   detach(id: ContainerId, netns: string, signal: AbortSignal): Promise<void> {
-    return this.#inTurn(id, async () => {
+    return this.#turns.run(id, async () => {
       const record = this.#store.get(id);
       if (!record) return;
       const name = `${record.pod.namespace}/${record.pod.name}`;
@@ -153,7 +154,7 @@ export class CniNetworks implements PodNetworks {
   }
 
   async check(sandbox: SandboxNetwork, signal: AbortSignal): Promise<string | undefined> {
-    return this.#inTurn(sandbox.id, async () => {
+    return this.#turns.run(sandbox.id, async () => {
       const record = this.#store.get(sandbox.id);
       if (!record?.result || record.config.disableCheck || !knowsPreviousResult(record.config.cniVersion)) return;
       for (const plugin of record.config.plugins) {
@@ -185,17 +186,6 @@ export class CniNetworks implements PodNetworks {
   /** The namespace is gone by then. */
   #retryLater(id: ContainerId): void {
     this.#clock.schedule(RELEASE_RETRY_MS, () => void this.detach(id, "", new AbortController().signal));
-  }
-
-  #inTurn<T>(id: ContainerId, work: () => Promise<T>): Promise<T> {
-    const result = (this.#turns.get(id) ?? Promise.resolve()).then(work);
-    const settled = result
-      .catch(() => {})
-      .finally(() => {
-        if (this.#turns.get(id) === settled) this.#turns.delete(id);
-      });
-    this.#turns.set(id, settled);
-    return result;
   }
 
   /** Reads the directory each time: it is small, and a file that comes or changes is in use at once. */

@@ -1,3 +1,4 @@
+import { Turns } from "../../base/concurrency/turns.ts";
 import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { EngineImage, ImageEngine } from "../../base/model/container-engine.ts";
@@ -52,7 +53,8 @@ export class ImageGcManager {
   readonly #deps: ImageGcDeps;
   readonly #changes: ChangeLogger;
   readonly #tracked = new Map<string, Tracked>();
-  #running: Promise<unknown> = Promise.resolve();
+  /** The timer and a node short of disk do not remove side by side. */
+  readonly #turns = new Turns();
   #removable: ReadonlySet<string> = new Set();
 
   constructor(deps: ImageGcDeps) {
@@ -96,23 +98,16 @@ export class ImageGcManager {
 
   /** One collection by the thresholds. @throws what the engine throws */
   collect(signal: AbortSignal): Promise<void> {
-    return this.#serialize(async () => {
-      const { readDisk, policy, clock } = this.#deps;
-      const unused = await this.#detectImages(signal);
-      if (!unused) return;
-      const plan = computeImageGc([...unused.keys()], await readDisk(), policy, clock.monotonicMs());
-      const inUse = await this.#remove(
-        plan.removals,
-        new Map([...unused].map(([{ id }, image]) => [id, image])),
-        signal,
-        {
-          disk: `the image disk is ${plan.usedPercent} % full, the threshold is ${policy.highThresholdPercent} %`,
-          age: "it was not used for too long",
-        },
-      );
-      const isShort = plan.missingBytes > 0 || inUse > 0;
-      if (plan.usedPercent !== undefined && plan.usedPercent >= policy.highThresholdPercent && isShort) {
-        const message = `The image disk is ${plan.usedPercent} % full and no further unused image may be removed`;
+    return this.#turns.run("", async () => {
+      const { readDisk, policy } = this.#deps;
+      const age = "it was not used for too long";
+      const toDisk = (used: number | undefined) =>
+        `the image disk is ${used} % full, the threshold is ${policy.highThresholdPercent} %`;
+      const done = await this.#reclaim(readDisk, policy, (used) => ({ disk: toDisk(used), age }), signal);
+      if (!done) return;
+      const { usedPercent = 0, missingBytes, inUse } = done;
+      if (usedPercent >= policy.highThresholdPercent && missingBytes + inUse > 0) {
+        const message = `The image disk is ${usedPercent} % full and no further unused image may be removed`;
         this.#changes.log("full", "warn", message);
       } else this.#changes.resolve("full", "The image disk has room again");
     });
@@ -120,20 +115,27 @@ export class ImageGcManager {
 
   /** Removes everything unused for the minimum time: the node is short of disk. @returns how many images were removed */
   reclaim(signal: AbortSignal): Promise<number> {
-    return this.#serialize(async () => {
-      const unused = await this.#detectImages(signal);
-      if (!unused) return 0;
+    return this.#turns.run("", async () => {
       const everything = { ...this.#deps.policy, highThresholdPercent: 0, lowThresholdPercent: 0 };
-      const { removals } = computeImageGc(
-        [...unused.keys()],
-        { capacityBytes: Number.MAX_SAFE_INTEGER, availableBytes: 0 },
-        everything,
-        this.#deps.clock.monotonicMs(),
-      );
-      const byId = new Map([...unused].map(([{ id }, image]) => [id, image]));
+      const full = async () => ({ capacityBytes: Number.MAX_SAFE_INTEGER, availableBytes: 0 });
       const why = "the node is short of disk";
-      return removals.length - (await this.#remove(removals, byId, signal, { disk: why, age: why }));
+      const done = await this.#reclaim(full, everything, () => ({ disk: why, age: why }), signal);
+      return done ? done.removals.length - done.inUse : 0;
     });
+  }
+
+  /** @param toReasons gets the percentage of the disk in use @returns undefined while it is too early */
+  async #reclaim(
+    readDisk: ImageGcDeps["readDisk"],
+    policy: ImageGcPolicy,
+    toReasons: (usedPercent: number | undefined) => Record<ImageRemoval["why"], string>,
+    signal: AbortSignal,
+  ) {
+    const unused = await this.#detectImages(signal);
+    if (!unused) return undefined;
+    const plan = computeImageGc([...unused.keys()], await readDisk(), policy, this.#deps.clock.monotonicMs());
+    const images = new Map([...unused].map(([{ id }, image]) => [id, image]));
+    return { ...plan, inUse: await this.#remove(plan.removals, images, signal, toReasons(plan.usedPercent)) };
   }
 
   /** Brings the record up to date. @returns what may go, with the image itself; undefined while it is too early */
@@ -203,12 +205,5 @@ export class ImageGcManager {
       { names: [...names], unusedMs: nowMs - lastUsedMs },
     ]);
     this.#deps.file.write(Object.fromEntries(entries));
-  }
-
-  /** The timer and a node short of disk do not remove side by side. */
-  #serialize<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#running.then(work);
-    this.#running = result.catch(() => {});
-    return result;
   }
 }
