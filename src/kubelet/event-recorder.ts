@@ -85,17 +85,16 @@ export class PodEventRecorder implements EventRecorder {
   record(target: EventTarget, event: PodEvent): void {
     if (!this.#tokens.tryTake()) return this.#drop();
     const ring = this.#ringOf(target);
-    const bounded = event.message.length > MAX_MESSAGE_CHARS;
-    const shown = bounded ? { ...event, message: `${event.message.slice(0, MAX_MESSAGE_CHARS - 1)}…` } : event;
-    const key = [shown.type, shown.reason, shown.fieldPath ?? "", withoutRandomness(shown.message)].join("\0");
-    const kept = ring.events.get(key) ?? this.#newEvent(target.name, shown);
-    kept.event = { ...shown };
-    kept.count++;
-    kept.last = this.#deps.clock.now();
-    kept.version = ++this.#version;
+    const isLong = event.message.length > MAX_MESSAGE_CHARS;
+    const message = isLong ? `${event.message.slice(0, MAX_MESSAGE_CHARS - 1)}…` : event.message;
+    const key = [event.type, event.reason, event.fieldPath ?? "", withoutRandomness(message)].join("\0");
+    const now = this.#deps.clock.now();
+    const before = ring.events.get(key) ?? this.#newEvent(target.name, now);
+    const version = ++this.#version;
+    const kept = { ...before, event: { ...event, message }, count: before.count + 1, last: now, version };
     ring.events.delete(key);
     ring.events.set(key, kept);
-    dropSurplus(ring.events, shown);
+    dropSurplus(ring.events, event);
     this.#log(ring, kept);
     this.#dropOldRings();
     this.#listeners.emit();
@@ -151,19 +150,11 @@ export class PodEventRecorder implements EventRecorder {
     return ring;
   }
 
-  #newEvent(podName: string, event: PodEvent): KeptEvent {
-    const now = this.#deps.clock.now();
+  #newEvent(podName: string, first: Date) {
     // Upstream's names: the pod and nanoseconds in hex. JavaScript has no nanoseconds; a counter makes names unique.
-    const timestamp = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#version % 1_000_000);
-    return {
-      event: { ...event },
-      version: 0,
-      first: now,
-      last: now,
-      count: 0,
-      lastLoggedMs: Number.NEGATIVE_INFINITY,
-      name: `${podName}.${timestamp.toString(16)}`,
-    };
+    const timestamp = BigInt(first.getTime()) * 1_000_000n + BigInt(this.#version % 1_000_000);
+    const name = `${podName}.${timestamp.toString(16)}`;
+    return { first, count: 0, lastLoggedMs: Number.NEGATIVE_INFINITY, name };
   }
 
   #log(ring: PodRing, kept: KeptEvent): void {

@@ -47,8 +47,8 @@ export class PodActions {
   readonly #turns = new Turns();
   /** Ends of the starts under way, by container. */
   readonly #starts = new Map<string, Promise<void>>();
-  #isRefreshing = false;
-  #isRemovingVolumes = false;
+  /** Work on volumes that is under way. */
+  readonly #volumeWork = new Set<"refresh" | "remove">();
   #volumesRevision: string | undefined;
   /** Counts changes of the revision: each may have made volumes of its own, also one that is rolled back. */
   #generation = 0;
@@ -151,21 +151,21 @@ export class PodActions {
     const snapshot = this.#snapshot;
     const container = snapshot.containers.find(({ id }) => id === action.id);
     if (!container) return;
-    this.#state.killing.add(action.id);
     if (["LivenessFailed", "StartupFailed", "SpecChanged", "RestartAllContainers"].includes(action.reason)) {
       const [, beforeIt] = attemptsOf(snapshot, action.name);
       this.#state.killedToRestart.set(action.id, beforeIt && this.#state.exitedAtMs.get(beforeIt.id));
     }
     this.record("Normal", "Killing", action.message, action.name);
     const podIps = snapshot.sandboxes[0]?.ips ?? [];
-    this.#start(
+    this.#track(
+      this.#state.killing,
+      action.id,
       async (signal) => {
         const { graceSeconds } = action;
         await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
         await cache.observe(action.id, signal);
       },
       (error) => this.#warnAndDelay(`Cannot stop container "${action.name}"`, error),
-      () => this.#state.killing.delete(action.id),
     );
   }
 
@@ -254,10 +254,11 @@ export class PodActions {
   }
 
   #postStart(request: StartContainerRequest, id: string): void {
-    this.#start(
+    this.#track(
+      this.#state.postStartPending,
+      id,
       (signal) => this.#deps.services.runPostStart(request, id, signal),
       () => this.#state.postStartFailed.add(id),
-      () => this.#state.postStartPending.delete(id),
     );
   }
 
@@ -271,8 +272,9 @@ export class PodActions {
     if (resizedBy.get(id) === requested) return;
     resizedBy.set(id, requested);
     if (resizeErrors.get(id)?.requested !== requested) resizeErrors.delete(id);
-    resizing.add(id);
-    this.#start(
+    this.#track(
+      resizing,
+      id,
       async (signal) => {
         await this.#deps.services.resizeContainer({ pod: revision.pod, container, update }, signal);
         resizeErrors.delete(id);
@@ -287,19 +289,18 @@ export class PodActions {
         this.#sync();
         await this.#delay(START_RETRY_MS);
       },
-      () => resizing.delete(id),
     );
   }
 
   #removeOne(id: string, remove: (signal: AbortSignal) => Promise<void>): void {
-    this.#state.removing.add(id);
-    this.#start(
+    this.#track(
+      this.#state.removing,
+      id,
       async (signal) => {
         await remove(signal);
         await this.#deps.cache.observe(id, signal);
       },
       (error) => this.#warnAndDelay("Cannot remove a container", error),
-      () => this.#state.removing.delete(id),
     );
   }
 
@@ -309,16 +310,14 @@ export class PodActions {
     for (const container of snapshot.containers) {
       if (!isTerminated(container) || !container.startedAt) continue;
       if (terminationMessages.has(container.id) || reading.has(container.id)) continue;
-      reading.add(container.id);
-      this.#start(
+      this.#track(
+        reading,
+        container.id,
         async (signal) => {
-          terminationMessages.set(
-            container.id,
-            await this.#deps.services.readTerminationMessage(container, pod, signal),
-          );
+          const message = await this.#deps.services.readTerminationMessage(container, pod, signal);
+          terminationMessages.set(container.id, message);
         },
         () => terminationMessages.set(container.id, ""),
-        () => reading.delete(container.id),
       );
     }
   }
@@ -342,10 +341,11 @@ export class PodActions {
   refreshVolumes(revision: PodRevision, snapshot: PodSnapshot): void {
     const state = this.#state;
     const isUp = snapshot.sandboxes[0]?.state === "ready" && !state.sandboxBusy;
-    if (revision.isTentative || !isUp || this.#isRefreshing) return;
+    if (revision.isTentative || !isUp || this.#volumeWork.has("refresh")) return;
     if (state.objectsRevision === revision.objectsRevision) return;
-    this.#isRefreshing = true;
-    this.#start(
+    this.#track(
+      this.#volumeWork,
+      "refresh",
       async (signal) => {
         await this.#deps.services.refreshVolumes(toPodRequest(revision), signal);
         state.objectsRevision = revision.objectsRevision;
@@ -354,9 +354,6 @@ export class PodActions {
         const step = toStepError(error, "FailedMount");
         this.record("Warning", step.reason, step.message);
         state.objectsRevision = revision.objectsRevision;
-      },
-      () => {
-        this.#isRefreshing = false;
       },
     );
   }
@@ -388,14 +385,9 @@ export class PodActions {
   }
 
   #removeVolumes(work: (signal: AbortSignal) => Promise<void>): void {
-    if (this.#isRemovingVolumes) return;
-    this.#isRemovingVolumes = true;
-    this.#start(
-      work,
-      (error) => this.#warnAndDelay("Cannot remove unused volumes", error, REMOVE_VOLUMES_RETRY_MS),
-      () => {
-        this.#isRemovingVolumes = false;
-      },
+    if (this.#volumeWork.has("remove")) return;
+    this.#track(this.#volumeWork, "remove", work, (error) =>
+      this.#warnAndDelay("Cannot remove unused volumes", error, REMOVE_VOLUMES_RETRY_MS),
     );
   }
 
@@ -403,11 +395,22 @@ export class PodActions {
     return this.#deps.cache.get(this.#ref);
   }
 
+  /** As {@link #start}, with `key` in the set meanwhile. */
+  #track<K>(
+    underWay: Set<K>,
+    key: K,
+    work: (signal: AbortSignal) => Promise<unknown>,
+    onError: (error: unknown) => unknown,
+  ): void {
+    underWay.add(key);
+    this.#start(work, onError, () => underWay.delete(key));
+  }
+
   /** Starts work and returns at once; its end, successful or not, triggers the next sync. */
   #start(
     work: (signal: AbortSignal) => Promise<unknown>,
     onError: (error: unknown) => unknown,
-    onEnd: () => void,
+    onEnd: () => unknown,
   ): void {
     work(this.#signal)
       .catch((error) => (this.#signal.aborted ? undefined : onError(error)))

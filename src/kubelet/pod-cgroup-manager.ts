@@ -153,8 +153,7 @@ export class PodCgroupManager {
     const refusals: string[] = [];
     const all = pods();
     if (this.#burstable?.pods !== all) this.#burstable = { pods: all, millis: sumBurstableMillis(all) };
-    const { millis } = this.#burstable;
-    for (const { name, limits } of computeQosCgroups(millis, computeKubepodsBounds(node(), options))) {
+    for (const { name, limits } of computeQosCgroups(this.#burstable.millis, computeKubepodsBounds(node(), options))) {
       const plan = this.#planOf(name, limits);
       const wanted = JSON.stringify(limits);
       if (this.#qosLimits.get(plan.path) === wanted) continue;

@@ -1,9 +1,12 @@
 import type { Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import type { ContainerRequest, ImageInfo, Owner, PodEngine } from "../base/model/container-engine.ts";
+import { type PodUID, podFullName } from "../base/model/identity.ts";
+import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containerFieldPath, findContainer } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
+import type { PodNetworks } from "../base/model/pod-networks.ts";
 import { podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts";
 import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
 import type { ContainerId, ContainerLimits, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
@@ -14,14 +17,13 @@ import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { pinImage } from "../plan/image-updates.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
-import { computeUserNetwork } from "../plan/pod-network.ts";
+import { asksForEngineNetwork, computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
 import type { LogLinks } from "./log-links.ts";
 import type { PodCgroupManager } from "./pod-cgroup-manager.ts";
 import type { PodFiles } from "./pod-files.ts";
 import type { PodHookRunner } from "./pod-hook-runner.ts";
-import type { PodSandboxes } from "./pod-sandboxes.ts";
 import type { PodVolumeQueue } from "./pod-volume-queue.ts";
 
 /** More creates and starts at a time would only queue up inside the engine, and make each of them slower. */
@@ -75,7 +77,7 @@ export class PodRuntimeManager implements PodServices {
     await volumes.setUp(pod, objects, signal);
     await cgroups.ensure(pod);
     const runtimeHandler = await this.#findRuntimeHandler(pod, "FailedCreatePodSandBox");
-    const image = await sandboxes.ensureImage(signal);
+    const image = await sandboxes.ensurePauseImage(signal);
     const { dns, warnings } = await files.computeDns(pod);
     for (const warning of warnings) recorder.record(podRefOf(pod), warning);
     // In a network of the user's own the engine answers the names of other pods, and asks these servers for the rest.
@@ -290,5 +292,84 @@ export class PodRuntimeManager implements PodServices {
       settings: options,
       readFile: inputs.readProfile,
     };
+  }
+}
+
+/** How often the configuration directory of the network is read while it has no configuration. Source: dockershim. */
+const NETWORK_RETRY_MS = 5_000;
+
+const netnsOf = (pid: number) => `/proc/${pid}/ns/net`;
+
+interface PodSandboxesDeps {
+  logger: Logger;
+  pods: PodEngine;
+  networks: PodNetworks;
+  /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
+  ensurePauseImage: (signal: AbortSignal) => Promise<string>;
+}
+
+/** Sandboxes on the engine, and their attachment to the networks of CNI plugins. */
+export class PodSandboxes {
+  /** Id of the image of the sandboxes. */
+  readonly ensurePauseImage: PodSandboxesDeps["ensurePauseImage"];
+  readonly #deps: PodSandboxesDeps;
+
+  constructor(deps: PodSandboxesDeps) {
+    this.#deps = deps;
+    this.ensurePauseImage = deps.ensurePauseImage;
+  }
+
+  async stop(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
+    await this.#detach(id, signal);
+    await this.#deps.pods.stop(id, graceSeconds, undefined, signal);
+  }
+
+  async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
+    await this.#detach(id, signal);
+    await this.#deps.pods.remove(id, signal);
+  }
+
+  /**
+   * Whether a CNI plugin makes the network of this pod, rather than the engine.
+   * @throws PodStepError NetworkNotReady
+   */
+  async usesPlugin(pod: Pod): Promise<boolean> {
+    const { networks } = this.#deps;
+    if (!networks.isEnabled || asksForEngineNetwork(pod)) return false;
+    const problem = await networks.findProblem();
+    if (problem === undefined) return true;
+    throw new PodStepError("NetworkNotReady", `network is not ready: ${problem}`, { retryAfterMs: NETWORK_RETRY_MS });
+  }
+
+  /** @throws PodStepError FailedCreatePodSandBox after the sandbox was removed */
+  async attach({ id, pid }: { id: ContainerId; pid: number }, pod: Pod, signal: AbortSignal): Promise<void> {
+    const { networks, logger } = this.#deps;
+    try {
+      await networks.attach({ id, netns: netnsOf(pid) }, pod, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const name = podFullName(pod.metadata);
+      await this.remove(id, signal).catch((cause: unknown) => {
+        signal.throwIfAborted();
+        logger.warn(`Cannot remove the sandbox of pod "${name}", whose network failed: ${messageOf(cause)}`);
+      });
+      const message = `failed to set up sandbox container "${id}" network for pod "${pod.metadata.name}": ${messageOf(error)}`;
+      throw new PodStepError("FailedCreatePodSandBox", message, { cause: error });
+    }
+  }
+
+  async #detach(id: ContainerId, signal: AbortSignal): Promise<void> {
+    const { networks, pods } = this.#deps;
+    if (!networks.holds(id)) return;
+    const pid = await pods.pidOf(id, signal);
+    await networks.detach(id, pid ? netnsOf(pid) : "", signal);
+  }
+
+  /** Detaches sandboxes that were removed manually: they still hold an address and host ports. */
+  async detachRemoved(uid: PodUID, signal: AbortSignal): Promise<void> {
+    const { networks, pods } = this.#deps;
+    for (const id of networks.heldBy(uid)) {
+      if ((await pods.pidOf(id, signal)) === undefined) await networks.detach(id, "", signal);
+    }
   }
 }

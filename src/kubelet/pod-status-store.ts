@@ -24,9 +24,10 @@ export interface PublishedWorker {
   readonly deletion: DeletionInfo | undefined;
 }
 
-interface Published extends StatusSources {
+interface Published {
   pod: Pod;
   status: PodStatus;
+  deletion: DeletionInfo | undefined;
   full: Pod;
 }
 
@@ -153,7 +154,7 @@ export class PodStatusStore {
     const { nodeName: _nodeName, ...unassigned } = pod.spec;
     const isUnassigned = sources.blocked !== undefined && "unschedulable" in sources.blocked;
     const full: Pod = { ...pod, metadata, status, ...(isUnassigned && { spec: unassigned }) };
-    this.#published.set(uid, { ...sources, pod, status, full });
+    this.#published.set(uid, { pod, status, deletion, full });
     return full;
   }
 

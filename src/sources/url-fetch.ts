@@ -244,7 +244,7 @@ async function readBody(response: Response, signal: AbortSignal): Promise<Uint8A
 
 const UNKNOWN_AUTHORITY = "its certificate is signed by an unknown authority (%); see --manifest-url-ca-file";
 const WRONG_DATE = "its certificate is out of date, or our clock is wrong (%)";
-/** By the codes and names of the runtime's errors, which take the place of %. */
+/** Keys: codes and names of the runtime's errors; they take the place of %. */
 const EXPLANATIONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "refuses the connection (%)",
   ENOENT: "the socket does not exist (%)",

@@ -23,29 +23,27 @@ export function buildEvictionManager(parts: AssembledKubelet, view: KubeletView,
     logger,
     recorder,
     kubelet,
-    readSignals: () => stats.signals(),
-    refreshSignals: () => stats.refreshCapacities(),
-    readUsage: () => toPodUsages(stats.sample("all")),
-    askDisk: (uids) => {
-      const pods = view.podFacts().filter(({ uid }) => uids.has(uid));
-      return toPodDiskUsages(pods, disk.ask(diskDirectories(pods)));
+    usage: {
+      readSignals: () => stats.signals(),
+      refreshSignals: () => stats.refreshCapacities(),
+      readPods: () => toPodUsages(stats.sample("all")),
+      askDisk: (uids) => {
+        const pods = view.podFacts().filter(({ uid }) => uids.has(uid));
+        return toPodDiskUsages(pods, disk.ask(diskDirectories(pods)));
+      },
+      diskSettled: () => disk.settled(),
+      reclaimImages: (signal) => imageGc.reclaim(signal),
     },
-    diskSettled: () => disk.settled(),
-    reclaimImages: (signal) => imageGc.reclaim(signal),
     settings: liveOptions(options, {
       hard: "evictionHard",
       soft: "evictionSoft",
       softGraceMs: "evictionSoftGracePeriodMs",
       minimumReclaim: "evictionMinimumReclaim",
       transitionMs: "evictionPressureTransitionMs",
+      maxPodGraceSeconds: "evictionMaxPodGracePeriodSeconds",
     }),
-    maxPodGraceSeconds: options.evictionMaxPodGracePeriodSeconds,
-    onThresholdMet: (resource) =>
-      recorder.record(
-        { kind: "Node", uid: context.node.name, name: context.node.name, namespace: "default" },
-        { type: "Warning", reason: "EvictionThresholdMet", message: `Attempting to reclaim ${resource}` },
-      ),
     onEvict: (signal) => context.metrics.kubelet.evictions.inc([signal]),
+    nodeName: context.node.name,
   });
 }
 

@@ -27,16 +27,9 @@ const ErrorSchema = v.object({
 
 /** @throws Error when the text is not a result */
 export function parseCniResult(text: string): CniResult {
-  let data: unknown;
-  try {
-    data = JSON.parse(text);
-  } catch {
-    throw new Error("its output is not JSON");
-  }
-  const parsed = v.safeParse(ResultSchema, data);
-  if (parsed.success) return parsed.output;
-  const [issue] = parsed.issues;
-  throw new Error(`its output is not a result: ${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
+  const data = parseJson(text);
+  if (data === undefined) throw new Error("its output is not JSON");
+  return parseWith(ResultSchema, data, "its output is not a result: the whole", "its output is not a result: ");
 }
 
 /** Addresses of the pod, IPv4 first; those of interfaces on the host are left out. */
@@ -162,11 +155,13 @@ function toList(data: unknown): NetworkConfig {
   return { cniVersion, name, disableCheck: false, plugins: [plugin as PluginConfig] };
 }
 
-function parseWith<T>(schema: v.GenericSchema<unknown, T>, data: unknown): T {
+/** @throws Error that names the field, or `whole` */
+function parseWith<T>(schema: v.GenericSchema<unknown, T>, data: unknown, whole = "the file", prefix = ""): T {
   const parsed = v.safeParse(schema, data);
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
-  throw new Error(`${v.getDotPath(issue!) ?? "the file"}: ${issue!.message}`);
+  const path = v.getDotPath(issue);
+  throw new Error(`${path === null ? whole : `${prefix}${path}`}: ${issue.message}`);
 }
 
 /** CHECK, and results as input of DEL, are new in 0.4.0. */

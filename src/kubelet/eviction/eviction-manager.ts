@@ -33,24 +33,27 @@ interface EvictionDeps {
     /** undefined for a pod that is gone, all of it. */
     worker(uid: PodUID): { readonly isRemoving: boolean } | undefined;
   };
-  readSignals: () => NodeSignals;
-  /** Brings what the signals are made of up to date; resolves soon even where a disk hangs. */
-  refreshSignals: () => Promise<void>;
-  /** Memory and processes of every pod that runs. */
-  readUsage: () => ReadonlyMap<PodUID, PodUsage>;
-  /** Disk usage of these pods as last measured; starts a new measurement when one is due. */
-  askDisk: (uids: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, PodDiskUsage>;
-  /** Resolves when no measurement is under way. */
-  diskSettled: () => Promise<void>;
-  /** Removes unused images. @returns how many */
-  reclaimImages: (signal: AbortSignal) => Promise<number>;
-  settings: EvictionSettings;
+  usage: EvictionUsage;
   /** Grace period limit of a pod evicted by a soft threshold; -1 = the pod's own. */
-  maxPodGraceSeconds: number;
+  settings: EvictionSettings & { maxPodGraceSeconds: number };
   /** A pod is evicted; of what there was too little, or which limit it passed. */
   onEvict?: (signal: string) => void;
-  /** A threshold is met: a resource, e.g. `memory`, is going to be reclaimed. */
-  onThresholdMet?: (resource: string) => void;
+  nodeName: string;
+}
+
+/** Measurements of the node and its pods, and the way to free disk. */
+export interface EvictionUsage {
+  readSignals(): NodeSignals;
+  /** Brings what the signals are made of up to date; resolves soon even where a disk hangs. */
+  refreshSignals(): Promise<void>;
+  /** Memory and processes of every pod that runs. */
+  readPods(): ReadonlyMap<PodUID, PodUsage>;
+  /** Disk usage of these pods as last measured; starts a new measurement when one is due. */
+  askDisk(uids: ReadonlySet<PodUID>): ReadonlyMap<PodUID, PodDiskUsage>;
+  /** Resolves when no measurement is under way. */
+  diskSettled(): Promise<void>;
+  /** Removes unused images. @returns how many */
+  reclaimImages(signal: AbortSignal): Promise<number>;
 }
 
 /** Source: upstream's evictionMonitoringPeriod. */
@@ -116,7 +119,7 @@ export class EvictionManager {
   /** One observation and its consequences. */
   async synchronize(signal: AbortSignal): Promise<void> {
     this.#forgetUnwanted();
-    await this.#deps.refreshSignals();
+    await this.#deps.usage.refreshSignals();
     this.#observe();
     this.#evictOverLimit();
     const [due] = this.#seen.due;
@@ -155,10 +158,10 @@ export class EvictionManager {
   }
 
   #observe(): void {
-    const { readSignals, settings, clock, logger, kubelet } = this.#deps;
+    const { usage, settings, clock, logger, kubelet } = this.#deps;
     const before = this.pressures;
     this.#seenAtMs = clock.monotonicMs();
-    this.#seen = computeNodePressure(this.#seen.history, readSignals(), settings, this.#seenAtMs);
+    this.#seen = computeNodePressure(this.#seen.history, usage.readSignals(), settings, this.#seenAtMs);
     const come = [...this.pressures].filter((type) => !before.has(type));
     const gone = [...before].filter((type) => !this.pressures.has(type));
     for (const type of come) logger.warn(`The node is under ${type}`);
@@ -171,7 +174,7 @@ export class EvictionManager {
   #evictOverLimit(): void {
     const limited = this.#candidates().filter(hasDiskLimit);
     if (limited.length === 0) return;
-    const measured = this.#deps.askDisk(new Set(limited.map(uidOf)));
+    const measured = this.#deps.usage.askDisk(new Set(limited.map(uidOf)));
     for (const pod of limited) {
       const disk = measured.get(uidOf(pod));
       const exceeded = disk && findExceededLimit(pod, disk);
@@ -180,10 +183,12 @@ export class EvictionManager {
   }
 
   async #relieve(due: DueThreshold, signal: AbortSignal): Promise<void> {
-    const { kubelet, logger, reclaimImages, onThresholdMet } = this.#deps;
-    onThresholdMet?.(resourceOf(due.signal));
+    const { kubelet, logger, recorder, usage, nodeName: name } = this.#deps;
+    const message = `Attempting to reclaim ${resourceOf(due.signal)}`;
+    const node = { kind: "Node", uid: name, name, namespace: "default" };
+    recorder.record(node, { type: "Warning", reason: "EvictionThresholdMet", message });
     if (isDiskSignal(due.signal)) {
-      const removed = kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 }) + (await reclaimImages(signal));
+      const removed = kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 }) + (await usage.reclaimImages(signal));
       // The space freed may be enough; the next observation, after the engine is done, decides.
       if (removed > 0) return;
     }
@@ -191,31 +196,28 @@ export class EvictionManager {
     if ([...this.#evictedAtMs.keys()].some((uid) => kubelet.worker(uid))) return;
     const victim = await this.#choose(due);
     if (!victim) return logger.debug(`No pod to evict for ${resourceOf(due.signal)}`);
-    const grace = due.kind === "soft" && this.#deps.maxPodGraceSeconds >= 0 ? this.#deps.maxPodGraceSeconds : undefined;
-    const message = toEvictionMessage(resourceOf(due.signal), victim);
-    this.#evict(
-      victim.pod,
-      { signal: due.signal, message },
-      due.kind === "hard" ? 0 : (grace ?? Number.POSITIVE_INFINITY),
-    );
+    const { maxPodGraceSeconds: max } = this.#deps.settings;
+    const graceSeconds = due.kind === "hard" ? 0 : max >= 0 ? max : Number.POSITIVE_INFINITY;
+    const why = { signal: due.signal, message: toEvictionMessage(resourceOf(due.signal), victim) };
+    this.#evict(victim.pod, why, graceSeconds);
   }
 
   async #choose(due: DueThreshold): Promise<EvictionCandidate | undefined> {
-    const { readUsage, askDisk, diskSettled } = this.#deps;
+    const { usage } = this.#deps;
     const pods = this.#candidates();
     let disks: ReadonlyMap<PodUID, PodDiskUsage> = new Map();
     if (isDiskSignal(due.signal)) {
       const uids = new Set(pods.map(uidOf));
-      askDisk(uids);
-      await diskSettled();
-      disks = askDisk(uids);
+      usage.askDisk(uids);
+      await usage.diskSettled();
+      disks = usage.askDisk(uids);
     }
-    const usages = readUsage();
+    const usages = usage.readPods();
     const candidates = pods.map((pod): EvictionCandidate => {
       const uid = uidOf(pod);
       const disk = disks.get(uid);
-      const usage = usages.get(uid) ?? { memoryBytes: new Map(), processes: 0 };
-      return { pod, usage: { ...usage, ...(disk && { disk }) } };
+      const used = usages.get(uid) ?? { memoryBytes: new Map(), processes: 0 };
+      return { pod, usage: { ...used, ...(disk && { disk }) } };
     });
     const [first] = rankForEviction(candidates, resourceOf(due.signal));
     return first;

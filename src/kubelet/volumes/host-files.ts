@@ -24,11 +24,17 @@ import { removeTree } from "../../base/files/remove-tree.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/environment.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../../plan/pod-hostname.ts";
-import { type EmptyDirPaths, prepareEmptyDir, writeState } from "./empty-dir.ts";
-import { type FileVolumeContent, type FileVolumePaths, writeFileVolume } from "./file-volume.ts";
 import { commitExtraction, prepareExtraction, readImageState, writeImageState } from "./image-volume.ts";
 import { bindSubPath, makeMountPoint, resolveOwnSubPath } from "./mount-points.ts";
 import { Mounter } from "./mounter.ts";
+import {
+  type EmptyDirPaths,
+  type FileVolumeContent,
+  type FileVolumePaths,
+  prepareEmptyDir,
+  writeFileVolume,
+  writeState,
+} from "./own-volumes.ts";
 import { applyFsGroup } from "./ownership.ts";
 import { PodDirectories } from "./pod-directories.ts";
 

@@ -8,11 +8,11 @@ import type { VolumeEngine } from "../../base/model/container-engine.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { NodeAllocatable } from "../../plan/downward-api.ts";
-import { computeFileVolume, type FileVolumePlugin, fetchTokens, isInMemory } from "./file-volume.ts";
 import type { HostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { isPlainDirectory, type MountSource } from "./mounts.ts";
+import { computeFileVolume, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
 import type { PodDirectories } from "./pod-directories.ts";
 
 /** Volumes of pods as an API server knows them. */

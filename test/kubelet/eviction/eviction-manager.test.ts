@@ -74,24 +74,26 @@ const newManager = () =>
         return () => listeners.delete(listener);
       },
     },
-    refreshSignals: async () => {},
-    readSignals: () => ({
-      "memory.available": { capacity: 1000 * MI, available: free.memory * MI },
-      "imagefs.available": { capacity: 1000 * MI, available: free.disk * MI },
-    }),
-    readUsage: () =>
-      new Map(
-        [...memory].map(([uid, mi]): [string, PodUsage] => [
-          uid,
-          { memoryBytes: new Map([["app", mi * MI]]), processes: 1 },
-        ]),
-      ),
-    askDisk: () => disk,
-    diskSettled: async () => {},
-    reclaimImages: async () => {
-      const removed = unusedImages;
-      unusedImages = 0;
-      return removed;
+    usage: {
+      refreshSignals: async () => {},
+      readSignals: () => ({
+        "memory.available": { capacity: 1000 * MI, available: free.memory * MI },
+        "imagefs.available": { capacity: 1000 * MI, available: free.disk * MI },
+      }),
+      readPods: () =>
+        new Map(
+          [...memory].map(([uid, mi]): [string, PodUsage] => [
+            uid,
+            { memoryBytes: new Map([["app", mi * MI]]), processes: 1 },
+          ]),
+        ),
+      askDisk: () => disk,
+      diskSettled: async () => {},
+      reclaimImages: async () => {
+        const removed = unusedImages;
+        unusedImages = 0;
+        return removed;
+      },
     },
     settings: {
       hard: [
@@ -102,8 +104,9 @@ const newManager = () =>
       softGraceMs: { "memory.available": 20_000 },
       minimumReclaim: [],
       transitionMs: 60_000,
+      maxPodGraceSeconds: 5,
     },
-    maxPodGraceSeconds: 5,
+    nodeName: "node1",
     onEvict: (signal) => counted.push(signal),
   });
 
@@ -134,7 +137,8 @@ test("short of memory: one pod at a time goes, with upstream's words, and no tim
     "The node was low on resource: memory. Container app was using 300Mi, which exceeds its request of 0. ";
   expect([...evicted]).toEqual([["b", { reason: "Evicted", message }]]);
   expect(graces).toEqual([0]);
-  expect(recorder.events).toEqual([`b Evicted ${message}`]);
+  expect(recorder.events.filter((event) => !event.includes("EvictionThresholdMet"))).toEqual([`b Evicted ${message}`]);
+  expect(recorder.events[0]).toBe("node1 EvictionThresholdMet Attempting to reclaim memory");
   expect(counted).toEqual(["memory.available"]);
   await clock.advance(10_000);
   expect([...evicted.keys()]).toEqual(["b", "c"]);

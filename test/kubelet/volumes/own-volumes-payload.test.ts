@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Volume } from "../../../src/base/api/pod.ts";
 import type { ObjectIndex } from "../../../src/base/model/desired-pod.ts";
-import { computePayload } from "../../../src/kubelet/volumes/file-volume.ts";
+import { computePayload } from "../../../src/kubelet/volumes/own-volumes.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");

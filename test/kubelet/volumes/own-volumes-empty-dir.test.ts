@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import { apiAtLeast } from "../../../src/base/model/container-engine.ts";
-import { mountOptions } from "../../../src/kubelet/volumes/empty-dir.ts";
+import { mountOptions } from "../../../src/kubelet/volumes/own-volumes.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
 const HUGE = aPod({ containers: [aContainer({ resources: { limits: { "hugepages-2Mi": "4Mi" } } })] });
