@@ -127,7 +127,6 @@ interface AdmissionInput {
   /** Pods of which the engine has containers. */
   observed: Iterable<PodUID>;
   evictions: ReadonlyMap<PodUID, Rejection>;
-  /** Every source was read. */
   isComplete: boolean;
   rules: Pick<PodRules, "admit" | "holdOf">;
 }

@@ -142,7 +142,6 @@ export const withPendingResize = (revision: PodRevision, { reason, message }: Pe
   extraConditions: [...(revision.extraConditions ?? []), { type: "PodResizePending", status: "True", reason, message }],
 });
 
-/** The condition of a revision that keeps its resources. */
 export const pendingResizeOf = (revision: PodRevision | undefined) =>
   revision?.extraConditions?.find(({ type }) => type === "PodResizePending");
 

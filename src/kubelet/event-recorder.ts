@@ -15,7 +15,6 @@ interface PodEventRecorderDeps {
   rate: Rate;
 }
 
-/** Different events kept for one object. */
 const MAX_EVENTS_PER_POD = 50;
 /** Events of one reason and container: messages that differ each time (port numbers) must not displace all others. */
 const MAX_EVENTS_PER_REASON = 10;
@@ -67,7 +66,6 @@ export class PodEventRecorder implements EventRecorder {
     this.#tokens = new TokenBucket(deps.rate, deps.clock);
   }
 
-  /** Number of events dropped by the rate limit. */
   get dropped(): number {
     return this.#dropped;
   }

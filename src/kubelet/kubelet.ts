@@ -36,7 +36,6 @@ interface KubeletDeps {
  * pod whose name or host port is still held by a terminating pod waits for it.
  */
 export class Kubelet {
-  /** A pod was removed completely. */
   readonly podsGone = new Listeners<PodUID>();
   readonly #deps: KubeletDeps;
   readonly #cache: PodCache;
@@ -190,7 +189,6 @@ export class Kubelet {
     return this.#statusStore.list(this.desiredPods, (uid) => this.#blocked.get(uid), this.#workers.byUid);
   }
 
-  /** One of {@link pods}. */
   pod(uid: PodUID): Pod | undefined {
     this.pods();
     return this.#statusStore.get(uid);

@@ -32,7 +32,6 @@ export class LogLinks {
     this.#options = options;
   }
 
-  /** Links the log of a container that was just created. */
   create(pod: { metadata: LoggedPod }, containerName: string, restartCount: number, containerId: string): void {
     const engineLog = this.#options.engineLogPath(containerId);
     const { uid, name, namespace } = pod.metadata;
@@ -46,12 +45,10 @@ export class LogLinks {
     });
   }
 
-  /** Removes the links of a container that is removed. */
   removeContainer({ id, name, restartCount }: LoggedContainer, pod: LoggedPod): void {
     this.#add({ kind: "remove-container", container: { id, name, restartCount }, pod });
   }
 
-  /** Removes everything of a pod that is gone. */
   removePod(pod: LoggedPod): void {
     this.#add({ kind: "remove-pod", pod });
   }
@@ -93,7 +90,6 @@ export function toContainerLogLinkName(pod: LoggedPod, containerName: string, co
   return stem.length + suffix.length > 255 ? `${stem.slice(0, 255 - suffix.length)}${suffix}` : stem + suffix;
 }
 
-/** Where logs and their links are. */
 export interface LogPlaces {
   /** `--pod-logs-dir`, usually /var/log/pods; "" makes no links. */
   podLogsDir: string;
@@ -101,7 +97,6 @@ export interface LogPlaces {
   containersLogsDir: string;
 }
 
-/** A container as far as its links go. */
 export interface LoggedContainer {
   id: string;
   name: string;
@@ -113,7 +108,6 @@ const DIRECTORY_MODE = 0o755;
 /** One change of the links, as plain data. */
 export type LogLinkTask =
   | {
-      /** The log of a container that was just created. */
       kind: "create";
       pod: LoggedPod;
       containerName: string;
@@ -122,9 +116,7 @@ export type LogLinkTask =
       /** "" when the engine keeps no file. */
       engineLog: string;
     }
-  /** A container was removed. */
   | { kind: "remove-container"; container: LoggedContainer; pod: LoggedPod }
-  /** A pod is gone, with everything. */
   | { kind: "remove-pod"; pod: LoggedPod }
   /** Removes links to logs that the engine no longer has: what a process left that was killed. */
   | { kind: "sweep"; engineContainersDir: string };
@@ -244,7 +236,6 @@ function removeSymlink(directory: HeldDirectory, name: EntryName): void {
   if (directory.readlink(name) !== undefined) directory.unlink(name);
 }
 
-/** undefined for a path that is not configured or not there. */
 function openIfThere(path: string): HeldDirectory | undefined {
   return path !== "" && existsSync(path) ? HeldDirectory.open(path) : undefined;
 }

@@ -52,7 +52,6 @@ interface ManifestEventsDeps {
   clusterDns: () => readonly string[];
 }
 
-/** Records an event for each fact when it becomes true. */
 export class ManifestEvents {
   readonly #deps: ManifestEventsDeps;
   #known = new Set<string>();

@@ -7,7 +7,6 @@ import { toCountedOomEvent } from "../stats/oom-kill.ts";
 interface OomNoticesDeps {
   clock: Clock;
   recorder: EventRecorder;
-  /** Snapshots of all pods. */
   pods: () => Iterable<PodSnapshot>;
   /** Number of processes the kernel killed so far in the cgroup of this process; undefined where it does not count them. */
   readKills: (pid: number) => number | undefined;
@@ -24,9 +23,7 @@ const SETTLE_MS = 500;
 export class OomNotices {
   readonly #deps: OomNoticesDeps;
   readonly #startedAt: Date;
-  /** Last count of each container. */
   readonly #kills = new Map<ContainerId, number>();
-  /** Containers whose OOM kill was recorded. */
   readonly #ended = new Set<ContainerId>();
   /** Pods with a scheduled check, with the containers or sandboxes the engine named. */
   readonly #due = new Map<PodUID, Set<ContainerId>>();

@@ -24,7 +24,6 @@ const WARN_DELAY_MS = 1_000;
 /** How long a failed pull is shown; then the image manager is asked again and reports ImagePullBackOff. Source: recorded kubelet. */
 const PULL_ERROR_SHOWN_MS = 2_000;
 
-/** Dependencies of a pod's actions. */
 export interface PodActionsDeps {
   clock: Clock;
   logger: Logger;
@@ -45,7 +44,6 @@ export class PodActions {
   readonly #sync: () => void;
   readonly #signal: AbortSignal;
   readonly #turns = new Turns();
-  /** Ends of the starts under way, by container. */
   readonly #starts = new Map<string, Promise<void>>();
   /** Work on volumes that is under way. */
   readonly #volumeWork = new Set<"refresh" | "remove">();

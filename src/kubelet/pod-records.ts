@@ -12,7 +12,6 @@ export interface PodToCleanUp extends PodRef {
   sourceId?: string;
 }
 
-/** Why and since when a desired pod is evicted. */
 interface Eviction extends Rejection {
   /** Revision of the manifest: an edited pod may run. */
   revision: string;
@@ -31,7 +30,6 @@ interface PodRecordFiles {
 
 /** Records of pods that outlive a restart of the kubelet; the rest is read from their containers. */
 export class PodRecords {
-  /** How pods ended. */
   readonly completions: StoredMap<PodUID, Completion, Record<PodUID, Completion>>;
   /**
    * Pods with something to clean up: directory, volumes, cgroup, log links. If the process ends after the last container

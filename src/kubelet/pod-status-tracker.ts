@@ -32,7 +32,6 @@ interface StatusUpdate {
   plan: Pick<PodPlan, "waiting">;
   probes: ReadonlyMap<string, ContainerProbeState>;
   state: PodSyncState;
-  /** How the pod terminated. */
   end: PodEnd | undefined;
   /** How it ends for as long as it is halted. */
   halt: PodEnd | undefined;

@@ -46,18 +46,15 @@ export class PodSyncState implements SyncState {
     this.exitedAtMs = exitedAtMs;
   }
 
-  /** Nothing is under way. */
   get isIdle(): boolean {
     return !this.sandboxBusy && this.starting.size + this.killing.size + this.removing.size === 0;
   }
 
-  /** Takes over the back-off of containers that exist already. */
   recoverBackOff(input: Omit<RecoverBackOffInput, "exitedAtMs">): void {
     const recovered = recoverBackOff({ ...input, exitedAtMs: this.exitedAtMs });
     for (const [key, entry] of recovered) this.backOff.set(key, entry);
   }
 
-  /** Drops entries of containers that are gone. */
   prune(ids: ReadonlySet<ContainerId>): void {
     for (const set of [this.postStartPending, this.postStartFailed]) {
       for (const id of set) if (!ids.has(id)) set.delete(id);

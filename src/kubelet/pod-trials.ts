@@ -18,7 +18,6 @@ interface Tried {
   /** Restart counts since it is Ready with what it is to run; undefined while it is not. */
   readyWith?: string | undefined;
   readySinceMs: number;
-  /** Absent while nothing is on trial. */
   trial?: { sinceMs: number; restarts?: ReadonlyMap<string, number> } | undefined;
 }
 
@@ -60,7 +59,6 @@ export class PodTrials {
     return this.#pods.get(uid)?.trial !== undefined;
   }
 
-  /** Forgets pods that are not in this set. */
   prune(uids: { has(uid: PodUID): boolean }): void {
     for (const uid of this.#pods.keys()) if (!uids.has(uid)) this.#pods.delete(uid);
   }

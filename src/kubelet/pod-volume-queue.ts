@@ -118,7 +118,6 @@ export const MOUNT_TIMEOUT_MS = 123_000;
 
 interface FailingPod {
   pod: Pod;
-  /** Names of the volumes that failed last time. */
   volumes: readonly string[];
   cancel: () => void;
 }
@@ -127,7 +126,6 @@ interface FailingPod {
 export class FailedMounts {
   readonly #clock: Clock;
   readonly #recorder: EventRecorder;
-  /** Pods whose mounts fail, by UID. */
   readonly #failing = new Map<string, FailingPod>();
 
   constructor({ clock, recorder }: { clock: Clock; recorder: EventRecorder }) {
@@ -142,7 +140,6 @@ export class FailedMounts {
     this.#failing.set(uid, { pod, volumes, cancel: known?.cancel ?? this.#schedule(uid) });
   }
 
-  /** All volumes are there, or the pod is gone. */
   settled(uid: string): void {
     this.#failing.get(uid)?.cancel();
     this.#failing.delete(uid);

@@ -20,7 +20,6 @@ import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
 import type { ProbeManager } from "./prober/probe-manager.ts";
 
-/** Shared by all pod workers. */
 export interface PodWorkerDeps extends PodActionsDeps {
   probes: Pick<ProbeManager, "update" | "remove" | "states">;
   node: Pick<NodeInfo, "ip">;
@@ -35,7 +34,6 @@ interface PodWorkerOwner {
   desiredSinceMs(uid: PodUID): number;
   /** Why the pod may not start now; undefined when it may. @param waitedMs how long it has waited so far */
   findHold(uid: PodUID, pod: Pod, waitedMs: number): WaitingReason | undefined;
-  /** The status changed (compare by identity). */
   onStatus(worker: PodWorker): void;
   /** {@link PodWorker.rollout} changed, or there is a new revision. */
   onRollout(worker: PodWorker): void;
@@ -71,9 +69,7 @@ export class PodWorker {
   readonly #stop = new AbortController();
   #isSyncDue = false;
   #cancelTimer = () => {};
-  /** How the pod terminated. */
   #end: PodEnd | undefined;
-  /** Its end while it is halted. */
   #halted: { end: PodEnd; atRest: PromiseWithResolvers<void> } | undefined;
   /** Since when it has waited for the pods it depends on. Monotonic. */
   #holdSinceMs: number | undefined;
@@ -214,7 +210,6 @@ export class PodWorker {
     return this.#halted.atRest.promise;
   }
 
-  /** Undoes {@link halt}. */
   resume(): void {
     if (!this.#halted) return;
     this.#halted = undefined;
@@ -484,7 +479,6 @@ class PodWorkTimer {
     this.#counter = counter;
   }
 
-  /** The worker got its pod. @param desiredSinceMs monotonic */
   added(containers: number, desiredSinceMs: number): void {
     const nowMs = this.#clock.monotonicMs();
     this.#desiredSinceMs = desiredSinceMs;
@@ -498,7 +492,6 @@ class PodWorkTimer {
     this.#open = { kind: "update", sinceMs: this.#clock.monotonicMs() };
   }
 
-  /** A sync has ended. @param isIdle nothing is under way */
   synced(isIdle: boolean): void {
     const nowMs = this.#clock.monotonicMs();
     if (!isIdle) {

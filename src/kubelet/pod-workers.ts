@@ -34,7 +34,6 @@ interface PodWorkersDeps {
   rules: PodRules;
 }
 
-/** The pod workers of the node, by UID. */
 export class PodWorkers {
   /** A pod was removed completely, and its worker forgotten. */
   readonly gone = new Listeners<PodUID>();
@@ -116,7 +115,6 @@ export class PodWorkers {
     this.gone.emit(uid);
   }
 
-  /** Workers of terminating pods. */
   removing(): PodWorker[] {
     return [...this.#workers.values()].filter(({ isRemoving }) => isRemoving);
   }
@@ -181,7 +179,6 @@ export class PodWorkers {
     return surplus.length;
   }
 
-  /** Whether there is something of the pod to clean up. */
   hasLeftovers(uid: PodUID): boolean {
     return this.#deps.records.cleanup.has(uid);
   }
@@ -259,7 +256,6 @@ class DependencyOrder {
     this.#problems = isComplete ? findDependencyProblems(pods) : new Map();
   }
 
-  /** Why the pod may not start now. */
   findHold(uid: PodUID, pod: Pod, waitedMs: number): WaitingReason | undefined {
     return this.#problems.get(uid) ?? findHold(pod, () => this.#states(), waitedMs);
   }
@@ -291,7 +287,6 @@ class DependencyOrder {
  * dependencies.
  */
 class HaltedPods {
-  /** Includes pods that have no worker yet. */
   readonly #requests = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
   readonly #halting = new Map<PodWorker, Promise<void>>();
   readonly #terminated: PodRecords["shutdownTerminated"];

@@ -22,13 +22,10 @@ interface RevisionSelectorDeps {
   ephemeralContainers: Persisted<StoredEphemeralContainers>;
   /** Selects the images that pods run; absent: those of their manifests. */
   imageUpdates?: ImageUpdateManager;
-  /** Edited pods are changed one at a time. */
   isSerialRollout?: boolean;
-  /** A failed edit was rolled back. */
   onRolledBack?: (pod: PodRef) => void;
 }
 
-/** Selects the revision, images and ephemeral containers of each pod. */
 export class RevisionSelector {
   readonly #rollouts: RolloutManager;
   readonly #images: RevisionSelectorDeps["imageUpdates"];

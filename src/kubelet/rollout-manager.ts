@@ -24,7 +24,6 @@ interface RolloutManagerDeps {
   file: Persisted<StoredRollouts>;
   /** `--rollout=serial`: of several edited pods one is changed at a time; a failure stops the others. */
   isSerial: boolean;
-  /** An edit was rolled back. */
   onRolledBack?: ((pod: PodRef) => void) | undefined;
   /** {@link RolloutManager.apply} would return another state now. */
   onChange: () => void;

@@ -276,12 +276,10 @@ const ERROR_SETTLE_MS = 300;
 /** A text with errors that is older than this counts at once. */
 const YOUNG_MS = 10_000;
 
-/** A text that differs from the one in force. */
 interface NewText {
   identity: FileIdentity;
   /** Since its last write. Unit: milliseconds; below zero when the clock was set back. */
   ageMs: number;
-  /** Since it was first seen. */
   seenMs: number;
 }
 
@@ -306,15 +304,12 @@ export function removalSettleMs(missingMs: number, isUnsettled: boolean): number
 /** File systems count time in ticks, and two writes in one tick look like one: younger files are read again every time. */
 const RACY_MS = 2_000;
 
-/** State of one manifest file. */
 export interface FileRecord {
   /** Identity of the text last read; absent when it must be read again in any case. */
   identity?: FileIdentity;
   /** Hash of the newest settled text; "" before the first; a message when it could not be read. */
   hash: string;
-  /** The objects of this file. */
   live: Objects;
-  /** Findings in the newest settled text, also when it is invalid. */
   findings: readonly Finding[];
   stale: readonly PodFullName[];
   /** A newer text that is not settled, and its start time (monotonic). */
@@ -376,11 +371,9 @@ function freshNames({ live, stale }: FileRecord): PodFullName[] {
 /** Skipped files that one log line names. */
 const SKIPPED_SHOWN = 20;
 
-/** Logs what is new about the files of one source. */
 class ManifestReporter {
   readonly #logger: Logger;
   readonly #facts: ChangeLogger;
-  /** Skipped at the last read, by path. */
   #skipped: ReadonlyMap<string, string> = new Map();
 
   constructor(logger: Logger, facts: ChangeLogger) {
@@ -425,17 +418,14 @@ class ManifestReporter {
   }
 }
 
-/** A text that is parsed in the background. */
 interface Parsing {
   hash: string;
   done: Promise<void>;
   result?: ManifestResult;
 }
 
-/** One text of a file. */
 export interface ManifestText {
   path: string;
-  /** The path is the source itself. */
   isGiven: boolean;
   bytes: Uint8Array;
   hash: string;

@@ -22,7 +22,6 @@ const DEBOUNCE_MS = 10;
 const MAX_DEBOUNCE_MS = 500;
 
 export interface FileSourceDeps {
-  /** Absolute path of a directory or of one file. */
   path: string;
   read: ReadText;
   clock: Clock;
@@ -57,7 +56,6 @@ export class FileSource implements Source {
   #isReading = false;
   #stopped = false;
   readonly #reads = new SourceReads();
-  /** File system of the directory when it was last read. */
   #place: FileSystemId | undefined;
 
   constructor(deps: FileSourceDeps) {

@@ -69,7 +69,6 @@ export class KeptSource implements FeedSource {
     return { kind: "file", name: this.name, state, ...message, pods, reads: 0, failures: 0 };
   }
 
-  /** The source itself stores what changes. */
   checkpoint(): undefined {
     return undefined;
   }

@@ -40,7 +40,6 @@ export type Listing =
   | { kind: "file"; files: [string] }
   | { kind: "directory"; files: string[]; skipped: { path: string; reason: string }[]; place: FileSystemId };
 
-/** Byte order. */
 export const compareNames = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 /** The manifest files of a path, in byte order of their names; directories in it are not entered. */
@@ -72,10 +71,8 @@ export function sortNames(directory: string, names: readonly string[]) {
   return { files, skipped };
 }
 
-/** A path and its files at one moment. */
 export interface ManifestSnapshot {
   listing: Listing;
-  /** Contents by path, for each file of the listing. */
   contents: ReadonlyMap<string, FileContent>;
 }
 

@@ -8,7 +8,6 @@ import { type PodFullName, type PodUID, podFullName } from "../base/model/identi
 import type { ManifestLocation } from "../base/model/manifest-origin.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 
-/** The objects of one text, as far as they are good. */
 export interface Objects {
   pods: readonly DesiredPod[];
   configMaps: readonly ConfigMap[];
@@ -26,7 +25,6 @@ export interface SourceSet extends Objects {
    * be its pods and must be left alone.
    */
   isComplete: boolean;
-  /** About the newest texts, good or bad. */
   findings: readonly Finding[];
   /** How pods that are no longer in the set are deleted; only an API knows. */
   deletions?: ReadonlyMap<PodUID, PodDeletion>;
@@ -48,10 +46,8 @@ export interface SourceStatus {
    * `unclaimed`: not configured any more, its pods run on.
    */
   state: "waiting" | "ok" | "failing" | "restored" | "unclaimed";
-  /** Why, unless ok. */
   message?: string;
   pods: number;
-  /** Last read that succeeded. */
   lastSuccess?: Date;
   lastAttempt?: Date;
   reads: number;
@@ -117,7 +113,6 @@ export const withSource = <T extends Objects>(objects: T, sourceId: string): T =
 
 export const EMPTY_OBJECTS: Objects = { pods: [], configMaps: [], secrets: [] };
 
-/** Whether a text wants nothing at all. */
 export const isEmptyObjects = ({ pods, configMaps, secrets, objects = [] }: Objects): boolean =>
   pods.length + configMaps.length + secrets.length + objects.length === 0;
 

@@ -42,7 +42,6 @@ export class UrlFetchError extends Error {
 
 interface Target {
   url: URL;
-  /** Path of a Unix socket. */
   socket?: string;
 }
 

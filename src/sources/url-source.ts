@@ -132,7 +132,6 @@ export class UrlSource implements Source {
     return Math.min(soonMs, checkFrequencyMs) * (0.75 + 0.5 * random());
   }
 
-  /** One request. @returns why it failed; undefined on success */
   async #fetch(signal: AbortSignal): Promise<string | undefined> {
     const { clock, read, url } = this.#deps;
     this.#reads.begin(clock.now());

@@ -44,7 +44,6 @@ interface CniOptions {
   files: RecordFiles & Pick<TextFiles, "readDirectory">;
 }
 
-/** How often the release of a network is tried again. */
 const RELEASE_RETRY_MS = 60_000;
 
 /** Limit of one plugin: time and output. */
@@ -57,7 +56,6 @@ export class CniNetworks implements PodNetworks {
   readonly #problems: ChangeLogger;
   readonly #clock: Pick<Clock, "schedule">;
   readonly #run: typeof runProgram;
-  /** There was a usable configuration when the directory was last read. */
   #isConfigured = false;
   /** One call at a time for each sandbox. */
   readonly #turns = new Turns();
@@ -264,7 +262,6 @@ export interface AttachmentRecord {
   sandboxId: string;
   pod: { uid: string; name: string; namespace: string };
   runtimeConfig: Readonly<Record<string, unknown>>;
-  /** The configuration that ADD used. */
   config: v.InferOutput<typeof NetworkConfigSchema>;
   result?: CniResult | undefined;
 }

@@ -52,7 +52,6 @@ export function isFalseAlarm(problem: string, result: CniResult): boolean {
   return problem.includes("could not check ipv6 dnat") && !toPodIps(result).some((address) => isIP(address) === 6);
 }
 
-/** The reason of a plugin's failure: its error object, or its output. */
 export function describePluginFailure(outcome: { exitCode: number; stdout: string; stderr: string }): string {
   const parsed = v.safeParse(ErrorSchema, parseJson(outcome.stdout));
   if (parsed.success && parsed.output.msg !== "") {
@@ -75,7 +74,6 @@ function parseJson(text: string): unknown {
 const CNI_VERSIONS = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"] as const;
 
 const PluginSchema = v.looseObject({
-  /** Name of the program. */
   type: v.pipe(v.string(), v.regex(/^[^/\0]+$/, "must be the name of a program, without a path")),
   /** Which parts of `runtimeConfig` the plugin takes, e.g. `portMappings`. */
   capabilities: v.optional(v.record(v.string(), v.boolean())),
@@ -107,9 +105,7 @@ const SingleSchema = v.looseObject({
   ...PluginSchema.entries,
 });
 
-/** A file of the configuration directory. */
 interface ConfigFile {
-  /** Without the directory. */
   name: string;
   text: string;
 }
@@ -230,7 +226,6 @@ export function toPluginInput(
   });
 }
 
-/** Host ports and bandwidth of a pod, for plugins with the capability. */
 export function toRuntimeConfig(pod: Pod): Record<string, unknown> {
   const portMappings = computeHostPorts(pod).map(({ hostPort, containerPort, protocol, hostIP }) => ({
     hostPort,

@@ -46,7 +46,6 @@ export interface EvictionUsage {
   readSignals(): NodeSignals;
   /** Brings what the signals are made of up to date; resolves soon even where a disk hangs. */
   refreshSignals(): Promise<void>;
-  /** Memory and processes of every pod that runs. */
   readPods(): ReadonlyMap<PodUID, PodUsage>;
   /** Disk usage of these pods as last measured; starts a new measurement when one is due. */
   askDisk(uids: ReadonlySet<PodUID>): ReadonlyMap<PodUID, PodDiskUsage>;
@@ -69,7 +68,6 @@ export class EvictionManager {
   #seen: NodePressure = { history: NO_HISTORY, pressures: new Set(), due: [] };
   #seenAtMs = Number.NEGATIVE_INFINITY;
   readonly #startedAt: Date;
-  /** When each pressure last began or ended. */
   readonly #changedAt = new Map<PressureType, Date>();
   /** When each pod was evicted, in that order: pods evicted first are the least important. Monotonic. */
   readonly #evictedAtMs = new Map<PodUID, number>();
@@ -116,7 +114,6 @@ export class EvictionManager {
     }
   }
 
-  /** One observation and its consequences. */
   async synchronize(signal: AbortSignal): Promise<void> {
     this.#forgetUnwanted();
     await this.#deps.usage.refreshSignals();
@@ -144,7 +141,6 @@ export class EvictionManager {
     stopListening();
   }
 
-  /** Pods that could be evicted now. */
   #candidates(): Pod[] {
     const { kubelet } = this.#deps;
     return kubelet.pods().filter(({ metadata, status }) => {

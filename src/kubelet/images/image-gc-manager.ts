@@ -12,7 +12,6 @@ import {
   type UnusedImage,
 } from "../../plan/image-gc.ts";
 
-/** An image that our pods used or that the kubelet loaded, as stored by id. */
 export interface KnownImage {
   /** Names under which it was pulled or loaded, as `toImageKey` writes them. */
   names: readonly string[];

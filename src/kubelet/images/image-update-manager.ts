@@ -49,7 +49,6 @@ import {
 
 /** Registries, the engine and volumes, as updates use them. */
 export interface ImageUpdateSources {
-  /** Asks the registry. @param present tag that runs now */
   lookUp(
     image: string,
     policy: ImageUpdateSettings["policy"],
@@ -57,7 +56,6 @@ export interface ImageUpdateSources {
     pullSecrets: readonly Secret[],
     signal: AbortSignal,
   ): Promise<LookedUp>;
-  /** Gets an image onto the machine. @returns its id */
   pull(ref: string, pullSecrets: readonly Secret[], signal: AbortSignal): Promise<string>;
   /** A reference by which the image that runs can be pulled again. */
   describe(imageId: string, image: string): Promise<LookedUp>;
@@ -93,19 +91,15 @@ const MAX_RESTARTS = 3;
  */
 export class ImageUpdateManager {
   readonly #deps: ImageUpdateManagerDeps;
-  /** Records of images by id. */
   readonly #records: StoredMap<string, ImageUpdateRecord, readonly ImageUpdateRecord[]>;
   /** Records of images that no pod has, with the time since when. Monotonic. */
   readonly #unseenSinceMs = new Map<string, number>();
   readonly #trials: PodTrials;
-  /** Images that are being named, looked up or pulled. */
   readonly #busy = new Set<string>();
   readonly #lookUps = new ConcurrencyLimit(MAX_LOOK_UPS);
   readonly #stop = new AbortController();
   readonly #locks: LockFiles;
-  /** Images whose look-up was asked for. */
   readonly #asked = new Set<string>();
-  /** Images that do not wait for their window. */
   readonly #atOnce = new Set<string>();
   /** {@link apply} would return other pins now. */
   readonly changes = new Listeners();
@@ -241,7 +235,6 @@ export class ImageUpdateManager {
     });
   }
 
-  /** Takes the next step of each image. */
   #sync(): void {
     const idle = [...this.#targets.values()].filter(({ id }) => !this.#busy.has(id));
     const isChanged = idle.map((target) => this.#step(target)).includes(true);
@@ -380,7 +373,6 @@ export class ImageUpdateManager {
     onResult?.(target.owner, "error");
   }
 
-  /** The record of an image, or an empty one. */
   #recordOf({ id, owner, image }: Target): ImageUpdateRecord {
     return this.#records.get(id) ?? { owner, image, rejected: [] };
   }
@@ -428,7 +420,6 @@ export class ImageUpdateManager {
     return pods.some(({ pod }) => this.#locks.isLocked(pod, lock)) ? `held by the file ${lock}` : undefined;
   }
 
-  /** Sets one timer for the next step of any image. */
   #setTimer(): void {
     this.#cancelTimer();
     const delays = [...this.#targets.values()].flatMap((target) => this.#delaysOf(target));
@@ -466,7 +457,6 @@ interface LockState {
   isLocked: boolean;
   /** A search is under way; `again`: the lock was asked for since it began. */
   search?: { again: boolean } | undefined;
-  /** The state counts until then. */
   untilMs: number;
 }
 
@@ -498,7 +488,6 @@ export class LockFiles {
     return true;
   }
 
-  /** Forgets all but these pods. */
   prune(uids: ReadonlySet<string>): void {
     for (const key of this.#locks.keys()) if (!uids.has(key.slice(0, key.indexOf(" ")))) this.#locks.delete(key);
   }

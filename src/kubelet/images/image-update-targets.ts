@@ -13,7 +13,6 @@ import {
 } from "../../plan/image-updates.ts";
 import { resolvePullSecrets } from "../../plan/object-references.ts";
 
-/** One image of one pod or workload that is kept up to date. */
 export interface Target {
   id: string;
   owner: string;
@@ -23,7 +22,6 @@ export interface Target {
   pullSecrets: readonly Secret[];
 }
 
-/** Key of a record. */
 export const idOf = ({ owner, image }: { owner: string; image: string }) => `${owner}\n${image}`;
 
 /** For users: `1.4.3 (sha256:0123456789ab)`. */

@@ -7,7 +7,6 @@ import { messageOf } from "../../base/text/error-message.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
 import { DeadlineError, DialError, dial, joinHostPort, resolvePort, unlessAborted } from "./dial.ts";
 
-/** A call that ended without a response. */
 class GrpcStatusError extends Error {
   constructor(
     readonly code: GrpcCode,

@@ -97,11 +97,9 @@ function toRequestHeaders(location: HttpLocation, hostHeader: string | undefined
   return headers;
 }
 
-/** The part of a response that has arrived. */
 interface Received {
   /** 0 until the head was read. */
   status: number;
-  /** The header `Location`. */
   redirectTo: string | undefined;
   body: Buffer[];
 }
@@ -248,10 +246,8 @@ function describeParseError(code: string, received: Buffer = Buffer.alloc(0)): s
   return PARSE_ERRORS[code] ?? `malformed HTTP response ${JSON.stringify(line)}`;
 }
 
-/** Target of one GET. */
 export interface HttpLocation {
   scheme: "http" | "https";
-  /** Without brackets. */
   host: string;
   port: number;
   /** Path and query as they are in the request line; begins with `/`. */

@@ -15,7 +15,6 @@ import { expand } from "../../plan/environment.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
 import { ProbeWorker, type ProbeWorkerDeps, type ProbeWorkerListener } from "./probe-worker.ts";
 
-/** An attempt that ended, for the metrics. */
 export interface ProbeAttemptRecord {
   pod: PodRef;
   containerName: string;
@@ -24,7 +23,6 @@ export interface ProbeAttemptRecord {
   durationMs: number;
 }
 
-/** A result that is another one now, or the first. */
 interface ProbeChange {
   uid: PodUID;
   containerName: string;
@@ -32,7 +30,6 @@ interface ProbeChange {
   result: ProbeResult;
 }
 
-/** All results by container. */
 type StoredProbes = readonly (readonly [ContainerId, StoredProbeResults])[];
 
 interface ProbeManagerDeps {
@@ -221,7 +218,6 @@ export class ProbeManager {
     }
   }
 
-  /** An attempt of a probe has ended. */
   noteAttempt({ pod, name, fieldPath }: ProbedContainer, kind: ProbeKind, outcome: ProbeOutcome, durationMs: number) {
     this.attempts.emit({ pod, containerName: name, kind, outcome, durationMs });
     if (outcome.result === "success") return;
@@ -235,13 +231,11 @@ export class ProbeManager {
     });
   }
 
-  /** A probe has another result. */
   noteResult({ pod, name: containerName }: ProbedContainer, kind: ProbeKind, result: ProbeResult): void {
     this.#deps.logger.debug(`${KIND_WORDS[kind]} probe of container "${containerName}": ${result}`, logged(pod));
     void this.#save().then(() => this.changes.emit({ uid: pod.uid, containerName, kind, result }));
   }
 
-  /** A failed attempt does not count. */
   noteVoid({ pod, name }: ProbedContainer, kind: ProbeKind, lagMs: number): void {
     this.#deps.logger.debug(
       `${KIND_WORDS[kind]} probe of container "${name}" does not count: our event loop was stalled`,
@@ -252,7 +246,6 @@ export class ProbeManager {
 
 const logged = ({ namespace, name }: PodRef) => ({ pod: `${namespace}/${name}` });
 
-/** The probes of one container name. */
 class ProbedContainer implements ProbeWorkerListener {
   readonly #manager: ProbeManager;
   readonly pod: PodRef;

@@ -17,7 +17,6 @@ import {
   probeRhythm,
 } from "../../plan/probe-schedule.ts";
 
-/** Shared by all probe workers. */
 export interface ProbeWorkerDeps {
   clock: Clock;
   prober: Prober;
@@ -41,7 +40,6 @@ const STALL_MS = 250;
 /** A void attempt is repeated after this time instead of after the period. */
 const VOID_RETRY_MS = 1000;
 
-/** The probe manager, as its workers see it. */
 export interface ProbeWorkerListener {
   /** The startup probe of the same container, which gates the others. */
   startup(): { exists: boolean; result: ProbeResult | undefined };
@@ -52,11 +50,9 @@ export interface ProbeWorkerListener {
   onVoid(kind: ProbeKind, lagMs: number): void;
 }
 
-/** One running container, as a probe sees it. */
 interface ProbedInstance extends ProbeTarget {
   /** Changes with every new container and with every start of the same one. */
   key: string;
-  /** Time since its start. */
   ageMs: number;
 }
 

@@ -28,7 +28,6 @@ export interface ShutdownHost {
 }
 
 interface ShutdownHold {
-  /** Allows the shutdown to proceed. */
   release(): void;
   /** Rejects when the hold was lost without {@link release}. */
   readonly lost: Promise<never>;

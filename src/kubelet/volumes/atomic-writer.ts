@@ -13,10 +13,8 @@ import {
 import { dirname, join } from "node:path";
 import { readBoundedBytes } from "../../base/files/bounded-read.ts";
 
-/** One file of a projected volume. */
 export interface ProjectedFile {
   data: Uint8Array;
-  /** e.g. 0o644. */
   mode: number;
 }
 
@@ -79,7 +77,6 @@ function writeFiles(directory: string, payload: Payload): void {
   }
 }
 
-/** Same names, contents and modes. */
 function holdsExactly(directory: string, payload: Payload): boolean {
   const present = listFiles(directory);
   if (present?.length !== payload.size) return false;

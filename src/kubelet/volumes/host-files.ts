@@ -72,7 +72,6 @@ export const hostFileTasks = (mounter = new Mounter()) => ({
   readTerminationLog,
   /** A file that is missing is success. */
   removeFile: (path: string) => rmSync(path, { force: true }),
-  /** Writes over a file of the engine. */
   overwriteFile: (path: string, text: string) => writeFileSync(path, text),
   /** Text of a file of the administrator. @throws Error for one that is larger than `maxBytes` */
   readText: (path: string, maxBytes: number) => readBoundedText(path, maxBytes),
@@ -214,12 +213,10 @@ export function readTerminationLog(path: string): string | undefined {
 /** Longest hosts file of the machine that is copied. Unit: bytes. */
 const MAX_HOSTS_BYTES = 1024 * 1024;
 
-/** Sources of the hosts file of a pod. */
 export interface HostsFileRequest {
   pod: Pod;
   podIps: readonly string[];
   names: HostsFileNames;
-  /** Names of Services, as addresses and names. */
   services?: readonly HostAlias[];
   /** The machine's own file, copied for pods with host networking. */
   nodeHostsPath?: string;

@@ -43,7 +43,6 @@ interface ImageFiles {
   commitExtraction(fresh: string, directory: string): Promise<void>;
 }
 
-/** The image a volume was set up with. */
 export interface ImageVolumeState {
   reference: string;
   imageId: string;
@@ -64,7 +63,6 @@ export function readImageState(paths: ImageVolumePaths): ImageVolumeState | unde
   }
 }
 
-/** State files hold an image id. */
 const MAX_STATE_BYTES = 64 * 1024;
 
 async function unpack(

@@ -84,7 +84,6 @@ function isSame(held: Held, target: string): boolean {
   return seen !== undefined && seen.dev === held.stats.dev && seen.ino === held.stats.ino;
 }
 
-/** A mount below another one of the same container. */
 interface NestedMount {
   /** Index of its parent among the targets: the nearest mount above. */
   outer: number;

@@ -25,7 +25,6 @@ export class MountError extends Error {
   }
 }
 
-/** The source of a mount: a volume of the pod. */
 export type MountSource =
   | {
       kind: "path";
@@ -45,7 +44,6 @@ interface MountsRequest {
   /** For `subPathExpr`. */
   env: readonly EnvironmentVariable[];
   directories: PodDirectories;
-  /** undefined for a volume the pod does not have. */
   sourceOf(mount: VolumeMount): MountSource | undefined;
   engine: VolumeEngine;
   /** undefined where mounts are impossible. */
@@ -151,7 +149,6 @@ function subPathOf(mount: VolumeMount, env: readonly EnvironmentVariable[]): str
   return subPath;
 }
 
-/** @returns the host path that shows the sub path. */
 async function bind(
   volumePath: string,
   subPath: string,

@@ -22,7 +22,6 @@ import { applyFsGroup, READ_ONLY } from "./ownership.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
 export interface EmptyDirPaths {
-  /** The directory that containers see. */
   directory: string;
   /** Keeps the file `ready`, so that contents and modes survive a restart of the kubelet. */
   stateDirectory: string;
@@ -64,7 +63,6 @@ export async function prepareEmptyDir(
   return false;
 }
 
-/** State files hold a group id. */
 const MAX_STATE_BYTES = 64 * 1024;
 
 /** The state of the last complete set-up of a volume: its fsGroup or "". */
@@ -154,14 +152,12 @@ export type FileVolumePlugin = "configmap" | "secret" | "downward-api" | "projec
 /** Volumes on a tmpfs, as the kubelet has them: what may hold secrets is never on a disk. */
 export const isInMemory = (plugin: FileVolumePlugin): boolean => plugin !== "configmap";
 
-/** Directories of a volume. */
 export interface FileVolumePaths {
   plugin: FileVolumePlugin;
   directory: string;
   stateDirectory: string;
 }
 
-/** The files of a volume, and their group. */
 export interface FileVolumeContent {
   files: Payload;
   fsGroup?: number;

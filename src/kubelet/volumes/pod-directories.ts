@@ -23,7 +23,6 @@ export class PodDirectories {
     return join(this.pod, "volumes");
   }
 
-  /** Holds the notes of all plugins. */
   get plugins(): string {
     return join(this.pod, "plugins");
   }
@@ -32,7 +31,6 @@ export class PodDirectories {
     return join(this.pod, "volume-subpaths");
   }
 
-  /** Holds the volumes of one plugin. */
   volumesOf(plugin: string): string {
     return join(this.volumes, pluginDirectory(plugin));
   }
@@ -41,7 +39,6 @@ export class PodDirectories {
     return join(this.volumesOf(plugin), name);
   }
 
-  /** Holds the notes of one plugin. */
   statesOf(plugin: string): string {
     return join(this.plugins, pluginDirectory(plugin));
   }

@@ -23,7 +23,6 @@ import {
 
 /** The failure of one volume; `message` is the text of the pod's event. */
 export interface VolumeFailure {
-  /** `spec.volumes[].name`. */
   volume: string;
   message: string;
 }
@@ -52,18 +51,14 @@ const setUpFailure = (volume: string, error: unknown): VolumeFailure => ({
 });
 
 interface VolumeManagerOptions extends Omit<VolumeHost, "isRoot"> {
-  /** `--root-dir`; made when missing. */
   rootDir: string;
   logger: Logger;
-  /** Default: whether we are root. */
   isRoot?: boolean;
   /** Called after each set-up of a volume, also of one that was ready. */
   onSetUp?: (volume: Volume, durationMs: number, failed: boolean) => void;
 }
 
-/** Result of {@link VolumeManager.refresh}. */
 interface RefreshOutcome {
-  /** Names of the volumes whose files are different now. */
   changed: string[];
   /** Volumes that could not be brought up to date; they keep what they had. */
   failures: VolumeFailure[];

@@ -30,7 +30,6 @@ export interface VolumeHost {
   hostFiles: HostFiles;
   /** Absent where mounts are impossible (see `canMount`): then memory-backed emptyDirs and most subPaths are refused. */
   mounter?: Mounter;
-  /** Whether ownership can be changed. */
   isRoot: boolean;
   /** Value of `resourceFieldRef` for a container without a limit. */
   allocatable: NodeAllocatable;
@@ -42,17 +41,14 @@ export interface VolumeHost {
   ownerLabels: Readonly<Record<string, string>>;
 }
 
-/** One volume of a pod. */
 interface PodVolume {
   pod: Pod;
-  /** `spec.volumes[].name`. */
   name: string;
   directories: PodDirectories;
 }
 
 /** Where the bytes of one volume of a pod are, for statistics and limits. */
 export interface VolumeUsagePath {
-  /** `spec.volumes[].name`. */
   name: string;
   path: string;
   /** `statfs`: the volume is a file system of its own. `du`: its files have to be added up. */
@@ -61,11 +57,9 @@ export interface VolumeUsagePath {
   isEphemeral: boolean;
   /** Only emptyDir: canonical quantity. */
   sizeLimit?: string;
-  /** PersistentVolumeClaim behind it. */
   claimName?: string;
 }
 
-/** Facts for usage paths besides the volume itself. */
 interface UsageFacts {
   canMount: boolean;
   /** The claim that the volume took the place of. */
@@ -74,7 +68,6 @@ interface UsageFacts {
   engineDir: string | undefined;
 }
 
-/** One type of volume. `Source` is its field in a manifest. */
 interface VolumePlugin<Source> {
   /** Names its directories below those of a pod; undefined: it has none. */
   directory: string | undefined;
@@ -84,7 +77,6 @@ interface VolumePlugin<Source> {
   setUp(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex, signal: AbortSignal): Promise<void>;
   /** Writes its files again from the objects as they are now. @returns whether anything is different */
   refresh?(source: Source, volume: PodVolume, host: VolumeHost, objects: ObjectIndex): Promise<boolean>;
-  /** The source of mounts of it. */
   mountSource(source: Source, volume: PodVolume): MountSource;
   /** Its directory, without access to the disk; undefined for one that does not count as the pod's, or may not answer. */
   usage(source: Source, volume: PodVolume, facts: UsageFacts): Omit<VolumeUsagePath, "name"> | undefined;
@@ -336,7 +328,6 @@ export function usedVolumes(pod: Pod): Volume[] {
   return (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
 }
 
-/** Name of the Docker volume of a claim of a pod. */
 export const claimVolumeName = ({ metadata }: Pod, claimName: string): string =>
   claimVolumeOf(metadata.namespace ?? "default", claimName);
 
