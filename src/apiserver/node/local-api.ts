@@ -240,7 +240,7 @@ export class LocalApi implements ObjectAccess {
           serverAddress: () => `${address}:${this.port ?? port}`,
           healthChecks: () => node.view.healthChecks(),
           openApi: async (openApiRequest, all) => {
-            const { openApiResponse } = await import("../openapi/openapi-response.ts");
+            const { openApiResponse } = await import("../openapi/documents.ts");
             return openApiResponse(openApiRequest, all);
           },
         }),

@@ -1,8 +1,13 @@
+import { createHash } from "node:crypto";
+import { isRecord } from "../../base/text/json.ts";
+import { type ApiRequest, type ApiResponse, json } from "../api-request.ts";
+import type { ServedResources } from "../discovery.ts";
 import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
 import { type Descriptions, definitionName, openApiDefinitions, type Schema } from "./definitions.ts";
+import descriptions from "./descriptions.json" with { type: "json" };
 
-/** One operation of a path, with the fields that clients read. */
-export interface Operation {
+/** The fields of an operation that clients read. */
+interface Operation {
   operationId: string;
   description: string;
   /** Names of the query parameters, all of them strings. */
@@ -11,9 +16,11 @@ export interface Operation {
   groupVersionKind: { group: string; version: string; kind: string };
 }
 
+type Method = "get" | "put" | "post" | "delete" | "patch";
+
 interface ApiPath {
   path: string;
-  operations: Readonly<Partial<Record<"get" | "post" | "put" | "patch" | "delete", Operation>>>;
+  operations: Readonly<Partial<Record<Method, Operation>>>;
 }
 
 const WRITE_PARAMETERS = ["dryRun", "fieldManager", "fieldValidation"];
@@ -63,14 +70,25 @@ function pathsOf(definition: ResourceDefinition): ApiPath[] {
 
 const INFO = { title: "Kubernetes", version: "v1.34.0" };
 
-const v3Operation = ({ operationId, description, parameters, action, groupVersionKind }: Operation) => ({
-  operationId,
-  description,
-  parameters: parameters.map((name) => ({ name, in: "query", schema: { type: "string", uniqueItems: true } })),
-  responses: { "200": { description: "OK" } },
-  "x-kubernetes-action": action,
-  "x-kubernetes-group-version-kind": groupVersionKind,
-});
+/** @param stringType how a version of OpenAPI writes the type of a parameter */
+const pathsObject = (paths: readonly ApiPath[], stringType: object): object =>
+  Object.fromEntries(
+    paths.map(({ path, operations }) => [
+      path,
+      Object.fromEntries(
+        Object.entries(operations).map(([method, { parameters, action, groupVersionKind, ...operation }]) => [
+          method,
+          {
+            ...operation,
+            parameters: parameters.map((name) => ({ name, in: "query", ...stringType })),
+            responses: { "200": { description: "OK" } },
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": groupVersionKind,
+          },
+        ]),
+      ),
+    ]),
+  );
 
 /** `/openapi/v3/<group version>`. */
 export function openApiV3(
@@ -87,17 +105,12 @@ export function openApiV3(
     all,
   );
   const schemas = Object.fromEntries(used.map((name) => [name, withRefs(all[name]!, "#/components/schemas/", true)]));
-  const paths = own
-    .flatMap(pathsOf)
-    .map(({ path, operations }) => [
-      path,
-      Object.fromEntries(Object.entries(operations).map(([method, operation]) => [method, v3Operation(operation)])),
-    ]);
-  return { openapi: "3.0.0", info: INFO, paths: Object.fromEntries(paths), components: { schemas } };
+  const paths = pathsObject(own.flatMap(pathsOf), { schema: { type: "string", uniqueItems: true } });
+  return { openapi: "3.0.0", info: INFO, paths, components: { schemas } };
 }
 
 /** `/openapi/v3`: where the documents of each group are. @param hash of the program: clients keep documents by it */
-export function openApiV3Index(kinds: readonly ResourceDefinition[], hash: string): object {
+function openApiV3Index(kinds: readonly ResourceDefinition[], hash: string): object {
   const groupVersions = new Set(
     kinds.map((kind) => (kind.group === "" ? `api/${kind.version}` : `apis/${apiVersionOf(kind)}`)),
   );
@@ -106,7 +119,7 @@ export function openApiV3Index(kinds: readonly ResourceDefinition[], hash: strin
 }
 
 /** Everything `/openapi/v2` says; references begin with `#/definitions/`. */
-export interface OpenApiV2 {
+interface OpenApiV2 {
   info: typeof INFO;
   paths: readonly ApiPath[];
   definitions: Readonly<Record<string, Schema>>;
@@ -119,27 +132,12 @@ export function openApiV2(kinds: readonly ResourceDefinition[], descriptions: De
 }
 
 /** `/openapi/v2` as JSON. */
-export function openApiV2Json({ info, paths, definitions }: OpenApiV2): object {
-  const operationOf = ({ operationId, description, parameters, action, groupVersionKind }: Operation) => ({
-    operationId,
-    description,
-    parameters: parameters.map((name) => ({ name, in: "query", type: "string", uniqueItems: true })),
-    responses: { "200": { description: "OK" } },
-    "x-kubernetes-action": action,
-    "x-kubernetes-group-version-kind": groupVersionKind,
-  });
-  return {
-    swagger: "2.0",
-    info,
-    paths: Object.fromEntries(
-      paths.map(({ path, operations }) => [
-        path,
-        Object.fromEntries(Object.entries(operations).map(([method, operation]) => [method, operationOf(operation)])),
-      ]),
-    ),
-    definitions,
-  };
-}
+const openApiV2Json = ({ info, paths, definitions }: OpenApiV2): object => ({
+  swagger: "2.0",
+  info,
+  paths: pathsObject(paths, { type: "string", uniqueItems: true }),
+  definitions,
+});
 
 /** @param wraps whether to wrap references: OpenAPI 3.0 ignores the siblings of a reference */
 function withRefs(schema: Schema, prefix: string, wraps: boolean): Schema {
@@ -171,4 +169,115 @@ function reachable(roots: readonly string[], all: Readonly<Record<string, Schema
   };
   for (const root of roots) add(root);
   return [...found].sort();
+}
+
+/** With a dot: Go cannot parse the `@` that clients ask with. */
+const PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/** `/openapi/v2` and `/openapi/v3`. @returns undefined for other paths */
+export function openApiResponse(request: ApiRequest, { definitions }: ServedResources): ApiResponse | undefined {
+  const path = request.path.replace(/\/$/, "");
+  if (path === "/openapi/v2") {
+    const document = openApiV2(definitions, descriptions);
+    if (request.header("Accept")?.includes("protobuf")) {
+      return { status: 200, headers: { "Content-Type": PROTOBUF }, body: encodeOpenApiV2(document) };
+    }
+    return json(200, openApiV2Json(document));
+  }
+  if (path === "/openapi/v3") return json(200, openApiV3Index(definitions, hashOf(definitions)));
+  const [, group = "", version] = /^\/openapi\/v3\/(?:api|apis\/([^/]+))\/([^/]+)$/.exec(path) ?? [];
+  const found = version === undefined ? undefined : openApiV3(group, version, definitions, descriptions);
+  return found && json(200, found);
+}
+
+const hashOf = (definitions: ServedResources["definitions"]) =>
+  createHash("sha256")
+    .update(JSON.stringify([definitions, descriptions]))
+    .update(Bun.version)
+    .digest("hex")
+    .slice(0, 32)
+    .toUpperCase();
+
+/**
+ * `/openapi/v2` in protobuf, which is all that kubectl before 1.27 reads. Field numbers: gnostic's OpenAPIv2.proto.
+ */
+export function encodeOpenApiV2({ info, paths, definitions }: OpenApiV2): Uint8Array {
+  return Buffer.concat([
+    text(1, "2.0"),
+    message(2, [text(1, info.title), text(2, info.version)]),
+    message(
+      8,
+      paths.map(({ path, operations }) =>
+        named(
+          2,
+          path,
+          Object.entries(operations).map(([method, operation]) =>
+            message(METHODS[method as Method], encodeOperation(operation)),
+          ),
+        ),
+      ),
+    ),
+    message(
+      9,
+      Object.entries(definitions).map(([name, schema]) => named(1, name, encodeSchema(schema))),
+    ),
+  ]);
+}
+
+const METHODS: Readonly<Record<Method, number>> = { get: 2, put: 3, post: 4, delete: 5, patch: 8 };
+
+function encodeOperation({ operationId, description, parameters, action, groupVersionKind }: Operation): Buffer[] {
+  return [
+    text(3, description),
+    text(5, operationId),
+    ...parameters.map((name) =>
+      message(8, [message(1, [message(2, [message(3, [text(2, "query"), text(4, name), text(6, "string")])])])]),
+    ),
+    message(9, [message(1, [text(1, "200"), message(2, [message(1, [text(1, "OK")])])])]),
+    extension(13, "x-kubernetes-action", action),
+    extension(13, "x-kubernetes-group-version-kind", groupVersionKind),
+  ];
+}
+
+function encodeSchema(schema: Schema): Buffer[] {
+  const { $ref, format, description, required, enum: values, additionalProperties, type, items, properties } = schema;
+  if (typeof $ref === "string") {
+    return [text(1, $ref), ...(typeof description === "string" ? [text(4, description)] : [])];
+  }
+  const parts: Buffer[] = [];
+  if (typeof format === "string") parts.push(text(2, format));
+  if (typeof description === "string") parts.push(text(4, description));
+  if (Array.isArray(required)) parts.push(...required.map((name) => text(19, String(name))));
+  if (Array.isArray(values)) parts.push(...values.map((value) => message(20, [text(2, JSON.stringify(value))])));
+  if (isRecord(additionalProperties)) parts.push(message(21, [message(1, encodeSchema(additionalProperties))]));
+  if (typeof type === "string") parts.push(message(22, [text(1, type)]));
+  if (isRecord(items)) parts.push(message(23, [message(1, encodeSchema(items))]));
+  if (isRecord(properties)) {
+    const members = Object.entries(properties).map(([name, member]) => named(1, name, encodeSchema(member as Schema)));
+    parts.push(message(25, members));
+  }
+  for (const [name, value] of Object.entries(schema)) if (name.startsWith("x-")) parts.push(extension(31, name, value));
+  return parts;
+}
+
+/** A NamedAny; JSON is YAML. */
+const extension = (field: number, name: string, value: unknown) => named(field, name, [text(2, JSON.stringify(value))]);
+
+/** A pair of name and value, as gnostic writes maps. */
+const named = (field: number, name: string, value: readonly Buffer[]) =>
+  message(field, [text(1, name), message(2, value)]);
+
+const text = (field: number, value: string) => lengthDelimited(field, Buffer.from(value));
+
+const message = (field: number, parts: readonly Buffer[]) => lengthDelimited(field, Buffer.concat(parts));
+
+const lengthDelimited = (field: number, value: Buffer) =>
+  Buffer.concat([varint((field << 3) | 2), varint(value.length), value]);
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest = Math.floor(rest / 128)) {
+    if (rest < 128) return Buffer.from([...bytes, rest]);
+    bytes.push((rest % 128) | 0x80);
+  }
 }

@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import { openApiDefinitions } from "../../../src/apiserver/openapi/definitions.ts";
 import descriptions from "../../../src/apiserver/openapi/descriptions.json" with { type: "json" };
-import { openApiV2, openApiV3 } from "../../../src/apiserver/openapi/documents.ts";
-import { encodeOpenApiV2 } from "../../../src/apiserver/openapi/openapi-response.ts";
+import { encodeOpenApiV2, openApiV2, openApiV3 } from "../../../src/apiserver/openapi/documents.ts";
 import { anApiServer } from "../support.ts";
 
 const kinds = anApiServer().registry.all();
