@@ -84,13 +84,13 @@ export class ClusterNode {
   readonly accessReviewer: AccessReviewer;
   /** The pods of the API server. */
   readonly source: FeedSource;
+  readonly claims: ClaimResolver;
+  readonly tokens: TokenManager;
+  readonly services: ClusterServices;
+  readonly runtimeClasses: RuntimeClasses;
   readonly #deps: ClusterNodeDeps;
   readonly #source: ApiPodSource;
   readonly #objects: ObjectCache;
-  readonly #claims: ClaimResolver;
-  readonly #tokens: TokenManager;
-  readonly #services: ClusterServices;
-  readonly #runtimeClasses: RuntimeClasses;
   readonly #isBootstrapping: boolean;
   readonly #stop = new AbortController();
   #pods: Reflector<ApiPod> | undefined;
@@ -113,23 +113,23 @@ export class ClusterNode {
     });
     this.accessReviewer = new ClusterAccessReviewer(this.client, deps.nodeName);
     this.#objects = new ObjectCache({ client: this.client, clock, onChange: () => this.#source.changed() });
-    this.#claims = new ClaimResolver({
+    this.claims = new ClaimResolver({
       client: this.client,
       clock,
       nodeName: deps.nodeName,
       nodeLabels: () => this.#agent?.node?.metadata.labels,
       onChange: () => this.#source.changed(),
     });
-    this.#tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
-    this.#services = new ClusterServices(this.client, clock, deps.storedServices);
-    this.#runtimeClasses = new RuntimeClasses(this.client, clock, deps.storedRuntimeClasses);
+    this.tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
+    this.services = new ClusterServices(this.client, clock, deps.storedServices);
+    this.runtimeClasses = new RuntimeClasses(this.client, clock, deps.storedRuntimeClasses);
     this.#source = new ApiPodSource({
       server: this.credentials.server,
       clock,
       logger,
       objects: this.#objects,
-      claims: this.#claims,
-      tokens: this.#tokens,
+      claims: this.claims,
+      tokens: this.tokens,
       lastKnownGood: () => deps.loadCheckpoint(this.#source.id),
     });
     this.source = this.#source;
@@ -182,7 +182,10 @@ export class ClusterNode {
       },
       onHealth: (error) => this.#source.setHealth(error),
     });
-    const events = new EventSink({ client: this.#eventClient(), clock, logger, nodeName, recorded: kubelet.events });
+    // A flood of events must not delay statuses. Source: the kubelet's event client.
+    const eventRate = { perSecond: options.eventRecordQps || DEFAULT_EVENT_QPS, burst: options.eventBurst };
+    const eventClient = this.#clientOf(eventRate);
+    const events = new EventSink({ client: eventClient, clock, logger, nodeName, recorded: kubelet.events });
     this.#events = events;
     this.#agent = new NodeAgent({
       client,
@@ -214,7 +217,7 @@ export class ClusterNode {
     }
     if (signal.aborted) return;
     void agent.run(signal);
-    this.#services.start();
+    this.services.start();
     pods.start();
     if (options.rotateCertificates) void this.#certificates("client", () => this.credentials.invalidate()).run(signal);
     if (options.rotateServerCertificates) {
@@ -245,12 +248,6 @@ export class ClusterNode {
     return [...new Set([this.#deps.nodeName, ...addresses.map(({ address }) => address)])];
   }
 
-  /** Events have a rate of their own: a flood of them must not delay statuses. Source: the kubelet's event client. */
-  #eventClient(): ClusterClient {
-    const { eventRecordQps, eventBurst } = this.#deps.options;
-    return this.#clientOf({ perSecond: eventRecordQps || DEFAULT_EVENT_QPS, burst: eventBurst });
-  }
-
   /** A client with a rate of its own. */
   #clientOf(rate: Rate): ClusterClient {
     const { clock, userAgent } = this.#deps;
@@ -277,34 +274,14 @@ export class ClusterNode {
     return end && { reason: end.reason ?? "PodEnded", message: end.message ?? `Pod has ended: ${end.phase}` };
   }
 
-  /** Variables of the Services of the cluster. @throws Error while the Services are not known */
-  serviceEnvironmentOf(pod: Pod): ReadonlyMap<string, string> {
-    return this.#services.environmentOf(pod);
-  }
-
-  /** The engine's runtime of a pod's RuntimeClass. @throws Error while there is no such class */
-  runtimeHandlerOf(pod: Pod): Promise<string> {
-    return this.#runtimeClasses.handlerOf(pod);
-  }
-
-  /** Why a claim of a pod of the cluster cannot be mounted; a claim that can is a volume by then. */
-  claimProblemOf({ metadata }: Pod, claimName: string): string {
-    return this.#claims.problemOf(metadata.namespace ?? "default", claimName);
-  }
-
-  /** A token of the pod's service account. @throws ApiStatusError, ApiUnreachableError */
-  tokenFor(pod: Pod, spec: TokenSpec): Promise<string> {
-    return this.#tokens.tokenFor(pod, spec);
-  }
-
   async stop(): Promise<void> {
     this.#stop.abort(new Error("stopped"));
     this.#reporter?.stop();
     this.#events?.stop();
     this.#mirrors?.stop();
-    this.#claims.stop();
-    this.#tokens.stop();
-    await Promise.all([this.#pods?.stop(), this.#objects.stop(), this.#services.stop(), this.#runtimeClasses.stop()]);
+    this.claims.stop();
+    this.tokens.stop();
+    await Promise.all([this.#pods?.stop(), this.#objects.stop(), this.services.stop(), this.runtimeClasses.stop()]);
   }
 }
 

@@ -1,4 +1,5 @@
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
+import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
@@ -31,8 +32,6 @@ interface ClusterClientDeps {
   random?: () => number;
   /** Shared by the clients of one API server. Default: one of its own. */
   reachability?: Reachability;
-  /** Called after each response, and with 0 when there was none. */
-  onResponse?: (method: string, code: number, durationMs: number) => void;
 }
 
 export const STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json";
@@ -129,28 +128,16 @@ export class ClusterClient {
     this.#reset = new AbortController();
   }
 
-  async #attempt<T>({
-    method = "GET",
-    path,
-    query = {},
-    body,
-    contentType,
-    timeoutMs,
-    signal,
-  }: ApiRequest): Promise<T> {
-    const { clock, onResponse } = this.#deps;
+  async #attempt<T>(request: ApiRequest): Promise<T> {
+    const { method = "GET", path, query = {}, body, contentType = "application/json", timeoutMs, signal } = request;
     const what = `${method} ${path}`;
     await this.#wait(signal);
     const settings = await this.#settings();
-    const startedAtMs = clock.monotonicMs();
     const deadline = AbortSignal.timeout(timeoutMs ?? DEFAULT_TIMEOUT_MS);
     try {
       const response = await fetch(toUrl(settings, path, query), {
         method,
-        headers: {
-          ...this.#headers(settings),
-          ...(body !== undefined && { "Content-Type": contentType ?? "application/json" }),
-        },
+        headers: { ...this.#headers(settings), ...(body !== undefined && { "Content-Type": contentType }) },
         ...(body !== undefined && { body: JSON.stringify(body) }),
         tls: settings.tls,
         keepalive: this.#mayReuse,
@@ -158,9 +145,8 @@ export class ClusterClient {
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
         ...(settings.proxy !== undefined && { proxy: settings.proxy }),
       } as RequestInit);
-      const text = await readText(response);
+      const text = await readBoundedStream(response.body, MAX_BODY_BYTES);
       this.#mayReuse = true;
-      onResponse?.(method, response.status, clock.monotonicMs() - startedAtMs);
       if (response.status === 401) this.#deps.credentials.invalidate();
       const refusal = response.ok
         ? undefined
@@ -175,7 +161,6 @@ export class ClusterClient {
       this.#mayReuse = false;
       const reason = describeFailure(error, settings.server);
       this.reachability.noteFailure(reason);
-      onResponse?.(method, 0, clock.monotonicMs() - startedAtMs);
       throw new ApiUnreachableError(`${what}: ${reason}`, { cause: error });
     }
   }
@@ -206,16 +191,4 @@ const isWorthRepeating = (error: unknown): error is ApiStatusError =>
 function toUrl({ server }: ConnectionSettings, path: string, query: Readonly<Record<string, string>>): string {
   const text = new URLSearchParams(query).toString();
   return `${server}${path}${text === "" ? "" : `?${text}`}`;
-}
-
-/** The body, as far as the limit goes. */
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_BODY_BYTES) throw new Error(`the response is larger than ${MAX_BODY_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

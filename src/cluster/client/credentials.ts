@@ -17,8 +17,6 @@ export interface ConnectionSettings {
   /** Authorization, and the like. */
   headers: Readonly<Record<string, string>>;
   proxy?: string;
-  /** Grows when certificates change: connections with older ones must not be used again. */
-  generation: number;
 }
 
 /** @returns undefined where the address is reached directly */
@@ -36,7 +34,6 @@ export class Credentials {
   readonly #clock: Clock;
   #config: Kubeconfig;
   #tls: ConnectionSettings["tls"] = {};
-  #generation = 0;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #stamps = "";
   #token: { value: string; readAtMs: number } | undefined;
@@ -66,7 +63,6 @@ export class Credentials {
     this.#stamps = this.#readStamps();
     this.#plugin = undefined;
     this.#token = undefined;
-    this.#generation++;
   }
 
   #readTls(config: Kubeconfig): ConnectionSettings["tls"] {
@@ -99,13 +95,7 @@ export class Credentials {
       if (authorization !== undefined) headers.Authorization = authorization;
     }
     const proxy = cluster["proxy-url"] || this.#proxyFor(new URL(cluster.server));
-    return {
-      server: cluster.server.replace(/\/+$/, ""),
-      tls,
-      headers,
-      generation: this.#generation,
-      ...(proxy && { proxy }),
-    };
+    return { server: cluster.server.replace(/\/+$/, ""), tls, headers, ...(proxy && { proxy }) };
   }
 
   /** Certificates are read again at the next request: they were just replaced. */
@@ -138,10 +128,8 @@ export class Credentials {
     if (stamps === this.#stamps) return;
     try {
       const config = readKubeconfig(this.#path);
-      const tls = this.#readTls(config);
-      if (!Bun.deepEquals(tls, this.#tls)) this.#generation++;
+      this.#tls = this.#readTls(config);
       this.#config = config;
-      this.#tls = tls;
       this.#stamps = stamps;
     } catch {
       // Half-written, or gone for a moment.

@@ -71,7 +71,11 @@ export class NodeAgent {
         const { node } = this;
         if (!node) return void this.statusChanged();
         this.#uid = node.metadata.uid;
-        this.#noteSchedulable(node);
+        const { unschedulable = false } = node.spec;
+        if (unschedulable !== this.#isUnschedulable) {
+          this.#isUnschedulable = unschedulable;
+          this.#recordStatus(unschedulable ? "NodeNotSchedulable" : "NodeSchedulable");
+        }
         deps.onNode(node);
       },
     });
@@ -166,7 +170,7 @@ export class NodeAgent {
   }
 
   async #createOrAdopt(signal: AbortSignal): Promise<void> {
-    const { client, settings, nodeName } = this.#deps;
+    const { client, settings, nodeName, record } = this.#deps;
     const node = await this.#readNode();
     let refusal: unknown;
     if (settings.registerNode) {
@@ -194,28 +198,16 @@ export class NodeAgent {
     const patch = settings.registerNode ? computeAdoption(existing, node, settings) : undefined;
     if (patch) await client.request({ method: "PATCH", path, body: patch, contentType: MERGE_PATCH, signal });
     this.#registeredStatus = node.status;
-    this.#recordReboot(existing.status, node.status);
+    const reboot = node.status && findReboot(nodeName, existing.status, node.status);
+    if (reboot !== undefined) record("Warning", "Rebooted", reboot);
   }
 
   #recordConditions(before: ApiNode["status"], next: ApiNode["status"]): void {
-    const { record, nodeName } = this.#deps;
-    for (const reason of conditionEvents(before?.conditions, next?.conditions))
-      record("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
+    for (const reason of conditionEvents(before?.conditions, next?.conditions)) this.#recordStatus(reason);
   }
 
-  #recordReboot(before: ApiNode["status"], next: ApiNode["status"]): void {
-    const message = next && findReboot(this.#deps.nodeName, before, next);
-    if (message !== undefined) this.#deps.record("Warning", "Rebooted", message);
-  }
-
-  /** `kubectl cordon` and `uncordon`. */
-  #noteSchedulable({ spec }: ApiNode): void {
-    const { record, nodeName } = this.#deps;
-    const isUnschedulable = spec.unschedulable ?? false;
-    if (isUnschedulable === this.#isUnschedulable) return;
-    this.#isUnschedulable = isUnschedulable;
-    const reason = isUnschedulable ? "NodeNotSchedulable" : "NodeSchedulable";
-    record("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
+  #recordStatus(reason: string): void {
+    this.#deps.record("Normal", reason, `Node ${this.#deps.nodeName} status is now: ${reason}`);
   }
 
   async #report(signal: AbortSignal): Promise<void> {
@@ -317,26 +309,25 @@ class NodeLease {
   }
 
   async #renew(signal: AbortSignal): Promise<void> {
-    const { client, nodeName, durationSeconds, clock } = this.#deps;
+    const { client, nodeName, nodeUid, durationSeconds, clock } = this.#deps;
     const path = `${PATH}/${nodeName}`;
-    const timeoutMs = Math.max(1000, (durationSeconds * 1000) / RENEWALS);
-    const common = { signal, timeoutMs };
-    const spec = {
-      holderIdentity: nodeName,
-      leaseDurationSeconds: durationSeconds,
-      renewTime: toMicroTime(clock.now()),
-    };
+    const common = { signal, timeoutMs: Math.max(1000, (durationSeconds * 1000) / RENEWALS) };
+    const renewTime = toMicroTime(clock.now());
+    const spec = { holderIdentity: nodeName, leaseDurationSeconds: durationSeconds, renewTime };
+    // The Lease goes with its Node.
+    const uid = nodeUid();
+    const owner = uid !== undefined && { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: nodeName, uid }] };
     this.#latest ??= await client.request<Lease>({ path, ...common }).catch((error: unknown) => {
       if (isNotFound(error)) return undefined;
       throw error;
     });
     if (!this.#latest) {
-      const metadata = { name: nodeName, namespace: "kube-node-lease", ...this.#owner() };
+      const metadata = { name: nodeName, namespace: "kube-node-lease", ...owner };
       const body = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata, spec };
       this.#latest = await client.request<Lease>({ method: "POST", path: PATH, body, ...common });
       return;
     }
-    const metadata = { ...this.#latest.metadata, ...this.#owner() };
+    const metadata = { ...this.#latest.metadata, ...owner };
     const body = { ...this.#latest, metadata, spec: { ...this.#latest.spec, ...spec } };
     try {
       this.#latest = await client.request<Lease>({ method: "PUT", path, body, ...common });
@@ -345,13 +336,6 @@ class NodeLease {
       this.#latest = undefined;
       await this.#renew(signal);
     }
-  }
-
-  /** The Lease goes with its Node. */
-  #owner(): object {
-    const { nodeName } = this.#deps;
-    const uid = this.#deps.nodeUid();
-    return uid === undefined ? {} : { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: nodeName, uid }] };
   }
 }
 

@@ -1,4 +1,5 @@
 import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { canonicalJson, hex32 } from "../../base/text/canonical-json.ts";
@@ -67,9 +68,9 @@ export class ClaimResolver {
     }
   }
 
-  /** Why a claim cannot be mounted. */
-  problemOf(namespace: string, claimName: string): string {
-    const state = this.#states.get(`${namespace}/${claimName}`);
+  /** Why a claim of a pod cannot be mounted; a claim that can is a volume by then. */
+  problemOf({ metadata }: Pick<Pod, "metadata">, claimName: string): string {
+    const state = this.#states.get(`${metadata.namespace ?? "default"}/${claimName}`);
     return state && "problem" in state ? state.problem : `persistentvolumeclaim "${claimName}" is not known yet`;
   }
 

@@ -90,8 +90,8 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       allocatable,
       engine: engine.info,
       ...(cluster && {
-        runtimeHandlerOf: (pod) => cluster.runtimeHandlerOf(pod),
-        serviceEnvironmentOf: (pod) => cluster.serviceEnvironmentOf(pod),
+        runtimeHandlerOf: (pod) => cluster.runtimeClasses.handlerOf(pod),
+        serviceEnvironmentOf: (pod) => cluster.services.environmentOf(pod),
       }),
     },
     {
@@ -209,8 +209,8 @@ async function buildVolumes(
     ...(cluster && {
       cluster: {
         // Claims of static pods are Docker volumes, as without a cluster.
-        claimProblemOf: (pod, claimName) => (isStaticPod(pod) ? undefined : cluster.claimProblemOf(pod, claimName)),
-        tokenFor: (pod, spec) => cluster.tokenFor(pod, spec),
+        claimProblemOf: (pod, claimName) => (isStaticPod(pod) ? undefined : cluster.claims.problemOf(pod, claimName)),
+        tokenFor: (pod, spec) => cluster.tokens.tokenFor(pod, spec),
       },
     }),
     claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),

@@ -44,7 +44,6 @@ function serve(
     server: `http://127.0.0.1:${server.port}`,
     tls: {},
     headers: { Authorization: "Bearer t" },
-    generation: 0,
   };
   const client = new ClusterClient({
     credentials: { current: async () => settings, invalidate: () => {} },

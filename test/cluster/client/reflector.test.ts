@@ -46,7 +46,7 @@ function reflect({ list, watch }: Answers) {
       return isWatch ? watch(query, watches.length) : list(query, lists.length);
     },
   });
-  const settings = { server: `http://127.0.0.1:${server.port}`, tls: {}, headers: {}, generation: 0 };
+  const settings = { server: `http://127.0.0.1:${server.port}`, tls: {}, headers: {} };
   const client = new ClusterClient({
     credentials: { current: async () => settings, invalidate: () => {} },
     clock,

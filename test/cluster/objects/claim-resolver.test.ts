@@ -110,7 +110,7 @@ test.each([
   claims.setPods([desired]);
   await clock.advance(0);
   if (want === undefined) expect(claims.resolve(desired).pod.spec.volumes?.[0]?.hostPath).toBeDefined();
-  else expect(claims.problemOf("default", "data")).toBe(want);
+  else expect(claims.problemOf({ metadata: { namespace: "default" } }, "data")).toBe(want);
 });
 
 test("a claim for reading only is mounted so, whatever the kind of its volume", async () => {
@@ -131,7 +131,7 @@ test.each(["csi", "awsElasticBlockStore", "gcePersistentDisk", "rbd"])(
     claims.setPods([desired]);
     await clock.advance(0);
     expect(claims.isSettled(desired)).toBe(true);
-    expect(claims.problemOf("default", "data")).toBe(
+    expect(claims.problemOf({ metadata: { namespace: "default" } }, "data")).toBe(
       `persistentvolume "pv" is of the kind ${kind}: kubelet-ts mounts local, hostPath and nfs volumes`,
     );
   },
@@ -142,10 +142,14 @@ test("a claim that is not bound yet is asked for until it is", async () => {
   const desired = aDesiredPod();
   claims.setPods([desired]);
   await clock.advance(0);
-  expect(claims.problemOf("default", "data")).toBe('persistentvolumeclaim "data" not found');
+  expect(claims.problemOf({ metadata: { namespace: "default" } }, "data")).toBe(
+    'persistentvolumeclaim "data" not found',
+  );
   api.set(CLAIM, { metadata: { uid: "claim-uid" }, spec: {}, status: { phase: "Pending" } });
   await clock.advance(60_000);
-  expect(claims.problemOf("default", "data")).toBe('persistentvolumeclaim "data" is not bound');
+  expect(claims.problemOf({ metadata: { namespace: "default" } }, "data")).toBe(
+    'persistentvolumeclaim "data" is not bound',
+  );
   bind({ hostPath: { path: "/srv/a" } });
   const before = changes();
   await clock.advance(60_000);
@@ -159,7 +163,9 @@ test("a volume that belongs to another claim is not mounted", async () => {
   api.set(VOLUME, { metadata: { name: "pv" }, spec: { hostPath: { path: "/a" }, claimRef: { uid: "other" } } });
   claims.setPods([aDesiredPod()]);
   await clock.advance(0);
-  expect(claims.problemOf("default", "data")).toContain('is not bound to persistentvolumeclaim "data"');
+  expect(claims.problemOf({ metadata: { namespace: "default" } }, "data")).toContain(
+    'is not bound to persistentvolumeclaim "data"',
+  );
 });
 
 test("claims that no pod names any more are not asked for", async () => {
