@@ -8,7 +8,6 @@ import {
   badRequest,
   internalError,
   methodNotSupported,
-  notAcceptable,
   notFound,
   type Status,
   unauthorized,
@@ -28,7 +27,6 @@ import { authorize, authorizePath, VERBS, verbOf } from "./authorization.ts";
 import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
 import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts";
-import { negotiateForm } from "./media-type.ts";
 import type { ObjectAccess } from "./object-commands.ts";
 import { parseDeleteOptions } from "./object-deleter.ts";
 import { patchObject } from "./patch-object.ts";
@@ -117,11 +115,9 @@ export class ApiServer {
       if (!isFinalize && !definition.subresources?.some((it) => it === subresource)) throw unknownPath();
     } else if (!definition.verbs.includes(verb)) throw methodNotSupported(definition, verb);
     if (verb === "create" && info.name !== "") throw methodNotSupported(definition, "create");
-    const form = negotiateForm(request.header("Accept"));
-    if (!form) throw notAcceptable();
+    const presentation = new Presentation(request, definition, version, () => clock.now());
     await objects.refresh(definition);
     if (!READING.has(verb)) await objects.prepareWrite();
-    const presentation = new Presentation(request, definition, version, form, () => clock.now());
     const target: Target = { definition, namespace: info.namespace, name: info.name, subresource };
     const call: Call = { request, target, presentation, warn: (message) => void warnings.push(message), repeated: [] };
     return this.#serve(verb, call);

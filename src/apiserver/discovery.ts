@@ -1,4 +1,120 @@
+import type { HealthCheck } from "../base/model/health-check.ts";
+import { textResponse } from "../server/http-response.ts";
+import { notAcceptable } from "./api-error.ts";
+import { type ApiRequest, type ApiResponse, json } from "./api-request.ts";
+import { parseMediaTypes } from "./media-type.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
+
+/** Source: version `Info`. */
+export interface VersionInfo {
+  major: string;
+  minor: string;
+  gitVersion: string;
+  gitCommit: string;
+  gitTreeState: string;
+  buildDate: string;
+  goVersion: string;
+  compiler: string;
+  platform: string;
+}
+
+interface NonResourceDeps {
+  version: VersionInfo;
+  /** `host:port` that clients reach. */
+  serverAddress: () => string;
+  healthChecks: () => readonly HealthCheck[];
+  /** `/openapi/…`; undefined: not one of its paths. */
+  openApi?: (
+    request: ApiRequest,
+    served: ServedResources,
+  ) => ApiResponse | undefined | Promise<ApiResponse | undefined>;
+}
+
+const HEALTH_ROOTS = ["/healthz", "/livez", "/readyz"];
+
+/** Paths that name no resource: versions, health, discovery, OpenAPI. @returns undefined for all others */
+export function nonResourceResponse(
+  request: ApiRequest,
+  served: ServedResources,
+  deps: NonResourceDeps,
+): ApiResponse | undefined | Promise<ApiResponse | undefined> {
+  if (request.method !== "GET" && request.method !== "HEAD") return undefined;
+  const path = request.path.length > 1 ? request.path.replace(/\/$/, "") : request.path;
+  if (path === "/version") return json(200, deps.version);
+  const root = HEALTH_ROOTS.find((it) => path === it || path.startsWith(`${it}/`));
+  if (root !== undefined)
+    return healthResponse(path.slice(root.length + 1), request.query, deps.healthChecks(), root.slice(1));
+  if (path === "/") return json(200, { paths: rootPaths(served) });
+  if (path.startsWith("/openapi/")) return deps.openApi?.(request, served);
+  return discovery(path, request, served, deps);
+}
+
+function discovery(
+  path: string,
+  request: ApiRequest,
+  served: ServedResources,
+  deps: NonResourceDeps,
+): ApiResponse | undefined {
+  const found = (object: object | undefined) => object && json(200, object);
+  if (path === "/api" || path === "/apis") {
+    const aggregated = wantsAggregated(request.header("Accept"));
+    if (aggregated === "unserved") throw notAcceptable();
+    if (aggregated) {
+      const type = `application/json;g=apidiscovery.k8s.io;v=${aggregated};as=APIGroupDiscoveryList`;
+      return json(200, aggregatedDiscovery(served, path === "/api", aggregated), { "Content-Type": type });
+    }
+    if (path === "/apis") return json(200, apiGroupList(served));
+    // Source: meta/v1 `APIVersions`.
+    const serverAddressByClientCIDRs = [{ clientCIDR: "0.0.0.0/0", serverAddress: deps.serverAddress() }];
+    return json(200, { kind: "APIVersions", versions: ["v1"], serverAddressByClientCIDRs });
+  }
+  const [, root, first = "", second, ...rest] = path.split("/");
+  if (rest.length > 0) return undefined;
+  if (root === "api" && second === undefined) return found(apiResourceList("", first, served));
+  if (root !== "apis") return undefined;
+  return found(second === undefined ? apiGroup(first, served) : apiResourceList(first, second, served));
+}
+
+/** The version of aggregated discovery that comes first in `Accept`, if it comes before plain JSON. */
+function wantsAggregated(accept: string | null): "v2" | "v2beta1" | "unserved" | undefined {
+  const wanted = parseMediaTypes(accept ?? "");
+  for (const { type, parameters } of wanted) {
+    if (type !== "application/json" && type !== "*/*") continue;
+    if (parameters.as === undefined) return undefined;
+    const isKnown = parameters.as === "APIGroupDiscoveryList" && parameters.g === "apidiscovery.k8s.io";
+    if (isKnown && (parameters.v === "v2" || parameters.v === "v2beta1")) return parameters.v;
+  }
+  return wanted.length === 0 ? undefined : "unserved";
+}
+
+function rootPaths(served: ServedResources): string[] {
+  const groups = servedGroups(served).filter(({ group }) => group !== "");
+  const paths = groups.flatMap(({ group, versions }) => [
+    `/apis/${group}`,
+    ...versions.map((version) => `/apis/${group}/${version}`),
+  ]);
+  return ["/api", "/api/v1", "/apis", ...paths, ...HEALTH_ROOTS, "/openapi/v2", "/openapi/v3", "/version"].sort();
+}
+
+/** Source: apiserver's `healthz` package. */
+function healthResponse(
+  name: string,
+  query: URLSearchParams,
+  all: readonly HealthCheck[],
+  root: string,
+): ApiResponse | undefined {
+  const excluded = query.getAll("exclude");
+  const checks =
+    name === "" ? all.filter((check) => !excluded.includes(check.name)) : all.filter((check) => check.name === name);
+  if (checks.length === 0 && name !== "") return undefined;
+  const isOk = checks.every(({ ok }) => ok);
+  const lines = checks.map(({ name: it, ok, message }) =>
+    ok ? `[+]${it} ok` : `[-]${it} failed: ${message || "reason withheld"}`,
+  );
+  const isShort = isOk && !query.has("verbose");
+  const body = isShort ? "ok" : `${lines.join("\n")}\n${root} check ${isOk ? "passed" : "failed"}\n`;
+  return textResponse(isOk ? 200 : 500, body, { "X-Content-Type-Options": "nosniff" });
+}
 
 /** An entry of discovery that is not a kind of the registry: a review, or a subresource with its own handler. */
 export interface ExtraResource {
@@ -32,8 +148,6 @@ export interface ServedResources {
   extras: readonly ExtraResource[];
 }
 
-const groupVersionOf = ({ group, version }: { group: string; version: string }) => apiVersionOf({ group, version });
-
 /** Groups in the order in which kubectl looks for a short name. */
 function servedGroups({ definitions, extras }: ServedResources): { group: string; versions: string[] }[] {
   const groups = new Map<string, Set<string>>([["", new Set(["v1"])]]);
@@ -47,20 +161,13 @@ function servedGroups({ definitions, extras }: ServedResources): { group: string
   return [...groups].map(([group, versions]) => ({ group, versions: [...versions] }));
 }
 
-/** `/api`. Source: meta/v1 `APIVersions`. */
-export const apiVersions = (address: string) => ({
-  kind: "APIVersions",
-  versions: ["v1"],
-  serverAddressByClientCIDRs: [{ clientCIDR: "0.0.0.0/0", serverAddress: address }],
-});
-
 const groupObject = (group: string, versions: readonly string[]) => {
   const list = versions.map((version) => ({ groupVersion: `${group}/${version}`, version }));
   return { name: group, versions: list, preferredVersion: list[0] };
 };
 
 /** `/apis`. Source: meta/v1 `APIGroupList`. */
-export const apiGroupList = (served: ServedResources) => ({
+const apiGroupList = (served: ServedResources) => ({
   kind: "APIGroupList",
   apiVersion: "v1",
   groups: servedGroups(served)
@@ -69,13 +176,13 @@ export const apiGroupList = (served: ServedResources) => ({
 });
 
 /** `/apis/<group>`; undefined when it is not served. */
-export function apiGroup(group: string, served: ServedResources): object | undefined {
+function apiGroup(group: string, served: ServedResources): object | undefined {
   const found = servedGroups(served).find((it) => it.group === group && group !== "");
   return found && { kind: "APIGroup", apiVersion: "v1", ...groupObject(group, found.versions) };
 }
 
 /** `/api/v1`, `/apis/<group>/<version>`; undefined when it is not served. */
-export function apiResourceList(group: string, version: string, served: ServedResources): object | undefined {
+function apiResourceList(group: string, version: string, served: ServedResources): object | undefined {
   const isOfGroup = (it: { group: string; version: string }) => it.group === group && it.version === version;
   const resources = [
     ...served.definitions.filter(isOfGroup).flatMap(toApiResources),
@@ -86,7 +193,7 @@ export function apiResourceList(group: string, version: string, served: ServedRe
   return {
     kind: "APIResourceList",
     ...(group !== "" && { apiVersion: "v1" }),
-    groupVersion: groupVersionOf({ group, version }),
+    groupVersion: apiVersionOf({ group, version }),
     resources,
   };
 }
@@ -128,7 +235,7 @@ const extraToApiResource = (extra: ExtraResource): ApiResource => ({
  * Discovery in one response. Source: apidiscovery.k8s.io/v2 `APIGroupDiscoveryList`.
  * @param isCore `/api` lists the core group, `/apis` all others
  */
-export function aggregatedDiscovery(served: ServedResources, isCore: boolean, version: "v2" | "v2beta1"): object {
+function aggregatedDiscovery(served: ServedResources, isCore: boolean, version: "v2" | "v2beta1"): object {
   const groups = servedGroups(served).filter(({ group }) => (group === "") === isCore);
   return {
     kind: "APIGroupDiscoveryList",

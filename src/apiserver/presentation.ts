@@ -1,9 +1,34 @@
-import { badRequest } from "./api-error.ts";
+import { badRequest, notAcceptable } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
 import type { ApiRequest } from "./api-request.ts";
-import type { WantedForm } from "./media-type.ts";
+import { parseMediaTypes } from "./media-type.ts";
 import { formatSince } from "./printers/age.ts";
 import { apiVersionOf, type Column, type ResourceDefinition } from "./resource-definition.ts";
+
+/** In which form a response is wanted. */
+type Shape = "object" | "table" | "metadata";
+
+interface WantedForm {
+  shape: Shape;
+  /** Version of `meta.k8s.io` for tables and metadata. */
+  metaVersion: "v1" | "v1beta1";
+}
+
+/** The first form an `Accept` header names that can be served; undefined: none can (406). */
+export function negotiateForm(accept: string | null): WantedForm | undefined {
+  const wanted = parseMediaTypes(accept ?? "");
+  if (wanted.length === 0) return { shape: "object", metaVersion: "v1" };
+  for (const { type, parameters } of wanted) {
+    if (type !== "application/json" && type !== "*/*" && type !== "application/*") continue;
+    const { as, g = "meta.k8s.io", v = "v1" } = parameters;
+    if (as === undefined) return { shape: "object", metaVersion: "v1" };
+    if (g !== "meta.k8s.io" || (v !== "v1" && v !== "v1beta1")) continue;
+    if (as === "Table") return { shape: "table", metaVersion: v };
+    if (as === "PartialObjectMetadata" || as === "PartialObjectMetadataList")
+      return { shape: "metadata", metaVersion: v };
+  }
+  return undefined;
+}
 
 const NAME: Column = {
   name: "Name",
@@ -42,14 +67,15 @@ export class Presentation {
   readonly #includeObject: string;
   readonly #now: () => Date;
 
-  /** @throws ApiError 400 */
+  /** @throws ApiError 400, 406 */
   constructor(
-    { query, user }: Pick<ApiRequest, "query" | "user">,
+    { query, user, header }: Pick<ApiRequest, "query" | "user" | "header">,
     definition: ResourceDefinition,
     version: string,
-    form: WantedForm,
     now: () => Date,
   ) {
+    const form = negotiateForm(header("Accept"));
+    if (!form) throw notAcceptable();
     this.kind = { ...definition, version };
     this.#form = form;
     this.#now = now;

@@ -2,13 +2,7 @@ import * as v from "valibot";
 import type { Pod } from "../base/api/pod.ts";
 import type { Rate } from "../base/concurrency/token-bucket.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type {
-  AccessAttributes,
-  AccessReviewer,
-  ClusterConnection,
-  TokenSpec,
-  User,
-} from "../base/model/cluster-connection.ts";
+import type { AccessAttributes, AccessReviewer, ClusterConnection, User } from "../base/model/cluster-connection.ts";
 import { SettingsError } from "../base/model/configuration.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";

@@ -1,7 +1,8 @@
 import { ApiError } from "../../src/apiserver/api-error.ts";
 import { PATCH_TYPES } from "../../src/apiserver/body.ts";
-import { negotiateForm, parseMediaTypes } from "../../src/apiserver/media-type.ts";
+import { parseMediaTypes } from "../../src/apiserver/media-type.ts";
 import { patchObject } from "../../src/apiserver/patch-object.ts";
+import { negotiateForm } from "../../src/apiserver/presentation.ts";
 import { decodeProtobufObject, ProtobufError } from "../../src/apiserver/protobuf-object.ts";
 import { applyConfiguration } from "../../src/apiserver/server-side-apply.ts";
 import { parseFieldSelector } from "../../src/base/api/selectors.ts";

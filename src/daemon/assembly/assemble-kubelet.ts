@@ -1,5 +1,5 @@
+import type { VersionInfo } from "../../apiserver/discovery.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
-import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
