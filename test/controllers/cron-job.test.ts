@@ -67,16 +67,100 @@ const started = (spec: object = {}, at = "2026-01-01T00:30:00Z") => {
   return world;
 };
 
-test("a run each hour, and none before the first", async () => {
-  const world = started();
-  await world.run(3 * HOUR_MS);
-  expect(world.runs).toEqual(["2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z", "2026-01-01T03:00:00Z"]);
+/** Hours to run for, hours that pass while nothing runs, or a time to which the clock is set. */
+type Step = number | { asleep: number } | string;
+
+interface Course {
+  when: string;
+  spec?: object;
+  at?: string;
+  steps: Step[];
+  /** Times of the runs, of 2026-01-01 where there is no date. */
+  want: string[];
+  events?: string[];
+}
+
+test.each<Course>([
+  { when: "each hour, and not before the first", steps: [3], want: ["01:00", "02:00", "03:00"] },
+  {
+    when: "after an interruption: the newest of the missed, once",
+    steps: [1, { asleep: 5 }],
+    want: ["01:00", "06:00"],
+  },
+  {
+    when: "after an interruption: none beyond startingDeadlineSeconds",
+    spec: { startingDeadlineSeconds: 600 },
+    steps: [{ asleep: 2 }],
+    want: [],
+    events: ["MissSchedule"],
+  },
+  {
+    when: "a clock an hour back: none is doubled",
+    steps: [3, "2026-01-01T02:35:00Z", 2],
+    want: ["01:00", "02:00", "03:00", "04:00"],
+  },
+  {
+    when: "a clock an hour ahead: none is lost",
+    steps: [1, "2026-01-01T02:20:00Z", 1],
+    want: ["01:00", "02:00", "03:00"],
+  },
+  {
+    when: "a clock in 1970 at boot: none until the time is known, then what was missed",
+    steps: [1, "1970-01-01T00:00:10Z", 2, "2026-01-01T04:10:00Z", 1 / 60],
+    want: ["01:00", "04:00"],
+  },
+  {
+    when: "a new CronJob in 1970: what lies before the true time was not missed",
+    at: "1970-01-01T00:10:00Z",
+    steps: ["2026-01-01T04:10:00Z", 1],
+    want: ["05:00"],
+  },
+  {
+    when: "a clock that was years ahead: the schedule continues",
+    at: "2031-01-01T00:30:00Z",
+    steps: [1, "2026-01-01T00:30:00Z", 1],
+    want: ["2031-01-01T01:00", "01:00"],
+  },
+  { when: "suspended: none", spec: { suspend: true }, steps: [3], want: [] },
+  {
+    when: "@every: from the creation of the CronJob, then from each run",
+    spec: { schedule: "@every 1h30m" },
+    at: "2026-01-01T00:10:00Z",
+    steps: [4],
+    want: ["01:40", "03:10"],
+  },
+  {
+    when: "@every after an interruption: the newest of the missed",
+    spec: { schedule: "@every 1h" },
+    at: "2026-01-01T00:10:00Z",
+    steps: ["2026-01-01T05:30:00Z"],
+    want: ["05:10"],
+  },
+])("runs: $when", async ({ spec, at, steps, want, events }) => {
+  const world = started(spec, at);
+  for (const step of steps) {
+    if (typeof step === "number") {
+      await world.run(step * HOUR_MS);
+      continue;
+    }
+    if (typeof step === "string") world.clock.jump(step);
+    else await world.clock.advance(step.asleep * HOUR_MS + 1);
+    world.controllerState = undefined;
+    world.reconcile();
+    world.reconcile();
+  }
+  expect(world.runs).toEqual(want.map((time) => `${time.includes("T") ? time : `2026-01-01T${time}`}:00Z`));
+  if (events) expect(world.events.map(({ reason }) => reason)).toEqual(events);
 });
 
 test("a Job is named by the minute of its run", async () => {
   const world = started();
   await world.run(HOUR_MS);
   expect(world.record!.cron!.jobs.map(({ name }) => name)).toEqual([`tick-${Date.UTC(2026, 0, 1, 1) / 60_000}`]);
+});
+
+test("a suspended CronJob asks for no reconciliation", () => {
+  expect(started({ suspend: true }).wakeInMs).toBeUndefined();
 });
 
 describe("ten years", () => {
@@ -108,105 +192,24 @@ describe("ten years", () => {
   );
 });
 
-describe("while nothing ran", () => {
-  test("the newest of the missed runs is made up for, once", async () => {
-    const world = started();
-    await world.run(HOUR_MS);
-    await world.clock.advance(5 * HOUR_MS + 1);
-    world.reconcile();
-    world.reconcile();
-    expect(world.runs).toEqual(["2026-01-01T01:00:00Z", "2026-01-01T06:00:00Z"]);
-  });
-
-  test("but not beyond startingDeadlineSeconds", async () => {
-    const world = started({ startingDeadlineSeconds: 600 });
-    await world.clock.advance(2 * HOUR_MS);
-    world.reconcile();
-    world.reconcile();
-    expect(world.runs).toEqual([]);
-    expect(world.events.filter(({ reason }) => reason === "MissSchedule")).toHaveLength(1);
-  });
-});
-
-describe("a clock that jumps", () => {
-  test("an hour back: no run is doubled", async () => {
-    const world = started();
-    await world.run(3 * HOUR_MS);
-    world.clock.jump("2026-01-01T02:35:00Z");
-    world.reconcile();
-    await world.run(2 * HOUR_MS);
-    expect(world.runs.slice(3)).toEqual(["2026-01-01T04:00:00Z"]);
-  });
-
-  test("an hour ahead: no run is lost", async () => {
-    const world = started();
-    await world.run(HOUR_MS);
-    world.clock.jump("2026-01-01T02:20:00Z");
-    await world.run(HOUR_MS);
-    expect(world.runs).toEqual(["2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z", "2026-01-01T03:00:00Z"]);
-  });
-
-  test("to 1970 at boot, and back: nothing runs until the time is known, and then what was missed", async () => {
-    const world = started();
-    await world.run(HOUR_MS);
-    world.clock.jump("1970-01-01T00:00:10Z");
-    world.controllerState = undefined;
-    world.reconcile();
-    await world.run(2 * HOUR_MS);
-    expect(world.runs).toHaveLength(1);
-    world.clock.jump("2026-01-01T04:10:00Z");
-    await world.run(60_000);
-    expect(world.runs).toEqual(["2026-01-01T01:00:00Z", "2026-01-01T04:00:00Z"]);
-  });
-
-  test("from 1970 to the true time with a new CronJob: what lies between was not missed", async () => {
-    const world = started({}, "1970-01-01T00:10:00Z");
-    world.clock.jump("2026-01-01T04:10:00Z");
-    await world.run(60_000);
-    expect(world.runs).toEqual([]);
-    await world.run(HOUR_MS);
-    expect(world.runs).toEqual(["2026-01-01T05:00:00Z"]);
-  });
-
-  test("back from years ahead: the schedule continues", async () => {
-    const world = started({}, "2031-01-01T00:30:00Z");
-    await world.run(HOUR_MS);
-    world.clock.jump("2026-01-01T00:30:00Z");
-    world.reconcile();
-    await world.run(HOUR_MS);
-    expect(world.runs.at(-1)).toBe("2026-01-01T01:00:00Z");
-  });
-});
-
 describe("concurrencyPolicy", () => {
-  const running = async (concurrencyPolicy: string) => {
-    const world = started({ concurrencyPolicy });
+  test.each([
+    { policy: "Allow", left: 2, hasFirst: true, events: 0 },
+    { policy: "Forbid", left: 1, hasFirst: true, events: 1 },
+    { policy: "Replace", left: 1, hasFirst: false, events: 0 },
+  ])("$policy: $left while the one before runs", async ({ policy, left, hasFirst, events }) => {
+    const world = started({ concurrencyPolicy: policy });
+    const names = () => world.record!.cron!.jobs.map(({ name }) => name);
     await world.run(HOUR_MS);
-    const [first] = world.record!.cron!.jobs;
-    world.jobs.set(first!.name, { shape: "" });
+    const [first = ""] = names();
+    world.jobs.set(first, { shape: "" });
     await world.run(HOUR_MS);
-    return { world, first: first! };
-  };
-  const names = (world: CronWorld) => world.record!.cron!.jobs.map(({ name }) => name);
-
-  test("Allow starts another", async () => {
-    const { world } = await running("Allow");
-    expect(names(world)).toHaveLength(2);
-  });
-
-  test("Forbid waits, and starts it when the one before has finished", async () => {
-    const { world, first } = await running("Forbid");
-    expect(names(world)).toEqual([first.name]);
-    expect(world.events.filter(({ reason }) => reason === "JobAlreadyActive")).toHaveLength(1);
-    world.jobs.set(first.name, finished("Complete"));
+    expect([names().length, names().includes(first)]).toEqual([left, hasFirst]);
+    expect(world.events.filter(({ reason }) => reason === "JobAlreadyActive")).toHaveLength(events);
+    if (policy !== "Forbid") return;
+    world.jobs.set(first, finished("Complete"));
     world.reconcile();
-    expect(names(world)).toHaveLength(2);
-  });
-
-  test("Replace ends the one before", async () => {
-    const { world, first } = await running("Replace");
-    expect(names(world)).toHaveLength(1);
-    expect(names(world)).not.toContain(first.name);
+    expect(names()).toHaveLength(2);
   });
 });
 
@@ -218,13 +221,6 @@ test("history limits", async () => {
   expect(world.record!.cron!.jobs.map(({ scheduledAt }) => scheduledAt)).toEqual(world.runs.slice(-2));
 });
 
-test("suspend starts nothing", async () => {
-  const world = started({ suspend: true });
-  await world.run(3 * HOUR_MS);
-  expect(world.runs).toEqual([]);
-  expect(world.wakeInMs).toBeUndefined();
-});
-
 test("another schedule does not make up for the time before it was written", () => {
   const world = started();
   world.apply(cronJob({ schedule: "15 * * * *" }));
@@ -232,19 +228,6 @@ test("another schedule does not make up for the time before it was written", () 
 });
 
 describe("@every", () => {
-  test("counts from the creation of the CronJob, then from each run", async () => {
-    const world = started({ schedule: "@every 1h30m" }, "2026-01-01T00:10:00Z");
-    await world.run(4 * HOUR_MS);
-    expect(world.runs).toEqual(["2026-01-01T01:40:00Z", "2026-01-01T03:10:00Z"]);
-  });
-
-  test("makes up for the newest of the runs that an interruption missed", () => {
-    const world = started({ schedule: "@every 1h" }, "2026-01-01T00:10:00Z");
-    world.clock.jump("2026-01-01T05:30:00Z");
-    world.reconcile();
-    expect(world.runs).toEqual(["2026-01-01T05:10:00Z"]);
-  });
-
   test.each([
     ["@every 1s", 1000],
     ["@every 0s", 1000],

@@ -13,6 +13,13 @@ const deployment = (name: string, image = "busybox:1") => ({
   spec: { selector: { matchLabels: { app: "web" } }, template: podTemplate(image) },
 });
 
+const job = (spec: object = {}) => ({
+  apiVersion: "batch/v1",
+  kind: "Job",
+  metadata: { name: "once" },
+  spec: { template: podTemplate("busybox:1", { restartPolicy: "Never" }), ...spec },
+});
+
 /** A manager with a kubelet that runs what it is reported at once. */
 function aManager(kept: KeptState = { state: undefined }) {
   const clock = new FakeClock();
@@ -30,8 +37,23 @@ function aManager(kept: KeptState = { state: undefined }) {
     objectGone(_uid: string) {},
     phase: "Running" as "Running" | "Succeeded",
     manager: undefined as unknown as WorkloadManager,
+    get pods() {
+      return this.published.at(-1)!.pods.map(({ pod }) => pod);
+    },
     get names() {
-      return this.published.at(-1)!.pods.map(({ pod }) => pod.metadata.name!);
+      return this.pods.map(({ metadata }) => metadata.name!);
+    },
+    get uids() {
+      return this.pods.map(({ metadata }) => metadata.uid!);
+    },
+    /** All sources were read, and have these objects. */
+    set(...manifests: object[]) {
+      this.manager.setDesired(state(...manifests), true);
+    },
+    /** The kubelet's pods have changed. */
+    async tick(ms = 100) {
+      for (const listener of listeners) listener();
+      await clock.advance(ms);
     },
   };
   const running = (): Pod[] =>
@@ -74,7 +96,7 @@ const state = (...manifests: object[]): DesiredState => ({
 test("without workloads it listens to nothing and writes nothing", () => {
   const kept: KeptState = { state: undefined };
   const world = aManager(kept);
-  world.manager.setDesired(state(), true);
+  world.set();
   expect(world.listeners.size).toBe(0);
   expect(world.clock.pendingTimers).toBe(0);
   expect(kept.state).toBeUndefined();
@@ -83,9 +105,8 @@ test("without workloads it listens to nothing and writes nothing", () => {
 
 test("at rest no timer waits", async () => {
   const world = aManager();
-  world.manager.setDesired(state(deployment("web")), true);
-  for (const listener of world.listeners) listener();
-  await world.clock.advance(1000);
+  world.set(deployment("web"));
+  await world.tick(1000);
   expect(world.names).toHaveLength(1);
   expect(world.clock.pendingTimers).toBe(0);
 });
@@ -113,14 +134,14 @@ test("what was decided is on disk before it is published", () => {
     known = Object.values(kept.state?.records ?? {}).flatMap(({ pods }) => pods.map(({ name }) => name));
     return push(published);
   };
-  world.manager.setDesired(state(deployment("web")), true);
+  world.set(deployment("web"));
   expect(known).toEqual(world.names);
 });
 
 test("a pod that a client deletes leaves within the grace period of the client, and another one takes its place", () => {
   const kept: KeptState = { state: undefined };
   const world = aManager(kept);
-  world.manager.setDesired(state(deployment("web")), true);
+  world.set(deployment("web"));
   const [before] = world.published.at(-1)!.pods;
   const uid = before!.pod.metadata.uid!;
   expect([world.manager.hasPod(uid), world.manager.hasPod("other")]).toEqual([true, false]);
@@ -135,28 +156,19 @@ test("a pod that a client deletes leaves within the grace period of the client, 
 
 test("the end of a Job's pod counts although the pod was deleted", async () => {
   const world = aManager();
-  const job = {
-    apiVersion: "batch/v1",
-    kind: "Job",
-    metadata: { name: "once" },
-    spec: { completions: 2, template: podTemplate("busybox:1", { restartPolicy: "Never" }) },
-  };
   world.phase = "Succeeded";
-  world.manager.setDesired(state(job), true);
-  const uid = world.published.at(-1)!.pods[0]!.pod.metadata.uid!;
-  for (const listener of world.listeners) listener();
-  await world.clock.advance(50);
+  world.set(job({ completions: 2 }));
+  const [uid = ""] = world.uids;
+  await world.tick(50);
   world.phase = "Running";
   world.manager.deletePod(uid, {});
-  expect(world.published.at(-1)!.pods.map(({ pod }) => pod.metadata.uid)).not.toContain(uid);
-  expect(world.published.at(-1)!.pods).toHaveLength(1);
+  expect([world.uids.length, world.uids.includes(uid)]).toEqual([1, false]);
 });
 
 test("the API sees the ReplicaSet of a Deployment", async () => {
   const world = aManager();
-  world.manager.setDesired(state(deployment("web")), true);
-  for (const listener of world.listeners) listener();
-  await world.clock.advance(1000);
+  world.set(deployment("web"));
+  await world.tick(1000);
   expect(world.manager.reader.derivedObjects()).toMatchObject([
     {
       kind: "ReplicaSet",
@@ -170,40 +182,32 @@ test("the API sees the ReplicaSet of a Deployment", async () => {
 });
 
 test("a Deployment and its ReplicaSets have the annotations of upstream's controller", () => {
-  const { manager } = aManager();
-  const version = (image: string, annotations: object) => ({
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "web", annotations },
-    spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: podTemplate(image) },
-  });
+  const world = aManager();
+  const { manager } = world;
+  const set = (manifest: object) => world.set(manifest);
   const web = { metadata: { name: "web", namespace: "default" } };
-  const apply = (image: string, annotations: object) => manager.setDesired(state(version(image, annotations)), true);
-  apply("busybox:1", {
-    "kubernetes.io/change-cause": "first",
-    "kubectl.kubernetes.io/last-applied-configuration": "x",
-  });
-  expect(manager.reader.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "1" });
-  apply("busybox:2", { "kubernetes.io/change-cause": "second" });
-  expect(manager.reader.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "2" });
-  // An undo, as kubectl does it: with the annotations of the ReplicaSet.
-  apply("busybox:1", { "kubernetes.io/change-cause": "first" });
-  expect(manager.reader.annotationsOf("Deployment", web)).toEqual({ "deployment.kubernetes.io/revision": "3" });
-  const annotations = manager.reader.derivedObjects().map((it) => it.metadata.annotations);
-  expect(annotations).toEqual([
+  const CAUSE = "kubernetes.io/change-cause";
+  const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+  for (const [index, [image, annotations]] of [
+    ["busybox:1", { [CAUSE]: "first", [LAST_APPLIED]: "x" }] as const,
+    ["busybox:2", { [CAUSE]: "second" }] as const,
+    // An undo, as kubectl does it: with the annotations of the ReplicaSet.
+    ["busybox:1", { [CAUSE]: "first" }] as const,
+  ].entries()) {
+    const { metadata, spec, ...type } = deployment("web", image);
+    set({ ...type, metadata: { ...metadata, annotations }, spec: { ...spec, replicas: 2 } });
+    const revision = { "deployment.kubernetes.io/revision": String(index + 1) };
+    expect(manager.reader.annotationsOf("Deployment", web)).toEqual(revision);
+  }
+  const counts = { "deployment.kubernetes.io/desired-replicas": "2", "deployment.kubernetes.io/max-replicas": "3" };
+  expect(manager.reader.derivedObjects().map((it) => it.metadata.annotations)).toEqual([
     {
-      "kubernetes.io/change-cause": "first",
-      "deployment.kubernetes.io/desired-replicas": "2",
-      "deployment.kubernetes.io/max-replicas": "3",
+      [CAUSE]: "first",
+      ...counts,
       "deployment.kubernetes.io/revision": "3",
       "deployment.kubernetes.io/revision-history": "1",
     },
-    {
-      "kubernetes.io/change-cause": "second",
-      "deployment.kubernetes.io/desired-replicas": "2",
-      "deployment.kubernetes.io/max-replicas": "3",
-      "deployment.kubernetes.io/revision": "2",
-    },
+    { [CAUSE]: "second", ...counts, "deployment.kubernetes.io/revision": "2" },
   ]);
   expect(manager.reader.annotationsOf("ReplicaSet", web)).toBeUndefined();
 });
@@ -221,21 +225,21 @@ describe("a Deployment deleted with --cascade=orphan", () => {
   test("its ReplicaSet keeps the pods, also in another process", () => {
     const kept: KeptState = { state: undefined };
     const world = aManager(kept);
-    world.manager.setDesired(state(deployment("web")), true);
+    world.set(deployment("web"));
     const before = podsOf(world);
     const replicaSet = replicaSetOf(world);
     // The API stores the ReplicaSet before it deletes the Deployment.
-    world.manager.setDesired(state(deployment("web"), replicaSet), true);
+    world.set(deployment("web"), replicaSet);
     expect(podsOf(world)).toEqual(before);
-    world.manager.setDesired(state(replicaSet), true);
+    world.set(replicaSet);
     expect(podsOf(world)).toEqual(before);
     expect(Object.keys(kept.state!.records)).toEqual([
       `ReplicaSet default/${before[0]!.pod.metadata.generateName!.slice(0, -1)}`,
     ]);
 
-    world.manager.setDesired(state(deployment("web"), replicaSet), true);
+    world.set(deployment("web"), replicaSet);
     expect(podsOf(world).map(({ pod }) => pod.metadata)).toEqual(before.map(({ pod }) => pod.metadata));
-    world.manager.setDesired(state(replicaSet), true);
+    world.set(replicaSet);
 
     const second = aManager(kept);
     second.manager.setDesired(state(replicaSet), true);
@@ -247,26 +251,24 @@ describe("a Deployment deleted with --cascade=orphan", () => {
   test("a new one of its name adopts again the pods its ReplicaSet has by then, and scales them", async () => {
     const world = aManager();
     const { manager } = world;
-    const wanted = { ...deployment("web"), spec: { ...deployment("web").spec, replicas: 3 } };
-    manager.setDesired(state(wanted), true);
-    manager.deletePod(podsOf(world)[0]!.pod.metadata.uid!, {});
+    const scaled = (replicas: number) => ({ ...deployment("web"), spec: { ...deployment("web").spec, replicas } });
+    world.set(scaled(3));
+    manager.deletePod(world.uids[0]!, {});
     await world.clock.advance(100);
     const replicaSet = replicaSetOf(world);
-    manager.setDesired(state(wanted, replicaSet), true);
-    manager.setDesired(state(replicaSet), true);
-    const before = podsOf(world).map(({ pod }) => pod.metadata.uid);
+    world.set(scaled(3), replicaSet);
+    world.set(replicaSet);
+    const before = world.uids;
     expect(before).toHaveLength(3);
-    manager.setDesired(state({ ...wanted, spec: { ...wanted.spec, replicas: 2 } }, replicaSet), true);
+    world.set(scaled(2), replicaSet);
     expect(manager.hasTakenOver(replicaSet.metadata.uid)).toBe(true);
-    const after = podsOf(world).map(({ pod }) => pod.metadata.uid);
-    expect(after).toHaveLength(2);
-    expect(before).toEqual(expect.arrayContaining(after));
+    const after = world.uids;
+    expect([after.length, before]).toEqual([2, expect.arrayContaining(after)]);
     // The API forgets the ReplicaSet then.
-    manager.setDesired(state({ ...wanted, spec: { ...wanted.spec, replicas: 2 } }), true);
-    expect(podsOf(world).map(({ pod }) => pod.metadata.uid)).toEqual(after);
-    expect(manager.hasTakenOver(replicaSet.metadata.uid)).toBe(false);
-    manager.setDesired(state(), true);
-    expect(podsOf(world)).toEqual([]);
+    world.set(scaled(2));
+    expect([world.uids, manager.hasTakenOver(replicaSet.metadata.uid)]).toEqual([after, false]);
+    world.set();
+    expect(world.uids).toEqual([]);
   });
 });
 
@@ -289,7 +291,7 @@ describe("a text that was never right is unknown", () => {
   test("names wait for sources that were not read yet, and for the engine", () => {
     const world = aManager();
     world.isSynced = false;
-    world.manager.setDesired(state(service, deployment("web")), true);
+    world.set(service, deployment("web"));
     world.isSynced = true;
     world.manager.setDesired(state(service, deployment("web")), false);
     world.manager.refresh();
@@ -298,16 +300,15 @@ describe("a text that was never right is unknown", () => {
 
   test("Recreate starts the new pod when the old one is gone", async () => {
     const world = aManager();
-    const recreated = (image: string) => {
-      const base = deployment("web", image);
-      return { ...base, spec: { ...base.spec, strategy: { type: "Recreate" } } };
+    const recreate = (image: string) => {
+      const { spec, ...rest } = deployment("web", image);
+      world.manager.setDesired(state({ ...rest, spec: { ...spec, strategy: { type: "Recreate" } } }), false, true);
     };
-    world.manager.setDesired(state(recreated("a:1")), false, true);
+    recreate("a:1");
     const [before] = world.names;
-    world.manager.setDesired(state(recreated("a:2")), false, true);
+    recreate("a:2");
     expect(world.names).toEqual([]);
-    for (const listener of world.listeners) listener();
-    await world.clock.advance(1000);
+    await world.tick(1000);
     expect(world.names).toHaveLength(1);
     expect(world.names[0]).not.toBe(before);
   });
@@ -315,16 +316,12 @@ describe("a text that was never right is unknown", () => {
 
 test("the end of a Job's pod makes the node check again the pods it refused", async () => {
   const world = aManager();
-  const template = podTemplate("busybox:1", { restartPolicy: "Never" });
-  const job = { apiVersion: "batch/v1", kind: "Job", metadata: { name: "once" }, spec: { template } };
-  world.manager.setDesired(state(job), true);
+  world.set(job());
   await world.clock.advance(100);
   const before = world.published.length;
   world.phase = "Succeeded";
-  for (const listener of world.listeners) listener();
-  await world.clock.advance(100);
+  await world.tick(100);
   expect(world.published.length).toBe(before + 1);
-  for (const listener of world.listeners) listener();
-  await world.clock.advance(100);
+  await world.tick(100);
   expect(world.published.length).toBe(before + 1);
 });
