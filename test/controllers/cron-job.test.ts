@@ -192,35 +192,6 @@ describe("ten years", () => {
   );
 });
 
-describe("concurrencyPolicy", () => {
-  test.each([
-    { policy: "Allow", left: 2, hasFirst: true, events: 0 },
-    { policy: "Forbid", left: 1, hasFirst: true, events: 1 },
-    { policy: "Replace", left: 1, hasFirst: false, events: 0 },
-  ])("$policy: $left while the one before runs", async ({ policy, left, hasFirst, events }) => {
-    const world = started({ concurrencyPolicy: policy });
-    const names = () => world.record!.cron!.jobs.map(({ name }) => name);
-    await world.run(HOUR_MS);
-    const [first = ""] = names();
-    world.jobs.set(first, { shape: "" });
-    await world.run(HOUR_MS);
-    expect([names().length, names().includes(first)]).toEqual([left, hasFirst]);
-    expect(world.events.filter(({ reason }) => reason === "JobAlreadyActive")).toHaveLength(events);
-    if (policy !== "Forbid") return;
-    world.jobs.set(first, finished("Complete"));
-    world.reconcile();
-    expect(names()).toHaveLength(2);
-  });
-});
-
-test("history limits", async () => {
-  const world = started({ successfulJobsHistoryLimit: 2 });
-  await world.run(6 * HOUR_MS);
-  expect(world.record!.cron!.jobs.length).toBeLessThanOrEqual(3);
-  world.reconcile();
-  expect(world.record!.cron!.jobs.map(({ scheduledAt }) => scheduledAt)).toEqual(world.runs.slice(-2));
-});
-
 test("another schedule does not make up for the time before it was written", () => {
   const world = started();
   world.apply(cronJob({ schedule: "15 * * * *" }));

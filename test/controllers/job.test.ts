@@ -37,25 +37,6 @@ test("one success completes it, and it never runs again", async () => {
   expect(world.live).toHaveLength(1);
 });
 
-test("completions and parallelism", () => {
-  const world = begun({ completions: 5, parallelism: 2 });
-  for (let round = 0; round < 5; round++) {
-    expect(active(world)).toHaveLength(Math.min(2, 5 - round));
-    end(world, active(world)[0]!, 0);
-  }
-  expect(outcome(world)).toMatchObject({ type: "Complete" });
-});
-
-test("a work queue makes no more pods after the first success", () => {
-  const world = begun({ parallelism: 3 });
-  end(world, active(world)[0]!, 0);
-  expect(active(world)).toHaveLength(2);
-  expect(outcome(world)).toBeUndefined();
-  end(world, active(world)[0]!, 1);
-  end(world, active(world)[0]!, 0);
-  expect(outcome(world)).toMatchObject({ type: "Complete" });
-});
-
 test("failures are made up for after 10, 20 and 40 seconds, until backoffLimit", async () => {
   const world = begun({ backoffLimit: 2 });
   for (const pauseMs of [10_000, 20_000]) {

@@ -20,18 +20,6 @@ const started = (spec: object = {}) => {
 const names = (world: WorkloadWorld) => world.live.map(({ name }) => name);
 
 describe("in order", () => {
-  test("pods start one after the other, each when the one before is Ready", () => {
-    const world = new WorkloadWorld(statefulSet({ replicas: 3 }));
-    world.reconcile();
-    expect(names(world)).toEqual(["db-0"]);
-    world.set(world.live[0]!, { phase: "Running" });
-    expect(names(world)).toEqual(["db-0"]);
-    world.set(world.live[0]!, { isReady: true });
-    expect(names(world)).toEqual(["db-0", "db-1"]);
-    world.settle();
-    expect(names(world)).toEqual(["db-0", "db-1", "db-2"]);
-  });
-
   test("pods are stopped from the last one on, each when the one before is gone", () => {
     const world = started({ replicas: 3 });
     world.apply(statefulSet({ replicas: 1 }));
@@ -70,34 +58,6 @@ describe("in order", () => {
     world.settle();
     expect(world.images).toEqual(["busybox:3", "busybox:3"]);
   });
-});
-
-test("Parallel starts and stops all at once", () => {
-  const world = new WorkloadWorld(statefulSet({ replicas: 3, podManagementPolicy: "Parallel" }));
-  world.reconcile();
-  expect(names(world)).toHaveLength(3);
-  world.settle();
-  world.apply(statefulSet({ replicas: 0, podManagementPolicy: "Parallel" }));
-  expect(names(world)).toEqual([]);
-});
-
-test("ordinals below the partition keep the old template, also when they are made again", () => {
-  const updateStrategy = { rollingUpdate: { partition: 1 } };
-  const world = started({ replicas: 2, updateStrategy });
-  world.apply(statefulSet({ replicas: 2, updateStrategy, template: podTemplate("busybox:2") }));
-  world.settle();
-  expect(world.live.map((pod) => [pod.name, world.imageOf(pod)]).sort()).toEqual([
-    ["db-0", "busybox:1"],
-    ["db-1", "busybox:2"],
-  ]);
-});
-
-test("OnDelete updates a pod only when it is made again", () => {
-  const updateStrategy = { type: "OnDelete" };
-  const world = started({ replicas: 2, updateStrategy });
-  world.apply(statefulSet({ replicas: 2, updateStrategy, template: podTemplate("busybox:2") }));
-  world.settle();
-  expect(world.images).toEqual(["busybox:1", "busybox:1"]);
 });
 
 test("a pod has its own host name, labels and claims", () => {
@@ -146,13 +106,5 @@ describe("a DaemonSet", () => {
     expect(world.images).toEqual(["busybox:1", "busybox:2"]);
     world.settle();
     expect(world.images).toEqual(["busybox:2"]);
-  });
-
-  test("for other nodes has none here", () => {
-    const world = new WorkloadWorld(
-      daemonSet({ template: podTemplate("busybox:1", { nodeSelector: { gpu: "yes" } }) }),
-    );
-    world.reconcile();
-    expect(world.live).toEqual([]);
   });
 });

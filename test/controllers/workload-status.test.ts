@@ -32,17 +32,6 @@ const status = (input: Partial<StatusInput> & Pick<StatusInput, "kind" | "record
   });
 
 describe("the status of a workload", () => {
-  test("a Deployment in the middle of a rollout", () => {
-    const pods = [pod("a", "old"), pod("b", "new"), pod("c", "old", { leaving: true })];
-    expect(status({ kind: "Deployment", record: record(pods) })).toMatchObject({
-      observedGeneration: 4,
-      replicas: 2,
-      updatedReplicas: 1,
-      readyReplicas: 1,
-      unavailableReplicas: 1,
-    });
-  });
-
   test("a pod is available when it was Ready for minReadySeconds", () => {
     const input = { kind: "ReplicaSet" as const, record: record([pod("a", "new")]) };
     expect(status({ ...input, minReadySeconds: 5 })).toMatchObject({ readyReplicas: 1, availableReplicas: 1 });
