@@ -28,19 +28,12 @@ export const isFailure = ({ status }: CheckResult): boolean => status === "fail"
 export const isReasonNotToStart = ({ status, name }: CheckResult): boolean =>
   status === "fail" && name !== "manifests" && !name.startsWith("image ");
 
-const ok = (name: string, message: string): CheckResult => ({ name, status: "ok", message });
-const warn = (name: string, message: string, fix?: string): CheckResult => ({
-  name,
-  status: "warn",
-  message,
-  ...(fix && { fix }),
-});
-const fail = (name: string, message: string, fix?: string): CheckResult => ({
-  name,
-  status: "fail",
-  message,
-  ...(fix && { fix }),
-});
+const result =
+  (status: CheckStatus) =>
+  (name: string, message: string, fix?: string): CheckResult => ({ name, status, message, ...(fix && { fix }) });
+const ok = result("ok");
+const warn = result("warn");
+const fail = result("fail");
 
 const DAY_MS = 86_400_000;
 
@@ -80,70 +73,44 @@ function checkConfiguration({ configuration }: MachineFacts): CheckResult[] {
 const CONTROLLERS = ["cpu", "memory", "pids"];
 
 function checkKernel(facts: MachineFacts): CheckResult[] {
-  const results: CheckResult[] = [];
-  const { engine, cgroupControllers } = facts;
+  const { engine, cgroupControllers, swapBytes, inotifyInstances: instances, inotifyWatches: watches } = facts;
   const missing = CONTROLLERS.filter((name) => !cgroupControllers.includes(name));
-  results.push(
+  const cgroups = `version ${engine.cgroupVersion || "unknown"}, driver ${engine.cgroupDriver || "unknown"}`;
+  const enable = missing.map((name) => `cgroup_enable=${name}`).join(" ");
+  const boot = `boot with ${enable} (on a Raspberry Pi in /boot/firmware/cmdline.txt)`;
+  const asRoot = "start kubelet-ts with CAP_SYS_RESOURCE (a container: --cap-add=SYS_RESOURCE)";
+  const few = `only ${instances} instances and ${watches} watches: changes of manifests may be seen late`;
+  const noPsi = "the kernel does not report PSI; the page and metrics lack it";
+  const noScores = "the kernel refuses negative ones (no CAP_SYS_RESOURCE): guaranteed pods are not protected";
+  return [
     missing.length === 0
-      ? ok(
-          "cgroups",
-          `version ${engine.cgroupVersion || "unknown"}, driver ${engine.cgroupDriver || "unknown"}, with ${CONTROLLERS.join(", ")}`,
-        )
-      : fail(
-          "cgroups",
-          `no controller for ${missing.join(", ")}: limits have no effect`,
-          `boot with ${missing.map((name) => `cgroup_enable=${name}`).join(" ")} (on a Raspberry Pi in /boot/firmware/cmdline.txt)`,
-        ),
-  );
-  results.push(
+      ? ok("cgroups", `${cgroups}, with ${CONTROLLERS.join(", ")}`)
+      : fail("cgroups", `no controller for ${missing.join(", ")}: limits have no effect`, boot),
     facts.hasPsi
       ? ok("pressure information", "the kernel reports PSI")
-      : warn("pressure information", "the kernel does not report PSI; the page and metrics lack it", "boot with psi=1"),
-  );
-  if (facts.swapBytes > 0 && facts.failSwapOn) {
-    results.push(fail("swap", "swap is on, and --fail-swap-on is set", "swapoff -a, or remove --fail-swap-on"));
-  } else {
-    results.push(ok("swap", facts.swapBytes > 0 ? `${formatGib(facts.swapBytes)} of swap, which is allowed` : "off"));
-  }
-  results.push(
-    facts.inotifyInstances >= 128 && facts.inotifyWatches >= 8192
-      ? ok("inotify", `${facts.inotifyInstances} instances, ${facts.inotifyWatches} watches for each user`)
-      : warn(
-          "inotify",
-          `only ${facts.inotifyInstances} instances and ${facts.inotifyWatches} watches: changes of manifests may be seen late`,
-          "sysctl -w fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=65536",
-        ),
-  );
-  results.push(
+      : warn("pressure information", noPsi, "boot with psi=1"),
+    swapBytes > 0 && facts.failSwapOn
+      ? fail("swap", "swap is on, and --fail-swap-on is set", "swapoff -a, or remove --fail-swap-on")
+      : ok("swap", swapBytes > 0 ? `${formatGib(swapBytes)} of swap, which is allowed` : "off"),
+    instances >= 128 && watches >= 8192
+      ? ok("inotify", `${instances} instances, ${watches} watches for each user`)
+      : warn("inotify", few, "sysctl -w fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=65536"),
     facts.pidMax >= 32_768
       ? ok("process ids", `up to ${facts.pidMax}`)
       : warn("process ids", `only ${facts.pidMax}`, "sysctl -w kernel.pid_max=4194304"),
-  );
-  results.push(
     facts.ipForward
       ? ok("ip_forward", "on")
       : fail("ip_forward", "off: pods have no network beyond this machine", "sysctl -w net.ipv4.ip_forward=1"),
-  );
-  if (facts.bridgeNetfilter === false) {
-    results.push(
-      warn(
-        "br_netfilter",
-        "firewall rules do not see traffic between pods",
-        "sysctl -w net.bridge.bridge-nf-call-iptables=1",
-      ),
-    );
-  }
-  results.push(
+    ...(facts.bridgeNetfilter === false
+      ? [warn("br_netfilter", "firewall rules do not see traffic between pods", BRIDGE_NETFILTER)]
+      : []),
     facts.mayLowerOomScores
       ? ok("OOM scores", "may be lowered")
-      : warn(
-          "OOM scores",
-          "the kernel refuses negative ones (no CAP_SYS_RESOURCE): guaranteed pods are not protected",
-          facts.isRoot ? "start kubelet-ts with CAP_SYS_RESOURCE (a container: --cap-add=SYS_RESOURCE)" : "run as root",
-        ),
-  );
-  return results;
+      : warn("OOM scores", noScores, facts.isRoot ? asRoot : "run as root"),
+  ];
 }
+
+const BRIDGE_NETFILTER = "sysctl -w net.bridge.bridge-nf-call-iptables=1";
 
 function checkCpu({ binaryTarget, cpuFlags }: MachineFacts): CheckResult {
   if (/^x64(-musl)?$/.test(binaryTarget) && cpuFlags.length > 0 && !cpuFlags.includes("avx2")) {
@@ -172,45 +139,28 @@ function checkDisk({ name, path, capacityBytes, freeBytes, inodes, freeInodes }:
 }
 
 function checkClock({ nowMs, buildMs, clockSynchronized, timeZone }: MachineFacts): CheckResult[] {
-  const zone = timeZone.problem
-    ? warn("time zone", `${timeZone.problem}: schedules run in UTC`, "timedatectl set-timezone ZONE, or correct TZ")
-    : ok("time zone", timeZone.name);
-  if (nowMs < buildMs - DAY_MS) {
-    const fix = "timedatectl set-ntp true, or hwclock --hctosys";
-    return [
-      fail(
-        "clock",
-        `${new Date(nowMs).toISOString()} is before this program was built: certificates of registries are not valid yet`,
-        fix,
-      ),
-      zone,
-    ];
-  }
-  if (clockSynchronized === false) {
-    return [
-      warn("clock", "not synchronized: schedules and certificates depend on it", "timedatectl set-ntp true"),
-      zone,
-    ];
-  }
-  return [ok("clock", new Date(nowMs).toISOString()), zone];
+  const now = new Date(nowMs).toISOString();
+  const early = `${now} is before this program was built: certificates of registries are not valid yet`;
+  const zoneFix = "timedatectl set-timezone ZONE, or correct TZ";
+  return [
+    nowMs < buildMs - DAY_MS
+      ? fail("clock", early, "timedatectl set-ntp true, or hwclock --hctosys")
+      : clockSynchronized === false
+        ? warn("clock", "not synchronized: schedules and certificates depend on it", "timedatectl set-ntp true")
+        : ok("clock", now),
+    timeZone.problem
+      ? warn("time zone", `${timeZone.problem}: schedules run in UTC`, zoneFix)
+      : ok("time zone", timeZone.name),
+  ];
 }
 
 function checkNameservers({ nameservers }: MachineFacts): CheckResult {
-  if (nameservers.length === 0) {
-    return warn(
-      "DNS",
-      "/etc/resolv.conf has no nameserver: pods with dnsPolicy Default resolve no names",
-      "add a nameserver to /etc/resolv.conf",
-    );
-  }
-  if (nameservers.every((address) => address.startsWith("127.") || address === "::1")) {
-    return warn(
-      "DNS",
-      `/etc/resolv.conf names only ${nameservers.join(", ")}, which pods cannot reach`,
-      "start kubelet-ts with --resolv-conf=/run/systemd/resolve/resolv.conf",
-    );
-  }
-  return ok("DNS", nameservers.join(", "));
+  const none = "/etc/resolv.conf has no nameserver: pods with dnsPolicy Default resolve no names";
+  const local = `/etc/resolv.conf names only ${nameservers.join(", ")}, which pods cannot reach`;
+  const otherFile = "start kubelet-ts with --resolv-conf=/run/systemd/resolve/resolv.conf";
+  if (nameservers.length === 0) return warn("DNS", none, "add a nameserver to /etc/resolv.conf");
+  const areLocal = nameservers.every((address) => address.startsWith("127.") || address === "::1");
+  return areLocal ? warn("DNS", local, otherFile) : ok("DNS", nameservers.join(", "));
 }
 
 function checkPort({ flag, port, state, holder }: PortFacts): CheckResult {
@@ -302,78 +252,51 @@ function checkImage({ name, present, architecture, pullPolicy, remote }: ImageFa
 }
 
 function checkEngine(engine: EngineFacts, network: Pick<MachineFacts, "routes" | "maxPods">): CheckResult[] {
-  const { endpoint, problem } = engine;
+  const { endpoint, problem, apiVersion, storageDriver, logDriver, cgroupDriver, wantedCgroupDriver } = engine;
   if (problem) return [fail("engine", problem.message, engineFix(problem.kind, endpoint))];
-  const results = [ok("engine", `Docker ${engine.version}, API ${engine.apiVersion}, at ${endpoint}`)];
-  results.push(
-    !apiAtLeast(engine.apiVersion, "1.32")
-      ? fail("engine API", `${engine.apiVersion} is older than 1.32`, "install Docker 17.12 or newer")
-      : ok("engine API", `${engine.apiVersion} is 1.32 or newer`),
-  );
-  results.push(
-    ["overlay2", "overlayfs", "btrfs", "zfs", "fuse-overlayfs", "stargz"].includes(engine.storageDriver)
-      ? ok("storage driver", engine.storageDriver)
-      : warn(
-          "storage driver",
-          `${engine.storageDriver} is slow or deprecated`,
-          'set "storage-driver": "overlay2" in /etc/docker/daemon.json and restart Docker',
-        ),
-  );
-  results.push(
-    ["json-file", "local", "journald"].includes(engine.logDriver)
-      ? ok("log driver", engine.logDriver)
+  const isUsual = ["overlay2", "overlayfs", "btrfs", "zfs", "fuse-overlayfs", "stargz"].includes(storageDriver);
+  const isReadable = ["json-file", "local", "journald"].includes(logDriver);
+  const isOtherDriver = wantedCgroupDriver !== "" && wantedCgroupDriver !== cgroupDriver;
+  const drivers = `the engine uses ${cgroupDriver}, and --cgroup-driver is ${wantedCgroupDriver}`;
+  const driverFix = `remove --cgroup-driver (cgroupDriver in the configuration), or set it to ${cgroupDriver}`;
+  const liveRestore = 'set "live-restore": true in /etc/docker/daemon.json and run: systemctl reload docker';
+  return [
+    ok("engine", `Docker ${engine.version}, API ${apiVersion}, at ${endpoint}`),
+    apiAtLeast(apiVersion, "1.32")
+      ? ok("engine API", `${apiVersion} is 1.32 or newer`)
+      : fail("engine API", `${apiVersion} is older than 1.32`, "install Docker 17.12 or newer"),
+    isUsual
+      ? ok("storage driver", storageDriver)
+      : warn("storage driver", `${storageDriver} is slow or deprecated`, daemonJson('"storage-driver": "overlay2"')),
+    isReadable
+      ? ok("log driver", logDriver)
       : warn(
           "log driver",
-          `${engine.logDriver}: kubelet-ts logs may have nothing to read`,
-          'set "log-driver": "json-file" in /etc/docker/daemon.json and restart Docker',
+          `${logDriver}: kubelet-ts logs may have nothing to read`,
+          daemonJson('"log-driver": "json-file"'),
         ),
-  );
-  const { cgroupDriver, wantedCgroupDriver } = engine;
-  results.push(
-    wantedCgroupDriver === "" || wantedCgroupDriver === cgroupDriver
-      ? ok("cgroup driver", cgroupDriver)
-      : fail(
-          "cgroup driver",
-          `the engine uses ${cgroupDriver}, and --cgroup-driver is ${wantedCgroupDriver}`,
-          `remove --cgroup-driver (cgroupDriver in the configuration), or set it to ${cgroupDriver}`,
-        ),
-  );
-  results.push(
+    isOtherDriver ? fail("cgroup driver", drivers, driverFix) : ok("cgroup driver", cgroupDriver),
     engine.liveRestore
       ? ok("live-restore", "containers outlive a restart of the engine")
-      : warn(
-          "live-restore",
-          "a restart or upgrade of the engine restarts every pod",
-          'set "live-restore": true in /etc/docker/daemon.json and run: systemctl reload docker',
-        ),
-  );
-  if (engine.rootless)
-    results.push(warn("rootless engine", "host ports below 1024 and some volumes are not available"));
-  for (const warning of engine.warnings) results.push(warn("engine", warning.replace(/^WARNING: /, "")));
-  results.push(checkUserlandProxy(engine.userlandProxy));
-  results.push(...engine.bridgeSubnets.filter(isIpv4Subnet).map((subnet) => checkAddressPool(subnet, network)));
-  return results;
+      : warn("live-restore", "a restart or upgrade of the engine restarts every pod", liveRestore),
+    ...(engine.rootless ? [warn("rootless engine", "host ports below 1024 and some volumes are not available")] : []),
+    ...engine.warnings.map((warning) => warn("engine", warning.replace(/^WARNING: /, ""))),
+    checkUserlandProxy(engine.userlandProxy),
+    ...engine.bridgeSubnets.filter(isIpv4Subnet).map((subnet) => checkAddressPool(subnet, network)),
+  ];
 }
+
+const daemonJson = (setting: string) => `set ${setting} in /etc/docker/daemon.json and restart Docker`;
 
 /** From this many processes of the proxy on a warning is given; each takes some megabytes. */
 const MANY_PROXIES = 50;
 
 function checkUserlandProxy({ isOn, hasIptables, processes }: UserlandProxyFacts): CheckResult {
   const name = "userland proxy";
-  if (!isOn && !hasIptables) {
-    return fail(
-      name,
-      "off, and so are the engine's firewall rules: host ports of pods do not answer",
-      'set "userland-proxy": true in /etc/docker/daemon.json and restart Docker',
-    );
-  }
-  if (isOn && hasIptables && processes >= MANY_PROXIES) {
-    return warn(
-      name,
-      `${processes} processes of docker-proxy, one for each host port`,
-      'set "userland-proxy": false in /etc/docker/daemon.json and restart Docker',
-    );
-  }
+  const none = "off, and so are the engine's firewall rules: host ports of pods do not answer";
+  const many = `${processes} processes of docker-proxy, one for each host port`;
+  if (!isOn && !hasIptables) return fail(name, none, daemonJson('"userland-proxy": true'));
+  if (isOn && hasIptables && processes >= MANY_PROXIES) return warn(name, many, daemonJson('"userland-proxy": false'));
   return ok(name, isOn ? "on" : "off: firewall rules forward host ports");
 }
 

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, readlinkSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { readTextIfExists, readTextIfReadable } from "../../base/files/bounded-read.ts";
+import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
 import { findPortHolder, hasListener } from "../../base/host/port-holder.ts";
 import { readInstance } from "../../base/host/root-lock.ts";
@@ -161,13 +161,7 @@ function ownerOf(labels: Readonly<Record<string, string>>, nodeName: string): st
   return undefined;
 }
 
-const read = (path: string): string => {
-  try {
-    return readTextIfExists(path, MAX_PROC_BYTES) ?? "";
-  } catch {
-    return "";
-  }
-};
+const read = (path: string): string => readTextIfReadable(path, MAX_PROC_BYTES) ?? "";
 
 const numberIn = (path: string): number => Number(read(path).trim() || Number.NaN);
 
@@ -269,22 +263,10 @@ function readPorts(options: KubeletOptions): PortFacts[] {
 const processIds = () => readdirSync("/proc").filter((name) => /^\d+$/.test(name));
 const commOf = (pid: string) => read(`/proc/${pid}/comm`).trim();
 
-const ORCHESTRATORS: ReadonlySet<string> = new Set([
-  "kubelet",
-  "k3s",
-  "k3s-server",
-  "k0s",
-  "microk8s",
-  "rke2",
-  "nomad",
-]);
+const ORCHESTRATORS = ["kubelet", "k3s", "k3s-server", "k0s", "microk8s", "rke2", "nomad"];
 
-function readOrchestrators(): string[] {
-  return processIds().flatMap((pid) => {
-    const name = commOf(pid);
-    return ORCHESTRATORS.has(name) ? `${name} (pid ${pid})` : [];
-  });
-}
+const readOrchestrators = (): string[] =>
+  processIds().flatMap((pid) => (ORCHESTRATORS.includes(commOf(pid)) ? `${commOf(pid)} (pid ${pid})` : []));
 
 function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions) {
   const files = [tlsCertFile, clientCaFile, ...(certDir ? [join(certDir, "kubelet.crt")] : [])];
@@ -302,7 +284,7 @@ function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions
 const CONTAINER_DEVICE = /^(docker|br-|veth|cni|lo$)/;
 
 /** Routes of IPv4 to networks, without the default route and those of container networks. @param table for tests */
-export function readRoutes(table = readTextIfReadable("/proc/net/route", MAX_PROC_BYTES) ?? ""): RouteFacts[] {
+export function readRoutes(table = read("/proc/net/route")): RouteFacts[] {
   return table
     .split("\n")
     .slice(1)
@@ -319,17 +301,12 @@ const toAddress = (hex: string): string =>
   [6, 4, 2, 0].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join(".");
 
 /** Settings of the machine's own engine: its configuration file, and the command line that it was started with. */
-export function readUserlandProxy(): UserlandProxyFacts {
-  const commands = readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map((pid) => ({ pid, name: readTextIfReadable(`/proc/${pid}/comm`, 4096)?.trim() }));
+function readUserlandProxy(): UserlandProxyFacts {
+  const commands = processIds().map((pid) => ({ pid, name: commOf(pid) }));
   const engine = commands.find(({ name }) => name === "dockerd");
-  const argv = engine ? (readTextIfReadable(`/proc/${engine.pid}/cmdline`, MAX_PROC_BYTES) ?? "").split("\0") : [];
-  return toUserlandProxy(
-    readTextIfReadable("/etc/docker/daemon.json", MAX_PROC_BYTES),
-    argv,
-    commands.filter(({ name }) => name === "docker-proxy").length,
-  );
+  const argv = engine ? read(`/proc/${engine.pid}/cmdline`).split("\0") : [];
+  const proxies = commands.filter(({ name }) => name === "docker-proxy").length;
+  return toUserlandProxy(read("/etc/docker/daemon.json") || undefined, argv, proxies);
 }
 
 /** Pure. @param file daemon.json @param argv of dockerd */
