@@ -3,8 +3,13 @@ import type { Strictness } from "../../src/manifest/manifest-result.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 
 const read = (text: string, strictness: Strictness = "standard") =>
-  readManifest(Buffer.from(text), { file: "f.yaml", nodeName: "n", source: "file", strictness });
-const POD = 'apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: "b:1"}]}\n';
+  readManifest(Buffer.from(text), { file: "f.yaml", nodeName: "n", source: "file", strictness, keepPositions: true });
+const errorsOf = (text: string, strictness?: Strictness) =>
+  read(text, strictness).findings.filter(({ severity }) => severity === "error");
+const saying = (text: string) => ({ severity: "error", message: expect.stringContaining(text) });
+
+const KIND = "apiVersion: v1\nkind: Pod\n";
+const POD = `${KIND}metadata: {name: p}\nspec: {containers: [{name: a, image: "b:1"}]}\n`;
 
 describe("objects without effect on one node", () => {
   test.each([
@@ -26,64 +31,94 @@ describe("objects without effect on one node", () => {
     const text = `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n---\n${POD}`;
     const { pods, findings, results } = read(text);
     expect(pods).toHaveLength(1);
-    expect(findings).toMatchObject([{ severity: "warning", field: "kind", message: expect.stringContaining(note) }]);
-    expect(results.map(({ ok, valid }) => ({ ok, valid }))).toEqual([
-      { ok: true, valid: false },
-      { ok: true, valid: true },
+    expect(findings).toMatchObject([{ ...saying(note), severity: "warning", field: "kind" }]);
+    expect(results.map(({ ok, valid }) => [ok, valid])).toEqual([
+      [true, false],
+      [true, true],
     ]);
-    expect(read(text, "strict").findings).toMatchObject([
-      { severity: "error", message: expect.stringContaining(note) },
-    ]);
+    expect(read(text, "strict").findings).toMatchObject([saying(note)]);
   });
 
   test.each([
-    ["apps/v9", "Deployment"],
-    ["v1", "Pot"],
-    ["batch/v1", "Nothing"],
-  ])("%s %s stays an error", (apiVersion, kind) => {
-    expect(read(`apiVersion: ${apiVersion}\nkind: ${kind}\n`).findings).toMatchObject([{ severity: "error" }]);
-  });
+    "apiVersion: apps/v9\nkind: Deployment\n",
+    "apiVersion: v1\nkind: Pot\n",
+    "apiVersion: batch/v1\nkind: X\n",
+  ])("%j stays an error", (text) => expect(read(text).findings).toMatchObject([{ severity: "error" }]));
 });
 
-describe("formats of other programs are recognized and answered with the next step", () => {
+describe("a text of another format is named as what it is, with the next step", () => {
   test.each([
-    ["a Compose file", "services: {web: {image: nginx}}\nvolumes: {}\nx-a: 1\n", "kubelet-ts import compose"],
-    ["a Compose file with a key of another version", "services: {web: {image: nginx}}\ndeploy: {}\n", "import compose"],
-    ["a Compose file of other files", "include: [a.yaml]\n", "import compose"],
-    ["a Helm template", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Values.name }}\n", "helm template"],
-    [
-      "a Helm template in quotes",
-      'apiVersion: v1\nkind: Pod\nmetadata: {name: "{{ .Values.name }}"}\n',
-      "helm template",
-    ],
-    ["a template with blocks", "{{- if .Values.on }}\napiVersion: v1\n{{- end }}\n", "helm template"],
-    ["a template with a function", "metadata:\n  name: {{ default .Chart.Name .Values.name }}\n", "helm template"],
-    ["a template of Ansible", "spec:\n  image: {{ web_image }}\n", "Ansible"],
-    ["a template of Jinja", "{% for x in y %}\na: 1\n{% endfor %}\n", "Ansible"],
-    ["values of a Helm chart", "replicaCount: 1\nimage: {repository: nginx}\nnameOverride: a\n", "helm template"],
-    ["a Helm chart", "apiVersion: v2\nname: web\nversion: 1.0.0\n", "helm template"],
-    ["a Kustomization", "kind: Kustomization\nresources: [a.yaml]\n", "kustomize build"],
-    ["a Kustomization of patches", "bases: [../base]\npatchesStrategicMerge: [a.yaml]\n", "kustomize build"],
-    ["a Kustomization without kind", "resources: [a.yaml]\nnamePrefix: x-\n", "kustomize build"],
-  ])("%s", (_, text, next) => {
+    ["kubelet-ts import compose", "services: {web: {image: nginx}}\nvolumes: {}\nx-a: 1\n"],
+    ["import compose", "services: {web: {image: nginx}}\ndeploy: {}\n"],
+    ["import compose", "include: [a.yaml]\n"],
+    ["helm template", `${KIND}metadata:\n  name: {{ .Values.name }}\n`],
+    ["helm template", `${KIND}metadata: {name: "{{ .Values.name }}"}\n`],
+    ["helm template", "{{- if .Values.on }}\napiVersion: v1\n{{- end }}\n"],
+    ["helm template", "metadata:\n  name: {{ default .Chart.Name .Values.name }}\n"],
+    ["Ansible", "spec:\n  image: {{ web_image }}\n"],
+    ["Ansible", "{% for x in y %}\na: 1\n{% endfor %}\n"],
+    ["helm template", "replicaCount: 1\nimage: {repository: nginx}\nnameOverride: a\n"],
+    ["helm template NAME CHART --values FILE", "image: {tag: 1}\nports: []\n"],
+    ["helm template", "apiVersion: v2\nname: web\nversion: 1.0.0\n"],
+    ["kustomize build", "kind: Kustomization\nresources: [a.yaml]\n"],
+    ["kustomize build", "bases: [../base]\npatchesStrategicMerge: [a.yaml]\n"],
+    ["kustomize build", "resources: [a.yaml]\nnamePrefix: x-\n"],
+    ['under "spec"', "version: v1beta1\ncontainers: [{name: a, image: b}]\n"],
+    // Lists.
+    ["Ansible playbook", "- hosts: all\n  tasks: []\n"],
+    ["Ansible playbook", "- name: x\n  ansible.builtin.copy: {src: a}\n"],
+    ["JSON patch of a Kustomization", "- op: replace\n  path: /spec/replicas\n  value: 2\n"],
+    ['lines "---"', "- {apiVersion: v1, kind: Pod}\n- {apiVersion: v1, kind: Pod}\n"],
+    ["import docker", '[{"Id": "a1", "Config": {"Env": ["A=b"]}}]'],
+    ["found a list", "- a\n- b\n"],
+    // Texts that are no YAML.
+    ["import docker", "docker run -d \\\n  -p 8080:80 nginx:1.22\n"],
+    ["import docker", "$ sudo podman run -d nginx\n"],
+    ["unit of systemd", "[Unit]\nDescription=x\n\n[Container]\nImage=y\n"],
+    ["HTML", "<!DOCTYPE html>\n<html><body>Log in: a</body></html>\n"],
+    ["(found name, version, scripts)", '{"name": "web", "version": "1.0.0", "scripts": {}}'],
+    ["empty", ""],
+    ["empty", "# later\n---\n# more\n"],
+    ["a manifest is an object with apiVersion, kind, metadata and spec (found a string)", "nginx\n"],
+    ["import docker", `${"# comment\n".repeat(100_000)}docker run x\n${"RUN a\n".repeat(100_000)}`],
+  ])("%s", (next, text) => {
     const { findings, pods } = read(text);
     expect(pods).toEqual([]);
-    expect(findings).toMatchObject([{ severity: "error", message: expect.stringContaining(next) }]);
+    expect(findings).toMatchObject([saying(next)]);
   });
 
   test.each([
-    ["{{ .Values.image }}", "helm template"],
-    ["registry/$" + "{IMAGE}", "envsubst"],
-  ])("the image %s", (image, next) => {
-    const { findings, results } = read(POD.replace('"b:1"', JSON.stringify(image)));
-    expect(findings).toMatchObject([
-      { severity: "error", field: "spec.containers[0].image", message: expect.stringContaining(next) },
-    ]);
-    expect(results).toMatchObject([{ ok: false, valid: true }]);
+    "# Web\n\n# The server\napiVersion: v1\nkind: Pod\nmetadata: {name: a\n",
+    "# Web\n{{- if .Values.on }}\nkind: Pod\n{{- end }}\n",
+    "- a=b\n- c\n",
+  ])("%j is no text of another program", (text) =>
+    expect(read(text).findings[0]?.message).not.toMatch(/unit of systemd|command line|HTML/),
+  );
+
+  test("no line of it is shown: it may hold passwords", () => {
+    const [result] = read("API_KEY=hunter2\n").results;
+    expect(result?.positions?.lineText(1)).toBe("");
+    expect(JSON.stringify(result?.findings)).not.toContain("hunter2");
   });
 
   test("braces in a string are not a template", () => {
     expect(read(POD.replace("{name: p}", '{name: p, annotations: {a: "{{ .X }}"}}')).findings).toEqual([]);
+  });
+});
+
+describe("placeholders that nothing replaced", () => {
+  test.each([
+    ["image: b:1", "metadata:\n  name: {{ app }}", "(Ansible"],
+    ["image: {{ image }}", "metadata: {name: a}", "(Ansible"],
+    ["image: '{{ image }}'", "metadata: {name: a}", "render the template first"],
+    ["image: '{{ .Values.image }}'", "metadata: {name: a}", "helm template"],
+    ["image: $IMAGE", "metadata: {name: a}", "envsubst"],
+    ["image: registry/$" + "{IMAGE}", "metadata: {name: a}", "envsubst"],
+    ["image: b:1", "metadata: {name: $APP}", "envsubst"],
+    ["image: b:1", "metadata: {name: <your-app>}", "replace the placeholder"],
+  ])("%s, %s", (image, metadata, next) => {
+    const text = `${KIND}${metadata}\nspec:\n  containers:\n  - name: c\n    ${image}\n`;
+    expect(errorsOf(text).map(({ message }) => message)).toContainEqual(expect.stringContaining(next));
   });
 });
 
@@ -100,29 +135,26 @@ describe("GCE container declarations", () => {
     expect(results[0]).toMatchObject({ ok: true, valid: false });
   });
 
-  test("hostNetwork and metadata can be given", () => {
+  test("hostNetwork and metadata can be given, and the container needs no name", () => {
     const { pods } = read(`metadata: {name: x}\n${TEXT.replace("My_App", "a")}  hostNetwork: false\n`);
     expect(pods[0]?.pod.metadata.name).toBe("x-n");
     expect(pods[0]?.pod.spec.hostNetwork).toBeFalsy();
-  });
-
-  test("errors have their position in the text", () => {
-    expect(read(TEXT.replace("My_App", "-a")).findings.find(({ severity }) => severity === "error")).toMatchObject({
-      line: 3,
-      field: "spec.containers[0].name",
+    const [nameless] = read("spec:\n  containers:\n  - image: b:1\n").pods;
+    expect(nameless?.pod).toMatchObject({
+      metadata: { name: "container-n" },
+      spec: { containers: [{ name: "container" }] },
     });
   });
 
-  test("with strict apiVersion and kind are required", () => {
+  test("errors have their position in the text; with strict apiVersion and kind are required", () => {
+    expect(errorsOf(TEXT.replace("My_App", "-a"))[0]).toMatchObject({ line: 3, field: "spec.containers[0].name" });
     expect(read(TEXT, "strict").findings.map(({ field }) => field)).toEqual(["kind", "apiVersion"]);
   });
 });
 
 describe("what podman kube generate writes", () => {
   const NAME = `My_data.${"x".repeat(60)}`;
-  const text = `apiVersion: v1
-kind: Pod
-metadata:
+  const text = `${KIND}metadata:
   name: p
   annotations:
     io.podman.annotations.autoremove/a: "FALSE"
@@ -153,47 +185,33 @@ spec:
     expect(results[0]).toMatchObject({ ok: true, valid: false });
   });
 
-  describe.each([
+  const template = text.replace(/^apiVersion.*\nkind.*\n/, "").replace("  name: p\n", "  labels: {a: b}\n");
+  const deployment =
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: p}\nspec:\n  selector: {matchLabels: {a: b}}\n";
+
+  test.each([
     ["a pod", text],
-    [
-      "a template",
-      `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: p}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n${text
-        .replace(/^apiVersion.*\nkind.*\n/, "")
-        .replace("  name: p\n", "  labels: {a: b}\n")
-        .replace(/^/gm, "    ")}`,
-    ],
-  ])("in %s", (_, manifest) => {
-    const withPath = manifest.replace("bind-mount-options: /a:z", '"bind-mount-options:/a/b": z');
-    const ofAnnotation = ({ field }: { field: string }) => field.includes("bind-mount-options");
-
-    test("annotations whose names contain paths are left out", () => {
+    ["a template", `${deployment}  template:\n${template.replace(/^/gm, "    ")}`],
+  ])(
+    "in %s volumes are renamed, and annotations whose names contain paths left out; with strict both are errors",
+    (_, manifest) => {
+      const withPath = manifest.replace("bind-mount-options: /a:z", '"bind-mount-options:/a/b": z');
       const { findings, pods, objects } = read(withPath);
-      expect(findings.find(ofAnnotation)).toMatchObject({ severity: "warning" });
-      expect(findings.filter(({ severity }) => severity === "error")).toEqual([]);
-      expect(JSON.stringify([pods, objects])).not.toContain("bind-mount-options");
-    });
-
-    test("volumes are renamed", () => {
-      expect(read(manifest).findings.filter(({ field }) => field.endsWith("spec.volumes[0].name"))).toMatchObject([
+      expect(findings.find(({ field }) => field.includes("bind-mount-options"))).toMatchObject({ severity: "warning" });
+      expect(findings.filter(({ field }) => field.endsWith("spec.volumes[0].name"))).toMatchObject([
         { severity: "warning" },
       ]);
-    });
-
-    test("with strict both are errors", () => {
-      const errors = read(withPath, "strict").findings.filter(({ severity }) => severity === "error");
+      expect(errorsOf(withPath)).toEqual([]);
+      expect(JSON.stringify([pods, objects])).not.toContain("bind-mount-options");
+      const errors = errorsOf(withPath, "strict");
       expect(errors.filter(({ message }) => message.includes("bind-mount-options"))).toHaveLength(1);
       expect(errors.filter(({ field }) => field.endsWith("spec.volumes[0].name"))).not.toEqual([]);
-    });
-  });
-
-  test("with strict they are errors, as in Kubernetes", () => {
-    const { findings } = read(text, "strict");
-    expect(findings.find(({ field }) => field === "spec.volumes[0].name")).toMatchObject({ severity: "error" });
-  });
+    },
+  );
 
   test.each(["..", "a/b", "-x", "x".repeat(254)])("the name %s stays an error", (name) => {
-    const { findings } = read(text.replaceAll(NAME, JSON.stringify(name)));
-    expect(findings.some(({ field, severity }) => field === "spec.volumes[0].name" && severity === "error")).toBe(true);
+    const errors = errorsOf(text.replaceAll(NAME, JSON.stringify(name)));
+    expect(errors.map(({ field }) => field)).toContain("spec.volumes[0].name");
   });
 
   test("numbers and booleans in place of strings: the message has the text to write", () => {
@@ -205,77 +223,41 @@ spec:
   });
 });
 
-test("the container of a GCE container declaration needs no name", () => {
-  const { pods } = read("spec:\n  containers:\n  - image: b:1\n");
-  expect(pods[0]!.pod.metadata.name).toBe("container-n");
-  expect(pods[0]!.pod.spec.containers).toMatchObject([{ name: "container" }]);
-});
-
-describe("a list in place of a manifest is named as what it is", () => {
-  test.each([
-    ["a playbook", "- hosts: all\n  tasks: []\n", "Ansible playbook"],
-    ["its tasks", "- name: x\n  ansible.builtin.copy: {src: a}\n", "Ansible playbook"],
-    ["a JSON patch", "- op: replace\n  path: /spec/replicas\n  value: 2\n", "JSON patch of a Kustomization"],
-    ["objects", "- {apiVersion: v1, kind: Pod}\n- {apiVersion: v1, kind: Pod}\n", 'lines "---"'],
-    ["anything else", "- a\n- b\n", "found a list"],
-  ])("%s", (_, text, next) => {
-    expect(read(text).findings).toMatchObject([{ severity: "error", message: expect.stringContaining(next) }]);
-  });
-});
-
 describe("a patch of a Kustomization", () => {
   test.each(["spec: {replicas: 3}", "spec: {template: {spec: {containers: [{name: a, env: []}]}}}"])("%s", (spec) => {
     const text = `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n${spec}\n`;
-    expect(read(text).findings).toMatchObject([
-      { severity: "error", message: expect.stringContaining("kustomize build") },
-    ]);
+    expect(read(text).findings).toMatchObject([saying("kustomize build")]);
     // Kubernetes' verdict names the fields.
     expect(read(text, "strict").findings[0]!.field).toStartWith("spec.");
   });
 
-  test("a workload that only lacks the selector is read with that of its labels, as podman reads it", () => {
-    const workload = (labels: string) =>
-      `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {${labels}spec: {containers: [{name: a, image: "b:1"}]}}}\n`;
-    for (const [labels, want] of [
-      ["metadata: {labels: {tier: front}}, ", { tier: "front" }],
-      ["", { app: "web" }],
-    ] as const) {
-      const { objects, findings } = read(workload(labels));
-      expect(findings).toMatchObject([{ severity: "warning", message: expect.stringContaining("has no selector") }]);
-      const spec = objects[0]!.object.spec as { selector: object; template: { metadata: object } };
-      expect(spec).toMatchObject({ selector: { matchLabels: want }, template: { metadata: { labels: want } } });
-    }
-    expect(read(workload(""), "strict").objects).toEqual([]);
-  });
-});
-
-describe("placeholders that nothing replaced", () => {
   test.each([
-    ["image: b:1", "metadata:\n  name: {{ app }}", "(Ansible"],
-    ["image: {{ image }}", "metadata: {name: a}", "(Ansible"],
-    ["image: '{{ image }}'", "metadata: {name: a}", "render the template first"],
-    ["image: $IMAGE", "metadata: {name: a}", "envsubst"],
-    ["image: b:1", "metadata: {name: $APP}", "envsubst"],
-    ["image: b:1", "metadata: {name: <your-app>}", "replace the placeholder"],
-  ])("%s, %s", (image, metadata, next) => {
-    const text = `apiVersion: v1\nkind: Pod\n${metadata}\nspec:\n  containers:\n  - name: c\n    ${image}\n`;
-    expect(
-      read(text)
-        .findings.map(({ message }) => message)
-        .join("\n"),
-    ).toContain(next);
-  });
-});
-
-test.each([
-  ["values of a Helm chart", "image: {tag: 1}\nports: []\n", "helm template NAME CHART --values FILE"],
-  ["containers without a pod", "version: v1beta1\ncontainers: [{name: a, image: b}]\n", 'under "spec"'],
-])("%s is no manifest", (_, text, next) => {
-  expect(read(text).findings[0]).toMatchObject({ severity: "error", message: expect.stringContaining(next) });
+    ["metadata: {labels: {tier: front}}, ", { tier: "front" }],
+    ["", { app: "web" }],
+  ])(
+    "a workload that only lacks the selector is read with that of its labels, as podman reads it: %s",
+    (labels, want) => {
+      const template = `{${labels}spec: {containers: [{name: a, image: "b:1"}]}}`;
+      const text = `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: ${template}}\n`;
+      const { objects, findings } = read(text);
+      expect(findings).toMatchObject([{ ...saying("has no selector"), severity: "warning" }]);
+      expect(objects[0]!.object.spec).toMatchObject({
+        selector: { matchLabels: want },
+        template: { metadata: { labels: want } },
+      });
+      expect(read(text, "strict").objects).toEqual([]);
+    },
+  );
 });
 
 test.each(["apiVersion: apps/v1\n", ""])("a Pod with %j for its version is read, as podman reads it", (version) => {
   const text = POD.replace("apiVersion: v1\n", version);
   expect(read(text).pods).toHaveLength(1);
   expect(read(text, "strict").pods).toEqual([]);
+});
+
+test("a manifest without a name is refused, and the message shows no value", () => {
+  expect(read(POD.replace("name: p", "")).findings).toMatchObject([
+    { field: "metadata.name", type: "FieldValueInvalid", message: 'is required: write "name: NAME" under metadata' },
+  ]);
 });
