@@ -12,7 +12,7 @@ import { readDocument } from "../../src/manifest/yaml/read-document.ts";
 import { TextError } from "../../src/manifest/yaml/source-node.ts";
 import { isLocalHost } from "../../src/server/host-header.ts";
 import { decodeBody, UrlFetchError } from "../../src/sources/url-fetch.ts";
-import type { FuzzTarget } from "./fuzz-target.ts";
+import { type FuzzTarget, mayThrow } from "./fuzz-target.ts";
 
 const LIVE = {
   apiVersion: "v1",
@@ -41,27 +41,8 @@ const patches: FuzzTarget = {
     '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}',
   ],
   tokens: [
-    '"$patch"',
-    '"delete"',
-    '"replace"',
-    '"merge"',
-    '"$setElementOrder/containers"',
-    '"$retainKeys"',
-    '"op"',
-    '"path"',
-    '"/spec',
-    "/-",
-    "/0",
-    "~1",
-    "null",
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    '"copy"',
-    '"move"',
-    '"__proto__"',
+    ...'"$patch" "delete" "replace" "merge" "$setElementOrder/containers" "$retainKeys"'.split(" "),
+    ...'"op" "path" "/spec /- /0 ~1 null { } [ ] , "copy" "move" "__proto__"'.split(" "),
   ],
   run(input) {
     let patch: unknown;
@@ -71,11 +52,7 @@ const patches: FuzzTarget = {
       return;
     }
     for (const type of [PATCH_TYPES.json, PATCH_TYPES.merge, PATCH_TYPES.strategic]) {
-      try {
-        patchObject(LIVE, type, patch);
-      } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-      }
+      mayThrow(ApiError, () => patchObject(LIVE, type, patch));
     }
     if (typeof patch === "object" && patch !== null && !Array.isArray(patch)) {
       const wanted = { ...LIVE, ...patch, metadata: LIVE.metadata };
@@ -101,7 +78,7 @@ const headers: FuzzTarget = {
     "\\".repeat(16_001),
     `a=${'"'.repeat(16_000)}`,
   ],
-  tokens: [",", ";", "=", '"', "\\", "q=", "as=Table", "v1", "g=", "*/*", "!=", "==", "[", "]", ":", "."],
+  tokens: [...', ; = " q= as=Table v1 g= */* != == [ ] : .'.split(" "), "\\"],
   run(input) {
     parseMediaTypes(input);
     negotiateForm(input);
@@ -128,6 +105,7 @@ const protobuf: FuzzTarget = {
     `k8s\0${"\x12\x7f".repeat(5_000)}`,
   ],
   tokens: [
+    ..."DeleteOptions Eviction Namespace v1".split(" "),
     "k8s\0",
     "\n",
     "\x12",
@@ -135,18 +113,10 @@ const protobuf: FuzzTarget = {
     "\x00",
     "\xff",
     "\x80",
-    "DeleteOptions",
-    "Eviction",
-    "Namespace",
-    "v1",
     "\x7f",
   ],
   run(input) {
-    try {
-      decodeProtobufObject(Buffer.from(input, "latin1"));
-    } catch (error) {
-      if (!(error instanceof ProtobufError)) throw error;
-    }
+    mayThrow(ProtobufError, () => decodeProtobufObject(Buffer.from(input, "latin1")));
   },
 };
 
@@ -162,7 +132,7 @@ const jsonPath: FuzzTarget = {
     `{["${"a".repeat(5_000)}`,
     `[?(@.${"a.".repeat(5_000)}==`,
   ],
-  tokens: ["{", "}", "[", "]", "*", "..", ".", "?(@", "==", "!=", '"', "'", "range ", "end", "\\", "-1", ")"],
+  tokens: [..."{ } [ ] * .. . ?(@ == != \" ' end -1 )".split(" "), "range ", "\\"],
   run(input) {
     const path = readJsonPath(input);
     if (!("problem" in path)) path.values({});
@@ -178,24 +148,7 @@ const kubeconfig: FuzzTarget = {
     "clusters: []\n",
     "clusters: [{name: c, cluster: {server: '::'}}]\ncontexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n",
   ],
-  tokens: [
-    "\n",
-    ": ",
-    "- ",
-    "{",
-    "}",
-    "[",
-    "]",
-    "server",
-    "exec",
-    "users",
-    "null",
-    "''",
-    "token",
-    "http://",
-    "&a ",
-    "*a",
-  ],
+  tokens: [..."{ } [ ] server exec users null '' token http:// *a".split(" "), "\n", ": ", "- ", "&a "],
   run(input) {
     let data: unknown;
     try {

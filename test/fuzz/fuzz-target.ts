@@ -10,6 +10,16 @@ export interface FuzzTarget {
   run(input: string): void | Promise<void>;
 }
 
+/** Runs a parser that may refuse its input with an error of a class, or with a message. @throws any other error */
+export function mayThrow(expected: RegExp | (abstract new (...args: never[]) => Error), run: () => unknown): void {
+  try {
+    run();
+  } catch (error) {
+    const isExpected = expected instanceof RegExp ? expected.test((error as Error).message) : error instanceof expected;
+    if (!isExpected) throw error;
+  }
+}
+
 /** An input that broke a rule; `reason` says which one. */
 export interface FuzzFailure {
   target: string;

@@ -1,6 +1,6 @@
 import { parseTarHeader } from "../../src/docker/engine/tar.ts";
 import { explain, nextPage, parseChallenge, parseTags, RegistryError } from "../../src/docker/registry-response.ts";
-import type { FuzzTarget } from "./fuzz-target.ts";
+import { type FuzzTarget, mayThrow } from "./fuzz-target.ts";
 
 /** Headers and bodies that a registry answers with. */
 const registry: FuzzTarget = {
@@ -16,27 +16,7 @@ const registry: FuzzTarget = {
     "<".repeat(20_000),
     `Basic ${'a="'.repeat(5_000)}`,
   ],
-  tokens: [
-    "<",
-    ">",
-    ";",
-    "rel=",
-    '"',
-    "\\",
-    "=",
-    ",",
-    "Bearer ",
-    "Basic ",
-    "realm",
-    "http://",
-    "[",
-    "]",
-    "{",
-    "}",
-    ":",
-    "tags",
-    "errors",
-  ],
+  tokens: [...'< > ; rel= " = , realm http:// [ ] { } : tags errors'.split(" "), "\\", "Bearer ", "Basic "],
   run(input) {
     parseChallenge(input);
     const next = nextPage(input, "/v2/a/tags/list");
@@ -45,11 +25,7 @@ const registry: FuzzTarget = {
     }
     const answer = { status: 200, headers: new Headers(), bytes: Buffer.from(input) };
     explain(answer);
-    try {
-      parseTags(answer, "registry");
-    } catch (error) {
-      if (!(error instanceof RegistryError)) throw error;
-    }
+    mayThrow(RegistryError, () => parseTags(answer, "registry"));
   },
 };
 
@@ -57,7 +33,7 @@ const registry: FuzzTarget = {
 const tarHeaders: FuzzTarget = {
   name: "tar header",
   seeds: ["", "index.json\0", "a".repeat(600), "\xff".repeat(512), "\x80".repeat(512)],
-  tokens: ["\0", "7", "0", " ", "\x80", "\xff", "ustar", "/", ".."],
+  tokens: [..."7 0 ustar / ..".split(" "), "\0", " ", "\x80", "\xff"],
   run(input) {
     const block = new Uint8Array(512);
     block.set(Buffer.from(input, "latin1").subarray(0, 512));

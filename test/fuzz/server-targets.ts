@@ -20,7 +20,7 @@ async function* pieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
 const channels: FuzzTarget = {
   name: "WebSocket channel",
   seeds: ["\x00ls\n", "0bHM=", "\x04{}", "4eyJXaWR0aCI6ODB9", "\xff\x00", "", "\x01", `0${"A".repeat(100_000)}`],
-  tokens: ["\x00", "\x04", "\xff", "0", "4", "9", ":", "=", "A", "{", "}"],
+  tokens: [..."0 4 9 : = A { }".split(" "), "\x00", "\x04", "\xff"],
   run(input) {
     const message = Buffer.from(input, "latin1");
     for (const name of REMOTE_COMMAND_PROTOCOLS) {
@@ -47,7 +47,7 @@ const streamQuery: FuzzTarget = {
     "limitBytes=-1&sinceSeconds=999999999999999999",
     "",
   ],
-  tokens: ["&", "=", "%", "%00", ",", "ports=", "command=", "tailLines=", "sinceTime=", "true", "-1", "1e9", "65536"],
+  tokens: "& = % %00 , ports= command= tailLines= sinceTime= true -1 1e9 65536".split(" "),
   run(input) {
     const query = new URLSearchParams(input);
     parseLogQuery(query);
@@ -71,7 +71,7 @@ const framedStreams: FuzzTarget = {
     "\x80\x03\x00\x01\x01\xff\xff\xff",
     "",
   ],
-  tokens: ["\x80\x03", "\x00\x01", "\x00", "\xff", "\n", "{", "}", "\x01\x00\x00\x00", "\x00\x00\x00\x00"],
+  tokens: [..."{ }".split(" "), "\x80\x03", "\x00\x01", "\x00", "\xff", "\n", "\x01\x00\x00\x00", "\x00\x00\x00\x00"],
   async run(input) {
     const bytes = Buffer.from(input, "latin1");
     const size = 1 + (bytes.length % 61);

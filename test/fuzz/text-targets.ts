@@ -28,29 +28,7 @@ const quantity: FuzzTarget = {
     `${"0".repeat(8000)}x`,
     "9".repeat(900),
   ],
-  tokens: [
-    "0",
-    "9",
-    ".",
-    "-",
-    "+",
-    "e",
-    "E",
-    "Ki",
-    "Mi",
-    "Gi",
-    "Ti",
-    "Pi",
-    "Ei",
-    "n",
-    "u",
-    "m",
-    "k",
-    "M",
-    "G",
-    "T",
-    "P",
-  ],
+  tokens: "0 9 . - + e E Ki Mi Gi Ti Pi Ei n u m k M G T P".split(" "),
   run(input) {
     const parsed = parseQuantity(input);
     if (!parsed) return;
@@ -66,7 +44,7 @@ const quantity: FuzzTarget = {
 const duration: FuzzTarget = {
   name: "duration",
   seeds: ["20s", "1h2m3.5s", "-1.5h", "0", "100ns", ".5ms", "1µs", `${"9".repeat(300)}h`, `${"0".repeat(8000)}x`],
-  tokens: ["0", "9", ".", "-", "+", "ns", "us", "µs", "μs", "ms", "s", "m", "h"],
+  tokens: "0 9 . - + ns us µs μs ms s m h".split(" "),
   run(input) {
     const ms = parseDuration(input);
     if (ms === undefined) return;
@@ -78,7 +56,7 @@ const duration: FuzzTarget = {
 const labelSelector: FuzzTarget = {
   name: "label-selector",
   seeds: ["app=web,tier!=db", "env in (test, live),!legacy", "a.b/c==d", ",".repeat(1000), "a in (b", "x notin ()"],
-  tokens: ["=", "==", "!=", "!", ",", "(", ")", " in ", " notin ", "app", "a/b", " ", "-", ".", "_"],
+  tokens: [..."= == != ! , ( ) app a/b - . _".split(" "), " in ", " notin ", " "],
   run(input) {
     const filter = parseLabelSelector(input);
     if (typeof filter === "function") filter({ app: "web" });
@@ -122,7 +100,7 @@ const json: FuzzTarget = {
     `${'{"a":'.repeat(3000)}1`,
     "[".repeat(9000),
   ],
-  tokens: ["{", "}", "[", "]", ",", ":", '"', "\\", "\\u", '"a":', "1", "-", ".", "e", "true", "null", " ", "\n"],
+  tokens: [...'{ } [ ] , : " "a": 1 - . e true null'.split(" "), "\\", "\\u", " ", "\n"],
   run(input) {
     let ours: boolean;
     try {
