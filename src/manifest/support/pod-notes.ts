@@ -44,11 +44,15 @@ function noteOf(field: Field, { level, note, strictOnly }: FieldSupport, isLenie
 }
 
 /** The fields of a path that are there; `[]` after a name is every item. */
-function fieldsAt(field: Field, [step, ...rest]: readonly string[]): Field[] {
-  if (field.value === undefined || field.value === null) return [];
+function fieldsAt(field: Field, steps: readonly string[], index = 0): Field[] {
+  const step = steps[index];
   if (step === undefined) return [field];
-  const child = (field as Field<Record<string, unknown>>).field(step.replace("[]", ""));
-  return (step.endsWith("[]") ? child.items() : [child]).flatMap((next) => fieldsAt(next, rest));
+  const isList = step.endsWith("[]");
+  const name = isList ? step.slice(0, -2) : step;
+  const owner = field as Field<Record<string, unknown>>;
+  if ((owner.value[name] ?? undefined) === undefined) return [];
+  const child = owner.field(name);
+  return isList ? child.items().flatMap((item) => fieldsAt(item, steps, index + 1)) : fieldsAt(child, steps, index + 1);
 }
 
 /** Annotations that podman and cri-o write and read. */
