@@ -98,7 +98,7 @@ test.each([
   expect(found ?? findings).toMatchObject({ file: "web.yaml", severity: "error", ...positionOf(text) });
 });
 
-/** Of the sign ⟦. Unit: lines and characters. */
+/** Line and column of the sign ⟦, as findings count them. */
 function positionOf(text: string): { line: number; column: number } {
   const before = text.slice(0, text.indexOf("⟦")).split("\n");
   return { line: before.length, column: [...before.at(-1)!].length + 1 };
