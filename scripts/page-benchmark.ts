@@ -4,6 +4,7 @@
  * for one that changes every cell but the name. Needs Chromium.
  */
 import type { Page } from "playwright-core";
+import { traceMainThread } from "../bench/main-thread.ts";
 import type { Pod } from "../src/base/api/pod.ts";
 import { SystemClock } from "../src/base/host/system-clock.ts";
 import type { Clock } from "../src/base/model/clock.ts";
@@ -15,7 +16,6 @@ import { PageRoutes } from "../src/server/page/page-routes.ts";
 import { PageSessions } from "../src/server/page/page-session.ts";
 import { UsageRecorder } from "../src/server/page/usage-history.ts";
 import { launchBrowser } from "../test/support/browser.ts";
-import { traceMainThread } from "../test/support/main-thread.ts";
 
 const PODS = Number(process.argv[2] ?? 110);
 const UPDATES = 30;

@@ -1,8 +1,8 @@
 import type { Browser, Page } from "playwright-core";
 import { launchBrowser } from "../../test/support/browser.ts";
-import { traceMainThread } from "../../test/support/main-thread.ts";
 import { TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
+import { traceMainThread } from "../main-thread.ts";
 import { measureCpuPercent, readMegabytes } from "../process-usage.ts";
 import { startWithPods } from "../running-pods.ts";
 

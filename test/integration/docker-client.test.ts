@@ -145,22 +145,6 @@ describeWithEngine("the Docker client on a real engine", () => {
   });
 
   describe("exec", () => {
-    test("exit code and output", async () => {
-      const id = await run(["sleep", "1000"]);
-      expect(await client.exec(id, ["sh", "-c", "echo out; echo err >&2; exit 3"])).toMatchObject({
-        exitCode: 3,
-        timedOut: false,
-      });
-      expect(await client.exec(id, ["/no/such"])).toMatchObject({ exitCode: expect.any(Number) });
-    });
-
-    test("a large output is capped, and the command still ends", async () => {
-      const id = await run(["sleep", "1000"]);
-      const outcome = await client.exec(id, ["sh", "-c", "yes | head -c 3000000; exit 5"], { maxOutputBytes: 10_240 });
-      expect(outcome).toMatchObject({ exitCode: 5, truncated: true });
-      expect(outcome.output).toHaveLength(10_240);
-    });
-
     test("when the time has elapsed nothing of it is left, not even its children", async () => {
       const id = await run(["sleep", "1000"]);
       const before = processesOf(id);
@@ -190,13 +174,6 @@ describeWithEngine("the Docker client on a real engine", () => {
       stop.abort(new Error("enough"));
       await expect(call).rejects.toThrow("enough");
       await until("only its own process to be left", () => processesOf(id).length === 1);
-    });
-
-    test("a container that has ended, or is paused, is the engine's no", async () => {
-      const ended = await run(["true"]);
-      await client.waitContainer(ended);
-      await expect(client.exec(ended, ["true"])).rejects.toMatchObject({ status: 409 });
-      await expect(client.exec("kts-no-such-container", ["true"])).rejects.toMatchObject({ status: 404 });
     });
   });
 

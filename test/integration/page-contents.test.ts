@@ -3,7 +3,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { launchBrowser, REBOUND_HOST } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { shell, sleeper } from "../support/manifests.ts";
-import { follow, logIn, openPage, row } from "../support/page.ts";
+import { follow, logIn, openPage, row, shows } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 const MARKUP = "<img src=x onerror=alert(1)>";
@@ -71,39 +71,26 @@ describeWithEngine("what the page shows", () => {
     const context = await browser.newContext();
     const page = await open(context);
     const tiles = page.getByRole("region", { name: "Node" });
-    await tiles.getByText(/^[\d.]+ of \d+ cores$/).waitFor();
-    await tiles.getByText(/^load \d+\.\d\d \d+\.\d\d \d+\.\d\d$/).waitFor();
-    await tiles
-      .getByText(/^[\d.]+ [MG]iB of [\d.]+ GiB$/)
-      .first()
-      .waitFor();
-    await tiles
-      .getByText(/^[\d.]+ [GT]iB of [\d.]+ [GT]iB$/)
-      .last()
-      .waitFor();
+    await shows(tiles, /^[\d.]+ of \d+ cores$/);
+    await shows(tiles, /^load \d+\.\d\d \d+\.\d\d \d+\.\d\d$/);
+    await shows(tiles, /^[\d.]+ [MG]iB of [\d.]+ GiB$/);
+    const sizes = tiles.getByText(/^[\d.]+ [GT]iB of [\d.]+ [GT]iB$/);
+    await sizes.last().waitFor();
     await tiles.getByText("Ready", { exact: true }).waitFor();
-    await tiles.getByText(/up \d+[dhms]Docker \d/).waitFor();
-    await page
-      .getByRole("contentinfo")
-      .getByText(/^kubelet-ts .*Docker \d/)
-      .waitFor();
+    await shows(tiles, /up \d+[dhms]Docker \d/);
+    await shows(page.getByRole("contentinfo"), /^kubelet-ts .*Docker \d/);
     const crash = row(page, /^crash-/);
-    await crash.getByText(/exit code 3/).waitFor();
+    await shows(crash, /exit code 3/);
     const cell = (title: string) => crash.locator(`[data-title="${title}"]`);
     expect(await cell("Pod").textContent()).toStartWith(`crash-${node.name}default`);
     expect(await cell("Status").textContent()).toMatch(/^(Error|CrashLoopBackOff)container app: /);
     expect(await cell("Ready").textContent()).toBe("0/1");
     expect(await cell("Age").textContent()).toMatch(/^\d+[sm]$/);
-    await cell("Restarts")
-      .getByText(/^\d+ \(\d+[sm] ago\)$/)
-      .waitFor();
+    await shows(cell("Restarts"), /^\d+ \(\d+[sm] ago\)$/);
     expect(await cell("Source").textContent()).toMatch(/^crash\.json:\d+$/);
     expect(await cell("Source").getAttribute("title")).toStartWith(`${node.manifestDir}/crash.json:`);
     const running = row(page, /^full-/);
-    await running
-      .locator('[data-title="Memory"]')
-      .getByText(/^[\d.]+ [KM]iB$/)
-      .waitFor();
+    await shows(running.locator('[data-title="Memory"]'), /^[\d.]+ [KM]iB$/);
     await running.locator('[data-title="CPU cores"] svg.spark').waitFor();
 
     const names = async () =>
@@ -117,13 +104,13 @@ describeWithEngine("what the page shows", () => {
     await page.getByLabel("Group by namespace").check();
     await page.getByRole("rowheader", { name: "default 3" }).waitFor();
     await page.getByLabel("Not ready").check();
-    await page.getByText("2 of 3 pods").waitFor();
+    await shows(page, "2 of 3 pods");
     const wanted = "/#/?show=not-ready&group=namespace&sort=-restarts";
     await node.until("the address", () => page.url().endsWith(wanted));
     const address = page.url();
     await page.goto("about:blank");
     await page.goto(address);
-    await page.getByText("2 of 3 pods").waitFor();
+    await shows(page, "2 of 3 pods");
     await context.close();
   });
 
@@ -145,13 +132,10 @@ describeWithEngine("what the page shows", () => {
       /^content \(emptyDir\): .* of 16\.0 MiB \(0 %\)$/,
       /^Burstable|Guaranteed$/,
     ]) {
-      await main.getByText(text).first().waitFor();
+      await shows(main, text);
     }
-    await page
-      .getByRole("list", { name: "Last answers of the readiness probe, oldest first" })
-      .locator(".success")
-      .nth(2)
-      .waitFor();
+    const answers = page.getByRole("list", { name: "Last answers of the readiness probe, oldest first" });
+    await answers.locator(".success").nth(2).waitFor();
     await row(page, /^ContainersReady True/).waitFor();
     for (const title of ["CPU cores", "Memory", "Network", "Disk"]) {
       await page.getByRole("figure").filter({ hasText: title }).locator("canvas").waitFor();
@@ -168,7 +152,7 @@ describeWithEngine("what the page shows", () => {
     for (const title of ["Conditions", "File systems", "Control groups by memory", "Images", "Machine", "Events"]) {
       await page.getByRole("heading", { name: title }).waitFor();
     }
-    await page.getByText(/^\/.*: [\d.]+ [MGT]iB of [\d.]+ [MGT]iB \(\d+ %\), root directory/).waitFor();
+    await shows(page, /^\/.*: [\d.]+ [MGT]iB of [\d.]+ [MGT]iB \(\d+ %\), root directory/);
     const images = page.locator("section", { has: page.getByRole("heading", { name: "Images" }) });
     const rest = images.getByRole("button", { name: /^Show all/ });
     if ((await rest.count()) > 0) await rest.click();
@@ -189,13 +173,13 @@ describeWithEngine("what the page shows", () => {
     expect([without.includes("WORD"), without.includes(ENVIRONMENT_VALUE)]).toEqual([true, false]);
     await follow(page, /^full-/);
     await follow(page, "Manifest");
-    await page.getByText("The pod as the kubelet runs it").waitFor();
+    await shows(page, "The pod as the kubelet runs it");
     expect(await page.getByRole("main").textContent()).not.toContain(ENVIRONMENT_VALUE);
     await page.close();
     const session = await openSession(context);
     await session.getByRole("link", { name: /^full-/ }).click();
     await follow(session, "Manifest");
-    await session.getByText(ENVIRONMENT_VALUE).first().waitFor();
+    await shows(session, ENVIRONMENT_VALUE);
     await context.close();
   });
 
@@ -204,15 +188,13 @@ describeWithEngine("what the page shows", () => {
     const page = await openSession(context);
     const main = page.getByRole("main");
     const expectText = async () => {
-      await main.getByText(MARKUP).first().waitFor();
+      await shows(main, MARKUP);
       expect(await page.locator("img").count()).toBe(0);
     };
     await row(page, /^hostile-.* 0\/1 /).waitFor();
     await follow(page, /^hostile-/);
-    await page
-      .getByRole("listitem")
-      .filter({ hasText: `example.com/note=${MARKUP}` })
-      .waitFor();
+    const note = `example.com/note=${MARKUP}`;
+    await page.getByRole("listitem").filter({ hasText: note }).waitFor();
     await expectText();
     for (const tab of ["Logs", "Processes", "Events", "Manifest"]) {
       await follow(page, tab);
@@ -222,10 +204,7 @@ describeWithEngine("what the page shows", () => {
     const line = page.getByRole("log").locator(".line").first();
     expect(await line.textContent()).toBe(`${MARKUP}gnp.exe`);
     await page.getByLabel("Times").check();
-    await page
-      .getByRole("log")
-      .getByText(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} </)
-      .waitFor();
+    await shows(page.getByRole("log"), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} </);
     const whiteSpace = () => page.evaluate<string>('getComputedStyle(document.querySelector(".log .line")).whiteSpace');
     expect(await whiteSpace()).toBe("pre-wrap");
     await page.getByLabel("Wrap").uncheck();

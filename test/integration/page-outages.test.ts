@@ -2,13 +2,21 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
-import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
 import { serveEmptyCluster, toKubeconfig } from "../support/cluster/empty-cluster.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
 import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
-import { follow, logIn, openPage, row, sessionLink, untilGone } from "../support/page.ts";
+import {
+  findAccessibilityProblems,
+  follow,
+  logIn,
+  openPage,
+  row,
+  sessionLink,
+  shows,
+  untilGone,
+} from "../support/page.ts";
 
 const POD = (name: string) => sleeper(name, shell(`echo started; ${STOPPABLE}`));
 
@@ -38,7 +46,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     }
     const context = await browser.newContext({ ignoreHTTPSErrors: true });
     const page = await openPage(context, node, `${secure}/`);
-    await page.getByText("This page needs a session").waitFor();
+    await shows(page, "This page needs a session");
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
       const problems = await findAccessibilityProblems(page, colorScheme === "dark");
@@ -67,7 +75,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       const href = await page.getByRole("link").getAttribute("href");
       expect(href).toBe(`http://localhost:${node.cadvisorPort}/`);
       await page.goto(href!);
-      await page.getByText("No pods run on this node").waitFor();
+      await shows(page, "No pods run on this node");
       expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("404 page not found\n");
     }
     await page.close();
@@ -82,7 +90,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       page.setDefaultTimeout(60_000);
       await page.clock.install();
       await page.goto(`http://127.0.0.1:${proxy.port}/`);
-      await page.getByText("No pods run on this node").waitFor();
+      await shows(page, "No pods run on this node");
       proxy.stall();
       node.writeManifest("web.json", POD("web"));
       await node.runningContainer("app");
@@ -130,7 +138,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       await engineAway.waitFor();
       await apiAway.waitFor();
       expect(await findAccessibilityProblems(page)).toEqual([]);
-      await overview.getByText("API server away").waitFor();
+      await shows(overview, "API server away");
       expect(await row(overview, /^web-/).count()).toBe(1);
       api = serveEmptyCluster(port);
       await engine.start();
@@ -138,7 +146,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
       await untilGone(apiAway);
       await lines.nth(1).waitFor();
       await follow(page, "Node");
-      await page.getByText("It answers: pods come from there").waitFor();
+      await shows(page, "It answers: pods come from there");
       await follow(page, "Pods");
       node.writeManifest("late.json", POD("late"));
       for (const name of [/^web-.*Running .*1\/1 /, /^late-.*Running/]) await row(page, name).waitFor();

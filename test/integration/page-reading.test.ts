@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { shell, sleeper } from "../support/manifests.ts";
-import { follow, logIn, openPage, row, untilGone } from "../support/page.ts";
+import { follow, logIn, openPage, row, shows, untilGone } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 /** Ten thousand lines a second, for the whole test. */
@@ -36,7 +36,7 @@ describeWithEngine("reading the page", () => {
   test("ten thousand lines a second: the page answers, and what it keeps is bounded", async () => {
     const page = await logIn(browser, node);
     const log = await openLog(page, "flood");
-    await page.getByText(/5000 lines, \d{5,} older ones dropped/).waitFor();
+    await shows(page, /5000 lines, \d{5,} older ones dropped/);
     await page.getByRole("button", { name: "Pause" }).click();
     const paused = page.getByText(/dropped, paused/);
     await paused.waitFor();
@@ -44,9 +44,9 @@ describeWithEngine("reading the page", () => {
     const before = await linesOf();
     expect(await log.locator(".line").count()).toBe(1000);
     await page.getByLabel("Search in the log").fill("999");
-    await page.getByText(/^5 matches in 5000 lines/).waitFor();
+    await shows(page, /^5 matches in 5000 lines/);
     await page.getByLabel("Search in the log").fill("");
-    await page.getByText(/paused: \d{4,} new lines wait/).waitFor();
+    await shows(page, /paused: \d{4,} new lines wait/);
     expect(await linesOf()).toBe(before);
     await page.getByRole("button", { name: "Continue" }).click();
     await untilGone(paused);
@@ -70,7 +70,7 @@ describeWithEngine("reading the page", () => {
   test("a line of a megabyte is cut; markup, escapes and marks that reverse text are shown as text or dropped", async () => {
     const page = await logIn(browser, node);
     const log = await openLog(page, "long");
-    await log.getByText("the line is longer").waitFor();
+    await shows(log, "the line is longer");
     const text = (await log.locator(".line").last().textContent()) ?? "";
     expect(text).toBe("<b>bold</b> txt.exe red");
     expect(await log.locator("b").count()).toBe(0);
@@ -86,9 +86,9 @@ describeWithEngine("reading the page", () => {
     const page = await logIn(browser, node);
     await row(page, /^twice-.* 0\/1/).waitFor();
     const log = await openLog(page, "twice");
-    await log.getByText(/^run/).waitFor();
+    await shows(log, /^run/);
     await page.getByLabel("Previous").check();
-    await log.getByText(/^run/).waitFor();
+    await shows(log, /^run/);
     await page.close();
   });
 
@@ -139,7 +139,7 @@ describeWithEngine("reading the page", () => {
       for (const { value } of list.getEntries()) window.shift += value;
     }).observe({ type: "layout-shift", buffered: true });`);
     await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
-    await page.getByText(/of \d+ cores/).waitFor();
+    await shows(page, /of \d+ cores/);
     await page.getByRole("img", { name: "CPU of the last ten minutes" }).first().waitFor();
     expect(await page.evaluate<number>("window.shift")).toBeLessThan(0.1);
     const time = row(page, /^flood-/).locator("time:visible");
@@ -193,11 +193,11 @@ describeWithEngine("reading the page", () => {
     const box = page.getByLabel("Edited manifest");
     await box.fill((await box.inputValue()).replace("3600", "3601"));
     await page.getByRole("button", { name: "What would restart?" }).click();
-    await page.getByText("container app restarts").waitFor();
+    await shows(page, "container app restarts");
     await page.getByRole("button", { name: "Discard the edit" }).click();
     node.writeManifest("long.json", JSON.stringify(sleeper("long", shell(LONG))).replace('"image"', '\n"imagee"'));
     await page.locator(".source-line.wrong", { hasText: "imagee" }).waitFor();
-    await page.getByText(/^Error, column 1: .*imagee/).waitFor();
+    await shows(page, /^Error, column 1: .*imagee/);
     await follow(page, "Processes");
     await page.getByRole("cell", { name: "sleep 3600" }).waitFor();
     await page.close();

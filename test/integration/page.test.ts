@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import {
   createLoginToken,
@@ -8,11 +7,11 @@ import {
   readPageSecret,
   SESSION_LIFETIME_MS,
 } from "../../src/server/page/page-session.ts";
-import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { askApi } from "../support/local-api.ts";
 import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
-import { follow, openPage, row, sessionLink, untilGone } from "../support/page.ts";
+import { findAccessibilityProblems, follow, openPage, row, sessionLink, shows, untilGone } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 const pod = (name: string, script = STOPPABLE) => sleeper(name, shell(script), { terminationGracePeriodSeconds: 0 });
@@ -24,22 +23,11 @@ const HOSTILE = String.raw`printf "<img src=x onerror=alert(1)> \033[31mred\033[
 
 /** Adds an ephemeral container, as `kubectl debug` does. */
 async function debug(node: TestNode, pod: string): Promise<void> {
-  const response = await fetch(`http://localhost/api/v1/namespaces/default/pods/${pod}/ephemeralcontainers`, {
-    method: "PATCH",
-    unix: join(node.rootDir, "api.sock"),
-    headers: { "Content-Type": "application/strategic-merge-patch+json" },
-    body: JSON.stringify({
-      spec: {
-        ephemeralContainers: [
-          { name: "debugger", image: "busybox:1.35", command: ["sh", "-c", "echo from a debugger; sleep 3600"] },
-        ],
-      },
-    }),
-  });
-  expect({ status: response.status, body: response.ok ? "" : await response.text() }).toEqual({
-    status: 200,
-    body: "",
-  });
+  const path = `/api/v1/namespaces/default/pods/${pod}/ephemeralcontainers`;
+  const debugger_ = { name: "debugger", image: "busybox:1.35", ...shell("echo from a debugger; sleep 3600") };
+  const patch = { spec: { ephemeralContainers: [debugger_] } };
+  const { status } = await askApi(node, "PATCH", path, patch, "application/strategic-merge-patch+json");
+  expect(status).toBe(200);
 }
 
 /** The cookie of a session that expires after this time. */
@@ -96,7 +84,7 @@ describeWithEngine("the page", () => {
     const page = await open(context);
     await row(page, /web-.*Running/).waitFor();
     const crash = row(page, /^crash-/);
-    await crash.getByText(/exit code 3/).waitFor();
+    await shows(crash, /exit code 3/);
     const refused = page.getByRole("region", { name: "Refused manifests" });
     expect(await refused.textContent()).toMatch(/bad<img src=x onerror=alert\(2\)>\.yaml:\d+:\d+ .*containerz/);
     await crash.getByRole("link").click();
@@ -117,7 +105,7 @@ describeWithEngine("the page", () => {
       expect(await link.evaluate((element) => element.matches(":focus"))).toBe(true);
     }
     await page.getByLabel("Filter pods").fill("exit code");
-    await page.getByText("1 of 2 pods").waitFor();
+    await shows(page, "1 of 2 pods");
     await context.close();
   });
 
@@ -154,7 +142,7 @@ describeWithEngine("the page", () => {
     const second = await browser.newContext();
     for (const wrong of [address, `${origin}/#token=1.2.3`, `${address}x`]) {
       const late = await open(second, wrong);
-      await late.getByText(/expired or was used/).waitFor();
+      await shows(late, /expired or was used/);
       expect(late.url()).not.toContain("token");
       expect(await second.cookies()).toEqual([]);
       await late.close();
@@ -199,19 +187,16 @@ describeWithEngine("the page", () => {
     await follow(page, /^web-/);
     await follow(page, "Logs");
     const log = page.getByRole("log");
-    await log
-      .getByText(/^line \d+$/)
-      .last()
-      .waitFor();
+    await shows(log, /^line \d+$/);
     expect(await log.textContent()).toContain("<img src=x onerror=alert(1)> red reversed");
     expect(await log.locator("img").count()).toBe(0);
     const seen = await log.locator(".line").count();
     await log.locator(".line").nth(seen).waitFor();
     await page.getByLabel("Search in the log").fill("ONERROR");
-    await page.getByText(/^1 match in \d+ lines/).waitFor();
+    await shows(page, /^1 match in \d+ lines/);
     expect(await log.locator("mark").allTextContents()).toEqual(["onerror"]);
     await page.getByLabel("Search in the log").press("Enter");
-    await page.getByText(/^match 1 of 1 in/).waitFor();
+    await shows(page, /^match 1 of 1 in/);
     await page.getByLabel("Only matches").uncheck();
     await log.locator(".line.current", { hasText: "onerror" }).waitFor();
     await page.getByRole("button", { name: /^↓ To the end/ }).click();
@@ -229,7 +214,7 @@ describeWithEngine("the page", () => {
     expect(await page.evaluate<string>("document.activeElement.ariaLabel")).toBe("Container");
     await page.locator(".xterm-screen").click();
     await page.keyboard.type("exit 4\n");
-    await page.getByText("The shell ended with exit code 4.").waitFor();
+    await shows(page, "The shell ended with exit code 4.");
     await page.keyboard.press("Enter");
     await untilGone(page.getByText("The shell ended with exit code 4."));
     await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
@@ -253,10 +238,10 @@ describeWithEngine("the page", () => {
     // A busy machine needs a longer session to get that far.
     const started = performance.now();
     for (const tab of await openBoth(SESSION_LIFETIME_MS)) await tab.close();
-    const [page, second] = await openBoth(Math.max(6_000, Math.ceil(4 * (performance.now() - started))));
+    const [page, second] = await openBoth(Math.max(5_000, Math.ceil(3 * (performance.now() - started))));
     for (const tab of [page, second]) {
-      await tab.getByText("Your session has ended").waitFor();
-      await tab.getByText("This part needs a session").waitFor();
+      await shows(tab, "Your session has ended");
+      await shows(tab, "This part needs a session");
       expect(await tab.getByRole("button", { name: "Delete" }).count()).toBe(0);
     }
     await follow(page, "Pods");
@@ -277,10 +262,7 @@ describeWithEngine("the page", () => {
       .waitFor();
     await box.fill(JSON.stringify(pod("posted", "echo hello; sleep 3600")));
     await page.getByRole("button", { name: "Apply" }).click();
-    await page
-      .getByRole("dialog")
-      .getByText(/pod "default\/posted": the pod starts/)
-      .waitFor();
+    await shows(page.getByRole("dialog"), /pod "default\/posted": the pod starts/);
     await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
     await page.locator("pre.banner", { hasText: "pod/posted created" }).waitFor();
     await follow(page, "Pods");
@@ -296,31 +278,25 @@ describeWithEngine("the page", () => {
     await follow(page, "Download");
     const download = await started;
     expect(download.suggestedFilename()).toBe("posted.log");
-    expect(
-      readFileSync(await download.path(), "utf8")
-        .split("\n")
-        .toSorted(),
-    ).toEqual(["", "app\thello", "debugger\tfrom a debugger"]);
+    const saved = readFileSync(await download.path(), "utf8");
+    expect(saved.trim().split("\n").toSorted()).toEqual(["app\thello", "debugger\tfrom a debugger"]);
     await follow(page, "Manifest");
     await page.getByRole("button", { name: "Try an edit" }).click();
     const edit = page.getByLabel("Edited manifest");
     await edit.fill((await edit.inputValue()).replace("3600", "3601"));
     await page.getByRole("button", { name: "What would restart?" }).click();
-    await page.getByText("=> container app restarts").waitFor();
+    await shows(page, "=> container app restarts");
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await follow(page, "Pods");
     await untilGone(row(page, /^posted/));
     await follow(page, /^web-/);
     await page.getByRole("button", { name: "Delete" }).click();
-    await page
-      .getByRole("dialog")
-      .getByText(/comes from .*web\.yaml/)
-      .waitFor();
+    await shows(page.getByRole("dialog"), /comes from .*web\.yaml/);
     await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Restart" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Restart" }).click();
-    await page.getByText(/restarted$/).waitFor();
+    await shows(page, /restarted$/);
     await context.close();
   });
 
@@ -330,15 +306,7 @@ describeWithEngine("the page", () => {
     await first.getByRole("link", { name: /^web-/ }).click();
     await first.getByRole("link", { name: "Logs" }).click();
     const pages = [first, ...(await Promise.all(Array.from({ length: 7 }, () => open(context, first.url()))))];
-    await Promise.all(
-      pages.map((page) =>
-        page
-          .getByRole("log")
-          .getByText(/^line \d+$/)
-          .last()
-          .waitFor(),
-      ),
-    );
+    await Promise.all(pages.map((page) => shows(page.getByRole("log"), /^line \d+$/)));
     node.writeManifest("eighth.yaml", pod("eighth"));
     await Promise.all(pages.map((page) => page.getByRole("link", { name: "Pods", exact: true }).click()));
     await Promise.all(pages.map((page) => row(page, /^eighth-/).waitFor()));
@@ -354,7 +322,7 @@ describeWithEngine("the page", () => {
     await page.getByLabel("Manifest").fill("typed");
     await context.routeWebSocket("**/page/stream", (socket) => socket.send("build main-other.js"));
     await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
-    await page.getByText("which has another page").waitFor();
+    await shows(page, "which has another page");
     expect(await page.getByLabel("Manifest").inputValue()).toBe("typed");
     const loaded = page.waitForEvent("load");
     await follow(page, "Pods");
@@ -372,7 +340,7 @@ describeWithEngine("the page", () => {
     const page = await openPage(context, other, await sessionLink(other));
     await row(page, /^web-.*Running/).waitFor();
     await first.stop();
-    await page.getByText("The kubelet does not answer").waitFor();
+    await shows(page, "The kubelet does not answer");
     expect(await findAccessibilityProblems(page)).toEqual([]);
     await other.start();
     await untilGone(page.getByText("The kubelet does not answer"));

@@ -195,16 +195,12 @@ export class TestRegistry {
 }
 
 /**
- * Stands between Docker and a registry: counts what is asked for, and can do to the layers what a bad network does.
+ * Stands between Docker and a registry: can do to the layers what a bad network does.
  * `cut`: the connection dies in the middle of a layer. `stall`: no byte more from there on.
  */
 export class BadNetwork {
   readonly address: string;
-  /** `METHOD /path` of every request. */
-  readonly requests: string[] = [];
   layers: "pass" | "cut" | "stall" = "pass";
-  /** Nothing is answered before this. */
-  gate: Promise<void> = Promise.resolve();
   /** Layers that were begun and not ended. */
   spoilt = 0;
   readonly #upstream: string;
@@ -236,8 +232,6 @@ export class BadNetwork {
   }
 
   async #forward(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-    this.requests.push(`${request.method} ${request.url}`);
-    await this.gate;
     const accept = request.headers.accept;
     const answer = await fetch(`http://${this.#upstream}${request.url}`, {
       method: request.method ?? "GET",

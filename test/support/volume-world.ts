@@ -1,4 +1,5 @@
 import type { Container, Pod, Volume } from "../../src/base/api/pod.ts";
+import type { EngineVolume, VolumeEngine } from "../../src/base/model/container-engine.ts";
 import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
 import { localHostFiles } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
@@ -6,9 +7,42 @@ import { VolumeManager } from "../../src/kubelet/volumes/volume-manager.ts";
 import { toNodeAllocatable } from "../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
-import { FakeVolumeEngine } from "./fake-volume-engine.ts";
 import { RecordingLogger } from "./recording-logger.ts";
 import { mounting } from "./temp-dir.ts";
+
+/** An engine's volumes and images in memory. */
+export class FakeVolumeEngine implements VolumeEngine {
+  readonly volumes = new Map<string, EngineVolume>();
+  readonly pulls: string[] = [];
+  version = "1.41";
+  /** The tar that every image exports to. */
+  archive: Uint8Array = new Uint8Array(1024);
+
+  apiVersion(): string {
+    return this.version;
+  }
+
+  async createVolume(volume: Parameters<VolumeEngine["createVolume"]>[0]): Promise<void> {
+    if (!this.volumes.has(volume.name)) this.volumes.set(volume.name, { ...volume, mountpoint: "" });
+  }
+
+  async inspectVolume(name: string): Promise<EngineVolume | undefined> {
+    return this.volumes.get(name);
+  }
+
+  async removeVolume(name: string): Promise<void> {
+    this.volumes.delete(name);
+  }
+
+  async ensureImage(_pod: unknown, image: { reference: string; pullPolicy: string }): Promise<string> {
+    this.pulls.push(`${image.reference} ${image.pullPolicy}`);
+    return `sha256:${image.reference}`;
+  }
+
+  async exportImage(): Promise<ReadableStream<Uint8Array>> {
+    return new Blob([this.archive]).stream();
+  }
+}
 
 /** The uid of every pod made here. */
 export const UID = "uid1";

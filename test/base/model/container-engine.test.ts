@@ -2,7 +2,7 @@ import { describe } from "bun:test";
 import { testEngineContract } from "../../support/engine-contract.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { FakeEngine } from "../../support/fake-engine.ts";
-import { FakeVolumeEngine } from "../../support/fake-volume-engine.ts";
+import { FakeVolumeEngine } from "../../support/volume-world.ts";
 
 describe("the fake engine of the tests", () => {
   testEngineContract(() => {

@@ -19,10 +19,10 @@ import { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
 import { toNodeAllocatable } from "../../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { FakeVolumeEngine } from "../../support/fake-volume-engine.ts";
 import { PathAttacker } from "../../support/path-attacker.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";
+import { FakeVolumeEngine } from "../../support/volume-world.ts";
 
 const tempDir = tempDirs();
 

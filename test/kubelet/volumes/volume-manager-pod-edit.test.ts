@@ -4,8 +4,8 @@ import { join } from "node:path";
 import type { Pod, Volume } from "../../../src/base/api/pod.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
 import type { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
-import type { FakeVolumeEngine } from "../../support/fake-volume-engine.ts";
 import { isRoot, mounting, tempDirs } from "../../support/temp-dir.ts";
+import type { FakeVolumeEngine } from "../../support/volume-world.ts";
 import { aManager, firstContainer, objects, podWith, SIGNAL } from "../../support/volume-world.ts";
 
 const tempDir = tempDirs();
