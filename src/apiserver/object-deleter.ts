@@ -87,11 +87,14 @@ export class ObjectDeleter {
       return deleted(definition, live);
     }
     const terminating =
-      live.metadata.deletionTimestamp && sameMembers(finalizers, live.metadata.finalizers ?? [])
+      live.metadata.deletionTimestamp && String(finalizers.sort()) === String(live.metadata.finalizers?.toSorted())
         ? live
         : this.#mark(definition, live, { finalizers, deletionGracePeriodSeconds: 0 }, 0);
     if (finalizers.includes(FOREGROUND)) this.#deleteDependents(terminating, "Foreground");
-    if (definition.plural === "namespaces") this.#empty(name);
+    if (definition.plural === "namespaces") {
+      for (const it of this.#contentsOf(name)) this.#deleteQuietly(it.definition, it.object, "Background");
+      this.#settleNamespace(name);
+    }
     return store.get(resourceId(definition), namespace, name) ?? deleted(definition, live);
   }
 
@@ -151,11 +154,8 @@ export class ObjectDeleter {
     graceSeconds: number,
   ): ApiObject {
     const deletionTimestamp = toApiTime(new Date(this.#deps.clock.now().getTime() + graceSeconds * 1000));
-    const status =
-      definition.plural === "namespaces"
-        ? { status: { ...(live.status as object | undefined), phase: "Terminating" } }
-        : {};
-    const object: ApiObject = { ...live, ...status, metadata: { ...live.metadata, deletionTimestamp, ...changes } };
+    const object: ApiObject = { ...live, metadata: { ...live.metadata, deletionTimestamp, ...changes } };
+    if (definition.plural === "namespaces") object.status = { ...(live.status as object), phase: "Terminating" };
     return this.#deps.writer.put(definition, object, internalWrite("kubelet-ts"));
   }
 
@@ -209,12 +209,6 @@ export class ObjectDeleter {
     return objectsOf(store, kinds, namespace);
   }
 
-  #empty(namespace: string): void {
-    for (const { definition, object } of this.#contentsOf(namespace))
-      this.#deleteQuietly(definition, object, "Background");
-    this.#settleNamespace(namespace);
-  }
-
   /** Removes a namespace that is being deleted once it is empty. */
   #settleNamespace(name: string | undefined): void {
     const { registry, store } = this.#deps;
@@ -247,15 +241,13 @@ function checkPreconditions(
   { preconditions }: DeleteOptions,
 ): void {
   const { uid, resourceVersion } = preconditions;
-  const refuse = (what: string, wanted: string, found: string | undefined) =>
-    conflict(
-      definition,
-      metadata.name,
-      `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${found}`,
-    );
-  if (uid !== undefined && uid !== metadata.uid) throw refuse("UID", uid, metadata.uid);
-  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
-    throw refuse("ResourceVersion", resourceVersion, metadata.resourceVersion);
+  for (const [what, wanted, found] of [
+    ["UID", uid, metadata.uid],
+    ["ResourceVersion", resourceVersion, metadata.resourceVersion],
+  ]) {
+    if (wanted === undefined || wanted === found) continue;
+    const why = `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${found}`;
+    throw conflict(definition, metadata.name, why);
   }
 }
 
@@ -268,9 +260,6 @@ function deleted({ group, plural }: ResourceDefinition, { metadata }: ApiObject)
     details: { name: metadata.name, ...(group && { group }), kind: plural, ...(metadata.uid && { uid: metadata.uid }) },
   };
 }
-
-const sameMembers = (a: readonly string[], b: readonly string[]) =>
-  a.length === b.length && a.every((it) => b.includes(it));
 
 /**
  * Options of a deletion, from the body and the query.

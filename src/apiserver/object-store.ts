@@ -34,10 +34,13 @@ export class ObjectStore {
   readonly #window: EventWindow;
   readonly #tables = new Map<ResourceId, Table>();
   readonly #listeners = new Set<StoreListener>();
+  /** Events before it are unknown. */
+  #startRevision: number;
 
   constructor(clock: RevisionClock, window: EventWindow = DEFAULT_WINDOW) {
     this.#clock = clock;
     this.#window = window;
+    this.#startRevision = clock.current;
   }
 
   get revision(): number {
@@ -118,18 +121,11 @@ export class ObjectStore {
   #table(resource: ResourceId): Table {
     let table = this.#tables.get(resource);
     if (!table) {
-      table = { objects: new Map(), sorted: undefined, events: [], bytes: 0, knownSince: this.#start };
+      table = { objects: new Map(), sorted: undefined, events: [], bytes: 0, knownSince: this.#startRevision };
       this.#tables.set(resource, table);
     }
     return table;
   }
-
-  /** Events before the start of this process are unknown. */
-  get #start(): number {
-    this.#startRevision ??= this.#clock.current;
-    return this.#startRevision;
-  }
-  #startRevision: number | undefined;
 
   /** All present objects were read at the start: watches of an earlier process must list again. */
   markStart(): void {

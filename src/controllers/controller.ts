@@ -184,12 +184,6 @@ export class Draft {
     for (const { hash } of unused.slice(0, Math.max(0, unused.length - limit))) delete this.record.revisions[hash];
   }
 
-  /** Forgets the templates that no pod has any more. */
-  dropUnusedRevisions(current: RevisionRecord): void {
-    const used = new Set([current.hash, ...this.record.pods.map(({ revision }) => revision)]);
-    for (const hash of Object.keys(this.record.revisions)) if (!used.has(hash)) delete this.record.revisions[hash];
-  }
-
   /** Pods that are wanted, of one revision or of all. */
   livePods(revision?: RevisionRecord): PodRecord[] {
     return this.record.pods.filter((pod) => !pod.leaving && (!revision || pod.revision === revision.hash));

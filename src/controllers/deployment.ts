@@ -219,15 +219,12 @@ class Rollout {
 
   /** Forgets old ReplicaSets without pods beyond revisionHistoryLimit, once the rollout is complete. */
   #cleanUp(): void {
-    const { record } = this.#draft;
     const { replicas, availableReplicas, updatedReplicas } = this.counts();
     const wanted = this.#spec.replicas;
     const isComplete = replicas === wanted && availableReplicas === wanted && updatedReplicas === wanted;
     if (!isComplete && !this.#spec.paused) return;
-    const used = new Set(record.pods.map(({ revision }) => revision));
-    const unused = this.#old().filter((revision) => revision.replicas === 0 && !used.has(revision.hash));
-    const surplus = Math.max(0, unused.length - (this.#spec.revisionHistoryLimit ?? 10));
-    for (const { hash } of unused.slice(0, surplus)) delete record.revisions[hash];
+    const kept = [...this.#active(), this.current].map((revision) => revision?.hash ?? "");
+    this.#draft.limitHistory(this.#spec.revisionHistoryLimit ?? 10, kept);
   }
 }
 

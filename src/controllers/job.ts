@@ -41,7 +41,7 @@ class JobRun {
     record.job = record.job ? { ...record.job } : { shape };
     this.#job = record.job;
     this.#revision = found ?? draft.addRevision(spec.template, "as-owner");
-    draft.dropUnusedRevisions(this.#revision);
+    draft.limitHistory(0, [this.#revision.hash]);
   }
 
   #startOver(): void {

@@ -11,5 +11,5 @@ export function reconcileReplicaSet(
 ): void {
   const current = draft.findRevision(template) ?? draft.addRevision(template, "as-owner");
   draft.fitPods(current, draft.livePods(), replicas);
-  draft.dropUnusedRevisions(current);
+  draft.limitHistory(0, [current.hash]);
 }

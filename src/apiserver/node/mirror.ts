@@ -30,11 +30,8 @@ const EVENTS_DELAY_MS = 100;
  */
 export class NodeMirror {
   readonly #deps: MirrorDeps;
-  /** Pods as they were taken over last, by uid. */
-  readonly #seen = new Map<string, Pod>();
-  readonly #seenObjects = new Map<string, object>();
-  /** Versions of events as they were taken over last, by namespace and name. */
-  readonly #eventVersions = new Map<string, string>();
+  /** What was taken over last: pods by uid, objects by resource and name, versions of events by name. */
+  readonly #seen = new Map<string, unknown>();
   #isWanted = false;
   #isPlanned = false;
   #areEventsWanted = false;
@@ -211,7 +208,7 @@ export class NodeMirror {
     for (const object of objects) put(object, (live) => this.#toForeign(definition, object, live));
     for (const live of store.list(resource)) {
       if (found.has(live) || own.has(definition, live)) continue;
-      this.#seenObjects.delete(`${resource} ${keyOf(live)}`);
+      this.#seen.delete(`${resource} ${keyOf(live)}`);
       store.remove(resource, live.metadata.namespace, live.metadata.name);
     }
   }
@@ -225,8 +222,8 @@ export class NodeMirror {
     const { node, clock } = this.#deps;
     const { namespace = "default", name = "", ...own } = object.metadata;
     const key = `${resourceId(definition)} ${namespacedName(definition.namespaced ? namespace : undefined, name)}`;
-    if (live && this.#seenObjects.get(key) === object) return undefined;
-    this.#seenObjects.set(key, object);
+    if (live && this.#seen.get(key) === object) return undefined;
+    this.#seen.set(key, object);
     const identity = node.workloads.reader.identityOf(definition.kind, { ...own, namespace, name });
     const known = live?.metadata.uid === identity.uid ? live.metadata.creationTimestamp : undefined;
     const metadata = {
@@ -277,16 +274,16 @@ export class NodeMirror {
     const kept = new Set<string>();
     for (const event of items) {
       const { name, namespace, resourceVersion } = event.metadata;
-      kept.add(`${namespace}/${name}`);
-      const live = store.get("events", namespace, name);
-      if (live && this.#eventVersions.get(`${namespace}/${name}`) === resourceVersion) continue;
-      this.#eventVersions.set(`${namespace}/${name}`, resourceVersion);
+      const key = `${namespace}/${name}`;
+      kept.add(key);
+      if (store.get("events", namespace, name) && this.#seen.get(key) === resourceVersion) continue;
+      this.#seen.set(key, resourceVersion);
       store.put("events", event as unknown as ApiObject);
     }
     for (const { metadata } of store.list("events")) {
       const key = `${metadata.namespace}/${metadata.name}`;
       if (kept.has(key)) continue;
-      this.#eventVersions.delete(key);
+      this.#seen.delete(key);
       store.remove("events", metadata.namespace, metadata.name);
     }
   }

@@ -74,22 +74,15 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
   if (found && kept === found && server && admin) return toCertificates(found, previous, server, admin, now);
   const notAfter = now + LEAF_VALID_MS;
   const wanted: { file: string; request: LeafRequest }[] = [];
-  if (!server)
-    wanted.push({
-      file: "server",
-      request: { commonName: deps.nodeName.slice(0, 64), usage: "server", names, notAfter },
-    });
-  if (!admin) {
-    const request: LeafRequest = {
-      commonName: "kubelet-ts-admin",
-      organization: "system:masters",
-      usage: "client",
-      names: [],
-      notAfter,
-    };
-    wanted.push({ file: "admin", request });
+  if (!server) {
+    const commonName = deps.nodeName.slice(0, 64);
+    wanted.push({ file: "server", request: { commonName, usage: "server", names, notAfter } });
   }
-  const former = previous && canSign(previous, now) ? previous : undefined;
+  if (!admin) {
+    const subject = { commonName: "kubelet-ts-admin", organization: "system:masters" };
+    wanted.push({ file: "admin", request: { ...subject, usage: "client", names: [], notAfter } });
+  }
+  const former = previous && isGood(previous, now, 0) ? previous : undefined;
   const result = await deps.make({
     ...(kept && { authority: kept }),
     ...(former && { formerAuthority: former }),
@@ -138,16 +131,10 @@ function toCertificates(
 }
 
 function serverNames({ nodeName, addresses }: LocalAuthorityDeps): string[] {
-  const usual = [
-    "localhost",
-    "kubernetes",
-    "kubernetes.default",
-    "kubernetes.default.svc",
-    nodeName,
-    "127.0.0.1",
-    "::1",
-  ];
-  return [...new Set([...usual, ...addresses.filter((it) => it !== "" && it !== "0.0.0.0" && it !== "::")])];
+  const local = ["localhost", "127.0.0.1", "::1"];
+  const usual = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", nodeName];
+  const given = addresses.filter((it) => it !== "" && it !== "0.0.0.0" && it !== "::");
+  return [...new Set([...local, ...usual, ...given])];
 }
 
 async function readPair(files: TextFiles, directory: string, name: string): Promise<KeyPair | undefined> {
@@ -186,11 +173,6 @@ function readable(pair: KeyPair | undefined): KeyPair | undefined {
 function isValid(pair: KeyPair, now: number): boolean {
   const period = readable(pair) && periodOf(pair);
   return period !== undefined && period.from <= now && now < period.until;
-}
-
-/** Whether certificate and key belong together, and are valid now. */
-function canSign(pair: KeyPair, now: number): boolean {
-  return isGood(pair, now, 0);
 }
 
 /** Whether a key pair can be kept: readable, certificate and key match, and it does not expire within `renewalMs`. */

@@ -109,8 +109,8 @@ export class ManifestDirectory {
     const sidecarText = JSON.stringify({ uid: metadata.uid, ...sidecar });
     const changes: FileChange[] = [];
     // The manifest comes last: what is refused must not be in it.
-    if (this.#textAt(sidecarPath) !== sidecarText) changes.push({ path: sidecarPath, text: sidecarText });
-    if (!before || before.fileVersion === "" || this.#textAt(path) !== text) changes.push({ path, text });
+    if (this.#textAt(sidecarPath) !== sidecarText) changes.push([sidecarPath, sidecarText]);
+    if (!before || before.fileVersion === "" || this.#textAt(path) !== text) changes.push([path, text]);
     writeFilesAtomically(changes);
     this.#paths.set(pathKey(definition, metadata.namespace, metadata.name), path);
     this.#known.set(path, { fileVersion: fileVersionOf(path), outcome: { file: { path, definition, object } } });
@@ -122,7 +122,12 @@ export class ManifestDirectory {
     rmSync(this.#sidecarOf(definition, metadata), { force: true });
     this.#paths.delete(pathKey(definition, metadata.namespace, metadata.name));
     this.#known.delete(path);
-    if (definition.plural === "namespaces") removeIfEmpty(join(this.path, metadata.name));
+    if (definition.plural !== "namespaces") return;
+    try {
+      rmdirSync(join(this.path, metadata.name));
+    } catch {
+      // The directory contains files that are not objects.
+    }
   }
 
   /** Reads the existing files; unchanged texts are not read again. Never throws. */
@@ -275,14 +280,6 @@ function uidOf(text: string): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join("-");
 }
 
-function removeIfEmpty(directory: string): void {
-  try {
-    rmdirSync(directory);
-  } catch {
-    // The directory contains files that are not objects.
-  }
-}
-
 /**
  * The one object of a manifest file, YAML or JSON.
  * @returns what is wrong with the text as `problem`, with line and column
@@ -306,10 +303,7 @@ function parseManifestObject(bytes: Uint8Array): { object: ApiObject } | { probl
 const SCRATCH_PREFIX = ".new-";
 
 /** A file and its whole new content. */
-interface FileChange {
-  path: string;
-  text: string;
-}
+type FileChange = [path: string, text: string];
 
 /**
  * Replaces files one after the other, in this order, once the new content of all of them is on the disk: a full disk
@@ -317,39 +311,29 @@ interface FileChange {
  * @throws Error of the file system
  */
 function writeFilesAtomically(changes: readonly FileChange[]): void {
-  const scratches: string[] = [];
+  const scratchOf = (path: string) => join(dirname(path), `${SCRATCH_PREFIX}${basename(path)}`);
   try {
-    for (const { path, text } of changes) {
-      const directory = dirname(path);
-      mkdirSync(directory, { recursive: true, mode: 0o700 });
-      const scratch = join(directory, `${SCRATCH_PREFIX}${basename(path)}`);
-      scratches.push(scratch);
-      writeWhole(scratch, text);
+    for (const [path, text] of changes) {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      const file = openSync(scratchOf(path), "w", 0o600);
+      try {
+        // Unlike writeSync, this fails when the disk has room for a part alone.
+        writeFileSync(file, text);
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
     }
-    for (const [index, { path }] of changes.entries()) renameSync(scratches[index]!, path);
+    for (const [path] of changes) renameSync(scratchOf(path), path);
   } catch (error) {
-    for (const scratch of scratches) removeIfThere(scratch);
+    for (const [path] of changes) {
+      try {
+        rmSync(scratchOf(path), { force: true });
+      } catch {
+        // The failure to write is what counts; the next write replaces it.
+      }
+    }
     throw error;
-  }
-}
-
-function writeWhole(path: string, text: string): void {
-  const file = openSync(path, "w", 0o600);
-  try {
-    // Unlike writeSync, this fails when the disk has room for a part alone.
-    writeFileSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-}
-
-/** A failure to clean up must not hide the failure to write. */
-function removeIfThere(path: string): void {
-  try {
-    rmSync(path, { force: true });
-  } catch {
-    // The next write replaces it.
   }
 }
 

@@ -256,16 +256,14 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
     for (const { path } of files) this.#facts.resolve(path, `Manifest of the local API: "${path}" can be used again`);
     const found = new Set(files.map(({ definition, object }) => keyIn(definition, object)));
     const uncertain = new Set(unreadable.map(({ path }) => path));
-    const [ofNamespaces = [], others = []] = [true, false].map((is) =>
-      files.filter(({ definition }) => (definition.plural === "namespaces") === is),
-    );
-    for (const file of ofNamespaces) this.#take(file);
+    const isNamespace = ({ definition }: StoredFile) => definition.plural === "namespaces";
+    for (const file of files.filter(isNamespace)) this.#take(file);
     // A directory without a file of its namespace was made by hand.
     for (const name of ["default", ...namespaces]) ensureNamespace(store, name, clock.now());
-    for (const file of others) this.#take(file);
+    for (const file of files.filter((it) => !isNamespace(it))) this.#take(file);
     for (const { definition, object } of this.#allOwn()) {
-      if (found.has(keyIn(definition, object))) continue;
-      if (this.#isGone(definition, object, uncertain)) this.onFileRemoved(definition, object);
+      const isFound = found.has(keyIn(definition, object));
+      if (!isFound && this.#isGone(definition, object, uncertain)) this.onFileRemoved(definition, object);
     }
     this.#readMs = this.#deps.clock.monotonicMs() - beganAtMs;
   }

@@ -134,13 +134,9 @@ export class Reflector<T extends ObjectOfApi> {
   async #listAll(): Promise<void> {
     const { client, path, query, onChange } = this.#deps;
     const { signal } = this.#stop;
-    interface Page {
-      metadata: { resourceVersion?: string };
-      items: T[] | null;
-    }
     // "0" is answered from the cache of the API server; after a 410 it may be as old as what was refused.
     const version = this.#mustBeFresh || this.#isListed ? {} : { resourceVersion: "0" };
-    const page = await client.request<Page>({
+    const page = await client.request<{ metadata: { resourceVersion?: string }; items: T[] | null }>({
       path,
       query: { ...query, ...version },
       timeoutMs: LIST_TIMEOUT_MS,
