@@ -30,7 +30,7 @@ const EVENTS_DELAY_MS = 100;
  */
 export class NodeMirror {
   readonly #deps: MirrorDeps;
-  /** What was taken over last: pods by uid, objects by resource and name, versions of events by name. */
+  /** State of the last sync: pods by uid, objects by resource and name, versions of events by name. */
   readonly #seen = new Map<string, unknown>();
   #isWanted = false;
   #isPlanned = false;
