@@ -11,8 +11,7 @@ beforeEach(() => {
 
 async function finished(): Promise<void> {
   await world.started(once());
-  world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
-  await world.clock.advance(100);
+  await world.exit("job", "app", 0, 100);
 }
 
 test("the volumes of a pod go when it is done and its sandbox has stopped, once", async () => {
@@ -25,8 +24,7 @@ test("the volumes of a pod go when it is done and its sandbox has stopped, once"
 
 test("a pod that is not done keeps them", async () => {
   await world.started(named("web"));
-  world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-  await world.clock.advance(600_000);
+  await world.exit("web", "app", 1, 600_000);
   expect(world.engine.releases).toEqual([]);
 });
 
@@ -42,8 +40,7 @@ test("every end of a pod that an edit made run again counts", async () => {
   for (const image of ["job:2", "job:1"]) {
     world.want(once(image));
     await world.clock.advance(100);
-    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
-    await world.clock.advance(100);
+    await world.exit("job", "app", 0, 100);
   }
   expect(world.engine.releases).toHaveLength(3);
 });

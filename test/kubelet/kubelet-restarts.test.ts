@@ -12,10 +12,9 @@ beforeEach(() => {
 describe("a container", () => {
   test("a container that dies starts again at once", async () => {
     await world.started(named("web"));
-    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-    await world.clock.advance(1);
+    await world.exit("web", "app", 1, 1);
     expect(world.engine.running()).toContain("web-node1/app");
-    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({
+    expect(world.containerOf("web")).toMatchObject({
       restartCount: 1,
       lastState: { terminated: { exitCode: 1, reason: "Error" } },
     });
@@ -23,15 +22,13 @@ describe("a container", () => {
 
   test("the second crash waits ten seconds in CrashLoopBackOff", async () => {
     await world.started(named("web"));
-    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-    await world.clock.advance(1);
-    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-    await world.clock.advance(9_000);
+    await world.exit("web", "app", 1, 1);
+    await world.exit("web", "app", 1, 9_000);
     expect(world.statusOf("web")).toMatchObject({ phase: "Running" });
-    expect(world.statusOf("web")?.containerStatuses?.[0]?.state.waiting?.reason).toBe("CrashLoopBackOff");
+    expect(world.containerOf("web")?.state.waiting?.reason).toBe("CrashLoopBackOff");
     expect(world.recorder.events).toContain("web-node1 BackOff Back-off restarting failed container");
     await world.clock.advance(1_100);
-    expect(world.statusOf("web")?.containerStatuses?.[0]?.restartCount).toBe(2);
+    expect(world.containerOf("web")?.restartCount).toBe(2);
   });
 
   test.each(["app", "POD"])("a wall clock that is set back does not hide who succeeds %s", async (ended) => {
@@ -44,7 +41,7 @@ describe("a container", () => {
     const starts = (call: string) => !call.startsWith("remove-sandbox");
     expect(world.engine.calls.filter(starts)).toEqual([...newSandbox, "start app#1 web-node1"]);
     expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
-    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1, state: { running: {} } });
+    expect(world.containerOf("web")).toMatchObject({ restartCount: 1, state: { running: {} } });
   });
 
   test("docker restart goes unnoticed, docker stop does not", async () => {
@@ -56,8 +53,8 @@ describe("a container", () => {
     world.engine.startByHand(web);
     await world.clock.advance(1_000);
     expect(world.engine.idOf("web-node1", "app")).toBe(web);
-    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 0, lastState: {} });
-    expect(world.statusOf("db")?.containerStatuses?.[0]).toMatchObject({
+    expect(world.containerOf("web")).toMatchObject({ restartCount: 0, lastState: {} });
+    expect(world.containerOf("db")).toMatchObject({
       restartCount: 1,
       lastState: { terminated: { exitCode: 0, reason: "Completed" } },
     });
@@ -128,7 +125,7 @@ describe("a container", () => {
       world.engine.exit(id, exitCode);
       const endedAtMs = world.clock.monotonicMs();
       await world.clock.advance(1);
-      messages.push(world.statusOf("web")?.containerStatuses?.[0]?.state.waiting?.message);
+      messages.push(world.containerOf("web")?.state.waiting?.message);
       while (world.engine.idOf("web-node1", "app") === id) await world.clock.advance(100);
       delays.push(Math.round((world.clock.monotonicMs() - endedAtMs) / 1000));
     }
@@ -212,12 +209,11 @@ describe("our own restart", () => {
 
   test("a crash loop continues where it was", async () => {
     await world.started(named("web"));
-    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-    await world.clock.advance(1);
+    await world.exit("web", "app", 1, 1);
     world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
     world.renew();
     await world.started(...world.desired);
-    expect(world.statusOf("web")?.containerStatuses?.[0]?.state.waiting?.reason).toBe("CrashLoopBackOff");
+    expect(world.containerOf("web")?.state.waiting?.reason).toBe("CrashLoopBackOff");
   });
 
   test("restarts for edits are not crashes: what crashes for the first time after that starts again at once", async () => {
@@ -225,19 +221,17 @@ describe("our own restart", () => {
       await world.started(named("web", { containers: [aContainer({ image: `busybox:${tag}` })] }));
       await world.clock.advance(100);
     }
-    expect(world.statusOf("web")?.containerStatuses?.[0]?.restartCount).toBe(3);
+    expect(world.containerOf("web")?.restartCount).toBe(3);
     world.renew();
     await world.started(...world.desired);
-    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-    await world.clock.advance(1);
-    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 4, state: { running: {} } });
+    await world.exit("web", "app", 1, 1);
+    expect(world.containerOf("web")).toMatchObject({ restartCount: 4, state: { running: {} } });
   });
 
   test("a finished pod stays finished, even when its container was removed", async () => {
     const job = named("job", { restartPolicy: "Never" });
     await world.started(job);
-    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
-    await world.clock.advance(100);
+    await world.exit("job", "app", 0, 100);
     expect(world.statusOf("job")?.phase).toBe("Succeeded");
     world.renew();
     world.engine.destroy(world.engine.idOf("job-node1", "app"));
@@ -256,8 +250,7 @@ describe("our own restart", () => {
     await world.started(job);
     const words = Promise.withResolvers<string>();
     world.engine.readTerminationMessage = () => words.promise;
-    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
-    await world.clock.advance(100);
+    await world.exit("job", "app", 0, 100);
     words.resolve("");
     await world.clock.advance(100);
     const ended = world.statusOf("job");
@@ -273,8 +266,7 @@ describe("our own restart", () => {
 
   test("but an edit runs it again", async () => {
     await world.started(named("job", { restartPolicy: "Never" }));
-    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
-    await world.clock.advance(100);
+    await world.exit("job", "app", 0, 100);
     world.want(named("job", { restartPolicy: "Never", containers: [aContainer({ image: "new" })] }));
     await world.clock.advance(100);
     expect(world.statusOf("job")?.phase).toBe("Running");
@@ -336,7 +328,7 @@ describe("restartPod", () => {
       "sandbox#1 web-node1",
       "start app#1 web-node1",
     ]);
-    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1, state: { running: {} } });
+    expect(world.containerOf("web")).toMatchObject({ restartCount: 1, state: { running: {} } });
   });
 
   test("refuses a pod whose containers may count as done, one that does not run, and one that is not known", async () => {

@@ -52,7 +52,7 @@ describe("errors of the runtime", () => {
   });
 
   test("a failing pull is reported, then its back-off, and it is tried again after that", async () => {
-    const waiting = () => world.statusOf("web")?.containerStatuses?.[0]?.state.waiting;
+    const waiting = () => world.containerOf("web")?.state.waiting;
     const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
     world.engine.failures.set("pull app", { error, times: 1 });
     await world.started(named("web"));
@@ -109,7 +109,7 @@ describe("errors of the runtime", () => {
     });
     await world.started(named("web"));
     await world.clock.advance(2_000);
-    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({
+    expect(world.containerOf("web")).toMatchObject({
       state: { waiting: { reason: "CrashLoopBackOff" } },
       lastState: { terminated: { reason: "ContainerCannotRun", exitCode: 127 } },
     });
@@ -125,7 +125,7 @@ describe("errors of the runtime", () => {
     world.engine.exit(id, exitCode);
     world.engine.oom(of === "app" ? id : world.engine.idOf("web-node1", of));
     await world.clock.advance(100);
-    expect(world.statusOf("web")?.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode, reason });
+    expect(world.containerOf("web")?.state.terminated).toMatchObject({ exitCode, reason });
   });
 
   test("a kill that only the kernel reports is an OOM kill too", async () => {
@@ -134,7 +134,7 @@ describe("errors of the runtime", () => {
     world.kubelet.noteOom(id);
     world.engine.exit(id, 137);
     await world.clock.advance(100);
-    expect(world.statusOf("web")?.containerStatuses?.[0]?.lastState.terminated?.reason).toBe("OOMKilled");
+    expect(world.containerOf("web")?.lastState.terminated?.reason).toBe("OOMKilled");
   });
 
   test("also when the engine reports its end much later", async () => {
@@ -145,7 +145,7 @@ describe("errors of the runtime", () => {
     await world.clock.advance(1_000);
     world.engine.exit(id, 137);
     await world.clock.advance(60_000);
-    expect(world.statusOf("web")?.containerStatuses?.[0]?.state.terminated?.reason).toBe("OOMKilled");
+    expect(world.containerOf("web")?.state.terminated?.reason).toBe("OOMKilled");
   });
 
   test("our verdict of OOM survives us, but not the container's next life", async () => {
@@ -154,7 +154,7 @@ describe("errors of the runtime", () => {
     world.engine.exit(id, 137);
     world.engine.oom(id);
     await world.clock.advance(100);
-    const reasonOf = () => world.statusOf("web")?.containerStatuses?.[0]?.state.terminated?.reason;
+    const reasonOf = () => world.containerOf("web")?.state.terminated?.reason;
     expect(reasonOf()).toBe("OOMKilled");
     world.completions.clear();
     world.renew();
@@ -205,7 +205,7 @@ describe("errors of the runtime", () => {
     });
     hook.resolve();
     await world.clock.advance(10);
-    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ ready: true, started: true });
+    expect(world.containerOf("web")).toMatchObject({ ready: true, started: true });
   });
 
   test("who waits for a sandbox or a volume is reported for what", async () => {
@@ -226,7 +226,7 @@ describe("errors of the runtime", () => {
     world.probes.set("uid-web", new Map([["app", { containerId, liveness: "failure", started: true, ready: true }]]));
     world.kubelet.worker("uid-web")!.wake();
     await world.clock.advance(100);
-    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1 });
+    expect(world.containerOf("web")).toMatchObject({ restartCount: 1 });
   });
 });
 
@@ -328,10 +328,8 @@ test("--maximum-dead-containers: the net removes what is too many, but not what 
     world.engine.exit(world.engine.idOf(`${name}-node1`, "app"), 0);
     await world.clock.advance(1_000);
   }
-  world.engine.exit(world.engine.idOf("c-node1", "app"), 1);
-  await world.clock.advance(10);
-  world.engine.exit(world.engine.idOf("c-node1", "app"), 1);
-  await world.clock.advance(1_000);
+  await world.exit("c", "app", 1, 10);
+  await world.exit("c", "app", 1, 1_000);
   expect(world.kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 })).toBe(2);
   await world.clock.advance(1_000);
   const dead = [...world.engine.containers.values()].filter((it) => it.kind === "container");

@@ -62,8 +62,7 @@ describe("a pod", () => {
   test("a missed event is caught by the net", async () => {
     await world.started(named("web"));
     world.engine.isDeaf = true;
-    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-    await world.clock.advance(59_000);
+    await world.exit("web", "app", 1, 59_000);
     expect(world.engine.running()).not.toContain("web-node1/app");
     await world.clock.advance(2_000);
     expect(world.engine.running()).toContain("web-node1/app");
@@ -104,8 +103,7 @@ describe("a pod", () => {
 
   test("a killed sandbox takes the containers with it into a new one", async () => {
     await world.started(named("web"));
-    world.engine.exit(world.engine.idOf("web-node1", "POD"), 137);
-    await world.clock.advance(100);
+    await world.exit("web", "POD", 137, 100);
     expect(world.engine.calls).toContain("sandbox#1 web-node1");
     expect(world.statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 1 }] });
   });
@@ -117,8 +115,7 @@ describe("work is counted", () => {
     expect(world.work).toEqual(["added 1 0", "started 0", "create 0"]);
     world.want(named("web", { containers: [aContainer({ image: "busybox:2" })] }));
     await world.clock.advance(5_000);
-    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
-    await world.clock.advance(60_000);
+    await world.exit("web", "app", 1, 60_000);
     expect(world.work.slice(3)).toEqual(["update 10", "sync 0"]);
     world.want();
     await world.clock.advance(5_000);

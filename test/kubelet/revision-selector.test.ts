@@ -23,8 +23,7 @@ test("a container added to a running pod starts once, in the process namespace o
     phase: "Running",
     ephemeralContainerStatuses: [{ name: "debug", ready: false, restartCount: 0, state: { running: {} } }],
   });
-  world.engine.exit(world.engine.idOf("web-node1", "debug"), 3);
-  await world.clock.advance(60_000);
+  await world.exit("web", "debug", 3, 60_000);
   expect(starts()).toHaveLength(1);
   const [status] = world.statusOf("web")?.ephemeralContainerStatuses ?? [];
   expect(status?.state).toMatchObject({ terminated: { exitCode: 3, reason: "Error" } });

@@ -83,6 +83,16 @@ function serve(body: () => Response): { url: string; stop: () => Promise<void> }
   return { url: `http://127.0.0.1:${server.port}/pods`, stop: () => server.stop(true) };
 }
 
+/** The first life of a box with a server, which has ended. */
+async function served(body: () => Response = () => new Response(manifest("web"))) {
+  const box = new Box();
+  const { url, stop } = serve(body);
+  const first = box.boot({ manifestUrls: [url] }).start();
+  await first.wants("web=busybox:1");
+  await first.feed.stop();
+  return { box, first, stop, options: { manifestUrls: [url] } };
+}
+
 test("without any source the state is empty and complete", () => {
   const life = new Box().boot().start();
   expect(life.pods).toEqual([]);
@@ -113,16 +123,11 @@ test("arguments, paths and URLs run together; duplicates are said once", async (
 });
 
 test("a box that boots without its server starts the pods it had, with their ConfigMaps, and reports it", async () => {
-  const box = new Box();
   const objects = `---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: v}\n`;
-  const { url, stop } = serve(() => new Response(manifest("web") + objects));
-  const first = box.boot({ manifestUrls: [url] }).start();
-  await first.wants("web=busybox:1");
+  const { box, first, stop, options } = await served(() => new Response(manifest("web") + objects));
   const before = first.state;
-  await first.feed.stop();
   await stop();
-
-  const second = box.boot({ manifestUrls: [url] }).start();
+  const second = box.boot(options).start();
   await second.wants("web=busybox:1");
   expect(second.state?.pods).toEqual(before!.pods);
   expect(second.state?.secrets).toEqual(before!.secrets);
@@ -132,17 +137,11 @@ test("a box that boots without its server starts the pods it had, with their Con
 });
 
 test("a server that never answers leaves the pods it had running after a while", async () => {
-  const box = new Box();
   let isHanging = false;
-  const { url } = serve(() => (isHanging ? (new Promise(() => {}) as never) : new Response(manifest("web"))));
-  const first = box.boot({ manifestUrls: [url] }).start();
-  await first.wants("web=busybox:1");
-  await first.feed.stop();
+  const respond = () => (isHanging ? (new Promise(() => {}) as never) : new Response(manifest("web")));
+  const { box, options } = await served(respond);
   isHanging = true;
-  await box
-    .boot({ manifestUrls: [url] })
-    .start()
-    .wants("web=busybox:1");
+  await box.boot(options).start().wants("web=busybox:1");
 }, 20_000);
 
 test("an unreachable URL without checkpoint keeps the state incomplete: nothing may be swept away", async () => {
@@ -182,30 +181,15 @@ test.each([
   { what: "changed", damage: (text: string) => text.replace("busybox:1", "busybox:6") },
   { what: "of a later version", damage: (text: string) => text.replace(/"version":\d+/, '"version":99') },
   { what: "empty", damage: () => "" },
-])("a checkpoint that is $what is thrown away with a warning", async ({ damage }) => {
-  const box = new Box();
-  const { url, stop } = serve(() => new Response(manifest("web")));
-  const first = box.boot({ manifestUrls: [url] }).start();
-  await first.wants("web=busybox:1");
-  await first.feed.stop();
+  { what: "of another node", damage: (text: string) => text, node: "node2", warning: 'of node "node1": not used' },
+])("a checkpoint that is $what is not used, with a warning", async ({ damage, node, warning = "are not used" }) => {
+  const { box, stop, options } = await served();
   await stop();
-  const [name] = readdirSync(box.checkpoints);
-  const path = join(box.checkpoints, name!);
+  const path = join(box.checkpoints, readdirSync(box.checkpoints)[0]!);
   writeSettled(path, damage(readFileSync(path, "utf8")));
-  const second = box.boot({ manifestUrls: [url] }).start();
-  await until("the warning", () => second.logger.lines.some((line) => line.includes("are not used")));
+  const second = box.boot(options, [], node).start();
+  await until("the warning", () => second.logger.lines.some((line) => line.includes(warning)));
   expect(second.state).toBeUndefined();
-});
-
-test("what was kept for another node is not used", async () => {
-  const box = new Box();
-  const { url, stop } = serve(() => new Response(manifest("web")));
-  const first = box.boot({ manifestUrls: [url] }).start();
-  await first.wants("web=busybox:1");
-  await first.feed.stop();
-  await stop();
-  const second = box.boot({ manifestUrls: [url] }, [], "node2").start();
-  await until("the warning", () => second.logger.lines.some((line) => line.includes('of node "node1": not used')));
 });
 
 test("a root directory that cannot be written is said once and stops nothing", async () => {

@@ -123,6 +123,17 @@ export class KubeletWorld {
     this.kubelet.setDesired({ pods: desired, configMaps: new Map(), secrets: new Map(), ...more }, true);
   }
 
+  /** A container of pod `<name>-node1` ends, and this much time passes. */
+  async exit(name: string, container: string, exitCode: number, thenMs = 0): Promise<void> {
+    this.engine.exit(this.engine.idOf(`${name}-node1`, container), exitCode);
+    await this.clock.advance(thenMs);
+  }
+
+  /** Status of the first container. */
+  containerOf(name: string) {
+    return this.statusOf(name)?.containerStatuses?.[0];
+  }
+
   statusOf(name: string): PodStatus | undefined {
     return this.kubelet.pods().find((pod) => pod.metadata.name === `${name}-node1`)?.status;
   }

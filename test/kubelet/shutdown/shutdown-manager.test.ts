@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import type { ShutdownPeriod } from "../../../src/base/model/option-values.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
 import { type ShutdownHost, ShutdownManager } from "../../../src/kubelet/shutdown/shutdown-manager.ts";
 import { aContainer } from "../../support/builders.ts";
 import { KubeletWorld, named } from "../../support/kubelet-world.ts";
@@ -55,12 +55,19 @@ beforeEach(() => {
   stop = new AbortController();
 });
 
-async function attended(periods: readonly ShutdownPeriod[] = PERIODS): Promise<ShutdownManager> {
+/** These pods run, and a manager attends to the machine. */
+async function attended(...pods: Pod[]): Promise<ShutdownManager> {
+  if (pods.length > 0) await world.started(...pods);
   const { clock, logger, kubelet } = world;
-  const manager = new ShutdownManager({ clock, logger, kubelet, host, periods });
+  const manager = new ShutdownManager({ clock, logger, kubelet, host, periods: PERIODS });
   void manager.run(stop.signal);
   await clock.advance(1);
   return manager;
+}
+
+async function goDown(thenMs: number): Promise<void> {
+  host.goDown();
+  await world.clock.advance(thenMs);
 }
 
 const kills = () => world.engine.calls.filter((call) => call.startsWith("kill"));
@@ -68,11 +75,9 @@ const kills = () => world.engine.calls.filter((call) => call.startsWith("kill"))
 describe("a shutdown of the machine", () => {
   test("stops critical pods after all others, removes nothing, and then lets the machine go down", async () => {
     world.engine.stopTakesMs = 3_000;
-    await world.started(named("web"), named("dns", critical));
-    await attended();
+    await attended(named("web"), named("dns", critical));
     expect(host.calls).toEqual(["hold 30"]);
-    host.goDown();
-    await world.clock.advance(1_000);
+    await goDown(1_000);
     expect(world.engine.running()).toEqual(["dns-node1/POD", "dns-node1/app", "web-node1/POD", "web-node1/app"]);
     expect(kills()).toHaveLength(1);
     expect(world.statusOf("web")).toMatchObject({
@@ -98,8 +103,7 @@ describe("a shutdown of the machine", () => {
       named("b", { terminationGracePeriodSeconds: 99 }),
     );
     await attended();
-    host.goDown();
-    await world.clock.advance(1_000);
+    await goDown(1_000);
     expect(kills()).toEqual(["kill app 7s", "kill app 20s"]);
   });
 
@@ -107,8 +111,7 @@ describe("a shutdown of the machine", () => {
     await world.started(named("web"), named("dns", critical));
     world.engine.failures.set("kill", { error: new Error("no answer"), times: 1_000 });
     await attended();
-    host.goDown();
-    await world.clock.advance(19_000);
+    await goDown(19_000);
     expect(world.statusOf("dns")).toMatchObject({ phase: "Running" });
     await world.clock.advance(2_000);
     expect(world.statusOf("dns")).toMatchObject(END);
@@ -135,8 +138,7 @@ describe("a shutdown of the machine", () => {
     await world.started(named("web"));
     const ids = world.kubelet.worker("uid-web")!.snapshot.containers.map(({ id }) => id);
     await attended();
-    host.goDown();
-    await world.clock.advance(1_000);
+    await goDown(1_000);
     expect(ids).toHaveLength(1);
     expect(world.shutdownTerminated).toEqual(ids);
   });
@@ -153,10 +155,8 @@ describe("a shutdown of the machine", () => {
   });
 
   test("cancelled: stopped pods run again, and the next shutdown is delayed too", async () => {
-    await world.started(named("web"));
-    const manager = await attended();
-    host.goDown();
-    await world.clock.advance(1_000);
+    const manager = await attended(named("web"));
+    await goDown(1_000);
     expect(world.engine.running()).toEqual([]);
     host.goDown(false);
     await world.clock.advance(1_000);
@@ -168,11 +168,9 @@ describe("a shutdown of the machine", () => {
 
   test("cancelled in the middle: pods that were not stopped yet continue", async () => {
     world.engine.stopTakesMs = 5_000;
-    await world.started(named("web"), named("dns", critical));
-    await attended();
+    await attended(named("web"), named("dns", critical));
     const dns = world.engine.idOf("dns-node1", "app");
-    host.goDown();
-    await world.clock.advance(1_000);
+    await goDown(1_000);
     host.goDown(false);
     await world.clock.advance(20_000);
     expect(world.engine.idOf("dns-node1", "app")).toBe(dns);
@@ -182,35 +180,33 @@ describe("a shutdown of the machine", () => {
 
 describe("after the machine has started again", () => {
   async function restarted(): Promise<void> {
-    host.goDown();
-    await world.clock.advance(60_000);
+    await goDown(60_000);
     stop.abort();
     world.renew();
     await world.started(...world.desired);
   }
 
-  test("pods run again", async () => {
-    await world.started(named("web"));
-    await attended();
+  test.each([
+    { when: "pods run again", policy: "Always", stopExitCode: 137, want: { phase: "Running" } },
+    {
+      when: "an OnFailure pod that obeyed is not done",
+      policy: "OnFailure",
+      stopExitCode: 0,
+      want: { phase: "Running" },
+    },
+    { when: "a Never pod is not started twice and says why it ended", policy: "Never", stopExitCode: 137, want: END },
+  ])("$when", async ({ policy, stopExitCode, want }) => {
+    world.engine.stopExitCode = stopExitCode;
+    await attended(named("web", { restartPolicy: policy }));
     await restarted();
-    expect(world.statusOf("web")).toMatchObject({ phase: "Running" });
-    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
-  });
-
-  test("an OnFailure pod that obeyed with exit code 0 is not done", async () => {
-    world.engine.stopExitCode = 0;
-    await world.started(named("job", { restartPolicy: "OnFailure" }));
-    await attended();
-    await restarted();
-    expect(world.statusOf("job")).toMatchObject({ phase: "Running" });
+    expect(world.statusOf("web")).toMatchObject(want);
+    expect(world.engine.running()).toEqual(want === END ? [] : ["web-node1/POD", "web-node1/app"]);
   });
 
   test("nor is one that obeyed while no process observed it", async () => {
-    await world.started(named("job", { restartPolicy: "OnFailure" }));
-    await attended();
+    await attended(named("job", { restartPolicy: "OnFailure" }));
     world.engine.failures.set("kill", { error: new Error("no answer"), times: 1_000 });
-    host.goDown();
-    await world.clock.advance(1);
+    await goDown(1);
     const id = world.engine.idOf("job-node1", "app");
     stop.abort();
     world.renew();
@@ -227,27 +223,16 @@ describe("after the machine has started again", () => {
       containers: [aContainer({ name: "a" }), aContainer({ name: "b" })],
     };
     await world.started(named("job", spec));
-    world.engine.exit(world.engine.idOf("job-node1", "a"), 0);
-    await world.clock.advance(1_000);
+    await world.exit("job", "a", 0, 1_000);
     const id = world.engine.idOf("job-node1", "a");
     await attended();
-    host.goDown();
-    await world.clock.advance(60_000);
+    await goDown(60_000);
     expect(world.engine.idOf("job-node1", "a")).toBe(id);
-  });
-
-  test("a Never pod is not started twice and says why it ended", async () => {
-    await world.started(named("once", { restartPolicy: "Never" }));
-    await attended();
-    await restarted();
-    expect(world.engine.running()).toEqual([]);
-    expect(world.statusOf("once")).toMatchObject(END);
   });
 
   test("a Never pod that was done is done", async () => {
     await world.started(named("once", { restartPolicy: "Never" }));
-    world.engine.exit(world.engine.idOf("once-node1", "app"), 0);
-    await world.clock.advance(1_000);
+    await world.exit("once", "app", 0, 1_000);
     await attended();
     await restarted();
     expect(world.engine.running()).toEqual([]);
@@ -279,8 +264,7 @@ describe("where there is no help", () => {
     { when: "because the machine goes down: pods end first", isStoppingAll: true, running: [] as string[] },
     { when: "for another reason: pods continue", isStoppingAll: false, running: ["web-node1/POD", "web-node1/app"] },
   ])("we are stopped $when", async ({ isStoppingAll, running }) => {
-    await world.started(named("web"));
-    const manager = await attended();
+    const manager = await attended(named("web"));
     host.isStoppingAll = isStoppingAll;
     const done = manager.beforeExit();
     await world.clock.advance(5_000);
