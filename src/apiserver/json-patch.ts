@@ -8,42 +8,55 @@ export class PatchError extends Error {
 /** The operations of one patch; more than this is refused. Source: apiserver's `maxJSONPatchOperations`. */
 const MAX_OPERATIONS = 10_000;
 
+/** What all `copy` operations of one patch may copy together, as JSON. Source: apiserver's `JSONPatchMaxCopyBytes`. */
+const MAX_COPIED_BYTES = 3 * 1024 * 1024;
+
+/** Elements that all operations of one patch may move within lists together: some 10 ms on the loop. */
+const MAX_MOVED_ELEMENTS = 20_000_000;
+
+/** What one patch has used of its bounds. */
+interface Work {
+  copiedBytes: number;
+  movedElements: number;
+}
+
 /**
  * A copy of the document with the patch applied. Source: RFC 6902.
- * @throws PatchError
+ * @throws PatchError also for a patch that copies or moves more than one patch may
  */
 export function applyJsonPatch(document: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw new PatchError("a JSON patch is a list of operations");
   if (patch.length > MAX_OPERATIONS) {
     throw new PatchError(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`);
   }
+  const work: Work = { copiedBytes: 0, movedElements: 0 };
   let result = structuredClone(document);
-  for (const operation of patch) result = applyOperation(result, operation);
+  for (const operation of patch) result = applyOperation(result, operation, work);
   return result;
 }
 
-function applyOperation(document: unknown, operation: unknown): unknown {
+function applyOperation(document: unknown, operation: unknown, work: Work): unknown {
   if (!isRecord(operation)) throw new PatchError("an operation of a JSON patch is an object");
   const path = parsePointer(operation.path);
   switch (operation.op) {
     case "add":
-      return add(document, path, readValue(operation));
+      return add(document, path, readValue(operation), work);
     case "remove":
-      return remove(document, path).document;
+      return remove(document, path, work).document;
     case "replace": {
       read(document, path);
       if (path.length === 0) return readValue(operation);
-      return add(remove(document, path).document, path, readValue(operation));
+      return add(remove(document, path, work).document, path, readValue(operation), work);
     }
     case "move": {
       const from = parsePointer(operation.from);
       if (path.length > from.length && from.every((step, index) => step === path[index]))
         throw new PatchError(`cannot move "${String(operation.from)}" into itself`);
-      const { document: rest, removed } = remove(document, from);
-      return add(rest, path, removed);
+      const { document: rest, removed } = remove(document, from, work);
+      return add(rest, path, removed, work);
     }
     case "copy":
-      return add(document, path, structuredClone(read(document, parsePointer(operation.from))));
+      return add(document, path, copyValue(read(document, parsePointer(operation.from)), work), work);
     case "test":
       if (!Bun.deepEquals(read(document, path), operation.value)) {
         throw new PatchError(`testing value ${String(operation.path)} failed`);
@@ -57,6 +70,34 @@ function applyOperation(document: unknown, operation: unknown): unknown {
 function readValue(operation: Record<string, unknown>): unknown {
   if (!("value" in operation)) throw new PatchError(`the operation "${String(operation.op)}" has no value`);
   return structuredClone(operation.value);
+}
+
+function copyValue(value: unknown, work: Work): unknown {
+  work.copiedBytes += jsonBytes(value, MAX_COPIED_BYTES - work.copiedBytes);
+  if (work.copiedBytes > MAX_COPIED_BYTES) {
+    throw new PatchError(`The copy operations of a JSON patch may copy ${MAX_COPIED_BYTES} bytes together`);
+  }
+  return structuredClone(value);
+}
+
+/** About the bytes of a value as JSON; counting ends once they are more than `most`. */
+function jsonBytes(value: unknown, most: number): number {
+  if (typeof value === "string") return value.length + 2;
+  if (typeof value !== "object" || value === null) return 5;
+  let bytes = 2;
+  for (const [name, member] of Object.entries(value)) {
+    bytes += (Array.isArray(value) ? 1 : name.length + 4) + jsonBytes(member, most - bytes);
+    if (bytes > most) break;
+  }
+  return bytes;
+}
+
+function splice(list: unknown[], index: number, removed: number, values: readonly unknown[], work: Work): void {
+  work.movedElements += list.length - index;
+  if (work.movedElements > MAX_MOVED_ELEMENTS) {
+    throw new PatchError(`a JSON patch may move ${MAX_MOVED_ELEMENTS} elements within lists together`);
+  }
+  list.splice(index, removed, ...values);
 }
 
 function parsePointer(pointer: unknown): string[] {
@@ -90,22 +131,23 @@ function toIndex(step: string, most: number, path: readonly string[]): number {
 const read = (document: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((value, step) => child(value, step, path), document);
 
-function add(document: unknown, path: readonly string[], value: unknown): unknown {
+function add(document: unknown, path: readonly string[], value: unknown, work: Work): unknown {
   const last = path.at(-1);
   if (last === undefined) return value;
   const parent = read(document, path.slice(0, -1));
-  if (Array.isArray(parent)) parent.splice(last === "-" ? parent.length : toIndex(last, parent.length, path), 0, value);
-  else if (isRecord(parent)) define(parent, last, value);
+  if (Array.isArray(parent)) {
+    splice(parent, last === "-" ? parent.length : toIndex(last, parent.length, path), 0, [value], work);
+  } else if (isRecord(parent)) define(parent, last, value);
   else throw missing(path);
   return document;
 }
 
-function remove(document: unknown, path: readonly string[]): { document: unknown; removed: unknown } {
+function remove(document: unknown, path: readonly string[], work: Work): { document: unknown; removed: unknown } {
   const last = path.at(-1);
   if (last === undefined) throw new PatchError("the whole document cannot be removed");
   const parent = read(document, path.slice(0, -1));
   const removed = child(parent, last, path);
-  if (Array.isArray(parent)) parent.splice(Number(last), 1);
+  if (Array.isArray(parent)) splice(parent, Number(last), 1, [], work);
   else delete (parent as Record<string, unknown>)[last];
   return { document, removed };
 }

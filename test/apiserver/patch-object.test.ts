@@ -41,6 +41,19 @@ describe("a JSON patch", () => {
     expect(() => applyJsonPatch({ a: 1, l: [1] }, parse(patch))).toThrow(PatchError);
   });
 
+  const manyTimes = (count: number, operation: object) => Array.from({ length: count }, () => operation);
+  const longList = Array.from({ length: 300_000 }, () => 1);
+  test.each([
+    { when: "a list into itself", doc: { l: [1] }, patch: manyTimes(40, { op: "copy", from: "/l", path: "/l/-" }) },
+    { when: "the document into itself", doc: { l: [] }, patch: manyTimes(40, { op: "copy", from: "", path: "/l/-" }) },
+    { when: "a long list", doc: { l: longList }, patch: manyTimes(9900, { op: "copy", from: "/l", path: "/m" }) },
+    { when: "an element", doc: { l: longList }, patch: manyTimes(9900, { op: "move", from: "/l/9", path: "/l/99" }) },
+  ])("is refused soon when it copies or moves $when again and again", ({ doc, patch }) => {
+    const startMs = performance.now();
+    expect(() => applyJsonPatch(doc, patch)).toThrow(/may (copy|move)/);
+    expect(performance.now() - startMs).toBeLessThan(1000);
+  });
+
   test("a member called __proto__ is a member", () => {
     const patched = applyJsonPatch({}, [{ op: "add", path: "/__proto__", value: { x: 1 } }]) as object;
     expect(Object.hasOwn(patched, "__proto__")).toBe(true);
