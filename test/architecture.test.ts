@@ -128,7 +128,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   controllers: ["plan", "base"],
   docker: ["plan", "config/option-table.ts", "manifest/yaml", "base", "valibot"],
   // The Engine API. It knows no pods.
-  "docker/engine": ["base/files", "base/model/clock.ts", "base/model/container-access.ts", "base/text", "valibot"],
+  "docker/engine": [
+    "base/files",
+    "base/host/http-fetch.ts",
+    "base/model/clock.ts",
+    "base/model/container-access.ts",
+    "base/text",
+    "valibot",
+  ],
   plan: ["config/option-table.ts", "base/api", "base/model", "base/text"],
   // A status reports restarts and back-off, which plan/ decides.
   "plan/status": ["plan", "base/api", "base/model", "base/text"],
@@ -316,6 +323,11 @@ const RULES = {
     why: "a file or a response without end must not take the memory of the node",
     fix: "use one of the helpers; where the size is bounded by something else, add the file to READS_WITHOUT_LIMIT with the reason (and remove entries that are not needed any more)",
   },
+  "requests go out through httpFetch": {
+    allowed: "httpFetch of base/host/http-fetch.ts, and node:http; page/ runs in a browser",
+    why: "Bun's fetch reads local files, too, and follows a redirect to one",
+    fix: "call httpFetch, and check each redirect that is followed",
+  },
   "a test is named after its source file, with a topic where a file has several tests": {
     allowed: "test/ROOM/file.test.ts and test/ROOM/file-topic.test.ts for src/ROOM/file.ts; folders of WITHOUT_SOURCE",
     why: "the tests of a file are found without a search",
@@ -428,6 +440,13 @@ describe("architecture", () => {
       ...unused.map((entry) => `READS_WITHOUT_LIMIT["${entry}"] is not needed any more`),
     ];
   });
+
+  rule("requests go out through httpFetch", () =>
+    files
+      .filter(({ path, text }) => /(?<![.#\w])fetch\((?!request)/.test(text) && !path.startsWith("page/"))
+      .filter(({ path }) => path !== "base/host/http-fetch.ts")
+      .map(({ path }) => `src/${path} calls fetch`),
+  );
 
   rule("a test is named after its source file, with a topic where a file has several tests", () => {
     const sources = files.map(({ path }) => path.replace(/\.tsx?$/, ""));

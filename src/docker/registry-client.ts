@@ -2,6 +2,7 @@ import { BlockList, isIP } from "node:net";
 import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
+import { httpFetch } from "../base/host/http-fetch.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";
 import type { RegistryAuth } from "./engine/docker-client.ts";
 import {
@@ -226,7 +227,7 @@ export class RegistryClient {
       const proxy = this.#options.proxyFor(next);
       let response: Response;
       try {
-        response = await fetch(next, {
+        response = await httpFetch(next, {
           method,
           headers: {
             Accept: accept,
@@ -234,7 +235,6 @@ export class RegistryClient {
             ...(authorization !== undefined && next.host === url.host && { Authorization: authorization }),
           },
           ...(body && { body }),
-          redirect: "manual",
           signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
           ...(next.protocol === "https:" && { tls }),
           ...(proxy !== undefined && { proxy }),

@@ -2,6 +2,7 @@ import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { LOCAL_TEXT_FILES, type TextFiles } from "../base/files/text-files.ts";
+import { httpFetch } from "../base/host/http-fetch.ts";
 import type { SecretHeader } from "../base/model/option-values.ts";
 import { maskUrl } from "../base/text/url.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
@@ -137,9 +138,8 @@ async function request(
   if (validators.etag !== undefined) headers.set("If-None-Match", validators.etag);
   if (validators.lastModified !== undefined) headers.set("If-Modified-Since", validators.lastModified);
   const proxy = socket ? undefined : options.proxyFor?.(url);
-  return fetch(url.href, {
+  return httpFetch(url.href, {
     headers,
-    redirect: "manual",
     keepalive: false,
     // The runtime's own decoder writes its errors to standard error, not to the log.
     decompress: false,

@@ -101,6 +101,22 @@ describe("digests", () => {
     expect(await digestOf(address, [{ username: "user", password: "pass" }])).toBe(DIGEST);
   });
 
+  test.each([
+    { leads: "a redirect", status: 307, header: "location", value: "file:///etc/hostname" },
+    {
+      leads: "the realm of a challenge",
+      status: 401,
+      header: "www-authenticate",
+      value: 'Bearer realm="file:///etc/hostname"',
+    },
+    { leads: "a redirect", status: 307, header: "location", value: "data:text/plain,x" },
+  ])("$leads to $value is refused", async ({ status, header, value }) => {
+    const address = serve(() => new Response("", { status, headers: { [header]: value } }));
+    expect(await digestOf(address).catch((error: Error) => error.message)).toContain(
+      "only http: and https: are fetched",
+    );
+  });
+
   test("an endless answer is cut off", async () => {
     const address = serve(
       (request) =>

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { apiVersionOf, resourceId } from "../../apiserver/resource-definition.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { httpFetch } from "../../base/host/http-fetch.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/engine/endpoint.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
@@ -268,7 +269,7 @@ export class ApiClient {
   ): Promise<Response> {
     let response: Response;
     try {
-      response = await fetch(`http://kubelet${path}`, {
+      response = await httpFetch(`http://kubelet${path}`, {
         method,
         headers: {
           Accept: "application/json",

@@ -3,6 +3,7 @@ import type { CoreEvent, CoreEventList } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { httpFetch } from "../../base/host/http-fetch.ts";
 import { CommandError } from "../sub-command.ts";
 
 /** The kubelet did not answer, or not as it should; the message is for users. */
@@ -90,7 +91,7 @@ export class KubeletApi {
 
   async #fetch(path: string, etag: string | undefined): Promise<Response> {
     try {
-      return await fetch(`${this.#url}${path}`, {
+      return await httpFetch(`${this.#url}${path}`, {
         headers: { Accept: "application/json", "User-Agent": "kubelet-ts", ...(etag && { "If-None-Match": etag }) },
         signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
         ...(this.#socketPath !== undefined && { unix: this.#socketPath }),

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { httpFetch } from "../../base/host/http-fetch.ts";
 import { COMMAND_SOCKET } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
@@ -224,7 +225,7 @@ async function waitUntilHealthy(socket: string): Promise<string | undefined> {
 
 async function askHealth(unix: string): Promise<string | undefined> {
   try {
-    const answer = await fetch("http://kubelet/healthz", { unix, signal: AbortSignal.timeout(5000) });
+    const answer = await httpFetch("http://kubelet/healthz", { unix, signal: AbortSignal.timeout(5000) });
     if (answer.ok) return undefined;
     const text = await readBoundedStream(answer.body, MAX_ANSWER_BYTES);
     return /^\[-\].*? failed: (.*)$/m.exec(text)?.[1] ?? text.trim().split("\n")[0] ?? "";

@@ -1,5 +1,6 @@
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
+import { httpFetch } from "../../base/host/http-fetch.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
@@ -135,13 +136,12 @@ export class ClusterClient {
     const settings = await this.#settings();
     const deadline = AbortSignal.timeout(timeoutMs ?? DEFAULT_TIMEOUT_MS);
     try {
-      const response = await fetch(toUrl(settings, path, query), {
+      const response = await httpFetch(toUrl(settings, path, query), {
         method,
         headers: { ...this.#headers(settings), ...(body !== undefined && { "Content-Type": contentType }) },
         ...(body !== undefined && { body: JSON.stringify(body) }),
         tls: settings.tls,
         keepalive: this.#mayReuse,
-        redirect: "manual",
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
         ...(settings.proxy !== undefined && { proxy: settings.proxy }),
       } as RequestInit);

@@ -1,6 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 import { StringDecoder } from "node:string_decoder";
+import { httpFetch } from "../../base/host/http-fetch.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, toApiError } from "./api-error.ts";
 import type { ConnectionSettings } from "./credentials.ts";
@@ -95,8 +96,8 @@ function sendDirectly({ url, settings, headers }: WatchRequest, signal: AbortSig
 /** Behind a proxy, which node:http does not know. */
 async function sendByFetch({ url, settings, headers }: WatchRequest, signal: AbortSignal): Promise<WatchResponse> {
   const { tls, proxy } = settings;
-  const options = { headers, tls, proxy, timeout: false, redirect: "manual", signal } as RequestInit;
-  const { status, headers: found, body } = await fetch(url, options);
+  const options = { headers, tls, proxy, timeout: false, signal } as BunFetchRequestInit;
+  const { status, headers: found, body } = await httpFetch(url, options);
   return { status, retryAfter: found.get("Retry-After"), body: body ?? [] };
 }
 

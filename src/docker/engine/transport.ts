@@ -2,6 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { Duplex } from "node:stream";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import { httpFetch } from "../../base/host/http-fetch.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import {
   DockerError,
@@ -145,11 +146,10 @@ export class DockerTransport {
 
   /** @throws DockerError for any status from 400 */
   async #fetch(request: DockerRequest, operation: string, signal: AbortSignal): Promise<Response> {
-    const response = await fetch(`${this.#origin()}${request.path}${queryText(request.query)}`, {
+    const response = await httpFetch(`${this.#origin()}${request.path}${queryText(request.query)}`, {
       method: request.method,
       headers: requestHeaders(request),
       signal,
-      redirect: "manual",
       // Our own deadline rules; Bun's default would end a silent call after five minutes.
       timeout: false,
       ...(request.json !== undefined ? { body: JSON.stringify(request.json) } : {}),
