@@ -46,6 +46,8 @@ export interface ControllerWorld {
   /** Monotonic clock; for durations. */
   nowMs: number;
   nodeLabels: Readonly<Record<string, string>>;
+  /** Pods that the node admits at the same time. */
+  maxPods: number;
   /** Facts of a pod by uid. A pod that is not known yet is Pending. */
   pod: (uid: string) => PodFacts;
 }
@@ -189,6 +191,14 @@ export class Draft {
     return this.record.pods.filter((pod) => !pod.leaving && (!revision || pod.revision === revision.hash));
   }
 
+  /**
+   * How many more pods to make of those wanted: at most as many as the node admits beside the `live` ones. The others are
+   * a number in the status, so that `replicas: 1000000000` costs no more than a full node.
+   */
+  fitting(wanted: number, live = this.livePods().length): number {
+    return Math.max(0, Math.min(wanted, this.world.maxPods - live));
+  }
+
   /** Makes one more pod, named `<prefix>-<suffix>`. */
   createPod(revision: RevisionRecord, prefix: string = revision.name): PodRecord {
     const taken = new Set(this.record.pods.map(({ name }) => name));
@@ -241,7 +251,7 @@ export class Draft {
 
   /** Makes pods of a revision until there are `replicas`, or deletes those of `live` that are too many. */
   fitPods(revision: RevisionRecord, live = this.livePods(revision), replicas = revision.replicas): void {
-    for (let count = live.length; count < replicas; count++) this.createPod(revision);
+    for (let left = this.fitting(replicas - live.length); left > 0; left--) this.createPod(revision);
     this.deleteSurplus(live, replicas);
   }
 

@@ -234,23 +234,24 @@ class JobRun {
     let wanted = Math.min(this.#parallelism, completions === undefined ? this.#parallelism : completions - succeeded);
     if (isDraining) wanted = Math.min(wanted, active.length);
     this.#draft.deleteSurplus(active, wanted);
-    if (active.length >= wanted) return;
-    if (this.#isIndexed) this.#makeIndexed(active, wanted);
+    const missing = this.#draft.fitting(wanted - active.length, active.length);
+    if (missing === 0) return;
+    if (this.#isIndexed) this.#makeIndexed(active, missing);
     else if (!this.#isBackingOff(this.#failuresSinceSuccess())) {
-      for (let count = active.length; count < wanted; count++) this.#draft.createPod(this.#revision);
+      for (let left = missing; left > 0; left--) this.#draft.createPod(this.#revision);
     }
   }
 
-  #makeIndexed(active: readonly PodRecord[], wanted: number): void {
+  #makeIndexed(active: readonly PodRecord[], missing: number): void {
     const taken = new Set([...active, ...this.#succeeded()].map(({ index }) => index));
     const failedIndexes = this.#failedIndexes();
     const failed = this.#failed();
-    let count = active.length;
-    for (let index = 0; index < (this.#completions ?? 0) && count < wanted; index++) {
+    let left = missing;
+    for (let index = 0; index < (this.#completions ?? 0) && left > 0; index++) {
       if (taken.has(index) || failedIndexes.has(index)) continue;
       if (this.#isBackingOff(failed.filter((pod) => pod.index === index).length)) continue;
       this.#draft.createPod(this.#revision, `${this.#draft.name}-${index}`).index = index;
-      count++;
+      left--;
     }
   }
 

@@ -32,9 +32,22 @@ class StatefulRollout {
     this.#finishRollout();
   }
 
+  get #start(): number {
+    return this.#spec.ordinals?.start ?? 0;
+  }
+
+  /** Those that fit on the node, and those that have a pod already. */
   get #ordinals(): number[] {
-    const start = this.#spec.ordinals?.start ?? 0;
-    return Array.from({ length: this.#spec.replicas }, (_, index) => start + index);
+    const fitting = Math.min(this.#spec.replicas, this.#draft.world.maxPods);
+    const made = this.#draft.record.pods
+      .map(({ ordinal = -1 }) => ordinal)
+      .filter((ordinal) => this.#isWanted(ordinal));
+    const all = new Set([...Array.from({ length: fitting }, (_, index) => this.#start + index), ...made]);
+    return [...all].sort((a, b) => a - b);
+  }
+
+  #isWanted(ordinal: number): boolean {
+    return ordinal >= this.#start && ordinal < this.#start + this.#spec.replicas;
   }
 
   #podAt(ordinal: number): PodRecord | undefined {
@@ -99,9 +112,8 @@ class StatefulRollout {
 
   /** From the highest ordinal down. @returns whether nothing is left to do */
   #scaleDown(): boolean {
-    const wanted = new Set(this.#ordinals);
     const condemned = this.#draft.record.pods
-      .filter(({ ordinal = -1 }) => !wanted.has(ordinal))
+      .filter(({ ordinal = -1 }) => !this.#isWanted(ordinal))
       .sort((a, b) => (b.ordinal ?? 0) - (a.ordinal ?? 0));
     for (const pod of condemned) {
       if (!pod.leaving) this.#remove(pod);

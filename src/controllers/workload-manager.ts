@@ -26,6 +26,7 @@ interface WorkloadManagerDeps {
   recorder: EventRecorder & { objectGone(uid: string): void };
   nodeName: string;
   nodeLabels: Readonly<Record<string, string>>;
+  maxPods: number;
   /** Labels that templates ask for count as in a cluster. */
   comparesAllLabels?: boolean;
   file: Persisted<WorkloadState>;
@@ -265,10 +266,10 @@ export class WorkloadManager {
 
   /** @returns whether the record is another one now */
   #reconcile(key: ObjectKey, desired: DesiredWorkload, entry: Entry | undefined, statuses: Statuses): boolean {
-    const { clock, nodeName, nodeLabels } = this.#deps;
+    const { clock, nodeName, nodeLabels, maxPods } = this.#deps;
     const nowMs = clock.monotonicMs();
     const pod = this.#observer.reader(statuses);
-    const world: ControllerWorld = { nodeName, nodeLabels, now: clock.now(), nowMs, pod };
+    const world: ControllerWorld = { nodeName, nodeLabels, maxPods, now: clock.now(), nowMs, pod };
     const before = this.#records.get(key);
     const known = before ?? this.#takeOver(desired, world);
     const outcome = reconcileWorkload(desired, known, world, entry?.state, (name) => this.#jobOf(desired, name));

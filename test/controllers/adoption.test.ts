@@ -13,6 +13,7 @@ const WORLD: ControllerWorld = {
   now: new Date("2026-01-01T00:00:00Z"),
   nowMs: 0,
   nodeLabels: {},
+  maxPods: 110,
   pod: () => ({ phase: "Running", isReady: true, readyForMs: 0, isGone: false }),
 };
 

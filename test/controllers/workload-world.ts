@@ -41,6 +41,7 @@ export function managerDeps(clock: FakeClock, kept: KeptState) {
     recorder: { record() {}, objectGone() {} },
     nodeName: "node1",
     nodeLabels: {},
+    maxPods: 110,
     file: {
       read: () => kept.state,
       write: (state: WorkloadState) => {
@@ -78,6 +79,7 @@ export class WorkloadWorld {
     const world: ControllerWorld = {
       nodeName: "node1",
       nodeLabels: { "kubernetes.io/os": "linux" },
+      maxPods: 110,
       now: this.clock.now(),
       nowMs: this.clock.monotonicMs(),
       pod: (uid) => {

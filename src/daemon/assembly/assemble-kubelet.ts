@@ -92,6 +92,7 @@ export async function assembleKubelet(input: AssembleInput) {
     recorder: context.recorder,
     nodeName: context.node.name,
     nodeLabels: nodeLabelsOf(context),
+    maxPods: options.maxPods,
     comparesAllLabels: options.validate === "strict",
     file: openStateFile(context, "workloads"),
     kubelet,
