@@ -15,6 +15,8 @@ export interface ProbeOutcome {
   result: "success" | "warning" | "failure" | "unknown";
   /** For events: body, command output or error. At most 10 KiB. */
   output: string;
+  /** Our time limit ended the attempt: a stall of our own event loop may be the cause. */
+  isTimeout?: boolean;
 }
 
 /** The container an attempt is aimed at. */

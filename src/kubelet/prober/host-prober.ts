@@ -36,7 +36,9 @@ export class HostProber implements Prober {
       deadline.abort(new DeadlineError()),
     );
     try {
-      return await this.#run(probe, target, timeoutMs, AbortSignal.any([signal, deadline.signal]));
+      const outcome = await this.#run(probe, target, timeoutMs, AbortSignal.any([signal, deadline.signal]));
+      const isTimeout = outcome.result === "failure" && deadline.signal.aborted;
+      return isTimeout ? { ...outcome, isTimeout } : outcome;
     } catch (error) {
       return { result: "unknown", output: messageOf(error) };
     } finally {
@@ -75,7 +77,7 @@ export async function probeExec(
   });
   if (ended.timedOut) {
     const output = `command timed out: "${argv.join(" ")}" timed out after ${timeoutMs / 1000}s`;
-    return { result: "failure", output };
+    return { result: "failure", output, isTimeout: true };
   }
   if (ended.exitCode === undefined) return { result: "unknown", output: "the engine reported no exit code" };
   return { result: ended.exitCode === 0 ? "success" : "failure", output: ended.output };

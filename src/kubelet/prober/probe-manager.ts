@@ -237,8 +237,8 @@ export class ProbeManager {
   }
 
   noteVoid({ pod, name }: ProbedContainer, kind: ProbeKind, lagMs: number): void {
-    this.#deps.logger.debug(
-      `${KIND_WORDS[kind]} probe of container "${name}" does not count: our event loop was stalled`,
+    this.#deps.logger.warn(
+      `${KIND_WORDS[kind]} probe of container "${name}" timed out, which does not count: the kubelet itself was stalled. Is the machine overloaded?`,
       { ...logged(pod), lagMs: Math.round(lagMs) },
     );
   }

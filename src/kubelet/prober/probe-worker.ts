@@ -33,10 +33,12 @@ export interface ProbeWorkerDeps {
  */
 const TICK_MS = 200;
 /**
- * Lag of our own event loop from which on a failed attempt does not count. The shortest timeout of a probe is 1 s; less
- * lag than this leaves the container most of it.
+ * Lag of our own event loop from which on an attempt that ran into its time limit does not count. The shortest timeout of
+ * a probe is 1 s; less lag than this leaves the container most of it.
  */
 const STALL_MS = 250;
+/** Void attempts in a row: a machine that is overloaded for good must not keep a dead container. */
+const MAX_VOID_ATTEMPTS = 3;
 /** A void attempt is repeated after this time instead of after the period. */
 const VOID_RETRY_MS = 1000;
 
@@ -46,7 +48,7 @@ export interface ProbeWorkerListener {
   /** After every attempt but the early ones that failed. */
   onAttempt(kind: ProbeKind, outcome: ProbeOutcome, durationMs: number): void;
   onResult(kind: ProbeKind, result: ProbeResult): void;
-  /** A failed attempt does not count, because our own event loop was stalled for this long. */
+  /** An attempt that timed out does not count, because our own event loop was stalled for this long. */
   onVoid(kind: ProbeKind, lagMs: number): void;
 }
 
@@ -74,6 +76,8 @@ export class ProbeWorker {
   #early: number[] = [];
   #cancelTimer: (() => void) | undefined;
   #attempt: AbortController | undefined;
+  /** Attempts in a row that did not count. */
+  #voidAttempts = 0;
 
   /** @param execCommand the command of an exec probe with its variables replaced. */
   constructor(
@@ -182,13 +186,17 @@ export class ProbeWorker {
     const now = clock.monotonicMs();
     if (isEarly) this.#early = this.#early.filter((dueMs) => dueMs > now);
     else this.#regularMs = nextRegularMs(this.#rhythm, this.#regularMs, now);
-    // A success counts: the container has responded. A failure may be due to our own stall.
-    if (outcome.lagMs >= STALL_MS && !isSuccess(outcome)) {
+    // An exit code, a status and a refused connection count: the container has responded.
+    if (outcome.isTimeout && outcome.lagMs >= STALL_MS && this.#voidAttempts < MAX_VOID_ATTEMPTS) {
       if (!isEarly) {
+        this.#voidAttempts++;
         this.#regularMs = Math.min(this.#regularMs, now + VOID_RETRY_MS);
         this.#listener.onVoid(this.kind, outcome.lagMs);
       }
-    } else this.#take(outcome, isEarly, now - startMs);
+    } else {
+      this.#voidAttempts = 0;
+      this.#take(outcome, isEarly, now - startMs);
+    }
     this.reschedule();
   }
 
@@ -203,7 +211,11 @@ export class ProbeWorker {
     }
   }
 
-  #take({ lagMs: _, ...outcome }: ProbeOutcome & { lagMs: number }, isEarly: boolean, durationMs: number): void {
+  #take(
+    { lagMs: _, isTimeout: _isTimeout, ...outcome }: ProbeOutcome & { lagMs: number },
+    isEarly: boolean,
+    durationMs: number,
+  ): void {
     if (isEarly && !isSuccess(outcome)) return;
     this.#listener.onAttempt(this.kind, outcome, durationMs);
     if (outcome.result === "unknown") return;

@@ -156,7 +156,11 @@ test("a server that says nothing fails at the deadline", async () => {
   const outcome = probe(server.port);
   await server.request;
   await clock.advance(1000);
-  expect(await outcome).toEqual({ result: "failure", output: "timeout: health rpc did not complete within 1s" });
+  expect(await outcome).toEqual({
+    result: "failure",
+    output: "timeout: health rpc did not complete within 1s",
+    isTimeout: true,
+  });
 });
 
 test("a call that is not answered fails at the deadline; a stopped one says nothing", async () => {
@@ -164,7 +168,11 @@ test("a call that is not answered fails at the deadline; a stopped one says noth
   const outcome = probe(server.port);
   await server.called;
   await clock.advance(1000);
-  expect(await outcome).toEqual({ result: "failure", output: "timeout: health rpc did not complete within 1s" });
+  expect(await outcome).toEqual({
+    result: "failure",
+    output: "timeout: health rpc did not complete within 1s",
+    isTimeout: true,
+  });
 
   const stop = new AbortController();
   const stopped = probe(server.port, "", stop.signal);

@@ -29,7 +29,7 @@ test.each([
     exitCode: undefined,
     output: "",
     timedOut: true,
-    want: { result: "failure", output: 'command timed out: "cat /ok" timed out after 2s' },
+    want: { result: "failure", output: 'command timed out: "cat /ok" timed out after 2s', isTimeout: true },
   },
   {
     exitCode: undefined,

@@ -304,6 +304,7 @@ describe("too slow", () => {
       output:
         `Get "http://127.0.0.1:${server.port}/": context deadline exceeded` +
         " (Client.Timeout exceeded while awaiting headers)",
+      isTimeout: true,
     });
   });
 

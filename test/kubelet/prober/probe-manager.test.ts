@@ -10,6 +10,7 @@ import { RecordingLogger, RecordingRecorder } from "../../support/recording-logg
 const UID = "u".repeat(32);
 const OK: ProbeOutcome = { result: "success", output: "" };
 const NO: ProbeOutcome = { result: "failure", output: "no" };
+const TIMED_OUT: ProbeOutcome = { result: "failure", output: "timed out", isTimeout: true };
 const CANNOT: ProbeOutcome = { result: "unknown", output: "engine is unreachable" };
 
 const probe = (fields: Partial<Probe>): Probe => ({
@@ -482,19 +483,42 @@ test("200 pods with three probes each ask each probe once in its period, and wak
 describe("a stall of our own event loop", () => {
   const pod = podWith({ livenessProbe: http({ failureThreshold: 1 }) });
 
-  test("voids a failed attempt, which is repeated after a second", async () => {
+  test("voids an attempt that timed out, which is repeated after a second", async () => {
     let isStalled = true;
     const world = new World(async () => {
       if (!isStalled) return OK;
       isStalled = false;
       world.clock.stall(1500);
-      return NO;
+      return TIMED_OUT;
     });
     world.see(pod, [aRunning()]);
     await world.clock.advance(12_000);
     expect(world.state()?.liveness).toBe("success");
     expect(world.recorder.events).toEqual([]);
     expect(world.asked[1]! - world.asked[0]!).toBeLessThan(3000);
+  });
+
+  test("lets an answer count: the container has failed", async () => {
+    const world = new World(async () => {
+      world.clock.stall(1500);
+      return NO;
+    });
+    world.see(pod, [aRunning()]);
+    await world.clock.advance(12_000);
+    expect(world.asked).toHaveLength(1);
+    expect(world.state()?.liveness).toBe("failure");
+  });
+
+  test("voids at most three attempts in a row, and tells of each", async () => {
+    const world = new World(async () => {
+      world.clock.stall(1500);
+      return TIMED_OUT;
+    });
+    world.see(pod, [aRunning()]);
+    await world.clock.advance(25_000);
+    expect(world.state()?.liveness).toBe("failure");
+    expect(world.asked).toHaveLength(4);
+    expect(world.logger.lines.filter((line) => line.includes("does not count"))).toHaveLength(3);
   });
 
   test("leaves a success alone: the container has answered", async () => {
