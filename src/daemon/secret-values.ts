@@ -8,33 +8,52 @@ import {
 import type { Secret } from "../base/api/secret.ts";
 import { TaskTimeoutError } from "../base/concurrency/worker-pool.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { Clock } from "../base/model/clock.ts";
 import type { DesiredState } from "../base/model/desired-pod.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { PathWatch } from "../sources/path-watch.ts";
 
 /** Source: the API server's limit of a Secret. */
 const MAX_VALUE_BYTES = 1024 * 1024;
+/** Files that are not read by then are published later: other pods do not wait for a disk that does not answer. */
+const MAX_WAIT_MS = 1000;
+/** Network file systems report no changes. */
+const READ_AGAIN_MS = 60_000;
 
 interface SecretValuesDeps {
+  clock: Pick<Clock, "schedule" | "sleep">;
   logger: Logger;
   /** `$CREDENTIALS_DIRECTORY` of systemd; undefined when the service has no credentials. */
   credentialsDir: string | undefined;
   /** Contents of a regular file; rejects at a deadline. @throws UnreadableFileError for one that is larger */
   readBytes: (path: string, maxBytes: number) => Promise<Uint8Array>;
-  /** The state, its Secrets complete. */
+  /** The state, its Secrets complete but for those of `unreadSecrets`. */
   publish: (state: DesiredState, isComplete: boolean) => void;
+}
+
+/** A key of a Secret whose value is in a file. */
+interface WantedValue {
+  fullName: string;
+  key: string;
+  /** undefined: a credential, and the service has none. */
+  path: string | undefined;
 }
 
 /**
  * Completes Secrets with the values of files and systemd credentials, and again when a file changes. Values go nowhere
- * but into the published state. Without such Secrets a state passes through at once.
+ * but into the published state. A value that cannot be read any more stays as it was. Without such Secrets a state
+ * passes through at once.
  */
 export class SecretValues {
   readonly #deps: SecretValuesDeps;
   readonly #changes: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
+  /** What was read last, by path. Base64. */
+  readonly #values = new Map<string, string>();
   #last: [state: DesiredState, isComplete: boolean] | undefined;
+  #published = "";
   #round = 0;
+  #cancelTimer: (() => void) | undefined;
 
   constructor(deps: SecretValuesDeps) {
     this.#deps = deps;
@@ -44,43 +63,72 @@ export class SecretValues {
   /** A source has changed. */
   setDesired(state: DesiredState, isComplete: boolean): void {
     this.#last = [state, isComplete];
-    const round = ++this.#round;
-    const wanted = [...state.secrets].filter(([, secret]) => secret.metadata.annotations?.[SECRET_FROM_ANNOTATION]);
-    if (wanted.length === 0) {
-      this.stop();
-      this.#deps.publish(state, isComplete);
-      return;
-    }
-    void this.#complete(state, wanted).then((secrets) => {
-      // A newer state is on its way.
-      if (round === this.#round) this.#deps.publish({ ...state, secrets }, isComplete);
-    });
+    this.#published = "";
+    this.#update();
   }
 
   stop(): void {
+    this.#cancelTimer?.();
     for (const watch of this.#watches.values()) watch.stop();
     this.#watches.clear();
   }
 
-  async #complete(state: DesiredState, wanted: readonly [string, Secret][]): Promise<Map<string, Secret>> {
-    const secrets = new Map(state.secrets);
+  #update(): void {
+    const [state, isComplete] = this.#last!;
+    const round = ++this.#round;
+    const wanted = [...state.secrets].flatMap(([fullName, secret]) => this.#wantedOf(fullName, secret));
+    if (wanted.length === 0) {
+      this.stop();
+      this.#values.clear();
+      this.#deps.publish(state, isComplete);
+      return;
+    }
+    const isCurrent = () => round === this.#round;
+    const publish = () => isCurrent() && this.#publish(state, isComplete, wanted);
+    const reading = this.#read(wanted, isCurrent).then(publish);
+    void Promise.race([reading, this.#deps.clock.sleep(MAX_WAIT_MS).then(publish)]);
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.#deps.clock.schedule(READ_AGAIN_MS, () => this.#update());
+  }
+
+  #wantedOf(fullName: string, secret: Secret): WantedValue[] {
+    const annotation = secret.metadata.annotations?.[SECRET_FROM_ANNOTATION];
+    if (!annotation) return [];
+    const parsed = parseSecretFrom(annotation);
+    this.#report(fullName, "", "problem" in parsed ? parsed.problem : undefined);
+    return secretSourcesOf(secret).map((source) => ({ fullName, key: source.key, path: this.#pathOf(source) }));
+  }
+
+  async #read(wanted: readonly WantedValue[], isCurrent: () => boolean): Promise<void> {
     /** To be watched; a path on a file system that does not answer is left out. */
     const paths = new Set<string>();
-    for (const [fullName, secret] of wanted) {
-      const parsed = parseSecretFrom(secret.metadata.annotations?.[SECRET_FROM_ANNOTATION] ?? "");
-      this.#report(fullName, "", "problem" in parsed ? parsed.problem : undefined);
-      const data: Record<string, string> = { ...secret.data };
-      for (const source of secretSourcesOf(secret)) {
-        const path = this.#pathOf(source);
+    await Promise.all(
+      wanted.map(async ({ fullName, key, path }) => {
         const read = await this.#readValue(path);
+        if (!isCurrent()) return;
         if (path !== undefined && !("hangs" in read)) paths.add(path);
-        this.#report(fullName, source.key, "problem" in read ? read.problem : undefined);
-        if ("value" in read) data[source.key] = read.value;
-      }
-      secrets.set(fullName, { ...secret, data });
+        if (path !== undefined && "value" in read) this.#values.set(path, read.value);
+        this.#report(fullName, key, "problem" in read ? read.problem : undefined);
+      }),
+    );
+    if (isCurrent()) this.#watch(paths);
+  }
+
+  /** Publishes what is known, unless it was published. */
+  #publish(state: DesiredState, isComplete: boolean, wanted: readonly WantedValue[]): void {
+    const known = wanted.map(({ path }) => this.#values.get(path ?? "") ?? null);
+    const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(known)).digest("hex");
+    if (digest === this.#published) return;
+    this.#published = digest;
+    const secrets = new Map(state.secrets);
+    const unreadSecrets = new Set<string>();
+    for (const [index, { fullName, key }] of wanted.entries()) {
+      const secret = secrets.get(fullName)!;
+      const value = known[index];
+      if (typeof value === "string") secrets.set(fullName, { ...secret, data: { ...secret.data, [key]: value } });
+      else unreadSecrets.add(fullName);
     }
-    this.#watch(paths);
-    return secrets;
+    this.#deps.publish({ ...state, secrets, ...(unreadSecrets.size > 0 && { unreadSecrets }) }, isComplete);
   }
 
   #pathOf({ kind, name }: SecretValueSource): string | undefined {
@@ -101,7 +149,7 @@ export class SecretValues {
       watch.stop();
       this.#watches.delete(path);
     }
-    const readAgain = () => this.#last && this.setDesired(...this.#last);
+    const readAgain = () => this.#update();
     let isNew = false;
     for (const path of paths) {
       const watch = this.#watches.get(path) ?? new PathWatch(path, readAgain);

@@ -106,12 +106,14 @@ export function toPodRevision(
 }
 
 /**
- * Whether ConfigMaps or Secrets of a running pod may be in a source that was not read yet, or that does not answer: a full
- * revision would restart its containers and remove its files. Pure.
+ * Whether ConfigMaps or Secrets of a running pod may be in a source, or their values in a file, that was not read yet or
+ * does not answer: a full revision would restart its containers and remove its files. Pure.
  * @param isComplete every source was read
  */
-export const mayLackObjects = ({ pod }: DesiredPod, state: DesiredState, isComplete: boolean): boolean =>
-  !isComplete && state.completeSources !== undefined && !hasAllReferences(pod, state);
+export function mayLackObjects({ pod }: DesiredPod, state: DesiredState, isComplete: boolean): boolean {
+  const isReading = (!isComplete && state.completeSources !== undefined) || state.unreadSecrets !== undefined;
+  return isReading && !hasAllReferences(pod, state);
+}
 
 /**
  * The revision while ConfigMaps or Secrets of the pod may be in a source that was not read yet: containers whose

@@ -75,9 +75,14 @@ export function podReferences(pod: Pod): ObjectReference[] {
 /** Whether every ConfigMap and Secret that a pod uses is there. */
 export const hasAllReferences = (pod: Pod, objects: ObjectIndex): boolean => hasReferences(podReferences(pod), objects);
 
-/** Whether all these objects are there. */
-export const hasReferences = (references: readonly ObjectReference[], { configMaps, secrets }: ObjectIndex): boolean =>
-  references.every(({ kind, fullName }) => (kind === "ConfigMap" ? configMaps : secrets).has(fullName));
+/** Whether all these objects are there, with the values that are read from files. */
+export const hasReferences = (
+  references: readonly ObjectReference[],
+  { configMaps, secrets, unreadSecrets }: ObjectIndex,
+): boolean =>
+  references.every(({ kind, fullName }) =>
+    kind === "ConfigMap" ? configMaps.has(fullName) : secrets.has(fullName) && !unreadSecrets?.has(fullName),
+  );
 
 /**
  * Revision of what the environment takes from ConfigMaps and Secrets: 16 hex digits that change with a used key only.

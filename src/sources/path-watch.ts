@@ -1,20 +1,24 @@
-import { type FSWatcher, statSync, watch } from "node:fs";
-import { basename, dirname } from "node:path";
+import { type FSWatcher, lstatSync, readlinkSync, statSync, watch } from "node:fs";
+import { join, resolve, sep } from "node:path";
+
+/** Links on the way to a path. Source: Linux, `MAXSYMLINKS`. */
+const MAX_LINKS = 40;
 
 /**
- * Reports that something happened to a path or in it: watches the directory itself, and its name in the parent directory
- * (where a file, and a directory or link that is replaced, is seen). What happened is not reported: the listener reads
- * again. Network file systems may send no events, so a timer is needed as well.
+ * Reports that something happened to a path, in it, or on the way to it: each directory of the way is watched for the
+ * next name, so that a file, a directory or a link that is replaced is seen (`..data` of Kubernetes, `live/` of certbot).
+ * What happened is not reported: the listener reads again. Network file systems may send no events, so a timer is needed
+ * as well.
  */
 export class PathWatch {
   readonly #path: string;
   readonly #onEvent: () => void;
-  #parent: Armed | undefined;
-  #self: Armed | undefined;
+  /** By directory. */
+  readonly #armed = new Map<string, Armed>();
   #stopped = false;
 
   constructor(path: string, onEvent: () => void) {
-    this.#path = path;
+    this.#path = resolve(path);
     this.#onEvent = onEvent;
   }
 
@@ -24,27 +28,85 @@ export class PathWatch {
    */
   arm(): boolean {
     if (this.#stopped) return false;
-    const before = [this.#parent, this.#self];
-    const name = basename(this.#path);
-    this.#parent = rearm(this.#parent, dirname(this.#path), (file) => {
-      if (file !== null && file !== name) return;
-      // Another directory may have the name now, even the inode number of the old one, whose watch died with it.
-      if (this.#self) this.#self.broken = true;
-      this.#onEvent();
-    });
-    this.#self = rearm(this.#self, this.#path, () => this.#onEvent());
-    return [this.#parent, this.#self].some((armed, index) => armed !== undefined && armed !== before[index]);
+    const wanted = findDirectories(this.#path);
+    for (const [directory, { watcher }] of this.#armed) {
+      if (wanted.has(directory)) continue;
+      watcher.close();
+      this.#armed.delete(directory);
+    }
+    let isNew = false;
+    for (const [directory, names] of wanted) {
+      const before = this.#armed.get(directory);
+      const armed = rearm(before, directory, (file) => this.#onName(directory, file));
+      if (!armed) this.#armed.delete(directory);
+      else this.#armed.set(directory, Object.assign(armed, { names }));
+      if (armed && armed !== before) isNew = true;
+    }
+    return isNew;
   }
 
   stop(): void {
     this.#stopped = true;
-    this.#parent?.watcher.close();
-    this.#self?.watcher.close();
+    for (const { watcher } of this.#armed.values()) watcher.close();
+    this.#armed.clear();
   }
+
+  #onName(directory: string, file: string | null): void {
+    const names = this.#armed.get(directory)?.names;
+    if (names && file !== null && !names.has(file)) return;
+    // Another directory may have the name now, even the inode number of the old one, whose watch died with it.
+    for (const [below, armed] of this.#armed) {
+      if (names && below !== directory && isBeneath(below, file === null ? directory : join(directory, file))) {
+        armed.broken = true;
+      }
+    }
+    this.#onEvent();
+  }
+}
+
+const isBeneath = (path: string, directory: string): boolean =>
+  path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+
+/**
+ * The directories that decide what a path leads to, each with the names in it that matter; undefined: all of them, in the
+ * directory that the path itself is.
+ */
+function findDirectories(path: string): Map<string, Set<string> | undefined> {
+  const found = new Map<string, Set<string> | undefined>();
+  let directory: string = sep;
+  let names = path.split(sep).filter((name) => name !== "");
+  for (let links = 0; names.length > 0; ) {
+    const [name = "", ...rest] = names;
+    found.set(directory, (found.get(directory) ?? new Set()).add(name));
+    const here = join(directory, name);
+    let target: string | undefined;
+    try {
+      if (lstatSync(here).isSymbolicLink()) target = readlinkSync(here);
+    } catch {
+      return found;
+    }
+    if (target === undefined) {
+      directory = here;
+      names = rest;
+      continue;
+    }
+    if (++links > MAX_LINKS) return found;
+    names = [
+      ...resolve(directory, target)
+        .split(sep)
+        .filter((part) => part !== ""),
+      ...rest,
+    ];
+    directory = sep;
+  }
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) found.set(directory, undefined);
+  return found;
 }
 
 interface Armed {
   watcher: FSWatcher;
+  /** undefined: all. */
+  names?: ReadonlySet<string> | undefined;
   dev: number;
   ino: number;
   broken: boolean;

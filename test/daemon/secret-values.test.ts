@@ -1,31 +1,105 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { SECRET_FROM_ANNOTATION } from "../../src/base/api/annotations.ts";
+import type { Secret } from "../../src/base/api/secret.ts";
+import { TaskTimeoutError } from "../../src/base/concurrency/worker-pool.ts";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import { SecretValues } from "../../src/daemon/secret-values.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const temp = tempDirs();
+
+const MISSING = Object.assign(new Error("no such file"), { code: "ENOENT" });
+
+/** Files by path; an Error is thrown, "hangs" is answered by a timeout after ten seconds. */
+function setUp(files: Record<string, string | Error>) {
+  const clock = new FakeClock();
+  const published: DesiredState[] = [];
+  const values = new SecretValues({
+    clock,
+    logger: new RecordingLogger(),
+    credentialsDir: undefined,
+    readBytes: async (path) => {
+      const found = files[path] ?? MISSING;
+      if (found === "hangs") {
+        await clock.sleep(10_000);
+        throw new TaskTimeoutError("no answer within 10 s");
+      }
+      if (typeof found !== "string") throw found;
+      return Buffer.from(found);
+    },
+    publish: (state) => published.push(state),
+  });
+  return { clock, published, values, files };
+}
+
+const secretWith = (...sources: string[]): DesiredState => {
+  const annotations = { "kubelet-ts.io/secret-from": sources.join(",") };
+  const secret = { metadata: { name: "db", annotations }, data: { own: "eA==" } } as unknown as Secret;
+  return { pods: [], configMaps: new Map(), secrets: new Map([["default/db", secret]]) };
+};
+const readKey = (state: DesiredState | undefined, key: string) =>
+  Buffer.from(state?.secrets.get("default/db")?.data?.[key] ?? "", "base64").toString();
+
+test("a value that cannot be read any more stays as it was, and the one that replaces it is published", async () => {
+  const { clock, published, values, files } = setUp({ "/nowhere/a": "first" });
+  values.setDesired(secretWith("a=file:/nowhere/a"), true);
+  await clock.advance(0);
+  expect(published.map((state) => readKey(state, "a"))).toEqual(["first"]);
+  delete files["/nowhere/a"];
+  await clock.advance(60_000);
+  files["/nowhere/a"] = "second";
+  await clock.advance(60_000);
+  expect(published.map((state) => readKey(state, "a"))).toEqual(["first", "second"]);
+  expect(published.every(({ unreadSecrets }) => unreadSecrets === undefined)).toBe(true);
+  values.stop();
+});
+
+test("files on a disk that does not answer delay others by a second, together", async () => {
+  const hanging = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`/nowhere/${index}`, "hangs"]));
+  const { clock, published, values, files } = setUp({ ...hanging, "/nowhere/a": "here" });
+  values.setDesired(
+    secretWith("a=file:/nowhere/a", ...Object.keys(hanging).map((path, i) => `k${i}=file:${path}`)),
+    true,
+  );
+  await clock.advance(1000);
+  expect(readKey(published[0], "a")).toBe("here");
+  expect(readKey(published[0], "own")).toBe("x");
+  expect([...(published[0]?.unreadSecrets ?? [])]).toEqual(["default/db"]);
+  for (const path of Object.keys(hanging)) files[path] = "back";
+  await clock.advance(60_000);
+  expect(readKey(published.at(-1), "k7")).toBe("back");
+  expect(published.at(-1)?.unreadSecrets).toBeUndefined();
+  values.stop();
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("a file that was never there: the Secret counts as not read, so that no running container is restarted for it", async () => {
+  const { clock, published, values } = setUp({});
+  values.setDesired(secretWith("a=file:/nowhere/a"), true);
+  await clock.advance(0);
+  expect([...(published[0]?.unreadSecrets ?? [])]).toEqual(["default/db"]);
+  values.stop();
+});
 
 test("a file that is written between the first read and its watch is not missed", async () => {
   const file = join(temp(), "password");
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   let reads = 0;
   const values = new SecretValues({
+    clock: new FakeClock(),
     logger: new RecordingLogger(),
     credentialsDir: undefined,
     readBytes: async () => {
       if (reads++ > 0) return readFileSync(file);
       writeFileSync(file, "late");
-      throw Object.assign(new Error("ENOENT"), { code: "ENOENT" });
+      throw MISSING;
     },
-    publish: ({ secrets }) => resolve(secrets.get("default/db")?.data?.password),
+    publish: (state) => readKey(state, "password") !== "" && resolve(readKey(state, "password")),
   });
-  const metadata = { name: "db", annotations: { [SECRET_FROM_ANNOTATION]: `password=file:${file}` } };
-  const secrets = new Map([["default/db", { metadata, type: "Opaque" }]]);
-  values.setDesired({ pods: [], configMaps: new Map(), secrets } as DesiredState, true);
-  expect(await promise).toBe(btoa("late"));
+  values.setDesired(secretWith(`password=file:${file}`), true);
+  expect(await promise).toBe("late");
   values.stop();
 });

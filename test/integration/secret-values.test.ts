@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Encrypter, generateIdentity, identityToRecipient } from "age-encryption";
 import { describeWithEngine, testNode } from "../support/engine.ts";
@@ -36,6 +36,20 @@ describeWithEngine("values of Secrets from outside the manifests", () => {
     writeFileSync(file, "s3cret-second");
     await node.until("the new value", async () => (await environmentOf(node)).includes("password=s3cret-second"));
 
+    const { Id } = await node.runningContainer("app");
+    await kubelet.stop();
+    renameSync(file, `${file}.away`);
+    const again = await node.start([], { prefix: ["env", `CREDENTIALS_DIRECTORY=${credentials}`] });
+    await node.until("the missing file to be reported again", () => again.log.includes(`"${file}" cannot be read`));
+    await node.until("the pod to be listed", async () => (await node.pods()).length > 0);
+    expect((await node.runningContainer("app")).Id).toBe(Id);
+    mkdirSync(join(node.directory, "..1"));
+    writeFileSync(join(node.directory, "..1", "password"), "s3cret-third");
+    symlinkSync("..1/password", file);
+    await node.until("the value behind a link", async () =>
+      (await environmentOf(node)).includes("password=s3cret-third"),
+    );
+
     const shown = await Promise.all([
       node.run("get secret db -o yaml"),
       node.run("get pods -o yaml"),
@@ -43,9 +57,9 @@ describeWithEngine("values of Secrets from outside the manifests", () => {
       node.run("events"),
     ]);
     const pods = JSON.stringify(await node.pods());
-    const all = shown.map(({ stdout, stderr }) => stdout + stderr).join("") + kubelet.log + pods;
+    const all = shown.map(({ stdout, stderr }) => stdout + stderr).join("") + kubelet.log + again.log + pods;
     expect(all).toContain("kubelet-ts.io/secret-from");
-    for (const value of ["s3cret-first", "s3cret-second", "s3cret-credential"]) {
+    for (const value of ["s3cret-first", "s3cret-second", "s3cret-third", "s3cret-credential"]) {
       expect(all).not.toContain(value);
       expect(all).not.toContain(btoa(value));
     }

@@ -47,6 +47,8 @@ export interface ImagePinRef {
 export interface ObjectIndex {
   configMaps: ReadonlyMap<string, ConfigMap>;
   secrets: ReadonlyMap<string, Secret>;
+  /** Secrets with a value in a file that could not be read since this process started. Absent: none. */
+  unreadSecrets?: ReadonlySet<string>;
 }
 
 /** Information about a desired pod that does not keep it from running. */

@@ -75,6 +75,7 @@ export async function assembleKubelet(input: AssembleInput) {
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
   /** Completes Secrets with values of files, between the workloads and the kubelet. */
   const secretValues = new SecretValues({
+    clock: context.clock,
     logger,
     credentialsDir: context.environment.CREDENTIALS_DIRECTORY || undefined,
     readBytes: context.background.tasks.readBytes,
