@@ -125,7 +125,8 @@ async function down() {
 /** The dockerd that was started here, if it was: others may have started containers on it since. */
 async function stopEngineUnlessUsed() {
   if (!ownEngineRuns()) return;
-  const others = await askEngine(parseEndpoint(), "GET", "/containers/json");
+  // Not the engine of DOCKER_HOST.
+  const others = await askEngine(parseEndpoint(""), "GET", "/containers/json");
   if (others.length > 0) {
     step("engine", `${others.length} other containers run on the dockerd that was started here, so it stays;`);
     step("", "stop it with: npm run engine down");

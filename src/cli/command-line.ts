@@ -92,7 +92,9 @@ export function readCommandLine(argv: readonly string[], context: CommandLineCon
   if (missing === undefined) return { kind: "kubelet", argv };
   const problem = isPlainWord(missing)
     ? unknownWord(missing, context.commands)
-    : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later`;
+    : isImage(missing)
+      ? imageInsteadOfManifest(missing)
+      : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later`;
   // A misspelt flag may be the reason why the word is taken for a manifest or a command. Flags after a word that was meant
   // as a command are those of the command.
   const flagErrors = context.flagErrors(isPlainWord(missing) ? argv.slice(0, argv.indexOf(missing)) : argv);
@@ -116,9 +118,20 @@ export function bareWords(
 
 const isPlainWord = (word: string): boolean => /^[A-Za-z][\w-]*$/.test(word);
 
-/** A directory may come later; a plain word or the name of a manifest file must exist. */
+/** `nginx:1.22`, as Docker's command takes it. */
+const isImage = (word: string): boolean =>
+  /^[a-z0-9][\w./-]*(:\d+\/[\w./-]+)?(:\w[\w.-]*|@sha256:[0-9a-f]+)$/.test(word);
+
+function imageInsteadOfManifest(image: string): string {
+  const name = /([a-z0-9-]+)[:@][^/]*$/.exec(image)?.[1] ?? "app";
+  const spec = { containers: [{ name, image }] };
+  const manifest = JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name }, spec });
+  return `"${image}" is an image, and no file or directory of that name exists; kubelet-ts runs manifests: echo '${manifest}' | kubelet-ts --runonce -`;
+}
+
+/** A directory may come later; a plain word, the name of an image and that of a manifest file must exist. */
 const isMissing = (name: string, exists: (path: string) => boolean): boolean =>
-  (isPlainWord(name) || /\.(ya?ml|json)$/i.test(name)) && !exists(name);
+  (isPlainWord(name) || isImage(name) || /\.(ya?ml|json)$/i.test(name)) && !exists(name);
 
 function unknownWord(word: string, commands: readonly string[]): string {
   const nearest = nearestName(word, [...commands, "help"]);

@@ -57,6 +57,12 @@ describe("anything else is refused with the way out", () => {
     ["auth can-i get pods", "use kubectl auth after: kubelet-ts kubeconfig --merge"],
     ["scale deploy/web", "kubelet-ts apply -f <manifest>"],
     ["web.yaml get pods", 'no command "get"'],
+    [
+      "nginx:1.22",
+      '"metadata":{"name":"nginx"},"spec":{"containers":[{"name":"nginx","image":"nginx:1.22"}]}}\' | kubelet-ts',
+    ],
+    ["registry.example:5000/team/app@sha256:0a", '"containers":[{"name":"app"'],
+    ["docker.io/library/redis:7", "is an image, and no file"],
     ["missing.yaml", 'manifest "missing.yaml" does not exist'],
     ["/etc/missing.json", 'manifest "/etc/missing.json" does not exist'],
     ["-- missing.yml", 'manifest "missing.yml" does not exist'],
