@@ -2,6 +2,7 @@ import { createReadStream, statSync } from "node:fs";
 import { basename } from "node:path";
 import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
+import { withRequests } from "../base/api/pod-requests.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import type { TypedObject } from "../base/model/desired-object.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
@@ -225,7 +226,7 @@ function toCandidate(desired: TypedObject, path: FieldPath, uid: string): NodeCa
   const { metadata } = desired.object;
   const toPod = (template: PodTemplateSpec): Pod =>
     ({
-      ...template,
+      ...withRequests(template),
       metadata: { ...template.metadata, name: metadata.name, namespace: metadata.namespace, uid },
     }) as Pod;
   const specPath = path.child("spec");

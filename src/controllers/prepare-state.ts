@@ -1,5 +1,6 @@
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { Container, ContainerPort, Pod, PodSpec } from "../base/api/pod.ts";
+import { withRequests } from "../base/api/pod-requests.ts";
 import { matchesSelector } from "../base/api/selectors.ts";
 import type { Service, ServicePort } from "../base/api/service.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
@@ -38,13 +39,32 @@ export function prepareState({ pods, objects = [] }: DesiredState, node?: OnlyNo
   const volumes = objects.flatMap((desired) => (desired.kind === "PersistentVolume" ? [desired.object] : []));
   const warnings = node ? objects.filter(isWorkload).flatMap((workload) => describeUnusedLabels(workload, node)) : [];
   return {
-    workloads: objects.filter(isWorkload).map((workload) => publishWorkload(workload, services, warnings)),
+    workloads: objects
+      .filter(isWorkload)
+      .map((workload) => publishWorkload(fillTemplate(workload), services, warnings)),
     pods: pods.map((desired) => publishPod(desired, services)),
     services,
     claims,
     volumes: new Map(volumes.map((volume) => [volume.metadata.name ?? "", volume])),
     warnings,
   };
+}
+
+/** The workload with the requests that its pods take from their limits. */
+function fillTemplate(desired: DesiredWorkload): DesiredWorkload {
+  if (desired.kind === "CronJob") {
+    const { jobTemplate } = desired.object.spec;
+    const spec = { ...jobTemplate.spec, template: withRequests(jobTemplate.spec.template) };
+    return {
+      ...desired,
+      object: { ...desired.object, spec: { ...desired.object.spec, jobTemplate: { ...jobTemplate, spec } } },
+    };
+  }
+  const { object } = desired;
+  return {
+    ...desired,
+    object: { ...object, spec: { ...object.spec, template: withRequests(object.spec.template) } },
+  } as DesiredWorkload;
 }
 
 /** Labels that the pods of a workload ask for and that are not compared. */

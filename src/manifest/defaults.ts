@@ -1,5 +1,6 @@
-import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../base/api/pod.ts";
-import { addQuantities, formatQuantity, parseQuantity, roundUpQuantity, ZERO_QUANTITY } from "../base/api/quantity.ts";
+import type { Container, Pod, PodSpec, Volume } from "../base/api/pod.ts";
+import { fillRequests } from "../base/api/pod-requests.ts";
+import { formatQuantity, parseQuantity, roundUpQuantity } from "../base/api/quantity.ts";
 import type { ResourceList } from "../base/api/scalar.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import { InvalidImageReferenceError, parseImageReference } from "../base/text/image-reference.ts";
@@ -9,21 +10,25 @@ import { InvalidImageReferenceError, parseImageReference } from "../base/text/im
  * Changes the pod in place. Source: `pkg/apis/core/v1/defaults.go`, conversions of the same package.
  */
 export function applyPodDefaults(pod: Pod): void {
+  applyTemplateDefaults(pod);
+  fillRequests(pod.spec);
+  for (const name of INIT_CONTAINER_ANNOTATIONS) delete pod.metadata.annotations?.[name];
+  defaultPodIps(pod);
+}
+
+/** As {@link applyPodDefaults}, without the requests: a stored template keeps what was written. Source: `SetDefaults_PodSpec`. */
+export function applyTemplateDefaults(pod: Pod): void {
   const { spec } = pod;
   // The API server replaces a negative period by the shortest one.
   if (spec.terminationGracePeriodSeconds < 0) spec.terminationGracePeriodSeconds = 1;
   const account = spec.serviceAccountName ?? spec.serviceAccount;
   if (account !== undefined) spec.serviceAccountName = spec.serviceAccount = account;
   for (const volume of spec.volumes ?? []) defaultVolume(volume);
-  for (const container of containersOf(spec)) {
-    defaultContainer(container, spec);
-    fillRequestsFromLimits(container.resources);
-  }
+  for (const container of containersOf(spec)) defaultContainer(container, spec);
   for (const container of spec.ephemeralContainers ?? []) defaultContainer(container, spec);
   if (spec.overhead) roundUpToMilli(spec.overhead);
-  if (spec.resources) defaultPodResources(spec, spec.resources);
-  for (const name of INIT_CONTAINER_ANNOTATIONS) delete pod.metadata.annotations?.[name];
-  defaultPodIps(pod);
+  if (spec.resources?.limits) roundUpToMilli(spec.resources.limits);
+  if (spec.resources?.requests) roundUpToMilli(spec.resources.requests);
 }
 
 /** Early versions had init containers in annotations; upstream drops these. */
@@ -50,12 +55,6 @@ function defaultContainer(container: Container, spec: PodSpec): void {
   for (const port of container.ports ?? []) if (port.containerPort !== 0) port.hostPort ??= port.containerPort;
 }
 
-function fillRequestsFromLimits(resources: ResourceRequirements): void {
-  if (!resources.limits) return;
-  resources.requests ??= Object.create(null) as ResourceList;
-  for (const [name, limit] of Object.entries(resources.limits)) resources.requests[name] ??= limit;
-}
-
 /** A volume without any source is an empty directory. */
 function defaultVolume(volume: Volume): void {
   if (Object.keys(volume).length === 1) volume.emptyDir = {};
@@ -70,62 +69,6 @@ function roundUpToMilli(list: ResourceList): void {
   for (const [name, text] of Object.entries(list)) {
     const quantity = parseQuantity(text);
     if (quantity && quantity.scale < -3) list[name] = formatQuantity(roundUpQuantity(quantity, -3));
-  }
-}
-
-/** Resources that can be set for the whole pod. */
-const isPodLevelResource = (name: string) => name === "cpu" || name === "memory" || name.startsWith("hugepages-");
-
-function defaultPodResources(spec: PodSpec, resources: ResourceRequirements): void {
-  if (!resources.limits && !resources.requests) return;
-  if (resources.limits) roundUpToMilli(resources.limits);
-  const requests: ResourceList = resources.requests ?? Object.create(null);
-  roundUpToMilli(requests);
-  for (const [name, sum] of Object.entries(sumContainerRequests(spec))) {
-    if (isPodLevelResource(name)) requests[name] ??= sum;
-  }
-  for (const [name, limit] of Object.entries(resources.limits ?? {})) {
-    if (isPodLevelResource(name) && !name.startsWith("hugepages-")) requests[name] ??= limit;
-  }
-  if (Object.keys(requests).length > 0) resources.requests = requests;
-}
-
-/**
- * Requests of all containers of a pod: the maximum of the sum of regular containers and sidecars, and of each init
- * container with the sidecars before it. Source: component-helpers `resource.AggregateContainerRequests`.
- */
-export function sumContainerRequests(spec: PodSpec): ResourceList {
-  const running = new Map<string, string>();
-  const sidecars = new Map<string, string>();
-  const initial = new Map<string, string>();
-  for (const container of spec.containers) addTo(running, container.resources.requests);
-  for (const container of spec.initContainers ?? []) {
-    const own = new Map(Object.entries(container.resources.requests ?? {}));
-    if (container.restartPolicy === "Always") {
-      addTo(running, container.resources.requests);
-      addTo(sidecars, container.resources.requests);
-      raiseTo(initial, sidecars);
-      continue;
-    }
-    for (const [name, amount] of sidecars) addTo(own, { [name]: amount });
-    raiseTo(initial, own);
-  }
-  raiseTo(running, initial);
-  return Object.assign(Object.create(null), Object.fromEntries(running));
-}
-
-function addTo(sums: Map<string, string>, list: ResourceList | undefined): void {
-  for (const [name, text] of Object.entries(list ?? {})) {
-    const before = parseQuantity(sums.get(name) ?? "0") ?? ZERO_QUANTITY;
-    sums.set(name, formatQuantity(addQuantities(before, parseQuantity(text) ?? ZERO_QUANTITY)));
-  }
-}
-
-function raiseTo(sums: Map<string, string>, other: Map<string, string>): void {
-  for (const [name, text] of other) {
-    const before = parseQuantity(sums.get(name) ?? "0") ?? ZERO_QUANTITY;
-    const wanted = parseQuantity(text) ?? ZERO_QUANTITY;
-    if (addQuantities(wanted, { ...before, unscaled: -before.unscaled }).unscaled > 0n) sums.set(name, text);
   }
 }
 

@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
+import { withRequests } from "../../base/api/pod-requests.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { readNodeName } from "../../base/host/node-info.ts";
 import type { TypedObject } from "../../base/model/desired-object.ts";
@@ -80,7 +81,7 @@ function templatesOf({ kind, object }: TypedObject): Pick<Pod, "metadata" | "spe
         ? object.spec.template
         : undefined;
   const { namespace = "default" } = object.metadata;
-  return template ? [{ metadata: { ...template.metadata, namespace }, spec: template.spec }] : [];
+  return template ? [{ metadata: { ...template.metadata, namespace }, spec: withRequests(template).spec }] : [];
 }
 
 const unreadable = (file: string, message: string): Finding => ({

@@ -1,4 +1,5 @@
 import type { PodSpec, ResourceRequirements } from "../../base/api/pod.ts";
+import { sumContainerRequests } from "../../base/api/pod-requests.ts";
 import {
   compareQuantities,
   isNegativeQuantity,
@@ -7,7 +8,6 @@ import {
   type Quantity,
   ZERO_QUANTITY,
 } from "../../base/api/quantity.ts";
-import { sumContainerRequests } from "../defaults.ts";
 import type { Field } from "../field.ts";
 import { checkDnsLabel, checkQualifiedName } from "./names.ts";
 

@@ -8,14 +8,14 @@ import type {
   ReplicationController,
   StatefulSet,
 } from "../../base/api/workload.ts";
-import { applyPodDefaults } from "../defaults.ts";
+import { applyTemplateDefaults as applyPodTemplateDefaults } from "../defaults.ts";
 
 /** As a number that is never reached: "no limit" of the API group `extensions/v1beta1`. */
 const NO_LIMIT = 2147483647;
 
 /** Defaults of the spec of a pod template; those of its fields were filled in while decoding. */
 function applyTemplateDefaults(template: PodTemplateSpec): void {
-  applyPodDefaults(template as Pod);
+  applyPodTemplateDefaults(template as Pod);
   // The API server ignores a template's own identity.
   const { labels, annotations } = template.metadata;
   template.metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
