@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { keepNodeName } from "../base/host/node-name.ts";
 import { reExecute } from "../base/host/re-execute.ts";
 import { prepareRootDirectory } from "../base/host/root-directory.ts";
 import { lockRootDir, type RootLock } from "../base/host/root-lock.ts";
@@ -127,6 +128,14 @@ async function runLocked(
       );
     const { publish } = lock;
     const { configPaths, configDir = [] } = findConfigPaths(argv, environment);
+    const kept = keepNodeName(options.rootDir, options.hostnameOverride);
+    for (const notice of kept.notices) logger.warn(notice);
+    const resolveWithName: KubeletRun["resolve"] = async (configuration) => {
+      const resolved = await given.resolve(configuration);
+      resolved.options.hostnameOverride ||= kept.name;
+      return resolved;
+    };
+    options.hostnameOverride = kept.name;
     publish(instanceInfo(options, environment, undefined));
     writeRemovalSettings(options);
     const run: KubeletRun = {
@@ -134,7 +143,8 @@ async function runLocked(
       manifests: positionals,
       environment,
       logger,
-      ...given,
+      configuration: given.configuration,
+      resolve: resolveWithName,
       configPaths: [...configPaths, configDir].flat().map((path) => resolve(cwd, path)),
       stop: stopOnSignals(logger),
       onServers: (servers) => publish(instanceInfo(options, environment, servers)),

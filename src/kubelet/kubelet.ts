@@ -246,6 +246,7 @@ export class Kubelet {
     const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
     const undesired = [...this.#workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
     for (const worker of this.#workers.dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);
+    this.#workers.removePredecessors(this.#desired.pods);
     const { held, rejections, resizes } = decideAdmission({
       desired: this.#desired.pods,
       workers: this.#workers.byUid,

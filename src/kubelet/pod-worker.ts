@@ -22,7 +22,7 @@ import type { ProbeManager } from "./prober/probe-manager.ts";
 
 export interface PodWorkerDeps extends PodActionsDeps {
   probes: Pick<ProbeManager, "update" | "remove" | "states">;
-  node: Pick<NodeInfo, "ip">;
+  node: Pick<NodeInfo, "ip" | "formerNames">;
   counter?: PodWorkCounter;
 }
 

@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
-import type { DesiredState } from "../base/model/desired-pod.ts";
+import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
@@ -119,12 +119,36 @@ export class PodWorkers {
     return [...this.#workers.values()].filter(({ isRemoving }) => isRemoving);
   }
 
+  /** Removes the pods that ran under an earlier name of the node and whose successors are desired now. */
+  removePredecessors(desired: readonly DesiredPod[]): void {
+    const { cache, node } = this.#deps.worker;
+    if (!node.formerNames?.length) return;
+    const desiredUids = new Set(desired.map(({ pod }) => pod.metadata.uid));
+    const refs = [...cache.uids()].flatMap((uid) => (desiredUids.has(uid) ? [] : (cache.refOf(uid) ?? [])));
+    const observed = new Map<string, PodRef>(refs.map((ref) => [podFullName(ref), ref]));
+    for (const { pod } of desired) {
+      for (const name of this.#formerNamesOf(pod)) {
+        const ref = observed.get(name);
+        if (ref) this.ensure(ref).remove();
+      }
+    }
+  }
+
+  #formerNamesOf({ metadata: { name = "", namespace = "default" }, spec }: Pod): string[] {
+    const suffix = `-${spec.nodeName}`;
+    if (!name.endsWith(suffix)) return [];
+    const base = name.slice(0, -suffix.length);
+    return (this.#deps.worker.node.formerNames ?? []).map((former) =>
+      podFullName({ name: `${base}-${former}`, namespace }),
+    );
+  }
+
   /** Which of these terminating pods still holds the name or a host port of this one. */
   findHolder(pod: Pod, removing: readonly PodWorker[]): PodWorker | undefined {
-    const fullName = podFullName(pod.metadata);
+    const names = new Set([podFullName(pod.metadata), ...this.#formerNamesOf(pod)]);
     for (const worker of removing) {
       if (worker.ref.uid === pod.metadata.uid) continue;
-      if (podFullName(worker.ref) === fullName) return worker;
+      if (names.has(podFullName(worker.ref))) return worker;
       if (worker.revision && this.#deps.rules.conflict(pod, worker.revision.pod)) return worker;
     }
     return undefined;

@@ -37,6 +37,7 @@ interface BuildFeedDeps {
   manifests: readonly string[];
   /** Objects of the local API: they come last, so that a manifest wins. */
   submitted?: FeedSource;
+  /** Under which the root directory was first used: see `keepNodeName`. */
   nodeName: string;
   /** `readManifest` with node name and strictness filled in. */
   read: (bytes: Uint8Array, name: string, source: SourceKind) => ManifestResult | Promise<ManifestResult>;

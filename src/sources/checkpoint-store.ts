@@ -21,7 +21,7 @@ const MAX_CHECKPOINT_BYTES = 1024 ** 3;
 interface CheckpointStoreDeps {
   /** `<root-dir>/checkpoints`. */
   dir: string;
-  /** Pods carry it in their names, so a checkpoint of another node is not used. */
+  /** A checkpoint of another node is not used. */
   nodeName: string;
   clock: Clock;
   logger: Logger;

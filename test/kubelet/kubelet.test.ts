@@ -10,6 +10,20 @@ beforeEach(() => {
   world = new KubeletWorld();
 });
 
+test("after a change of the node's name a pod of a manifest starts when its predecessor is gone", async () => {
+  const before = named("web");
+  await world.started({ ...before, metadata: { ...before.metadata, name: "web-old", uid: "old" } });
+  world.formerNodeNames = ["old"];
+  world.renew();
+  world.engine.calls.length = 0;
+  world.want(named("web"));
+  world.kubelet.start();
+  await world.clock.advance(60_000);
+  const { calls } = world.engine;
+  expect(calls.indexOf("sandbox#0 web-node1")).toBeGreaterThan(calls.indexOf("remove-sandbox sandbox-0"));
+  expect(world.engine.running()).toContain("web-node1/app");
+});
+
 describe("a pod", () => {
   test("starts: sandbox, then its containers in order, then it is Running", async () => {
     await world.started(named("web", { containers: [aContainer({ name: "b" }), aContainer({ name: "a" })] }));

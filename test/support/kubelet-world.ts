@@ -100,6 +100,9 @@ export class KubeletWorld {
   /** Refusals of the node by uid. */
   rejections = new Map<string, { reason: string; message: string }>();
 
+  /** Read by a new kubelet only. */
+  formerNodeNames: readonly string[] = [];
+
   /** Edits of resources that the node cannot satisfy, by uid. */
   resizes = new Map<string, PendingResize>();
 
@@ -177,7 +180,7 @@ export class KubeletWorld {
           remove: () => {},
           states: (uid) => probes.get(uid) ?? new Map(),
         },
-        node: { ip: "10.0.0.1" },
+        node: { ip: "10.0.0.1", formerNames: this.formerNodeNames },
         counter: {
           added: (containers, ms) => this.work.push(`added ${containers} ${ms}`),
           worked: (kind, ms) => this.work.push(`${kind} ${ms}`),

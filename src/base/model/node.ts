@@ -4,6 +4,8 @@ import type { EvictionSignal } from "./option-values.ts";
 export interface NodeInfo {
   /** Lower case; suffix of every pod name. */
   name: string;
+  /** What it was called before: pods of manifests have its name in theirs. */
+  formerNames?: readonly string[];
   /** Reported as hostIP. */
   ip: string;
   cpuCount: number;

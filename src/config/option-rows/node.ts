@@ -7,7 +7,7 @@ import { inapplicable, NONE, option, options, refused } from "../option-row.ts";
 export const NODE_OPTIONS = options("Node", {
   hostnameOverride: option("hostname-override", "kubeletTs.hostnameOverride", text, "", {
     description: "Name of the node, and the suffix of the names of static pods.",
-    defaultText: "the host name",
+    defaultText: "the host name when the root directory was first used",
   }),
   nodeIp: option("node-ip", "kubeletTs.nodeIP", ipAddress, "", {
     description: "Address of the node, which pods learn as status.hostIP.",

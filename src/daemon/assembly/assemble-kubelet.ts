@@ -138,7 +138,7 @@ const LONG_MANIFEST_BYTES = 256 * 1024;
  * @param submitted pods of the cluster's API server, or objects of the local API; absent when pods run once
  */
 function buildManifestFeed(
-  { options, environment, node, clock, logger, background }: NodeContext,
+  { options, environment, node, owner, clock, logger, background }: NodeContext,
   manifests: readonly string[],
   submitted?: FeedSource,
 ): DesiredStateFeed {
@@ -147,7 +147,7 @@ function buildManifestFeed(
     options,
     manifests,
     ...(submitted && { submitted }),
-    nodeName: node.name,
+    nodeName: owner.nodeName,
     read: (bytes, file, source) => {
       const how: ReadManifestOptions = {
         file,

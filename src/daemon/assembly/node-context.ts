@@ -1,5 +1,6 @@
 import { LoopLagMonitor } from "../../base/concurrency/loop-lag-monitor.ts";
 import { readNodeInfo, readNodeName } from "../../base/host/node-info.ts";
+import { readKeptNames } from "../../base/host/node-name.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Owner } from "../../base/model/container-engine.ts";
 import type { Logger } from "../../base/model/logger.ts";
@@ -39,13 +40,14 @@ export interface NodeContext extends NodeContextInput {
 export async function readNodeContext(input: NodeContextInput): Promise<NodeContext> {
   const { options, clock } = input;
   const name = readNodeName(options.hostnameOverride);
-  const node = readNodeInfo(name, options.nodeIp);
+  const kept = readKeptNames(options.rootDir, name);
+  const node: NodeInfo = { ...readNodeInfo(name, options.nodeIp), formerNames: kept.former };
   const background = new BackgroundThreads(clock);
   const disk = await readCapacity(options.rootDir, background.slot);
   return {
     ...input,
     node,
-    owner: { nodeName: name, rootHash: computeRootHash(options.rootDir) },
+    owner: { nodeName: kept.owner, rootHash: computeRootHash(options.rootDir) },
     allocatable: {
       ...computeNodeAllocatable(node, options),
       ephemeralStorageBytes: disk ? computeAllocatableDisk(disk.capacityBytes, options) : 0,

@@ -134,13 +134,13 @@ export const STATE_FILES = {
 type StateFileName = keyof typeof STATE_FILES;
 type StateOf<N extends StateFileName> = v.InferOutput<(typeof STATE_FILES)[N]["schema"]>;
 
-/** `<root-dir>/state/<name>-<node>.json`. */
+/** `<root-dir>/state/<name>-<node>.json`, with the name under which the root directory was first used. */
 export function openStateFile<N extends StateFileName>(
-  { options, node, clock, logger, background }: NodeContext,
+  { options, owner, clock, logger, background }: NodeContext,
   name: N,
 ): StateFile<StateOf<N>> {
   const { schema, durable } = STATE_FILES[name];
-  const path = join(options.rootDir, "state", `${name}-${node.name}.json`);
+  const path = join(options.rootDir, "state", `${name}-${owner.nodeName}.json`);
   const parse = (data: unknown) => v.parse(schema, data) as StateOf<N>;
   const warn = (message: string) => logger.warn(message);
   return new StateFile(path, { version: 1, durable, parse }, clock, warn, background.tasks.replaceFile);

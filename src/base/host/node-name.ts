@@ -1,0 +1,68 @@
+import { join } from "node:path";
+import { readTextIfExists } from "../files/bounded-read.ts";
+import { replaceFile } from "../files/replace-file.ts";
+import { messageOf } from "../text/error-message.ts";
+import { readNodeName } from "./node-info.ts";
+
+/** The names under which a root directory was used, the first and the present one among them. */
+interface KeptNames {
+  /** Names the containers and state files of this root directory, whatever the node is called later. */
+  owner: string;
+  /** Of the last run. */
+  name: string;
+  /** All names but the present one. */
+  former: readonly string[];
+}
+
+const MAX_BYTES = 64 * 1024;
+const MAX_FORMER = 20;
+
+const pathOf = (rootDir: string): string => join(rootDir, "state", "node-name.json");
+
+const readText = (rootDir: string): string | undefined => readTextIfExists(pathOf(rootDir), MAX_BYTES);
+
+/** The names of a root directory. In one that was not used yet, or by an older version, all are that of the node. */
+export function readKeptNames(rootDir: string, nodeName: string): KeptNames {
+  const none: KeptNames = { owner: nodeName, name: nodeName, former: [] };
+  try {
+    const kept = JSON.parse(readText(rootDir) ?? "null") as Partial<KeptNames> | null;
+    const former = Array.isArray(kept?.former) ? kept.former.filter((name) => typeof name === "string") : [];
+    return typeof kept?.owner === "string" && typeof kept.name === "string"
+      ? { owner: kept.owner, name: kept.name, former }
+      : none;
+  } catch {
+    return none;
+  }
+}
+
+/**
+ * The name of the node of a root directory: that of `--hostname-override`, else that of the last run, else that of the
+ * machine. A machine that is renamed keeps its pods, which have the name of the node in theirs.
+ * @returns `notices` for the log when the name differs from that of the last run or of the machine
+ */
+export function keepNodeName(rootDir: string, override: string): { name: string; notices: string[] } {
+  const machine = readNodeName("");
+  const kept = readKeptNames(rootDir, readNodeName(override));
+  const name = override === "" ? kept.name : readNodeName(override);
+  const notices: string[] = [];
+  if (name !== kept.name) {
+    notices.push(
+      `The node was "${kept.name}" and is "${name}" now: pods of manifests are replaced one by one, those of workloads run on`,
+    );
+  } else if (override === "" && name !== machine) {
+    notices.push(
+      `This machine is called "${machine}" now; the node stays "${name}", so that no pod is restarted. To rename it, set --hostname-override=${machine}`,
+    );
+  }
+  const former = new Set([kept.name, ...kept.former]);
+  former.delete(name);
+  const next = JSON.stringify({ owner: kept.owner, name, former: [...former].slice(0, MAX_FORMER) });
+  try {
+    if (readText(rootDir) !== next) replaceFile(pathOf(rootDir), next, { durable: true });
+  } catch (error) {
+    notices.push(
+      `The name of the node cannot be kept: ${messageOf(error)}. Renaming the machine would start its pods twice`,
+    );
+  }
+  return { name, notices };
+}

@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { keepNodeName, readKeptNames } from "../../../src/base/host/node-name.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+const machine = hostname().toLowerCase();
+
+test("a machine that is renamed keeps the name under which its root directory is used", () => {
+  const root = tempDir();
+  mkdirSync(join(root, "state"));
+  writeFileSync(join(root, "state/node-name.json"), '{"owner":"old","name":"old","former":[]}');
+  const { name, notices } = keepNodeName(root, "");
+  expect(name).toBe("old");
+  expect(notices).toEqual([
+    `This machine is called "${machine}" now; the node stays "old", so that no pod is restarted. To rename it, set --hostname-override=${machine}`,
+  ]);
+});
+
+test("--hostname-override renames the node; containers and state keep the first name", () => {
+  const root = tempDir();
+  expect(keepNodeName(root, "")).toEqual({ name: machine, notices: [] });
+  expect(keepNodeName(root, "")).toEqual({ name: machine, notices: [] });
+  expect(keepNodeName(root, "B").notices[0]).toContain(`The node was "${machine}" and is "b" now`);
+  expect(keepNodeName(root, "c").name).toBe("c");
+  expect(keepNodeName(root, "b").name).toBe("b");
+  expect(readKeptNames(root, "any")).toEqual({ owner: machine, name: "b", former: ["c", machine] });
+  expect(keepNodeName(root, "")).toMatchObject({ name: "b" });
+});
+
+test("a file that is damaged counts as none, and one that cannot be written is told", () => {
+  const root = tempDir();
+  mkdirSync(join(root, "state"));
+  writeFileSync(join(root, "state/node-name.json"), '{"owner":');
+  expect(readKeptNames(root, "a")).toEqual({ owner: "a", name: "a", former: [] });
+  writeFileSync(join(root, "file"), "");
+  chmodSync(join(root, "file"), 0o400);
+  expect(keepNodeName(join(root, "file"), "a").notices[0]).toContain("The name of the node cannot be kept");
+});
