@@ -86,15 +86,16 @@ function resourcesOf({ spec }: Pod): Resource[] {
 
 /**
  * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then pods that
- * already run, then the rest in their order. A refused pod is reconsidered whenever anything changes. A running pod is
- * never refused for an edit of its resources: it gets them when all running pods have what they hold, or keeps its own.
+ * already run, then the rest by age (pods of manifests first). A refused pod is reconsidered whenever anything changes. A
+ * running pod is never refused for an edit of its resources: it gets them when all running pods have what they hold, or
+ * keeps its own.
  * Source: the kubelet's GeneralPredicates, CriticalPodAdmissionHandler, canResizePod.
  */
 export function admitPods({ pods, running, held, allocations, node }: AdmissionInput): Admission {
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
   const rank = (desired: DesiredPod) => (isCriticalPod(desired.pod) ? 0 : running.has(uidOf(desired)) ? 1 : 2);
   const ordered = pods.map((desired, index) => ({ desired, index, rank: rank(desired) }));
-  ordered.sort((a, b) => a.rank - b.rank || a.index - b.index);
+  ordered.sort((a, b) => a.rank - b.rank || compareAge(a.desired, b.desired) || a.index - b.index);
 
   const rejections = new Map<PodUID, Rejection>();
   const resized: Resized[] = [];
@@ -125,6 +126,13 @@ export function admitPods({ pods, running, held, allocations, node }: AdmissionI
   const resizes = settleResizes(resized, taken, node);
   for (const { desired, rank } of ordered) if (rank === 2) place(desired);
   return { rejections, resizes };
+}
+
+/** The older one first. Source: the kubelet's `PodsByCreationTime`. */
+function compareAge(a: DesiredPod, b: DesiredPod): number {
+  const [createdA, createdB] = [a, b].map(({ pod }) => pod.metadata.creationTimestamp ?? "") as [string, string];
+  if (createdA !== createdB) return createdA < createdB ? -1 : 1;
+  return (a.resourceVersion ?? 0) - (b.resourceVersion ?? 0);
 }
 
 /** A running pod with the resources it holds. */

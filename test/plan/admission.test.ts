@@ -63,6 +63,33 @@ function aFile(written: StoredAllocations = {}) {
   return file;
 }
 
+describe("of two pods for one port the older one runs, whatever their names are", () => {
+  const aged = (name: string, creationTimestamp: string, resourceVersion: number): DesiredPod => {
+    const one = desired(name, { hostPort: 8080 });
+    return { ...one, pod: { ...one.pod, metadata: { ...one.pod.metadata, creationTimestamp } }, resourceVersion };
+  };
+  test.each([
+    {
+      when: "another second",
+      first: aged("z", "2026-01-01T00:00:00Z", 9),
+      second: aged("a", "2026-01-01T00:00:01Z", 1),
+    },
+    {
+      when: "the same second",
+      first: aged("z", "2026-01-01T00:00:00Z", 1),
+      second: aged("a", "2026-01-01T00:00:00Z", 2),
+    },
+    {
+      when: "a pod of a manifest",
+      first: desired("z", { hostPort: 8080 }),
+      second: aged("a", "2026-01-01T00:00:00Z", 1),
+    },
+  ])("$when", ({ first, second }) => {
+    expect(reasons([second, first])).toEqual({ a: "NodePorts" });
+    expect(reasons([second, first], { running: ["a"] })).toEqual({ z: "NodePorts" });
+  });
+});
+
 const reasons = (...given: Parameters<typeof admit>) =>
   Object.fromEntries(Object.entries(admit(...given)).map(([uid, { reason }]) => [uid, reason]));
 

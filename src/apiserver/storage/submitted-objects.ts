@@ -223,6 +223,7 @@ export class SubmittedObjects implements FeedSource, ObjectStorage {
       origin: path,
       location: { file: path },
       revision: computeRevision(pod),
+      resourceVersion: Number(object.metadata.resourceVersion) || 0,
       ...clusterDns.of(object),
     };
   }

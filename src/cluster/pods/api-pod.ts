@@ -60,5 +60,6 @@ export function toDesiredPod(object: ApiPod): DesiredPod {
     sourceId: CLUSTER_SOURCE_ID,
     revision: computeRevision({ labels: metadata.labels, annotations: metadata.annotations, spec }),
     isBound: true,
+    resourceVersion: Number(metadata.resourceVersion) || 0,
   };
 }

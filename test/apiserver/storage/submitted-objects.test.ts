@@ -8,6 +8,7 @@ import { ObjectStore, RevisionClock } from "../../../src/apiserver/object-store.
 import { resourceId } from "../../../src/apiserver/resource-definition.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { SubmittedObjects } from "../../../src/apiserver/storage/submitted-objects.ts";
+import type { DesiredPod } from "../../../src/base/model/desired-pod.ts";
 import { readPlainObjects } from "../../../src/manifest/plain-objects.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 import type { SourceSet } from "../../../src/sources/source-set.ts";
@@ -84,7 +85,10 @@ describe("what the kubelet gets of a submitted object is what the reader makes o
       strictness: "warn",
     });
     const plain = ({ pods, objects }: Pick<SourceSet, "pods" | "objects">): unknown[] => {
-      const found = [...pods, ...(objects ?? [])].map(({ origin, location, sourceId, ...it }) => it);
+      const found = [...pods, ...(objects ?? [])].map((one) => {
+        const { origin, location, sourceId, resourceVersion, ...rest } = one as DesiredPod;
+        return rest;
+      });
       return (JSON.parse(JSON.stringify(found)) as { revision: string }[]).sort((a, b) =>
         a.revision < b.revision ? -1 : 1,
       );
