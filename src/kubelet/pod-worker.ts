@@ -420,6 +420,8 @@ export class PodWorker {
     plan: Pick<PodPlan, "waiting">,
     hold?: WaitingReason,
   ): void {
+    // The end of a container is published together with its termination message, whose reading ends with a sync.
+    if (this.status && this.#state.reading.size > 0) return;
     const { isChanged, completion } = this.#status.update({
       revision,
       snapshot,

@@ -245,6 +245,22 @@ describe("our own restart", () => {
     });
   });
 
+  test("its end is published with its termination message, in one status", async () => {
+    await world.started(named("job", { restartPolicy: "Never" }));
+    const message = Promise.withResolvers<string>();
+    world.engine.readTerminationMessage = () => message.promise;
+    const before = world.statusOf("job");
+    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
+    await world.clock.advance(100);
+    expect(world.statusOf("job")).toEqual(before!);
+    message.resolve("done");
+    await world.clock.advance(100);
+    expect(world.statusOf("job")).toMatchObject({
+      phase: "Succeeded",
+      containerStatuses: [{ state: { terminated: { exitCode: 0, message: "done" } } }],
+    });
+  });
+
   test("what is removed while its last words are read, or just after, is not forgotten", async () => {
     const job = named("job", { restartPolicy: "Never" });
     await world.started(job);
