@@ -22,6 +22,14 @@ function toState(inspect: ContainerInspect): ContainerState {
   return Status === "restarting" ? "running" : "unknown";
 }
 
+/** Errors of a start that say nothing about the container: its sandbox, or the engine itself, was gone. */
+const NOT_ITS_OWN_ERROR =
+  /non running container|can(no|')t join \w+ of|No such container|connection error|transport is closing|ttrpc: closed|context canceled|shutting down/i;
+
+/** The container never ran, for a reason that is not its own: it has not failed, and is made again. */
+const isUnstarted = ({ Status, Error: error }: ContainerInspect["State"]): boolean =>
+  Status === "created" && NOT_ITS_OWN_ERROR.test(error);
+
 /**
  * A pod's container or sandbox; undefined for a container that is not part of a pod.
  * @param pluginIps addresses that network plugins gave the sandbox; undefined: it is not attached
@@ -80,7 +88,7 @@ export function toObserved(
     createdAt,
     ...(startedAt && { startedAt }),
     ...(finishedAt && { finishedAt }),
-    exitCode: state === "running" ? 0 : inspect.State.ExitCode,
+    exitCode: state === "running" || isUnstarted(inspect.State) ? 0 : inspect.State.ExitCode,
     oomKilled: inspect.State.OOMKilled,
     error: inspect.State.Error,
     pid: inspect.State.Pid,

@@ -206,7 +206,7 @@ function planInitContainer(draft: PlanDraft, container: Container): "done" | "wa
     const decision = decideRestart(draft.input.pod.spec, container, current.exitCode, { isInit: true });
     if (decision === "leave") return current.exitCode === 0 ? "done" : "failed";
   }
-  startAgain(draft, container, current, true);
+  draft.start(container, true);
   return "waiting";
 }
 
@@ -224,7 +224,7 @@ function planContainer(draft: PlanDraft, container: Container, isInit: boolean):
       isTerminated(current) &&
       current.hash === draft.hashOf(container.name) &&
       decideRestart(pod.spec, container, current.exitCode, { isInit }) === "leave";
-    if (!settled) startAgain(draft, container, current, isInit);
+    if (!settled) draft.start(container, isInit);
     return settled;
   }
   if (current.hash !== draft.hashOf(container.name)) {
@@ -276,17 +276,6 @@ function killForProbe(
     message,
     probe?.terminationGracePeriodSeconds,
   );
-}
-
-/** A container that exists but does not run: one that was never started is removed first. */
-function startAgain(draft: PlanDraft, container: Container, current: ContainerSnapshot, isInit: boolean): void {
-  if (current.state === "created" && !isTerminated(current)) {
-    if (!draft.input.state.removing.has(current.id)) {
-      draft.actions.push({ kind: "remove-container", id: current.id, name: current.name });
-    }
-    return;
-  }
-  draft.start(container, isInit);
 }
 
 /** Dead containers beyond what is kept per name, and those of containers the spec no longer has. */
@@ -418,6 +407,11 @@ export class PlanDraft {
       return false;
     }
     const [previous] = this.attempts(name);
+    // One that was never started, perhaps in a sandbox that died since, is removed first.
+    if (previous?.state === "created" && !isTerminated(previous)) {
+      if (!state.removing.has(previous.id)) this.actions.push({ kind: "remove-container", id: previous.id, name });
+      return false;
+    }
     const action: Extract<PodAction, { kind: "start-container" }> = {
       kind: "start-container",
       name,

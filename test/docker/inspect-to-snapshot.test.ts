@@ -82,6 +82,16 @@ describe("a container", () => {
       },
       want: { state: "created", exitCode: 127, error: "no such file" },
     },
+    ...[
+      "cannot join network of a non running container: 6fee",
+      "can't join IPC of container 6fee: container 6fee is not running",
+      "No such container: 6fee",
+      'connection error: desc = "transport: Error while dialing": unavailable',
+    ].map((message) => ({
+      when: `never ran: ${message}`,
+      state: { Status: "created", Running: false, ExitCode: 128, Error: message, StartedAt: "0001-01-01T00:00:00Z" },
+      want: { state: "created", exitCode: 0 },
+    })),
     { when: "is being removed", state: { ...exited, Status: "removing", Dead: true }, want: { state: "exited" } },
   ])("that $when", ({ state, want }) => {
     const observed = toObserved(inspect(state));

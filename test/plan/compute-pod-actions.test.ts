@@ -211,6 +211,20 @@ describe("main containers", () => {
       want: ["remove-container app-0"],
     },
     {
+      when: "of a Never pod, created in a sandbox that died: a new sandbox",
+      pod: never(),
+      sandboxes: [aSandbox({ state: "notready" })],
+      containers: [aRunning("app", { state: "created" })],
+      want: ["create-sandbox#1"],
+    },
+    {
+      when: "of a Never pod, created in the sandbox before: replaced",
+      pod: never(),
+      sandboxes: [aSandbox({ id: "sandbox-1", attempt: 1 }), aSandbox({ state: "notready" })],
+      containers: [aRunning("app", { state: "created" })],
+      want: ["remove-sandbox sandbox-0", "remove-container app-0"],
+    },
+    {
       when: "only the last dead one is kept",
       containers: [
         aRunning("app", { restartCount: 2, createdAt: at(3) }),
