@@ -63,6 +63,7 @@ export class Kubelet {
     });
     watcher.periodicLists.add(() => {
       this.#removeOrphans();
+      this.#workers.forgetRemoved();
       if (deadContainers) this.removeSurplusDead(deadContainers);
     });
     watcher.healthChanges.add(() => this.#statusStore.changed());

@@ -10,6 +10,8 @@ import { StoredMap } from "./stored-map.ts";
 export interface PodToCleanUp extends PodRef {
   /** `DesiredPod.sourceId`: the source whose sets show whether the pod is still described. Absent: not known. */
   sourceId?: string;
+  /** It was removed completely; what a hanging engine makes of an earlier request is recognized by this entry. */
+  isRemoved?: true;
 }
 
 interface Eviction extends Rejection {

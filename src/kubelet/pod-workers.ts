@@ -34,6 +34,9 @@ interface PodWorkersDeps {
   rules: PodRules;
 }
 
+/** How long a removed pod is remembered. The engine gives up a request before that. */
+const REMEMBER_REMOVED_MS = 15 * 60_000;
+
 export class PodWorkers {
   /** A pod was removed completely, and its worker forgotten. */
   readonly gone = new Listeners<PodUID>();
@@ -41,6 +44,8 @@ export class PodWorkers {
   readonly halts: HaltedPods;
   readonly #deps: PodWorkersDeps;
   readonly #workers = new Map<PodUID, PodWorker>();
+  /** Since when removed pods are remembered. Monotonic; those of an earlier process since the start of this one. */
+  readonly #removedAtMs = new Map<PodUID, number>();
   /** Pods of unknown sources that were reported. */
   readonly #unclaimed = new Set<PodUID>();
 
@@ -48,6 +53,8 @@ export class PodWorkers {
     this.#deps = deps;
     this.dependencies = new DependencyOrder(deps.podManager, this.#workers);
     this.halts = new HaltedPods(deps.records, deps.worker.cache);
+    const nowMs = deps.worker.clock.monotonicMs();
+    for (const { uid, isRemoved } of deps.records.cleanup.values()) if (isRemoved) this.#removedAtMs.set(uid, nowMs);
   }
 
   get byUid(): ReadonlyMap<PodUID, PodWorker> {
@@ -71,8 +78,9 @@ export class PodWorkers {
     const { worker: deps, records } = this.#deps;
     const { uid, name, namespace } = ref;
     const left = records.cleanup.get(uid);
-    if (!left || (sourceId !== undefined && left.sourceId !== sourceId))
+    if (!left || (sourceId !== undefined && (left.sourceId !== sourceId || left.isRemoved)))
       records.cleanup.set(uid, { uid, name, namespace, ...(sourceId !== undefined && { sourceId }) });
+    this.#removedAtMs.delete(uid);
     const worker = this.#workers.get(uid) ?? new PodWorker(ref, deps, this, records.completions.get(uid));
     this.#workers.set(uid, worker);
     return worker;
@@ -110,7 +118,8 @@ export class PodWorkers {
   onGone({ ref: { uid } }: PodWorker): void {
     const { cleanup, completions } = this.#deps.records;
     this.#workers.delete(uid);
-    cleanup.delete(uid);
+    cleanup.set(uid, { ...cleanup.get(uid)!, isRemoved: true });
+    this.#removedAtMs.set(uid, this.#deps.worker.clock.monotonicMs());
     completions.delete(uid);
     this.gone.emit(uid);
   }
@@ -182,7 +191,7 @@ export class PodWorkers {
     const { cleanup } = this.#deps.records;
     const seen = [...cache.uids()].flatMap((uid) => cache.refOf(uid) ?? []);
     const { remove, unclaimed } = findOrphans({
-      refs: [...seen, ...cleanup.values()],
+      refs: [...seen, ...[...cleanup.values()].filter(({ isRemoved }) => !isRemoved)],
       desired,
       hasWorker: (uid) => this.#workers.has(uid),
       isRejected,
@@ -203,8 +212,20 @@ export class PodWorkers {
     return surplus.length;
   }
 
+  /** Forgets the pods that were removed long ago. To be called after a list of all containers. */
+  forgetRemoved(): void {
+    const { records, worker } = this.#deps;
+    const endMs = worker.clock.monotonicMs() - REMEMBER_REMOVED_MS;
+    for (const [uid, removedAtMs] of this.#removedAtMs) {
+      if (removedAtMs > endMs || worker.cache.refOf(uid)) continue;
+      this.#removedAtMs.delete(uid);
+      records.cleanup.delete(uid);
+    }
+  }
+
   hasLeftovers(uid: PodUID): boolean {
-    return this.#deps.records.cleanup.has(uid);
+    const left = this.#deps.records.cleanup.get(uid);
+    return left !== undefined && !left.isRemoved;
   }
 
   #reportUnclaimed(ref: PodRef): void {

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/base/api/pod.ts";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
@@ -204,7 +205,34 @@ describe("our own restart", () => {
     world.want(named("db"));
     await world.clock.advance(100);
     expect(world.engine.calls).toEqual(["refresh db-node1", "tear-down web-node1"]);
-    expect(world.podCleanup.map(({ name }) => name)).toEqual(["db-node1"]);
+    expect(world.podCleanup).toMatchObject([{ name: "web-node1", isRemoved: true }, { name: "db-node1" }]);
+  });
+
+  test("what a hanging engine makes of a pod after its removal is removed, too, also after a restart", async () => {
+    const pod = named("web");
+    const state = (...pods: Pod[]) => ({
+      pods: pods.map((one) => ({ pod: one, source: "api" as const, sourceId: "api", origin: "test", revision: "" })),
+      configMaps: new Map(),
+      secrets: new Map(),
+      completeSources: new Set<string>(),
+    });
+    world.kubelet.setDesired(state(pod), true);
+    world.kubelet.start();
+    await world.clock.advance(100);
+    world.kubelet.setDesired(state(), true);
+    await world.clock.advance(60_000);
+    expect(world.engine.running()).toEqual([]);
+    for (const step of ["late", "after a restart of ours"]) {
+      await world.engine.startSandbox({ pod, attempt: 1, hash: "" });
+      await world.clock.advance(60_000);
+      expect({ step, running: world.engine.running() }).toEqual({ step, running: [] });
+      world.renew();
+      world.kubelet.setDesired(state(), true);
+      world.kubelet.start();
+      await world.clock.advance(100);
+    }
+    await world.clock.advance(20 * 60_000);
+    expect(world.podCleanup).toEqual([]);
   });
 
   test("a crash loop continues where it was", async () => {

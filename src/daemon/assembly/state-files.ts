@@ -77,13 +77,14 @@ export const STATE_FILES = {
   "images-used": volatile(v.record(text, v.object({ names: texts, unusedMs: v.number() }))),
   "oom-killed": volatile(texts),
   /** Pods with something left to clean up. */
-  pods: volatile(
+  pods: durable(
     v.array(
       v.object({
         uid: v.pipe(text, v.minLength(1)),
         name: text,
         namespace: text,
         sourceId: v.exactOptional(text),
+        isRemoved: v.exactOptional(v.literal(true)),
       }),
     ),
   ),
