@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
 import { fillUp } from "../support/fill-up.ts";
+import { askApi, startWithApi } from "../support/local-api.ts";
 import { sleeper as aSleeper, shell } from "../support/manifests.ts";
 import type { PrivateEngine } from "../support/private-engine.ts";
 import type { TestNode } from "../support/test-node.ts";
@@ -105,6 +106,38 @@ describeWithEngine("an engine that is slow, full or away", () => {
     // The pod that was removed is shown until its clean-up is done.
     await node.until("b and c alone, never restarted", async () => (await restartsOf(node)) === "0,0");
     expect(linesWith(kubelet.log, "ERROR")).toEqual([]);
+    await kubelet.stop();
+  });
+
+  test.concurrent("frozen while pods start and are deleted: nothing of them is left", async () => {
+    const engine = await privateEngine();
+    await engine.provideImages("busybox:test");
+    const node = testNode({ socketPath: engine.socketPath });
+    const { spec } = sleeper("web");
+    const { child: kubelet } = await startWithApi(node);
+    const path = "/apis/apps/v1/namespaces/default/deployments";
+    const template = { metadata: { labels: { app: "web" } }, spec };
+    await askApi(node, "POST", path, {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "web" },
+      spec: { replicas: 0, selector: { matchLabels: { app: "web" } }, template },
+    });
+    const scale = (replicas: number) =>
+      askApi(node, "PATCH", `${path}/web`, { spec: { replicas } }, "application/merge-patch+json");
+    const podPath = "/api/v1/namespaces/default/pods";
+    await scale(4);
+    await askApi(node, "POST", podPath, { apiVersion: "v1", kind: "Pod", metadata: { name: "one" }, spec });
+    await Bun.sleep(500);
+    engine.freeze();
+    await scale(0);
+    await askApi(node, "DELETE", `${podPath}/one`);
+    await Bun.sleep(2000);
+    engine.thaw();
+    // What the engine still makes comes a moment later.
+    await Bun.sleep(2000);
+    await node.until("nothing to be left", async () => (await node.listAll()).length === 0);
+    expect(kubelet.log).not.toContain("keeps running unsupervised");
     await kubelet.stop();
   });
 
