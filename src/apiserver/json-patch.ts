@@ -8,15 +8,15 @@ export class PatchError extends Error {
 /** The operations of one patch; more than this is refused. Source: apiserver's `maxJSONPatchOperations`. */
 const MAX_OPERATIONS = 10_000;
 
-/** What all `copy` operations of one patch may copy together. Source: apiserver's `JSONPatchMaxCopyBytes`. */
+/** Limit of all `copy` operations of one patch together. Source: apiserver's `JSONPatchMaxCopyBytes`. */
 const MAX_COPIED_BYTES = 3 * 1024 * 1024;
-/** About what one value takes in memory besides its characters. */
+/** Memory of one value without its characters, roughly. */
 const VALUE_BYTES = 32;
 
 /** Elements that all operations of one patch may move within lists together: some 10 ms on the loop. */
 const MAX_MOVED_ELEMENTS = 20_000_000;
 
-/** What one patch has used of its bounds. */
+/** Use that one patch has made of its limits. */
 interface Work {
   copiedBytes: number;
   movedElements: number;

@@ -192,7 +192,7 @@ export class Draft {
   }
 
   /**
-   * How many more pods to make of those wanted: at most as many as the node admits beside the `live` ones. The others are
+   * How many more pods to make of those wanted: at most as many as the node admits in addition to the `live` ones. The others are
    * a number in the status, so that `replicas: 1000000000` costs no more than a full node.
    */
   fitting(wanted: number, live = this.livePods().length): number {

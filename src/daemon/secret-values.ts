@@ -48,7 +48,7 @@ export class SecretValues {
   readonly #deps: SecretValuesDeps;
   readonly #changes: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
-  /** What was read last, by path. Base64. */
+  /** The last values by path. Base64. */
   readonly #values = new Map<string, string>();
   #last: [state: DesiredState, isComplete: boolean] | undefined;
   #published = "";

@@ -134,7 +134,7 @@ describeWithEngine("an engine that is slow, full or away", () => {
     await askApi(node, "DELETE", `${podPath}/one`);
     await Bun.sleep(2000);
     engine.thaw();
-    // What the engine still makes comes a moment later.
+    // The engine carries out the requests that waited.
     await Bun.sleep(2000);
     await node.until("nothing to be left", async () => (await node.listAll()).length === 0);
     expect(kubelet.log).not.toContain("keeps running unsupervised");

@@ -222,7 +222,7 @@ describe("our own restart", () => {
     world.kubelet.setDesired(state(), true);
     await world.clock.advance(60_000);
     expect(world.engine.running()).toEqual([]);
-    for (const step of ["late", "after a restart of ours"]) {
+    for (const step of ["late", "after our restart"]) {
       await world.engine.startSandbox({ pod, attempt: 1, hash: "" });
       await world.clock.advance(60_000);
       expect({ step, running: world.engine.running() }).toEqual({ step, running: [] });

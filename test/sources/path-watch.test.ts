@@ -74,7 +74,7 @@ test.each([
     change: (dir: string) => writeFileSync(join(dir, "a/pod.yaml"), ""),
     path: "a",
   },
-])("is told when $when", async ({ make, change, path }) => {
+])("reports that $when", async ({ make, change, path }) => {
   const dir = tempDir();
   make(dir);
   let events = 0;
@@ -88,7 +88,7 @@ test.each([
   watch.stop();
 });
 
-test("is not told of other names on the way", async () => {
+test("ignores other names on the way", async () => {
   const dir = tempDir();
   writeFileSync(join(dir, "file"), "");
   const seen: string[] = [];

@@ -6,9 +6,9 @@ import { readNodeName } from "./node-info.ts";
 
 /** The names under which a root directory was used, the first and the present one among them. */
 interface KeptNames {
-  /** Names the containers and state files of this root directory, whatever the node is called later. */
+  /** The first name: that of the containers and state files of this root directory for good. */
   owner: string;
-  /** Of the last run. */
+  /** The name at the last run. */
   name: string;
   /** All names but the present one. */
   former: readonly string[];

@@ -27,7 +27,7 @@ export interface DesiredPod {
    * A cluster assigned it: it never runs again once it has ended, and a changed ConfigMap or Secret restarts nothing.
    */
   isBound?: true;
-  /** Of its API object when it was first seen: tells which of two pods of one second is the older one. */
+  /** The version of its API object when it was first seen: orders pods that were created in the same second. */
   resourceVersion?: number;
   /** Claims that were replaced by the volumes they are bound to, by the name of the volume. Absent: none. */
   claims?: Readonly<Record<string, string>>;

@@ -4,7 +4,7 @@ import type { EvictionSignal } from "./option-values.ts";
 export interface NodeInfo {
   /** Lower case; suffix of every pod name. */
   name: string;
-  /** What it was called before: pods of manifests have its name in theirs. */
+  /** Earlier names of the node, which pods of manifests have in theirs. */
   formerNames?: readonly string[];
   /** Reported as hostIP. */
   ip: string;
