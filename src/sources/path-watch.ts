@@ -5,10 +5,9 @@ import { join, resolve, sep } from "node:path";
 const MAX_LINKS = 40;
 
 /**
- * Reports that something happened to a path, in it, or on the way to it: each directory of the way is watched for the
- * next name, so that a file, a directory or a link that is replaced is seen (`..data` of Kubernetes, `live/` of certbot).
- * Reports events of a path, of its contents and of the way to it: each directory of the way is watched for the
- * as well.
+ * Reports events of a path, of its contents and of the way to it: each directory of the way is watched for the next name,
+ * so that a file, a directory or a link that is replaced is seen (`..data` of Kubernetes, `live/` of certbot). The kind of
+ * event is not reported: the listener reads again. Network file systems may send no events, so a timer is needed as well.
  */
 export class PathWatch {
   readonly #path: string;
