@@ -85,11 +85,16 @@ export interface OptionDraft<T> extends OptionNotes {
   default: T;
 }
 
+/** The field of upstream that has the name of the option, without its unit. */
+export const UPSTREAM = "<name>";
+/** The same for an option that upstream lacks. */
+export const OURS = "kubeletTs.<name>";
+
 /**
  * Declares an option. Its type is that of its kind; an empty string or list means "not set", a port of 0 is off.
  * @param flag long name without dashes; undefined: only the file has it
- * @param field path in a KubeletConfiguration, e.g. `authentication.x509.clientCAFile`; options that upstream lacks are
- * below `kubeletTs`
+ * @param field path in a KubeletConfiguration: {@link UPSTREAM}, {@link OURS}, or e.g.
+ * `authentication.x509.clientCAFile`
  * @param fallback the default, in the unit that the name of the option ends with
  */
 export const option = <T>(
@@ -104,10 +109,16 @@ export const option = <T>(
 export const NONE: Readonly<Record<string, never>> = {};
 
 /** The options of one subject by their names; `KubeletOptions` is derived from them. */
-export const options = <D extends object>(subject: Subject, drafts: D): D =>
+export const options = <D extends Readonly<Record<string, { field: string | undefined }>>>(
+  subject: Subject,
+  drafts: D,
+): D =>
   Object.fromEntries(
-    Object.entries(drafts).map(([name, draft]) => [name, { ...(draft as object), subject, option: name }]),
-  ) as D;
+    Object.entries(drafts).map(([name, draft]) => {
+      const field = draft.field?.replace("<name>", name.replace(/(Ms|Bytes|Seconds|Percent)$/, ""));
+      return [name, { ...draft, field, subject, option: name }];
+    }),
+  ) as unknown as D;
 
 /** A further, deprecated name of an option. */
 export const alias = <Name extends string>(row: Omit<DeclaredRow<Name>, "is" | "default">): DeclaredRow<Name> => ({

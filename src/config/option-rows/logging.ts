@@ -1,5 +1,5 @@
 import { boolean, directory, integer, MAX_INT32, oneOf } from "../kinds/scalar-kinds.ts";
-import { alias, inapplicable, option, options } from "../option-row.ts";
+import { alias, inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
 
 export const LOGGING_OPTIONS = options("Logging", {
   eventRecordQps: option("event-qps", "eventRecordQPS", integer(0, MAX_INT32, "0 = no limit"), 0, {
@@ -7,7 +7,7 @@ export const LOGGING_OPTIONS = options("Logging", {
       "Events of pods recorded per second, those beyond it are dropped; 0 sets no limit, except that an API server gets 50 a second.",
     zeroCounts: true,
   }),
-  eventBurst: option("event-burst", "eventBurst", integer(0, MAX_INT32), 100, {
+  eventBurst: option("event-burst", UPSTREAM, integer(0, MAX_INT32), 100, {
     description: "Events recorded at once within --event-qps.",
   }),
   verbosity: option("v", "logging.verbosity", integer(0, 10), 0, {
@@ -19,7 +19,7 @@ export const LOGGING_OPTIONS = options("Logging", {
     description:
       "Text lines, one JSON object per line, or entries of systemd's journal with fields such as POD and CONTAINER.",
   }),
-  logDir: option("log-dir", "kubeletTs.logDir", directory, "", {
+  logDir: option("log-dir", OURS, directory, "", {
     description: "Directory for log files, in addition to the terminal.",
   }),
   logToStderr: option("logtostderr", undefined, boolean, true, {

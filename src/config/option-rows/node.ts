@@ -2,10 +2,10 @@ import { DEFAULT_DIRECTORIES } from "../default-directories.ts";
 import { shutdownPeriods, taints } from "../kinds/list-kinds.ts";
 import { featureGates, labels, reservedResources } from "../kinds/map-kinds.ts";
 import { boolean, directory, duration, integer, ipAddress, MAX_INT32, text } from "../kinds/scalar-kinds.ts";
-import { inapplicable, NONE, option, options, refused } from "../option-row.ts";
+import { inapplicable, NONE, OURS, option, options, refused, UPSTREAM } from "../option-row.ts";
 
 export const NODE_OPTIONS = options("Node", {
-  hostnameOverride: option("hostname-override", "kubeletTs.hostnameOverride", text, "", {
+  hostnameOverride: option("hostname-override", OURS, text, "", {
     description: "Name of the node, and the suffix of the names of static pods.",
     defaultText: "the host name when the root directory was first used",
   }),
@@ -13,54 +13,50 @@ export const NODE_OPTIONS = options("Node", {
     description: "Address of the node, which pods learn as status.hostIP.",
     defaultText: "that of the default route",
   }),
-  nodeLabels: option("node-labels", "kubeletTs.nodeLabels", labels, NONE, {
+  nodeLabels: option("node-labels", OURS, labels, NONE, {
     description: "Labels of the node, for nodeSelector and /node, and of the Node object that is created in a cluster.",
   }),
   nodeTaints: option("register-with-taints", "registerWithTaints", taints, [], {
     description:
       "Taints of the node, shown by /node, and of the Node object that is created in a cluster. NoExecute taints apply to no pod from a file: static pods tolerate them.",
   }),
-  rootDir: option("root-dir", "kubeletTs.rootDir", directory, DEFAULT_DIRECTORIES.rootDir, {
+  rootDir: option("root-dir", OURS, directory, DEFAULT_DIRECTORIES.rootDir, {
     description: "Directory for volumes, checkpoints and state. One kubelet-ts per directory.",
     defaultText: "/var/lib/kubelet; ~/.local/share/kubelet-ts without root",
   }),
-  maxPods: option("max-pods", "maxPods", integer(0, MAX_INT32), 110, {
+  maxPods: option("max-pods", UPSTREAM, integer(0, MAX_INT32), 110, {
     description: "Pods that may run; those beyond it are refused with OutOfpods.",
   }),
-  podsPerCore: option("pods-per-core", "podsPerCore", integer(0, MAX_INT32), 0, {
+  podsPerCore: option("pods-per-core", UPSTREAM, integer(0, MAX_INT32), 0, {
     description: "Pods that may run per CPU core, within --max-pods; 0 sets no such limit.",
   }),
-  systemReserved: option("system-reserved", "systemReserved", reservedResources, NONE, {
+  systemReserved: option("system-reserved", UPSTREAM, reservedResources, NONE, {
     description:
       "Resources reserved for the system: pods whose requests do not fit into the rest are refused, and the cgroup of all pods is limited to it.",
   }),
-  kubeReserved: option("kube-reserved", "kubeReserved", reservedResources, NONE, {
+  kubeReserved: option("kube-reserved", UPSTREAM, reservedResources, NONE, {
     description: "Resources reserved for kubelet-ts and the engine, in the same way.",
   }),
-  failSwapOn: option("fail-swap-on", "failSwapOn", boolean, false, {
+  failSwapOn: option("fail-swap-on", UPSTREAM, boolean, false, {
     description: "Refuse to start while swap is on.",
   }),
-  maxOpenFiles: option("max-open-files", "maxOpenFiles", integer(0, Number.MAX_SAFE_INTEGER), 1_000_000, {
+  maxOpenFiles: option("max-open-files", UPSTREAM, integer(0, Number.MAX_SAFE_INTEGER), 1_000_000, {
     description: "Limit of open files of kubelet-ts, as far as the system allows to raise it.",
   }),
-  oomScoreAdj: option("oom-score-adj", "oomScoreAdj", integer(-1000, 1000), -999, {
+  oomScoreAdj: option("oom-score-adj", UPSTREAM, integer(-1000, 1000), -999, {
     description: "oom_score_adj of kubelet-ts, as far as the system allows to lower it.",
     zeroCounts: true,
   }),
-  featureGates: option("feature-gates", "featureGates", featureGates, NONE, {
+  featureGates: option("feature-gates", UPSTREAM, featureGates, NONE, {
     description: "Feature gates of the kubelet; unknown ones warn.",
   }),
-  shutdownGracePeriodMs: option("shutdown-grace-period", "shutdownGracePeriod", duration(), 0, {
+  shutdownGracePeriodMs: option("shutdown-grace-period", UPSTREAM, duration(), 0, {
     description: "How long a shutdown of the machine waits for pods to stop; 0s does not wait.",
   }),
-  shutdownGracePeriodCriticalPodsMs: option(
-    "shutdown-grace-period-critical-pods",
-    "shutdownGracePeriodCriticalPods",
-    duration(),
-    0,
-    { description: "How much of that is kept for critical pods, which stop last." },
-  ),
-  shutdownGracePeriodByPodPriority: option(undefined, "shutdownGracePeriodByPodPriority", shutdownPeriods, [], {
+  shutdownGracePeriodCriticalPodsMs: option("shutdown-grace-period-critical-pods", UPSTREAM, duration(), 0, {
+    description: "How much of that is kept for critical pods, which stop last.",
+  }),
+  shutdownGracePeriodByPodPriority: option(undefined, UPSTREAM, shutdownPeriods, [], {
     description: "Replaces both: the time for pods of each priority and above, lowest first.",
   }),
 });

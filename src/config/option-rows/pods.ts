@@ -12,24 +12,24 @@ import {
   optionalBoolean,
   text,
 } from "../kinds/scalar-kinds.ts";
-import { alias, inapplicable, option, options } from "../option-row.ts";
+import { alias, inapplicable, OURS, option, options, UPSTREAM } from "../option-row.ts";
 
 const DOCKER_NETWORK = "the network of pods is Docker's, or that of CNI plugins with their own configuration";
 
 export const POD_OPTIONS = {
   ...options("What pods may do", {
-    allowPrivileged: option("allow-privileged", "kubeletTs.allowPrivileged", boolean, false, {
+    allowPrivileged: option("allow-privileged", OURS, boolean, false, {
       description: "Allow privileged containers.",
       defaultText: "false; true with --kubeconfig",
       live: true,
     }),
-    allowedUnsafeSysctls: option("allowed-unsafe-sysctls", "allowedUnsafeSysctls", sysctlPatterns, [], {
+    allowedUnsafeSysctls: option("allowed-unsafe-sysctls", UPSTREAM, sysctlPatterns, [], {
       description: "Sysctls pods may set beyond the safe ones; a trailing * matches any ending.",
     }),
-    seccompDefault: option("seccomp-default", "seccompDefault", boolean, true, {
+    seccompDefault: option("seccomp-default", UPSTREAM, boolean, true, {
       description: "Run containers under the engine's seccomp profile unless they set another one.",
     }),
-    podPidsLimit: option("pod-max-pids", "podPidsLimit", integer(-1, Number.MAX_SAFE_INTEGER, "-1 = no limit"), -1, {
+    podPidsLimit: option("pod-max-pids", UPSTREAM, integer(-1, Number.MAX_SAFE_INTEGER, "-1 = no limit"), -1, {
       description: "Processes one pod may have; -1 sets no limit.",
       zeroCounts: true,
     }),
@@ -47,21 +47,17 @@ export const POD_OPTIONS = {
       300_000,
       { description: "Longest delay before a crashing container is started again.", live: true },
     ),
-    keepTerminatedPodVolumes: option(
-      "keep-terminated-pod-volumes",
-      "kubeletTs.keepTerminatedPodVolumes",
-      boolean,
-      false,
-      { description: "Keep the volumes of a finished pod until its manifest is removed." },
-    ),
-    cgroupRoot: option("cgroup-root", "cgroupRoot", text, "", {
+    keepTerminatedPodVolumes: option("keep-terminated-pod-volumes", OURS, boolean, false, {
+      description: "Keep the volumes of a finished pod until its manifest is removed.",
+    }),
+    cgroupRoot: option("cgroup-root", UPSTREAM, text, "", {
       description: "Cgroup below which the cgroups of pods are created.",
       defaultText: "the root cgroup",
     }),
     cgroupsPerQos: option("cgroups-per-qos", "cgroupsPerQOS", boolean, true, {
       description: "Give every pod a cgroup of its own below that of its QoS class.",
     }),
-    cgroupDriver: option("cgroup-driver", "cgroupDriver", oneOf("", "cgroupfs", "systemd"), "", {
+    cgroupDriver: option("cgroup-driver", UPSTREAM, oneOf("", "cgroupfs", "systemd"), "", {
       description: "Must be what the engine uses.",
       defaultText: "what the engine uses",
     }),
@@ -72,17 +68,17 @@ export const POD_OPTIONS = {
   }),
   ...options("Network of pods", {
     // Only the last value of the command line counts, so it is checked with the other options.
-    networkPlugin: option("network-plugin", "kubeletTs.networkPlugin", { ...text, hint: "cni", choices: ["cni"] }, "", {
+    networkPlugin: option("network-plugin", OURS, { ...text, hint: "cni", choices: ["cni"] }, "", {
       description: "cni: plugins of the Container Network Interface make the network of pods.",
       defaultText: "Docker makes it",
     }),
-    cniConfDir: option("cni-conf-dir", "kubeletTs.cniConfDir", directory, "/etc/cni/net.d", {
+    cniConfDir: option("cni-conf-dir", OURS, directory, "/etc/cni/net.d", {
       description: "Directory of the network configuration: the first .conflist, .conf or .json file that can be used.",
     }),
-    cniBinDirs: option("cni-bin-dir", "kubeletTs.cniBinDirs", directoryList, ["/opt/cni/bin"], {
+    cniBinDirs: option("cni-bin-dir", OURS, directoryList, ["/opt/cni/bin"], {
       description: "Directories of the plugins, separated by commas.",
     }),
-    cniCacheDir: option("cni-cache-dir", "kubeletTs.cniCacheDir", directory, "/var/lib/kubelet/cni", {
+    cniCacheDir: option("cni-cache-dir", OURS, directory, "/var/lib/kubelet/cni", {
       description: "Directory where the results of the plugins are kept, which later releases the networks.",
       defaultText: "<root-dir>/cni",
     }),
@@ -90,41 +86,31 @@ export const POD_OPTIONS = {
       description: "Name servers of pods with dnsPolicy ClusterFirst. Repeatable.",
       live: true,
     }),
-    clusterDomain: option("cluster-domain", "clusterDomain", text, "", {
+    clusterDomain: option("cluster-domain", UPSTREAM, text, "", {
       description: "Domain in which those pods look up names, and of subdomain host names.",
       live: true,
     }),
-    resolvConf: option("resolv-conf", "resolvConf", file, "/etc/resolv.conf", {
+    resolvConf: option("resolv-conf", UPSTREAM, file, "/etc/resolv.conf", {
       description: "File the resolv.conf of pods is made from; empty for none.",
       zeroCounts: true,
       live: true,
     }),
   }),
   ...options("Container logs", {
-    containerLogMaxSizeBytes: option(
-      "container-log-max-size",
-      "containerLogMaxSize",
-      byteSize(1024),
-      10 * 1024 * 1024,
-      { description: "A container's log file is rotated at this size." },
-    ),
-    containerLogMaxFiles: option("container-log-max-files", "containerLogMaxFiles", integer(2, MAX_INT32), 5, {
+    containerLogMaxSizeBytes: option("container-log-max-size", UPSTREAM, byteSize(1024), 10 * 1024 * 1024, {
+      description: "A container's log file is rotated at this size.",
+    }),
+    containerLogMaxFiles: option("container-log-max-files", UPSTREAM, integer(2, MAX_INT32), 5, {
       description: "Log files kept per container.",
     }),
-    podLogsDir: option("pod-logs-dir", "podLogsDir", directory, DEFAULT_DIRECTORIES.podLogsDir, {
+    podLogsDir: option("pod-logs-dir", UPSTREAM, directory, DEFAULT_DIRECTORIES.podLogsDir, {
       description: "Directory of links to the logs by pod, for log shippers; empty for none.",
       defaultText: "/var/log/pods; without root log/pods below the root directory",
     }),
-    containersLogsDir: option(
-      "containers-logs-dir",
-      "kubeletTs.containersLogsDir",
-      directory,
-      DEFAULT_DIRECTORIES.containersLogsDir,
-      {
-        description: "Directory of links to the logs by container, for log shippers; empty for none.",
-        defaultText: "/var/log/containers; without root log/containers below the root directory",
-      },
-    ),
+    containersLogsDir: option("containers-logs-dir", OURS, directory, DEFAULT_DIRECTORIES.containersLogsDir, {
+      description: "Directory of links to the logs by container, for log shippers; empty for none.",
+      defaultText: "/var/log/containers; without root log/containers below the root directory",
+    }),
   }),
 };
 

@@ -1,6 +1,6 @@
 import { hardThresholds, signalDurations, thresholds } from "../kinds/map-kinds.ts";
 import { boolean, duration, integer, MAX_INT32 } from "../kinds/scalar-kinds.ts";
-import { inapplicable, NONE, option, options } from "../option-row.ts";
+import { inapplicable, NONE, OURS, option, options, UPSTREAM } from "../option-row.ts";
 
 export const PRESSURE_OPTIONS = options("Disk and memory pressure", {
   imageGcHighThresholdPercent: option("image-gc-high-threshold", "imageGCHighThresholdPercent", integer(0, 100), 85, {
@@ -30,21 +30,18 @@ export const PRESSURE_OPTIONS = options("Disk and memory pressure", {
   ),
   maximumDeadContainersPerContainer: option(
     "maximum-dead-containers-per-container",
-    "kubeletTs.maximumDeadContainersPerContainer",
+    OURS,
     integer(-1, MAX_INT32, "-1 = no limit"),
     1,
     { description: "Dead instances kept per container, for their logs.", live: true },
   ),
-  maximumDeadContainers: option(
-    "maximum-dead-containers",
-    "kubeletTs.maximumDeadContainers",
-    integer(-1, MAX_INT32, "-1 = no limit"),
-    -1,
-    { description: "Dead containers kept in all; -1 sets no limit.", live: true },
-  ),
+  maximumDeadContainers: option("maximum-dead-containers", OURS, integer(-1, MAX_INT32, "-1 = no limit"), -1, {
+    description: "Dead containers kept in all; -1 sets no limit.",
+    live: true,
+  }),
   evictionHard: option(
     "eviction-hard",
-    "evictionHard",
+    UPSTREAM,
     hardThresholds(),
     [
       { signal: "memory.available", quantity: 100 * 1024 * 1024 },
@@ -59,15 +56,15 @@ export const PRESSURE_OPTIONS = options("Disk and memory pressure", {
       live: true,
     },
   ),
-  evictionSoft: option("eviction-soft", "evictionSoft", thresholds("<"), [], {
+  evictionSoft: option("eviction-soft", UPSTREAM, thresholds("<"), [], {
     description: "Thresholds below which pods are evicted after a grace period.",
     live: true,
   }),
-  evictionSoftGracePeriodMs: option("eviction-soft-grace-period", "evictionSoftGracePeriod", signalDurations, NONE, {
+  evictionSoftGracePeriodMs: option("eviction-soft-grace-period", UPSTREAM, signalDurations, NONE, {
     description: "Those grace periods; each soft threshold needs one.",
     live: true,
   }),
-  evictionMinimumReclaim: option("eviction-minimum-reclaim", "evictionMinimumReclaim", thresholds("="), [], {
+  evictionMinimumReclaim: option("eviction-minimum-reclaim", UPSTREAM, thresholds("="), [], {
     description: "Amount to free beyond the threshold.",
     live: true,
   }),
@@ -80,15 +77,15 @@ export const PRESSURE_OPTIONS = options("Disk and memory pressure", {
   ),
   evictionMaxPodGracePeriodSeconds: option(
     "eviction-max-pod-grace-period",
-    "evictionMaxPodGracePeriod",
+    UPSTREAM,
     integer(-1, MAX_INT32, "-1 = the pod's own"),
     0,
     { description: "Longest grace period of a pod evicted by a soft threshold, in seconds; -1 takes the pod's own." },
   ),
-  mergeDefaultEvictionSettings: option(undefined, "mergeDefaultEvictionSettings", boolean, false, {
+  mergeDefaultEvictionSettings: option(undefined, UPSTREAM, boolean, false, {
     description: "Signals that --eviction-hard does not name keep their default thresholds.",
   }),
-  volumeStatsAggPeriodMs: option("volume-stats-agg-period", "volumeStatsAggPeriod", duration(), 60_000, {
+  volumeStatsAggPeriodMs: option("volume-stats-agg-period", UPSTREAM, duration(), 60_000, {
     description: "How often the disk usage of volumes is measured; 0s never.",
   }),
 });
