@@ -1,13 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-/** Directories that options default to. */
-interface DefaultDirectories {
-  rootDir: string;
-  podLogsDir: string;
-  containersLogsDir: string;
-}
-
 /**
  * The directories of the machine for root, as upstream; for another user directories of that user, by the XDG Base
  * Directory Specification. Pure.
@@ -17,7 +10,7 @@ export function defaultDirectories(
   uid: number | undefined,
   environment: Readonly<Record<string, string | undefined>>,
   home: string,
-): DefaultDirectories {
+) {
   if (uid === undefined || uid === 0) {
     return { rootDir: "/var/lib/kubelet", podLogsDir: "/var/log/pods", containersLogsDir: "/var/log/containers" };
   }

@@ -62,16 +62,11 @@ const LIVE_OPTIONS: ReadonlySet<keyof KubeletOptions> = new Set(
   OPTION_ROWS.flatMap((row) => (row.live ? row.option : [])),
 );
 
-/** Difference between the options in force and new ones. */
-interface OptionChanges {
-  /** Taken over now. */
-  live: (keyof KubeletOptions)[];
-  /** Take effect at the next start. */
-  needRestart: (keyof KubeletOptions)[];
-}
-
-/** Compares two resolved sets of options. Pure. */
-export function compareOptions(current: KubeletOptions, next: KubeletOptions): OptionChanges {
+/** Differences between the options in force and new ones: those that take effect now, and those of the next start. */
+export function compareOptions(
+  current: KubeletOptions,
+  next: KubeletOptions,
+): Readonly<Record<"live" | "needRestart", (keyof KubeletOptions)[]>> {
   const changed = (Object.keys(next) as (keyof KubeletOptions)[]).filter(
     (name) => !Bun.deepEquals(current[name], next[name]),
   );

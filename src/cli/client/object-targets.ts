@@ -61,22 +61,15 @@ export async function readWrittenObjects(
   return { kinds: [], named };
 }
 
-/** How objects are chosen by the words and flags of a command. */
-interface SelectionRules {
-  /** Whether `-f` names objects too. */
-  takesFiles: boolean;
-  /** For messages: `delete`. */
-  verb: string;
-}
-
 /**
- * Objects by `-f`, by names, or all of kinds by `--all` and `--selector`.
+ * Objects by `-f` where a command takes it, by names, or all of kinds by `--all` and `--selector`.
+ * @param verb for messages: `delete`
  * @throws UsageError, CommandError
  */
 export async function selectObjects(
   api: ApiClient,
   request: CommandRequest,
-  { takesFiles, verb }: SelectionRules,
+  { takesFiles, verb }: { takesFiles: boolean; verb: string },
 ): Promise<ObjectTarget[]> {
   const { positionals, values, value, isOn } = request;
   const files = takesFiles ? values("filename") : [];

@@ -2,15 +2,15 @@ import type { Pod } from "../../base/api/pod.ts";
 import type { InstanceInfo } from "../../base/host/root-lock.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 import type { EngineReader } from "./engine-reader.ts";
-import { type FoundKubelet, locateKubelet, removeProxies } from "./find-kubelet.ts";
+import { locateKubelet, removeProxies } from "./find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "./kubelet-api.ts";
 
 /** The kubelet alone. @throws CommandError when none can be asked */
-export async function openKubelet(request: CommandRequest): Promise<{ api: KubeletApi; kubelet: FoundKubelet }> {
+export async function openKubelet(request: CommandRequest): Promise<KubeletApi> {
   removeProxies();
   const kubelet = await locateKubelet(request);
   if ("problem" in kubelet) throw new CommandError(kubelet.problem);
-  return { api: new KubeletApi(kubelet), kubelet };
+  return new KubeletApi(kubelet);
 }
 
 /** The source of read commands: a kubelet, or the engine. */
@@ -31,18 +31,16 @@ export async function openReader(request: CommandRequest): Promise<PodReader> {
 const openEngine = async (request: CommandRequest, noKubelet: string) =>
   (await import("./engine-reader.ts")).openEngine(request, noKubelet);
 
-interface KnownPods {
-  pods: readonly Pod[];
-  /** The kubelet of the pods, if one runs. */
-  instance: InstanceInfo | undefined;
-}
-
 /**
  * Pods of the kubelet if one answers, else those of the engine; an address that was given must answer.
+ * @returns also the kubelet of the pods, if one runs
  * @param mayGuess the engine may be asked although several kubelets run, or one of another user
  * @throws CommandError, UsageError
  */
-export async function readKnownPods(request: CommandRequest, mayGuess: boolean): Promise<KnownPods> {
+export async function readKnownPods(
+  request: CommandRequest,
+  mayGuess: boolean,
+): Promise<{ pods: readonly Pod[]; instance: InstanceInfo | undefined }> {
   removeProxies();
   const server = request.value("server");
   const kubelet = await locateKubelet(request);

@@ -182,17 +182,11 @@ const READY_WITHIN_MS = 60_000;
 const POLL_MS = 500;
 const MAX_ANSWER_BYTES = 65_536;
 
-interface ServiceStart {
-  /** Why it is not ready; undefined when it is. */
-  problem: string | undefined;
-  /** Lines of doctor about it; "" when there are none. */
-  findings: string;
-  /** Result of `systemd-analyze security`, e.g. `6.2 MEDIUM`; undefined where it is not known. */
-  exposure: string | undefined;
-}
-
-/** Waits until the service that was started supervises pods, and looks for what keeps it from its work. */
-async function watchStart({ rootDir, paths, manager }: InstallState): Promise<ServiceStart> {
+/**
+ * Waits until the service that was started supervises pods, and looks for what keeps it from its work.
+ * @returns why it is not ready, lines of doctor about it, and the result of `systemd-analyze security`, e.g. `6.2 MEDIUM`
+ */
+async function watchStart({ rootDir, paths, manager }: InstallState) {
   removeProxies();
   const problem = await waitUntilHealthy(join(rootDir, COMMAND_SOCKET));
   const argv = existsSync(paths.config) ? [`--config=${paths.config}`] : [];

@@ -1,17 +1,10 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { Pod } from "../../base/api/pod.ts";
+import type { Service } from "../../base/api/service.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { ApiObject } from "../client/api-client.ts";
 import { type ContainerStreams, chooseRunningContainer } from "../client/container-streams.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
-
-/** A local port and the port behind it. */
-interface PortPair {
-  /** 0: any free port. */
-  local: number;
-  /** A port of the pod or of a Service, by number or by name. */
-  remote: string;
-}
 
 /** `kubelet-ts port-forward`: forwards local ports until it is interrupted. Returns the exit code. */
 export async function runPortForward(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -50,8 +43,11 @@ export const addressesOf = (text: string): string[] => [
   ),
 ];
 
-/** `8080:80`, `80` for the same port, `:80` for any local one; the remote port may be a name. @throws UsageError */
-export function parsePortPair(text: string): PortPair {
+/**
+ * `8080:80`, `80` for the same port, `:80` for any local one, which is 0; the remote port may be a name.
+ * @throws UsageError
+ */
+export function parsePortPair(text: string): { local: number; remote: string } {
   const match = /^(\d*):(\d+|[a-z0-9-]*[a-z][a-z0-9-]*)$|^(\d+)$/i.exec(text);
   const remote = match?.[2] ?? match?.[3] ?? "0";
   const local = Number(match?.[3] ?? (match?.[1] || 0));
@@ -62,12 +58,6 @@ export function parsePortPair(text: string): PortPair {
   return { local, remote };
 }
 
-interface ServicePort {
-  name?: string;
-  port: number;
-  targetPort?: number | string;
-}
-
 /**
  * The port of the pod: through the ports of a Service, and by the names of the pod's.
  * @throws CommandError
@@ -75,7 +65,7 @@ interface ServicePort {
 export function resolvePort(remote: string, { metadata, spec }: Pod, object: ApiObject | undefined): number {
   let wanted = remote;
   if (object?.kind === "Service") {
-    const { ports = [] } = object.spec as { ports?: ServicePort[] };
+    const { ports = [] } = object.spec as Pick<Service["spec"], "ports">;
     const port = ports.find((it) => String(it.port) === remote || it.name === remote);
     if (!port) {
       const known = ports.map(({ name, port: number }) => (name ? `${number} (${name})` : number)).join(", ");

@@ -10,7 +10,7 @@ import { CommandError, type CommandIo, type CommandRequest, readNames, requireNo
 /** `kubelet-ts top`. Returns the exit code. */
 export async function runTop(request: CommandRequest, io: CommandIo): Promise<number> {
   const { object, names } = readNames(request);
-  const { api } = await openKubelet(request);
+  const api = await openKubelet(request);
   io.stdout(object === "nodes" ? await nodeTable(api, names, request) : await podTable(api, names, request, io));
   return 0;
 }

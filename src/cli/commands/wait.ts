@@ -1,3 +1,4 @@
+import type { PodCondition } from "../../base/api/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
 import { type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
@@ -9,20 +10,18 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** Exit code when the last edit of a pod was rolled back. */
 const EXIT_ROLLED_BACK = 3;
 
-/** Whether an object is as wanted; `undefined` is an object that does not exist. */
-type Condition = (object: ApiObject | undefined) => boolean;
-
 /** How the wait for one object ended. */
 type Outcome = { met: string } | { rolledBack: string } | { problem: string };
 
 /** `kubelet-ts wait --for=…`. Returns 0 when every object is as wanted in time. */
 export async function runWait(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseFor(request.value("for"));
-  const timeoutMs = timeoutOf(request);
+  // 0 checks once, a negative duration waits a week, as kubectl does.
+  const timeoutMs = durationFlag(request, "timeout") ?? DEFAULT_TIMEOUT_MS;
   const api = await ApiClient.open(request);
   const targets = await selectObjects(api, request, { takesFiles: true, verb: "wait for" });
   if (targets.length === 0) throw new CommandError("no object matches");
-  const end = Date.now() + timeoutMs;
+  const end = Date.now() + (timeoutMs < 0 ? 7 * 24 * 3600_000 : timeoutMs);
   const problems: string[] = [];
   const rollbacks: string[] = [];
   await Promise.all(
@@ -77,15 +76,10 @@ const rollbackOf = (object: ApiObject | undefined): string | undefined =>
     ({ type, status, reason }) => type === "ManifestLive" && status === "False" && reason === "RolledBack",
   )?.message;
 
-/** 0 checks once, a negative duration waits a week, as kubectl does. @throws UsageError */
-function timeoutOf(request: CommandRequest): number {
-  const ms = durationFlag(request, "timeout") ?? DEFAULT_TIMEOUT_MS;
-  return ms < 0 ? 7 * 24 * 3600_000 : ms;
-}
-
 /** The value of `--for`. */
 interface Wanted {
-  isMet: Condition;
+  /** `undefined` is an object that does not exist. */
+  isMet: (object: ApiObject | undefined) => boolean;
   /** It is a condition, which a pod whose last edit was rolled back does not reach. */
   isOfPod?: true;
   /** An object that does not exist may still come. */
@@ -134,12 +128,5 @@ export function parseFor(text: string | undefined): Wanted {
   );
 }
 
-interface ObjectCondition {
-  type: string;
-  status: string;
-  reason?: string;
-  message?: string;
-}
-
-const conditionsOf = (object: ApiObject | undefined): ObjectCondition[] =>
-  (object?.status as { conditions?: ObjectCondition[] } | undefined)?.conditions ?? [];
+const conditionsOf = (object: ApiObject | undefined): PodCondition[] =>
+  (object?.status as { conditions?: PodCondition[] } | undefined)?.conditions ?? [];

@@ -25,20 +25,15 @@ interface FoundField {
   type: DocumentedType;
 }
 
-/** The path ends early. */
-interface MissingField {
-  /** The part of the path that exists. */
-  path: string;
-  missing: string;
-  known: string[];
-}
-
-/** Follows names of fields from a type; lists and maps are entered. */
+/**
+ * Follows names of fields from a type; lists and maps are entered.
+ * @returns where the path ends early, `path` is the part that exists
+ */
 export function findField(
   definitions: Definitions,
   typeName: string,
   fields: readonly string[],
-): FoundField | MissingField {
+): FoundField | { path: string; missing: string; known: string[] } {
   let field: DocumentedType = { $ref: typeName };
   let type = typeOf(definitions, field);
   for (const [index, name] of fields.entries()) {
