@@ -2,7 +2,6 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { detectKind, parseConfigFile } from "../../src/config/config-file.ts";
-import { resolveOptions } from "../../src/config/resolve-options.ts";
 
 const fixture = (name: string) =>
   readFileSync(join(import.meta.dir, "../fixtures/kubelet-configuration", name), "utf8");
@@ -187,12 +186,4 @@ test.each([
   ["", "unknown"],
 ] as const)("%p is a %s", (text, want) => {
   expect(detectKind(text)).toBe(want);
-});
-
-test("a file without end is read to the limit only", async () => {
-  const { errors } = await resolveOptions(["--config=/dev/zero", "--config-dir=/nothing"], "/");
-  expect(errors).toEqual([
-    '--config: "/dev/zero" cannot be read: it has 10485760 bytes or more',
-    '--config-dir: "/nothing" does not exist',
-  ]);
 });
