@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findCommand } from "../../../src/cli/command-table.ts";
@@ -9,14 +9,28 @@ import { capturedIo } from "../captured-io.ts";
 
 const dir = tempDirs()();
 const POD = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: "b:1"}]\n';
+const CONFIG = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
 
-beforeAll(() => {
-  writeFileSync(join(dir, "good.yaml"), POD);
-  writeFileSync(join(dir, "bad.yaml"), POD.replace("image", "\n    imag").replace("{name: a, ", "{name: a,\n    "));
-  writeFileSync(join(dir, ".hidden.yaml"), "not read");
-});
+/** Files that the tests name; those with a dot in front are read only when they are named. */
+const FILES: Readonly<Record<string, string>> = {
+  "good.yaml": POD,
+  "bad.yaml": POD.replace("image", "\n    imag").replace("{name: a, ", "{name: a,\n    "),
+  ".hidden.yaml": "not read",
+  ".escape.yaml": POD.replace("{name: web}", '{name: web, labels: {"\\e]0;x\\a": 1}}'),
+  ".secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: 123456}\n",
+  ".large.yaml": `${POD}  tolerations:\n  - {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 9007199254740993}\n`,
+  ".broken.yaml": "kind: Pod\n  metadata: x\n",
+  ".broken-secret.yaml": "kind: Secret\n  stringData: hunter2\n",
+  ".twice.yaml": `${POD}---\n${POD.replace("containers: [{", "containers: [{envFrom: [{configMapRef: {name: cfg}}], ")}`,
+  ".privileged.yaml": POD.replace("{name: a,", "{name: a, securityContext: {privileged: true},"),
+  ".k.yaml": `${CONFIG}kubeletTs: {allowPrivileged: true}\n`,
+  ".bad-k.yaml": `${CONFIG}maxPodz: 1\n`,
+};
+for (const [name, text] of Object.entries(FILES)) writeFileSync(join(dir, name), text);
+symlinkSync(".loop", join(dir, ".loop"));
 
-async function run(argv: string[], input = "", isTerminal = false) {
+/** @param argv in which `@name` is one of the files, `@` alone their directory */
+async function run(argv: readonly string[], input = "", isTerminal = false) {
   const io = capturedIo();
   io.isTerminal = isTerminal;
   // In small pieces, so that lines are cut.
@@ -27,62 +41,80 @@ async function run(argv: string[], input = "", isTerminal = false) {
   io.input = async function* () {
     for (const piece of pieces) yield Buffer.from(piece, "latin1");
   };
-  const code = await runSubCommand(findCommand("validate")!, argv, io);
+  const words = argv.map((word) => word.replace(/(?<=^|=)@(.*)$/, (_, name: string) => join(dir, name)));
+  const code = await runSubCommand(findCommand("validate")!, words, io);
   return { code, stdout: io.out, stderr: io.err };
 }
 
+/** One object as JSON, which is read from standard input. */
+const check = (object: object, ...flags: string[]) => run(["-", ...flags], `${JSON.stringify(object)}\n`);
+
 describe("text", () => {
-  test("nothing to say about a good manifest", async () => {
-    expect(await run([join(dir, "good.yaml")])).toEqual({
-      code: 0,
-      stdout: "1 object: 1 ok, 0 with errors\n",
-      stderr: "",
-    });
+  test.each([
+    ["nothing to say about a good manifest", "@good.yaml", 0, /^1 object: 1 ok, 0 with errors\n$/],
+    [
+      "file:line:col: field: message",
+      "@",
+      2,
+      /bad\.yaml:7:5: spec\.containers\[0\]\.imag: there is no field "imag" here; did you mean "image"\?/,
+    ],
+    ["the sum", "@", 2, /^2 objects: 1 ok, 1 with errors\n$/m],
+    ["a file that is not there", "@none.yaml", 2, /there is no such file/],
+    ["a link to itself", "@.loop", 2, /\.loop:1:1: cannot be read: a symbolic link that leads to itself/],
+    ["what is not a file", "/dev/null", 2, /^\/dev\/null:1:1: is not a regular file/],
+    [
+      "no server behind a URL",
+      "http://127.0.0.1:1/",
+      2,
+      /^http:\/\/127\.0\.0\.1:1\/:1:1: cannot be fetched: refuses the connection/,
+    ],
+    [
+      "a URL in capitals",
+      "HTTP://127.0.0.1:1/",
+      2,
+      /^HTTP:\/\/127\.0\.0\.1:1\/:1:1: cannot be fetched: refuses the connection/,
+    ],
+    ["no socket behind a URL", "unix:/nothing", 2, /^unix:\/nothing:1:1: cannot be fetched: the socket does not exist/],
+    [
+      "the same pod twice is a warning",
+      "@.twice.yaml",
+      0,
+      /warning: metadata\.name: Pod default\/web is already defined in/,
+    ],
+    ["a reference to what is not there is a warning", "@.twice.yaml", 0, /there is no ConfigMap "default\/cfg"/],
+  ] as const)("%s", async (_, path, code, text) => {
+    const result = await run([path]);
+    expect(result.code).toBe(code);
+    expect(result.stdout).toMatch(text);
   });
-  test("file:line:col: field: message, and exit code 2", async () => {
-    const { code, stdout } = await run([dir]);
-    expect(code).toBe(2);
-    expect(stdout).toContain(
-      `${join(dir, "bad.yaml")}:7:5: spec.containers[0].imag: there is no field "imag" here; did you mean "image"?`,
-    );
-    expect(stdout).toEndWith("2 objects: 1 ok, 1 with errors\n");
+
+  test.each([
+    ["the line and a caret", "@bad.yaml", '        imag: "b:1"}]\n        ^\n'],
+    ["a syntax error", "@.broken.yaml", "\n      metadata: x\n"],
+  ])("on a terminal: %s", async (_, path, shown) => {
+    expect((await run([path], "", true)).stdout).toContain(shown);
   });
-  test("on a terminal with the line and a caret", async () => {
-    const { stdout } = await run([join(dir, "bad.yaml")], "", true);
-    expect(stdout).toContain('        imag: "b:1"}]\n        ^\n');
+
+  test.each([
+    ["a line of a Secret", "@.secret.yaml", "stringData[a]", /123456/],
+    ["a line that may be one of a Secret", "@.broken-secret.yaml", "1 with errors", /hunter2/],
+    ["what moves the cursor", "@.escape.yaml", "metadata.labels[\\x1b]0;x\\x07]", /[\u001b\u0007]/],
+  ])("%s is never shown", async (_, path, shown, hidden) => {
+    const { stdout } = await run([path], "", true);
+    expect(stdout).toContain(shown);
+    expect(stdout).not.toMatch(hidden);
   });
+
   test("dependencies between pods that name no pod, or form a cycle, are warnings", async () => {
     const pod = (name: string, dependsOn: string) =>
       POD.replace("{name: web}", `{name: ${name}, annotations: {"kubelet-ts.io/depends-on": "${dependsOn}"}}`);
-    const { code, stdout } = await run(
-      ["-"],
-      `${pod("a", "default/b")}---\n${pod("b", "default/a")}---\n${pod("c", "default/x")}`,
-    );
+    const input = `${pod("a", "default/b")}---\n${pod("b", "default/a")}---\n${pod("c", "default/x")}`;
+    const { code, stdout } = await run(["-"], input);
     expect(code).toBe(0);
     expect(stdout).toContain("the dependencies form a cycle: default/a");
     expect(stdout).toContain('there is no pod "default/x"');
   });
-  test("a file that is not there", async () => {
-    const { code, stdout } = await run([join(dir, "none.yaml")]);
-    expect(code).toBe(2);
-    expect(stdout).toContain("there is no such file");
-  });
-  test.each([
-    ["a link to itself", ".loop", ".loop:1:1: cannot be read: a symbolic link that leads to itself"],
-    ["what is not a file", "/dev/null", "/dev/null:1:1: is not a regular file"],
-    [
-      "no server behind a URL",
-      "http://127.0.0.1:1/",
-      "http://127.0.0.1:1/:1:1: cannot be fetched: refuses the connection",
-    ],
-    ["a URL in capitals", "HTTP://127.0.0.1:1/", "HTTP://127.0.0.1:1/:1:1: cannot be fetched: refuses the connection"],
-    ["no socket behind a URL", "unix:/nothing", "unix:/nothing:1:1: cannot be fetched: the socket does not exist"],
-  ])("%s", async (_, path, says) => {
-    if (path === ".loop") symlinkSync(path, join(dir, path));
-    const { code, stdout } = await run([path.startsWith(".") ? join(dir, path) : path]);
-    expect(code).toBe(2);
-    expect(stdout).toContain(says);
-  });
+
   test("a pipe is read once, as <(generate) of a shell", async () => {
     const pipe = join(dir, ".pipe");
     expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
@@ -90,111 +122,70 @@ describe("text", () => {
     expect((await run([pipe])).stdout).toBe("1 object: 1 ok, 0 with errors\n");
     await writer.exited;
   });
+
   test("standard input, once, and not without end", async () => {
     expect((await run(["-", "-"], POD)).stdout).toBe("1 object: 1 ok, 0 with errors\n");
     let given = 0;
     async function* endless() {
       for (; ; given++) yield new Uint8Array(1024 * 1024);
     }
-    const [read] = await readInputs(["-"], endless);
-    expect(read).toEqual({ file: "-", problem: "is 10 MiB or longer" });
+    expect(await readInputs(["-"], endless)).toEqual([{ file: "-", problem: "is 10 MiB or longer" }]);
     expect(given).toBeLessThan(11);
   });
-  test("keys and values cannot move the cursor", async () => {
-    const file = join(dir, ".escape.yaml");
-    writeFileSync(file, POD.replace("{name: web}", '{name: web, labels: {"\\e]0;x\\a": 1}}'));
-    const { stdout } = await run([file]);
-    expect(stdout).toContain("metadata.labels[\\x1b]0;x\\x07]");
-    expect(stdout).not.toMatch(/[\u001b\u0007]/);
-  });
-  test("a line of a Secret is never shown", async () => {
-    const file = join(dir, ".secret.yaml");
-    writeFileSync(file, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: 123456}\n");
-    const { stdout } = await run([file], "", true);
-    expect(stdout).toContain("stringData[a]");
-    expect(stdout).not.toContain("123456");
+
+  test("a directory without manifests is an error; skipped files are named", async () => {
+    const empty = tempDirs()();
+    expect(await run([empty])).toMatchObject({ code: 2, stdout: expect.stringContaining("has no manifest") });
+    for (const name of ["notes.txt", "README"]) writeFileSync(join(empty, name), "x");
+    const { code, stdout, stderr } = await run([empty]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: expect.stringContaining("has no manifest") });
+    expect(stderr).toContain("notes.txt: skipped: not a .yaml");
+    expect(stderr).toContain("README: skipped: it has no apiVersion and kind");
   });
 });
 
 describe("json", () => {
   test("one result for each object, the pod as it would stand on /pods", async () => {
-    const { code, stdout } = await run(["-o", "json", "--node-name", "Box", join(dir, "good.yaml")]);
+    const { code, stdout } = await run(["-o=json", "--node-name", "Box", "@good.yaml"]);
     expect(code).toBe(0);
     const { results } = JSON.parse(stdout);
-    expect(results).toHaveLength(1);
-    expect(results[0]).toMatchObject({
-      document: 1,
-      kind: "Pod",
-      name: "web",
-      valid: true,
-      ok: true,
-      errors: [],
-      warnings: [],
-    });
-    expect(results[0].object).toMatchObject({ metadata: { name: "web-box" }, spec: { nodeName: "box" } });
+    const verdict = { kind: "Pod", name: "web", valid: true, ok: true, errors: [], warnings: [] };
+    const object = { metadata: { name: "web-box" }, spec: { nodeName: "box" } };
+    expect(results).toMatchObject([{ document: 1, ...verdict, object }]);
   });
-  test("-o=json is taken as by the kubelet's own flags", async () => {
-    expect(JSON.parse((await run(["-o=json", join(dir, "good.yaml")])).stdout).results).toHaveLength(1);
-  });
+
   test("a whole number beyond 2^53 is rounded", async () => {
-    const file = join(dir, ".large.yaml");
-    writeFileSync(
-      file,
-      `${POD}  tolerations:\n  - {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 9007199254740993}\n`,
-    );
-    const { stdout } = await run(["-o", "json", file]);
-    expect(stdout).toContain('"tolerationSeconds":9007199254740992');
+    expect((await run(["-o", "json", "@.large.yaml"])).stdout).toContain('"tolerationSeconds":9007199254740992');
   });
+
   test("errors have code, field, message and place", async () => {
-    const { stdout } = await run(["-o", "json", join(dir, "bad.yaml")]);
-    const [first, second] = JSON.parse(stdout).results[0].errors;
-    expect(first).toEqual({
-      code: "invalid",
-      type: "FieldValueRequired",
-      field: "spec.containers[0].image",
-      message: "is required",
-      line: 5,
-      column: 16,
-    });
-    expect(second).toMatchObject({ code: "unknown", field: "spec.containers[0].imag", line: 7, column: 5 });
-  });
-});
-
-describe("what concerns several documents", () => {
-  test("the same pod twice, and references to what is not there, are warnings", async () => {
-    const file = join(dir, ".twice.yaml");
-    const uses = POD.replace("containers: [{", "containers: [{envFrom: [{configMapRef: {name: cfg}}], ");
-    writeFileSync(file, `${POD}---\n${uses}`);
-    const { code, stdout } = await run([file]);
-    expect(code).toBe(0);
-    expect(stdout).toContain("warning: metadata.name: Pod default/web is already defined in");
-    expect(stdout).toContain('there is no ConfigMap "default/cfg"');
-  });
-});
-
-describe("batch", () => {
-  test("a line in, a line out, in order", async () => {
-    const lines = [
-      { id: 1, manifest: POD },
-      { id: "two", manifest_b64: Buffer.from("a: \u00e9\u2028").toString("base64") },
-      { id: 3 },
-    ];
-    const { code, stdout } = await run(
-      ["--batch"],
-      `${lines.map((line) => JSON.stringify(line)).join("\n")}\nnonsense\n`,
-    );
-    expect(code).toBe(2);
-    const answers = stdout
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    expect(answers.map(({ id, results }) => [id, results[0].ok])).toEqual([
-      [1, true],
-      ["two", false],
-      [3, false],
-      [null, false],
+    const { stdout } = await run(["-o", "json", "@bad.yaml"]);
+    const place = { field: "spec.containers[0].image", line: 5, column: 16 };
+    expect(JSON.parse(stdout).results[0].errors).toMatchObject([
+      { code: "invalid", type: "FieldValueRequired", message: "is required", ...place },
+      { code: "unknown", field: "spec.containers[0].imag", line: 7, column: 5 },
     ]);
   });
+});
+
+test("batch: a line in, a line out, in order", async () => {
+  const lines = [
+    { id: 1, manifest: POD },
+    { id: "two", manifest_b64: Buffer.from("a: \u00e9\u2028").toString("base64") },
+    { id: 3 },
+  ];
+  const { code, stdout } = await run(["--batch"], `${lines.map((it) => JSON.stringify(it)).join("\n")}\nnonsense\n`);
+  expect(code).toBe(2);
+  const answers = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(answers.map(({ id, results }) => [id, results[0].ok])).toEqual([
+    [1, true],
+    ["two", false],
+    [3, false],
+    [null, false],
+  ]);
 });
 
 test.each([
@@ -205,159 +196,105 @@ test.each([
   [["-o", "xml", "x"], "--output must be text or json"],
   [["--validate=maybe", "x"], "--validate must be"],
   [["--batch", "x"], "--batch takes"],
+  [["@good.yaml", "--config=@.bad-k.yaml"], "maxPodz: no such field"],
 ])("bad usage: %j", async (argv, says) => {
-  const { code, stderr } = await run(argv);
-  expect(code).toBe(2);
-  expect(stderr).toContain(says);
+  expect(await run(argv)).toMatchObject({ code: 2, stderr: expect.stringContaining(says) });
 });
 
 test.each([
   ["--allow-privileged=false", 2],
   ["--allow-privileged", 0],
-])("%s", async (flag, want) => {
-  const file = join(dir, ".privileged.yaml");
-  writeFileSync(file, POD.replace("{name: a,", "{name: a, securityContext: {privileged: true},"));
-  expect((await run([flag, file])).code).toBe(want);
+  ["--config=@.k.yaml", 0],
+])("a privileged pod with %s", async (flag, want) => {
+  expect((await run([flag, "@.privileged.yaml"])).code).toBe(want);
 });
 
 describe("the rules of the node", () => {
-  const podWith = (name: string, spec: object) =>
-    `${JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { containers: [{ name: "a", image: "b:1" }], ...spec } })}\n`;
   const container = (fields: object) => ({ containers: [{ name: "a", image: "b:1", ...fields }] });
+  const podWith = (name: string, spec: object) => ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name },
+    spec: { ...container({}), ...spec },
+  });
+  const workload = (kind: string, template: object, spec: object = {}) => ({
+    apiVersion: "apps/v1",
+    kind,
+    metadata: { name: "d" },
+    spec: {
+      selector: { matchLabels: { a: "b" } },
+      template: { metadata: { labels: { a: "b" } }, spec: { ...container({}), ...template } },
+      ...spec,
+    },
+  });
+  const privileged = container({ securityContext: { privileged: true } });
+  const sysctls = { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1" }] } };
+  const elsewhere = { nodeSelector: { "kubernetes.io/hostname": "other" } };
+  const onSsd = { nodeSelector: { disk: "ssd" } };
 
   test.each([
-    {
-      what: "a privileged container",
-      spec: container({ securityContext: { privileged: true } }),
-      field: "spec.containers[0].securityContext.privileged: privileged containers are not allowed on this node",
-      allows: ["--allow-privileged=true"],
-    },
-    {
-      what: "an unsafe sysctl",
-      spec: { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1" }] } },
-      field: "spec.securityContext.sysctls[0].name: forbidden sysctl",
-      allows: ["--allowed-unsafe-sysctls=net.core.*"],
-    },
-    {
-      what: "a node selector",
-      spec: { nodeSelector: { disk: "ssd" } },
-      field: "spec.nodeSelector: the labels of this node",
-      allows: ["--node-labels=disk=ssd"],
-    },
-  ])("$what is refused as by the kubelet with the same flags", async ({ spec, field, allows }) => {
-    writeFileSync(join(dir, ".node.json"), podWith("p", spec));
-    const refused = await run([join(dir, ".node.json")]);
-    expect(refused).toMatchObject({ code: 2, stdout: expect.stringContaining(field) });
-    expect(await run([join(dir, ".node.json"), ...allows])).toMatchObject({ code: 0 });
+    [
+      podWith("p", privileged),
+      "spec.containers[0].securityContext.privileged: privileged containers are not allowed on this node",
+      "--allow-privileged=true",
+    ],
+    [
+      podWith("p", sysctls),
+      "spec.securityContext.sysctls[0].name: forbidden sysctl",
+      "--allowed-unsafe-sysctls=net.core.*",
+    ],
+    [podWith("p", onSsd), "spec.nodeSelector: the labels of this node", "--node-labels=disk=ssd"],
+    [workload("Deployment", privileged), "securityContext.privileged", "--allow-privileged"],
+    [
+      workload("Deployment", elsewhere),
+      "spec.template.spec.nodeSelector",
+      "--node-labels=kubernetes.io/hostname=other",
+    ],
+  ])("%j is refused as by the kubelet with the same flags", async (object, field, allows) => {
+    expect(await check(object)).toMatchObject({ code: 2, stdout: expect.stringContaining(field) });
+    expect(await check(object, allows)).toMatchObject({ code: 0 });
   });
 
-  describe("for the pods of workloads", () => {
-    const deployment = (spec: object, template: object = {}) => ({
-      apiVersion: "apps/v1",
-      kind: "Deployment",
-      metadata: { name: "d" },
-      spec: {
-        selector: { matchLabels: { a: "b" } },
-        template: { metadata: { labels: { a: "b" } }, spec: { ...container({}), ...template } },
-        ...spec,
-      },
-    });
-    const check = (object: object, ...flags: string[]) => {
-      writeFileSync(join(dir, ".workload.json"), `${JSON.stringify(object)}\n`);
-      return run([join(dir, ".workload.json"), ...flags]);
-    };
+  test.each([
+    [
+      "replicas beyond --max-pods",
+      workload("Deployment", {}, { replicas: 500 }),
+      [],
+      "warning: spec.replicas: 390 of 500 pods are refused: the node takes 110 in all (--max-pods)",
+    ],
+    ["one beyond it", workload("Deployment", {}, { replicas: 4 }), ["--max-pods=3"], "1 of 4 pods"],
+    [
+      "labels while the node was given none",
+      workload("Deployment", onSsd),
+      [],
+      "warning: spec.template.spec.nodeSelector: disk=ssd has no effect here: this is the only node, and it was given no labels; with --node-labels they count",
+    ],
+    [
+      "a ConfigMap that is missing",
+      workload("Deployment", container({ envFrom: [{ configMapRef: { name: "cfg" } }] })),
+      [],
+      'there is no ConfigMap "default/cfg"',
+    ],
+  ] as const)("%s: a warning", async (_, object, flags, text) => {
+    expect(await check(object, ...flags)).toMatchObject({ code: 0, stdout: expect.stringContaining(text) });
+  });
 
-    test.each([
-      [container({ securityContext: { privileged: true } }), "securityContext.privileged", "--allow-privileged"],
-      [
-        { nodeSelector: { "kubernetes.io/hostname": "other" } },
-        "spec.template.spec.nodeSelector",
-        "--node-labels=kubernetes.io/hostname=other",
-      ],
-    ])("%j", async (template, field, flag) => {
-      const object = deployment({}, template);
-      expect(await check(object)).toMatchObject({ code: 2, stdout: expect.stringContaining(field) });
-      expect(await check(object, flag)).toMatchObject({ code: 0 });
-    });
-
-    test("replicas beyond --max-pods are a warning", async () => {
-      const { code, stdout } = await check(deployment({ replicas: 500 }));
-      expect(code).toBe(0);
-      expect(stdout).toContain(
-        "warning: spec.replicas: 390 of 500 pods are refused: the node takes 110 in all (--max-pods)",
-      );
-      expect((await check(deployment({ replicas: 4 }), "--max-pods=3")).stdout).toContain("1 of 4 pods");
-      expect((await check(deployment({ replicas: 3 }), "--max-pods=3")).stdout).not.toContain("refused");
-    });
-
-    test("labels that are given to nodes count when this one was given some", async () => {
-      const object = deployment({}, { nodeSelector: { disk: "ssd" } });
-      const { code, stdout } = await check(object);
-      expect(code).toBe(0);
-      expect(stdout).toContain(
-        "warning: spec.template.spec.nodeSelector: disk=ssd has no effect here: this is the only node, and it was given no labels; with --node-labels they count",
-      );
-      expect((await check(object, "--node-labels=disk=ssd")).stdout).not.toContain("warning");
-      expect(await check(object, "--node-labels=zone=a")).toMatchObject({ code: 2 });
-      expect(await check(object, "--validate=strict")).toMatchObject({ code: 2 });
-    });
-
-    test("a DaemonSet makes no pod where the node does not match", async () => {
-      const { spec } = deployment({}, { nodeSelector: { disk: "ssd" } });
-      expect(await check({ apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "d" }, spec })).toMatchObject({
-        code: 0,
-      });
-    });
-
-    test("a ConfigMap that is missing is a warning", async () => {
-      const template = container({ envFrom: [{ configMapRef: { name: "cfg" } }] });
-      expect((await check(deployment({}, template))).stdout).toContain('there is no ConfigMap "default/cfg"');
-    });
+  test.each([
+    ["as many replicas as --max-pods", workload("Deployment", {}, { replicas: 3 }), "--max-pods=3", 0],
+    ["a label that the node has", workload("Deployment", onSsd), "--node-labels=disk=ssd", 0],
+    ["a label of a node with others", workload("Deployment", onSsd), "--node-labels=zone=a", 2],
+    ["a label, strictly", workload("Deployment", onSsd), "--validate=strict", 2],
+    ["a DaemonSet makes no pod where the node does not match", workload("DaemonSet", onSsd), "--max-pods=3", 0],
+  ])("%s", async (_, object, flag, code) => {
+    const result = await check(object, flag);
+    expect({ code: result.code, hasWarning: result.stdout.includes("warning") }).toEqual({ code, hasWarning: false });
   });
 
   test("the second pod with a host port is refused", async () => {
     const ports = container({ ports: [{ containerPort: 80, hostPort: 8080 }] });
-    writeFileSync(join(dir, ".one.json"), podWith("one", ports));
-    writeFileSync(join(dir, ".two.json"), podWith("two", ports));
-    const { code, stdout } = await run([join(dir, ".one.json"), join(dir, ".two.json")]);
+    const input = [podWith("one", ports), podWith("two", ports)].map((pod) => JSON.stringify(pod)).join("\n---\n");
+    const { code, stdout } = await run(["-"], `# two\n${input}\n`);
     expect(code).toBe(2);
-    expect(stdout).toMatch(
-      /\.two\.json:1:\d+: spec\.containers\[0\]\.ports\[0\]\.hostPort: host port 8080\/TCP is held by/,
-    );
-  });
-
-  test("--config gives the rules; its mistakes are errors", async () => {
-    const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
-    writeFileSync(join(dir, ".k.yaml"), `${head}kubeletTs: {allowPrivileged: true}\n`);
-    writeFileSync(join(dir, ".node.json"), podWith("p", container({ securityContext: { privileged: true } })));
-    expect(await run([join(dir, ".node.json"), `--config=${join(dir, ".k.yaml")}`])).toMatchObject({ code: 0 });
-    writeFileSync(join(dir, ".k.yaml"), `${head}maxPodz: 1\n`);
-    const { code, stderr } = await run([join(dir, ".node.json"), `--config=${join(dir, ".k.yaml")}`]);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("maxPodz: no such field") });
-  });
-});
-
-describe("directories", () => {
-  test("one without manifests is an error; skipped files are named", async () => {
-    const empty = tempDirs()();
-    expect(await run([empty])).toMatchObject({ code: 2, stdout: expect.stringContaining("has no manifest") });
-    writeFileSync(join(empty, "notes.txt"), "x");
-    writeFileSync(join(empty, "README"), "x");
-    const { code, stdout, stderr } = await run([empty]);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: expect.stringContaining("has no manifest") });
-    expect(stderr).toContain("notes.txt: skipped: not a .yaml");
-    expect(stderr).toContain("README: skipped: it has no apiVersion and kind");
-  });
-});
-
-describe("syntax errors on a terminal", () => {
-  test("the line and a caret are shown", async () => {
-    writeFileSync(join(dir, ".broken.yaml"), "kind: Pod\n  metadata: x\n");
-    expect((await run([join(dir, ".broken.yaml")], "", true)).stdout).toMatch(/\n {6}metadata: x\n +\^\n/);
-  });
-
-  test("not when the text may be a Secret", async () => {
-    writeFileSync(join(dir, ".broken.yaml"), "kind: Secret\n  stringData: hunter2\n");
-    expect((await run([join(dir, ".broken.yaml")], "", true)).stdout).not.toContain("hunter2");
+    expect(stdout).toMatch(/^-:4:\d+: spec\.containers\[0\]\.ports\[0\]\.hostPort: host port 8080\/TCP is held by/m);
   });
 });
