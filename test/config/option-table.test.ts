@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderFlagsDoc } from "../../scripts/generate-flags-doc.ts";
 import { renderFlagsHelp } from "../../src/cli/help.ts";
+import { defaultDirectories } from "../../src/config/default-directories.ts";
 import {
   compareOptions,
   DEFAULT_KUBELET_OPTIONS,
@@ -128,4 +129,21 @@ test("a change is live or needs a restart; equal lists are not a change", () => 
     evictionHard: structuredClone(DEFAULT_KUBELET_OPTIONS.evictionHard),
   };
   expect(compareOptions(DEFAULT_KUBELET_OPTIONS, next)).toEqual({ live: ["verbosity"], needRestart: ["readOnlyPort"] });
+});
+
+test("root has the directories of the machine, another user directories below the home directory", () => {
+  expect(defaultDirectories(0, { XDG_DATA_HOME: "/data" }, "/root")).toEqual({
+    rootDir: "/var/lib/kubelet",
+    podLogsDir: "/var/log/pods",
+    containersLogsDir: "/var/log/containers",
+  });
+  expect(defaultDirectories(1000, {}, "/home/edge")).toEqual({
+    rootDir: "/home/edge/.local/share/kubelet-ts",
+    podLogsDir: "/home/edge/.local/share/kubelet-ts/log/pods",
+    containersLogsDir: "/home/edge/.local/share/kubelet-ts/log/containers",
+  });
+  expect(defaultDirectories(1000, { XDG_DATA_HOME: "/data" }, "/home/edge").rootDir).toBe("/data/kubelet-ts");
+  expect(defaultDirectories(1000, { XDG_DATA_HOME: "data" }, "/home/edge").rootDir).toBe(
+    "/home/edge/.local/share/kubelet-ts",
+  );
 });

@@ -1,6 +1,16 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import type { InstanceInfo } from "../../../src/base/host/root-lock.ts";
-import { findKubelet, type InstanceFinder, toServerUrl } from "../../../src/cli/client/find-kubelet.ts";
+import {
+  chooseRootDir,
+  defaultContextPath,
+  findKubelet,
+  type InstanceFinder,
+  toServerUrl,
+  writeDefaultContext,
+} from "../../../src/cli/client/find-kubelet.ts";
+import { parseRefusedManifests } from "../../../src/cli/client/kubelet-api.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
 
 const anInstance = (over: Partial<InstanceInfo> = {}): InstanceInfo => ({
   pid: 42,
@@ -108,4 +118,34 @@ test("a kubelet that starts just now is waited for until it has its address", as
     reads++ === 0 ? { ...anInstance({ readOnlyUrl: undefined, readOnlyPort: 0 }), isStarting: true } : DEFAULT;
   expect(await findKubelet(NOTHING, { ...finder, read })).toMatchObject({ url: DEFAULT.readOnlyUrl as string });
   expect(reads).toBe(2);
+});
+
+const tempDir = tempDirs();
+
+test("a flag wins over the environment, the environment over the choice of the user", () => {
+  const environment: NodeJS.ProcessEnv = { HOME: tempDir() };
+  const path = defaultContextPath(environment);
+  expect(path).toBe(join(environment.HOME!, ".config", "kubelet-ts", "root-dir"));
+  expect(chooseRootDir(undefined, environment)).toBeUndefined();
+  writeDefaultContext("/srv/a", path);
+  expect(chooseRootDir(undefined, environment)).toEqual({ rootDir: "/srv/a", origin: "kubelet-ts use" });
+  environment.KUBELET_TS_ROOT_DIR = "/srv/b";
+  expect(chooseRootDir(undefined, environment)?.rootDir).toBe("/srv/b");
+  expect(chooseRootDir("/srv/c", environment)).toEqual({ rootDir: "/srv/c", origin: "--root-dir" });
+  writeDefaultContext(undefined, path);
+  expect(chooseRootDir(undefined, { HOME: environment.HOME })).toBeUndefined();
+});
+
+test("refused manifests are read from the health checks", () => {
+  const text = `[+]ping ok
+[+]source file /pods ok
+[+]manifest /pods/bad.yaml refused (/pods/bad.yaml:4:38: spec.containers[0].image: must be a string (found y)) ok
+[+]manifest /pods/b.yaml refused (/pods/b.yaml:1:1: no such field) ok
+healthz check passed
+`;
+  expect(parseRefusedManifests(text)).toEqual([
+    { file: "/pods/bad.yaml", message: "/pods/bad.yaml:4:38: spec.containers[0].image: must be a string (found y)" },
+    { file: "/pods/b.yaml", message: "/pods/b.yaml:1:1: no such field" },
+  ]);
+  expect(parseRefusedManifests("[+]ping ok\n")).toEqual([]);
 });

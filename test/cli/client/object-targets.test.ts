@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ApiClient, type ApiResource } from "../../../src/cli/client/api-client.ts";
+import { ApiClient, type ApiResource, parseWarnings } from "../../../src/cli/client/api-client.ts";
 import { readWrittenObjects, selectObjects } from "../../../src/cli/client/object-targets.ts";
 import type { CommandRequest } from "../../../src/cli/sub-command.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
@@ -117,4 +117,12 @@ test("an absent object is reported with the nearest name", async () => {
   expect(api.requireObject(pods, "lab", "web")).rejects.toThrow('it is in namespace "default": add -n default');
   expect((await api.requireObject(pods, "default", "db")).metadata.name).toBe("db-node1");
   await stop();
+});
+
+test.each([
+  ["", []],
+  ['299 - "one"', ["one"]],
+  ['299 - "say \\"no\\", twice", 299 kubelet "back\\\\slash"', ['say "no", twice', "back\\slash"]],
+])("warnings of the header %p", (header, want) => {
+  expect(parseWarnings(header)).toEqual(want);
 });
