@@ -1,6 +1,6 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
-import { ComposeVolumes, type VolumeContext } from "./compose-volumes.ts";
+import { type ComposeContext, ComposeVolumes } from "./compose-volumes.ts";
 import { adviceOf } from "./docker-settings.ts";
 import {
   type ContainerSettings,
@@ -14,15 +14,6 @@ import {
   toPort,
 } from "./pod-parts.ts";
 
-interface ServiceContext extends VolumeContext {
-  /** All services of the file. */
-  services: { readonly [name: string]: Json };
-  /** Gets the Docker volumes that the pods use by name. */
-  claims: Set<string>;
-  /** The Docker network in which the pods find each other; absent for a single service. */
-  network?: string;
-}
-
 type Service = { readonly [key: string]: Json };
 
 /** Image of the init containers that wait for other services. */
@@ -35,27 +26,27 @@ const MAPS = ["environment", "group_add", "labels", "sysctls"];
 export function toServiceManifests(
   name: string,
   service: Service,
-  context: ServiceContext,
-  notes: ImportNotes,
+  context: ComposeContext,
+  all: ImportNotes,
 ): object[] {
-  const path = `services.${name}`;
-  const at = (key: string, detail?: string) =>
-    `${path}.${key}${detail !== undefined && MAPS.includes(key) ? `.${detail}` : ""}`;
+  const notes = all.of(`services.${name}.`);
   const podName = toDnsLabel(name);
-  noteServiceKeys(service, path, notes);
-  if (podName !== name) notes.add(path, `the pod is named ${podName}: other services reach it by that name only`);
-  const volumes = new ComposeVolumes(podName, service, context, path, notes);
+  noteServiceKeys(service, notes);
+  if (podName !== name)
+    all.add(`services.${name}`, `the pod is named ${podName}: other services reach it by that name only`);
+  const volumes = new ComposeVolumes(podName, service, context, notes);
   const settings: ContainerSettings = {
     name: podName,
-    at,
+    at: (key, detail) => `${key}${detail !== undefined && MAPS.includes(key) ? `.${detail}` : ""}`,
+    notes,
     image: textOf(service.image) ?? `${context.project}-${name}`,
     imagePullPolicy: PULL_POLICIES[textOf(service.pull_policy) ?? ""] ?? "IfNotPresent",
     command: wordsOf(service.entrypoint),
     args: wordsOf(service.command),
     workingDir: textOf(service.working_dir),
-    variables: variablesOf(service, context, path, notes),
-    ports: service.network_mode === "host" ? [] : portsOf(service, path, notes),
-    ...resourcesOf(service, path, notes),
+    variables: variablesOf(service, context, notes),
+    ports: service.network_mode === "host" ? [] : portsOf(service, notes),
+    ...resourcesOf(service, notes),
     healthcheck: service.healthcheck,
     user: textOf(service.user),
     capAdd: textsOf(service.cap_add),
@@ -75,7 +66,7 @@ export function toServiceManifests(
   const annotations = Object.fromEntries(pairsOf(service.annotations).map(([key, value = ""]) => [key, value]));
   if (context.network !== undefined && service.network_mode === undefined)
     annotations["kubelet-ts.io/network"] = context.network;
-  noteNetwork(service, path, notes);
+  noteNetwork(service, notes);
   const pod = {
     name: podName,
     annotations,
@@ -87,11 +78,10 @@ export function toServiceManifests(
     dns: textsOf(service.dns),
     dnsSearch: textsOf(service.dns_search),
     dnsOptions: textsOf(service.dns_opt),
-    initContainers: waitingContainersOf(service, context, path, notes),
+    initContainers: waitingContainersOf(service, context, notes),
     volumes: volumes.volumes,
   };
-  for (const claim of volumes.claims) context.claims.add(claim);
-  return [...volumes.documents, ...toPodManifests(pod, [settings], at, notes)];
+  return [...volumes.documents, ...toPodManifests(pod, [settings])];
 }
 
 const PULL_POLICIES: Readonly<Record<string, string>> = { always: "Always", never: "Never" };
@@ -101,19 +91,19 @@ const wordsOf = (command: Json | undefined): string[] | undefined => {
   return typeof command === "string" ? splitWords(command) : textsOf(command);
 };
 
-function variablesOf(service: Service, context: ServiceContext, path: string, notes: ImportNotes): Map<string, string> {
+function variablesOf(service: Service, context: ComposeContext, notes: ImportNotes): Map<string, string> {
   const variables = new Map<string, string>();
   const files = Array.isArray(service.env_file) ? service.env_file : [service.env_file ?? []].flat();
   for (const file of files) {
     const name = isRecord(file) ? (textOf(file.path) ?? "") : (textOf(file) ?? "");
     const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
     if (text !== undefined) for (const [key, value] of parseEnvFile(text)) variables.set(key, value);
-    else if (!isRecord(file) || file.required !== false) notes.add(`${path}.env_file`, `${name} cannot be read`);
+    else if (!isRecord(file) || file.required !== false) notes.add("env_file", `${name} cannot be read`);
   }
   for (const [key, value] of pairsOf(service.environment)) {
     const found = value ?? context.environment.get(key);
     if (found !== undefined) variables.set(key, found);
-    else notes.add(`${path}.environment.${key}`, "has no value, neither here nor in the environment");
+    else notes.add(`environment.${key}`, "has no value, neither here nor in the environment");
   }
   return variables;
 }
@@ -127,20 +117,20 @@ const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [st
         return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
       });
 
-function noteNetwork(service: Service, path: string, notes: ImportNotes): void {
+function noteNetwork(service: Service, notes: ImportNotes): void {
   const mode = textOf(service.network_mode);
-  if (mode === "none") notes.add(`${path}.network_mode`, "none is not carried over: every pod has a network");
+  if (mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
   else if (mode !== undefined && mode !== "host" && mode !== "bridge") {
     const message = `${mode} is not carried over: containers that share a network are containers of one pod`;
-    notes.add(`${path}.network_mode`, message);
+    notes.add("network_mode", message);
   }
   const hostname = textOf(service.hostname);
   if (hostname !== undefined && toDnsLabel(hostname) !== hostname) {
-    notes.add(`${path}.hostname`, `${hostname} is not a DNS label: the host name is ${toDnsLabel(hostname)}`);
+    notes.add("hostname", `${hostname} is not a DNS label: the host name is ${toDnsLabel(hostname)}`);
   }
   const networks = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks);
   if (networks.some((name) => name !== "default")) {
-    notes.add(`${path}.networks`, "all services are in one network; aliases and fixed addresses are not carried over");
+    notes.add("networks", "all services are in one network; aliases and fixed addresses are not carried over");
   }
 }
 
@@ -153,25 +143,19 @@ function restartOf({ restart, deploy }: Service): string {
   return condition === "on-failure" && !/^(always|unless-stopped|on-failure)/.test(written) ? condition : written;
 }
 
-function resourcesOf(
-  service: Service,
-  path: string,
-  notes: ImportNotes,
-): Pick<ContainerSettings, "limits" | "requests"> {
+function resourcesOf(service: Service, notes: ImportNotes): Pick<ContainerSettings, "limits" | "requests"> {
   const deploy = isRecord(service.deploy) ? service.deploy : {};
   const replicas = textOf(deploy.replicas);
-  if (replicas !== undefined && replicas !== "1")
-    notes.add(`${path}.deploy.replicas`, `one pod is written, not ${replicas}`);
+  if (replicas !== undefined && replicas !== "1") notes.add("deploy.replicas", `one pod is written, not ${replicas}`);
   for (const key of Object.keys(deploy)) {
-    if (!["resources", "replicas", "restart_policy"].includes(key))
-      notes.add(`${path}.deploy.${key}`, "is not carried over");
+    if (!["resources", "replicas", "restart_policy"].includes(key)) notes.add(`deploy.${key}`, "is not carried over");
   }
   const resources = isRecord(deploy.resources) ? deploy.resources : {};
   for (const [list, values] of Object.entries(resources)) {
     for (const key of isRecord(values) ? Object.keys(values) : []) {
       if (key === "cpus" || key === "memory") continue;
       const advice = adviceOf(key === "pids" ? "PidsLimit" : key === "devices" ? "DeviceRequests" : "");
-      notes.add(`${path}.deploy.resources.${list}.${key}`, advice);
+      notes.add(`deploy.resources.${list}.${key}`, advice);
     }
   }
   const listOf = (source: Json | undefined, memory: Json | undefined, cpus?: Json) => {
@@ -187,7 +171,7 @@ function resourcesOf(
 }
 
 /** `depends_on`: init containers that wait until a port of the other service accepts connections. */
-function waitingContainersOf(service: Service, context: ServiceContext, path: string, notes: ImportNotes): object[] {
+function waitingContainersOf(service: Service, context: ComposeContext, notes: ImportNotes): object[] {
   const names = isRecord(service.depends_on) ? Object.keys(service.depends_on) : textsOf(service.depends_on);
   return names.flatMap((name) => {
     const other = context.services[name];
@@ -197,7 +181,7 @@ function waitingContainersOf(service: Service, context: ServiceContext, path: st
         : undefined;
     if (port === undefined) {
       notes.add(
-        `${path}.depends_on.${name}`,
+        `depends_on.${name}`,
         "pods have no order, and the service has no TCP port to wait for: let the client try again",
       );
       return [];
@@ -211,15 +195,13 @@ function waitingContainersOf(service: Service, context: ServiceContext, path: st
 
 /** The first TCP port of a service, published or not. */
 const firstPortOf = (service: Service): number | undefined =>
-  portsOf(service, "", new ImportNotes()).find(({ protocol }) => protocol === undefined)?.containerPort;
+  portsOf(service, new ImportNotes()).find(({ protocol }) => protocol === undefined)?.containerPort;
 
 const MAX_PORTS = 1000;
 
 /** `ports` and `expose`. */
-function portsOf({ ports, expose }: Service, path: string, notes: ImportNotes): ImportedPort[] {
-  const result = (Array.isArray(ports) ? ports : []).flatMap((port, index) =>
-    toPorts(port, `${path}.ports[${index}]`, notes),
-  );
+function portsOf({ ports, expose }: Service, notes: ImportNotes): ImportedPort[] {
+  const result = (Array.isArray(ports) ? ports : []).flatMap((port, index) => toPorts(port, `ports[${index}]`, notes));
   const keyOf = ({ containerPort, protocol }: ImportedPort) => `${containerPort}/${protocol}`;
   const taken = new Set(result.map(keyOf));
   for (const entry of Array.isArray(expose) ? expose : []) {
@@ -309,16 +291,13 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** Names each key of a service that is not carried over. */
-function noteServiceKeys(service: { readonly [key: string]: Json }, path: string, notes: ImportNotes): void {
+function noteServiceKeys(service: { readonly [key: string]: Json }, notes: ImportNotes): void {
   for (const key of Object.keys(service)) {
-    if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(`${path}.${key}`, ADVICE[key] ?? "is not carried over");
+    if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(`${key}`, ADVICE[key] ?? "is not carried over");
   }
   if (Array.isArray(service.profiles) && service.profiles.length > 0) {
     const names = service.profiles.join(", ");
-    notes.add(
-      `${path}.profiles`,
-      `compose runs it only with the profile ${names}: leave out the pod if it is not wanted`,
-    );
+    notes.add("profiles", `compose runs it only with the profile ${names}: leave out the pod if it is not wanted`);
   }
 }
 

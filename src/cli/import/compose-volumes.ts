@@ -3,60 +3,61 @@ import { isRecord, type Json } from "../../base/text/json.ts";
 import { toQuantity } from "./compose-text.ts";
 import { type DeviceType, type ImportNotes, PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
 
-/** Definitions that the volumes of services refer to. */
-export interface VolumeContext {
+type JsonMap = { readonly [name: string]: Json };
+
+export interface ComposeInput {
+  /** The parsed Compose file. */
+  file: Json;
+  /** Name of the project when the file has none: that of its directory. */
   project: string;
   /** Base of relative paths; absolute. */
   directory: string;
-  /** `volumes`, `configs` and `secrets` of the file. */
-  volumes: { readonly [name: string]: Json };
-  configs: { readonly [name: string]: Json };
-  secrets: { readonly [name: string]: Json };
+  /** Variables of `.env` and of the process, for interpolation and variables without a value. */
+  environment: ReadonlyMap<string, string>;
   /** @returns undefined when the file cannot be read */
   readFile(path: string): string | undefined;
-  environment: ReadonlyMap<string, string>;
   deviceType: DeviceType;
+}
+
+/** All that services refer to. */
+export interface ComposeContext extends ComposeInput, Record<"services" | "volumes" | "configs" | "secrets", JsonMap> {
+  /** Gets the Docker volumes that the pods use by name. */
+  claims: Set<string>;
+  /** The Docker network in which the pods find each other; absent for a single service. */
+  network: string | undefined;
 }
 
 /** Volumes of the pod of a service, with the documents they need. */
 export class ComposeVolumes {
   readonly mounts: object[] = [];
   readonly documents: object[] = [];
-  /** Docker volumes that the pod uses by name. */
-  readonly claims = new Set<string>();
   readonly #pod = new PodVolumes();
-  readonly #context: VolumeContext;
+  readonly #context: ComposeContext;
   readonly #notes: ImportNotes;
   readonly #podName: string;
 
   /** Reads `volumes`, `tmpfs`, `devices`, `configs`, `secrets` and `shm_size` of the service. */
-  constructor(
-    podName: string,
-    service: { readonly [key: string]: Json },
-    context: VolumeContext,
-    path: string,
-    notes: ImportNotes,
-  ) {
+  constructor(podName: string, service: { readonly [key: string]: Json }, context: ComposeContext, notes: ImportNotes) {
     this.#podName = podName;
     this.#context = context;
     this.#notes = notes;
     for (const [index, volume] of listOf(service.volumes).entries()) {
-      const at = `${path}.volumes[${index}]`;
+      const at = `volumes[${index}]`;
       if (isRecord(volume)) this.#addLong(volume, at);
       else this.#addShort(textOf(volume) ?? "", at);
     }
     for (const entry of textsOf(service.tmpfs)) {
       const [target = "", options = ""] = entry.split(":");
-      this.mounts.push(this.#pod.tmpfs(target, options, `${path}.tmpfs`, notes));
+      this.mounts.push(this.#pod.tmpfs(target, options, "tmpfs", notes));
     }
     for (const [index, device] of textsOf(service.devices).entries()) {
       const [source = "", target = source, permissions = "rwm"] = device.split(":");
       const type = context.deviceType(source) ?? "CharDevice";
       if (source.startsWith("/dev/")) this.mounts.push(this.#pod.device(target, source, type, permissions));
-      else notes.add(`${path}.devices[${index}]`, "is not a device file and is not carried over");
+      else notes.add(`devices[${index}]`, "is not a device file and is not carried over");
     }
-    this.#addFiles("configs", listOf(service.configs), path);
-    this.#addFiles("secrets", listOf(service.secrets), path);
+    this.#addFiles("configs", listOf(service.configs));
+    this.#addFiles("secrets", listOf(service.secrets));
     const shmSize = textOf(service.shm_size);
     if (shmSize !== undefined) this.#addMemory("/dev/shm", shmSize);
   }
@@ -74,9 +75,9 @@ export class ComposeVolumes {
     this.mounts.push(this.#pod.memory(target, size === undefined ? undefined : toQuantity(size)));
   }
 
-  #addFiles(kind: "configs" | "secrets", files: readonly Json[], path: string): void {
+  #addFiles(kind: "configs" | "secrets", files: readonly Json[]): void {
     for (const [index, file] of files.entries()) {
-      const at = `${path}.${kind}[${index}]`;
+      const at = `${kind}[${index}]`;
       const source = isRecord(file) ? (textOf(file.source) ?? "") : (textOf(file) ?? "");
       const fallback = kind === "configs" ? `/${source}` : `/run/secrets/${source}`;
       const written = isRecord(file) ? textOf(file.target) : undefined;
@@ -152,7 +153,7 @@ export class ComposeVolumes {
     const own = isRecord(declared) ? textOf(declared.name) : undefined;
     const isExternal = isRecord(declared) && declared.external === true;
     const claimName = own ?? (isExternal ? name : `${this.#context.project}_${name}`);
-    this.claims.add(claimName);
+    this.#context.claims.add(claimName);
     return { persistentVolumeClaim: { claimName } };
   }
 }

@@ -67,33 +67,33 @@ const isEmpty = (value: unknown): boolean =>
   (typeof value === "object" && Object.keys(value).length === 0);
 
 /** Names the settings of a container that a manifest cannot express. Fields of the schema are carried over. */
-export function noteSettings({ Config, HostConfig }: InspectedContainer, path: string, notes: ImportNotes): void {
+export function noteSettings({ Config, HostConfig }: InspectedContainer, notes: ImportNotes): void {
   for (const [field, value] of Object.entries(HostConfig)) {
     if (field in HostConfigSchema.entries || IGNORED.has(field) || isEmpty(value)) continue;
     const setting = SETTINGS[field];
-    if (!setting) notes.add(`${path}: HostConfig.${field}`, NOT_CARRIED);
-    else if (!setting.usual?.includes(value)) notes.add(`${path}: ${setting.flag}`, setting.advice);
+    if (!setting) notes.add(`HostConfig.${field}`, NOT_CARRIED);
+    else if (!setting.usual?.includes(value)) notes.add(setting.flag, setting.advice);
   }
-  noteLog(HostConfig.LogConfig, path, notes);
+  noteLog(HostConfig.LogConfig, notes);
   const { Memory, MemorySwap } = HostConfig;
   // Docker sets the swap to the memory limit once more unless it is set.
   if (typeof MemorySwap === "number" && MemorySwap !== 0 && MemorySwap !== 2 * Memory) {
-    notes.add(`${path}: --memory-swap`, `${NOT_CARRIED}: pods with a memory limit have no swap`);
+    notes.add("--memory-swap", `${NOT_CARRIED}: pods with a memory limit have no swap`);
   }
-  if (!isEmpty(Config.Domainname)) notes.add(`${path}: --domainname`, `${NOT_CARRIED}: set hostname and subdomain`);
-  if (!isEmpty(Config.MacAddress)) notes.add(`${path}: --mac-address`, NOT_CARRIED);
+  if (!isEmpty(Config.Domainname)) notes.add("--domainname", `${NOT_CARRIED}: set hostname and subdomain`);
+  if (!isEmpty(Config.MacAddress)) notes.add("--mac-address", NOT_CARRIED);
 }
 
-function noteLog(logConfig: unknown, path: string, notes: ImportNotes): void {
+function noteLog(logConfig: unknown, notes: ImportNotes): void {
   const { Type = "", Config = {} } = (logConfig ?? {}) as { Type?: string; Config?: Record<string, string> | null };
   if (Type !== "" && Type !== "json-file") {
-    notes.add(`${path}: --log-driver`, `${Type} is not carried over: logs of pods are files (json-file)`);
+    notes.add("--log-driver", `${Type} is not carried over: logs of pods are files (json-file)`);
   }
   for (const name of Object.keys(Config ?? {})) {
     const advice =
       name === "max-size" || name === "max-file"
         ? "--container-log-max-size and --container-log-max-files hold for all pods"
         : "logs of pods have no options of their own";
-    notes.add(`${path}: --log-opt ${name}`, `${NOT_CARRIED}: ${advice}`);
+    notes.add(`--log-opt ${name}`, `${NOT_CARRIED}: ${advice}`);
   }
 }

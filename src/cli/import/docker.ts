@@ -46,7 +46,7 @@ export function importDocker(given: readonly DockerContainer[], deviceType: Devi
   const pods = groupByNetwork(given, notes);
   const names = new Set<string>();
   const manifests = pods.flatMap((members) =>
-    toPod(uniqueName(podNameOf(members[0]!.container), names), members, deviceType, notes),
+    toPod(uniqueName(podNameOf(members[0]!.container), names), members as [DockerContainer], deviceType, notes),
   );
   const containers = given.map(({ container }) => container.Name.replace(/^\//, "")).join(" ");
   const first = [
@@ -79,40 +79,39 @@ function groupByNetwork(given: readonly DockerContainer[], notes: ImportNotes): 
   return [...groups.values()];
 }
 
-const placeOf =
-  (name: string): Place =>
-  (key, detail) =>
-    `${name}: ${FLAGS[key]}${detail === undefined ? "" : ` ${detail}`}`;
+const at: Place = (key, detail) => `${FLAGS[key]}${detail === undefined ? "" : ` ${detail}`}`;
 
 function toPod(
   name: string,
-  members: readonly DockerContainer[],
+  members: readonly [DockerContainer, ...DockerContainer[]],
   deviceType: DeviceType,
-  notes: ImportNotes,
+  all: ImportNotes,
 ): object[] {
-  const { container: main } = members[0]!;
+  const notes = all.of(`${name}: `);
   const volumes = new PodVolumes();
-  const containers = members.map((member) => toSettings(member, volumes, deviceType, notes));
+  const toMember = (member: DockerContainer) => toSettings(member, volumes, deviceType, all);
+  const [first, ...others] = members;
+  const { container: main } = first;
   const { NetworkMode, PidMode, IpcMode, Dns, DnsSearch, DnsOptions, ExtraHosts } = main.HostConfig;
-  if (NetworkMode === "none") notes.add(`${name}: --network none`, "is not carried over: every pod has a network");
+  if (NetworkMode === "none") notes.add("--network none", "is not carried over: every pod has a network");
   for (const [flag, mode] of [
     ["--pid", PidMode],
     ["--ipc", IpcMode],
   ] as const) {
     if (mode.startsWith("container:")) {
-      notes.add(`${name}: ${flag}`, "is not carried over: containers that share it are containers of one pod");
+      notes.add(flag, "is not carried over: containers that share it are containers of one pod");
     }
   }
   if (Dns.length > 0 && !["", "default", "bridge", "host"].includes(NetworkMode)) {
-    notes.add(`${name}: --dns`, `the pod asks only these servers, which do not know the names of ${NetworkMode}`);
+    notes.add("--dns", `the pod asks only these servers, which do not know the names of ${NetworkMode}`);
   }
   const pod = {
     name,
-    annotations: toNetworkAnnotations(main, name, notes),
+    annotations: toNetworkAnnotations(main, notes),
     network: NetworkMode,
     pid: PidMode,
     ipc: IpcMode,
-    hostname: hostnameOf(main, name, notes),
+    hostname: hostnameOf(main, notes),
     hosts: ExtraHosts,
     dns: Dns,
     dnsSearch: DnsSearch,
@@ -120,7 +119,7 @@ function toPod(
     initContainers: [],
     volumes: volumes.volumes,
   };
-  return toPodManifests(pod, containers, placeOf(name), notes);
+  return toPodManifests(pod, [toMember(first), ...others.map(toMember)]);
 }
 
 /** Only what differs from the image. */
@@ -128,24 +127,26 @@ function toSettings(
   { container, image, currentImageId }: DockerContainer,
   volumes: PodVolumes,
   deviceType: DeviceType,
-  notes: ImportNotes,
+  all: ImportNotes,
 ): ContainerSettings {
   const { Config, HostConfig } = container;
   const { RestartPolicy, SecurityOpt, Privileged, PidMode, IpcMode } = HostConfig;
   const ofImage = image?.Config;
   const name = podNameOf(container);
-  noteSettings(container, name, notes);
+  const notes = all.of(`${name}: `);
+  noteSettings(container, notes);
   // The engine adds label=disable to such containers.
   const isDisabled = Privileged || PidMode === "host" || IpcMode === "host";
   return {
     name,
-    at: placeOf(name),
-    image: imageOf(container, image, currentImageId, name, notes),
+    at,
+    notes,
+    image: imageOf(container, image, currentImageId, notes),
     imagePullPolicy: "IfNotPresent",
     ...commandOf(container, image),
     workingDir: Config.WorkingDir === ofImage?.WorkingDir ? "" : Config.WorkingDir,
-    variables: variablesOf(container, image, name, notes),
-    ports: portsOf(container, new Set(Object.keys(ofImage?.ExposedPorts ?? {})), name, notes),
+    variables: variablesOf(container, image, notes),
+    ports: portsOf(container, new Set(Object.keys(ofImage?.ExposedPorts ?? {})), notes),
     ...resourcesOf(HostConfig),
     healthcheck: healthOf(container),
     user: Config.User === ofImage?.User ? "" : Config.User,
@@ -154,7 +155,7 @@ function toSettings(
     privileged: Privileged,
     readOnly: HostConfig.ReadonlyRootfs,
     securityOptions: SecurityOpt.filter((option) => !isDisabled || option !== "label=disable"),
-    mounts: mountsOf(container, volumes, deviceType, name, notes),
+    mounts: mountsOf(container, volumes, deviceType, notes),
     terminal: {
       ...(Config.Tty && { tty: true }),
       ...(Config.OpenStdin && { stdin: true, ...(Config.StdinOnce && { stdinOnce: true }) }),
@@ -175,19 +176,18 @@ function imageOf(
   { Config, Image }: InspectedContainer,
   image: InspectedImage | undefined,
   currentImageId: string | undefined,
-  path: string,
   notes: ImportNotes,
 ): string {
   const isId = /^(?:sha256:)?[0-9a-f]{12,64}$/.test(Config.Image);
   if (!isId) {
     if (currentImageId !== undefined && currentImageId !== Image) {
-      notes.add(`${path}: image`, `${Config.Image} names another image than the one that runs (${Image.slice(7, 19)})`);
+      notes.add("image", `${Config.Image} names another image than the one that runs (${Image.slice(7, 19)})`);
     }
     return Config.Image;
   }
   const [tag] = image?.RepoTags ?? [];
   if (tag !== undefined) return tag;
-  notes.add(`${path}: image`, `has no name: docker tag ${Image.slice(7, 19)} NAME, and write the name here`);
+  notes.add("image", `has no name: docker tag ${Image.slice(7, 19)} NAME, and write the name here`);
   return Config.Image;
 }
 
@@ -207,7 +207,6 @@ function commandOf(
 function variablesOf(
   { Config }: InspectedContainer,
   image: InspectedImage | undefined,
-  path: string,
   notes: ImportNotes,
 ): Map<string, string> {
   const ofImage = new Set(image?.Config.Env ?? []);
@@ -216,9 +215,9 @@ function variablesOf(
     if (ofImage.has(entry)) continue;
     const at = entry.indexOf("=");
     const name = at < 0 ? entry : entry.slice(0, at);
-    if (at < 0) notes.add(`${path}: -e ${name}`, "has no value and is not carried over");
+    if (at < 0) notes.add(`-e ${name}`, "has no value and is not carried over");
     else if (/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name)) variables.set(name, entry.slice(at + 1));
-    else notes.add(`${path}: -e ${name}`, "is not a name of a variable for Kubernetes and is not carried over");
+    else notes.add(`-e ${name}`, "is not a name of a variable for Kubernetes and is not carried over");
   }
   return variables;
 }
@@ -259,7 +258,6 @@ function healthOf({ Config: { Healthcheck: health } }: InspectedContainer): Cont
 function portsOf(
   { Config, HostConfig, NetworkSettings }: InspectedContainer,
   exposedByImage: ReadonlySet<string>,
-  path: string,
   notes: ImportNotes,
 ): ImportedPort[] {
   if (HostConfig.NetworkMode === "host") return [];
@@ -273,7 +271,7 @@ function portsOf(
       result.push(...toPorts(target, found));
       const isChosen = HostConfig.PortBindings[target]?.every(({ HostPort }) => !/^\d+$/.test(HostPort)) ?? true;
       if (isChosen && found.length > 0) {
-        notes.add(`${path}: -p ${target}`, `the engine chose port ${found[0]!.HostPort}: it is fixed in the pod`);
+        notes.add(`-p ${target}`, `the engine chose port ${found[0]!.HostPort}: it is fixed in the pod`);
       }
     }
   }
@@ -295,7 +293,7 @@ function toPorts(target: string, bindings: readonly { HostIp: string; HostPort: 
 }
 
 /** The host name given; without one the first alias in the network, because pods are found by their host name too. */
-function hostnameOf(container: InspectedContainer, path: string, notes: ImportNotes): string | undefined {
+function hostnameOf(container: InspectedContainer, notes: ImportNotes): string | undefined {
   const { Id, Config, HostConfig, NetworkSettings } = container;
   if (HostConfig.NetworkMode === "host") return undefined;
   const own = podNameOf(container);
@@ -306,7 +304,7 @@ function hostnameOf(container: InspectedContainer, path: string, notes: ImportNo
   const hostname = given === "" ? usable[0] : toDnsLabel(given);
   for (const name of aliases) {
     if (name !== hostname)
-      notes.add(`${path}: --network-alias ${name}`, "is not carried over: pods are found by name and hostname");
+      notes.add(`--network-alias ${name}`, "is not carried over: pods are found by name and hostname");
   }
   return hostname === own ? undefined : hostname;
 }
@@ -315,7 +313,7 @@ function hostnameOf(container: InspectedContainer, path: string, notes: ImportNo
 const podNameOf = ({ Name }: InspectedContainer): string => toDnsLabel(Name.replace(/^\//, ""));
 
 /** The Docker network of the pod, and its fixed address, as annotations. */
-function toNetworkAnnotations(container: InspectedContainer, path: string, notes: ImportNotes): Record<string, string> {
+function toNetworkAnnotations(container: InspectedContainer, notes: ImportNotes): Record<string, string> {
   const mode = container.HostConfig.NetworkMode;
   if (mode === "host" || mode === "none" || mode.startsWith("container:")) return {};
   const networks = Object.entries(container.NetworkSettings.Networks).filter(([name]) => name !== "bridge");
@@ -323,7 +321,7 @@ function toNetworkAnnotations(container: InspectedContainer, path: string, notes
   networks.sort(([a], [b]) => Number(b === mode) - Number(a === mode));
   const [first, ...others] = networks;
   for (const [name] of others) {
-    notes.add(`${path}: docker network connect ${name}`, "is not carried over: a pod is in one network");
+    notes.add(`docker network connect ${name}`, "is not carried over: a pod is in one network");
   }
   if (!first) return {};
   const [name, settings] = first;
@@ -336,22 +334,19 @@ function mountsOf(
   container: InspectedContainer,
   volumes: PodVolumes,
   deviceType: DeviceType,
-  path: string,
   notes: ImportNotes,
 ): object[] {
   const { Tmpfs, ShmSize, IpcMode, Devices } = container.HostConfig;
   const hasShm = ShmSize !== 0 && ShmSize !== DEFAULT_SHM_BYTES && IpcMode !== "host";
   return [
-    ...container.Mounts.flatMap((mount) => mountOf(mount, container, volumes, path, notes)),
-    ...Object.entries(Tmpfs).map(([target, options]) =>
-      volumes.tmpfs(target, options, `${path}: --tmpfs ${target}`, notes),
-    ),
+    ...container.Mounts.flatMap((mount) => mountOf(mount, container, volumes, notes)),
+    ...Object.entries(Tmpfs).map(([target, options]) => volumes.tmpfs(target, options, `--tmpfs ${target}`, notes)),
     ...(hasShm ? [volumes.memory("/dev/shm", toBytesQuantity(ShmSize))] : []),
     ...Devices.flatMap(({ PathOnHost, PathInContainer, CgroupPermissions }) => {
       const type = deviceType(PathOnHost);
       if (type !== undefined) return [volumes.device(PathInContainer, PathOnHost, type, CgroupPermissions)];
       notes.add(
-        `${path}: --device ${PathOnHost}`,
+        `--device ${PathOnHost}`,
         "is not a device file here: give each device of a directory as a hostPath of type CharDevice or BlockDevice",
       );
       return [];
@@ -363,10 +358,9 @@ function mountOf(
   { Type, Name, Source, Destination, Mode, RW, Propagation }: InspectedContainer["Mounts"][number],
   { HostConfig }: InspectedContainer,
   volumes: PodVolumes,
-  path: string,
   notes: ImportNotes,
 ): object[] {
-  const at = `${path}: -v ${Destination}`;
+  const at = `-v ${Destination}`;
   const readOnly = RW ? {} : { readOnly: true };
   const wanted = HostConfig.Mounts.find(({ Target }) => Target === Destination);
   if (/(?:^|,)[zZ](?:,|$)/.test(Mode) && Type === "bind") {

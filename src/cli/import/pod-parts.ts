@@ -12,11 +12,21 @@ export interface Imported {
 
 /** Collects what an import cannot carry over; one line per key. */
 export class ImportNotes {
-  readonly lines: string[] = [];
+  readonly lines: string[];
+  readonly #prefix: string;
 
-  /** @param path e.g. `services.web.logging` */
-  add(path: string, message: string): void {
-    this.lines.push(`${path}: ${message}`);
+  constructor(lines: string[] = [], prefix = "") {
+    this.lines = lines;
+    this.#prefix = prefix;
+  }
+
+  /** The same notes for the keys of one part, e.g. `services.web.`. */
+  of(prefix: string): ImportNotes {
+    return new ImportNotes(this.lines, prefix);
+  }
+
+  add(key: string, message: string): void {
+    this.lines.push(`${this.#prefix}${key}: ${message}`);
   }
 }
 
@@ -73,7 +83,7 @@ export const FLAGS = {
   user: "--user",
 } as const;
 
-/** Place of a setting, for notes: `services.web.sysctls.a`, `web: --sysctl a`. @param detail the part that is meant */
+/** Name of a setting in notes: `sysctls.a`, `--sysctl a`. @param detail the part that is meant */
 export type Place = (key: keyof typeof FLAGS, detail?: string) => string;
 
 export interface ImportedPort {
@@ -95,6 +105,7 @@ export const toPort = (containerPort: number, hostPort?: number, hostIP = "", pr
 export interface ContainerSettings {
   name: string;
   at: Place;
+  notes: ImportNotes;
   image: string;
   imagePullPolicy: string;
   command?: readonly string[] | undefined;
@@ -147,18 +158,16 @@ export interface PodSettings {
 /** @returns the pod, preceded by the Secrets with the variables of its containers */
 export function toPodManifests(
   pod: PodSettings,
-  members: readonly ContainerSettings[],
-  place: Place,
-  notes: ImportNotes,
+  members: readonly [ContainerSettings, ...ContainerSettings[]],
 ): object[] {
   const secrets: object[] = [];
   const containers = members.map((member) => {
     const { env, secret } = toVariables(member.variables, `${member.name}-env`);
     if (secret) secrets.push(secret);
-    return toContainer(member, env, notes);
+    return toContainer(member, env);
   });
   const stopSeconds = members.flatMap((member) => member.stopSeconds ?? []);
-  const { labels, annotations } = splitLabels(members, notes);
+  const { labels, annotations } = splitLabels(members);
   const dnsOptions = pod.dnsOptions.map((option) => {
     const [name, value] = option.split(":");
     return { name, ...(value !== undefined && { value }) };
@@ -172,22 +181,22 @@ export function toPodManifests(
       hostNetwork: pod.network === "host" || undefined,
       hostPID: pod.pid === "host" || undefined,
       hostIPC: pod.ipc === "host" || undefined,
-      hostAliases: toHostAliases(pod.hosts, place("extra_hosts"), notes),
+      hostAliases: toHostAliases(pod.hosts, members[0]),
       dnsPolicy: pod.dns.length > 0 ? "None" : undefined,
       dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
       hostname: pod.hostname,
-      securityContext: podSecurityOf(members, notes),
+      securityContext: podSecurityOf(members),
       initContainers: pod.initContainers,
       containers,
       volumes: pod.volumes,
-      restartPolicy: restartPolicyOf(members, notes),
+      restartPolicy: restartPolicyOf(members),
       terminationGracePeriodSeconds: stopSeconds.length > 0 ? Math.max(...stopSeconds) : undefined,
     }),
   };
   return [...secrets, manifest];
 }
 
-function toContainer(given: ContainerSettings, env: object[], notes: ImportNotes): object {
+function toContainer(given: ContainerSettings, env: object[]): object {
   const { name, image, imagePullPolicy, command, args, workingDir, ports, limits, requests, mounts, stopSignal } =
     given;
   return present({
@@ -200,8 +209,8 @@ function toContainer(given: ContainerSettings, env: object[], notes: ImportNotes
     env,
     ports,
     resources: present({ limits, requests }),
-    readinessProbe: probeOf(given.healthcheck, given.at("healthcheck"), notes),
-    securityContext: containerSecurityOf(given, notes),
+    readinessProbe: probeOf(given),
+    securityContext: containerSecurityOf(given),
     volumeMounts: mounts,
     ...given.terminal,
     lifecycle: stopSignal ? { stopSignal } : {},
@@ -209,8 +218,8 @@ function toContainer(given: ContainerSettings, env: object[], notes: ImportNotes
 }
 
 /** User, capabilities, privileges and security options as a container's securityContext. */
-function containerSecurityOf(given: ContainerSettings, notes: ImportNotes): object {
-  const { user, at, capAdd, capDrop, privileged, readOnly, securityOptions } = given;
+function containerSecurityOf(given: ContainerSettings): object {
+  const { user, at, notes, capAdd, capDrop, privileged, readOnly } = given;
   const ids = /^(\d+)(?::(\d+))?$/.exec(user ?? "");
   if (user && !ids) notes.add(at("user"), `${user} is not a number: set runAsUser and runAsGroup`);
   if (privileged) notes.add(at("privileged"), "start kubelet-ts with --allow-privileged");
@@ -220,14 +229,14 @@ function containerSecurityOf(given: ContainerSettings, notes: ImportNotes): obje
     capabilities: present({ add: bare(capAdd), drop: bare(capDrop) }),
     privileged: privileged || undefined,
     readOnlyRootFilesystem: readOnly || undefined,
-    ...securityOptionsOf(securityOptions, at, notes),
+    ...securityOptionsOf(given),
   });
 }
 
-function securityOptionsOf(options: readonly string[], at: Place, notes: ImportNotes): object {
+function securityOptionsOf({ securityOptions, at, notes }: ContainerSettings): object {
   const result: Record<string, unknown> = {};
   const labels: Record<string, string> = {};
-  for (const option of options) {
+  for (const option of securityOptions) {
     const [, name = "", value = ""] = /^([^=:]+)[=:]?(.*)$/s.exec(option) ?? [];
     const label = /^(user|role|type|level):(.*)$/.exec(value);
     if (name === "no-new-privileges") {
@@ -246,52 +255,54 @@ function securityOptionsOf(options: readonly string[], at: Place, notes: ImportN
   return { ...result, seLinuxOptions: labels };
 }
 
-function podSecurityOf(members: readonly ContainerSettings[], notes: ImportNotes): object {
+function podSecurityOf(members: readonly ContainerSettings[]): object {
   const sysctls = new Map<string, string>();
   const groups = new Set<number>();
   for (const member of members) {
     for (const [name, value] of member.sysctls) {
       sysctls.set(name, value);
       if (!SAFE_SYSCTLS.includes(name)) {
-        notes.add(member.at("sysctls", name), `start kubelet-ts with --allowed-unsafe-sysctls=${name}`);
+        member.notes.add(member.at("sysctls", name), `start kubelet-ts with --allowed-unsafe-sysctls=${name}`);
       }
     }
     for (const group of member.groups) {
       if (/^\d+$/.test(group)) groups.add(Number(group));
-      else notes.add(member.at("group_add", group), "is not a number: set supplementalGroups");
+      else member.notes.add(member.at("group_add", group), "is not a number: set supplementalGroups");
     }
   }
   const list = Array.from(sysctls, ([name, value]) => ({ name, value }));
   return present({ sysctls: list, supplementalGroups: [...groups] });
 }
 
-function restartPolicyOf(members: readonly ContainerSettings[], notes: ImportNotes): string {
-  for (const { restart, at } of members) {
+function restartPolicyOf(members: readonly [ContainerSettings, ...ContainerSettings[]]): string {
+  for (const { restart, at, notes } of members) {
     if (restart.includes(":"))
       notes.add(at("restart", restart), "attempts are not limited: delays grow to five minutes");
   }
   const names = new Set(members.map(({ restart }) => restart.split(":", 1)[0]!));
-  if (names.size > 1) notes.add(members[0]!.at("restart"), "a pod has one restartPolicy: the strongest is used");
+  const [{ at, notes }] = members;
+  if (names.size > 1) notes.add(at("restart"), "a pod has one restartPolicy: the strongest is used");
   if (names.has("always") || names.has("unless-stopped")) return "Always";
   return names.has("on-failure") ? "OnFailure" : "Never";
 }
 
-function toHostAliases(hosts: readonly string[], path: string, notes: ImportNotes): object[] {
+function toHostAliases(hosts: readonly string[], { at, notes }: ContainerSettings): object[] {
   return hosts.flatMap((entry) => {
     const [, hostname = "", ip = ""] = /^([^=:]+)[=:](.*)$/.exec(entry) ?? [];
     if (/^[\d.]+$|:/.test(ip)) return [{ ip, hostnames: [hostname] }];
-    notes.add(path, `${entry} is not carried over: the address must be given`);
+    notes.add(at("extra_hosts"), `${entry} is not carried over: the address must be given`);
     return [];
   });
 }
 
 /** A health check as a readiness probe: it only reports and does not restart the container. */
-function probeOf(check: Json | undefined, path: string, notes: ImportNotes): object | undefined {
+function probeOf({ healthcheck: check, at, notes }: ContainerSettings): object | undefined {
   if (!isRecord(check) || check.disable === true) return undefined;
   const test = typeof check.test === "string" ? ["CMD-SHELL", check.test] : textsOf(check.test ?? []);
   const [kind, ...words] = test;
   if (kind === undefined || kind === "NONE") return undefined;
-  notes.add(path, "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container");
+  const message = "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container";
+  notes.add(at("healthcheck"), message);
   return present({
     exec: { command: kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words },
     initialDelaySeconds: check.start_period === undefined ? undefined : toSeconds(textOf(check.start_period) ?? ""),
@@ -305,18 +316,18 @@ const QUALIFIED_NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
 /** Labels of Docker, as annotations where the value has characters that labels lack. */
-function splitLabels(members: readonly ContainerSettings[], notes: ImportNotes) {
+function splitLabels(members: readonly ContainerSettings[]) {
   const labels: Record<string, string> = {};
   const annotations: Record<string, string> = {};
   for (const member of members) {
     for (const [key, value] of member.labels) {
-      if (!QUALIFIED_NAME.test(key)) notes.add(member.at("labels", key), "is not a label for Kubernetes");
+      if (!QUALIFIED_NAME.test(key)) member.notes.add(member.at("labels", key), "is not a label for Kubernetes");
       else if (LABEL_VALUE.test(value)) labels[key] = value;
       else annotations[key] = value;
     }
     if (member.labels.length > 0) {
       const message = "labels of the pod are not labels of its container: programs that read Docker's labels miss them";
-      notes.add(member.at("labels"), message);
+      member.notes.add(member.at("labels"), message);
     }
   }
   return { labels, annotations };

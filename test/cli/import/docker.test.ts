@@ -346,7 +346,7 @@ describe("settings that a manifest cannot express are named", () => {
     ["HostConfig.NewField", { NewField: 1 }],
   ])("%s", (flag, host) => {
     const notes = new ImportNotes();
-    noteSettings(container({ host }), "web", notes);
+    noteSettings(container({ host }), notes.of("web: "));
     expect(notes.lines).toHaveLength(1);
     expect(notes.lines[0]).toStartWith(`web: ${flag}: `);
   });
