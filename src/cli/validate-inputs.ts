@@ -152,11 +152,7 @@ function add(result: ObjectResult, code: "ignored" | "unsupported", path: FieldP
 }
 
 /** Reports pods that the node would refuse, in the order in which it admits them. */
-function reportRefusals(
-  results: readonly ObjectResult[],
-  duplicates: ReadonlySet<ObjectResult>,
-  rules: NodeRules,
-): void {
+function reportRefusals(results: readonly ObjectResult[], duplicates: ReadonlySet<ObjectResult>, rules: NodeRules) {
   const candidates = results.flatMap((result, index) => {
     if (!result.ok || duplicates.has(result)) return [];
     const candidate = candidateOf(result, `template-${index}`);

@@ -201,11 +201,7 @@ function addManifestPaths(flags: Setting[], added: readonly Setting[]): void {
   else flags.push({ ...added[0]!, value: paths });
 }
 
-function layOver(
-  fromFiles: readonly Setting[],
-  fromFlags: readonly Setting[],
-  hasFile: boolean,
-): { options: KubeletOptions; origins: Origins } {
+function layOver(fromFiles: readonly Setting[], fromFlags: readonly Setting[], hasFile: boolean) {
   const options: Record<string, unknown> = { ...DEFAULT_KUBELET_OPTIONS };
   const origins: Record<string, string> = Object.fromEntries(
     Object.keys(DEFAULT_KUBELET_OPTIONS).map((name) => [name, UNSET]),

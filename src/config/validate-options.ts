@@ -103,12 +103,7 @@ export function checkOptions(
   checkPorts();
   return { warnings, errors };
 
-  function pair(
-    first: keyof KubeletOptions,
-    second: keyof KubeletOptions,
-    firstFlag: string,
-    secondFlag: string,
-  ): void {
+  function pair(first: keyof KubeletOptions, second: keyof KubeletOptions, firstFlag: string, secondFlag: string) {
     if ((options[first] === "") === (options[second] === "")) return;
     const [given, missing] = options[first] === "" ? [secondFlag, firstFlag] : [firstFlag, secondFlag];
     errors.push(`${given} requires ${missing}`);

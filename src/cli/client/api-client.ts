@@ -260,13 +260,7 @@ export class ApiClient {
     }
   }
 
-  async #send(
-    method: string,
-    path: string,
-    body: unknown,
-    headers: Record<string, string>,
-    signal: AbortSignal,
-  ): Promise<Response> {
+  async #send(method: string, path: string, body: unknown, headers: Record<string, string>, signal: AbortSignal) {
     let response: Response;
     try {
       response = await httpFetch(`http://kubelet${path}`, {

@@ -2,7 +2,6 @@ import { Document, isMap, isScalar, type Pair, type Scalar, type YAMLMap } from 
 import { readNodeName } from "../../base/host/node-info.ts";
 import { isManifestUrl } from "../../base/text/url.ts";
 import { originsByField, toKubeletConfiguration } from "../../config/effective-config.ts";
-import type { KubeletOptions, Origins } from "../../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
 import type { CommandIo } from "../sub-command.ts";
 
@@ -25,10 +24,7 @@ export async function runConfig(argv: readonly string[], io: CommandIo, cwd: str
 }
 
 /** The options with the values that the kubelet derives from its arguments and environment when it starts. */
-function inForce(
-  { options, origins, positionals }: ResolvedOptions,
-  dockerHost: string | undefined,
-): { options: KubeletOptions; origins: Origins } {
+function inForce({ options, origins, positionals }: ResolvedOptions, dockerHost: string | undefined) {
   const values = { ...options };
   const originOf = { ...origins };
   const paths = positionals.filter((place) => place !== "-" && !isManifestUrl(place));

@@ -172,10 +172,7 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
 }
 
 /** @returns pods, and what to say about names that nothing has */
-function chooseEnginePods(
-  pods: readonly EnginePod[],
-  { request, isSelected, names, isKindAssumed, inputs }: Wanted,
-): { chosen: EnginePod[]; missing: string[] } {
+function chooseEnginePods(pods: readonly EnginePod[], { request, isSelected, names, isKindAssumed, inputs }: Wanted) {
   const listed = new Map(pods.map((pod) => [podFullName(pod.snapshot), toNamedPod(pod)]));
   const { chosen: named, problems: missing } =
     isSelected || names.length > 0
@@ -211,11 +208,7 @@ function podsOfManifest(input: Wanted["inputs"][number], pods: readonly EnginePo
 }
 
 /** A kubelet that runs starts again what is removed, so the way out is the source of each pod. */
-async function describeSources(
-  api: KubeletApi,
-  { request, isSelected, names }: Wanted,
-  rootDir: string | undefined,
-): Promise<string> {
+async function describeSources(api: KubeletApi, { request, isSelected, names }: Wanted, rootDir: string | undefined) {
   const pods = await api.pods();
   if (isSelected) return "a kubelet runs on this root directory: stop it first, or remove its manifests";
   const kept = rootDir === undefined ? [] : readKeptPods(rootDir);

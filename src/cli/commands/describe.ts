@@ -109,12 +109,7 @@ async function findServed(request: CommandRequest): Promise<Found> {
 }
 
 /** @param namespace undefined: the only one that has an object of that name, else `default` */
-async function findOne(
-  api: ApiClient,
-  resource: ApiResource,
-  namespace: string | undefined,
-  name: string,
-): Promise<ApiObject> {
+async function findOne(api: ApiClient, resource: ApiResource, namespace: string | undefined, name: string) {
   if (namespace !== undefined || !resource.namespaced)
     return await api.requireObject(resource, namespace ?? "default", name);
   const namesakes = (await api.list(resource, undefined)).filter(({ metadata }) => metadata.name === name);

@@ -64,10 +64,7 @@ const readSubmitted =
     return readManifest(Buffer.from(text), { file, nodeName, source: "api", strictness: "warn" });
   };
 
-async function tryApply(
-  { kind, metadata, ...rest }: PlainObject,
-  socketPath: string | undefined,
-): ReturnType<RunningState["tryApply"]> {
+async function tryApply({ kind, metadata, ...rest }: PlainObject, socketPath: string | undefined) {
   if (socketPath === undefined || !localInstances.mayUse(socketPath)) return undefined;
   const api = new ApiClient(socketPath);
   const resource = (await api.resources()).find((it) => it.kind === kind);

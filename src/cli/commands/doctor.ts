@@ -3,12 +3,11 @@ import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import { findConfigPaths, parseCommandLine } from "../../config/flags.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
-import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
+import { resolveOptions } from "../../config/resolve-options.ts";
 import { openConfigurationStore } from "../../daemon/choose-configuration.ts";
 import { type CheckResult, isFailure, runChecks } from "../../daemon/doctor/checks.ts";
 import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
 import type { CredentialLookUp } from "../../daemon/doctor/gather-images.ts";
-import type { ConfigurationFacts } from "../../daemon/doctor/machine-facts.ts";
 import type { ReadEncrypted } from "../../daemon/doctor/read-manifest-files.ts";
 import { findService, serviceEnvironment } from "../../daemon/install/find-service.ts";
 import { buildFacts } from "../../daemon/version.ts";
@@ -47,9 +46,7 @@ export async function runDoctor(rawArgs: readonly string[], io: CommandIo): Prom
 }
 
 /** Without the files when they are invalid: what is wrong with them is a check that fails. */
-async function resolve(
-  argv: readonly string[],
-): Promise<{ resolved: ResolvedOptions; configuration: ConfigurationFacts | undefined }> {
+async function resolve(argv: readonly string[]) {
   const cwd = process.cwd();
   const resolved = await resolveOptions(argv, cwd, "show");
   const { configuration: files, options, errors } = resolved;

@@ -102,12 +102,7 @@ function sinceOf(since: string | undefined, sinceTime: string | undefined, now: 
   return (ms / 1000).toFixed(3);
 }
 
-async function podsOf(
-  request: CommandRequest,
-  name: string | undefined,
-  known: readonly Pod[],
-  io: CommandIo,
-): Promise<Pod[]> {
+async function podsOf(request: CommandRequest, name: string | undefined, known: readonly Pod[], io: CommandIo) {
   if (name !== undefined) {
     const { pod, note } = await choosePod(request, known, name);
     if (note) io.stderr(`${note}\n`);

@@ -23,12 +23,7 @@ async function nodeTable(api: KubeletApi, names: readonly string[], request: Com
   return new TextTable().render([...(request.isOn("headers") ? [header] : []), row]);
 }
 
-async function podTable(
-  api: KubeletApi,
-  names: readonly string[],
-  request: CommandRequest,
-  io: CommandIo,
-): Promise<string> {
+async function podTable(api: KubeletApi, names: readonly string[], request: CommandRequest, io: CommandIo) {
   const pods = await measuredPods(api, names, request);
   const order = request.value("sort-by") as UsageOrder;
   const perContainer = request.isOn("containers");

@@ -51,11 +51,7 @@ async function undo(api: ApiClient, owners: readonly string[], io: CommandIo): P
   return isDone ? 0 : 1;
 }
 
-async function waitForEnd(
-  api: ApiClient,
-  owners: readonly string[] | undefined,
-  timeoutMs: number,
-): Promise<ImageUpdateReport[]> {
+async function waitForEnd(api: ApiClient, owners: readonly string[] | undefined, timeoutMs: number) {
   const end = Date.now() + timeoutMs;
   for (;;) {
     const items = await list(api);
@@ -70,11 +66,7 @@ async function waitForEnd(
 }
 
 /** Owners by what users write; undefined: all. @throws CommandError for a name without images that are updated */
-function ownersOf(
-  names: readonly string[],
-  items: readonly ImageUpdateReport[],
-  namespace: string | undefined,
-): string[] | undefined {
+function ownersOf(names: readonly string[], items: readonly ImageUpdateReport[], namespace: string | undefined) {
   const known = [...new Set(items.map(({ owner }) => owner))].filter(
     (owner) => namespace === undefined || owner.startsWith(`${namespace}/`),
   );

@@ -192,10 +192,7 @@ function imageOf(
 }
 
 /** `command` and `args` where the container differs from its image. */
-function commandOf(
-  { Config: { Entrypoint, Cmd } }: InspectedContainer,
-  image: InspectedImage | undefined,
-): { command?: string[]; args?: string[] } {
+function commandOf({ Config: { Entrypoint, Cmd } }: InspectedContainer, image: InspectedImage | undefined) {
   const ofImage = image?.Config ?? { Entrypoint: [], Cmd: [] };
   // Without arguments of its own a `command` is needed to be rid of the arguments of the image.
   const keepsEntrypoint =
@@ -204,11 +201,7 @@ function commandOf(
   return Entrypoint.length === 0 ? { command: Cmd } : { command: Entrypoint, args: Cmd };
 }
 
-function variablesOf(
-  { Config }: InspectedContainer,
-  image: InspectedImage | undefined,
-  notes: ImportNotes,
-): Map<string, string> {
+function variablesOf({ Config }: InspectedContainer, image: InspectedImage | undefined, notes: ImportNotes) {
   const ofImage = new Set(image?.Config.Env ?? []);
   const variables = new Map<string, string>();
   for (const entry of Config.Env) {
@@ -330,12 +323,7 @@ function toNetworkAnnotations(container: InspectedContainer, notes: ImportNotes)
 }
 
 /** Volumes, binds, tmpfs, devices and /dev/shm of a container. */
-function mountsOf(
-  container: InspectedContainer,
-  volumes: PodVolumes,
-  deviceType: DeviceType,
-  notes: ImportNotes,
-): object[] {
+function mountsOf(container: InspectedContainer, volumes: PodVolumes, deviceType: DeviceType, notes: ImportNotes) {
   const { Tmpfs, ShmSize, IpcMode, Devices } = container.HostConfig;
   const hasShm = ShmSize !== 0 && ShmSize !== DEFAULT_SHM_BYTES && IpcMode !== "host";
   return [

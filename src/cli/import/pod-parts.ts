@@ -339,10 +339,7 @@ const SECRET_NAME = /PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|API_?KEY|(?:^|_
 const SECRET_VALUE = /:\/\/[^\s/:@]*:[^\s/@]+@/;
 
 /** Variables of a container. Values that look secret are moved to a Secret of that name. */
-function toVariables(
-  variables: ReadonlyMap<string, string>,
-  secretName: string,
-): { env: object[]; secret: object | undefined } {
+function toVariables(variables: ReadonlyMap<string, string>, secretName: string) {
   const stringData: Record<string, string> = {};
   const env = [...variables].map(([name, value]) => {
     const isSecret = SECRET_NAME.test(name) || SECRET_VALUE.test(value);
