@@ -1,8 +1,19 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
-import { FILE_ADVICE, toServiceManifests } from "./compose-service.ts";
-import { interpolateAll } from "./compose-text.ts";
-import type { ComposeInput } from "./compose-volumes.ts";
-import { type Imported, ImportNotes, toDnsLabel } from "./pod-parts.ts";
+import { interpolateAll, parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
+import { type ComposeContext, type ComposeInput, ComposeVolumes } from "./compose-volumes.ts";
+import { adviceOf } from "./docker-settings.ts";
+import {
+  type ContainerSettings,
+  type Imported,
+  type ImportedPort,
+  ImportNotes,
+  present,
+  textOf,
+  textsOf,
+  toDnsLabel,
+  toPodManifests,
+  toPort,
+} from "./pod-parts.ts";
 
 /** The text is not a Compose file. */
 export class NotComposeError extends Error {
@@ -54,3 +65,288 @@ const mapAt = (content: { readonly [key: string]: Json }, key: string): { readon
   const value = content[key];
   return isRecord(value) ? value : {};
 };
+
+type Service = { readonly [key: string]: Json };
+
+/** Image of the init containers that wait for other services. */
+const WAIT_IMAGE = "busybox:1.35";
+
+/** Keys with a place of its own for each of their entries. */
+const MAPS = ["environment", "group_add", "labels", "sysctls"];
+
+/** @returns the pod of a service, preceded by the ConfigMaps and Secrets it needs */
+function toServiceManifests(name: string, service: Service, context: ComposeContext, all: ImportNotes): object[] {
+  const notes = all.of(`services.${name}.`);
+  const podName = toDnsLabel(name);
+  noteServiceKeys(service, notes);
+  if (podName !== name)
+    all.add(`services.${name}`, `the pod is named ${podName}: other services reach it by that name only`);
+  const volumes = new ComposeVolumes(podName, service, context, notes);
+  const settings: ContainerSettings = {
+    name: podName,
+    at: (key, detail) => `${key}${detail !== undefined && MAPS.includes(key) ? `.${detail}` : ""}`,
+    notes,
+    image: textOf(service.image) ?? `${context.project}-${name}`,
+    imagePullPolicy: PULL_POLICIES[textOf(service.pull_policy) ?? ""] ?? "IfNotPresent",
+    command: wordsOf(service.entrypoint),
+    args: wordsOf(service.command),
+    workingDir: textOf(service.working_dir),
+    variables: variablesOf(service, context, notes),
+    ports: service.network_mode === "host" ? [] : portsOf(service, notes),
+    ...resourcesOf(service, notes),
+    healthcheck: service.healthcheck,
+    user: textOf(service.user),
+    capAdd: textsOf(service.cap_add),
+    capDrop: textsOf(service.cap_drop),
+    privileged: service.privileged === true,
+    readOnly: service.read_only === true,
+    securityOptions: textsOf(service.security_opt),
+    mounts: volumes.mounts,
+    terminal: { ...(service.tty === true && { tty: true }), ...(service.stdin_open === true && { stdin: true }) },
+    stopSignal: textOf(service.stop_signal),
+    labels: pairsOf(service.labels).map(([key, value = ""]) => [key, value]),
+    sysctls: pairsOf(service.sysctls).map(([key, value = ""]) => [key, value]),
+    groups: textsOf(service.group_add),
+    restart: restartOf(service),
+    stopSeconds: toSeconds(textOf(service.stop_grace_period) ?? "10s"),
+  };
+  const annotations = Object.fromEntries(pairsOf(service.annotations).map(([key, value = ""]) => [key, value]));
+  if (context.network !== undefined && service.network_mode === undefined)
+    annotations["kubelet-ts.io/network"] = context.network;
+  noteNetwork(service, notes);
+  const pod = {
+    name: podName,
+    annotations,
+    network: textOf(service.network_mode),
+    pid: textOf(service.pid),
+    ipc: textOf(service.ipc),
+    hostname: service.hostname === undefined ? undefined : toDnsLabel(textOf(service.hostname) ?? ""),
+    hosts: pairsOf(service.extra_hosts, /[=:]/).map(([host, ip = ""]) => `${host}=${ip}`),
+    dns: textsOf(service.dns),
+    dnsSearch: textsOf(service.dns_search),
+    dnsOptions: textsOf(service.dns_opt),
+    initContainers: waitingContainersOf(service, context, notes),
+    volumes: volumes.volumes,
+  };
+  return [...volumes.documents, ...toPodManifests(pod, [settings])];
+}
+
+const PULL_POLICIES: Readonly<Record<string, string>> = { always: "Always", never: "Never" };
+
+const wordsOf = (command: Json | undefined): string[] | undefined => {
+  if (command === undefined || command === null) return undefined;
+  return typeof command === "string" ? splitWords(command) : textsOf(command);
+};
+
+function variablesOf(service: Service, context: ComposeContext, notes: ImportNotes): Map<string, string> {
+  const variables = new Map<string, string>();
+  const files = Array.isArray(service.env_file) ? service.env_file : [service.env_file ?? []].flat();
+  for (const file of files) {
+    const name = isRecord(file) ? (textOf(file.path) ?? "") : (textOf(file) ?? "");
+    const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
+    if (text !== undefined) for (const [key, value] of parseEnvFile(text)) variables.set(key, value);
+    else if (!isRecord(file) || file.required !== false) notes.add("env_file", `${name} cannot be read`);
+  }
+  for (const [key, value] of pairsOf(service.environment)) {
+    const found = value ?? context.environment.get(key);
+    if (found !== undefined) variables.set(key, found);
+    else notes.add(`environment.${key}`, "has no value, neither here nor in the environment");
+  }
+  return variables;
+}
+
+/** A map, or a list of `NAME=value`; without a value undefined. */
+const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [string, string | undefined][] =>
+  isRecord(value)
+    ? Object.entries(value).map(([key, item]) => [key, textOf(item)])
+    : textsOf(value).map((text) => {
+        const at = text.search(separator);
+        return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+      });
+
+function noteNetwork(service: Service, notes: ImportNotes): void {
+  const mode = textOf(service.network_mode);
+  if (mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
+  else if (mode !== undefined && mode !== "host" && mode !== "bridge") {
+    const message = `${mode} is not carried over: containers that share a network are containers of one pod`;
+    notes.add("network_mode", message);
+  }
+  const hostname = textOf(service.hostname);
+  if (hostname !== undefined && toDnsLabel(hostname) !== hostname) {
+    notes.add("hostname", `${hostname} is not a DNS label: the host name is ${toDnsLabel(hostname)}`);
+  }
+  const networks = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks);
+  if (networks.some((name) => name !== "default")) {
+    notes.add("networks", "all services are in one network; aliases and fixed addresses are not carried over");
+  }
+}
+
+/** As a restart policy of Docker. */
+function restartOf({ restart, deploy }: Service): string {
+  const policy = isRecord(deploy) && isRecord(deploy.restart_policy) ? deploy.restart_policy : {};
+  const condition = textOf(policy.condition);
+  if (condition === "any") return "always";
+  const written = textOf(restart) ?? "no";
+  return condition === "on-failure" && !/^(always|unless-stopped|on-failure)/.test(written) ? condition : written;
+}
+
+function resourcesOf(service: Service, notes: ImportNotes): Pick<ContainerSettings, "limits" | "requests"> {
+  const deploy = isRecord(service.deploy) ? service.deploy : {};
+  const replicas = textOf(deploy.replicas);
+  if (replicas !== undefined && replicas !== "1") notes.add("deploy.replicas", `one pod is written, not ${replicas}`);
+  for (const key of Object.keys(deploy)) {
+    if (!["resources", "replicas", "restart_policy"].includes(key)) notes.add(`deploy.${key}`, "is not carried over");
+  }
+  const resources = isRecord(deploy.resources) ? deploy.resources : {};
+  for (const [list, values] of Object.entries(resources)) {
+    for (const key of isRecord(values) ? Object.keys(values) : []) {
+      if (key === "cpus" || key === "memory") continue;
+      const advice = adviceOf(key === "pids" ? "PidsLimit" : key === "devices" ? "DeviceRequests" : "");
+      notes.add(`deploy.resources.${list}.${key}`, advice);
+    }
+  }
+  const listOf = (source: Json | undefined, memory: Json | undefined, cpus?: Json) => {
+    const list = isRecord(source) ? source : {};
+    const size = textOf(list.memory ?? memory);
+    const quantity = size === undefined ? undefined : toQuantity(size);
+    return present({ cpu: textOf(list.cpus ?? cpus), memory: quantity });
+  };
+  return {
+    limits: listOf(resources.limits, service.mem_limit, service.cpus),
+    requests: listOf(resources.reservations, service.mem_reservation),
+  };
+}
+
+/** `depends_on`: init containers that wait until a port of the other service accepts connections. */
+function waitingContainersOf(service: Service, context: ComposeContext, notes: ImportNotes): object[] {
+  const names = isRecord(service.depends_on) ? Object.keys(service.depends_on) : textsOf(service.depends_on);
+  return names.flatMap((name) => {
+    const other = context.services[name];
+    const port =
+      isRecord(other) && context.network !== undefined && service.network_mode === undefined
+        ? firstPortOf(other)
+        : undefined;
+    if (port === undefined) {
+      notes.add(
+        `depends_on.${name}`,
+        "pods have no order, and the service has no TCP port to wait for: let the client try again",
+      );
+      return [];
+    }
+    const host = toDnsLabel(name);
+    // Not every build of busybox has `nc -z`.
+    const command = ["/bin/sh", "-c", `until nc -w 1 ${host} ${port} -e /bin/true; do sleep 1; done`];
+    return [{ name: toDnsLabel(`wait-for-${name}`), image: WAIT_IMAGE, imagePullPolicy: "IfNotPresent", command }];
+  });
+}
+
+/** The first TCP port of a service, published or not. */
+const firstPortOf = (service: Service): number | undefined =>
+  portsOf(service, new ImportNotes()).find(({ protocol }) => protocol === undefined)?.containerPort;
+
+const MAX_PORTS = 1000;
+
+/** `ports` and `expose`. */
+function portsOf({ ports, expose }: Service, notes: ImportNotes): ImportedPort[] {
+  const result = (Array.isArray(ports) ? ports : []).flatMap((port, index) => toPorts(port, `ports[${index}]`, notes));
+  const keyOf = ({ containerPort, protocol }: ImportedPort) => `${containerPort}/${protocol}`;
+  const taken = new Set(result.map(keyOf));
+  for (const entry of Array.isArray(expose) ? expose : []) {
+    const [number = "", protocol] = (textOf(entry) ?? "").split("/");
+    for (const port of toRange(number).map((one) => toPort(one, undefined, "", protocol))) {
+      if (!taken.has(keyOf(port))) result.push(port);
+      taken.add(keyOf(port));
+    }
+  }
+  return result;
+}
+
+function toPorts(port: Json, path: string, notes: ImportNotes): ImportedPort[] {
+  const parts: { readonly [part: string]: Json | undefined } = isRecord(port) ? port : parseShort(textOf(port) ?? "");
+  const { target, published, host_ip, protocol } = parts;
+  const targets = toRange(textOf(target) ?? "");
+  const hostPorts = toRange(textOf(published) ?? "");
+  if (targets.length === 0 || !/^(tcp|udp|sctp)$/i.test(textOf(protocol) ?? "tcp")) {
+    notes.add(path, "is not a port and is not carried over");
+    return [];
+  }
+  if (hostPorts.length === 0)
+    notes.add(path, "has no published port, which Docker would choose: set hostPort to publish it");
+  else if (hostPorts.length !== targets.length) {
+    notes.add(path, `has ${hostPorts.length} published ports for ${targets.length}: the first ones are used`);
+  }
+  return targets.map((containerPort, index) =>
+    toPort(containerPort, hostPorts[index], textOf(host_ip), textOf(protocol)),
+  );
+}
+
+/** `[[ip:]published:]target[/protocol]`. */
+function parseShort(text: string) {
+  const [address = "", protocol] = text.split("/");
+  const match = /^(?:(?:(\[[^\]]*\]|[^:]*):)?([^:]*):)?([^:]+)$/.exec(address);
+  return { host_ip: match?.[1]?.replace(/^\[|\]$/g, ""), published: match?.[2], target: match?.[3], protocol };
+}
+
+/** `80` or `3000-3005`. */
+function toRange(text: string): number[] {
+  const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text.trim());
+  if (!match) return [];
+  const first = Number(match[1]);
+  const last = Number(match[2] ?? match[1]);
+  if (first < 1 || last > 65_535 || last < first || last - first >= MAX_PORTS) return [];
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
+const RESOLVE = "is not carried over: give the output of `docker compose config` instead of this file";
+const NAMES = "is not carried over: pods find each other by their names, in the network of the project";
+
+/** Keys that are read elsewhere; every other key is named in a note. */
+const READ_KEYS = new Set(
+  `image command entrypoint environment env_file ports expose volumes tmpfs configs secrets restart healthcheck deploy
+  mem_limit mem_reservation cpus network_mode networks user cap_add cap_drop privileged read_only security_opt sysctls
+  group_add pid ipc shm_size devices extra_hosts dns dns_search dns_opt hostname tty stdin_open working_dir
+  stop_grace_period stop_signal labels annotations depends_on pull_policy profiles`.split(/\s+/),
+);
+
+/** Advice on keys of a service that a manifest cannot express. */
+const ADVICE: Readonly<Record<string, string>> = {
+  blkio_config: adviceOf("BlkioWeight"),
+  cgroup_parent: adviceOf("CgroupParent"),
+  build: "images are not built: run `docker compose build` first",
+  container_name: "names of containers follow from the pod",
+  cpu_shares: "is not carried over: set resources.requests.cpu",
+  cpuset: adviceOf("CpusetCpus"),
+  device_cgroup_rules: adviceOf("DeviceCgroupRules"),
+  domainname: "is not carried over: set hostname and subdomain",
+  extends: RESOLVE,
+  external_links: NAMES,
+  gpus: adviceOf("DeviceRequests"),
+  init: adviceOf("Init"),
+  links: NAMES,
+  logging: "is not carried over: logs of pods are files, and --container-log-max-size limits all of them",
+  memswap_limit: "is not carried over: pods with a memory limit have no swap",
+  oom_score_adj: adviceOf("OomScoreAdj"),
+  pids_limit: adviceOf("PidsLimit"),
+  platform: "is not carried over: the image of this machine's platform runs",
+  post_start: "is not carried over: set lifecycle.postStart",
+  pre_stop: "is not carried over: set lifecycle.preStop",
+  runtime: adviceOf("Runtime"),
+  scale: "one pod is written: a Deployment with replicas runs several",
+  storage_opt: adviceOf("StorageOpt"),
+  ulimits: adviceOf("Ulimits"),
+  volumes_from: "is not carried over: mount the same volumes, or make both services containers of one pod",
+};
+
+/** Names each key of a service that is not carried over. */
+function noteServiceKeys(service: { readonly [key: string]: Json }, notes: ImportNotes): void {
+  for (const key of Object.keys(service)) {
+    if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(`${key}`, ADVICE[key] ?? "is not carried over");
+  }
+  if (Array.isArray(service.profiles) && service.profiles.length > 0) {
+    const names = service.profiles.join(", ");
+    notes.add("profiles", `compose runs it only with the profile ${names}: leave out the pod if it is not wanted`);
+  }
+}
+
+/** Advice on keys of the whole file. */
+const FILE_ADVICE: Readonly<Record<string, string>> = { include: RESOLVE };
