@@ -10,7 +10,7 @@ const HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfigurat
 const POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n";
 const GI = 1024 ** 3;
 
-/** A command line; `k` is what k.yaml holds below its head, and in `argv` as in texts DIR stands for the directory. */
+/** A command line; `k` is what k.yaml holds below its head, and in `argv` as in texts DIR is the directory. */
 interface Case {
   argv: readonly string[];
   k?: string;
