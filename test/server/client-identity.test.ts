@@ -30,32 +30,24 @@ const showing = (shown: ShownCertificate | undefined, authorization: string | nu
   signal,
 });
 
-test.each([
-  { when: "a certificate that holds", shown: alice, rules: {}, want: "alice" },
-  { when: "no certificate", shown: undefined, rules: {}, want: undefined },
-  { when: "no certificate, anonymous", shown: undefined, rules: { anonymousAuth: true }, want: "system:anonymous" },
-  { when: "one of another authority", shown: { ...alice, isVerified: false }, rules: {}, want: undefined },
-  {
-    when: "one of another authority is not anonymous either",
-    shown: { ...alice, isVerified: false },
-    rules: { anonymousAuth: true },
-    want: undefined,
-  },
-  { when: "one that ran out meanwhile", shown: { ...alice, notAfter: new Date(0) }, rules: {}, want: undefined },
-  { when: "one without a name", shown: { ...alice, commonName: "" }, rules: {}, want: undefined },
-  {
-    when: "any, where no authority is trusted",
-    shown: alice,
-    rules: { trustsCertificates: false },
-    want: undefined,
-  },
-  {
-    when: "any, where no authority is trusted but everybody let in",
-    shown: { ...alice, isVerified: false },
-    rules: { trustsCertificates: false, anonymousAuth: true },
-    want: "system:anonymous",
-  },
-])("$when", async ({ shown, rules, want }) => {
+const stranger = { ...alice, isVerified: false };
+
+test.each<[when: string, shown: ShownCertificate | undefined, rules: Partial<AccessRules>, want: string | undefined]>([
+  ["a certificate that holds", alice, {}, "alice"],
+  ["no certificate", undefined, {}, undefined],
+  ["no certificate, anonymous", undefined, { anonymousAuth: true }, "system:anonymous"],
+  ["one of another authority", stranger, {}, undefined],
+  ["one of another authority is not anonymous either", stranger, { anonymousAuth: true }, undefined],
+  ["one that ran out meanwhile", { ...alice, notAfter: new Date(0) }, {}, undefined],
+  ["one without a name", { ...alice, commonName: "" }, {}, undefined],
+  ["any, where no authority is trusted", alice, { trustsCertificates: false }, undefined],
+  [
+    "any, where no authority is trusted but everybody let in",
+    stranger,
+    { trustsCertificates: false, anonymousAuth: true },
+    "system:anonymous",
+  ],
+])("%s", async (_, shown, rules, want) => {
   const user = await authenticate(showing(shown), { ...strict, ...rules }, NOW);
   expect(user?.name).toBe(want as string);
 });
@@ -118,32 +110,29 @@ function aDelegation() {
 }
 
 describe("an API server that reviews clients", () => {
-  test.each([
-    { when: "a valid token", authorization: "Bearer good", want: "bob" },
-    { when: "the scheme in lower case", authorization: "bearer good", want: "bob" },
-    { when: "a token that is not valid", authorization: "Bearer bad", want: undefined },
-    { when: "a token that is not valid, anonymous", authorization: "Bearer bad", anonymous: true, want: undefined },
-    { when: "another scheme", authorization: "Basic good", want: undefined },
-    { when: "another scheme, anonymous", authorization: "Basic good", anonymous: true, want: "system:anonymous" },
-    { when: "no token, anonymous", authorization: null, anonymous: true, want: "system:anonymous" },
-  ])("$when", async ({ authorization, anonymous = false, want }) => {
+  const anonymous = { anonymousAuth: true };
+  test.each<
+    [
+      when: string,
+      authorization: string | null,
+      more: Partial<AccessRules> & { shown?: ShownCertificate },
+      want: string | undefined,
+    ]
+  >([
+    ["a valid token", "Bearer good", {}, "bob"],
+    ["the scheme in lower case", "bearer good", {}, "bob"],
+    ["a token that is not valid", "Bearer bad", {}, undefined],
+    ["a token that is not valid, anonymous", "Bearer bad", anonymous, undefined],
+    ["another scheme", "Basic good", {}, undefined],
+    ["another scheme, anonymous", "Basic good", anonymous, "system:anonymous"],
+    ["no token, anonymous", null, anonymous, "system:anonymous"],
+    ["no --authentication-token-webhook", "Bearer good", { trustsTokens: false }, undefined],
+    ["a certificate that holds, with a token", "Bearer good", { shown: alice }, "alice"],
+    ["a certificate that does not hold, with a token", "Bearer good", { shown: stranger }, "bob"],
+  ])("%s", async (_, authorization, { shown, ...more }, want) => {
     const { rules } = aDelegation();
-    const user = await authenticate(showing(undefined, authorization), { ...rules, anonymousAuth: anonymous }, NOW);
+    const user = await authenticate(showing(shown, authorization), { ...rules, ...more }, NOW);
     expect(user?.name).toBe(want as string);
-  });
-
-  test("a certificate that holds comes before a token; one that does not hold leaves the token", async () => {
-    const { rules } = aDelegation();
-    expect((await authenticate(showing(alice, "Bearer good"), rules, NOW))?.name).toBe("alice");
-    const stranger = { ...alice, isVerified: false };
-    expect((await authenticate(showing(stranger, "Bearer good"), rules, NOW))?.name).toBe("bob");
-  });
-
-  test("tokens without --authentication-token-webhook identify no one", async () => {
-    const { rules } = aDelegation();
-    expect(
-      await authenticate(showing(undefined, "Bearer good"), { ...rules, trustsTokens: false }, NOW),
-    ).toBeUndefined();
   });
 
   test("answers about tokens, valid or not, are kept for their time", async () => {

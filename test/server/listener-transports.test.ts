@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { BunTransport } from "../../src/server/bun-transport.ts";
 import { type ListenerRequest, type ListenerResponse, textResponse } from "../../src/server/http-response.ts";
 import { Listener, type ListenerOptions } from "../../src/server/listener.ts";
@@ -31,6 +32,10 @@ async function started(transport: Transport, route: Route) {
   listener.start();
   const port = await until("the port", () => listener.port);
   return { port, url: `http://${HOST}:${port}`, clock, logger };
+}
+
+async function* piecesOf(...pieces: string[]) {
+  yield* pieces;
 }
 
 /** A connection and what it received. */
@@ -194,9 +199,7 @@ describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
         return {
           status: 200,
           headers: {},
-          chunks: (async function* () {
-            yield "a";
-          })(),
+          chunks: piecesOf("a"),
         };
       });
       expect(await (await fetch(url)).text()).toBe("a");
@@ -357,28 +360,22 @@ describe("node:http", () => {
     release.resolve();
   });
 
-  test("a route takes a connection over", async () => {
+  const asksFor = (protocol: string) => `${upgradeTo(protocol)}\r\n`;
+  test.each<[what: string, request: string, takeOver: (socket: Duplex, to: string) => Promise<void>, want: string]>([
+    [
+      "a route takes a connection over",
+      asksFor("SPDY/3.1"),
+      async (socket, to) => void socket.end(`HTTP/1.1 101 Switching Protocols\r\n\r\nspeaks ${to}`),
+      "HTTP/1.1 101 Switching Protocols\r\n\r\nspeaks spdy/3.1",
+    ],
+    ["a session that fails ends its connection", asksFor("SPDY/3.1"), () => Promise.reject(new Error("broken")), ""],
+    ["a request without an upgrade becomes nothing else", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", async () => {}, ""],
+  ])("%s", async (_, request, takeOver, want) => {
     const { port } = await started(transport, ({ upgrade: to }) => ({
-      takeOver: async (_message, socket) => void socket.end(`HTTP/1.1 101 Switching Protocols\r\n\r\nspeaks ${to}`),
+      takeOver: (_message, socket) => takeOver(socket, to),
     }));
-    const { socket, seen } = client(port);
-    socket.write(`${upgradeTo("SPDY/3.1")}\r\n`);
+    const { seen } = client(port, request);
     await until("the end", () => seen.isClosed);
-    expect(seen.text).toContain("speaks spdy/3.1");
-  });
-
-  test("a session that fails ends its connection", async () => {
-    const { port } = await started(transport, () => ({ takeOver: () => Promise.reject(new Error("broken")) }));
-    const { socket, seen } = client(port);
-    socket.write(`${upgradeTo("SPDY/3.1")}\r\n`);
-    await until("the end", () => seen.isClosed);
-  });
-
-  test("a request without an upgrade does not become something else", async () => {
-    const { port } = await started(transport, () => ({ takeOver: async () => {} }));
-    const { socket, seen } = client(port);
-    socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    await until("the end", () => seen.isClosed);
-    expect(seen.text).toBe("");
+    expect(seen.text).toBe(want);
   });
 });

@@ -91,23 +91,14 @@ describe("on purpose not as recorded", () => {
   });
 
   test("running pods with no more than the engine knows", async () => {
-    expect(JSON.parse(await textOf(await ask("/runningpods/")))).toEqual({
-      kind: "PodList",
-      apiVersion: "v1",
-      metadata: {},
-      items: [
-        {
-          metadata: {
-            name: "web-node1",
-            namespace: "default",
-            uid: "6f1c0d2e-8a4b-4c1d-9e7f-0a1b2c3d4e5f",
-            creationTimestamp: null,
-          },
-          spec: { containers: [{ name: "app", image: "sha256:2a97", resources: {} }] },
-          status: {},
-        },
-      ],
-    });
+    const uid = "6f1c0d2e-8a4b-4c1d-9e7f-0a1b2c3d4e5f";
+    const pod = {
+      metadata: { name: "web-node1", namespace: "default", uid, creationTimestamp: null },
+      spec: { containers: [{ name: "app", image: "sha256:2a97", resources: {} }] },
+      status: {},
+    };
+    const list = { kind: "PodList", apiVersion: "v1", metadata: {}, items: [pod] };
+    expect(JSON.parse(await textOf(await ask("/runningpods/")))).toEqual(list);
   });
 });
 
@@ -229,40 +220,38 @@ describe("/pods", () => {
   });
 });
 
-describe("/healthz", () => {
-  test("says what is wrong, all of it or one check of it", async () => {
-    const world = aServerWorld(tree);
-    world.view.checks[2] = { name: "syncloop", ok: false, message: "no list of the engine for 3m0s" };
-    const all = await ask("/healthz", {}, world);
-    expect([all.status, all.body]).toEqual([
-      500,
-      "[+]ping ok\n[+]log ok\n[-]syncloop failed: no list of the engine for 3m0s\nhealthz check failed\n",
-    ]);
-    const one = await ask("/healthz/syncloop", {}, world);
-    expect([one.status, one.body]).toEqual([500, "internal server error: no list of the engine for 3m0s\n"]);
-    const without = await ask("/healthz?exclude=syncloop", {}, world);
-    expect([without.status, without.body]).toEqual([200, "ok"]);
-    expect(routeHealthzPort(aRequest("/healthz"), world.view).status).toBe(500);
-  });
+const BROKEN = [{ name: "syncloop", ok: false, message: "no list of the engine for 3m0s" }];
 
-  test("verbose lists every check", async () => {
-    expect(await textOf(await ask("/healthz?verbose"))).toBe(
-      "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n",
-    );
-  });
+test.each<[target: string, isWell: boolean, status: number, body: string]>([
+  ["/healthz", true, 200, "ok"],
+  ["/healthz/log", true, 200, "ok"],
+  ["/healthz/none", true, 404, "404 page not found\n"],
+  ["/healthz?verbose", true, 200, "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n"],
+  [
+    "/healthz?verbose&exclude=log&exclude=x",
+    true,
+    200,
+    '[+]ping ok\n[+]log excluded: ok\n[+]syncloop ok\nwarn: some health checks cannot be excluded: no matches for "x"\nhealthz check passed\n',
+  ],
+  [
+    "/healthz",
+    false,
+    500,
+    "[+]ping ok\n[+]log ok\n[-]syncloop failed: no list of the engine for 3m0s\nhealthz check failed\n",
+  ],
+  ["/healthz/syncloop", false, 500, "internal server error: no list of the engine for 3m0s\n"],
+  ["/healthz?exclude=syncloop", false, 200, "ok"],
+])("%s of a kubelet that is well: %p", async (target, isWell, status, body) => {
+  const world = aServerWorld(tree);
+  if (!isWell) world.view.checks = [...world.view.checks.slice(0, 2), ...BROKEN];
+  expect(await ask(target, {}, world)).toMatchObject({ status, body });
+  expect(routeHealthzPort(aRequest(target), world.view)).toMatchObject({ status, body });
+});
 
-  test("says which checks to exclude are unknown", async () => {
-    expect(await textOf(await ask("/healthz?verbose&exclude=log&exclude=x"))).toBe(
-      '[+]ping ok\n[+]log excluded: ok\n[+]syncloop ok\nwarn: some health checks cannot be excluded: no matches for "x"\nhealthz check passed\n',
-    );
-  });
-
-  test("on its own port there is nothing else", () => {
-    const { view } = aServerWorld(tree);
-    expect(routeHealthzPort(aRequest("/healthz"), view)).toMatchObject({ status: 200, body: "ok" });
-    expect(routeHealthzPort(aRequest("/pods"), view).status).toBe(404);
-    expect(routeHealthzPort(aRequest("/healthz", { method: "POST" }), view).status).toBe(405);
-  });
+test("on its own port there is nothing but health", () => {
+  const { view } = aServerWorld(tree);
+  expect(routeHealthzPort(aRequest("/pods"), view).status).toBe(404);
+  expect(routeHealthzPort(aRequest("/healthz", { method: "POST" }), view).status).toBe(405);
 });
 
 describe("metrics", () => {
@@ -277,15 +266,13 @@ describe("metrics", () => {
   });
 
   test.each([
-    { header: null, want: false },
-    { header: "gzip", want: true },
-    { header: "br, GZIP", want: true },
-    { header: "gzip;q=0", want: false },
-    { header: "gzip;q=0.0", want: false },
-    { header: "identity", want: false },
-  ])("Accept-Encoding $header takes gzip: $want", ({ header, want }) => {
-    expect(acceptsGzip(header)).toBe(want);
-  });
+    [null, false],
+    ["gzip", true],
+    ["br, GZIP", true],
+    ["gzip;q=0", false],
+    ["gzip;q=0.0", false],
+    ["identity", false],
+  ])("Accept-Encoding %p takes gzip: %p", (header, want) => expect(acceptsGzip(header)).toBe(want));
 
   test("families of the process and of the kubelet come sorted", async () => {
     const names = [...(await textOf(await ask("/metrics"))).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!);
@@ -322,14 +309,12 @@ test.each([
 });
 
 test.each([
-  { path: "/", want: "/" },
-  { path: "/pods/", want: "/pods/" },
-  { path: "//pods", want: "/pods" },
-  { path: "/a/./b/", want: "/a/b/" },
-  { path: "/a/../b", want: "/b" },
-  { path: "/../..", want: "/" },
-  { path: "/a/b/..", want: "/a" },
-  { path: "/.hidden", want: "/.hidden" },
-])("$path is cleaned to $want", ({ path, want }) => {
-  expect(cleanPath(path)).toBe(want);
-});
+  ["/", "/"],
+  ["/pods/", "/pods/"],
+  ["//pods", "/pods"],
+  ["/a/./b/", "/a/b/"],
+  ["/a/../b", "/b"],
+  ["/../..", "/"],
+  ["/a/b/..", "/a"],
+  ["/.hidden", "/.hidden"],
+])("%s is cleaned to %s", (path, want) => expect(cleanPath(path)).toBe(want));

@@ -23,12 +23,7 @@ const store: CertificateStore = {
 };
 
 const aPair = (commonName: string) =>
-  store.makeCertificate({
-    commonName,
-    names: ["x"],
-    notBefore: later(-900).getTime(),
-    notAfter: later(-1).getTime(),
-  });
+  store.makeCertificate({ commonName, names: ["x"], notBefore: later(-900).getTime(), notAfter: later(-1).getTime() });
 
 function world() {
   const directory = temp();
@@ -114,23 +109,13 @@ describe("files that were given", () => {
     }
   });
 
-  test.each([
-    {
-      when: "no certificate file",
-      cert: undefined,
-      key: good.key,
-      want: /--tls-cert-file ".*tls\.crt": there is no such/,
-    },
-    {
-      when: "no key file",
-      cert: good.cert,
-      key: undefined,
-      want: /--tls-private-key-file ".*tls\.key": there is no such/,
-    },
-    { when: "no certificate in it", cert: "hello", key: good.key, want: /holds no PEM certificate/ },
-    { when: "no key in it", cert: good.cert, key: "hello", want: /holds no PEM private key/ },
-    { when: "another's key", cert: good.cert, key: other.key, want: /the key does not belong to the certificate/ },
-  ])("$when", async ({ cert, key, want }) => {
+  test.each<[when: string, cert: string | undefined, key: string | undefined, want: RegExp]>([
+    ["no certificate file", undefined, good.key, /--tls-cert-file ".*tls\.crt": there is no such/],
+    ["no key file", good.cert, undefined, /--tls-private-key-file ".*tls\.key": there is no such/],
+    ["no certificate in it", "hello", good.key, /holds no PEM certificate/],
+    ["no key in it", good.cert, "hello", /holds no PEM private key/],
+    ["another's key", good.cert, other.key, /the key does not belong to the certificate/],
+  ])("%s", async (_, cert, key, want) => {
     const { path, put, read } = world();
     if (cert) put("tls.crt", cert);
     if (key) put("tls.key", key);
@@ -141,16 +126,9 @@ describe("files that were given", () => {
 
   test("a message never holds the key", async () => {
     const { put, read } = world();
-    const files = {
-      tlsCertFile: put("tls.crt", good.cert),
-      tlsPrivateKeyFile: put("tls.key", `${good.key.slice(0, 90)}!`),
-    };
-    let message = "";
-    try {
-      await read(files);
-    } catch (error) {
-      message = (error as Error).message;
-    }
+    const key = put("tls.key", `${good.key.slice(0, 90)}!`);
+    const attempt = read({ tlsCertFile: put("tls.crt", good.cert), tlsPrivateKeyFile: key });
+    const message = await attempt.then(String, (error: Error) => error.message);
     expect(message).toContain("holds no PEM private key");
     expect(message).not.toContain(good.key.slice(30, 60));
   });

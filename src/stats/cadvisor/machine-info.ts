@@ -4,101 +4,16 @@ import { readNames, readText } from "../cgroups/read-text.ts";
 import { type FsCapacity, readCapacityNow } from "../disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots } from "../node-stats.ts";
 
-/** Response of `/spec/`. Source: cAdvisor's `info/v1.MachineInfo` as kubelet 1.20 prints it (oracle 94). */
-export interface MachineInfo {
-  /** Always Go's zero time there. */
-  timestamp: string;
-  num_cores: number;
-  num_physical_cores: number;
-  num_sockets: number;
-  cpu_frequency_khz: number;
-  /** Bytes. */
-  memory_capacity: number;
-  memory_by_type: Record<string, { capacity: number; dimm_count: number }>;
-  nvm: NvmInfo;
-  hugepages: HugePagesInfo[];
-  machine_id: string;
-  system_uuid: string;
-  boot_id: string;
-  filesystems: FilesystemInfo[];
-  /** Keyed by `major:minor`. */
-  disk_map: Record<string, DiskInfo>;
-  network_devices: NetworkDeviceInfo[];
-  topology: NumaNodeInfo[];
-  cloud_provider: string;
-  instance_type: string;
-  instance_id: string;
-}
-
-export interface NvmInfo {
-  memory_mode_capacity: number;
-  "app direct_mode_capacity": number;
-  avg_power_budget: number;
-}
-
-export interface HugePagesInfo {
-  /** KiB. */
-  page_size: number;
-  num_pages: number;
-}
-
-export interface FilesystemInfo {
-  /** Block device, or the mount point of a tmpfs. */
-  device: string;
-  /** Bytes. */
-  capacity: number;
-  type: string;
-  inodes: number;
-  has_inodes: boolean;
-}
-
-export interface DiskInfo {
-  name: string;
-  major: number;
-  minor: number;
-  /** Bytes. */
-  size: number;
-  scheduler: string;
-}
-
-export interface NetworkDeviceInfo {
-  name: string;
-  mac_address: string;
-  /** Mbit/s; -1 or 0 where the driver does not know. */
-  speed: number;
-  /** Bytes. */
-  mtu: number;
-}
-
-export interface CacheInfo {
-  /** Bytes. */
-  size: number;
-  type: string;
-  level: number;
-}
-
-export interface CoreInfo {
-  core_id: number;
-  thread_ids: number[];
-  caches: CacheInfo[];
-  socket_id: number;
-}
-
-export interface NumaNodeInfo {
-  node_id: number;
-  /** Bytes. */
-  memory: number;
-  hugepages: HugePagesInfo[];
-  cores: CoreInfo[];
-  /** Shared by several cores (level 3). */
-  caches: CacheInfo[];
-}
+/** Response of `/spec/`: cAdvisor's `info/v1.MachineInfo` as kubelet 1.20 prints it (oracle 94). Sizes are in bytes. */
+export type MachineInfo = ReturnType<typeof readMachineInfo>;
+export type MachineBasics = ReturnType<typeof readMachineBasics>;
+type CacheInfo = Record<"size" | "level", number> & { type: string };
 
 /** The machine as cAdvisor describes it, for `/spec/`. What the kernel does not report is 0 or "", as there. */
 export function readMachineInfo(
   roots: MachineRoots = MACHINE_ROOTS,
   capacityOf: (mountPoint: string) => FsCapacity | undefined = readCapacityNow,
-): MachineInfo {
+) {
   const { proc, sys } = roots;
   const cpuinfo = readText(`${proc}/cpuinfo`) ?? "";
   const topology = readTopology(sys);
@@ -119,13 +34,8 @@ export function readMachineInfo(
   };
 }
 
-export type MachineBasics = Pick<
-  MachineInfo,
-  "num_cores" | "memory_capacity" | "hugepages" | "machine_id" | "system_uuid" | "boot_id"
->;
-
 /** The part of the machine that the Node object shows: a few reads, however many mounts and devices pods have made. */
-export function readMachineBasics(roots: MachineRoots = MACHINE_ROOTS): MachineBasics {
+export function readMachineBasics(roots: MachineRoots = MACHINE_ROOTS) {
   const { proc, sys } = roots;
   return {
     num_cores: countThreads(sys) || countProcessors(readText(`${proc}/cpuinfo`) ?? ""),
@@ -148,7 +58,8 @@ function readFrequencyKhz(sys: string, cpuinfo: string): number {
   return clock ? Math.floor(Number(clock) * 1000) : 0;
 }
 
-function readHugePages(directory: string): HugePagesInfo[] {
+/** Pages of each size, which is in KiB. */
+function readHugePages(directory: string) {
   return readNames(directory)
     .sort()
     .flatMap((name) => {
@@ -172,7 +83,7 @@ function readIdentity({ proc, sys, etc }: MachineRoots) {
   };
 }
 
-function readTopology(sys: string): NumaNodeInfo[] {
+function readTopology(sys: string) {
   const nodeDirectory = `${sys}/devices/system/node`;
   const nodeNames = numbered(nodeDirectory, "node");
   if (nodeNames.length === 0) {
@@ -236,8 +147,8 @@ function readCaches(directory: string): CpuThread["caches"] {
 }
 
 /** Threads to cores: caches of one core are listed with it, those that several cores share on the node. */
-function toNode(threads: readonly CpuThread[]): Pick<NumaNodeInfo, "cores" | "caches"> {
-  const cores = new Map<string, CoreInfo>();
+function toNode(threads: readonly CpuThread[]) {
+  const cores = new Map<string, { core_id: number; thread_ids: number[]; caches: CacheInfo[]; socket_id: number }>();
   const shared = new Map<string, CacheInfo>();
   for (const thread of threads) {
     const key = `${thread.socketId}/${thread.coreId}`;
@@ -280,8 +191,8 @@ function numbered(directory: string, prefix: string): number[] {
 }
 
 /** Block devices that hold data; cAdvisor leaves out what is not a disk. */
-function readDisks(directory: string): Record<string, DiskInfo> {
-  const disks: Record<string, DiskInfo> = {};
+function readDisks(directory: string) {
+  const disks: Record<string, { name: string; major: number; minor: number; size: number; scheduler: string }> = {};
   for (const name of readNames(directory).sort()) {
     if (/^(loop|ram|sr)/.test(name)) continue;
     const device = text(`${directory}/${name}/dev`);
@@ -293,7 +204,7 @@ function readDisks(directory: string): Record<string, DiskInfo> {
   return disks;
 }
 
-function readNetworkDevices(directory: string): NetworkDeviceInfo[] {
+function readNetworkDevices(directory: string) {
   return readNames(directory)
     .sort()
     .filter((name) => !/^(lo|veth|docker|nerdctl|cali|cni)/.test(name) && name !== "bonding_masters")
@@ -339,10 +250,7 @@ export function parseFilesystems(mountinfo: string): MountedFilesystem[] {
 }
 
 /** Remote file systems may hang: they are named, never asked. */
-function readFilesystems(
-  mountinfo: string,
-  capacityOf: (mountPoint: string) => FsCapacity | undefined,
-): FilesystemInfo[] {
+function readFilesystems(mountinfo: string, capacityOf: (mountPoint: string) => FsCapacity | undefined) {
   return parseFilesystems(mountinfo).flatMap(({ device, mountPoint }) => {
     if (device.includes(":/")) return [];
     const found = capacityOf(mountPoint);
@@ -353,7 +261,7 @@ function readFilesystems(
 }
 
 /** Provider and instance as cAdvisor derives them: from the vendor's strings in DMI, asking no metadata service. */
-function readCloud(sys: string): Pick<MachineInfo, "cloud_provider" | "instance_type" | "instance_id"> {
+function readCloud(sys: string) {
   const dmi = (name: string) => text(`${sys}/class/dmi/id/${name}`);
   const cloud = (cloud_provider: string, instance_type = "", instance_id = "") => ({
     cloud_provider,
