@@ -42,27 +42,14 @@ const missing = (recorded: unknown, ours: unknown) => {
   return shapeOf(recorded).filter((path) => !shape.has(path));
 };
 
-interface Case {
+interface Case extends Partial<NodeStatsOptions> {
   pods?: PodFacts[];
   /** Bytes and inodes by directory. */
   disk?: Record<string, [bytes: number, inodes: number]>;
-  imageBytes?: number;
-  systemCgroups?: NonNullable<NodeStatsOptions["systemCgroups"]>;
-  disabledMetrics?: readonly string[];
   tree?: LaidTree;
 }
 
-function setUp(
-  name: TreeName,
-  {
-    pods = [podOf(name)],
-    disk = {},
-    imageBytes,
-    systemCgroups = new Map(),
-    disabledMetrics = [],
-    tree = trees[name],
-  }: Case = {},
-) {
+function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, tree = trees[name], ...options }: Case = {}) {
   const { roots, cgroup } = tree;
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
   const asked: string[][] = [];
@@ -74,8 +61,6 @@ function setUp(
     rootDir: "/",
     imagesDir: () => "/",
     engineVersion: () => "20.10.24",
-    systemCgroups,
-    disabledMetrics,
     volumeStatsAggPeriodMs: 60_000,
     slot: new FileSlot(clock),
     measureDirectories: async (directories, what) => {
@@ -83,7 +68,7 @@ function setUp(
       const known = directories.filter((directory) => directory in disk);
       return new Map(known.map((directory) => [directory, disk[directory]![what === "bytes" ? 0 : 1]]));
     },
-    ...(imageBytes !== undefined && { readImageBytes: async () => imageBytes }),
+    ...options,
   });
   /** A summary when rates and disk usage are known. */
   const summary = async (onlyCpuAndMemory = false) => {
@@ -107,7 +92,7 @@ const withVolume = (name: TreeName) => [
 
 describe("the summary", () => {
   test.each(["cgroup-v1", "cgroup-v2"] as const)("has every member upstream's has, on %s", async (name) => {
-    const { summary } = setUp(name, { disk: DISK, imageBytes: 12_589_502 });
+    const { summary } = setUp(name, { disk: DISK, readImageBytes: async () => 12_589_502 });
     expect(missing(recordedSummary, await summary())).toEqual([]);
     expect(missing(recordedUsage, await summary(true))).toEqual([]);
   });
@@ -122,31 +107,38 @@ describe("the summary", () => {
   });
 
   test("a container's memory, of which its limit leaves some", async () => {
-    const { summary } = setUp("cgroup-v1");
-    const [pod] = (await summary()).pods;
+    const [pod] = (await setUp("cgroup-v1").summary()).pods;
+    const [usageBytes, workingSetBytes] = [54_419_456, 1_990_656];
+    const availableBytes = 268_435_456 - workingSetBytes;
+    const faults = { pageFaults: 1599, majorPageFaults: 0 };
     expect(pod!.podRef).toEqual({ name: "web-node1", namespace: "default", uid: podOf("cgroup-v1").uid });
     expect(pod!.containers![0]).toMatchObject({
       name: "app",
       startTime: "2026-11-21T06:36:01Z",
       memory: {
         time: "2026-11-21T06:40:01Z",
-        availableBytes: 268_435_456 - 1_990_656,
-        usageBytes: 54_419_456,
-        workingSetBytes: 1_990_656,
+        availableBytes,
+        usageBytes,
+        workingSetBytes,
         rssBytes: 155_648,
-        pageFaults: 1599,
-        majorPageFaults: 0,
+        ...faults,
       },
     });
     expect(pod!.memory).not.toHaveProperty("availableBytes");
   });
 
   test("disk usage as upstream reports it", async () => {
-    const { summary } = setUp("cgroup-v2", { disk: DISK, pods: withVolume("cgroup-v2"), imageBytes: 12_589_502 });
+    const { summary } = setUp("cgroup-v2", {
+      disk: DISK,
+      pods: withVolume("cgroup-v2"),
+      readImageBytes: async () => 12_589_502,
+    });
     const { pods, node } = await summary();
     const [pod] = pods;
-    expect(pod!.containers![0]!.rootfs).toMatchObject({ usedBytes: 10_493_952, inodesUsed: 3 });
-    expect(pod!.containers![0]!.logs).toMatchObject({ usedBytes: 2_494_464 });
+    expect(pod!.containers![0]).toMatchObject({
+      rootfs: { usedBytes: 10_493_952, inodesUsed: 3 },
+      logs: { usedBytes: 2_494_464 },
+    });
     expect(pod!["ephemeral-storage"]).toMatchObject({ usedBytes: 10_493_952 + 2_494_464 + 52_432_896, inodesUsed: 5 });
     expect(pod!.volume).toHaveLength(1);
     expect(pod!.volume![0]).toMatchObject({ name: "e", usedBytes: 52_432_896, inodesUsed: 2 });
@@ -164,22 +156,19 @@ describe("the summary", () => {
     );
   });
 
-  test("the node with its own network interface, boot time, tasks and swap", async () => {
-    const { summary } = setUp("cgroup-v2");
-    const { node } = await summary();
-    expect(node.startTime).toBe("2026-11-21T05:14:00Z");
-    expect(node.network).toMatchObject({ name: "ens5", rxBytes: 1_029_974_580 });
-    expect(node.network!.interfaces).toHaveLength(1);
-    expect(node.rlimit).toMatchObject({ maxpid: 4_194_304, curproc: 413 });
-    expect(node.swap).toMatchObject({ swapUsageBytes: 0, swapAvailableBytes: 2_097_148 * 1024 });
-    expect(node.systemContainers![0]).toMatchObject({ name: "pods" });
-  });
-
-  test("pressure on cgroup v2", async () => {
-    const { summary } = setUp("cgroup-v2");
-    const [container] = (await summary()).pods[0]!.containers!;
-    expect(container!.cpu!.psi!.some).toEqual({ total: 18_222_001_000, avg10: 47.88, avg60: 46.1, avg300: 30.2 });
-    expect(container!.io!.psi!.full.total).toBe(8_207_000);
+  test("the node with its own network interface, boot time, tasks and swap; pressure on cgroup v2", async () => {
+    const { node, pods } = await setUp("cgroup-v2").summary();
+    expect(node).toMatchObject({
+      startTime: "2026-11-21T05:14:00Z",
+      network: { name: "ens5", rxBytes: 1_029_974_580, interfaces: [{}] },
+      rlimit: { maxpid: 4_194_304, curproc: 413 },
+      swap: { swapUsageBytes: 0, swapAvailableBytes: 2_097_148 * 1024 },
+      systemContainers: [{ name: "pods" }],
+    });
+    expect(pods[0]!.containers![0]).toMatchObject({
+      cpu: { psi: { some: { total: 18_222_001_000, avg10: 47.88, avg60: 46.1, avg300: 30.2 } } },
+      io: { psi: { full: { total: 8_207_000 } } },
+    });
   });
 
   test("a pod without a running container, and one without a cgroup of its own", async () => {
@@ -233,24 +222,11 @@ describe("the summary", () => {
 
   test("images are asked for once a minute, and an engine that is away takes nothing along", async () => {
     let calls = 0;
-    const { roots } = trees["cgroup-v2"];
-    const clock = new FakeClock();
-    const stats = new NodeStats({
-      clock,
-      roots,
-      nodeName: "node1",
-      podFacts: () => [],
-      rootDir: "/",
-      imagesDir: () => "",
-      engineVersion: () => "",
-      volumeStatsAggPeriodMs: 60_000,
-      slot: new FileSlot(clock),
-      measureDirectories: async () => new Map(),
-      readImageBytes: async () => {
-        calls++;
-        throw new Error("connect ENOENT");
-      },
-    });
+    const readImageBytes = async () => {
+      calls++;
+      throw new Error("connect ENOENT");
+    };
+    const { stats, clock } = setUp("cgroup-v2", { imagesDir: () => "", readImageBytes });
     const first = stats.summary(false);
     await clock.advance(300);
     expect((await first).node.runtime).toBeUndefined();
@@ -282,15 +258,15 @@ describe("the machine", () => {
       cloud_provider: "AWS",
       instance_type: "m5.xlarge",
       instance_id: "i-0123456789abcdef0",
+      hugepages: [
+        { page_size: 1_048_576, num_pages: 0 },
+        { page_size: 2048, num_pages: 8 },
+      ],
+      network_devices: [{ name: "ens5", mac_address: "06:1f:2b:3c:4d:5e", speed: -1, mtu: 9001 }],
     });
-    expect(machine.hugepages).toEqual([
-      { page_size: 1_048_576, num_pages: 0 },
-      { page_size: 2048, num_pages: 8 },
-    ]);
     expect(machine.disk_map).toEqual({
       "259:0": { name: "nvme0n1", major: 259, minor: 0, size: 104_857_600 * 512, scheduler: "none" },
     });
-    expect(machine.network_devices).toEqual([{ name: "ens5", mac_address: "06:1f:2b:3c:4d:5e", speed: -1, mtu: 9001 }]);
     const [node] = machine.topology;
     expect(node!.cores.map(({ core_id, thread_ids }) => ({ core_id, thread_ids }))).toEqual([
       { core_id: 0, thread_ids: [0, 2] },
@@ -436,6 +412,7 @@ const expectFamilies = (text: string, recorded: Recorded) => {
   }
 };
 
+const NOW = "1795243200500";
 const cadvisorText = (api: CadvisorApi) => [...api.metrics("prometheus")].join("");
 
 describe("the metrics", () => {
@@ -453,25 +430,24 @@ describe("the metrics", () => {
   test("figures of a container, with the time they were taken", async () => {
     const { api } = setUp("cgroup-v2", { disk: DISK });
     const text = cadvisorText(api);
-    const labels = `container="app",`;
-    const sample = (name: string, more = labels) =>
-      text
-        .split("\n")
-        .find((line) => line.startsWith(`${name}{${more}`))
-        ?.replace(/.*\} /, "");
-    expect(sample("container_cpu_usage_seconds_total")).toBe("40.9811 1795243200500");
-    expect(sample("container_cpu_cfs_throttled_periods_total")).toBe("811 1795243200500");
-    expect(sample("container_memory_working_set_bytes")).toBe("108408832 1795243200500");
-    expect(sample("container_memory_max_usage_bytes")).toBe("199327744 1795243200500");
-    expect(sample("container_oom_events_total")).toBe("1 1795243200500");
-    expect(sample("container_fs_writes_bytes_total", `${labels}device="/dev/nvme0n1"`)).toBe("52428800 1795243200500");
-    expect(sample("container_pressure_cpu_waiting_seconds_total")).toBe("18.222001 1795243200500");
-    expect(sample("container_processes")).toBe("3 1795243200500");
-    expect(sample("container_tasks_state")).toBe("0 1795243200500");
-    expect(sample("container_spec_memory_limit_bytes")).toBe("268435456");
-    expect(sample("container_start_time_seconds")).toBe("1795242961.25");
-    expect(sample("container_network_transmit_bytes_total", `container="POD",`)).toBe("52538332 1795243200500");
-    expect(sample("container_network_transmit_bytes_total")).toBeUndefined();
+    const sample = (name: string, labels = `container="app",`) =>
+      /\} (.*)/.exec(text.split("\n").find((line) => line.startsWith(`container_${name}{${labels}`)) ?? "")?.[1];
+    const timed = {
+      cpu_usage_seconds_total: "40.9811",
+      cpu_cfs_throttled_periods_total: "811",
+      memory_working_set_bytes: "108408832",
+      memory_max_usage_bytes: "199327744",
+      oom_events_total: "1",
+      pressure_cpu_waiting_seconds_total: "18.222001",
+      processes: "3",
+      tasks_state: "0",
+    };
+    for (const [name, value] of Object.entries(timed)) expect([name, sample(name)]).toEqual([name, `${value} ${NOW}`]);
+    expect(sample("fs_writes_bytes_total", `container="app",device="/dev/nvme0n1"`)).toBe(`52428800 ${NOW}`);
+    expect(sample("spec_memory_limit_bytes")).toBe("268435456");
+    expect(sample("start_time_seconds")).toBe("1795242961.25");
+    expect(sample("network_transmit_bytes_total", `container="POD",`)).toBe(`52538332 ${NOW}`);
+    expect(sample("network_transmit_bytes_total")).toBeUndefined();
   });
 
   test("after the last request no timer is left", async () => {
@@ -484,22 +460,14 @@ describe("the metrics", () => {
   });
 
   test("of resources can be left out, so that a client of 1.20 finds its own", () => {
-    const newer = [
-      "container_start_time_seconds",
-      "container_swap_usage_bytes",
-      "node_swap_usage_bytes",
-      "pod_swap_usage_bytes",
-    ];
+    const swap = ["container", "node", "pod"].map((owner) => `${owner}_swap_usage_bytes`);
+    const newer = ["container_start_time_seconds", ...swap];
     const { stats } = setUp("cgroup-v2", { disabledMetrics: newer });
-    expect([...readFamilies(stats.resourceMetrics("prometheus")).keys()].sort()).toEqual([
-      "container_cpu_usage_seconds_total",
-      "container_memory_working_set_bytes",
-      "node_cpu_usage_seconds_total",
-      "node_memory_working_set_bytes",
-      "pod_cpu_usage_seconds_total",
-      "pod_memory_working_set_bytes",
-      "scrape_error",
+    const kept = ["container", "node", "pod"].flatMap((owner) => [
+      `${owner}_cpu_usage_seconds_total`,
+      `${owner}_memory_working_set_bytes`,
     ]);
+    expect([...readFamilies(stats.resourceMetrics("prometheus")).keys()].sort()).toEqual([...kept, "scrape_error"]);
   });
 
   test("in OpenMetrics, times are seconds and the text has an end", async () => {
