@@ -75,13 +75,13 @@ export const socketUrl = (path: string): string =>
 
 /** Why a WebSocket was refused, which a browser tells no script: the same address as a plain request does; undefined: it would be opened now. */
 export async function explainRefusal(path: string): Promise<string | undefined> {
-  try {
-    const response = await fetch(path);
-    return response.ok || response.status === 400 ? undefined : (await response.text()).trim().slice(0, 300);
-  } catch {
-    return "The kubelet does not answer.";
-  }
+  const response = await fetch(path).catch(() => undefined);
+  if (!response) return NO_ANSWER;
+  return response.ok || response.status === 400 ? undefined : refusalOf(response);
 }
+
+const NO_ANSWER = "The kubelet does not answer.";
+const refusalOf = async (response: Response) => (await response.text()).trim().slice(0, 300);
 
 /** Reads one stream to its end. @returns true when the session has expired; false when the connection broke, was silent, or the signal aborted */
 const readStream = (
@@ -132,7 +132,7 @@ async function readRefusal(): Promise<string> {
     // A request that hangs would take one of the browser's few connections.
     const response = await fetch("/page/api/session", { signal: AbortSignal.timeout(SESSION_MS) });
     if (response.status === 401) return LOCKED;
-    if (!response.ok) return (await response.text()).trim().slice(0, 300);
+    if (!response.ok) return refusalOf(response);
     const { openPages, mostPages } = (await response.json()) as SessionState;
     return openPages >= mostPages ? `it sends updates to ${mostPages} pages at most` : "";
   } catch {
@@ -166,22 +166,18 @@ export async function post<T>(path: string, body: unknown, failed: (message: str
     if (response.ok) return (await response.json()) as T;
     return failed((await response.text()).slice(0, 2000) || `HTTP ${response.status}`);
   } catch {
-    return failed("The kubelet does not answer.");
+    return failed(NO_ANSWER);
   }
 }
 
 export const act = (path: string, body: unknown = {}): Promise<ActionResult> =>
-  post<ActionResult>(path, body, (message) => ({ ok: false, message }));
+  post(path, body, (message) => ({ ok: false, message }));
 
 export const applyManifest = (manifest: string, dryRun: boolean): Promise<ApplyResult> =>
-  post<ApplyResult>("/page/api/apply", { manifest, dryRun }, (message) => ({ objects: [], problems: [message] }));
+  post("/page/api/apply", { manifest, dryRun }, (message) => ({ objects: [], problems: [message] }));
 
 export const compareManifest = (manifest: string): Promise<CompareResult> =>
-  post<CompareResult>("/page/api/compare", { manifest }, (message) => ({
-    changes: [],
-    leftOut: 0,
-    problems: [message],
-  }));
+  post("/page/api/compare", { manifest }, (message) => ({ changes: [], leftOut: 0, problems: [message] }));
 
 /** Exchanges the one-time token of the address (`#token=…`) for a session, and removes it from the address. */
 export async function logInFromAddress(): Promise<string | undefined> {
@@ -248,10 +244,10 @@ export function untilShown(signal: AbortSignal): Promise<void> {
 
 /** Calls back when the tab has been hidden for a while, and when the browser keeps the page for its "back" button. */
 export function onLongHidden(callback: () => void, signal: AbortSignal): void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let timer = 0;
   const onChange = () => {
     clearTimeout(timer);
-    if (document.hidden) timer = setTimeout(callback, HIDDEN_MS);
+    if (document.hidden) timer = window.setTimeout(callback, HIDDEN_MS);
   };
   onChange();
   document.addEventListener("visibilitychange", onChange, { signal });
@@ -283,8 +279,7 @@ export function onWake(callback: (wake: Wake) => void, signal: AbortSignal): voi
   onChange(false);
   const onShown = () => onChange(true);
   document.addEventListener("visibilitychange", onShown, { signal });
-  addEventListener("focus", onShown, { signal });
-  addEventListener("online", onShown, { signal });
+  for (const event of ["focus", "online"]) addEventListener(event, onShown, { signal });
   addEventListener("pageshow", ({ persisted }) => persisted && onShown(), { signal });
   signal.addEventListener("abort", () => clearInterval(timer));
 }

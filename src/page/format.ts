@@ -73,3 +73,7 @@ export const formatPercent = (part: number, whole: number): string =>
 /** The file name of a manifest with its line: the directory is on hover, and in the view of the pod. */
 export const shortSource = (source: string): string =>
   source.startsWith("/") ? (source.split("/").at(-1) ?? source) : source;
+
+/** `8.0 KiB of 16.0 MiB (0 %)` */
+export const formatShare = (used: number, all: number): string =>
+  `${formatBytes(used)} of ${formatBytes(all)} (${formatPercent(used, all)})`;

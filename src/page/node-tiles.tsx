@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { formatAge, formatBytes, formatPercent } from "./format.ts";
 import { Badge, Meter, type Tone, timeOf } from "./parts.tsx";
 import type { PageState } from "./store.ts";
@@ -8,41 +9,31 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
   const { node, nodeUsage: usage } = state;
   return (
     <section class="tiles" aria-label="Node">
-      <div class="card">
-        <h2>CPU</h2>
-        <Meter
-          used={usage?.cpuCores ?? 0}
-          total={node?.cpuCount ?? 0}
-          text={usage && node ? `${usage.cpuCores.toFixed(2)} of ${node.cpuCount} cores` : "measuring…"}
-        />
-        <p class="note">{usage ? `load ${usage.load.map((load) => load.toFixed(2)).join(" ")}` : "\u00a0"}</p>
-      </div>
-      <div class="card">
-        <h2>Memory</h2>
-        <Meter
-          used={usage?.memoryBytes ?? 0}
-          total={node?.memoryBytes ?? 0}
-          text={usage && node ? `${formatBytes(usage.memoryBytes)} of ${formatBytes(node.memoryBytes)}` : "measuring…"}
-        />
-        <p class="note">
-          {usage?.pressure ? (
+      <Tile
+        title="CPU"
+        used={usage?.cpuCores}
+        total={node?.cpuCount}
+        text={(used, total) => `${used.toFixed(2)} of ${total} cores`}
+        note={usage && `load ${usage.load.map((load) => load.toFixed(2)).join(" ")}`}
+      />
+      <Tile
+        title="Memory"
+        used={usage?.memoryBytes}
+        total={node?.memoryBytes}
+        note={
+          usage?.pressure && (
             <span title="Share of the last ten seconds in which some task waited (PSI)">
               {describePressure(usage.pressure)}
             </span>
-          ) : (
-            "\u00a0"
-          )}
-        </p>
-      </div>
-      <div class="card">
-        <h2>Disk</h2>
-        <Meter
-          used={usage?.diskUsedBytes ?? 0}
-          total={usage?.diskBytes ?? 0}
-          text={usage ? `${formatBytes(usage.diskUsedBytes)} of ${formatBytes(usage.diskBytes)}` : "measuring…"}
-        />
-        <p class="note">{usage && usage.imageDiskBytes > 0 ? describeImages(usage) : "\u00a0"}</p>
-      </div>
+          )
+        }
+      />
+      <Tile
+        title="Disk"
+        used={usage?.diskUsedBytes}
+        total={usage?.diskBytes}
+        note={usage && usage.imageDiskBytes > 0 && describeImages(usage)}
+      />
       <div class="card">
         <h2>Node</h2>
         <div class="badges">
@@ -75,6 +66,28 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
     </section>
   );
 }
+
+interface TileProps {
+  title: string;
+  used: number | undefined;
+  total: number | undefined;
+  text?: (used: number, total: number) => string;
+  note: ComponentChildren;
+}
+
+const ofBytes = (used: number, total: number) => `${formatBytes(used)} of ${formatBytes(total)}`;
+
+const Tile = ({ title, used, total, text = ofBytes, note }: TileProps) => (
+  <div class="card">
+    <h2>{title}</h2>
+    <Meter
+      used={used ?? 0}
+      total={total ?? 0}
+      text={used === undefined || total === undefined ? "measuring…" : text(used, total)}
+    />
+    <p class="note">{note || "\u00a0"}</p>
+  </div>
+);
 
 const describePressure = ({ cpu, memory, io }: NonNullable<NodeUsage["pressure"]>) =>
   `waits: CPU ${Math.round(cpu)}, memory ${Math.round(memory)}, disk ${Math.round(io)}\u00a0%`;

@@ -1,6 +1,6 @@
 import { HistoryCharts } from "./chart.tsx";
 import { fetchJson, useLoaded } from "./connection.ts";
-import { formatBytes, formatCores, formatPercent } from "./format.ts";
+import { formatBytes, formatCores, formatShare } from "./format.ts";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
 import { ClusterFailure } from "./notices.tsx";
 import { Ago, Card, Fact, Meter, Plain, PodLink, Table, useRows } from "./parts.tsx";
@@ -48,7 +48,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
                 key={mountPoint}
                 used={usedBytes}
                 total={capacityBytes}
-                text={`${mountPoint}${device === mountPoint ? "" : ` (${device})`}: ${shareText(usedBytes, capacityBytes)}${use === "" ? "" : `, ${use}`}`}
+                text={`${mountPoint}${device === mountPoint ? "" : ` (${device})`}: ${formatShare(usedBytes, capacityBytes)}${use === "" ? "" : `, ${use}`}`}
               />
             ))}
           </Card>
@@ -87,9 +87,6 @@ const Facts = ({ facts }: { facts: Record<string, string> }) => {
   );
 };
 
-const shareText = (used: number, all: number) =>
-  `${formatBytes(used)} of ${formatBytes(all)} (${formatPercent(used, all)})`;
-
 const whole = (percent: number) => `${Math.round(percent)} %`;
 const busy = ({ user, system, stolen }: CoreUse) => user + system + stolen;
 
@@ -125,7 +122,7 @@ const MemoryFacts = ({ memory }: { memory: MachineMemory }) => (
       facts={{
         Available: `${formatBytes(memory.availableBytes)} of ${formatBytes(memory.totalBytes)}`,
         "Cache of files": formatBytes(memory.cachedBytes),
-        Swap: memory.swapBytes === 0 ? "none" : shareText(memory.swapUsedBytes, memory.swapBytes),
+        Swap: memory.swapBytes === 0 ? "none" : formatShare(memory.swapUsedBytes, memory.swapBytes),
       }}
     />
   </Card>

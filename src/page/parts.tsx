@@ -278,21 +278,13 @@ export function useRows<T>(rows: readonly T[]) {
 /** Characters; a longer value has a line of its own. */
 const LONG_FACT = 100;
 
-/** A name with its value, in a list of such (`dl`). @param children in place of a text */
-export const Fact = ({
-  name,
-  value = "",
-  children,
-}: {
-  name: string;
-  value?: string;
-  children?: ComponentChildren;
-}) => (
-  <div class={value.length > LONG_FACT ? "long" : undefined}>
+/** A name with its value, in a list of such (`dl`). */
+export const Fact = ({ name, value }: { name: string; value: ComponentChildren }) => (
+  <div class={typeof value === "string" && value.length > LONG_FACT ? "long" : undefined}>
     <dt>
       <Plain text={name} />
     </dt>
-    <dd>{children ?? <Plain text={value || "-"} />}</dd>
+    <dd>{typeof value === "string" ? <Plain text={value || "-"} /> : value}</dd>
   </div>
 );
 

@@ -1,5 +1,5 @@
 import { HistoryCharts } from "./chart.tsx";
-import { formatBytes, formatCores, formatPercent, formatWholeTime, splitFact } from "./format.ts";
+import { formatBytes, formatCores, formatPercent, formatShare, formatWholeTime, splitFact } from "./format.ts";
 import { plainText } from "./log-text.ts";
 import { Ago, At, Badge, Card, Fact, Labels, Meter, Plain, statusTone } from "./parts.tsx";
 import { podAddress } from "./router.ts";
@@ -50,11 +50,9 @@ export function PodOverview({ detail, path, now }: { detail: PodDetail; path: st
         <dl>
           <Fact name="Source" value={detail.row.source} />
           {detail.row.owner !== "" && <Fact name="Owner" value={detail.row.owner} />}
-          <Fact name="IP" value={detail.row.ip || "-"} />
+          <Fact name="IP" value={detail.row.ip} />
           <Fact name="QoS class" value={detail.qosClass} />
-          <Fact name="Started">
-            <At at={detail.startedAt} />
-          </Fact>
+          <Fact name="Started" value={<At at={detail.startedAt} />} />
         </dl>
         <Labels name="Labels" labels={detail.labels} />
         <Labels name="Annotations" labels={detail.annotations} />
@@ -109,8 +107,7 @@ function describeFindings(findings: ManifestView["findings"]): string {
 function describeVolume({ name, type, usedBytes, capacityBytes }: VolumeDetail): string {
   const title = `${name} (${type})`;
   if (capacityBytes === 0) return usedBytes === 0 ? title : `${title}: ${formatBytes(usedBytes)}`;
-  const share = formatPercent(usedBytes, capacityBytes);
-  return `${title}: ${formatBytes(usedBytes)} of ${formatBytes(capacityBytes)} (${share})`;
+  return `${title}: ${formatShare(usedBytes, capacityBytes)}`;
 }
 
 function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; now: number }) {
@@ -120,9 +117,9 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
         <dl key={image}>
           <Fact name="Image" value={image} />
           <Fact name="State" value={message === "" ? state : `${state}: ${message}`} />
-          <Fact name="Running" value={current || "-"} />
+          <Fact name="Running" value={current} />
           {candidate !== "" && <Fact name="Update" value={candidate} />}
-          <Fact name="Last checked">{checkedAt > 0 ? <Ago at={checkedAt} now={now} /> : "never"}</Fact>
+          <Fact name="Last checked" value={checkedAt > 0 ? <Ago at={checkedAt} now={now} /> : "never"} />
         </dl>
       ))}
     </Card>
@@ -132,7 +129,7 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
 
 export function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
-  const { cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes } = container;
+  const { cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes, lastEnd, throttling, oomKills } = container;
   return (
     <section class="card">
       <h2>
@@ -146,27 +143,21 @@ export function ContainerCard({ container, now }: { container: ContainerDetail; 
       <dl>
         <Fact name="Image" value={container.image} />
         <Fact name="Digest" value={container.imageId} />
-        <Fact name="Started">
-          <Ago at={container.startedAt} now={now} />
-        </Fact>
-        {container.endedAt > 0 && (
-          <Fact name="Ended">
-            <Ago at={container.endedAt} now={now} />
-          </Fact>
-        )}
+        <Fact name="Started" value={<Ago at={container.startedAt} now={now} />} />
+        {container.endedAt > 0 && <Fact name="Ended" value={<Ago at={container.endedAt} now={now} />} />}
         <Fact name="Restarts" value={String(container.restarts)} />
-        {container.lastEnd && (
-          <Fact name="Last end">
-            <bdi>{container.lastEnd.text}</bdi>, <Ago at={container.lastEnd.at} now={now} />
-          </Fact>
-        )}
-        {container.throttling && (
+        {lastEnd && (
           <Fact
-            name="CPU throttled"
-            value={`${formatPercent(container.throttling.throttled, container.throttling.periods)} of the time (${container.throttling.throttled} of ${container.throttling.periods} periods)`}
+            name="Last end"
+            value={
+              <>
+                <bdi>{lastEnd.text}</bdi>, <Ago at={lastEnd.at} now={now} />
+              </>
+            }
           />
         )}
-        {container.oomKills !== null && <Fact name="OOM kills" value={String(container.oomKills)} />}
+        {throttling && <Fact name="CPU throttled" value={describeThrottling(throttling)} />}
+        {oomKills !== null && <Fact name="OOM kills" value={String(oomKills)} />}
         {container.ports.length > 0 && <Fact name="Ports" value={container.ports.join(", ")} />}
       </dl>
       {container.isRunning && (
@@ -179,7 +170,7 @@ export function ContainerCard({ container, now }: { container: ContainerDetail; 
           <Meter
             used={memoryBytes}
             total={memoryLimitBytes}
-            text={`Memory ${formatBytes(memoryBytes)}${memoryLimitBytes > 0 ? ` of ${formatBytes(memoryLimitBytes)} (${formatPercent(memoryBytes, memoryLimitBytes)})` : ", no limit"}`}
+            text={`Memory ${memoryLimitBytes > 0 ? formatShare(memoryBytes, memoryLimitBytes) : `${formatBytes(memoryBytes)}, no limit`}`}
           />
         </div>
       )}
@@ -189,6 +180,9 @@ export function ContainerCard({ container, now }: { container: ContainerDetail; 
     </section>
   );
 }
+
+const describeThrottling = ({ throttled, periods }: NonNullable<ContainerDetail["throttling"]>) =>
+  `${formatPercent(throttled, periods)} of the time (${throttled} of ${periods} periods)`;
 
 function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
   const last = probe.answers.at(-1);
