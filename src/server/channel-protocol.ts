@@ -26,12 +26,12 @@ const PROTOCOLS: readonly (ChannelProtocol & { name: string })[] = [
 export const REMOTE_COMMAND_PROTOCOLS: readonly string[] = PROTOCOLS.map(({ name }) => name);
 export const PORT_FORWARD_PROTOCOLS = ["v4.channel.k8s.io", "v4.base64.channel.k8s.io"] as const;
 
+/** Values of a header, without empty ones. */
+export const listOf = (header: string | null): string[] => (header ?? "").split(/[\s,]+/).filter(Boolean);
+
 /** The first protocol of the header that is known; without a header the oldest one. undefined: it names only others. */
 export function chooseProtocol(offered: string | null, known: readonly string[]): ChannelProtocol | undefined {
-  const names = (offered ?? "")
-    .split(",")
-    .map((name) => name.trim())
-    .filter(Boolean);
+  const names = listOf(offered);
   if (names.length === 0) return { ...plain, name: undefined, endsWithStatus: false };
   const name = names.find((it) => known.includes(it));
   return PROTOCOLS.find((protocol) => protocol.name === name);

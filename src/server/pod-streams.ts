@@ -6,7 +6,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { findContainer } from "../base/model/pod-containers.ts";
 import type { DialPod, PodAddress } from "../base/model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../plan/status/log-container.ts";
-import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "./channel-protocol.ts";
+import { chooseProtocol, listOf, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "./channel-protocol.ts";
 import type { ServerRequest, UpgradeResponse, WebSocketResponse } from "./http-response.ts";
 import {
   type ForwardOptions,
@@ -140,8 +140,8 @@ function commandResponse(request: StreamRequest, options: CommandOptions): Strea
 function portForwardResponse(request: StreamRequest, options: ForwardOptions): StreamResponse | StreamRefusal {
   const serveSpdy = (channel: ByteChannel) => serveSpdyPortForward(channel, options);
   if (request.upgrade !== "websocket") return overSpdy(request, [PORT_FORWARD_PROTOCOL], serveSpdy);
-  const offered = request.header("Sec-WebSocket-Protocol") ?? "";
-  if (offered.split(",").some((name) => name.trim() === PORT_FORWARD_TUNNEL)) {
+  const offered = request.header("Sec-WebSocket-Protocol");
+  if (listOf(offered).includes(PORT_FORWARD_TUNNEL)) {
     return { protocol: PORT_FORWARD_TUNNEL, run: (socket) => serveSpdy(tunnelOf(socket)) };
   }
   const ports = parsePortQuery(request.query);

@@ -15,11 +15,7 @@ interface OomKill {
   limitCgroup: string;
 }
 
-interface Context {
-  victimCgroup: string;
-  limitCgroup: string;
-  pid: number | undefined;
-}
+type Context = Pick<OomKill, "victimCgroup" | "limitCgroup"> & { pid: number | undefined };
 
 /** Puts together the messages of one kill. Knows the words of Linux 3.10 to 6.18. Feed it every message of the kernel's log in order. */
 export class OomKillParser {

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { listOf } from "../channel-protocol.ts";
 import { ReceivedChunks } from "../received-chunks.ts";
 import {
   CONTROL,
@@ -202,10 +203,7 @@ export class SpdyStream {
 
 /** The newest version that both sides know; "" when the client names none; undefined when there is none in common. */
 export function chooseStreamProtocol(offered: string | null, known: readonly string[]): string | undefined {
-  const names = (offered ?? "")
-    .split(",")
-    .map((name) => name.trim())
-    .filter((name) => name !== "");
+  const names = listOf(offered);
   if (names.length === 0) return "";
   return known.find((name) => names.includes(name));
 }

@@ -5,11 +5,9 @@ export const CONTROL = {
   synStream: 1,
   synReply: 2,
   rstStream: 3,
-  settings: 4,
   ping: 6,
   goAway: 7,
   headers: 8,
-  windowUpdate: 9,
 } as const;
 
 export const FLAG_FIN = 1;
@@ -48,21 +46,14 @@ export async function* readFrames(chunks: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-export function encodeControl(type: number, flags: number, payload: Uint8Array): Buffer {
-  const frame = Buffer.alloc(HEADER_BYTES + payload.length);
-  frame.writeUInt32BE((0x8000_0000 | (VERSION << 16) | type) >>> 0, 0);
-  frame.writeUInt32BE(((flags << 24) | payload.length) >>> 0, 4);
-  frame.set(payload, HEADER_BYTES);
-  return frame;
-}
+export const encodeControl = (type: number, flags: number, payload: Uint8Array): Buffer =>
+  frameOf((0x8000_0000 | (VERSION << 16) | type) >>> 0, flags, payload);
 
-export function encodeData(streamId: number, isLast: boolean, payload: Uint8Array): Buffer {
-  const frame = Buffer.alloc(HEADER_BYTES + payload.length);
-  frame.writeUInt32BE(streamId, 0);
-  frame.writeUInt32BE((((isLast ? FLAG_FIN : 0) << 24) | payload.length) >>> 0, 4);
-  frame.set(payload, HEADER_BYTES);
-  return frame;
-}
+export const encodeData = (streamId: number, isLast: boolean, payload: Uint8Array): Buffer =>
+  frameOf(streamId, isLast ? FLAG_FIN : 0, payload);
+
+const frameOf = (first: number, flags: number, payload: Uint8Array): Buffer =>
+  Buffer.concat([uint32(first), uint32(((flags << 24) | payload.length) >>> 0), payload]);
 
 export function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
