@@ -49,12 +49,7 @@ export class Reconnect {
 /** Resolves early when the signal aborts. */
 export const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end);
+    const end = AbortSignal.any([signal, AbortSignal.timeout(ms)]);
+    if (end.aborted) resolve();
+    else end.addEventListener("abort", () => resolve());
   });

@@ -171,10 +171,7 @@ export async function serveSpdyCommand(
   options: CommandOptions & { protocol: string },
 ): Promise<void> {
   const { protocol, streams, clock } = options;
-  const wanted = ["error"];
-  if (streams.stdin) wanted.push("stdin");
-  if (streams.stdout) wanted.push("stdout");
-  if (streams.stderr) wanted.push("stderr");
+  const wanted = ["error", ...(["stdin", "stdout", "stderr"] as const).filter((name) => streams[name])];
   const found = new Map<string, SpdyStream>();
   // A client that asked for no terminal opens none, also where the container has one: nothing waits for this stream.
   const sizes = Promise.withResolvers<SpdyStream>();

@@ -5,6 +5,7 @@ import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
+import type { SelfSignedRequest } from "./certificates/certificate-process.ts";
 
 export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile"> &
   Partial<Pick<KubeletOptions, "rotateServerCertificates">>;
@@ -20,18 +21,10 @@ export interface TlsMaterial {
 
 export type CertificatePair = Pick<TlsMaterial, "cert" | "key">;
 
-/** A certificate that signs itself is made for a server. Times are milliseconds since 1970. */
-export interface ServerCertificateRequest {
-  commonName: string;
-  names: readonly string[];
-  notBefore: number;
-  notAfter: number;
-}
-
 /** Files that are read and written, and what makes a certificate for them. */
 export interface CertificateStore {
   files: TextFiles;
-  makeCertificate: (request: ServerCertificateRequest) => Promise<CertificatePair>;
+  makeCertificate: (request: SelfSignedRequest["selfSigned"]) => Promise<CertificatePair>;
 }
 
 /** A file of certificates or keys cannot be used; the message names flag and file. */
