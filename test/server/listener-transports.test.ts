@@ -1,6 +1,5 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { BunTransport } from "../../src/server/bun-transport.ts";
 import { type ListenerRequest, type ListenerResponse, textResponse } from "../../src/server/http-response.ts";
@@ -10,13 +9,11 @@ import type { WebSocketConnection } from "../../src/server/websocket.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { until } from "../support/until.ts";
+import { aClient, cleanUps } from "./a-client.ts";
 
 const HOST = "127.0.0.1";
 const MIB = 1024 * 1024;
-const cleanUps: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
+const { add: cleanUp } = cleanUps();
 
 type Route = (request: ListenerRequest) => ListenerResponse | Promise<ListenerResponse>;
 
@@ -28,7 +25,7 @@ async function started(transport: Transport, route: Route) {
   const address = { hostname: HOST, port: 0 };
   const acceptsHost = (host: string | null) => host !== "evil";
   const listener = new Listener({ name: "port", address, transport, acceptsHost, route }, { clock, logger });
-  cleanUps.push(() => listener.stop());
+  cleanUp(() => listener.stop());
   listener.start();
   const port = await until("the port", () => listener.port);
   return { port, url: `http://${HOST}:${port}`, clock, logger };
@@ -38,19 +35,10 @@ async function* piecesOf(...pieces: string[]) {
   yield* pieces;
 }
 
-/** A connection and what it received. */
 function client(port: number, text = "") {
-  const seen = { text: "", isClosed: false };
-  const socket: Socket = connect(port, HOST, () => void socket.write(text));
-  socket.on("data", (chunk) => {
-    seen.text += chunk.toString("latin1");
-  });
-  socket.on("error", () => {});
-  socket.on("close", () => {
-    seen.isClosed = true;
-  });
-  cleanUps.push(() => socket.destroy());
-  return { socket, seen };
+  const made = aClient(port, { text });
+  cleanUp(() => made.socket.destroy());
+  return made;
 }
 
 const readsUpTo =
@@ -314,7 +302,7 @@ describe("Bun.serve", () => {
       logger,
     );
     const transport = new BunTransport(handler, clock, logger, 100);
-    cleanUps.push(() => transport.stop());
+    cleanUp(() => transport.stop());
     await transport.listen({ hostname: HOST, port: 0 });
     const port = transport.port ?? 0;
     // The kernel hands over a connection with its first bytes, or a second later.

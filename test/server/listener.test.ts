@@ -1,7 +1,6 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import https from "node:https";
-import { connect } from "node:net";
 import tls from "node:tls";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { toTlsVersions } from "../../src/config/cipher-suites.ts";
@@ -13,6 +12,7 @@ import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
 import { until } from "../support/until.ts";
+import { aClient, cleanUps } from "./a-client.ts";
 
 const temp = tempDirs();
 const certificates = new TestCertificates(temp());
@@ -23,10 +23,7 @@ const server = certificates.server("server");
 const otherServer = certificates.server("other-server", "rsa");
 const alice = certificates.client("/O=devs/O=ops/CN=alice", authority);
 
-const cleanUps: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
+const { add: cleanUp } = cleanUps();
 
 /** Tells who asked. */
 const tellWho = ({ shown }: ServerRequest): RouteResponse =>
@@ -78,7 +75,7 @@ async function aListener({
     },
     { clock, logger },
   );
-  cleanUps.push(() => listener.stop());
+  cleanUp(() => listener.stop());
   const listening = () => until("the port", () => listener.port);
   return { listener, clock, logger, use, path, listening };
 }
@@ -204,16 +201,9 @@ describe("certificate files", () => {
 
 test("a client that speaks plain HTTP gets no answer, and the next one is served", async () => {
   const { port } = await started();
-  const said = await new Promise<string>((resolve) => {
-    let text = "";
-    const socket = connect(port, HOST, () => void socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
-    socket.on("data", (chunk) => {
-      text += chunk.toString("latin1");
-    });
-    socket.on("error", () => {});
-    socket.on("close", () => resolve(text));
-  });
-  expect(said).not.toContain("HTTP");
+  const { seen } = aClient(port, { text: "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" });
+  await until("the end", () => seen.isClosed);
+  expect(seen.text).not.toContain("HTTP");
   expect(await textFor(port, alice)).toContain("true alice");
 });
 
@@ -269,13 +259,11 @@ describe("TLS that is optional", () => {
 
   test("a request whose bytes come one at a time is understood", async () => {
     const { port } = await started({ isOptional: true, route });
-    const socket = connect(port, HOST);
-    const answered = Promise.withResolvers<string>();
-    socket.on("data", (data) => answered.resolve(String(data)));
+    const { socket, seen } = aClient(port);
     for (const byte of "GET / HTTP/1.1\r\nHost: x\r\n\r\n") {
       await new Promise((resolve) => socket.write(byte, resolve));
     }
-    expect(await answered.promise).toContain("plain");
+    await until("the answer", () => seen.text.includes("plain"));
     socket.destroy();
   });
 });
@@ -283,18 +271,10 @@ describe("TLS that is optional", () => {
 describe("connections that ask nothing", () => {
   test("give way to new ones above the limit", async () => {
     const { port } = await started();
-    let closed = 0;
-    const sockets = Array.from({ length: 300 }, () => {
-      const socket = connect(port, HOST);
-      socket.on("error", () => {});
-      socket.on("close", () => {
-        closed += 1;
-      });
-      return socket;
-    });
-    await until("the oldest to be closed", () => closed === 50);
+    const clients = Array.from({ length: 300 }, () => aClient(port));
+    await until("the oldest to be closed", () => clients.filter(({ seen }) => seen.isClosed).length === 50);
     expect(await textFor(port, alice)).toContain("true alice");
-    for (const socket of sockets) socket.destroy();
+    for (const { socket } of clients) socket.destroy();
   });
 
   test.each([
@@ -303,23 +283,17 @@ describe("connections that ask nothing", () => {
     { which: "has had its answer and stays", bytes: "GET / HTTP/1.1\r\nHost: x\r\n\r\n" },
   ])("one that $which is closed", async ({ bytes }) => {
     const { port, clock } = await started();
-    let closed = false;
-    let text = "";
-    const socket = tls.connect({ host: HOST, port, rejectUnauthorized: false }, () => socket.write(bytes || ""));
-    socket.on("data", (chunk) => {
-      text += chunk;
-    });
-    socket.on("error", () => {});
-    socket.on("close", () => {
-      closed = true;
-    });
+    const open = () => tls.connect({ host: HOST, port, rejectUnauthorized: false }) as tls.TLSSocket;
+    const { socket, seen } = aClient(port, { text: bytes, open });
     await until(
       "the handshake",
-      () => socket.getPeerCertificate().subject && (!bytes.endsWith("\r\n\r\n") || text.includes("no one")),
+      () =>
+        (socket as tls.TLSSocket).getPeerCertificate().subject &&
+        (!bytes.endsWith("\r\n\r\n") || seen.text.includes("no one")),
     );
     await until("the end", async () => {
       await clock.advance(61_000);
-      return closed;
+      return seen.isClosed;
     });
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
+import type { CoreEvent, CoreEventList } from "../../src/base/api/event.ts";
 import type { HttpResponse } from "../../src/server/http-response.ts";
 import { cleanPath } from "../../src/server/http-response.ts";
 import { acceptsGzip, routeReadOnly } from "../../src/server/read-only-routes.ts";
@@ -318,3 +319,88 @@ test.each([
   ["/a/b/..", "/a"],
   ["/.hidden", "/.hidden"],
 ])("%s is cleaned to %s", (path, want) => expect(cleanPath(path)).toBe(want));
+
+const anEvent = (name: string, over: Partial<CoreEvent> = {}, namespace = "default"): CoreEvent => ({
+  apiVersion: "v1",
+  kind: "Event",
+  metadata: {
+    name: `${name}.1`,
+    namespace,
+    uid: `${name}.1`,
+    resourceVersion: "1",
+    creationTimestamp: "2026-11-21T06:40:00Z",
+  },
+  involvedObject: { kind: "Pod", namespace, name, uid: `u-${name}`, apiVersion: "v1" },
+  reason: "Started",
+  message: "Started container app",
+  source: { component: "kubelet", host: "node1" },
+  firstTimestamp: "2026-11-21T06:40:00Z",
+  lastTimestamp: "2026-11-21T06:40:00Z",
+  count: 1,
+  type: "Normal",
+  eventTime: null,
+  reportingComponent: "kubelet",
+  reportingInstance: "node1",
+  ...over,
+});
+
+const EVENTS = [
+  anEvent("a"),
+  anEvent("b", { type: "Warning", reason: "BackOff" }),
+  anEvent("a", { reason: "Pulled" }, "kube-system"),
+];
+
+function askEvents(target: string, headers: Record<string, string> = {}) {
+  const world = aServerWorld(tree);
+  world.view.happened = EVENTS;
+  return ask(target, { headers }, world);
+}
+
+const named = (body: unknown) =>
+  (JSON.parse(String(body)) as CoreEventList).items.map(({ metadata, reason }) => `${metadata.namespace}/${reason}`);
+
+describe("/api/v1/events", () => {
+  test("is an EventList in the order of the view", async () => {
+    const { status, headers, body } = await askEvents("/api/v1/events");
+    expect(status).toBe(200);
+    expect(headers["Content-Type"]).toBe("application/json");
+    const list = JSON.parse(String(body)) as CoreEventList;
+    expect(list).toEqual({ kind: "EventList", apiVersion: "v1", metadata: { resourceVersion: "3" }, items: EVENTS });
+  });
+
+  test.each([
+    ["/api/v1/namespaces/kube-system/events", ["kube-system/Pulled"]],
+    ["/api/v1/namespaces/nowhere/events", []],
+    ["/api/v1/events?fieldSelector=involvedObject.name%3Da", ["default/Started", "kube-system/Pulled"]],
+    ["/api/v1/events?fieldSelector=involvedObject.name=a,involvedObject.namespace==default", ["default/Started"]],
+    ["/api/v1/events?fieldSelector=type!=Normal", ["default/BackOff"]],
+    [
+      "/api/v1/events?fieldSelector=involvedObject.fieldPath=",
+      ["default/Started", "default/BackOff", "kube-system/Pulled"],
+    ],
+  ])("%s", async (path, want) => {
+    expect(named((await askEvents(path)).body)).toEqual(want);
+  });
+
+  test.each([
+    ["/api/v1/events?fieldSelector=spec.nodeName=x", "spec.nodeName"],
+    ["/api/v1/events?fieldSelector=__proto__=x", "__proto__"],
+    ["/api/v1/events?fieldSelector=type", "'type'"],
+  ])("%s is refused with the reason", async (path, message) => {
+    const { status, body } = await askEvents(path);
+    expect(status).toBe(400);
+    expect(String(body)).toContain(message);
+  });
+
+  test("an unchanged list is 304", async () => {
+    const { headers } = await askEvents("/api/v1/events");
+    const again = await askEvents("/api/v1/events", { "If-None-Match": headers.ETag! });
+    expect([again.status, again.body]).toEqual([304, ""]);
+    const other = await askEvents("/api/v1/events?fieldSelector=type=Warning", { "If-None-Match": headers.ETag! });
+    expect(other.status).toBe(200);
+  });
+
+  test.each(["/api", "/api/v1", "/api/v1/pods", "/api/v1/namespaces/default"])("%s is 404", async (path) => {
+    expect((await askEvents(path)).status).toBe(404);
+  });
+});

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { dialPod } from "../../src/base/host/pod-dialer.ts";
@@ -8,17 +8,15 @@ import { parseSize, serveRemoteCommand } from "../../src/server/remote-command.t
 import recorded from "../fixtures/oracle/http/exec-websocket.json";
 import { FakeClock } from "../support/fake-clock.ts";
 import { until } from "../support/until.ts";
+import { cleanUps } from "./a-client.ts";
 import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
 import { FakeContainers } from "./fake-containers.ts";
 
-const cleanUps: (() => unknown)[] = [];
-afterEach(() => {
-  for (const cleanUp of cleanUps.splice(0)) cleanUp();
-});
+const { add: cleanUp } = cleanUps();
 
 async function aSocket() {
   const socket = await aWebSocket();
-  cleanUps.push(socket.close);
+  cleanUp(socket.close);
   return {
     ...socket,
     send: (channel: number, data: string | Buffer) => {
@@ -189,7 +187,7 @@ describe("ports", () => {
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    cleanUps.push(() => server.close());
+    cleanUp(() => server.close());
     return { server, port: (server.address() as { port: number }).port };
   }
 

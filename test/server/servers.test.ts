@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
@@ -9,16 +9,14 @@ import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
+import { cleanUps } from "./a-client.ts";
 import { aServerWorld } from "./a-context.ts";
 
 const tempDir = tempDirs();
 const tree = layTree("cgroup-v2", tempDir());
 const HOST = "127.0.0.1";
 
-const cleanUps: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
+const { add: cleanUp } = cleanUps();
 
 /** A port without a listener at this moment. */
 async function freePort(): Promise<number> {
@@ -39,7 +37,7 @@ async function start(
   const addresses = { healthzBindAddress: HOST, readOnlyAddress: HOST, cadvisorBindAddress: HOST };
   const all = { ...addresses, healthzPort, readOnlyPort, cadvisorPort, ...options } as KubeletOptions;
   const servers = new Servers(world.view, { ...world.parts, options: all });
-  cleanUps.push(() => servers.stop());
+  cleanUp(() => servers.stop());
   await until("the ports", () => serving.every((name) => servers.ports()[name] !== undefined));
   return { ...world, servers, options: all, url: `http://${HOST}:${all.readOnlyPort}` };
 }
@@ -123,7 +121,7 @@ test("a socket for our own user answers as the read-only port does, also where t
   const world = aServerWorld(tree);
   const options = { healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 } as KubeletOptions;
   const servers = new Servers(world.view, { ...world.parts, options, socketPath: path });
-  cleanUps.push(() => servers.stop());
+  cleanUp(() => servers.stop());
   await until("the socket", () => servers.socketPath() === path);
   expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
   const answer = await fetch("http://kubelet/pods", { unix: path });
@@ -174,7 +172,7 @@ test("a thousand idle connections and a hundred readers that take nothing delay 
   const { url, options, view } = await start();
   view.show(...Array.from({ length: 110 }, (_, index) => aPod({}, { name: `pod-${index}-node1`, uid: String(index) })));
   const sockets: Socket[] = [];
-  cleanUps.push(() => sockets.map((socket) => socket.destroy()));
+  cleanUp(() => sockets.map((socket) => socket.destroy()));
   let connected = 0;
   for (let index = 0; index < 1100; index++) {
     const socket = connect(options.readOnlyPort, HOST, () => {

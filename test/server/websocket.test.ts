@@ -1,15 +1,13 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { until } from "../support/until.ts";
+import { cleanUps } from "./a-client.ts";
 import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
 
-const cleanUps: (() => unknown)[] = [];
-afterEach(() => {
-  for (const cleanUp of cleanUps.splice(0)) cleanUp();
-});
+const { add: cleanUp } = cleanUps();
 
 async function connected(protocol?: string) {
   const socket = await aWebSocket(protocol);
-  cleanUps.push(socket.close);
+  cleanUp(socket.close);
   return socket;
 }
 

@@ -1,6 +1,5 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { expect, test } from "bun:test";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   createLoginToken,
@@ -10,6 +9,7 @@ import {
   readPageSecret,
   SESSION_LIFETIME_MS,
 } from "../../../src/server/page/page-session.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
 
 const secret = Buffer.alloc(32, 1);
 
@@ -90,38 +90,41 @@ test("nodes on one machine have different cookies", () => {
   expect(new Set(names).size).toBe(2);
 });
 
-let rootDir = "";
-const file = () => join(rootDir, "page-secret");
-beforeEach(() => {
-  rootDir = mkdtempSync(join(tmpdir(), "kubelet-ts-secret-"));
-});
-afterEach(() => rmSync(rootDir, { recursive: true, force: true }));
+const temp = tempDirs();
+function aRoot() {
+  const rootDir = temp();
+  return { rootDir, file: join(rootDir, "page-secret") };
+}
 
 test("the secret is made once, for its owner only", () => {
+  const { rootDir, file } = aRoot();
   const secret = ensurePageSecret(rootDir);
   expect(ensurePageSecret(rootDir)).toEqual(secret);
   expect(readPageSecret(rootDir)).toEqual(secret);
-  expect(statSync(file()).mode & 0o777).toBe(0o600);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
 test.each([0o644, 0o640, 0o604, 0o620])("a secret that other users may have read is replaced: %o", (mode) => {
+  const { rootDir, file } = aRoot();
   const known = ensurePageSecret(rootDir);
-  chmodSync(file(), mode);
+  chmodSync(file, mode);
   const secret = ensurePageSecret(rootDir);
   expect(secret).not.toEqual(known);
-  expect(readFileSync(file()).equals(secret)).toBe(true);
-  expect(statSync(file()).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file).equals(secret)).toBe(true);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
 test("a damaged secret is replaced at the start", () => {
-  writeFileSync(file(), "short", { mode: 0o600 });
+  const { rootDir, file } = aRoot();
+  writeFileSync(file, "short", { mode: 0o600 });
   expect(() => readPageSecret(rootDir)).toThrow(/is damaged: remove it and restart/);
   expect(ensurePageSecret(rootDir)).toEqual(readPageSecret(rootDir));
 });
 
 test("where nothing can be written, the secret lasts until the end of the process", () => {
-  const place = join(file(), "below-a-file");
-  writeFileSync(file(), "", { mode: 0o600 });
+  const { file } = aRoot();
+  const place = join(file, "below-a-file");
+  writeFileSync(file, "", { mode: 0o600 });
   expect(ensurePageSecret(place)).toHaveLength(32);
   expect(existsSync(place)).toBe(false);
 });
