@@ -11,8 +11,8 @@ import type { Summary } from "../src/base/api/stats-summary.ts";
 import { UsageRecorder } from "../src/server/page/usage-history.ts";
 import { launchBrowser } from "../test/support/browser.ts";
 import { serveEmptyCluster, toKubeconfig } from "../test/support/cluster/empty-cluster.ts";
-import { SlowProxy } from "../test/support/slow-proxy.ts";
 import { engineSocketPath, TestNode } from "../test/support/test-node.ts";
+import { TestProxy } from "../test/support/test-proxy.ts";
 
 const OUT = join(import.meta.dir, "..", "docs", "page");
 const PODS = Number(process.argv[2] ?? 110);
@@ -279,7 +279,7 @@ async function shootPhone(page: Page): Promise<void> {
 
 const scratch = new TestNode();
 const proxyPath = join(scratch.directory, "d.sock");
-const proxy = { now: new SlowProxy(engineSocketPath(), proxyPath) };
+const proxy = { now: new TestProxy(engineSocketPath(), proxyPath) };
 const node = new TestNode({ socketPath: proxyPath });
 const api = serveEmptyCluster(0);
 const clusterNode = new TestNode();
@@ -325,7 +325,7 @@ try {
   proxy.now.close();
   await page.getByText(/The kubelet reports since/).waitFor();
   await shoot(page, "engine-away");
-  proxy.now = new SlowProxy(engineSocketPath(), proxyPath);
+  proxy.now = new TestProxy(engineSocketPath(), proxyPath);
   await page.getByText(/The kubelet reports since/).waitFor({ state: "detached" });
   await shootApply(page);
 

@@ -172,14 +172,10 @@ describeWithClients("the authenticated port: what reaches into containers", () =
     node = testNode();
     port = node.kubeletPort;
     const env = [{ name: "PLAIN", value: "shown" }];
-    const app = { name: "app", image: "busybox:test", ...shell(SCRIPT), env };
-    const terminal = { name: "shell", image: "busybox:test", command: ["sh"], stdin: true, tty: true };
-    const web = sleeper("web", {}, { containers: [app, terminal] });
+    const web = sleeper("web", { ...shell(SCRIPT), env });
     node.writeManifest("web.json", web);
     kubelet = await node.start([TRUSTING]);
-    await node.until("both containers to run", async () =>
-      (await node.pods())[0]?.status.containerStatuses?.every(({ state }) => state.running),
-    );
+    await node.untilPhase("web", "Running");
   });
 
   /** One WebSocket: the data of each channel until it was closed. */
@@ -284,16 +280,6 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       write(socket, 0, "exit\n");
       await closed;
       expect(JSON.parse(of(3))).toMatchObject({ status: "Success" });
-    });
-
-    test("attach: the container's own process, which continues", async () => {
-      const target = path("attach", "shell", "input=1&output=1&tty=1");
-      const type = (it: WebSocket) => write(it, 0, "echo at$((40+2))\n");
-      const { socket, of, closed } = session(target, "v4.channel.k8s.io", type);
-      await node.until("its answer", () => of(1).includes("at42"));
-      socket.close();
-      await closed;
-      expect((await node.runningContainer("shell")).State).toBe("running");
     });
 
     test.each([

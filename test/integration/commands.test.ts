@@ -67,29 +67,6 @@ describeWithEngine("commands that query a running kubelet", () => {
     });
   });
 
-  test("without a kubelet: reported, and logs are still read", async () => {
-    const node = testNode();
-    const none = await node.run("get pods");
-    expect({ exitCode: none.exitCode, stdout: none.stdout }).toEqual({ exitCode: 0, stdout: "" });
-    expect(none.stderr).toContain(`no kubelet runs on the root directory "${node.rootDir}"`);
-
-    await node.runOnce([node.writeManifest("web.json", sleeper("web", shell(`echo hello; ${STOPPABLE}`)))]);
-    const line = `logs web --docker-endpoint=unix://${engineSocketPath()}`;
-    expect(await node.run(line)).toMatchObject({ exitCode: 0, stdout: "hello\n", stderr: "" });
-    expect(await node.run(line.replace("web", "wbe"))).toMatchObject({ exitCode: 1 });
-  });
-
-  test("a command behind flags and a misspelt command start no kubelet", async () => {
-    const node = testNode();
-    await node.runOnce([node.writeManifest("web.json", sleeper("web"))]);
-    const before = await node.runningContainer("app");
-    for (const words of [["get", "pods"], ["gte", "pods"], ["logs", "web"], ["missing.yaml"]]) {
-      const { exitCode } = await node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
-      expect([words, exitCode]).not.toEqual([words, undefined]);
-    }
-    expect((await node.runningContainer("app")).Id).toBe(before.Id);
-  });
-
   test("a kubelet without ports is asked by its socket; one without servers cannot be asked", async () => {
     const node = testNode();
     const kubelet = await node.start(["--read-only-port=0"]);
@@ -228,12 +205,16 @@ const run = (node: TestNode, line: string, ...more: string[]) =>
 describeWithEngine("commands while no kubelet runs", () => {
   test("a pod of --runonce is listed, entered and deleted, and a kubelet does not start it again", async () => {
     const node = testNode();
+    const none = await node.run("get pods");
+    expect({ exitCode: none.exitCode, stdout: none.stdout }).toEqual({ exitCode: 0, stdout: "" });
+    expect(none.stderr).toContain(`no kubelet runs on the root directory "${node.rootDir}"`);
     const web = sleeper("web", shell(`echo hello; ${STOPPABLE}`), { terminationGracePeriodSeconds: 5 });
     await node.runOnce([node.writeManifest("web.json", web), node.writeManifest("db.json", sleeper("db"))]);
 
     expect((await run(node, "get pods --no-headers")).stdout).toMatch(/^db-\S+ +1\/1 +Running .*\nweb-\S+ +1\/1 /);
     expect((await run(node, "describe pod web")).stdout).toMatch(new RegExp(`^Name: +web-${node.name}\n`));
     expect(await run(node, "logs web")).toMatchObject({ exitCode: 0, stdout: "hello\n" });
+    expect(await run(node, "logs wbe")).toMatchObject({ exitCode: 1 });
     expect(await run(node, "exec web -- sh -c", "echo in; exit 3")).toMatchObject({
       exitCode: 3,
       stdout: "in\n",

@@ -79,7 +79,7 @@ describeWithEngine("an engine that is slow, full or away", () => {
 
   test("slow, then trickling: everything happens, late and once", async () => {
     const proxy = engine.slowProxy();
-    const node = testNode({ socketPath: proxy.socketPath });
+    const node = testNode({ socketPath: String(proxy.address) });
     node.writeManifest("a.json", sleeper("a"));
     const kubelet = await node.start();
     await untilRunning(node, "a");

@@ -55,17 +55,6 @@ describeWithEngine("the local Kubernetes API", () => {
     expect(await kubectl.words("get pods -o name")).toContain(`pod/static-${node.name}`);
 
     expect(await kubectl.apply(greeting("hello"), web)).toBe("configmap/words unchanged\npod/web unchanged");
-    const diff = (word: string) => kubectl.run(["diff", "-f", "-"], JSON.stringify(list(greeting(word), web)));
-    expect((await diff("hello")).code).toBe(0);
-    expect((await diff("bye")).code).toBe(1);
-    await kubectl.words("label pod web tier=front");
-    await kubectl.words("annotate pod web note=x");
-    expect(
-      await kubectl.output(["get", "pods", "-l", "tier=front", "-o", "jsonpath={.items[*].metadata.annotations.note}"]),
-    ).toBe("x");
-    const serverSide = "apply --server-side --force-conflicts -f -".split(" ");
-    const applied = await kubectl.output(serverSide, JSON.stringify(list(greeting("hello"), web)));
-    expect(applied).toContain("pod/web serverside-applied");
     expect(await kubectl.words("describe pod web")).toMatch(/Started\s.*kubelet\s+Started container app/);
     expect(await kubectl.words("get events --field-selector involvedObject.name=web,reason=Started")).toContain(
       "pod/web",

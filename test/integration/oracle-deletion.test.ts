@@ -220,8 +220,5 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
 /** Directories of a pod's cgroup, in whatever hierarchy. */
 function cgroupsOf(uid: string): string[] {
   const found = Bun.spawnSync(["find", "/sys/fs/cgroup", "-type", "d", "-name", `*${uid.replaceAll("-", "?")}*`]);
-  return found.stdout
-    .toString()
-    .split("\n")
-    .filter((line) => line !== "");
+  return found.stdout.toString().split("\n").filter(Boolean);
 }

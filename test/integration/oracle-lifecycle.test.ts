@@ -185,15 +185,16 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     const file = join(node.manifestDir, "tru.yaml");
     const good = recordedManifest("74-truncated-then-fixed/manifest-tru-1.yaml");
     const before = await untilRunning("tru");
-    const findings = () => kubelet.log.split("\n").filter((line) => line.includes("tru.yaml")).length;
+    const live = ({ status }: PodItem) => status.conditions?.find(({ type }) => type === "ManifestLive");
     const noContainers = good.slice(0, good.indexOf("  containers:")).concat("  containers: []\n");
     for (const bad of [recordedManifest("74-truncated-then-fixed/manifest-truncated.yaml"), "", noContainers]) {
-      const before = findings();
       writeFileSync(file, bad);
-      await node.until(`a finding about ${JSON.stringify(bad.slice(-40))}`, () => findings() > before);
-      expect((await node.pod("tru"))?.status.phase).toBe("Running");
+      const seen = await untilPod("tru", `to say why not ${JSON.stringify(bad.slice(-40))}`, (one) => !!live(one));
+      expect(live(seen)).toMatchObject({ status: "False", reason: "InvalidManifest" });
+      expect(live(seen)?.message).toContain(`${file}:`);
+      expect(seen.status.phase).toBe("Running");
       writeFileSync(file, good);
-      await Bun.sleep(200);
+      await untilPod("tru", "to be as it was", (one) => !live(one));
     }
     await Bun.sleep(WRONG_REACTION_MS);
     expect(idOf(await untilRunning("tru"))).toBe(idOf(before));

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { launchBrowser } from "../support/browser.ts";
 import { serveEmptyCluster, toKubeconfig } from "../support/cluster/empty-cluster.ts";
-import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
 import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import {
@@ -17,6 +16,7 @@ import {
   shows,
   untilGone,
 } from "../support/page.ts";
+import { TestProxy } from "../support/test-proxy.ts";
 
 const POD = (name: string) => sleeper(name, shell(`echo started; ${STOPPABLE}`));
 
@@ -84,12 +84,12 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
   test.concurrent("a connection that is dead without having ended is noticed, and replaced", async () => {
     const node = testNode();
     await node.start();
-    const proxy = new StallingProxy(node.cadvisorPort);
+    const proxy = new TestProxy(node.cadvisorPort);
     try {
       const page = await browser.newPage();
       page.setDefaultTimeout(60_000);
       await page.clock.install();
-      await page.goto(`http://127.0.0.1:${proxy.port}/`);
+      await page.goto(`http://127.0.0.1:${proxy.address}/`);
       await shows(page, "No pods run on this node");
       proxy.stall();
       node.writeManifest("web.json", POD("web"));

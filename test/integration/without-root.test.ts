@@ -3,67 +3,50 @@ import { chmodSync, copyFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { BINARY } from "../support/kubelet-process.ts";
+import { list, object, shell, sleeper } from "../support/manifests.ts";
 import { isRoot } from "../support/temp-dir.ts";
 import { engineSocketPath } from "../support/test-node.ts";
 
 const USER = 64_321;
 
-const MANIFEST = `
-apiVersion: v1
-kind: ConfigMap
-metadata: { name: config }
-data: { greeting: hello }
----
-apiVersion: v1
-kind: Secret
-metadata: { name: login }
-stringData: { password: not-a-real-one }
----
-apiVersion: v1
-kind: Pod
-metadata: { name: plain }
-spec:
-  restartPolicy: Never
-  dnsPolicy: None
-  dnsConfig: { nameservers: [192.0.2.53], searches: [example.com], options: [{ name: ndots, value: "3" }] }
-  hostAliases: [{ ip: 192.0.2.10, hostnames: [backend] }]
-  volumes:
-    - { name: config, configMap: { name: config } }
-    - { name: login, secret: { secretName: login } }
-    - { name: scratch, emptyDir: {} }
-  containers:
-    - name: app
-      image: busybox:test
-      command: [sh, -c, "cat /config/greeting /login/password /one; echo; touch /scratch/x; ls /scratch; grep -v '^$' /etc/resolv.conf; tail -1 /etc/hosts"]
-      volumeMounts:
-        - { name: config, mountPath: /config }
-        - { name: login, mountPath: /login }
-        - { name: scratch, mountPath: /scratch }
-        - { name: config, mountPath: /one, subPath: greeting }
-`;
+const volumeMounts = ["config", "login", "scratch"].map((name) => ({ name, mountPath: `/${name}` }));
 
-const REFUSED = `
-apiVersion: v1
-kind: Pod
-metadata: { name: memory }
-spec:
-  volumes: [{ name: m, emptyDir: { medium: Memory } }]
-  containers: [{ name: app, image: busybox:test, command: [sleep, "60"], volumeMounts: [{ name: m, mountPath: /m }] }]
----
-apiVersion: v1
-kind: Pod
-metadata: { name: group }
-spec:
-  securityContext: { fsGroup: 3000 }
-  volumes: [{ name: m, emptyDir: {} }]
-  containers: [{ name: app, image: busybox:test, command: [sleep, "60"], volumeMounts: [{ name: m, mountPath: /m }] }]
-`;
+const script = [
+  "cat /config/greeting /login/password /one; echo; touch /scratch/x; ls /scratch",
+  "grep -v '^$' /etc/resolv.conf; tail -1 /etc/hosts",
+].join("; ");
+
+const MANIFEST = list(
+  object("ConfigMap", "config", { data: { greeting: "hello" } }),
+  object("Secret", "login", { stringData: { password: "not-a-real-one" } }),
+  sleeper(
+    "plain",
+    { ...shell(script), volumeMounts: [...volumeMounts, { name: "config", mountPath: "/one", subPath: "greeting" }] },
+    {
+      restartPolicy: "Never",
+      dnsPolicy: "None",
+      dnsConfig: { nameservers: ["192.0.2.53"], searches: ["example.com"], options: [{ name: "ndots", value: "3" }] },
+      hostAliases: [{ ip: "192.0.2.10", hostnames: ["backend"] }],
+      volumes: [
+        { name: "config", configMap: { name: "config" } },
+        { name: "login", secret: { secretName: "login" } },
+        { name: "scratch", emptyDir: {} },
+      ],
+    },
+  ),
+);
+
+const inM = { volumeMounts: [{ name: "m", mountPath: "/m" }] };
+const REFUSED = list(
+  sleeper("memory", inM, { volumes: [{ name: "m", emptyDir: { medium: "Memory" } }] }),
+  sleeper("group", inM, { volumes: [{ name: "m", emptyDir: {} }], securityContext: { fsGroup: 3000 } }),
+);
 
 describeWithEngine("a kubelet without root, which may use the engine", () => {
   const node = testNode();
 
   /** `--runonce` by a user that is only in the socket's group. */
-  async function runOnce(file: string, manifest: string) {
+  async function runOnce(file: string, manifest: object) {
     const path = node.writeManifest(file, manifest);
     // Where the program lies it may be root's alone, as in /root.
     const copy = join(node.directory, "kubelet-ts");

@@ -9,15 +9,19 @@ const PODS = 20;
 const KILL_POINTS_MS = [20, 60, 100, 150, 200, 300, 400, 500, 650, 800, 1000, 1300, 1600, 2000, 2500, 3000];
 
 describeWithEngine("kill -9 at any moment", () => {
-  test("while 20 pods start: the next start ends with exactly the right containers", async () => {
-    const node = testNode();
-    for (let index = 0; index < PODS; index++) node.writeManifest(`p${index}.yaml`, sleeper(`p${index}`));
-    for (const afterMs of KILL_POINTS_MS) {
+  async function killedAfter(node: TestNode, points: readonly number[]): Promise<void> {
+    for (const afterMs of points) {
       const kubelet = node.spawn(node.flags());
       await Bun.sleep(afterMs);
       await kubelet.kill();
     }
     await node.start();
+  }
+
+  test("while 20 pods start: the next start ends with exactly the right containers", async () => {
+    const node = testNode();
+    for (let index = 0; index < PODS; index++) node.writeManifest(`p${index}.yaml`, sleeper(`p${index}`));
+    await killedAfter(node, KILL_POINTS_MS);
     await expectExactly(node, PODS);
   });
 
@@ -29,12 +33,7 @@ describeWithEngine("kill -9 at any moment", () => {
     for (let index = 0; index < PODS; index++) if (index % 2 === 0) node.removeManifest(`p${index}.yaml`);
     await Bun.sleep(150);
     await first.kill();
-    for (const afterMs of [50, 200, 500]) {
-      const kubelet = node.spawn(node.flags());
-      await Bun.sleep(afterMs);
-      await kubelet.kill();
-    }
-    await node.start();
+    await killedAfter(node, [50, 200, 500]);
     await expectExactly(node, PODS / 2);
   });
 
@@ -46,7 +45,7 @@ describeWithEngine("kill -9 at any moment", () => {
     for (let round = 0; round < 5; round++) {
       await node.endProcesses();
       await node.start();
-      await node.until("the pod to be Running again", async () => (await node.pods())[0]?.status.phase === "Running");
+      await node.untilPhase("web", "Running");
     }
     const after = await node.runningContainer("app");
     expect(after.Id).toBe(before.Id);

@@ -19,14 +19,8 @@ const SPARE_MEGABYTES = 80;
 
 const READ_ONLY = ["/pods", "/healthz?verbose", "/metrics", "/metrics/resource", "/api/v1/events", "/node", "/spec/"];
 const CADVISOR = ["/api/v1.3/machine", "/api/v1.3/containers/", "/api/v1.3/subcontainers/", "/metrics", "/"];
-const AUTHENTICATED = [
-  "/pods",
-  "/stats/summary?only_cpu_and_memory=true",
-  "/metrics/cadvisor",
-  "/runningpods/",
-  "/configz",
-  "/logs/",
-];
+const SUMMARY = "/stats/summary?only_cpu_and_memory=true";
+const AUTHENTICATED = ["/pods", SUMMARY, "/metrics/cadvisor", "/runningpods/", "/configz", "/logs/"];
 const KUBERNETES = ["/api/v1/pods", "/api/v1/nodes", "/apis", "/version", "/api/v1/namespaces/default/pods/nothing"];
 
 interface Use {
@@ -36,12 +30,8 @@ interface Use {
   megabytes: number;
 }
 
-async function metricsOf(node: TestNode): Promise<string> {
-  return (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
-}
-
 async function useOf(pid: number, node: TestNode): Promise<Use> {
-  const metrics = await metricsOf(node);
+  const metrics = await node.read("/metrics");
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const figure = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1]);
   return {
@@ -86,15 +76,11 @@ async function expectNothingLeft(what: string, node: TestNode, pid: number, work
 const TLS = { rejectUnauthorized: false };
 
 /** Opens a stream over HTTP, reads its first bytes and leaves. */
-async function openStream(
-  url: string,
-  options: RequestInit & { unix?: string } = {},
-  readsFirst = true,
-): Promise<void> {
+async function openStream(url: string, options: RequestInit & { unix?: string } = {}): Promise<void> {
   const stop = new AbortController();
   const response = await fetch(url, { ...options, signal: stop.signal });
   if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
-  if (readsFirst) await response.body?.getReader().read();
+  await response.body?.getReader().read();
   stop.abort();
 }
 
@@ -225,11 +211,12 @@ describeWithEngine("a thousand reads of each source leave nothing behind", () =>
       port: 0,
       hostname: "127.0.0.1",
       // Another text each time, so that it is parsed.
-      fetch: () =>
-        Response.json({ ...sleeper("from-url"), metadata: { name: "from-url", annotations: { n: `${asked++ % 2}` } } }),
+      fetch: () => Response.json(sleeper("from-url", {}, {}, { annotations: { n: `${asked++ % 2}` } })),
     });
     const reads = async () => {
-      const found = [...(await metricsOf(node)).matchAll(/^kubelet_ts_source_reads_total\{[^}]*\} (\d+)$/gm)].filter(
+      const found = [
+        ...(await node.read("/metrics")).matchAll(/^kubelet_ts_source_reads_total\{[^}]*\} (\d+)$/gm),
+      ].filter(
         // Objects of the local API are read when they change.
         ([line]) => !line.includes(`${node.rootDir}/manifests`),
       );
@@ -250,11 +237,7 @@ describeWithEngine("a thousand reads of each source leave nothing behind", () =>
       );
       // Edits, too: each is another file.
       for (let edit = 0; edit < 100; edit++) {
-        const edited = {
-          ...sleeper("from-directory"),
-          metadata: { name: "from-directory", annotations: { edit: `${edit}` } },
-        };
-        node.writeManifest("web.json", edited);
+        node.writeManifest("web.json", sleeper("from-directory", {}, {}, { annotations: { edit: `${edit}` } }));
         await Bun.sleep(2);
       }
     });

@@ -184,16 +184,14 @@ async function wrongs(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promis
     if (have !== want) found.push(`${pod} has ${have}, not ${want}`);
   }
   const pods = await node.pods();
+  const wishOf = (name = "") => wanted.get(name.replace(`-${node.name}`, ""));
   if (pods.length !== wanted.size) found.push(`/pods has ${pods.length} pods, not ${wanted.size}`);
   for (const { metadata, status, spec } of pods) {
-    const wish = wanted.get(metadata.name!.replace(`-${node.name}`, ""));
+    const wish = wishOf(metadata.name);
     if (status.phase !== "Running") found.push(`${metadata.name} is ${status.phase}`);
     if (metadata.labels?.label !== String(wish?.label))
       found.push(`${metadata.name} has label ${metadata.labels?.label}`);
     if (spec.containers[0]?.args?.[0] !== String(wish?.revision)) found.push(`${metadata.name} is an old revision`);
-  }
-  for (const { metadata } of pods) {
-    const wish = wanted.get(metadata.name!.replace(`-${node.name}`, ""));
     const data = join(node.rootDir, "pods", metadata.uid!, "volumes", "kubernetes.io~empty-dir", "data");
     if (existsSync(data) !== wish?.volume)
       found.push(`${metadata.name} ${wish?.volume ? "lacks" : "still has"} its volume`);
@@ -248,8 +246,7 @@ const residentKiB = (kubelet: KubeletProcess) =>
 
 /** The containers run what the manifests say: compared by the requests that the engine received. */
 async function expectRevisions(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promise<void> {
-  for (const { Id, State, Labels } of await node.containers("app")) {
-    if (State !== "running") continue;
+  for (const { Id, Labels } of await node.running("app")) {
     const wish = wanted.get((Labels[LABEL.podName] ?? "").replace(`-${node.name}`, ""));
     const { Config } = (await node.docker.inspectContainerRaw(Id)) as { Config: { Cmd: string[] } };
     expect(Config.Cmd).toEqual([String(wish?.revision)]);

@@ -2,18 +2,18 @@ import { expect, test } from "bun:test";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, aPodSpec, conditionOf, IMAGE } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
 import type { AnyObject } from "../support/kubectl.ts";
 import { object, workload } from "../support/manifests.ts";
 import { PrivateEngine } from "../support/private-engine.ts";
+import { TestProxy } from "../support/test-proxy.ts";
 
 describeCluster("objects that are deleted, and changes while one side is away", () => {
-  let proxy: StallingProxy;
+  let proxy: TestProxy;
   const join = () => node.join({ server: proxy.url, flags: ["--node-labels=disk=ssd"] });
   const { plane, kubectl, node } = useCluster(
     async (cluster) => {
-      proxy = new StallingProxy(cluster.plane.port);
+      proxy = new TestProxy(cluster.plane.port);
       await join();
     },
     { tearDown: () => proxy?.close() },

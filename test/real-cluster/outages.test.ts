@@ -5,10 +5,10 @@ import { LABEL } from "../../src/docker/labels.ts";
 import { aClusterPod, aPodSpec } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { anExpiredWatch, aRefusal, type Fault, FaultyProxy } from "../support/cluster/faulty-proxy.ts";
-import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import { type TestCluster, useCluster } from "../support/cluster/use-cluster.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 import { workload } from "../support/manifests.ts";
+import { TestProxy } from "../support/test-proxy.ts";
 
 const PODS = 50;
 const LIMIT_MS = 240_000;
@@ -37,11 +37,11 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 };
 
 describeCluster("an API server that goes away under 50 pods", () => {
-  let proxy: StallingProxy;
+  let proxy: TestProxy;
   let kubelet: KubeletProcess;
   let ids: string[];
   const setUp = async ({ plane, kubectl, node }: TestCluster) => {
-    proxy = new StallingProxy(plane.port);
+    proxy = new TestProxy(plane.port);
     kubelet = await node.join({ server: proxy.url });
     await kubectl.words("create configmap settings --from-literal=color=blue");
     // A missing ConfigMap must not keep pods of an earlier process from supervision.

@@ -12,9 +12,9 @@ import {
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { isConflict } from "../../src/docker/engine/docker-error.ts";
-import { SlowProxy } from "./slow-proxy.ts";
 import { TestDocker } from "./test-docker.ts";
 import { RUN_ID, unmountBelow } from "./test-node.ts";
+import { TestProxy } from "./test-proxy.ts";
 import { until } from "./until.ts";
 
 /**
@@ -32,7 +32,7 @@ export class PrivateEngine {
   readonly #bridge = `kt${this.directory.slice(-6).toLowerCase()}`;
   /** Random, to stay clear of another run's. */
   readonly #subnet = `10.${200 + randomBelow(50)}.${1 + randomBelow(250)}`;
-  readonly #proxies: SlowProxy[] = [];
+  readonly #proxies: TestProxy[] = [];
   #child: Subprocess | undefined;
 
   readonly #flags: readonly string[];
@@ -116,8 +116,8 @@ export class PrivateEngine {
   }
 
   /** Another way to it, as slow as a test wants; goes with the engine. */
-  slowProxy(): SlowProxy {
-    const proxy = new SlowProxy(this.socketPath, join(this.directory, `slow${this.#proxies.length}.sock`));
+  slowProxy(): TestProxy {
+    const proxy = new TestProxy(this.socketPath, join(this.directory, `slow${this.#proxies.length}.sock`));
     this.#proxies.push(proxy);
     return proxy;
   }

@@ -63,12 +63,7 @@ export class TestNode {
     this.rootDir = join(this.directory, "root");
     this.manifestDir = join(this.directory, "manifests");
     for (const folder of [this.rootDir, this.manifestDir, join(this.directory, "home")]) mkdirSync(folder);
-    [this.readOnlyPort, this.healthzPort, this.cadvisorPort, this.kubeletPort] = freePorts(4) as [
-      number,
-      number,
-      number,
-      number,
-    ];
+    [this.readOnlyPort, this.healthzPort, this.cadvisorPort, this.kubeletPort] = freePorts(4) as [0, 0, 0, 0];
     this.#socketPath = options.socketPath ?? engineSocketPath();
     this.docker = new TestDocker({ kind: "unix", path: this.#socketPath });
     liveNodes.add(this);
@@ -333,17 +328,16 @@ export async function removeContainersOf(docker: TestDocker, nodeName: string): 
 
 /** The cgroups of the pods, as the engine received them. */
 async function podCgroupsOf(docker: TestDocker, containers: readonly ContainerSummary[]): Promise<string[]> {
-  const parents = await Promise.all(
-    containers.map(async ({ Id }) => {
-      try {
-        const { HostConfig } = await docker.inspectContainerRaw(Id);
-        return (HostConfig as { CgroupParent?: string }).CgroupParent ?? "";
-      } catch (error) {
-        if (isNotFound(error)) return "";
-        throw error;
-      }
-    }),
-  );
+  const parentOf = async ({ Id }: ContainerSummary) => {
+    try {
+      const { HostConfig } = await docker.inspectContainerRaw(Id);
+      return (HostConfig as { CgroupParent?: string }).CgroupParent ?? "";
+    } catch (error) {
+      if (isNotFound(error)) return "";
+      throw error;
+    }
+  };
+  const parents = await Promise.all(containers.map(parentOf));
   return [...new Set(parents)].filter((parent) => /^\/.*\bpod[^/]*$|^kubepods.*-pod[^-]*\.slice$/.test(parent));
 }
 

@@ -155,7 +155,7 @@ test("with --log-format=journald the journal has a field for each part of a mess
   const settings = readFileSync(CONFIG, "utf8");
   writeFileSync(CONFIG, `${settings}logging:\n  format: journald\n`);
   await outputOf("systemctl", "restart", "kubelet-ts");
-  writePod("journal", { command: ["sh", "-c", "sleep 100000"] });
+  writePod("journal", {});
   await waitForPod("journal", "condition=Ready");
   const filter = ["SYSLOG_IDENTIFIER=kubelet-ts", "CONTAINER=journal", "_SYSTEMD_UNIT=kubelet-ts.service"];
   await until("the journal has it", async () => {
@@ -177,7 +177,6 @@ test("a Secret takes its value from a credential of systemd", async () => {
   const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "db", annotations } };
   writeFileSync(`${MANIFESTS}/db-secret.yaml`, JSON.stringify(secret));
   writePod("reader", {
-    command: ["sh", "-c", "sleep 100000"],
     env: [{ name: "TOKEN", valueFrom: { secretKeyRef: { name: "db", key: "token" } } }],
   });
   await waitForPod("reader", "condition=Ready");
@@ -212,11 +211,8 @@ test("a bundle sets the machine up without a registry; with a slip it changes no
   copyFileSync("/bin/busybox", `${site}/root/busybox`);
   await outputOf("sh", "-c", `tar -C ${site}/root -c . | docker import - ${image}`);
   mkdirSync(`${site}/manifests`);
-  writePod(
-    "site",
-    { image, imagePullPolicy: "IfNotPresent", command: ["/busybox", "sleep", "100000"] },
-    `${site}/manifests`,
-  );
+  const container = { image, imagePullPolicy: "IfNotPresent", command: ["/busybox", "sleep", "100000"] };
+  writePod("site", container, `${site}/manifests`);
   const bundle = `${site}/site.tar`;
   expect(await outputOf("kubelet-ts", "bundle", "-f", `${site}/manifests`, "-o", bundle)).toContain("1 image,");
 

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { outputOf, RECORDS, unitProperty, waitForPod } from "./machine.ts";
-import { expectPodsInOrder } from "./order.ts";
+import { expectPodsInOrder, outputOf, RECORDS, unitProperty, waitForPod } from "./machine.ts";
 
 test("after a reboot the pods are back in order, and what has ended is not run again", async () => {
   expect(await unitProperty("UnitFileState")).toBe("enabled");

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { containersOf, DOWNLOADED, outputOf, RECORDS, run, waitForPod } from "./machine.ts";
-import { expectPodsInOrder } from "./order.ts";
+import { containersOf, DOWNLOADED, expectPodsInOrder, outputOf, RECORDS, run, waitForPod } from "./machine.ts";
 
 test("with a clock of 1970 the pods are back in order, and what has ended is not run again", async () => {
   const log = await outputOf("journalctl", "--no-pager", "-u", "clock-1970");

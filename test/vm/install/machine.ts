@@ -1,5 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { expect } from "bun:test";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { STOPPABLE, shell, sleeper } from "../../support/manifests.ts";
 import { until } from "../../support/until.ts";
 
 if (!process.env.KUBELET_TS_TEST_VM)
@@ -53,49 +55,40 @@ export async function waitForPod(name: string, condition: string): Promise<void>
 }
 
 /** A pod of one container of the same name. */
-export function writePod(name: string, container: object, directory = MANIFESTS, annotations: object = {}): void {
-  const containers = [{ name, image: "busybox:1.35", ...container }];
-  const spec = { terminationGracePeriodSeconds: 1, containers };
-  const manifest = { apiVersion: "v1", kind: "Pod", metadata: { name, annotations }, spec };
+export function writePod(name: string, container: object, directory = MANIFESTS, annotations: object = {}, spec = {}) {
+  const manifest = sleeper(name, { name, image: "busybox:1.35", ...container }, spec, { annotations });
   writeFileSync(`${directory}/${name}.yaml`, JSON.stringify(manifest));
 }
 
 /** A server, a job that ends, and an application that waits for a database. */
 export function writeManifests(): void {
   mkdirSync(RECORDS, { recursive: true });
-  const pod = (name: string, command: string, more: { spec?: object; annotations?: object; container?: object } = {}) =>
-    writeFileSync(
-      `${MANIFESTS}/${name}.yaml`,
-      JSON.stringify({
-        apiVersion: "v1",
-        kind: "Pod",
-        metadata: { name, annotations: more.annotations ?? {} },
-        spec: {
-          terminationGracePeriodSeconds: 5,
-          containers: [
-            {
-              name,
-              image: "busybox:1.35",
-              command: ["sh", "-c", command],
-              volumeMounts: [{ name: "records", mountPath: "/records" }],
-              ...more.container,
-            },
-          ],
-          volumes: [{ name: "records", hostPath: { path: RECORDS } }],
-          ...more.spec,
-        },
-      }),
-    );
-  const forever = "trap 'exit 0' TERM; while :; do sleep 1; done";
-  pod("web", forever);
-  pod("once", "echo run >> /records/once", { spec: { restartPolicy: "Never" } });
-  pod("db", `cut -d' ' -f1 /proc/uptime > /records/db-start; sleep 4; touch /tmp/ready; ${forever}`, {
-    container: {
-      readinessProbe: { exec: { command: ["test", "-e", "/tmp/ready"] }, periodSeconds: 1 },
-      image: "busybox:1.35",
-    },
+  const volumeMounts = [{ name: "records", mountPath: "/records" }];
+  const spec = { terminationGracePeriodSeconds: 5, volumes: [{ name: "records", hostPath: { path: RECORDS } }] };
+  const pod = (
+    name: string,
+    script: string,
+    more: { annotations?: object; container?: object; restartPolicy?: string } = {},
+  ) =>
+    writePod(name, { ...shell(script), volumeMounts, ...more.container }, MANIFESTS, more.annotations, {
+      ...spec,
+      restartPolicy: more.restartPolicy,
+    });
+  pod("web", STOPPABLE);
+  pod("once", "echo run >> /records/once", { restartPolicy: "Never" });
+  pod("db", `cut -d' ' -f1 /proc/uptime > /records/db-start; sleep 4; touch /tmp/ready; ${STOPPABLE}`, {
+    container: { readinessProbe: { exec: { command: ["test", "-e", "/tmp/ready"] }, periodSeconds: 1 } },
   });
-  pod("app", `cut -d' ' -f1 /proc/uptime > /records/app-start; ${forever}`, {
+  pod("app", `cut -d' ' -f1 /proc/uptime > /records/app-start; ${STOPPABLE}`, {
     annotations: { "kubelet-ts.io/depends-on": "default/db=Ready" },
   });
+}
+
+/** The application started after its database was Ready, which takes 4 s from its start; both at this boot. */
+export function expectPodsInOrder(): void {
+  const seconds = (name: string) => Number(readFileSync(`${RECORDS}/${name}-start`, "utf8"));
+  expect(seconds("app") - seconds("db")).toBeGreaterThanOrEqual(4);
+  const uptime = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]);
+  const bootedAtMs = Date.now() - uptime * 1000;
+  expect(statSync(`${RECORDS}/db-start`).mtimeMs).toBeGreaterThan(bootedAtMs);
 }

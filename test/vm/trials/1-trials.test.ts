@@ -12,7 +12,7 @@ import {
   waitForPod,
   writePod,
 } from "../install/machine.ts";
-import { CONFIG, CONFIGURATIONS, rolloutsText, SLEEP, updateOf, updatesPath } from "./trials.ts";
+import { CONFIG, CONFIGURATIONS, rolloutsText, updateOf, updatesPath } from "./trials.ts";
 
 let registry: TestRegistry | undefined;
 afterAll(() => registry?.cleanUp());
@@ -24,11 +24,11 @@ test("a service runs", async () => {
 
 test("an edit that does not become Ready is on trial", async () => {
   const annotations = { "kubelet-ts.io/rollback": "on-failure", "kubelet-ts.io/rollback-deadline": "90s" };
-  writePod("guarded", { command: SLEEP }, MANIFESTS, annotations);
+  writePod("guarded", {}, MANIFESTS, annotations);
   await waitForPod("guarded", "condition=Ready");
   await until("its revision counts as Ready", () => rolloutsText().includes("guarded"));
   const readinessProbe = { exec: { command: ["false"] } };
-  writePod("guarded", { command: SLEEP, env: [{ name: "EDIT", value: "2" }], readinessProbe }, MANIFESTS, annotations);
+  writePod("guarded", { env: [{ name: "EDIT", value: "2" }], readinessProbe }, MANIFESTS, annotations);
   await until("the edit runs", async () => {
     const [id = ""] = await containersOf("guarded");
     return (await outputOf("docker", "inspect", "--format", "{{.Config.Env}}", id)).includes("EDIT=2");

@@ -6,8 +6,6 @@ export const CONFIGURATIONS = "/var/lib/kubelet/config";
 
 const STATE = "/var/lib/kubelet/state";
 
-export const SLEEP = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done"];
-
 interface Update {
   owner: string;
   state: string;
