@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { kubectlClients, startForKubectl } from "../support/kubectl.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
-import { list, object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
+import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import { freePorts } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
