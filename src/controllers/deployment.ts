@@ -27,23 +27,7 @@ export function reconcileDeployment(
   for (const revision of draft.revisions()) draft.fitPods(revision);
   const rollout = new Rollout(draft, spec);
   for (let step = 0; step < MAX_STEPS && rollout.step(); step++);
-  const { current } = rollout;
-  if (current) draft.inheritAnnotations(current);
-  const { record, world } = draft;
-  const counts = rollout.counts();
-  const wasExceeded = record.progressDeadlineExceeded === true && !draft.isEdited;
-  const verdict = judgeProgress(spec, counts, record.generation, before, wasExceeded, world.nowMs);
-  if (verdict.wakeInMs !== undefined) draft.wakeIn(verdict.wakeInMs);
-  delete record.progressDeadlineExceeded;
-  if (verdict.isExceeded) record.progressDeadlineExceeded = true;
-  if (verdict.isExceeded && !wasExceeded && current) {
-    const message = `ReplicaSet "${current.name}" has timed out progressing`;
-    draft.recordEvent("ProgressDeadlineExceeded", message, "Warning");
-  }
-  delete record.updateRevision;
-  if (current) record.updateRevision = current.hash;
-  record.conditions = computeConditions(draft, spec, counts, current?.name, verdict);
-  return verdict.state;
+  return rollout.report(before);
 }
 
 class Rollout {
@@ -226,6 +210,94 @@ class Rollout {
     const kept = [...this.#active(), this.current].map((revision) => revision?.hash ?? "");
     this.#draft.limitHistory(this.#spec.revisionHistoryLimit ?? 10, kept);
   }
+
+  /**
+   * Records how far the rollout is. Source: `deploymentutil.DeploymentProgressing`, `DeploymentTimedOut`.
+   * @param before undefined: nothing is known of the last reconciliation
+   */
+  report(before: ProgressState | undefined): ProgressState {
+    const { record, world, isEdited } = this.#draft;
+    const { generation } = record;
+    const { current } = this;
+    const counts = this.counts();
+    const hasMoved = !before || before.generation !== generation || isFurther(before.counts, counts);
+    const sinceMs = hasMoved ? world.nowMs : before.sinceMs;
+    const wasExceeded = record.progressDeadlineExceeded === true && !isEdited;
+    // A restart of kubelet-ts is not progress.
+    const isExceeded = this.#hasDeadline(counts) && ((wasExceeded && (!before || !hasMoved)) || this.#isLate(sinceMs));
+    delete record.progressDeadlineExceeded;
+    if (isExceeded) record.progressDeadlineExceeded = true;
+    if (isExceeded && !wasExceeded && current) {
+      const message = `ReplicaSet "${current.name}" has timed out progressing`;
+      this.#draft.recordEvent("ProgressDeadlineExceeded", message, "Warning");
+    }
+    delete record.updateRevision;
+    if (current) {
+      record.updateRevision = current.hash;
+      this.#draft.inheritAnnotations(current);
+    }
+    record.conditions = this.#conditions(counts, isExceeded, hasMoved);
+    return { kind: "Deployment", counts, generation, sinceMs };
+  }
+
+  #hasDeadline(counts: DeploymentCounts): boolean {
+    const { paused, progressDeadlineSeconds = NO_DEADLINE } = this.#spec;
+    return !paused && progressDeadlineSeconds !== NO_DEADLINE && !this.#isComplete(counts);
+  }
+
+  #isLate(sinceMs: number): boolean {
+    const { progressDeadlineSeconds = NO_DEADLINE } = this.#spec;
+    const leftMs = sinceMs + progressDeadlineSeconds * 1000 - this.#draft.world.nowMs;
+    if (leftMs > 0) this.#draft.wakeIn(leftMs);
+    return leftMs <= 0;
+  }
+
+  /** Every pod is of the present template and available. Source: `deploymentutil.DeploymentComplete`. */
+  #isComplete(counts: DeploymentCounts): boolean {
+    const { replicas } = this.#spec;
+    return [counts.updatedReplicas, counts.replicas, counts.availableReplicas].every((count) => count === replicas);
+  }
+
+  /** Available and Progressing. Source: `syncRolloutStatus`, `calculateStatus`, `checkPausedConditions`. */
+  #conditions(counts: DeploymentCounts, isExceeded: boolean, hasMoved: boolean): ConditionRecord[] {
+    const { record, nowText } = this.#draft;
+    const find = (type: string) => record.conditions?.find((condition) => condition.type === type);
+    const isAvailable = counts.availableReplicas >= this.#spec.replicas - this.#maxUnavailable;
+    const availability: Finding = isAvailable
+      ? { status: "True", reason: "MinimumReplicasAvailable", message: "Deployment has minimum availability." }
+      : {
+          status: "False",
+          reason: "MinimumReplicasUnavailable",
+          message: "Deployment does not have minimum availability.",
+        };
+    const available = withTimes("Available", availability, find("Available"), nowText);
+    if ((this.#spec.progressDeadlineSeconds ?? NO_DEADLINE) === NO_DEADLINE) return [available];
+    const known = find("Progressing");
+    const progress = this.#progress(counts, isExceeded, hasMoved, known);
+    return [available, withTimes("Progressing", progress, known, nowText)];
+  }
+
+  #progress(
+    counts: DeploymentCounts,
+    isExceeded: boolean,
+    hasMoved: boolean,
+    before: ConditionRecord | undefined,
+  ): Finding {
+    const subject = `ReplicaSet "${this.current?.name ?? ""}"`;
+    if (this.#spec.paused) {
+      if (before?.reason === EXCEEDED) return before;
+      return { status: "Unknown", reason: PAUSED, message: "Deployment is paused" };
+    }
+    const complete: Finding = { status: "True", reason: COMPLETE, message: `${subject} has successfully progressed.` };
+    // A change of replicas is not a rollout.
+    const wasComplete = before?.reason === COMPLETE && before.message === complete.message;
+    if (this.#isComplete(counts) || (wasComplete && counts.replicas === counts.updatedReplicas)) return complete;
+    if (isExceeded) return { status: "False", reason: EXCEEDED, message: `${subject} has timed out progressing.` };
+    if (hasMoved || !before || before.reason === PAUSED) {
+      return { status: "True", reason: "ReplicaSetUpdated", message: `${subject} is progressing.` };
+    }
+    return before;
+  }
 }
 
 const sumReplicas = (revisions: readonly RevisionRecord[]): number =>
@@ -262,58 +334,6 @@ const COMPLETE = "NewReplicaSetAvailable";
 const EXCEEDED = "ProgressDeadlineExceeded";
 const PAUSED = "DeploymentPaused";
 
-/**
- * The conditions Available and Progressing. Source: `syncRolloutStatus`, `calculateStatus`, `checkPausedConditions`.
- * @param replicaSet name of that of the present template, once there is one
- */
-function computeConditions(
-  { record: { conditions: before = [] }, nowText }: Draft,
-  spec: DeploymentSpec,
-  counts: DeploymentCounts,
-  replicaSet: string | undefined,
-  verdict: ProgressVerdict,
-): ConditionRecord[] {
-  const find = (type: string) => before.find((condition) => condition.type === type);
-  const isAvailable = counts.availableReplicas >= spec.replicas - computeFenceposts(spec).unavailable;
-  const availability: Finding = isAvailable
-    ? { status: "True", reason: "MinimumReplicasAvailable", message: "Deployment has minimum availability." }
-    : {
-        status: "False",
-        reason: "MinimumReplicasUnavailable",
-        message: "Deployment does not have minimum availability.",
-      };
-  const available = withTimes("Available", availability, find("Available"), nowText);
-  if ((spec.progressDeadlineSeconds ?? NO_DEADLINE) === NO_DEADLINE) return [available];
-  const known = find("Progressing");
-  const progress = computeProgress(spec, counts, replicaSet, verdict, known);
-  return [available, withTimes("Progressing", progress, known, nowText)];
-}
-
-function computeProgress(
-  spec: DeploymentSpec,
-  counts: DeploymentCounts,
-  replicaSet: string | undefined,
-  verdict: ProgressVerdict,
-  before: ConditionRecord | undefined,
-): Finding {
-  const subject = `ReplicaSet "${replicaSet ?? ""}"`;
-  if (spec.paused) {
-    if (before?.reason === EXCEEDED) return before;
-    return { status: "Unknown", reason: PAUSED, message: "Deployment is paused" };
-  }
-  const complete: Finding = { status: "True", reason: COMPLETE, message: `${subject} has successfully progressed.` };
-  // A change of replicas is not a rollout.
-  const wasComplete = before?.reason === COMPLETE && before.message === complete.message;
-  if (isRolloutComplete(spec, counts) || (wasComplete && counts.replicas === counts.updatedReplicas)) return complete;
-  if (verdict.isExceeded) {
-    return { status: "False", reason: EXCEEDED, message: `${subject} has timed out progressing.` };
-  }
-  if (verdict.hasMoved || !before || before.reason === PAUSED) {
-    return { status: "True", reason: "ReplicaSetUpdated", message: `${subject} is progressing.` };
-  }
-  return before;
-}
-
 /** Source: `SetDeploymentCondition`: the same status and reason is the same condition. */
 function withTimes(type: string, found: Finding, before: ConditionRecord | undefined, now: string): ConditionRecord {
   if (before && before.status === found.status && before.reason === found.reason && before.message === found.message) {
@@ -335,44 +355,6 @@ export interface ProgressState {
   /** Monotonic. */
   sinceMs: number;
 }
-
-interface ProgressVerdict {
-  state: ProgressState;
-  isExceeded: boolean;
-  /** It progressed since the last reconciliation, or was edited. */
-  hasMoved: boolean;
-  /** The deadline, when it is yet to come. */
-  wakeInMs?: number;
-}
-
-/**
- * Whether a rollout makes progress. Source: `deploymentutil.DeploymentProgressing`, `DeploymentTimedOut`.
- * @param wasExceeded an earlier verdict holds until something moves
- */
-function judgeProgress(
-  spec: DeploymentSpec,
-  counts: DeploymentCounts,
-  generation: number,
-  before: ProgressState | undefined,
-  wasExceeded: boolean,
-  nowMs: number,
-): ProgressVerdict {
-  const hasMoved = !before || before.generation !== generation || isFurther(before.counts, counts);
-  const state: ProgressState = { kind: "Deployment", counts, generation, sinceMs: hasMoved ? nowMs : before.sinceMs };
-  const { paused, progressDeadlineSeconds = NO_DEADLINE } = spec;
-  if (isRolloutComplete(spec, counts) || paused || progressDeadlineSeconds === NO_DEADLINE) {
-    return { state, hasMoved, isExceeded: false };
-  }
-  // A restart of kubelet-ts is not progress.
-  if (wasExceeded && (!before || !hasMoved)) return { state, hasMoved, isExceeded: true };
-  const leftMs = state.sinceMs + progressDeadlineSeconds * 1000 - nowMs;
-  if (leftMs > 0) return { state, hasMoved, isExceeded: false, wakeInMs: leftMs };
-  return { state, hasMoved, isExceeded: true };
-}
-
-/** Every pod is of the present template and available. Source: `deploymentutil.DeploymentComplete`. */
-const isRolloutComplete = ({ replicas }: DeploymentSpec, counts: DeploymentCounts): boolean =>
-  counts.updatedReplicas === replicas && counts.replicas === replicas && counts.availableReplicas === replicas;
 
 const isFurther = (before: DeploymentCounts, now: DeploymentCounts): boolean =>
   now.updatedReplicas > before.updatedReplicas ||

@@ -3,9 +3,7 @@ import type { ApiObject } from "../api-object.ts";
 import { count, fixed, forbidden, manifestKind, type RefuseChange, text } from "./define-kind.ts";
 
 export const CONFIG_MAP = manifestKind({
-  group: "",
   kind: "ConfigMap",
-  plural: "configmaps",
   shortNames: ["cm"],
   columns: [count("Data", ({ data, binaryData }) => countKeys(data) + countKeys(binaryData))],
   fate: "configMaps",
@@ -14,9 +12,7 @@ export const CONFIG_MAP = manifestKind({
 });
 
 export const SECRET = manifestKind({
-  group: "",
   kind: "Secret",
-  plural: "secrets",
   columns: [text("Type", ({ type }) => String(type ?? "Opaque")), count("Data", ({ data }) => countKeys(data))],
   fields: { type: ({ type }) => String(type ?? "") },
   fate: "secrets",

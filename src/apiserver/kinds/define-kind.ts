@@ -5,11 +5,13 @@ import type { PrintedColumn } from "../printers/age.ts";
 import { ALL_VERBS, type Column, type ResourceDefinition, type Schema } from "../resource-definition.ts";
 import { byManifest, bySchema } from "./object-reader.ts";
 
-type Given = "group" | "kind" | "plural" | "columns" | "description";
-type KindRow = Pick<ResourceDefinition, Given> & Partial<ResourceDefinition>;
+/** Absent: group "", version v1, namespaced, every verb, and the names that follow from the kind. */
+type KindRow = Pick<ResourceDefinition, "kind" | "columns" | "description"> & Partial<ResourceDefinition>;
 
 const defineKind = (row: KindRow & Pick<ResourceDefinition, "fate">): ResourceDefinition => ({
+  group: "",
   version: "v1",
+  plural: `${row.kind.toLowerCase()}s`,
   singular: row.kind.toLowerCase(),
   namespaced: true,
   verbs: ALL_VERBS,
@@ -19,6 +21,16 @@ const defineKind = (row: KindRow & Pick<ResourceDefinition, "fate">): ResourceDe
 /** A kind whose objects manifests have too. Its schema and rules are those of src/manifest. */
 export const manifestKind = (row: KindRow): ResourceDefinition =>
   defineKind({ fate: "objects", decode: byManifest, ...row });
+
+/** A kind whose controller makes pods. */
+export const workloadKind = (row: KindRow): ResourceDefinition =>
+  manifestKind({
+    group: "apps",
+    categories: ["all"],
+    subresources: ["status", "scale"],
+    validateUpdate: fixedSpec("selector"),
+    ...row,
+  });
 
 /** A kind that only the API has: its objects are kept, and nothing runs by them. */
 export const apiKind = (row: KindRow & { schema: Schema }): ResourceDefinition =>

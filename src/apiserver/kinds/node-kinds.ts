@@ -22,9 +22,7 @@ const NAMESPACE_SCHEMA = v.object({
 const readNamespace = bySchema(NAMESPACE_SCHEMA);
 
 export const NAMESPACE = apiKind({
-  group: "",
   kind: "Namespace",
-  plural: "namespaces",
   shortNames: ["ns"],
   namespaced: false,
   schema: NAMESPACE_SCHEMA,
@@ -64,9 +62,7 @@ function decodeNamespace(object: ApiObject): Decoded {
 
 const asNode = (object: ApiObject) => object as unknown as NodeObject;
 export const NODE = manifestKind({
-  group: "",
   kind: "Node",
-  plural: "nodes",
   shortNames: ["no"],
   namespaced: false,
   verbs: [...READ_VERBS, "patch", "update"],
@@ -105,9 +101,7 @@ function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCaus
 type NodeSpec = NodeObject["spec"] & Record<string, unknown>;
 
 export const EVENT = manifestKind({
-  group: "",
   kind: "Event",
-  plural: "events",
   shortNames: ["ev"],
   verbs: READ_VERBS,
   decode: undefined,

@@ -12,9 +12,7 @@ const podStatus = (object: ApiObject) => asPod(object).status;
 
 /** Source: core/v1's selectable fields. */
 export const POD = manifestKind({
-  group: "",
   kind: "Pod",
-  plural: "pods",
   shortNames: ["po"],
   categories: ["all"],
   columns: printed(POD_COLUMNS),

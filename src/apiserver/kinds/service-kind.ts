@@ -35,9 +35,7 @@ const showServiceDefaults = memoized((service) => {
 
 /** Source: kubectl's printers and core/v1's selectable fields. */
 export const SERVICE = manifestKind({
-  group: "",
   kind: "Service",
-  plural: "services",
   shortNames: ["svc"],
   categories: ["all"],
   subresources: ["status"],

@@ -96,10 +96,8 @@ function withoutNamespace(decoded: Decoded): Decoded {
 }
 
 export const PERSISTENT_VOLUME_CLAIM = manifestKind({
-  group: "",
   kind: "PersistentVolumeClaim",
   validateUpdate: refuseClaim,
-  plural: "persistentvolumeclaims",
   shortNames: ["pvc"],
   subresources: ["status"],
   columns: [
@@ -119,10 +117,8 @@ export const PERSISTENT_VOLUME_CLAIM = manifestKind({
 });
 
 export const PERSISTENT_VOLUME = manifestKind({
-  group: "",
   kind: "PersistentVolume",
   validateUpdate: refuseVolume,
-  plural: "persistentvolumes",
   shortNames: ["pv"],
   namespaced: false,
   subresources: ["status"],

@@ -1,7 +1,7 @@
 import { isRecord } from "../../base/text/json.ts";
 import type { ApiObject } from "../api-object.ts";
 import { formatSince } from "../printers/age.ts";
-import { type PlainSubresource, READ_VERBS } from "../resource-definition.ts";
+import { READ_VERBS } from "../resource-definition.ts";
 import {
   count,
   type Fields,
@@ -17,6 +17,7 @@ import {
   statusOf,
   text,
   without,
+  workloadKind,
 } from "./define-kind.ts";
 
 /** Kinds that controllers turn into pods. Source: kubectl's printers, and the selectable fields of batch/v1 and core/v1. */
@@ -75,7 +76,6 @@ const CRON_JOB_WIDE = [...CONTAINERS, SELECTOR].map((column) => ({
 }));
 const jobTemplateOf = (object: ApiObject) => (specOf(object).jobTemplate ?? {}) as ApiObject;
 
-const scalable: readonly PlainSubresource[] = ["status", "scale"];
 const REPLICAS = [
   count("Desired", (it) => specOf(it).replicas ?? 1),
   count("Current", (it) => statusOf(it).replicas),
@@ -106,14 +106,9 @@ const refuseStatefulSet: RefuseChange = (next, previous) => {
   return isOther(after, before) ? [forbidden("spec", message)] : [];
 };
 
-export const DEPLOYMENT = manifestKind({
-  group: "apps",
+export const DEPLOYMENT = workloadKind({
   kind: "Deployment",
-  validateUpdate: fixedSpec("selector"),
-  plural: "deployments",
   shortNames: ["deploy"],
-  categories: ["all"],
-  subresources: scalable,
   columns: [
     text("Ready", readyOf("readyReplicas")),
     count("Up-to-date", (it) => statusOf(it).updatedReplicas),
@@ -123,14 +118,9 @@ export const DEPLOYMENT = manifestKind({
   description: "Deployment enables declarative updates for Pods and ReplicaSets.",
 });
 
-export const REPLICA_SET = manifestKind({
-  group: "apps",
+export const REPLICA_SET = workloadKind({
   kind: "ReplicaSet",
-  validateUpdate: fixedSpec("selector"),
-  plural: "replicasets",
   shortNames: ["rs"],
-  categories: ["all"],
-  subresources: scalable,
   columns: [...REPLICAS, ...WIDE],
   description: "ReplicaSet ensures that a specified number of pod replicas are running at any given time.",
 });
@@ -138,7 +128,6 @@ export const REPLICA_SET = manifestKind({
 export const CONTROLLER_REVISION = manifestKind({
   group: "apps",
   kind: "ControllerRevision",
-  plural: "controllerrevisions",
   verbs: READ_VERBS,
   decode: undefined,
   columns: [
@@ -148,25 +137,17 @@ export const CONTROLLER_REVISION = manifestKind({
   description: "ControllerRevision is a template that a StatefulSet or DaemonSet has or had.",
 });
 
-export const STATEFUL_SET = manifestKind({
-  group: "apps",
+export const STATEFUL_SET = workloadKind({
   kind: "StatefulSet",
   validateUpdate: refuseStatefulSet,
-  plural: "statefulsets",
   shortNames: ["sts"],
-  categories: ["all"],
-  subresources: scalable,
   columns: [text("Ready", readyOf("readyReplicas")), ...WIDE],
   description: "StatefulSet represents a set of pods with consistent identities.",
 });
 
-export const DAEMON_SET = manifestKind({
-  group: "apps",
+export const DAEMON_SET = workloadKind({
   kind: "DaemonSet",
-  validateUpdate: fixedSpec("selector"),
-  plural: "daemonsets",
   shortNames: ["ds"],
-  categories: ["all"],
   subresources: ["status"],
   columns: [
     count("Desired", (it) => statusOf(it).desiredNumberScheduled),
@@ -180,12 +161,10 @@ export const DAEMON_SET = manifestKind({
   description: "DaemonSet represents the configuration of a daemon set.",
 });
 
-export const JOB = manifestKind({
+export const JOB = workloadKind({
   group: "batch",
   kind: "Job",
   validateUpdate: fixedSpec("completions", "completionMode", "selector", "template"),
-  plural: "jobs",
-  categories: ["all"],
   subresources: ["status"],
   columns: [
     text("Status", jobState),
@@ -199,14 +178,13 @@ export const JOB = manifestKind({
   description: "Job represents the configuration of a single job.",
 });
 
-export const CRON_JOB = manifestKind({
+export const CRON_JOB = workloadKind({
   group: "batch",
   // Source: kubectl before 1.21 describes CronJobs in this version.
   otherVersions: ["v1beta1"],
+  validateUpdate: () => [],
   kind: "CronJob",
-  plural: "cronjobs",
   shortNames: ["cj"],
-  categories: ["all"],
   subresources: ["status"],
   columns: [
     text("Schedule", (it) => specOf(it).schedule),
@@ -219,13 +197,11 @@ export const CRON_JOB = manifestKind({
   description: "CronJob represents the configuration of a single cron job.",
 });
 
-export const REPLICATION_CONTROLLER = manifestKind({
+export const REPLICATION_CONTROLLER = workloadKind({
   group: "",
+  validateUpdate: () => [],
   kind: "ReplicationController",
-  plural: "replicationcontrollers",
   shortNames: ["rc"],
-  categories: ["all"],
-  subresources: scalable,
   columns: [...REPLICAS, ...CONTAINERS, text("Selector", (it) => formatLabels(specOf(it).selector), 1)],
   fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },
   description: "ReplicationController represents the configuration of a replication controller.",

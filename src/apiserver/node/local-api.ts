@@ -34,19 +34,7 @@ import { NodeMirror } from "./mirror.ts";
 import type { NodeView } from "./node-view.ts";
 
 interface LocalApiDeps {
-  options: Pick<
-    KubeletOptions,
-    | "rootDir"
-    /** "": no TLS. */
-    | "localApiAddress"
-    /** 0: no TLS. The Unix socket is served in any case. */
-    | "localApiPort"
-    /** The page may be served with the same certificate. */
-    | "cadvisorBindAddress"
-    | "clientCaFile"
-    | "tokenAuthFile"
-    | "allowPrivileged"
-  >;
+  options: KubeletOptions;
   tlsVersions: ListenerTls["versions"];
   node: { name: string; ip: string };
   clock: Clock;

@@ -60,7 +60,7 @@ export class NodeAgent {
   #isFailing = false;
 
   constructor(deps: NodeAgentDeps) {
-    const { client, heartbeats, clock, logger, nodeName, settings } = deps;
+    const { client, clock, nodeName } = deps;
     this.#deps = deps;
     this.#reflector = new Reflector<ApiNode>({
       client,
@@ -79,15 +79,7 @@ export class NodeAgent {
         deps.onNode(node);
       },
     });
-    this.#lease = new NodeLease({
-      client: heartbeats,
-      clock,
-      logger,
-      nodeName,
-      durationSeconds: settings.nodeLeaseDurationSeconds,
-      nodeUid: () => this.#uid,
-      onRecovered: () => client.resetWatches(),
-    });
+    this.#lease = new NodeLease(deps, () => this.#uid);
   }
 
   /** The Node of the API; undefined while it is not known. */
@@ -256,35 +248,26 @@ interface Lease {
   spec: { holderIdentity: string; leaseDurationSeconds: number; renewTime: string };
 }
 
-interface NodeLeaseDeps {
-  client: Pick<ClusterClient, "request">;
-  clock: Clock;
-  logger: Logger;
-  nodeName: string;
-  durationSeconds: number;
-  /** UID of the Node; undefined before it is known. */
-  nodeUid: () => string | undefined;
-  /** A renewal has succeeded after one that failed. */
-  onRecovered: () => void;
-}
-
 const PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 /** Renewals within one duration of the Lease. Source: the kubelet's nodeLeaseRenewIntervalFraction of 0.25. */
 const RENEWALS = 4;
 
 /** Renews the Lease of the node: how the cluster knows that the node is alive. */
 class NodeLease {
-  readonly #deps: NodeLeaseDeps;
+  readonly #deps: NodeAgentDeps;
+  readonly #nodeUid: () => string | undefined;
   readonly #backOff = new BackOff(RETRY);
   #latest: Lease | undefined;
 
-  constructor(deps: NodeLeaseDeps) {
+  /** @param nodeUid undefined before it is known */
+  constructor(deps: NodeAgentDeps, nodeUid: () => string | undefined) {
     this.#deps = deps;
+    this.#nodeUid = nodeUid;
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, durationSeconds, logger, onRecovered } = this.#deps;
-    const periodMs = (durationSeconds * 1000) / RENEWALS;
+    const { client, clock, settings, logger } = this.#deps;
+    const periodMs = (settings.nodeLeaseDurationSeconds * 1000) / RENEWALS;
     let isFailing = false;
     while (!signal.aborted) {
       let delayMs = periodMs * (1 + Math.random() * 0.04);
@@ -292,7 +275,7 @@ class NodeLease {
         await this.#renew(signal);
         if (isFailing) {
           logger.info("The Lease of the node is renewed again");
-          onRecovered();
+          client.resetWatches();
         }
         isFailing = false;
         this.#backOff.reset();
@@ -309,13 +292,14 @@ class NodeLease {
   }
 
   async #renew(signal: AbortSignal): Promise<void> {
-    const { client, nodeName, nodeUid, durationSeconds, clock } = this.#deps;
+    const { heartbeats: client, nodeName, settings, clock } = this.#deps;
+    const { nodeLeaseDurationSeconds: durationSeconds } = settings;
     const path = `${PATH}/${nodeName}`;
     const common = { signal, timeoutMs: Math.max(1000, (durationSeconds * 1000) / RENEWALS) };
     const renewTime = toMicroTime(clock.now());
     const spec = { holderIdentity: nodeName, leaseDurationSeconds: durationSeconds, renewTime };
     // The Lease goes with its Node.
-    const uid = nodeUid();
+    const uid = this.#nodeUid();
     const owner = uid !== undefined && { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: nodeName, uid }] };
     this.#latest ??= await client.request<Lease>({ path, ...common }).catch((error: unknown) => {
       if (isNotFound(error)) return undefined;

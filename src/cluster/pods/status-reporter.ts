@@ -31,21 +31,6 @@ interface StatusReporterDeps {
   apiPodOf: (pod: Pod) => ApiPod | undefined;
 }
 
-interface Report {
-  /** The pod as the kubelet knew it last; undefined for a pod it does not know. */
-  pod: Pod | undefined;
-  api: ApiPod;
-  /** Status of the last report that was accepted. */
-  sent: PodStatus | undefined;
-  /** Status and version with which the API server answered. */
-  accepted: { status: PodStatus | undefined; version: string } | undefined;
-  /** Deleted; it may remain because of finalizers. */
-  isDeleted: boolean;
-  /** When the status was last reported again because another client had changed it. Unit: milliseconds, monotonic. */
-  correctedAtMs: number;
-  cancelCorrection: (() => void) | undefined;
-}
-
 const RETRY = { first: 500, longest: 15_000 };
 /**
  * A status that another client changes again and again, e.g. a second kubelet with the name of this node, is corrected at
@@ -232,15 +217,21 @@ export class StatusReporter {
   }
 }
 
-const newReport = (api: ApiPod): Report => ({
-  pod: undefined,
+const newReport = (api: ApiPod) => ({
   api,
-  sent: undefined,
-  accepted: undefined,
+  /** The pod as the kubelet knew it last; undefined for a pod it does not know. */
+  pod: undefined as Pod | undefined,
+  /** Status of the last report that was accepted. */
+  sent: undefined as PodStatus | undefined,
+  /** Status and version with which the API server answered. */
+  accepted: undefined as { status: PodStatus | undefined; version: string } | undefined,
+  /** Deleted; it may remain because of finalizers. */
   isDeleted: false,
+  /** When the status was last reported again because another client had changed it. Unit: milliseconds, monotonic. */
   correctedAtMs: Number.NEGATIVE_INFINITY,
-  cancelCorrection: undefined,
+  cancelCorrection: undefined as (() => void) | undefined,
 });
+type Report = ReturnType<typeof newReport>;
 
 /** The watch may be behind the response to the last report. */
 const newestStatus = ({ accepted, api }: Report) =>
