@@ -6,141 +6,87 @@ function read(spec: string) {
   const { results } = readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
   return results[0]!;
 }
-const APP = "  containers:\n  - name: app\n    image: nginx:1\n";
+/** A spec with lines of its own, and a container with fields of its own. */
+const app = (container: string, spec = "") =>
+  `${spec === "" ? "" : `  ${spec}\n`}  containers: [{name: app, image: "nginx:1"${container === "" ? "" : `, ${container}`}}]\n`;
 const errorsOf = (spec: string) =>
   read(spec)
     .findings.filter((finding) => finding.severity === "error")
     .map(({ code, field, type }) => `${code} ${field}${type ? ` ${type}` : ""}`);
 
+const RULE = (operator: string) =>
+  `restartPolicyRules: [{action: Restart, exitCodes: {operator: ${operator}, values: [42]}}]`;
+const FILE_VARIABLE = "env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: env, key: A}}}]";
+const SYSCTL = (name: string) => `securityContext: {sysctls: [{name: ${name}, value: "1"}]}`;
+const SIDECAR =
+  "restartPolicy: Always, startupProbe: {tcpSocket: {port: 1}}, lifecycle: {preStop: {exec: {command: [a]}}}";
+const READ_ONLY = (more: string) => `volumeMounts: [{name: v, mountPath: /v, ${more}}]`;
+
 /** Fields younger than Kubernetes 1.20, on which no recorded verdict exists. */
 describe("accepted", () => {
   test.each([
-    [
-      "a sidecar with probes and hooks",
-      `${APP}  initContainers:\n  - name: s\n    image: x:1\n    restartPolicy: Always\n    startupProbe: {tcpSocket: {port: 1}}\n    lifecycle: {preStop: {exec: {command: [a]}}}\n`,
-    ],
-    ["a gRPC probe", `${APP}    livenessProbe: {grpc: {port: 5000, service: x}, terminationGracePeriodSeconds: 5}\n`],
-    ["a sleep hook of zero seconds", `${APP}    lifecycle: {preStop: {sleep: {seconds: 0}}}\n`],
-    [
-      "restart rules",
-      `${APP}    restartPolicy: Never\n    restartPolicyRules:\n    - {action: Restart, exitCodes: {operator: In, values: [42]}}\n`,
-    ],
-    ["a stop signal", `  os: {name: linux}\n${APP}    lifecycle: {stopSignal: SIGUSR1}\n`],
-    ["a resize policy", `${APP}    resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]\n`],
-    [
-      "an image volume",
-      `${APP}    volumeMounts: [{name: i, mountPath: /i, readOnly: true, subPath: a}]\n  volumes: [{name: i, image: {reference: "data:1"}}]\n`,
-    ],
-    [
-      "a variable from a file",
-      `${APP}    env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: env, key: A}}}]\n  volumes: [{name: v}]\n`,
-    ],
-    ["resources of the pod", `  resources: {limits: {cpu: 2, memory: 1Gi}}\n${APP}`],
-    ["AppArmor as a field", `${APP}    securityContext: {appArmorProfile: {type: RuntimeDefault}}\n`],
-    ["any printable variable name", `${APP}    env: [{name: "a b:c", value: x}]\n`],
-    [
-      "recursive read-only mounts",
-      `${APP}    volumeMounts: [{name: v, mountPath: /v, readOnly: true, recursiveReadOnly: IfPossible}]\n  volumes: [{name: v}]\n`,
-    ],
-    ["a search domain with an underscore", `  dnsConfig: {searches: [_tcp.example.com, .]}\n${APP}`],
-    ["a sysctl with slashes", `  securityContext: {sysctls: [{name: net/ipv4/ip_forward, value: "1"}]}\n${APP}`],
-    ["hostnameOverride", `  hostnameOverride: a.b\n${APP}`],
-  ])("%s", (_, spec) => {
+    app("", `initContainers: [{name: s, image: "x:1", ${SIDECAR}}]`),
+    app("livenessProbe: {grpc: {port: 5000, service: x}, terminationGracePeriodSeconds: 5}"),
+    app("lifecycle: {preStop: {sleep: {seconds: 0}}}"),
+    app(`restartPolicy: Never, ${RULE("In")}`),
+    app("lifecycle: {stopSignal: SIGUSR1}", "os: {name: linux}"),
+    app("resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]"),
+    app(READ_ONLY("readOnly: true, subPath: a"), 'volumes: [{name: v, image: {reference: "data:1"}}]'),
+    app(FILE_VARIABLE, "volumes: [{name: v}]"),
+    app("", "resources: {limits: {cpu: 2, memory: 1Gi}}"),
+    app("securityContext: {appArmorProfile: {type: RuntimeDefault}}"),
+    app('env: [{name: "a b:c", value: x}]'),
+    app(READ_ONLY("readOnly: true, recursiveReadOnly: IfPossible"), "volumes: [{name: v}]"),
+    app("", "dnsConfig: {searches: [_tcp.example.com, .]}"),
+    app("", SYSCTL("net/ipv4/ip_forward")),
+    app("", "hostnameOverride: a.b"),
+  ])("%s", (spec) => {
     expect(errorsOf(spec)).toEqual([]);
     expect(read(spec).ok).toBe(true);
   });
 });
 
 describe("refused", () => {
+  const LONG_SLEEP = app("lifecycle: {preStop: {sleep: {seconds: 6}}}", "terminationGracePeriodSeconds: 5");
+  const READINESS = app("readinessProbe: {tcpSocket: {port: 1}, terminationGracePeriodSeconds: 5}");
+  const OTHER_VOLUME = app(FILE_VARIABLE, "volumes: [{name: v, hostPath: {path: /x}}]");
+  const ON_HOST_NETWORK = app("", `hostNetwork: true\n  ${SYSCTL("net.core.somaxconn")}`);
+  const OVER_POD_LIMIT = app("resources: {limits: {cpu: 2}, requests: {cpu: 1}}", "resources: {limits: {cpu: 1}}");
+  const PROBED_INIT = app("", 'initContainers: [{name: i, image: "x:1", livenessProbe: {tcpSocket: {port: 1}}}]');
+  const APP_ARMOR = app("securityContext: {appArmorProfile: {type: Localhost}}");
+  const NOT_READ_ONLY = app(READ_ONLY("recursiveReadOnly: Enabled"), "volumes: [{name: v}]");
+
   test.each([
-    ["scheduling gates", `  schedulingGates: [{name: a}]\n${APP}`, ["invalid spec.nodeName FieldValueForbidden"]],
+    [app("", "schedulingGates: [{name: a}]"), "nodeName FieldValueForbidden"],
+    [LONG_SLEEP, "containers[0].lifecycle.preStop.sleep FieldValueInvalid"],
+    [app("lifecycle: {stopSignal: SIGUSR1}"), "containers[0].lifecycle.stopSignal FieldValueForbidden"],
     [
-      "a sleep longer than the grace period",
-      `  terminationGracePeriodSeconds: 5\n${APP}    lifecycle: {preStop: {sleep: {seconds: 6}}}\n`,
-      ["invalid spec.containers[0].lifecycle.preStop.sleep FieldValueInvalid"],
+      app("lifecycle: {stopSignal: X}", "os: {name: linux}"),
+      "containers[0].lifecycle.stopSignal FieldValueNotSupported",
     ],
+    [READINESS, "containers[0].readinessProbe.terminationGracePeriodSeconds FieldValueInvalid"],
+    [app(RULE("In")), "containers[0].restartPolicy FieldValueRequired"],
     [
-      "a stop signal without os",
-      `${APP}    lifecycle: {stopSignal: SIGUSR1}\n`,
-      ["invalid spec.containers[0].lifecycle.stopSignal FieldValueForbidden"],
+      app(`restartPolicy: Never, ${RULE("Eq")}`),
+      "containers[0].restartPolicyRules[0].exitCodes.operator FieldValueNotSupported",
     ],
-    [
-      "a signal that does not exist",
-      `  os: {name: linux}\n${APP}    lifecycle: {stopSignal: SIGFOO}\n`,
-      ["invalid spec.containers[0].lifecycle.stopSignal FieldValueNotSupported"],
-    ],
-    [
-      "a grace period on a readiness probe",
-      `${APP}    readinessProbe: {tcpSocket: {port: 1}, terminationGracePeriodSeconds: 5}\n`,
-      ["invalid spec.containers[0].readinessProbe.terminationGracePeriodSeconds FieldValueInvalid"],
-    ],
-    [
-      "rules without a policy",
-      `${APP}    restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [1]}}]\n`,
-      ["invalid spec.containers[0].restartPolicy FieldValueRequired"],
-    ],
-    [
-      "a rule with a wrong operator",
-      `${APP}    restartPolicy: Never\n    restartPolicyRules: [{action: Restart, exitCodes: {operator: Eq, values: [1]}}]\n`,
-      ["invalid spec.containers[0].restartPolicyRules[0].exitCodes.operator FieldValueNotSupported"],
-    ],
-    [
-      "user namespaces with the host's network",
-      `  hostUsers: false\n  hostNetwork: true\n${APP}`,
-      ["invalid spec.hostNetwork FieldValueForbidden"],
-    ],
-    [
-      "recursive read-only without read-only",
-      `${APP}    volumeMounts: [{name: v, mountPath: /v, recursiveReadOnly: Enabled}]\n  volumes: [{name: v}]\n`,
-      ["invalid spec.containers[0].volumeMounts.recursiveReadOnly FieldValueForbidden"],
-    ],
-    [
-      "a variable from a file of another kind of volume",
-      `${APP}    env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: env, key: A}}}]\n  volumes: [{name: v, hostPath: {path: /x}}]\n`,
-      ["invalid spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName FieldValueInvalid"],
-    ],
-    [
-      "an IPv4-mapped nameserver",
-      `  dnsConfig: {nameservers: ["::ffff:1.2.3.4"]}\n${APP}`,
-      ["invalid spec.dnsConfig.nameservers[0] FieldValueInvalid"],
-    ],
-    [
-      "a net sysctl with the host's network",
-      `  hostNetwork: true\n  securityContext: {sysctls: [{name: net.core.somaxconn, value: "1"}]}\n${APP}`,
-      ["invalid spec.securityContext.sysctls[0].name FieldValueInvalid"],
-    ],
-    [
-      "a pod limit below what a container may use",
-      `  resources: {limits: {cpu: 1}}\n${APP}    resources: {limits: {cpu: 2}, requests: {cpu: 1}}\n`,
-      ["invalid spec.resources.containers[0][cpu].limits FieldValueInvalid"],
-    ],
-    [
-      "probes on a plain init container",
-      `${APP}  initContainers: [{name: i, image: "x:1", livenessProbe: {tcpSocket: {port: 1}}}]\n`,
-      ["invalid spec.initContainers[0].livenessProbe FieldValueForbidden"],
-    ],
-    [
-      "an image volume without a reference",
-      `${APP}  volumes: [{name: i, image: {}}]\n`,
-      ["invalid spec.volumes[0].image.reference FieldValueRequired"],
-    ],
-    [
-      "an AppArmor profile that says two things",
-      `${APP}    securityContext: {appArmorProfile: {type: Localhost}}\n`,
-      ["invalid spec.containers[0].securityContext.appArmorProfile.localhostProfile FieldValueRequired"],
-    ],
-    [
-      "ephemeral containers",
-      `${APP}  ephemeralContainers: [{name: d, image: "x:1"}]\n`,
-      ["invalid spec.ephemeralContainers FieldValueForbidden"],
-    ],
-  ])("%s", (_, spec, want) => expect(errorsOf(spec)).toEqual(want));
+    [app("", "hostUsers: false\n  hostNetwork: true"), "hostNetwork FieldValueForbidden"],
+    [NOT_READ_ONLY, "containers[0].volumeMounts.recursiveReadOnly FieldValueForbidden"],
+    [OTHER_VOLUME, "containers[0].env[0].valueFrom.fileKeyRef.volumeName FieldValueInvalid"],
+    [app("", 'dnsConfig: {nameservers: ["::ffff:1.2.3.4"]}'), "dnsConfig.nameservers[0] FieldValueInvalid"],
+    [ON_HOST_NETWORK, "securityContext.sysctls[0].name FieldValueInvalid"],
+    [OVER_POD_LIMIT, "resources.containers[0][cpu].limits FieldValueInvalid"],
+    [PROBED_INIT, "initContainers[0].livenessProbe FieldValueForbidden"],
+    [app("", "volumes: [{name: i, image: {}}]"), "volumes[0].image.reference FieldValueRequired"],
+    [APP_ARMOR, "containers[0].securityContext.appArmorProfile.localhostProfile FieldValueRequired"],
+    [app("", 'ephemeralContainers: [{name: d, image: "x:1"}]'), "ephemeralContainers FieldValueForbidden"],
+  ])("%s", (spec, want) => expect(errorsOf(spec)).toEqual([`invalid spec.${want}`]));
 });
 
 test("defaults of newer fields", () => {
-  const { pod } = read(
-    `  resources: {limits: {memory: 1Gi}}\n  terminationGracePeriodSeconds: -1\n${APP}    resources: {requests: {cpu: 100m}}\n    readinessProbe: {grpc: {port: 1}}\n  volumes: [{name: i, image: {reference: data}}]\n`,
-  );
+  const spec = "resources: {limits: {memory: 1Gi}}\n  terminationGracePeriodSeconds: -1";
+  const volumes = "  volumes: [{name: i, image: {reference: data}}]\n";
+  const { pod } = read(app("resources: {requests: {cpu: 100m}}, readinessProbe: {grpc: {port: 1}}", spec) + volumes);
   expect(pod?.spec.terminationGracePeriodSeconds).toBe(1);
   expect(pod?.spec.resources).toMatchObject({ limits: { memory: "1Gi" }, requests: { cpu: "100m", memory: "1Gi" } });
   expect(pod?.spec.containers[0]?.readinessProbe?.grpc).toEqual({ port: 1, service: "" });
