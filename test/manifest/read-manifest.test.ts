@@ -1,8 +1,15 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS } from "../../src/manifest/object-reading.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
+import { MAX_DOCUMENTS } from "../../src/manifest/yaml/parse-stream.ts";
 
-const pod = (name: string) =>
-  `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}}\nspec: {containers: [{name: a, image: "b:1"}]}\n`;
+const SPEC = "containers: [{name: a, image: a}]";
+const read = (text: string, source: "file" | "api" = "file") =>
+  readManifest(Buffer.from(text), { file: "/m/web.yaml", nodeName: "node1", source });
+/** A pod in one line. */
+const pod = (name: string, spec = SPEC) => `{apiVersion: v1, kind: Pod, metadata: {name: ${name}}, spec: {${spec}}}`;
+const deployment = (spec: string) =>
+  `kind: Deployment\napiVersion: apps/v1\nmetadata: {name: d}\nspec:\n  selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {${spec}}}\n`;
 
 test("a bug costs only the document in which it occurs", () => {
   let asked = 0;
@@ -14,7 +21,7 @@ test("a bug costs only the document in which it occurs", () => {
       return "node1";
     },
   };
-  const { pods, findings } = readManifest(Buffer.from(`${pod("one")}---\n${pod("two")}`), options);
+  const { pods, findings } = readManifest(Buffer.from(`--- ${pod("one")}\n--- ${pod("two")}`), options);
   expect(pods.map(({ pod: { metadata } }) => metadata.name)).toEqual(["two-node1"]);
   expect(findings).toMatchObject([
     {
@@ -25,4 +32,65 @@ test("a bug costs only the document in which it occurs", () => {
       message: "cannot be read because of a bug in kubelet-ts: undefined is not an object",
     },
   ]);
+});
+
+describe("limits of one file", () => {
+  test("documents beyond the limit are one error; those before it count", () => {
+    const text = Array.from({ length: MAX_DOCUMENTS + 5 }, (_, index) => `--- ${pod(`p${index}`)}\n`).join("");
+    const { pods, findings } = read(text);
+    expect(pods).toHaveLength(MAX_DOCUMENTS);
+    expect(findings).toMatchObject([{ line: MAX_DOCUMENTS + 1, message: expect.stringContaining("split it") }]);
+  });
+
+  test("items of lists count as objects", () => {
+    const items = Array.from({ length: MAX_OBJECTS / 2 }, (_, index) => pod(`p${index}`)).join(", ");
+    const list = `--- {apiVersion: v1, kind: PodList, items: [${items}]}\n`;
+    const { pods, findings } = read(list.repeat(3));
+    expect(pods).toHaveLength(MAX_OBJECTS);
+    expect(findings).toMatchObject([{ message: expect.stringContaining("split it") }]);
+  });
+
+  test("findings are counted, not listed, beyond the limit", () => {
+    const unknown = Array.from({ length: 400 }, (_, index) => `x${index}: 1`).join(", ");
+    const { findings } = read(`--- {apiVersion: v1, kind: Pod, ${unknown}}\n`.repeat(100));
+    expect(findings.length).toBeLessThan(MAX_FINDINGS_PER_FILE + 300);
+    expect(findings.at(-1)).toMatchObject({ message: expect.stringContaining("more findings") });
+  });
+
+  test.each([
+    { what: "characters", value: "x".repeat(400_000), aliases: 100, says: "10 MiB" },
+    { what: "values", value: `[${"a, ".repeat(60_000)}]`, aliases: 9, says: "500000 values" },
+  ])("aliases may add a limited number of $what", ({ value, aliases, says }) => {
+    const { findings } = read(`a: &a ${value}\nb: [${"*a, ".repeat(aliases)}]\n`);
+    expect(findings).toMatchObject([{ code: "syntax", line: 2, message: expect.stringContaining(says) }]);
+  });
+
+  test("aliases of several documents share the limit", () => {
+    const { results } = read(`--- [&a ${"x".repeat(400_000)}, ${"*a, ".repeat(10)}]\n`.repeat(4));
+    expect(results.map(({ findings }) => findings[0]?.message.includes("10 MiB"))).toEqual([false, false, true, true]);
+  });
+});
+
+describe("where an object is written down", () => {
+  test("file, document and line of a pod", () => {
+    const text = `# first\n${pod("a")}\n---\n\n${pod("b")}\n`;
+    expect(read(text).pods.map(({ location }) => location)).toEqual([
+      { file: "/m/web.yaml", document: 1, line: 2 },
+      { file: "/m/web.yaml", document: 2, line: 5 },
+    ]);
+  });
+
+  test("an item of a list, and a workload", () => {
+    expect(read(`kind: List\napiVersion: v1\nitems:\n- ${pod("a")}\n`).pods[0]?.location?.line).toBe(4);
+    expect(read(deployment(SPEC)).objects[0]?.location).toEqual({ file: "/m/web.yaml", document: 1, line: 1 });
+  });
+});
+
+test("dnsPolicy ClusterFirst is noted where the manifest says it, not as a default, and never for an API", () => {
+  const written = `dnsPolicy: ClusterFirst, ${SPEC}`;
+  expect(read(`--- ${pod("a", written)}`).pods[0]?.asksForClusterDns).toBe(true);
+  expect(read(`--- ${pod("a")}`).pods[0]?.asksForClusterDns).toBeUndefined();
+  expect(read(`--- ${pod("a", `dnsPolicy: Default, ${SPEC}`)}`).pods[0]?.asksForClusterDns).toBeUndefined();
+  expect(read(`--- ${pod("a", written)}`, "api").pods[0]?.asksForClusterDns).toBeUndefined();
+  expect(read(deployment(written)).objects[0]?.asksForClusterDns).toBe(true);
 });
