@@ -27,19 +27,8 @@ const pathOf = (rootDir: string): string => join(rootDir, "state", "removal-sett
 
 /** Saves the settings for a `kubelet-ts delete` without a running kubelet. */
 export function writeRemovalSettings(options: KubeletOptions): void {
-  const { podLogsDir, containersLogsDir, cgroupRoot, cgroupsPerQos, cgroupDriver } = options;
-  const { networkPlugin, cniConfDir, cniBinDirs, cniCacheDir } = options;
-  const settings: RemovalSettings = {
-    podLogsDir,
-    containersLogsDir,
-    cgroupRoot,
-    cgroupsPerQos,
-    cgroupDriver,
-    networkPlugin,
-    cniConfDir,
-    cniBinDirs: [...cniBinDirs],
-    cniCacheDir,
-  };
+  const names = Object.keys(RemovalSettingsSchema.entries) as (keyof RemovalSettings)[];
+  const settings = Object.fromEntries(names.map((name) => [name, options[name]]));
   try {
     replaceFile(pathOf(options.rootDir), `${JSON.stringify(settings)}\n`, { durable: false });
   } catch {

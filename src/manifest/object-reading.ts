@@ -51,6 +51,11 @@ export class ObjectReading {
     readonly context: ReadContext,
   ) {}
 
+  /** Adds an error of a field. */
+  refuse(path: FieldPath, message: string, type?: string): void {
+    this.add("invalid", "error", path, message, type);
+  }
+
   add(code: Finding["code"], severity: Finding["severity"], path: FieldPath, message: string, type?: string): void {
     this.addAt(code, severity, locateField(this.root, path), path, message, type);
   }

@@ -62,7 +62,7 @@ export function readObject(
       node.kind === "list"
         ? describeForeignList(node)
         : `a manifest is an object with apiVersion, kind, metadata and spec (found a ${node.kind})`;
-    reading.add("invalid", "error", path, message);
+    reading.refuse(path, message);
     reading.finish();
     return;
   }
@@ -111,14 +111,14 @@ function readType(
     reading.valid = false;
     return undefined;
   }
-  if (kind === "") reading.add("invalid", "error", path.child("kind"), "is required, e.g. kind: Pod");
+  if (kind === "") reading.refuse(path.child("kind"), "is required, e.g. kind: Pod");
   if (apiVersion === "") {
     const current = isObjectKind(kind) ? versionsOf(kind)[0] : "v1";
     if (reading.acceptsPodman && (isObjectKind(kind) || CORE_KINDS.includes(kind))) {
       reading.addDeviation(path.child("apiVersion"), `is missing, which Kubernetes requires: it is read as ${current}`);
       return { kind, apiVersion: current };
     }
-    reading.add("invalid", "error", path.child("apiVersion"), `is required: apiVersion: ${current}`);
+    reading.refuse(path.child("apiVersion"), `is required: apiVersion: ${current}`);
   }
   if (kind === "" || apiVersion === "") return undefined;
   const version = apiVersion.replace(/^\//, "");
@@ -170,21 +170,16 @@ function readItems(
   if (!items || items.kind === "null") return false;
   const itemsPath = path.child("items");
   if (items.kind !== "list") {
-    reading.add("invalid", "error", itemsPath, "must be a list", "DecodeError");
+    reading.refuse(itemsPath, "must be a list", "DecodeError");
     return false;
   }
   if (path.steps().length > 0) {
-    reading.add("invalid", "error", path, "a list cannot be an item of a list");
+    reading.refuse(path, "a list cannot be an item of a list");
     return false;
   }
   for (const [index, item] of items.items.entries()) {
     if (context.result.results.length >= MAX_OBJECTS) {
-      reading.add(
-        "invalid",
-        "error",
-        itemsPath.index(index),
-        `the file has more than ${MAX_OBJECTS} objects: split it`,
-      );
+      reading.refuse(itemsPath.index(index), `the file has more than ${MAX_OBJECTS} objects: split it`);
       return false;
     }
     const origin = `${context.origin} (item ${index + 1})`;
@@ -249,7 +244,7 @@ function readPod(node: MapNode, reading: ObjectReading): void {
 function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const patch = reading.acceptsPodman ? describePatch(kind, node) : undefined;
-  if (patch !== undefined) return reading.add("invalid", "error", reading.path, patch);
+  if (patch !== undefined) return reading.refuse(reading.path, patch);
   const rules = rulesOf(kind);
   const { object: field, errors } = decode<DesiredObject["object"]>(node, shapeOfKind(kind), reading);
   const object = field.value;

@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import { type InstallPaths, installPaths, isUnedited, type ServiceManager } from "./install-files.ts";
 import { renderService } from "./plan-install.ts";
@@ -20,18 +20,10 @@ export function findService(): InstalledService | undefined {
   if (process.getuid?.() !== 0) managers.unshift("systemd-user");
   for (const manager of managers) {
     const paths = installPaths(manager, homedir());
-    const unit = readUnit(paths.unit);
+    const unit = readTextIfReadable(paths.unit, MAX_UNIT_BYTES);
     if (unit !== undefined) return { manager, paths, unit };
   }
   return undefined;
-}
-
-function readUnit(path: string): string | undefined {
-  try {
-    return readTextIfExists(path, MAX_UNIT_BYTES);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The variables of a service that concern the engine. Pure. */

@@ -43,7 +43,14 @@ export type InstallStep =
   /** Puts a link to a file, or a copy, over another, atomically. */
   | { kind: "keep"; from: string; to: string }
   | { kind: "remove"; path: string }
-  | { kind: "run"; argv: readonly string[] /** A failure does not end the work. */; mayFail?: true };
+  | { kind: "run"; argv: readonly string[]; mayFail?: true };
+
+const directory = (path: string): InstallStep => ({ kind: "directory", path });
+const move = (from: string, to: string): InstallStep => ({ kind: "move", from, to });
+const keep = (from: string, to: string): InstallStep => ({ kind: "keep", from, to });
+const run = (...argv: string[]): InstallStep => ({ kind: "run", argv });
+/** A failure does not end the work. */
+const tryRun = (...argv: string[]): InstallStep => ({ kind: "run", argv, mayFail: true });
 
 export interface InstallPlan {
   steps: InstallStep[];
@@ -62,31 +69,27 @@ export function planInstall(state: InstallState): InstallPlan {
   const next = `${paths.binary}.new`;
   if (isUpgrade) {
     // The new one is on the disk before the old one is touched: there is a program to start at every moment.
-    steps.push(
-      { kind: "directory", path: parent(paths.previousBinary) },
-      { kind: "copy-self", path: next },
-      { kind: "keep", from: paths.binary, to: paths.previousBinary },
-      { kind: "move", from: next, to: paths.binary },
-    );
+    steps.push(directory(parent(paths.previousBinary)), { kind: "copy-self", path: next });
+    steps.push(keep(paths.binary, paths.previousBinary), move(next, paths.binary));
     notes.push(`The binary before this one is kept: kubelet-ts install --rollback`);
   } else if (state.installedHash !== state.ownHash) {
-    steps.push({ kind: "directory", path: parent(paths.binary) }, { kind: "copy-self", path: paths.binary });
+    steps.push(directory(parent(paths.binary)), { kind: "copy-self", path: paths.binary });
   }
-  if (!state.hasManifestDir) steps.push({ kind: "directory", path: paths.manifestDir });
+  if (!state.hasManifestDir) steps.push(directory(paths.manifestDir));
   for (const { name, text } of state.manifests ?? []) {
     // Manifests may hold secrets.
     steps.push({ kind: "write", path: `${paths.manifestDir}/${name}`, mode: 0o600, text });
   }
   if (!state.hasConfig) {
-    steps.push({ kind: "directory", path: parent(paths.config) });
-    steps.push({ kind: "write", path: paths.config, mode: 0o644, text: renderConfig(paths) });
+    const text = renderConfig(paths);
+    steps.push(directory(parent(paths.config)), { kind: "write", path: paths.config, mode: 0o644, text });
   }
   const wanted = renderService(manager, paths);
   if (unit !== wanted) {
     const isEdited = unit !== undefined && !isUnedited(unit);
     const path = isEdited ? `${paths.unit}.new` : paths.unit;
-    steps.push({ kind: "directory", path: parent(path) });
-    steps.push({ kind: "write", path, mode: manager === "openrc" ? 0o755 : 0o644, text: wanted });
+    const mode = manager === "openrc" ? 0o755 : 0o644;
+    steps.push(directory(parent(path)), { kind: "write", path, mode, text: wanted });
     if (isEdited) notes.push(`${paths.unit} was edited and is left as it is; the new one is ${path}`);
   }
   if (state.canStart) steps.push(...startSteps(manager));
@@ -104,18 +107,11 @@ export function planRollback(state: InstallState): InstallPlan | { problem: stri
   const start = state.canStart ? startSteps(manager) : [];
   // An upgrade that failed between its two steps: the earlier binary was moved away, and nothing took its place.
   if (state.installedHash === undefined) {
-    return { steps: [{ kind: "move", from: paths.previousBinary, to: paths.binary }, ...start], notes: [] };
+    return { steps: [move(paths.previousBinary, paths.binary), ...start], notes: [] };
   }
   const aside = `${paths.previousBinary}.swap`;
-  return {
-    steps: [
-      { kind: "keep", from: paths.binary, to: aside },
-      { kind: "move", from: paths.previousBinary, to: paths.binary },
-      { kind: "move", from: aside, to: paths.previousBinary },
-      ...start,
-    ],
-    notes: [],
-  };
+  const swap = [keep(paths.binary, aside), move(paths.previousBinary, paths.binary), move(aside, paths.previousBinary)];
+  return { steps: [...swap, ...start], notes: [] };
 }
 
 /** Nothing of an installation is there. */
@@ -130,31 +126,19 @@ export function planUninstall(state: InstallState, withPods: boolean): InstallPl
   const { paths, manager } = state;
   const steps: InstallStep[] = [];
   if (state.canStart && state.unit !== undefined) {
-    steps.push(
-      ...(manager === "openrc"
-        ? ([
-            { kind: "run", argv: ["rc-service", "kubelet-ts", "stop"], mayFail: true },
-            { kind: "run", argv: ["rc-update", "del", "kubelet-ts", "default"], mayFail: true },
-          ] as const)
-        : ([
-            { kind: "run", argv: [...systemctl(manager), "disable", "--now", "kubelet-ts.service"], mayFail: true },
-          ] as const)),
-    );
+    if (manager === "openrc") {
+      steps.push(tryRun("rc-service", "kubelet-ts", "stop"), tryRun("rc-update", "del", "kubelet-ts", "default"));
+    } else steps.push(tryRun(...systemctl(manager), "disable", "--now", "kubelet-ts.service"));
   }
   // Pods belong to this machine, not to the image that is built below another directory.
   if (withPods && state.canStart) {
     const endpoint = state.dockerEndpoint === undefined ? [] : [`--docker-endpoint=${state.dockerEndpoint}`];
-    steps.push({ kind: "run", argv: [state.program, "delete", "--all", `--root-dir=${state.rootDir}`, ...endpoint] });
+    steps.push(run(state.program, "delete", "--all", `--root-dir=${state.rootDir}`, ...endpoint));
   }
   if (isAbsent(state)) return { steps, notes: ["kubelet-ts was not installed; its pods are stopped"] };
-  steps.push(
-    { kind: "remove", path: paths.unit },
-    { kind: "remove", path: `${paths.unit}.new` },
-    { kind: "remove", path: paths.binary },
-    { kind: "remove", path: paths.previousBinary },
-  );
-  if (state.canStart && manager !== "openrc")
-    steps.push({ kind: "run", argv: [...systemctl(manager), "daemon-reload"], mayFail: true });
+  const files = [paths.unit, `${paths.unit}.new`, paths.binary, paths.previousBinary];
+  steps.push(...files.map((path): InstallStep => ({ kind: "remove", path })));
+  if (state.canStart && manager !== "openrc") steps.push(tryRun(...systemctl(manager), "daemon-reload"));
   const notes = [`Kept: ${paths.config}, ${paths.manifestDir} and the root directory`];
   if (!withPods && state.canStart) {
     notes.unshift(
@@ -169,16 +153,10 @@ const systemctl = (manager: ServiceManager) => (manager === "systemd-user" ? ["s
 /** With Type=notify the start returns when the service is ready. */
 function startSteps(manager: ServiceManager): InstallStep[] {
   if (manager === "openrc") {
-    return [
-      { kind: "run", argv: ["rc-update", "add", "kubelet-ts", "default"] },
-      { kind: "run", argv: ["rc-service", "kubelet-ts", "restart"] },
-    ];
+    return [run("rc-update", "add", "kubelet-ts", "default"), run("rc-service", "kubelet-ts", "restart")];
   }
-  return [
-    { kind: "run", argv: [...systemctl(manager), "daemon-reload"] },
-    { kind: "run", argv: [...systemctl(manager), "enable", "kubelet-ts.service"] },
-    { kind: "run", argv: [...systemctl(manager), "restart", "kubelet-ts.service"] },
-  ];
+  const verbs = [["daemon-reload"], ["enable", "kubelet-ts.service"], ["restart", "kubelet-ts.service"]];
+  return verbs.map((verb) => run(...systemctl(manager), ...verb));
 }
 
 export const renderService = (manager: ServiceManager, paths: InstallPaths): string =>
