@@ -9,7 +9,7 @@ import { type CadvisorFacts, CadvisorFactsReader, type NodeFilesystem } from "..
 import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
 import { readText } from "../../stats/cgroups/read-text.ts";
-import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "../../stats/node-sample.ts";
+import type { CgroupSample, NodeSample, PodSample } from "../../stats/node-sample.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 
@@ -119,11 +119,8 @@ export function toImageRows(
   const users = new Map<string, Set<string>>();
   for (const { metadata, status } of pods) {
     const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
-    for (const { image, imageID = "" } of [
-      ...initContainerStatuses,
-      ...containerStatuses,
-      ...ephemeralContainerStatuses,
-    ]) {
+    const statuses = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
+    for (const { image, imageID = "" } of statuses) {
       for (const name of [image, imageID.replace(/^docker(-pullable)?:\/\//, "")]) {
         const known = users.get(name) ?? new Set();
         users.set(name, known.add(`${metadata.namespace}/${metadata.name}`));
@@ -266,61 +263,60 @@ export class MachineRates {
 /** The part of a sample that a row shows. */
 export type ShownCgroup = Pick<CgroupSample, "path" | "stats" | "usageNanoCores">;
 
-/**
- * The cgroups of the node as a tree, siblings by memory. Pure.
- * @param sample with detail `all`: without it groups and sandboxes are missing
- * @param others cgroups that are not of pods; those of the sample are shown once
- */
-export function toCgroupTree(sample: NodeSample, others: readonly ShownCgroup[] = []): CgroupRow[] {
-  const { root, kubepods, groups, system, pods } = sample;
-  const nodes = new Map<string, Node>();
-  const add: Add = (cgroup, name, pod = null) => {
-    if (cgroup) nodes.set(cgroup.path, { row: toRow(cgroup, name, pod), children: [] });
-  };
-  for (const other of others) add(other, shortName(other.path));
-  add(root, "node");
-  add(kubepods, "all pods");
-  for (const group of groups) add(group, group.path.split("/").at(-1) ?? "");
-  for (const [name, cgroup] of system) add(cgroup, SYSTEM_NAMES[name]);
-  for (const pod of pods) addPod(pod, add);
-  const tops: Node[] = [];
-  for (const [path, node] of nodes) (parentOf(path, nodes)?.children ?? tops).push(node);
-  return tops.flatMap((node) => flatten(node, 0));
+/** A cgroup of a sample, and how its row is named. */
+type NamedCgroup = readonly [cgroup: ShownCgroup | undefined, name: string, pod?: CgroupRow["pod"]];
+
+const SYSTEM_NAMES = { kubelet: "kubelet", runtime: "engine", misc: "system" } as const;
+
+function namedCgroups({ root, kubepods, groups, system, pods }: NodeSample): NamedCgroup[] {
+  return [
+    [root, "node"],
+    [kubepods, "all pods"],
+    ...groups.map((group): NamedCgroup => [group, group.path.split("/").at(-1) ?? ""]),
+    ...[...system].map(([name, cgroup]): NamedCgroup => [cgroup, SYSTEM_NAMES[name]]),
+    ...pods.flatMap(podCgroups),
+  ];
 }
+
+function podCgroups({ facts: { namespace, name }, cgroup, sandbox, containers }: PodSample): NamedCgroup[] {
+  const pod = { namespace, name };
+  // A pod without a cgroup of its own is recognized by each of its containers.
+  const prefix = cgroup ? "" : `${namespace}/${name}/`;
+  return [
+    [cgroup, `${namespace}/${name}`, pod],
+    [sandbox?.cgroup, `${prefix}sandbox`, pod],
+    ...containers.map((container): NamedCgroup => [container.cgroup, prefix + container.facts.name, pod]),
+  ];
+}
+
+/** Paths of the cgroups that a tree has a row for without `others`. */
+export const knownPaths = (sample: NodeSample): Set<string> =>
+  new Set(namedCgroups(sample).flatMap(([cgroup]) => cgroup?.path ?? []));
 
 interface Node {
   row: CgroupRow;
   children: Node[];
 }
 
-type Add = (cgroup: ShownCgroup | undefined, name: string, pod?: CgroupRow["pod"]) => void;
+/**
+ * The cgroups of the node as a tree, siblings by memory. Pure.
+ * @param sample with detail `all`: without it groups and sandboxes are missing
+ * @param others cgroups that are not of pods; those of the sample are shown once
+ */
+export function toCgroupTree(sample: NodeSample, others: readonly ShownCgroup[] = []): CgroupRow[] {
+  const nodes = new Map<string, Node>();
+  const named = others.map((other): NamedCgroup => [other, shortName(other.path)]);
+  for (const [cgroup, name, pod = null] of [...named, ...namedCgroups(sample)]) {
+    if (cgroup) nodes.set(cgroup.path, { row: toRow(cgroup, name, pod), children: [] });
+  }
+  const tops: Node[] = [];
+  for (const [path, node] of nodes) (parentOf(path, nodes)?.children ?? tops).push(node);
+  return tops.flatMap((node) => flatten(node, 0));
+}
 
 /** The last part of a path, ids of containers as `docker ps` prints them. */
 const shortName = (path: string): string =>
   (path.split("/").at(-1) ?? "").replace(/[0-9a-f]{64}/, (id) => id.slice(0, 12));
-
-/** Paths of the cgroups that a tree has a row for without `others`. */
-export function knownPaths({ root, kubepods, groups, system, pods }: NodeSample): Set<string> {
-  const ofPods = pods.flatMap(({ cgroup, sandbox, containers }) => [
-    cgroup,
-    sandbox?.cgroup,
-    ...containers.map((container) => container.cgroup),
-  ]);
-  const all = [root, kubepods, ...groups, ...system.values(), ...ofPods];
-  return new Set(all.flatMap((cgroup) => cgroup?.path ?? []));
-}
-
-const SYSTEM_NAMES = { kubelet: "kubelet", runtime: "engine", misc: "system" } as const;
-
-function addPod({ facts: { namespace, name }, cgroup, sandbox, containers }: PodSample, add: Add): void {
-  const pod = { namespace, name };
-  add(cgroup, `${namespace}/${name}`, pod);
-  // A pod without a cgroup of its own is recognized by each of its containers.
-  const prefix = cgroup ? "" : `${namespace}/${name}/`;
-  const addContainer = ({ facts, cgroup: own }: ContainerSample, title = facts.name) => add(own, prefix + title, pod);
-  if (sandbox) addContainer(sandbox, "sandbox");
-  for (const container of containers) addContainer(container);
-}
 
 /** The nearest cgroup above that is shown. */
 function parentOf(path: string, nodes: ReadonlyMap<string, Node>): Node | undefined {

@@ -4,7 +4,6 @@ import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Summary } from "../../base/api/stats-summary.ts";
 import type { TextFiles } from "../../base/files/text-files.ts";
-import type { ContainerAccess } from "../../base/model/container-access.ts";
 import { type DesiredWorkload, isWorkload, objectKey } from "../../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
 import type { Finding } from "../../base/model/finding.ts";
@@ -12,7 +11,9 @@ import type { PodUID } from "../../base/model/identity.ts";
 import type { ManifestLocation } from "../../base/model/manifest-origin.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
+import { messageOf } from "../../base/text/error-message.ts";
 import type { WorkloadReader } from "../../controllers/workload-reader.ts";
+import type { DockerContainers } from "../../docker/docker-containers.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
 import { type PodRow, toPodRow } from "../../page/pod-row.ts";
 import type {
@@ -217,36 +218,23 @@ async function readManifestFile(files: TextFiles, file: string | undefined): Pro
 }
 
 const TAIL_LINES = 5;
-const TAIL_BYTES = 8192;
+const TAIL_CHARACTERS = 8192;
 
 /** The last lines of each container that is not ready, for the explanation. A log that cannot be read is left out. */
-async function readLogTails(pod: Pod, containers: ContainerAccess): Promise<Map<string, string[]>> {
+async function readLogTails(pod: Pod, containers: Pick<DockerContainers, "logTail">): Promise<Map<string, string[]>> {
   const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
   const tails = new Map<string, string[]>();
   for (const { name, ready } of [...initContainerStatuses, ...containerStatuses]) {
     const found = findLogContainer(pod, name, false);
     if (ready || "problem" in found) continue;
-    const selection = {
-      follow: false,
-      tailLines: TAIL_LINES,
-      limitBytes: TAIL_BYTES,
-      timestamps: false,
-      stdout: true,
-      stderr: true,
-    };
-    try {
-      let text = "";
-      const decoder = new TextDecoder();
-      for await (const data of await containers.logs(found.id, selection, AbortSignal.timeout(2000))) {
-        text += decoder.decode(data, { stream: true });
-      }
+    // The engine may be unreachable, or the container gone.
+    const text = await containers.logTail(found.id, TAIL_LINES, AbortSignal.timeout(2000)).catch(() => undefined);
+    const lines = text?.slice(-TAIL_CHARACTERS).split("\n");
+    if (lines)
       tails.set(
         name,
-        text.split("\n").filter((line) => line !== ""),
+        lines.filter((line) => line !== ""),
       );
-    } catch {
-      // The engine is unreachable, or the container is gone.
-    }
   }
   return tails;
 }
@@ -361,21 +349,16 @@ export class EngineCheck {
 
   /** Why the last request failed; "" when it was answered. */
   problem(): string {
-    if (!this.#isAsking) {
-      this.#isAsking = true;
-      void this.#ask();
-    }
-    return this.#problem;
-  }
-
-  async #ask(): Promise<void> {
-    try {
-      await this.#ping(ANSWER_MS);
-      this.#problem = "";
-    } catch (error) {
-      this.#problem = error instanceof Error ? error.message : String(error);
-    } finally {
+    if (this.#isAsking) return this.#problem;
+    this.#isAsking = true;
+    const note = (problem: string) => {
+      this.#problem = problem;
       this.#isAsking = false;
-    }
+    };
+    this.#ping(ANSWER_MS).then(
+      () => note(""),
+      (error: unknown) => note(messageOf(error)),
+    );
+    return this.#problem;
   }
 }
