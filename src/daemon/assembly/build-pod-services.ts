@@ -48,19 +48,11 @@ interface PodServicesInput {
   onPullProgress?: ((progress: ImageProgress) => void) | undefined;
 }
 
-/** The engine, and every step of a pod's life on it: sandbox, images, containers, hooks, volumes, cgroups, networks. */
-export interface PodServicesParts {
-  engine: DockerEngine;
-  credentials: ImageCredentials;
-  volumes: VolumeManager;
-  networks: PodNetworks;
-  services: PodRuntimeManager;
-  /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
-  connect: (signal: AbortSignal) => Promise<void>;
-}
-
-/** Reads and writes below the root directory, tests whether this process may mount, and does not talk to the engine. */
-export async function buildPodServices(context: NodeContext, input: PodServicesInput): Promise<PodServicesParts> {
+/**
+ * The engine, and every step of a pod's life on it: sandbox, images, containers, hooks, volumes, cgroups, networks. Reads
+ * and writes below the root directory, tests whether this process may mount, and does not talk to the engine.
+ */
+export async function buildPodServices(context: NodeContext, input: PodServicesInput) {
   const { options, node, owner, allocatable, clock, logger, recorder, background } = context;
   const { cluster, serviceHosts } = input;
   const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
@@ -112,6 +104,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       logLinks,
     },
   );
+  /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
   const connect = async (signal: AbortSignal) => {
     await engine.connect(signal);
     await engine.volumes.removeLeftovers(signal);

@@ -1,13 +1,6 @@
 import { apiAtLeast } from "../../base/model/container-engine.ts";
-import type {
-  DiskFacts,
-  EngineFacts,
-  ImageFacts,
-  MachineFacts,
-  PortFacts,
-  RouteFacts,
-  UserlandProxyFacts,
-} from "./machine-facts.ts";
+import type { MachineFacts } from "./gather-facts.ts";
+import type { ImageFacts } from "./gather-images.ts";
 
 export type CheckStatus = "ok" | "warn" | "fail";
 
@@ -119,7 +112,14 @@ function checkCpu({ binaryTarget, cpuFlags }: MachineFacts): CheckResult {
   return ok("CPU", `runs ${binaryTarget} binaries`);
 }
 
-function checkDisk({ name, path, capacityBytes, freeBytes, inodes, freeInodes }: DiskFacts): CheckResult {
+function checkDisk({
+  name,
+  path,
+  capacityBytes,
+  freeBytes,
+  inodes,
+  freeInodes,
+}: MachineFacts["disks"][number]): CheckResult {
   const label = `disk of ${name}`;
   if (capacityBytes === undefined) return fail(label, `${path} cannot be examined`, `mkdir -p ${path}`);
   if (capacityBytes === 0) return fail(label, `the file system of ${path} holds no files`, "choose another directory");
@@ -163,7 +163,7 @@ function checkNameservers({ nameservers }: MachineFacts): CheckResult {
   return areLocal ? warn("DNS", local, otherFile) : ok("DNS", nameservers.join(", "));
 }
 
-function checkPort({ flag, port, state, holder }: PortFacts): CheckResult {
+function checkPort({ flag, port, state, holder }: MachineFacts["ports"][number]): CheckResult {
   const name = `port ${port}`;
   switch (state) {
     case "free":
@@ -251,7 +251,7 @@ function checkImage({ name, present, architecture, pullPolicy, remote }: ImageFa
   return ok(label, remote ? "present, and the registry has it" : "present");
 }
 
-function checkEngine(engine: EngineFacts, network: Pick<MachineFacts, "routes" | "maxPods">): CheckResult[] {
+function checkEngine(engine: MachineFacts["engine"], network: Pick<MachineFacts, "routes" | "maxPods">): CheckResult[] {
   const { endpoint, problem, apiVersion, storageDriver, logDriver, cgroupDriver, wantedCgroupDriver } = engine;
   if (problem) return [fail("engine", problem.message, engineFix(problem.kind, endpoint))];
   const isUsual = ["overlay2", "overlayfs", "btrfs", "zfs", "fuse-overlayfs", "stargz"].includes(storageDriver);
@@ -291,7 +291,7 @@ const daemonJson = (setting: string) => `set ${setting} in /etc/docker/daemon.js
 /** From this many processes of the proxy on a warning is given; each takes some megabytes. */
 const MANY_PROXIES = 50;
 
-function checkUserlandProxy({ isOn, hasIptables, processes }: UserlandProxyFacts): CheckResult {
+function checkUserlandProxy({ isOn, hasIptables, processes }: MachineFacts["engine"]["userlandProxy"]): CheckResult {
   const name = "userland proxy";
   const none = "off, and so are the engine's firewall rules: host ports of pods do not answer";
   const many = `${processes} processes of docker-proxy, one for each host port`;
@@ -318,7 +318,7 @@ function checkAddressPool(subnet: string, { routes, maxPods }: Pick<MachineFacts
 const isIpv4Subnet = (subnet: string) => /^[\d.]+\/\d+$/.test(subnet);
 const prefixOf = (subnet: string) => Number(subnet.slice(subnet.indexOf("/") + 1));
 
-function isOverlap({ subnet }: RouteFacts, other: string): boolean {
+function isOverlap({ subnet }: MachineFacts["routes"][number], other: string): boolean {
   const shorter = Math.min(prefixOf(subnet), prefixOf(other));
   const networkOf = (text: string) => Math.floor(toNumber(text.slice(0, text.indexOf("/"))) / 2 ** (32 - shorter));
   return networkOf(subnet) === networkOf(other);

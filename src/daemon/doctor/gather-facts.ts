@@ -11,16 +11,18 @@ import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
 import { examineService, findService } from "../install/find-service.ts";
 import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
-import type {
-  ConfigurationFacts,
-  DiskFacts,
-  EngineFacts,
-  MachineFacts,
-  PortFacts,
-  RouteFacts,
-  UserlandProxyFacts,
-} from "./machine-facts.ts";
 import { type ReadEncrypted, readManifestFiles } from "./read-manifest-files.ts";
+
+/** Everything that is checked. */
+export type MachineFacts = Awaited<ReturnType<typeof gatherFacts>>;
+
+/** The files of --config and --config-dir. */
+export interface ConfigurationFacts {
+  /** Errors of the files; they begin with file, line and column. */
+  errors: readonly string[];
+  /** Why the kubelet uses the last known good configuration instead. */
+  rejected: string | undefined;
+}
 
 interface GatherInput {
   options: KubeletOptions;
@@ -43,7 +45,7 @@ const ENGINE_TIMEOUT_MS = 5000;
  * Reads everything the checks need. Changes nothing. Beyond this machine, only registries are asked, for images that have
  * to be pulled.
  */
-export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
+export async function gatherFacts(input: GatherInput) {
   const { options, environment } = input;
   const { engine, client, rootDir } = await readEngine(options, environment);
   const manifests = await readManifestFiles(options, input.decrypt);
@@ -52,6 +54,7 @@ export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
     configuration: input.configuration,
     isRoot: process.getuid?.() === 0,
     engine,
+    /** Controllers that the kernel offers. */
     cgroupControllers: readControllers(),
     hasPsi: existsSync("/proc/pressure/cpu"),
     swapBytes: kibOf("SwapTotal"),
@@ -60,10 +63,12 @@ export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
     inotifyWatches: numberIn("/proc/sys/fs/inotify/max_user_watches"),
     pidMax: numberIn("/proc/sys/kernel/pid_max"),
     ipForward: numberIn("/proc/sys/net/ipv4/ip_forward") === 1,
+    /** undefined where br_netfilter is not loaded. */
     bridgeNetfilter: existsSync("/proc/sys/net/bridge/bridge-nf-call-iptables")
       ? numberIn("/proc/sys/net/bridge/bridge-nf-call-iptables") === 1
       : undefined,
     mayLowerOomScores: readMayLowerOomScores(),
+    /** Flags of the first CPU; empty where they cannot be read. */
     cpuFlags: /^flags\s*:\s*(.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.split(" ") ?? [],
     binaryTarget: input.binaryTarget,
     disks: readDisks([
@@ -90,21 +95,25 @@ export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
 }
 
 async function readEngine(options: KubeletOptions, environment: GatherInput["environment"]) {
-  const empty: EngineFacts = {
+  const unknown = {
     endpoint: options.dockerEndpoint || environment.DOCKER_HOST || "unix:///var/run/docker.sock",
-    problem: undefined,
+    /** undefined: it answered. */
+    problem: undefined as { kind: string; message: string } | undefined,
     version: "",
     apiVersion: "",
     storageDriver: "",
     logDriver: "",
     cgroupDriver: "",
-    wantedCgroupDriver: options.cgroupDriver,
+    /** `--cgroup-driver`; "" when it is not given. */
+    wantedCgroupDriver: options.cgroupDriver as string,
     cgroupVersion: "",
     liveRestore: false,
-    warnings: [],
-    bridgeSubnets: [],
+    warnings: [] as readonly string[],
+    /** Subnets of the default bridge. */
+    bridgeSubnets: [] as readonly string[],
     userlandProxy: readUserlandProxy(),
-    foreignContainers: [],
+    /** Names of containers that another kubelet or orchestrator made. */
+    foreignContainers: [] as readonly { name: string; owner: string }[],
     rootless: false,
   };
   const signal = AbortSignal.timeout(ENGINE_TIMEOUT_MS);
@@ -124,8 +133,8 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
       client.listNetworks({ signal }),
       client.listContainers({ all: true }, { signal }),
     ]);
-    const engine: EngineFacts = {
-      ...empty,
+    const engine: typeof unknown = {
+      ...unknown,
       version: info.ServerVersion,
       apiVersion: engineApiVersion,
       storageDriver: info.Driver,
@@ -147,7 +156,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
   } catch (error) {
     const kind = error instanceof DockerUnreachableError ? error.kind : "";
     const problem = { kind, message: (error as Error).message };
-    return { engine: { ...empty, problem }, client: undefined, rootDir: "" };
+    return { engine: { ...unknown, problem }, client: undefined, rootDir: "" };
   }
 }
 
@@ -178,7 +187,8 @@ function readControllers(): string[] {
     .map((line) => line.split("\t")[0]!);
 }
 
-function readDisks(places: readonly (readonly [string, string])[]): DiskFacts[] {
+/** Unit: bytes; undefined where the file system cannot be asked. It may have no limit of inodes, and then 0 of them. */
+function readDisks(places: readonly (readonly [string, string])[]) {
   return places
     .filter(([, path]) => path !== "")
     .map(([name, path]) => {
@@ -193,7 +203,8 @@ function readDisks(places: readonly (readonly [string, string])[]): DiskFacts[] 
           freeInodes: ffree,
         };
       } catch {
-        return { name, path, capacityBytes: undefined, freeBytes: 0, inodes: 0, freeInodes: 0 };
+        const capacityBytes: number | undefined = undefined;
+        return { name, path, capacityBytes, freeBytes: 0, inodes: 0, freeInodes: 0 };
       }
     });
 }
@@ -213,8 +224,8 @@ async function readClockSynchronized(): Promise<boolean | undefined> {
   return text === "yes" ? true : text === "no" ? false : undefined;
 }
 
-/** @param given TZ of the environment */
-function readTimeZone(given: string | undefined): MachineFacts["timeZone"] {
+/** Zone of TZ or /etc/localtime; `problem`: it is not known, and UTC is used. @param given TZ of the environment */
+function readTimeZone(given: string | undefined): { name: string; problem?: string | undefined } {
   const name = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
   if (given !== undefined && given !== "" && !isTimeZone(given.replace(/^:/, ""))) {
     return { name, problem: `TZ is "${given}", which is not a known time zone` };
@@ -235,6 +246,16 @@ function isTimeZone(name: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** A port that kubelet-ts would listen on. */
+interface PortFacts {
+  flag: string;
+  port: number;
+  /** `own`: of the kubelet that is checked. `unknown`: this user may not know whose it is. */
+  state: "free" | "own" | "unknown" | "taken";
+  /** `nginx (pid 812)`; "" while it is free or unknown. */
+  holder: string;
 }
 
 function readPorts(options: KubeletOptions): PortFacts[] {
@@ -284,7 +305,7 @@ function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions
 const CONTAINER_DEVICE = /^(docker|br-|veth|cni|lo$)/;
 
 /** Routes of IPv4 to networks, without the default route and those of container networks. @param table for tests */
-export function readRoutes(table = read("/proc/net/route")): RouteFacts[] {
+export function readRoutes(table = read("/proc/net/route")) {
   return table
     .split("\n")
     .slice(1)
@@ -301,7 +322,7 @@ const toAddress = (hex: string): string =>
   [6, 4, 2, 0].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join(".");
 
 /** Settings of the machine's own engine: its configuration file, and the command line that it was started with. */
-function readUserlandProxy(): UserlandProxyFacts {
+function readUserlandProxy() {
   const commands = processIds().map((pid) => ({ pid, name: commOf(pid) }));
   const engine = commands.find(({ name }) => name === "dockerd");
   const argv = engine ? read(`/proc/${engine.pid}/cmdline`).split("\0") : [];
@@ -310,11 +331,7 @@ function readUserlandProxy(): UserlandProxyFacts {
 }
 
 /** Pure. @param file daemon.json @param argv of dockerd */
-export function toUserlandProxy(
-  file: string | undefined,
-  argv: readonly string[],
-  processes: number,
-): UserlandProxyFacts {
+export function toUserlandProxy(file: string | undefined, argv: readonly string[], processes: number) {
   let settings: Record<string, unknown> = {};
   try {
     settings = (JSON.parse(file ?? "{}") ?? {}) as Record<string, unknown>;

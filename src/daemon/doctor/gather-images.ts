@@ -6,7 +6,23 @@ import { type ImageReference, parseImageReference } from "../../base/text/image-
 import type { DockerClient, RegistryAuth } from "../../docker/engine/docker-client.ts";
 import { DockerError } from "../../docker/engine/docker-error.ts";
 import { resolvePullSecrets } from "../../plan/object-references.ts";
-import type { ImageFacts, RemoteImage } from "./machine-facts.ts";
+
+/** Response of the registry about an image. */
+type RemoteImage =
+  /** Why it cannot be pulled. */
+  | { problem: string }
+  /** As Docker names them: amd64, arm64; empty where the registry does not report it. */
+  | { architectures: readonly string[] };
+
+export interface ImageFacts {
+  name: string;
+  present: boolean;
+  /** As Docker names it; "" when the image is not present. */
+  architecture: string;
+  pullPolicy: string;
+  /** Absent when no registry was asked. */
+  remote?: RemoteImage;
+}
 
 const MAX_IMAGES = 200;
 /** A registry that does not answer by then is reported. */

@@ -34,9 +34,8 @@ import {
   applyDaemonSetDefaults,
   applyDeploymentDefaults,
   applyJobDefaults,
-  applyReplicaSetDefaults,
+  applyReplicaDefaults,
   applyReplicationControllerDefaults,
-  applyStatefulSetDefaults,
 } from "./workload-defaults.ts";
 
 /** How one kind is read, and everything in which it differs from others here. */
@@ -76,7 +75,7 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
   ReplicaSet: {
     versions: ["apps/v1", "apps/v1beta2", "extensions/v1beta1"],
     schema: ReplicaSetSchema,
-    applyDefaults: applyReplicaSetDefaults,
+    applyDefaults: applyReplicaDefaults,
     validate: validateReplicaSet,
     findNotes: findReplicaNotes,
     templatePath: TEMPLATE,
@@ -93,7 +92,7 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
   StatefulSet: {
     versions: ["apps/v1", "apps/v1beta2", "apps/v1beta1"],
     schema: StatefulSetSchema,
-    applyDefaults: applyStatefulSetDefaults,
+    applyDefaults: applyReplicaDefaults,
     validate: validateStatefulSet,
     findNotes: findReplicaNotes,
     templatePath: TEMPLATE,

@@ -21,11 +21,24 @@ function applyTemplateDefaults(template: PodTemplateSpec): void {
   template.metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
 }
 
+/** The groups before apps/v1beta2 select the labels of the template when no selector is given. */
+const LEGACY_VERSIONS = ["extensions/v1beta1", "apps/v1beta1"];
+
 /** Source: `pkg/apis/{apps/v1,apps/v1beta1,apps/v1beta2,extensions/v1beta1}/defaults.go`. */
+export function applyReplicaDefaults(
+  { metadata, spec }: Deployment | ReplicaSet | StatefulSet | DaemonSet,
+  apiVersion: string,
+): void {
+  applyTemplateDefaults(spec.template);
+  const { labels } = spec.template.metadata;
+  if (!labels || !LEGACY_VERSIONS.includes(apiVersion)) return;
+  spec.selector ??= { matchLabels: { ...labels } };
+  metadata.labels ??= { ...labels };
+}
+
 export function applyDeploymentDefaults(deployment: Deployment, apiVersion: string): void {
   const { spec } = deployment;
-  applyTemplateDefaults(spec.template);
-  if (hasDefaultSelector(apiVersion)) applyLegacyLabels(deployment);
+  applyReplicaDefaults(deployment, apiVersion);
   const isExtensions = apiVersion === "extensions/v1beta1";
   if (spec.strategy.type === "RollingUpdate") {
     spec.strategy.rollingUpdate ??= {};
@@ -37,11 +50,6 @@ export function applyDeploymentDefaults(deployment: Deployment, apiVersion: stri
   spec.progressDeadlineSeconds ??= isExtensions ? NO_LIMIT : 600;
 }
 
-export function applyReplicaSetDefaults(replicaSet: ReplicaSet, apiVersion: string): void {
-  applyTemplateDefaults(replicaSet.spec.template);
-  if (hasDefaultSelector(apiVersion)) applyLegacyLabels(replicaSet);
-}
-
 export function applyReplicationControllerDefaults(controller: ReplicationController): void {
   const { spec, metadata } = controller;
   applyTemplateDefaults(spec.template);
@@ -51,16 +59,9 @@ export function applyReplicationControllerDefaults(controller: ReplicationContro
   metadata.labels ??= { ...labels };
 }
 
-export function applyStatefulSetDefaults(set: StatefulSet, apiVersion: string): void {
-  const { spec } = set;
-  applyTemplateDefaults(spec.template);
-  if (hasDefaultSelector(apiVersion)) applyLegacyLabels(set);
-}
-
 export function applyDaemonSetDefaults(set: DaemonSet, apiVersion: string): void {
   const { spec } = set;
-  applyTemplateDefaults(spec.template);
-  if (hasDefaultSelector(apiVersion)) applyLegacyLabels(set);
+  applyReplicaDefaults(set, apiVersion);
   if (spec.updateStrategy.type === "RollingUpdate") {
     spec.updateStrategy.rollingUpdate ??= {};
     const { rollingUpdate } = spec.updateStrategy;
@@ -87,15 +88,4 @@ function applyJobSpecDefaults(spec: JobSpec): void {
   if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
   spec.parallelism ??= 1;
   spec.backoffLimit ??= spec.backoffLimitPerIndex === undefined ? 6 : NO_LIMIT;
-}
-
-/** The groups before apps/v1beta2 select the labels of the template when no selector is given. */
-const hasDefaultSelector = (apiVersion: string): boolean =>
-  apiVersion === "extensions/v1beta1" || apiVersion === "apps/v1beta1";
-
-function applyLegacyLabels({ metadata, spec }: Deployment | ReplicaSet | StatefulSet | DaemonSet): void {
-  const { labels } = spec.template.metadata;
-  if (!labels) return;
-  spec.selector ??= { matchLabels: { ...labels } };
-  metadata.labels ??= { ...labels };
 }

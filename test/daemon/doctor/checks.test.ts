@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { runChecks } from "../../../src/daemon/doctor/checks.ts";
-import type { MachineFacts } from "../../../src/daemon/doctor/machine-facts.ts";
+import type { MachineFacts } from "../../../src/daemon/doctor/gather-facts.ts";
 
 const GIB = 2 ** 30;
 const DAY_MS = 86_400_000;
@@ -61,7 +61,7 @@ const HEALTHY: MachineFacts = {
   maxPods: 110,
   timeZone: { name: "Europe/Berlin" },
   otherOrchestrators: [],
-  manifests: { paths: ["/pods"], findings: [], pods: 2 },
+  manifests: { paths: ["/pods"], findings: [], pods: 2, specs: [], secrets: new Map() },
   images: [
     {
       name: "nginx:1.22",
