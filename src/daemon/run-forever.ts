@@ -142,20 +142,14 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
 /** Reason of the end of a process whose configuration was rejected. */
 const RESTART = new Error("another configuration needs a restart");
 
-interface TrialParts {
-  servers: Servers;
-  eviction: EvictionManager;
-  settings: SettingsReloader;
-  restart: () => void;
-}
-
 function buildTrial(
   { manifests }: Pick<KubeletRun, "manifests">,
   start: ConfigurationStart,
   parts: AssembledKubelet,
-  { servers, eviction, settings, restart }: TrialParts,
+  running: { servers: Servers; eviction: EvictionManager; settings: SettingsReloader; restart: () => void },
 ): ConfigurationTrial {
   const { options, clock, logger, recorder, node } = parts.context;
+  const { servers, eviction, settings, restart } = running;
   return new ConfigurationTrial({
     clock,
     recorder,

@@ -6,7 +6,7 @@ import type { KubeletOptions } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { openConfigurationStore } from "../../daemon/choose-configuration.ts";
 import { type CheckResult, isFailure, runChecks } from "../../daemon/doctor/checks.ts";
-import { type ConfigurationFacts, gatherFacts } from "../../daemon/doctor/gather-facts.ts";
+import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
 import type { CredentialLookUp } from "../../daemon/doctor/gather-images.ts";
 import type { ReadEncrypted } from "../../daemon/doctor/read-manifest-files.ts";
 import { findService, serviceEnvironment } from "../../daemon/install/find-service.ts";

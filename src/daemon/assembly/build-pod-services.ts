@@ -118,16 +118,10 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
   return { engine, credentials, volumes, networks, services, connect };
 }
 
-interface EngineNeeds {
-  networks: PodNetworks;
-  oomGroup: OomGroup;
-  credentials: ImageCredentials;
-}
-
 function buildEngine(
   context: NodeContext,
   { podManager, onPullProgress }: PodServicesInput,
-  { networks, oomGroup, credentials }: EngineNeeds,
+  { networks, oomGroup, credentials }: { networks: PodNetworks; oomGroup: OomGroup; credentials: ImageCredentials },
 ): DockerEngine {
   const { options, environment, owner, clock, logger, recorder, metrics, background } = context;
   const client = new DockerClient(DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment), {

@@ -17,7 +17,7 @@ import { type ReadEncrypted, readManifestFiles } from "./read-manifest-files.ts"
 export type MachineFacts = Awaited<ReturnType<typeof gatherFacts>>;
 
 /** The files of --config and --config-dir. */
-export interface ConfigurationFacts {
+interface ConfigurationFacts {
   /** Errors of the files; they begin with file, line and column. */
   errors: readonly string[];
   /** Why the kubelet uses the last known good configuration instead. */
