@@ -3,22 +3,18 @@ import { type CommandRow, SUBJECTS } from "../config/option-row.ts";
 import { DEFAULT_KUBELET_OPTIONS, type OptionRow, SHOWN_ROWS } from "../config/option-table.ts";
 import { flagsOf, GLOBAL_ARGS, hintOf, writtenName } from "./arguments.ts";
 
-/** A sub-command as its own help shows it. */
+/** A sub-command as help shows it. */
 export interface CommandManual {
   name: string;
+  /** Half a line, for the list of commands. */
+  description: string;
+  /** Section of `kubelet-ts --help`; a command without one is not shown. */
+  section?: "Show" | "Change" | "Inside" | "Check" | "Setup";
   /** Usage lines, without `kubelet-ts `. */
   usage: readonly string[];
   /** Paragraph below the usage. */
   about: string;
   args: ArgsDef;
-}
-
-/** A sub-command in the list of commands. */
-export interface CommandSummary {
-  name: string;
-  /** Half a line. */
-  description: string;
-  section?: string;
 }
 
 const WIDTH = 80;
@@ -27,7 +23,7 @@ const WIDTH = 80;
 const FREQUENT_FLAGS = ["--pod-manifest-path", "--root-dir", "--config", "-v"];
 
 /** `kubelet-ts --help`: one screen with every command and the names of the most frequent flags. */
-export function renderHelp(commands: readonly CommandSummary[]): string {
+export function renderHelp(commands: readonly CommandManual[]): string {
   const shown = commands.filter(({ section }) => section !== undefined);
   const widest = Math.max(...shown.map(({ name }) => name.length), 0);
   const sections = [...new Set(shown.map(({ section }) => section))];

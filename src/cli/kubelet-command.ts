@@ -23,12 +23,12 @@ import { logUnexpectedErrors } from "../daemon/unexpected-errors.ts";
 import { buildFacts, versionLine } from "../daemon/version.ts";
 import { isLoopback } from "../server/host-header.ts";
 import { removeProxies } from "./client/find-kubelet.ts";
-import { type CommandSummary, renderHelp } from "./help.ts";
+import { type CommandManual, renderHelp } from "./help.ts";
 
 const NO_MANIFESTS = "no manifests: name a file, a directory or a URL, or use --pod-manifest-path or --manifest-url";
 
 /** `kubelet-ts [flags] [manifest…]`: parses the command line and runs the kubelet. @returns the exit code */
-export async function runKubelet(argv: readonly string[], commands: readonly CommandSummary[]): Promise<number> {
+export async function runKubelet(argv: readonly string[], commands: readonly CommandManual[]): Promise<number> {
   const cwd = process.cwd();
   const variables = { ...process.env };
   const resolve = async (configuration?: Configuration): Promise<ResolvedOptions> => {

@@ -29,10 +29,6 @@ export interface CommandRequest {
 
 /** A sub-command. Its arguments are declared for citty; help and completion are made from the same declaration. */
 export interface SubCommand extends CommandManual {
-  /** Half a line, for the list of commands. */
-  description: string;
-  /** Section of `kubelet-ts --help`; a command without one is not shown. */
-  section?: "Show" | "Change" | "Inside" | "Check" | "Setup";
   /** Values of the first argument, with their aliases. */
   objects?: Readonly<Record<string, readonly string[]>>;
   /** It takes the flags of the kubelet, which have a parser of their own. */

@@ -164,7 +164,7 @@ export function checkBundle(index: BundleIndex, found: readonly FoundFile[], arc
 export interface BundleContent {
   path: string;
   mode: number;
-  chunks: AsyncIterable<Uint8Array>;
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 
 /**
@@ -206,11 +206,7 @@ export async function writeBundle(
       const files: BundleFile[] = [];
       for (const content of contents) files.push(await add(content));
       const index: BundleIndex = { ...facts, files };
-      await add({
-        path: INDEX,
-        mode: 0o644,
-        chunks: once(new TextEncoder().encode(`${JSON.stringify(index, null, 2)}\n`)),
-      });
+      await add({ path: INDEX, mode: 0o644, chunks: [Buffer.from(`${JSON.stringify(index, null, 2)}\n`)] });
       await put(new Uint8Array(2 * BLOCK_BYTES), at);
       await handle.sync();
       await handle.close();
@@ -223,8 +219,4 @@ export async function writeBundle(
     await rm(scratch, { force: true }).catch(() => {});
     throw error;
   }
-}
-
-export async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
 }

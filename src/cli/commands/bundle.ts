@@ -1,15 +1,7 @@
 import { basename, resolve } from "node:path";
 import { buildInfo } from "../../daemon/version.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import {
-  BINARY,
-  type BundleContent,
-  IMAGES,
-  MANIFESTS,
-  missingImages,
-  once,
-  writeBundle,
-} from "../bundle/bundle-file.ts";
+import { BINARY, type BundleContent, IMAGES, MANIFESTS, missingImages, writeBundle } from "../bundle/bundle-file.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { readManifestFiles } from "../client/manifest-objects.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
@@ -36,7 +28,7 @@ export async function runBundle(request: CommandRequest, io: CommandIo): Promise
   }
   const contents: BundleContent[] = [
     { path: BINARY, mode: 0o755, chunks: Bun.file(process.execPath).stream() },
-    ...[...manifests].map(([name, bytes]) => ({ path: `${MANIFESTS}${name}`, mode: 0o644, chunks: once(bytes) })),
+    ...[...manifests].map(([name, bytes]) => ({ path: `${MANIFESTS}${name}`, mode: 0o644, chunks: [bytes] })),
   ];
   if (images.size > 0) {
     const stop = new AbortController();

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { readBoundedBytes, readBoundedText } from "../../base/files/bounded-read.ts";
+import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
 import type { Json } from "../../base/text/json.ts";
 import { writeYaml } from "../../base/text/write-yaml.ts";
 import { parseStream } from "../../manifest/yaml/parse-stream.ts";
@@ -102,10 +102,4 @@ function importFile(path: string, project: string | undefined): Imported {
   }
 }
 
-function readText(path: string): string | undefined {
-  try {
-    return readBoundedText(path, MAX_FILE_BYTES);
-  } catch {
-    return undefined;
-  }
-}
+const readText = (path: string) => readTextIfReadable(path, MAX_FILE_BYTES);

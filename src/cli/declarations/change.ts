@@ -26,10 +26,7 @@ const SUBMIT_ARGS = {
 } satisfies ArgsDef;
 
 /** `pod web`, `pod/web`, `deploy,svc -l app=web`. */
-const TARGET_ARGS = {
-  kind: word("kind"),
-  name: word("name"),
-} satisfies ArgsDef;
+const TARGET_ARGS = { kind: word("kind"), name: word("name") } satisfies ArgsDef;
 
 const SELECTION_ARGS = {
   ...SELECTOR_ARG,
@@ -115,12 +112,7 @@ kubelet runs, pods are removed without one: delete pod NAME, -f FILE, -l SELECTO
     usage: ["restart POD… [flags]", "restart KIND/NAME… [flags]"],
     about: `Restarts all containers of a pod, in a new sandbox. Gives the pods of a Deployment,
 StatefulSet or DaemonSet successors, by its update strategy.`,
-    args: {
-      ...TARGET_ARGS,
-      all: toggle("every object of the kind"),
-      ...SELECTION_ARGS,
-      ...CHANGE_SCOPE_ARGS,
-    },
+    args: { ...TARGET_ARGS, all: toggle("every object of the kind"), ...SELECTION_ARGS, ...CHANGE_SCOPE_ARGS },
     run: async (request, io) => (await import("../commands/restart.ts")).runRestart(request, io),
   },
   {
@@ -191,13 +183,7 @@ export const INSIDE_COMMANDS: readonly SubCommand[] = [
     usage: ["exec POD|KIND/NAME [-c CONTAINER] [-it] -- COMMAND [ARG…]"],
     about: "Runs a command in a container and exits with its exit code. Works while no kubelet runs.",
     stopsAtCommand: true,
-    args: {
-      ...POD_ARG,
-      command: word(),
-      ...CONTAINER_ARG,
-      ...STREAM_ARGS,
-      ...NAMESPACE_ARG,
-    },
+    args: { ...POD_ARG, command: word(), ...CONTAINER_ARG, ...STREAM_ARGS, ...NAMESPACE_ARG },
     run: async (request, io) => (await import("../commands/exec.ts")).runExec(request, io),
   },
   {
@@ -215,12 +201,7 @@ export const INSIDE_COMMANDS: readonly SubCommand[] = [
     section: "Inside",
     usage: ["cp POD:PATH LOCAL [flags]", "cp LOCAL POD:PATH [flags]"],
     about: "Copies a file or a directory with tar, which the image must have. NAMESPACE/POD:PATH names a namespace.",
-    args: {
-      from: word("place"),
-      to: word("place"),
-      ...CONTAINER_ARG,
-      ...NAMESPACE_ARG,
-    },
+    args: { from: word("place"), to: word("place"), ...CONTAINER_ARG, ...NAMESPACE_ARG },
     run: async (request, io) => (await import("../commands/cp.ts")).runCopy(request, io),
   },
   {

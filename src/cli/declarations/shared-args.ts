@@ -44,9 +44,7 @@ export const SCOPE_ARGS = {
   "all-namespaces": toggle("all namespaces, with a column for them", "A"),
 } satisfies ArgsDef;
 
-export const SELECTOR_ARG = {
-  selector: text("key=value,…", "only objects with these labels", "l"),
-} satisfies ArgsDef;
+export const SELECTOR_ARG = { selector: text("key=value,…", "only objects with these labels", "l") } satisfies ArgsDef;
 
 export const HEADERS_ARG = {
   headers: { type: "boolean", default: true, negativeDescription: "leave out the line of column names" },
@@ -56,6 +54,4 @@ export const CONTAINER_ARG = {
   container: text("container", "which container (default: the first one)", "c"),
 } satisfies ArgsDef;
 
-export const POD_ARG = {
-  pod: word("pod"),
-} satisfies ArgsDef;
+export const POD_ARG = { pod: word("pod") } satisfies ArgsDef;

@@ -10,11 +10,8 @@ export function listOf(
   check: (item: string) => string | undefined = () => undefined,
 ): ValueKind<readonly string[]> {
   const all = (items: readonly string[]): Parsed<readonly string[]> => {
-    for (const item of items) {
-      const problem = check(item);
-      if (problem) return { problem };
-    }
-    return { value: items };
+    const problem = items.map(check).find(Boolean);
+    return problem ? { problem } : { value: items };
   };
   return {
     hint,
@@ -54,9 +51,8 @@ export const directoryList: ValueKind<readonly string[]> = { ...listOf("director
 export const urlList: ValueKind<readonly string[]> = {
   ...listOf("URL", checkUrl),
   fromText: (value) => {
-    if (value === "") return { value: [] };
-    const problem = checkUrl(value);
-    return problem ? { problem } : { value: [value] };
+    const problem = value === "" ? undefined : checkUrl(value);
+    return problem ? { problem } : { value: [value].filter(Boolean) };
   },
   toField: (value) => oneOrList(value.map(maskUrl)),
   toText: (value) => value.map(maskUrl).join(","),
@@ -118,14 +114,8 @@ export const secretHeaders: ValueKind<readonly SecretHeader[]> = {
     }
     return { value: headers };
   },
-  toField: (headers) => {
-    const shown: Record<string, string[]> = {};
-    for (const header of headers) {
-      shown[header.name] ??= [];
-      shown[header.name]!.push(MASK);
-    }
-    return shown;
-  },
+  toField: (headers) =>
+    Object.fromEntries(headers.map(({ name }) => [name, headers.filter((it) => it.name === name).map(() => MASK)])),
   toText: (headers) => headers.map((header) => `${header.name}:${MASK}`).join(","),
   combine: (earlier, later) => [...earlier, ...later],
 };

@@ -42,8 +42,7 @@ export const optionalBoolean: ValueKind<boolean | undefined> = {
   ...boolean,
   fromText: (value) => (value === "" ? { value: undefined } : boolean.fromText(value)),
   fromField: (field) => (field === undefined ? { value: undefined } : boolean.fromField(field)),
-  toField: (value) => value,
-  toText: (value) => (value === undefined ? "" : String(value)),
+  toText: (value) => String(value ?? ""),
 };
 
 /** @param special meaning of a special value, e.g. "0 = off"; used in the message. */
@@ -125,13 +124,8 @@ export function byteSize(min: number): ValueKind<number> {
     if (bytes === undefined) return { problem: `must be a size such as 10Mi, got ${quote(value)}` };
     return bytes < min ? { problem: `must be at least ${formatBytes(min)}, got ${quote(value)}` } : { value: bytes };
   };
-  return {
-    hint: "size",
-    fromText,
-    fromField: (field) => fromText(asText(field)),
-    toField: formatBytes,
-    toText: formatBytes,
-  };
+  const fromField = (field: unknown) => fromText(asText(field));
+  return { hint: "size", fromText, fromField, toField: formatBytes, toText: formatBytes };
 }
 
 export const formatBytes = (bytes: number): string =>

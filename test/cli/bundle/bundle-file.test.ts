@@ -6,7 +6,6 @@ import {
   checkBundle,
   IMAGES,
   loadBundleImages,
-  once,
   openBundle,
   writeBundle,
 } from "../../../src/cli/bundle/bundle-file.ts";
@@ -26,8 +25,8 @@ async function write(directory = tempDir()): Promise<string> {
   await writeBundle(
     file,
     [
-      { path: "kubelet-ts", mode: 0o755, chunks: once(text("binary")) },
-      { path: "manifests/web.yaml", mode: 0o644, chunks: once(text("kind: Pod\n")) },
+      { path: "kubelet-ts", mode: 0o755, chunks: [text("binary")] },
+      { path: "manifests/web.yaml", mode: 0o644, chunks: [text("kind: Pod\n")] },
       { path: "images.tar", mode: 0o644, chunks: pieces("a".repeat(700), "b".repeat(512)) },
     ],
     FACTS,
