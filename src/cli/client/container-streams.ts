@@ -25,54 +25,36 @@ export interface ContainerStreams {
 }
 
 /** Through the local API of the kubelet that runs the pod. */
-export class ApiStreams implements ContainerStreams {
-  readonly #socketPath: string;
-  readonly #pod: Pod;
-  readonly #container: string;
-
-  constructor(socketPath: string, pod: Pod, container: string) {
-    this.#socketPath = socketPath;
-    this.#pod = pod;
-    this.#container = container;
-  }
-
-  async exec(argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
-    const command = argv.map((word): [string, string] => ["command", word]);
-    return toSession(await this.#open("exec", COMMAND_PROTOCOL, [...flagsOf(streams), ...command]));
-  }
-
-  async attach(streams: StreamSelection): Promise<ProcessSession> {
-    return toSession(await this.#open("attach", COMMAND_PROTOCOL, flagsOf(streams)));
-  }
-
-  async hasTerminal(): Promise<boolean> {
-    return findContainer(this.#pod.spec, this.#container)?.tty ?? false;
-  }
-
-  async dial(port: number, signal: AbortSignal): Promise<PodConnection> {
-    const socket = await this.#open("portforward", PORT_PROTOCOL, [["ports", String(port)]]);
-    signal.addEventListener("abort", () => socket.close(), { once: true });
-    return {
-      chunks: () => portChunks(socket),
-      write: (data) => socket.send(CHANNEL.stdin, data),
-      close: () => socket.close(),
-    };
-  }
-
-  #open(subresource: string, protocol: string, query: [string, string][]) {
-    const { namespace = "default", name = "" } = this.#pod.metadata;
-    const parameters = new URLSearchParams(query);
-    if (subresource !== "portforward") parameters.set("container", this.#container);
-    const pod = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
-    return ApiWebSocket.open(this.#socketPath, `${pod}/${subresource}?${parameters}`, protocol);
-  }
+function apiStreams(socketPath: string, { metadata, spec }: Pod, container: string): ContainerStreams {
+  const { namespace = "default", name = "" } = metadata;
+  const pod = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+  const open = (subresource: string, protocol: string, query: [string, string][]) =>
+    ApiWebSocket.open(socketPath, `${pod}/${subresource}?${new URLSearchParams(query)}`, protocol);
+  const flagsOf = (streams: StreamSelection) => [
+    ...Object.entries(streams).map(([name, isOn]): [string, string] => [name, String(isOn)]),
+    ["container", container] as [string, string],
+  ];
+  return {
+    exec: async (argv, streams) => {
+      const command = argv.map((word): [string, string] => ["command", word]);
+      return toSession(await open("exec", COMMAND_PROTOCOL, [...flagsOf(streams), ...command]));
+    },
+    attach: async (streams) => toSession(await open("attach", COMMAND_PROTOCOL, flagsOf(streams))),
+    hasTerminal: async () => findContainer(spec, container)?.tty ?? false,
+    dial: async (port, signal) => {
+      const socket = await open("portforward", PORT_PROTOCOL, [["ports", String(port)]]);
+      signal.addEventListener("abort", () => socket.close(), { once: true });
+      return {
+        chunks: () => portChunks(socket),
+        write: (data) => socket.send(CHANNEL.stdin, data),
+        close: () => socket.close(),
+      };
+    },
+  };
 }
 
 const COMMAND_PROTOCOL = "v5.channel.k8s.io";
 const PORT_PROTOCOL = "v4.channel.k8s.io";
-
-const flagsOf = (streams: StreamSelection): [string, string][] =>
-  Object.entries(streams).map(([name, isOn]) => [name, String(isOn)]);
 
 function toSession(socket: ApiWebSocket): ProcessSession {
   let end: string | undefined;
@@ -125,44 +107,26 @@ async function* portChunks(socket: ApiWebSocket): AsyncGenerator<Uint8Array> {
 }
 
 /** Through the engine, while no kubelet answers. */
-export class EngineStreams implements ContainerStreams {
-  readonly #client: DockerClient;
-  readonly #containers: DockerContainers;
-  readonly #containerId: string;
-  readonly #podIp: string | undefined;
-
-  constructor(client: DockerClient, containerId: string, podIp: string | undefined) {
-    this.#client = client;
-    this.#containers = new DockerContainers(client);
-    this.#containerId = containerId;
-    this.#podIp = podIp;
-  }
-
-  exec(argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
-    return this.#containers.exec(this.#containerId, argv, streams);
-  }
-
-  attach(streams: StreamSelection): Promise<ProcessSession> {
-    return this.#containers.attach(this.#containerId, streams);
-  }
-
-  async hasTerminal(): Promise<boolean> {
-    return (await this.#client.inspectContainer(this.#containerId)).Config.Tty;
-  }
-
-  async dial(port: number, signal: AbortSignal): Promise<PodConnection> {
-    const container = await this.#client.inspectContainer(this.#containerId);
-    const sandboxId = container.Config.Labels["io.kubernetes.sandbox.id"] ?? "";
-    const sandbox = await this.#client.inspectContainer(sandboxId);
-    const networks = Object.values(sandbox.NetworkSettings.Networks).filter((network) => network !== null);
-    const address = {
-      ip: this.#podIp ?? networks[0]?.IPAddress ?? "",
-      hostNetwork: sandbox.HostConfig.NetworkMode === "host",
-      sandboxPid: sandbox.State.Pid,
-      sandboxId,
-    };
-    return dialPod(address, port, signal);
-  }
+function engineStreams(client: DockerClient, containerId: string, podIp: string | undefined): ContainerStreams {
+  const containers = new DockerContainers(client);
+  return {
+    exec: (argv, streams) => containers.exec(containerId, argv, streams),
+    attach: (streams) => containers.attach(containerId, streams),
+    hasTerminal: async () => (await client.inspectContainer(containerId)).Config.Tty,
+    dial: async (port, signal) => {
+      const container = await client.inspectContainer(containerId);
+      const sandboxId = container.Config.Labels["io.kubernetes.sandbox.id"] ?? "";
+      const { NetworkSettings, HostConfig, State } = await client.inspectContainer(sandboxId);
+      const networks = Object.values(NetworkSettings.Networks).filter((network) => network !== null);
+      const address = {
+        ip: podIp ?? networks[0]?.IPAddress ?? "",
+        hostNetwork: HostConfig.NetworkMode === "host",
+        sandboxPid: State.Pid,
+        sandboxId,
+      };
+      return dialPod(address, port, signal);
+    },
+  };
 }
 
 /** A running container of the engine. */
@@ -197,8 +161,8 @@ export async function chooseRunningContainer(request: CommandRequest, written: s
   const socketPath = instance && apiSocketOf(instance.rootDir);
   const streams =
     socketPath !== undefined && localInstances.mayUse(socketPath)
-      ? new ApiStreams(socketPath, pod, containerName)
-      : new EngineStreams(engineClient(request, instance?.dockerEndpoint), containerId, pod.status?.podIP);
+      ? apiStreams(socketPath, pod, containerName)
+      : engineStreams(engineClient(request, instance?.dockerEndpoint), containerId, pod.status?.podIP);
   const notes = [note, chosen.note].filter((text) => text !== undefined);
   return { pod, containerName, streams, object, note: notes.join("\n") };
 }

@@ -1,14 +1,21 @@
+import { formatAge } from "../../apiserver/printers/age.ts";
+import type { CronJob, Job } from "../../base/api/job.ts";
+import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
+import { toLabelSelector } from "../../base/api/selectors.ts";
 import type { Service } from "../../base/api/service.ts";
+import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
+import { describeContainer, describeVolume } from "./describe-container.ts";
 import {
   type DescribedObject,
   describeAnnotations,
   describeEvents,
+  describeOwner,
   type ObjectSurroundings,
   pairs,
+  tolerationLines,
 } from "./describe-pod.ts";
-import { describeWorkload } from "./describe-workload.ts";
 import { Description } from "./text-table.ts";
 
 /** `kubelet-ts describe` of kinds other than Pod and Node, in kubectl's layout. */
@@ -18,35 +25,229 @@ export function describeObject(object: DescribedObject, around: ObjectSurroundin
   out.field(0, "Name", metadata.name);
   if (metadata.namespace !== undefined) out.field(0, "Namespace", metadata.namespace);
   out.optional(0, "Manifest", around.manifest);
-  if (!describeWorkload(out, object, around)) {
-    describeMetadata(out, object);
-    const describe = DESCRIBERS[kind];
-    if (describe) describe(out, object, around);
-    else describeFields(out, 0, withoutShown(object));
-  }
+  const describe = DESCRIBERS[kind] ?? describeOther;
+  describe(out, object, (object.status ?? {}) as ObjectStatus, around);
   if (kind !== "Secret" && kind !== "Namespace") describeEvents(out, around.events, around.times.now);
   return out.toString();
 }
 
-function describeMetadata(out: Description, { metadata }: DescribedObject): void {
+/** Writes all after the name, up to the events. */
+type Describe = (out: Description, object: DescribedObject, status: ObjectStatus, around: ObjectSurroundings) => void;
+
+const describeNamespace: Describe = (out, object, { phase }) => {
+  describeLabels(out, object);
+  out.field(0, "Status", phase);
+};
+
+const describeOther: Describe = (out, object) => {
+  describeLabels(out, object);
+  describeFields(out, 0, withoutShown(object));
+};
+
+/** Counters and times of a status; absent ones count as 0. */
+interface ObjectStatus {
+  conditions?: { type: string; status: string; reason?: string }[];
+  phase?: string;
+  startTime?: string;
+  completionTime?: string;
+  lastScheduleTime?: string;
+  active?: number | { name?: string }[];
+  [counter: string]: unknown;
+}
+
+const count = (status: ObjectStatus, name: string): number => Number(status[name] ?? 0);
+
+const describeDeployment: Describe = (out, object, status, { times, replicaSets = [] }) => {
+  const { spec } = object as unknown as Deployment;
+  out.field(0, "CreationTimestamp", times.toText(object.metadata.creationTimestamp));
+  describeLabels(out, object);
+  out.field(0, "Selector", selectorText(spec.selector));
+  const parts = [
+    `${spec.replicas ?? 1} desired`,
+    `${count(status, "updatedReplicas")} updated`,
+    `${count(status, "replicas")} total`,
+    `${count(status, "availableReplicas")} available`,
+    `${count(status, "unavailableReplicas")} unavailable`,
+  ];
+  out.field(0, "Replicas", parts.join(" | "));
+  out.field(0, "StrategyType", spec.strategy?.type);
+  out.field(0, "MinReadySeconds", spec.minReadySeconds ?? 0);
+  const rolling = spec.strategy?.rollingUpdate;
+  if (rolling) {
+    const text = `${rolling.maxUnavailable ?? "25%"} max unavailable, ${rolling.maxSurge ?? "25%"} max surge`;
+    out.field(0, "RollingUpdateStrategy", text);
+  }
+  describeTemplate(out, spec.template);
+  describeConditions(out, status);
+  const [newest, ...others] = replicaSets.toSorted((a, b) => revisionOf(b) - revisionOf(a));
+  const old = others.filter((set) => replicasOf(set) > 0);
+  out.field(0, "OldReplicaSets", old.map(replicaSetText).join(", ") || "<none>");
+  out.field(0, "NewReplicaSet", newest ? replicaSetText(newest) : "<none>");
+};
+
+const revisionOf = ({ metadata }: DescribedObject): number =>
+  Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 0);
+
+const replicasOf = (set: DescribedObject): number => (set.spec as { replicas?: number } | undefined)?.replicas ?? 0;
+
+const replicaSetText = (set: DescribedObject): string =>
+  `${set.metadata.name} (${count((set.status ?? {}) as ObjectStatus, "replicas")}/${replicasOf(set)} replicas created)`;
+
+const describeReplicaSet: Describe = (out, object, status, { pods }) => {
+  const { spec } = object as unknown as ReplicaSet;
+  out.field(0, "Selector", selectorText(spec.selector));
+  describeLabels(out, object);
+  describeOwner(out, object.metadata.ownerReferences);
+  out.field(0, "Replicas", `${count(status, "replicas")} current / ${spec.replicas ?? 1} desired`);
+  out.field(0, "Pods Status", podsText(pods));
+  describeTemplate(out, spec.template);
+  describeConditions(out, status);
+};
+
+const describeStatefulSet: Describe = (out, object, status, { times, pods }) => {
+  const { spec } = object as unknown as StatefulSet;
+  out.field(0, "CreationTimestamp", times.toText(object.metadata.creationTimestamp));
+  out.field(0, "Selector", selectorText(spec.selector));
+  describeLabels(out, object);
+  out.field(0, "Replicas", `${spec.replicas ?? 1} desired | ${count(status, "replicas")} total`);
+  out.field(0, "Update Strategy", spec.updateStrategy?.type);
+  const partition = spec.updateStrategy?.rollingUpdate?.partition;
+  if (partition !== undefined && partition !== null) out.field(1, "Partition", partition);
+  out.field(0, "Pods Status", podsText(pods));
+  describeTemplate(out, spec.template);
+  out.block(0, "Volume Claims", spec.volumeClaimTemplates ?? [], ({ metadata, spec: claim }) => {
+    out.field(1, "Name", metadata.name);
+    out.field(1, "StorageClass", claim.storageClassName ?? "");
+    out.list(1, "Labels", pairs(metadata.labels, "="));
+    out.list(1, "Annotations", pairs(metadata.annotations, "="));
+    out.field(1, "Capacity", claim.resources?.requests?.storage ?? "<default>");
+    out.field(1, "Access Modes", `[${(claim.accessModes ?? []).join(" ")}]`);
+  });
+};
+
+const describeDaemonSet: Describe = (out, object, status, { pods }) => {
+  const { spec } = object as unknown as DaemonSet;
+  out.field(0, "Selector", selectorText(spec.selector));
+  out.field(0, "Node-Selector", pairs(spec.template.spec.nodeSelector, "=").join(",") || "<none>");
+  describeLabels(out, object);
+  for (const [title, counter] of [
+    ["Desired Number of Nodes Scheduled", "desiredNumberScheduled"],
+    ["Current Number of Nodes Scheduled", "currentNumberScheduled"],
+    ["Number of Nodes Scheduled with Up-to-date Pods", "updatedNumberScheduled"],
+    ["Number of Nodes Scheduled with Available Pods", "numberAvailable"],
+    ["Number of Nodes Misscheduled", "numberMisscheduled"],
+  ] as const) {
+    out.line(0, `${title}: ${count(status, counter)}`);
+  }
+  out.field(0, "Pods Status", podsText(pods));
+  describeTemplate(out, spec.template);
+};
+
+const describeJob: Describe = (out, object, status, { times }) => {
+  const { spec } = object as unknown as Job;
+  out.field(0, "Selector", selectorText(spec.selector));
+  describeLabels(out, object);
+  describeOwner(out, object.metadata.ownerReferences);
+  describeJobNumbers(out, spec);
+  out.optional(0, "Completion Mode", spec.completionMode ?? undefined);
+  if (spec.suspend) out.field(0, "Suspend", true);
+  out.optional(0, "Backoff Limit", spec.backoffLimit ?? undefined);
+  const { startTime, completionTime } = status;
+  if (startTime) out.field(0, "Start Time", times.toText(startTime));
+  if (completionTime) out.field(0, "Completed At", times.toText(completionTime));
+  if (startTime && completionTime)
+    out.field(0, "Duration", formatAge(Date.parse(completionTime) - Date.parse(startTime)));
+  if (spec.activeDeadlineSeconds) out.field(0, "Active Deadline Seconds", `${spec.activeDeadlineSeconds}s`);
+  const ended = `${count(status, "succeeded")} Succeeded / ${count(status, "failed")} Failed`;
+  const ready = status.ready === undefined ? "" : ` (${count(status, "ready")} Ready)`;
+  out.field(0, "Pods Statuses", `${count(status, "active")} Active${ready} / ${ended}`);
+  describeTemplate(out, spec.template);
+};
+
+const describeCronJob: Describe = (out, object, { lastScheduleTime, active }, { times }) => {
+  const { spec } = object as unknown as CronJob;
+  describeLabels(out, object);
+  out.field(0, "Schedule", spec.schedule);
+  out.optional(0, "Time Zone", spec.timeZone ?? undefined);
+  out.field(0, "Concurrency Policy", spec.concurrencyPolicy);
+  out.field(0, "Suspend", spec.suspend ?? false);
+  out.field(0, "Successful Job History Limit", spec.successfulJobsHistoryLimit ?? "<unset>");
+  out.field(0, "Failed Job History Limit", spec.failedJobsHistoryLimit ?? "<unset>");
+  const { startingDeadlineSeconds, jobTemplate } = spec;
+  out.field(0, "Starting Deadline Seconds", startingDeadlineSeconds ? `${startingDeadlineSeconds}s` : "<unset>");
+  const job = jobTemplate.spec;
+  out.field(0, "Selector", job.selector ? selectorText(job.selector) : "<unset>");
+  describeJobNumbers(out, job);
+  if (job.activeDeadlineSeconds) out.field(0, "Active Deadline Seconds", `${job.activeDeadlineSeconds}s`);
+  describeTemplate(out, job.template);
+  const last = lastScheduleTime ? times.toText(lastScheduleTime) : "<unset>";
+  out.field(0, "Last Schedule Time", last);
+  const jobs = Array.isArray(active) ? active.map(({ name }) => name ?? "") : [];
+  out.field(0, "Active Jobs", jobs.join(", ") || "<none>");
+};
+
+function describeJobNumbers(out: Description, { parallelism, completions }: Job["spec"]): void {
+  out.field(0, "Parallelism", parallelism ?? "<unset>");
+  out.field(0, "Completions", completions ?? "<unset>");
+}
+
+function describeLabels(out: Description, { metadata }: DescribedObject): void {
   out.list(0, "Labels", pairs(metadata.labels, "="));
   describeAnnotations(out, 0, metadata.annotations ?? {});
 }
 
-type Describe = (out: Description, object: DescribedObject, around: ObjectSurroundings) => void;
+/** `app=web,tier in (a,b)`. */
+function selectorText(selector: LabelSelector | Readonly<Record<string, string>> | undefined): string {
+  if (selector === undefined) return "<none>";
+  const { matchLabels, matchExpressions = [] } = toLabelSelector(selector);
+  const expressions = matchExpressions.map(({ key, operator, values }) => {
+    if (operator === "Exists") return key;
+    if (operator === "DoesNotExist") return `!${key}`;
+    return `${key} ${operator.toLowerCase()} (${(values ?? []).join(",")})`;
+  });
+  return [...pairs(matchLabels, "="), ...expressions].join(",") || "<none>";
+}
 
-/** Kinds with a layout of their own, besides workloads. */
-const DESCRIBERS: Readonly<Record<string, Describe>> = {
-  Service: (out, object, { pods }) => describeService(out, object as unknown as Service, pods),
-  ConfigMap: describeConfigMap,
-  Secret: describeSecret,
-  Namespace: (out, { status }) => out.field(0, "Status", (status as { phase?: string } | undefined)?.phase),
-};
+/** Source: kubectl's `getPodStatusForController`. */
+function podsText(pods: readonly Pod[]): string {
+  const of = (phase: string) => pods.filter(({ status }) => (status?.phase ?? "Pending") === phase).length;
+  return `${of("Running")} Running / ${of("Pending")} Waiting / ${of("Succeeded")} Succeeded / ${of("Failed")} Failed`;
+}
+
+/** Source: kubectl's `DescribePodTemplate`. */
+function describeTemplate(out: Description, { metadata, spec }: PodTemplateSpec): void {
+  out.heading(0, "Pod Template");
+  out.list(1, "Labels", pairs(metadata?.labels, "="));
+  if (Object.keys(metadata?.annotations ?? {}).length > 0) describeAnnotations(out, 1, metadata?.annotations ?? {});
+  out.optional(1, "Service Account", spec.serviceAccountName);
+  for (const [title, containers] of [
+    ["Init Containers", spec.initContainers ?? []],
+    ["Containers", spec.containers],
+  ] as const) {
+    if (containers.length > 0) out.heading(1, title);
+    for (const container of containers) describeContainer(out, container, undefined, String, true);
+  }
+  out.block(1, "Volumes", spec.volumes ?? [], (volume) => describeVolume(out, volume, true));
+  out.optional(1, "Priority Class Name", spec.priorityClassName);
+  out.list(1, "Node-Selectors", pairs(spec.nodeSelector, "="));
+  out.list(1, "Tolerations", tolerationLines(spec.tolerations));
+}
+
+function describeConditions(out: Description, { conditions = [] }: ObjectStatus): void {
+  if (conditions.length === 0) return;
+  out.heading(0, "Conditions");
+  out.table(
+    ["Type", "Status", "Reason"],
+    conditions.map(({ type, status, reason = "" }) => [type, status, reason]),
+  );
+}
 
 const MAX_ENDPOINTS = 3;
 
 /** Source: kubectl's `describeService`. */
-function describeService(out: Description, { spec }: Service, pods: readonly Pod[]): void {
+const describeService: Describe = (out, object, _, { pods }) => {
+  const { spec } = object as unknown as Service;
+  describeLabels(out, object);
   out.field(0, "Selector", pairs(spec.selector, "=").join(",") || "<none>");
   out.field(0, "Type", spec.type);
   out.optional(0, "IP Family Policy", spec.ipFamilyPolicy ?? undefined);
@@ -64,7 +265,7 @@ function describeService(out: Description, { spec }: Service, pods: readonly Pod
   }
   out.field(0, "Session Affinity", spec.sessionAffinity ?? "None");
   out.optional(0, "External Traffic Policy", spec.externalTrafficPolicy);
-}
+};
 
 /** Addresses of the pods that are ready. Source: kubectl's `formatEndpoints`. */
 function endpointsText(pods: readonly Pod[], targetPort: number | string): string {
@@ -80,7 +281,8 @@ function endpointsText(pods: readonly Pod[], targetPort: number | string): strin
 }
 
 /** Source: kubectl's `ConfigMapDescriber`. */
-function describeConfigMap(out: Description, object: DescribedObject): void {
+const describeConfigMap: Describe = (out, object) => {
+  describeLabels(out, object);
   const { data = {}, binaryData = {} } = object as {
     data?: Record<string, string>;
     binaryData?: Record<string, string>;
@@ -96,10 +298,11 @@ function describeConfigMap(out: Description, object: DescribedObject): void {
     out.line(0, `${key}: ${Buffer.from(value, "base64").length} bytes`);
   }
   out.line(0, "");
-}
+};
 
 /** Sizes only. Source: kubectl's `describeSecret`. */
-function describeSecret(out: Description, object: DescribedObject): void {
+const describeSecret: Describe = (out, object) => {
+  describeLabels(out, object);
   const { type, data = {} } = object as { type?: string; data?: Record<string, string> };
   out.line(0, "");
   out.field(0, "Type", type ?? "Opaque");
@@ -107,7 +310,7 @@ function describeSecret(out: Description, object: DescribedObject): void {
   for (const [key, value] of Object.entries(data)) {
     out.field(0, key, `${Buffer.from(value, "base64").length} bytes`);
   }
-}
+};
 
 /** Leaves out the fields printed above the others, and managedFields, which only programs read. */
 function withoutShown({ metadata, ...rest }: DescribedObject): Record<string, unknown> {
@@ -152,3 +355,18 @@ function titleOf(name: string): string {
     )
     .join(" ");
 }
+
+/** Kinds with a layout of their own. Source: kubectl's `describeDeployment`, `describeJob` and their neighbors. */
+const DESCRIBERS: Readonly<Record<string, Describe>> = {
+  Deployment: describeDeployment,
+  ReplicaSet: describeReplicaSet,
+  ReplicationController: describeReplicaSet,
+  StatefulSet: describeStatefulSet,
+  DaemonSet: describeDaemonSet,
+  Job: describeJob,
+  CronJob: describeCronJob,
+  Service: describeService,
+  ConfigMap: describeConfigMap,
+  Secret: describeSecret,
+  Namespace: describeNamespace,
+};
