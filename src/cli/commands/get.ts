@@ -68,7 +68,7 @@ interface ObjectSource {
 /** `kubelet-ts get`. Returns the exit code; `-w` returns only when the signal aborts. */
 export async function runGet(request: CommandRequest, io: CommandIo, signal?: AbortSignal): Promise<number> {
   const view = readView(request);
-  const source = needsApi(request) ? await ServedObjects.open(request) : await NodeObjects.open(request);
+  const source = await (needsApi(request) ? openServedObjects(request) : openNodeObjects(request));
   const options = await printerOptions(request);
   const read = async () => (await source.read(io.now())).map((kind) => ({ ...kind, items: choose(kind.items, view) }));
   const seen = await read();
@@ -169,148 +169,113 @@ const READ: Readonly<Record<ResourceName, (reader: PodReader) => Promise<readonl
   events: (reader) => reader.events(),
 };
 
-/** Pods, the node or events, by the kubelet's read-only routes, or while none runs by the engine. */
-class NodeObjects implements ObjectSource {
-  readonly #kind: ResourceName;
-  readonly #names: readonly string[];
-  readonly #request: CommandRequest;
-  readonly #reader: PodReader;
-  /** A kubelet that has just started lists no pods yet. */
-  readonly emptyResponsesToBelieve = 4;
+/** Pods, the node or events, by the kubelet's read-only routes, or while none runs by the engine. @throws UsageError, CommandError */
+async function openNodeObjects(request: CommandRequest): Promise<ObjectSource> {
+  const { object, names } = readNames(request);
+  const kind = object as ResourceName;
+  const reader = await openReader(request);
+  return {
+    names: names.length,
+    note: reader.note,
+    // Lists have an ETag, so an unchanged list is cheap; a node is measured at each request.
+    periodMs: kind === "nodes" ? 5_000 : 500,
+    // A kubelet that has just started lists no pods yet.
+    emptyResponsesToBelieve: 4,
+    read: async (now) => {
+      const all = await READ[kind](reader);
+      const { chosen, problems } =
+        kind === "pods"
+          ? choosePods(request, all as readonly Pod[], names)
+          : chooseOthers(request, kind, all as readonly ApiObject[], names);
+      return [{ ...toTable(kind, chosen, now), all, problems }];
+    },
+    notes: async (items) => (kind === "pods" ? await podNotes(reader, items, names.length > 0) : []),
+  };
+}
 
-  private constructor(kind: ResourceName, names: readonly string[], request: CommandRequest, reader: PodReader) {
-    this.#kind = kind;
-    this.#names = names;
-    this.#request = request;
-    this.#reader = reader;
-  }
+/** Pods that no configured source describes have no column, manifests that are refused no row. */
+async function podNotes(reader: PodReader, items: readonly ResourceItem[], isNamed: boolean): Promise<string[]> {
+  const unclaimed = items.flatMap(({ object }) => {
+    const { metadata, status } = object as Pod;
+    const found = status?.conditions?.find(({ reason }) => reason === "Unclaimed");
+    return found ? [`pod "${metadata.name}" is unclaimed: ${found.message}`] : [];
+  });
+  if (isNamed) return unclaimed;
+  const refused = await reader.refusedManifests().catch(() => []);
+  if (refused.length === 0) return unclaimed;
+  const files = new Set(refused.map(({ file }) => file)).size;
+  const head = `${files} ${files === 1 ? "manifest" : "manifests"} refused:`;
+  return [...unclaimed, head, ...refused.map(({ message }) => `  ${message}`)];
+}
 
-  /** @throws UsageError, CommandError */
-  static async open(request: CommandRequest): Promise<NodeObjects> {
-    const { object, names } = readNames(request);
-    return new NodeObjects(object as ResourceName, names, request, await openReader(request));
-  }
-
-  get names(): number {
-    return this.#names.length;
-  }
-
-  get note(): string | undefined {
-    return this.#reader.note;
-  }
-
-  /** Lists have an ETag, so an unchanged list is cheap; a node is measured at each request. */
-  get periodMs(): number {
-    return this.#kind === "nodes" ? 5_000 : 500;
-  }
-
-  /** Pods that no configured source describes have no column, manifests that are refused no row. */
-  async notes(items: readonly ResourceItem[]): Promise<string[]> {
-    if (this.#kind !== "pods") return [];
-    const unclaimed = items.flatMap(({ object }) => {
-      const { metadata, status } = object as Pod;
-      const found = status?.conditions?.find(({ reason }) => reason === "Unclaimed");
-      return found ? [`pod "${metadata.name}" is unclaimed: ${found.message}`] : [];
-    });
-    if (this.names > 0) return unclaimed;
-    const refused = await this.#reader.refusedManifests().catch(() => []);
-    if (refused.length === 0) return unclaimed;
-    const files = new Set(refused.map(({ file }) => file)).size;
-    const head = `${files} ${files === 1 ? "manifest" : "manifests"} refused:`;
-    return [...unclaimed, head, ...refused.map(({ message }) => `  ${message}`)];
-  }
-
-  async read(now: Date): Promise<SeenKind[]> {
-    const all = await READ[this.#kind](this.#reader);
-    const { chosen, problems } =
-      this.#kind === "pods"
-        ? choosePods(this.#request, all as readonly Pod[], this.#names)
-        : this.#choose(all as readonly ApiObject[]);
-    return [{ ...toTable(this.#kind, chosen, now), all, problems }];
-  }
-
-  /** Events, or the node, which has no namespace. */
-  #choose(all: readonly ApiObject[]): { chosen: ApiObject[]; problems: string[] } {
-    const { namespace } = scopeOf(this.#request);
-    const matches = selectorOf(this.#request);
-    const known = all.filter(
-      ({ metadata }) =>
-        (namespace === undefined || (metadata.namespace ?? namespace) === namespace) && matches(metadata.labels ?? {}),
-    );
-    const there = known.map(({ metadata }) => metadata.name ?? "");
-    return {
-      chosen: this.names === 0 ? known : known.filter(({ metadata }) => this.#names.includes(metadata.name ?? "")),
-      problems: this.#names
-        .filter((name) => !there.includes(name))
-        .map((name) => `${this.#kind.slice(0, -1)} "${name}" not found; there are ${there.join(", ")}`),
-    };
-  }
+/** Events, or the node, which has no namespace. */
+function chooseOthers(request: CommandRequest, kind: string, all: readonly ApiObject[], names: readonly string[]) {
+  const { namespace } = scopeOf(request);
+  const matches = selectorOf(request);
+  const known = all.filter(
+    ({ metadata }) =>
+      (namespace === undefined || (metadata.namespace ?? namespace) === namespace) && matches(metadata.labels ?? {}),
+  );
+  const there = known.map(({ metadata }) => metadata.name ?? "");
+  return {
+    chosen: names.length === 0 ? known : known.filter(({ metadata }) => names.includes(metadata.name ?? "")),
+    problems: names
+      .filter((name) => !there.includes(name))
+      .map((name) => `${kind.slice(0, -1)} "${name}" not found; there are ${there.join(", ")}`),
+  };
 }
 
 const AS_TABLE = { Accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" };
 
-/** Objects of any kinds, by the local API and in its columns. */
-class ServedObjects implements ObjectSource {
-  readonly #api: ApiClient;
-  readonly #request: CommandRequest;
-  /** The names of each kind in the order in which the kinds are written; none: all its objects. */
-  readonly #wanted: ReadonlyMap<ApiResource, string[]>;
-  readonly note = undefined;
-  readonly periodMs = 1000;
-  readonly emptyResponsesToBelieve = 1;
+/** Objects of any kinds, by the local API and in its columns. @throws UsageError, CommandError */
+async function openServedObjects(request: CommandRequest): Promise<ObjectSource> {
+  const api = await ApiClient.open(request).catch((error: unknown) => {
+    throw withoutApi(request, error as Error);
+  });
+  const { kinds, named, assumed } = await readWrittenObjects(api, request.positionals);
+  if (assumed !== undefined) throw new UsageError(assumed);
+  // The names of each kind in the order in which the kinds are written; none: all its objects.
+  const wanted = new Map<ApiResource, string[]>(kinds.map((resource) => [resource, []]));
+  for (const { resource, name } of named) wanted.set(resource, [...(wanted.get(resource) ?? []), name]);
+  const names = [...wanted.values()].flat();
+  selectorOf(request, names);
+  return {
+    names: names.length,
+    note: undefined,
+    periodMs: 1000,
+    emptyResponsesToBelieve: 1,
+    read: () => Promise.all([...wanted].map(([kind, of]) => readKind(api, request, kind, of, wanted.size > 1))),
+    notes: async () => [],
+  };
+}
 
-  private constructor(api: ApiClient, request: CommandRequest, wanted: ReadonlyMap<ApiResource, string[]>) {
-    this.#api = api;
-    this.#request = request;
-    this.#wanted = wanted;
-  }
-
-  static async open(request: CommandRequest): Promise<ServedObjects> {
-    const api = await ApiClient.open(request).catch((error: unknown) => {
-      throw withoutApi(request, error as Error);
-    });
-    const { kinds, named, assumed } = await readWrittenObjects(api, request.positionals);
-    if (assumed !== undefined) throw new UsageError(assumed);
-    const wanted = new Map<ApiResource, string[]>(kinds.map((resource) => [resource, []]));
-    for (const { resource, name } of named) wanted.set(resource, [...(wanted.get(resource) ?? []), name]);
-    selectorOf(request, [...wanted.values()].flat());
-    return new ServedObjects(api, request, wanted);
-  }
-
-  get names(): number {
-    return [...this.#wanted.values()].flat().length;
-  }
-
-  async notes(): Promise<string[]> {
-    return [];
-  }
-
-  read(): Promise<SeenKind[]> {
-    return Promise.all([...this.#wanted].map(([resource, names]) => this.#readKind(resource, names)));
-  }
-
-  async #readKind(resource: ApiResource, names: readonly string[]): Promise<SeenKind> {
-    const query = new URLSearchParams({ includeObject: "Object" });
-    const selector = this.#request.value("selector");
-    if (selector) query.set("labelSelector", selector);
-    const path = this.#api.pathOf(resource, scopeOf(this.#request).namespace);
-    const table = await this.#api.json<ApiTable>("GET", `${path}?${query}`, undefined, AS_TABLE);
-    const all = (table.rows ?? []).map((row) => toServedItem(row, resource, table, this.#wanted.size > 1));
-    const isOf = ({ object }: ResourceItem, name: string) => isNamed(object as ApiObject, name);
-    const items = names.length === 0 ? all : all.filter((item) => names.some((name) => isOf(item, name)));
-    const missing = names.filter((name) => !items.some((item) => isOf(item, name)));
-    return {
-      columns: table.columnDefinitions.map(({ name, priority }) => ({
-        name: name.toUpperCase(),
-        isWide: priority !== 0,
-      })),
-      all: all.map(({ object }) => object),
-      items,
-      problems: missing.map(
-        (name) => `${kindOf(resource)} "${name}" not found${didYouMean(name, all.map(nameOf), '"')}`,
-      ),
-    };
-  }
+/** @param showKind names are written with their kind, as in a list of several kinds */
+async function readKind(
+  api: ApiClient,
+  request: CommandRequest,
+  resource: ApiResource,
+  names: readonly string[],
+  showKind: boolean,
+): Promise<SeenKind> {
+  const query = new URLSearchParams({ includeObject: "Object" });
+  const selector = request.value("selector");
+  if (selector) query.set("labelSelector", selector);
+  const path = api.pathOf(resource, scopeOf(request).namespace);
+  const table = await api.json<ApiTable>("GET", `${path}?${query}`, undefined, AS_TABLE);
+  const all = (table.rows ?? []).map((row) => toServedItem(row, resource, table, showKind));
+  const isOf = ({ object }: ResourceItem, name: string) => isNamed(object as ApiObject, name);
+  const items = names.length === 0 ? all : all.filter((item) => names.some((name) => isOf(item, name)));
+  const missing = names.filter((name) => !items.some((item) => isOf(item, name)));
+  const there = all.map(({ object }) => (object as ApiObject).metadata.name ?? "");
+  return {
+    columns: table.columnDefinitions.map(({ name, priority }) => ({
+      name: name.toUpperCase(),
+      isWide: priority !== 0,
+    })),
+    all: all.map(({ object }) => object),
+    items,
+    problems: missing.map((name) => `${kindOf(resource)} "${name}" not found${didYouMean(name, there, '"')}`),
+  };
 }
 
 /** Without a local API there are no further kinds. @param why there is none */
@@ -323,9 +288,6 @@ function withoutApi({ command: { objects = {} }, positionals: [written = ""] }: 
   return new CommandError(`"${written}" is asked from the local API of a running kubelet: ${why.message}`);
 }
 
-const nameOf = ({ object }: ResourceItem): string => (object as ApiObject).metadata.name ?? "";
-
-/** @param showKind names are written with their kind, as in a list of several kinds */
 function toServedItem(
   { cells, object }: ApiTable["rows"][number],
   resource: ApiResource,

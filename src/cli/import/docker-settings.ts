@@ -1,52 +1,36 @@
 import { HostConfigSchema, type InspectedContainer } from "./docker-inspect.ts";
 import type { ImportNotes } from "./pod-parts.ts";
 
-/** A setting of HostConfig that a manifest cannot express. */
-interface Setting {
-  /** The flag of `docker run`. */
-  flag: string;
-  /** The way out. */
-  advice: string;
-  /** Values that need no note, besides empty ones. */
-  usual?: readonly unknown[];
-}
-
 const NOT_CARRIED = "is not carried over";
 
-/** Settings by their field; fields that are neither here nor in the schema are named by the name of the field. */
-const SETTINGS: Readonly<Record<string, Setting>> = {
-  AutoRemove: { flag: "--rm", advice: `${NOT_CARRIED}: the pod stays until its manifest is removed` },
-  BlkioWeight: { flag: "--blkio-weight", advice: NOT_CARRIED },
-  BlkioWeightDevice: { flag: "--blkio-weight-device", advice: NOT_CARRIED },
-  BlkioDeviceReadBps: { flag: "--device-read-bps", advice: NOT_CARRIED },
-  BlkioDeviceReadIOps: { flag: "--device-read-iops", advice: NOT_CARRIED },
-  BlkioDeviceWriteBps: { flag: "--device-write-bps", advice: NOT_CARRIED },
-  BlkioDeviceWriteIOps: { flag: "--device-write-iops", advice: NOT_CARRIED },
-  CgroupParent: {
-    flag: "--cgroup-parent",
-    advice: `${NOT_CARRIED}: pods have cgroups of their own below --cgroup-root`,
-  },
-  CpuRealtimePeriod: { flag: "--cpu-rt-period", advice: NOT_CARRIED },
-  CpuRealtimeRuntime: { flag: "--cpu-rt-runtime", advice: NOT_CARRIED },
-  CpusetCpus: { flag: "--cpuset-cpus", advice: NOT_CARRIED },
-  CpusetMems: { flag: "--cpuset-mems", advice: NOT_CARRIED },
-  DeviceCgroupRules: { flag: "--device-cgroup-rule", advice: `${NOT_CARRIED}: give the devices as hostPath volumes` },
-  DeviceRequests: {
-    flag: "--gpus",
-    advice: `${NOT_CARRIED}: make the GPU runtime the default of the engine and set NVIDIA_VISIBLE_DEVICES`,
-  },
-  Init: { flag: "--init", advice: `${NOT_CARRIED}: shareProcessNamespace: true lets the pause process reap` },
-  KernelMemory: { flag: "--kernel-memory", advice: NOT_CARRIED },
-  Links: { flag: "--link", advice: `${NOT_CARRIED}: put both pods into one network (kubelet-ts.io/network)` },
-  MemorySwappiness: { flag: "--memory-swappiness", advice: NOT_CARRIED, usual: [-1] },
-  OomKillDisable: { flag: "--oom-kill-disable", advice: NOT_CARRIED },
-  OomScoreAdj: { flag: "--oom-score-adj", advice: `${NOT_CARRIED}: it follows from requests and limits` },
-  PidsLimit: { flag: "--pids-limit", advice: `${NOT_CARRIED}: --pod-max-pids limits all pods`, usual: [-1] },
-  Runtime: { flag: "--runtime", advice: `${NOT_CARRIED}: make it the default runtime of the engine`, usual: ["runc"] },
-  StorageOpt: { flag: "--storage-opt", advice: `${NOT_CARRIED}: set resources.limits.ephemeral-storage` },
-  UTSMode: { flag: "--uts", advice: NOT_CARRIED },
-  Ulimits: { flag: "--ulimit", advice: `${NOT_CARRIED}: set default-ulimits in /etc/docker/daemon.json` },
-  UsernsMode: { flag: "--userns", advice: NOT_CARRIED },
+/** Settings of HostConfig that a manifest cannot express: the flag of `docker run`, the way out, a value without a note. */
+const SETTINGS: Readonly<Record<string, readonly [flag: string, wayOut?: string | undefined, usual?: unknown]>> = {
+  AutoRemove: ["--rm", "the pod stays until its manifest is removed"],
+  BlkioWeight: ["--blkio-weight"],
+  BlkioWeightDevice: ["--blkio-weight-device"],
+  BlkioDeviceReadBps: ["--device-read-bps"],
+  BlkioDeviceReadIOps: ["--device-read-iops"],
+  BlkioDeviceWriteBps: ["--device-write-bps"],
+  BlkioDeviceWriteIOps: ["--device-write-iops"],
+  CgroupParent: ["--cgroup-parent", "pods have cgroups of their own below --cgroup-root"],
+  CpuRealtimePeriod: ["--cpu-rt-period"],
+  CpuRealtimeRuntime: ["--cpu-rt-runtime"],
+  CpusetCpus: ["--cpuset-cpus"],
+  CpusetMems: ["--cpuset-mems"],
+  DeviceCgroupRules: ["--device-cgroup-rule", "give the devices as hostPath volumes"],
+  DeviceRequests: ["--gpus", "make the GPU runtime the default of the engine and set NVIDIA_VISIBLE_DEVICES"],
+  Init: ["--init", "shareProcessNamespace: true lets the pause process reap"],
+  KernelMemory: ["--kernel-memory"],
+  Links: ["--link", "put both pods into one network (kubelet-ts.io/network)"],
+  MemorySwappiness: ["--memory-swappiness", undefined, -1],
+  OomKillDisable: ["--oom-kill-disable"],
+  OomScoreAdj: ["--oom-score-adj", "it follows from requests and limits"],
+  PidsLimit: ["--pids-limit", "--pod-max-pids limits all pods", -1],
+  Runtime: ["--runtime", "make it the default runtime of the engine", "runc"],
+  StorageOpt: ["--storage-opt", "set resources.limits.ephemeral-storage"],
+  UTSMode: ["--uts"],
+  Ulimits: ["--ulimit", "set default-ulimits in /etc/docker/daemon.json"],
+  UsernsMode: ["--userns"],
 };
 
 /** Fields that repeat others, that only Windows has, or that every container has. */
@@ -56,7 +40,10 @@ const IGNORED = new Set(
 );
 
 /** The advice on a field of HostConfig that a manifest cannot express. */
-export const adviceOf = (field: string): string => SETTINGS[field]?.advice ?? NOT_CARRIED;
+export function adviceOf(field: string): string {
+  const [, wayOut] = SETTINGS[field] ?? [];
+  return wayOut === undefined ? NOT_CARRIED : `${NOT_CARRIED}: ${wayOut}`;
+}
 
 const isEmpty = (value: unknown): boolean =>
   value === undefined ||
@@ -70,9 +57,8 @@ const isEmpty = (value: unknown): boolean =>
 export function noteSettings({ Config, HostConfig }: InspectedContainer, notes: ImportNotes): void {
   for (const [field, value] of Object.entries(HostConfig)) {
     if (field in HostConfigSchema.entries || IGNORED.has(field) || isEmpty(value)) continue;
-    const setting = SETTINGS[field];
-    if (!setting) notes.add(`HostConfig.${field}`, NOT_CARRIED);
-    else if (!setting.usual?.includes(value)) notes.add(setting.flag, setting.advice);
+    const [flag = `HostConfig.${field}`, , usual] = SETTINGS[field] ?? [];
+    if (value !== usual) notes.add(flag, adviceOf(field));
   }
   noteLog(HostConfig.LogConfig, notes);
   const { Memory, MemorySwap } = HostConfig;
