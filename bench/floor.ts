@@ -1,5 +1,5 @@
-import type { ContainerSummary } from "../src/docker/engine/container-schema.ts";
 import type { DockerClient } from "../src/docker/engine/docker-client.ts";
+import type { ContainerSummary } from "../src/docker/engine/schemas.ts";
 import { LABEL } from "../src/docker/labels.ts";
 
 type Body = Record<string, unknown>;

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { writeStderr } from "./base/host/write-stderr.ts";
+import { writeStderr } from "./base/host/write-all.ts";
 import { RELAY_ARGUMENT } from "./base/model/pod-dialer.ts";
 import { COMPLETE_ARGUMENT, readCommandLine } from "./cli/command-line.ts";
 import { COMMANDS, findCommand, flagErrors, flagTakesValue } from "./cli/command-table.ts";

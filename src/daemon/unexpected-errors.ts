@@ -1,5 +1,4 @@
-import { BROKEN_PIPE_EXIT, BrokenPipeError } from "../base/host/write-all.ts";
-import { writeStderr } from "../base/host/write-stderr.ts";
+import { BROKEN_PIPE_EXIT, BrokenPipeError, writeStderr } from "../base/host/write-all.ts";
 import type { Logger } from "../base/model/logger.ts";
 
 let survive: ((message: string) => void) | undefined;

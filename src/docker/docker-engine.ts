@@ -12,7 +12,7 @@ import { DockerImages } from "./docker-images.ts";
 import { DockerPods, type DockerPodsDeps } from "./docker-pods.ts";
 import { DockerVolumes } from "./docker-volumes.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import type { EngineInfoResponse } from "./engine/system-schema.ts";
+import type { EngineInfoResponse } from "./engine/schemas.ts";
 import { type EnginePod, listEnginePods } from "./engine-pods.ts";
 import { ImageManager, type ImageManagerOptions } from "./image-manager.ts";
 import { preloadImages } from "./image-preload.ts";

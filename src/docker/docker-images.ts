@@ -5,7 +5,7 @@ import { messageOf } from "../base/text/error-message.ts";
 import { applyDefaultTag, fullNameOf, parseImageReference } from "../base/text/image-reference.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { isConflict, isNotFound } from "./engine/docker-error.ts";
-import type { ImageInspect } from "./engine/image-schema.ts";
+import type { ImageInspect } from "./engine/schemas.ts";
 import { isOwned, LABEL } from "./labels.ts";
 import { isAnyPauseImage } from "./pause-image.ts";
 

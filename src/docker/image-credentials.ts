@@ -10,11 +10,13 @@ import type { RegistryAuth } from "./engine/docker-client.ts";
 import {
   type DockerConfig,
   DockerConfigError,
+  lookUpCredentials,
   parseDockerConfig,
   parseLegacyDockerConfig,
   type RegistryCredential,
+  registryKey,
+  registryMatches,
 } from "./engine/docker-config.ts";
-import { lookUpCredentials, registryKey, registryMatches } from "./image-keyring.ts";
 
 interface ImageCredentialsOptions {
   /** First place to look for `config.json` and `.dockercfg`. */

@@ -16,7 +16,7 @@ import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } f
 import type { DockerImages, ImageStore } from "./docker-images.ts";
 import type { DockerClient, RegistryAuth } from "./engine/docker-client.ts";
 import { DockerError, DockerUnreachableError } from "./engine/docker-error.ts";
-import type { ProgressLine } from "./engine/image-schema.ts";
+import type { ProgressLine } from "./engine/schemas.ts";
 import type { ImageCredentials } from "./image-credentials.ts";
 import { engineText, ImageError, registryHint, toPullFailure } from "./image-error.ts";
 

@@ -1,8 +1,8 @@
 import type { Observed } from "../base/model/container-engine.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ContainerSnapshot, ContainerState, SandboxSnapshot } from "../base/model/pod-snapshot.ts";
-import type { ContainerInspect } from "./engine/container-schema.ts";
-import { LABEL, parseContainerLabels } from "./labels.ts";
+import type { ContainerInspect } from "./engine/schemas.ts";
+import { LABEL } from "./labels.ts";
 
 /** Docker's "never" for a time. */
 const NEVER = "0001-01-01";
@@ -30,6 +30,15 @@ const NOT_ITS_OWN_ERROR =
 const isUnstarted = ({ Status, Error: error }: ContainerInspect["State"]): boolean =>
   Status === "created" && NOT_ITS_OWN_ERROR.test(error);
 
+/** The pod that labels name; undefined for a container without one. */
+function podOf(labels: Readonly<Record<string, string>>): PodRef | undefined {
+  const { [LABEL.podUid]: uid, [LABEL.podName]: name, [LABEL.podNamespace]: namespace } = labels;
+  return uid && name && namespace ? { uid, name, namespace } : undefined;
+}
+
+/** A label that cannot be read is as if it were not there. */
+const wholeOf = (text = "") => (/^-?\d+$/.test(text) ? Number(text) : undefined);
+
 /**
  * A pod's container or sandbox; undefined for a container that is not part of a pod.
  * @param pluginIps addresses that network plugins gave the sandbox; undefined: it is not attached
@@ -40,9 +49,9 @@ export function toObserved(
   pluginIps: readonly string[] | undefined = undefined,
 ): Observed | undefined {
   const labels = inspect.Config.Labels;
-  const parsed = parseContainerLabels(labels);
-  if (!parsed) return undefined;
-  const pod: PodRef = { uid: parsed.podUid, name: parsed.podName, namespace: parsed.podNamespace };
+  const pod = podOf(labels);
+  const name = labels[LABEL.containerName];
+  if (!pod || !name) return undefined;
   const createdAt = toDate(inspect.Created) ?? new Date(0);
   const onDisk = {
     dockerName: inspect.Name.replace(/^\//, ""),
@@ -51,15 +60,15 @@ export function toObserved(
   };
   const startedAt = toDate(inspect.State.StartedAt);
   const removal = inspect.State.Status === "removing" ? { isBeingRemoved: true } : {};
-  if (parsed.type === "podsandbox") {
+  if (labels[LABEL.type] === "podsandbox") {
     // A process that ended between the start of a sandbox and its attachment left it without a network.
     const isDetached = labels[LABEL.networkPlugin] !== undefined && pluginIps === undefined;
     const isUp = inspect.State.Running && !inspect.State.Dead && !isDetached;
     const sandbox: SandboxSnapshot = {
       id: inspect.Id,
       state: isUp ? "ready" : "notready",
-      attempt: parsed.attempt,
-      hash: parsed.hash,
+      attempt: wholeOf(labels[LABEL.sandboxAttempt]) ?? 0,
+      hash: labels[LABEL.sandboxHash] ?? "",
       ...(labels[LABEL.initHash] !== undefined && { initHash: labels[LABEL.initHash] }),
       createdAt,
       ips: isUp ? [...(pluginIps ?? toIps(inspect))] : [],
@@ -73,16 +82,18 @@ export function toObserved(
     };
     return { kind: "sandbox", pod, sandbox, ...removal };
   }
+  if (labels[LABEL.type] !== "container") return undefined;
   const state = toState(inspect);
+  const backOffMs = wholeOf(labels[LABEL.backOff]);
   const finishedAt = state === "running" ? undefined : toDate(inspect.State.FinishedAt);
   const container: ContainerSnapshot = {
     id: inspect.Id,
-    name: parsed.containerName,
-    sandboxId: parsed.sandboxId,
+    name,
+    sandboxId: labels[LABEL.sandboxId] ?? "",
     state,
-    restartCount: parsed.restartCount,
-    hash: parsed.hash,
-    ...(parsed.backOffMs !== undefined && { backOffMs: parsed.backOffMs }),
+    restartCount: wholeOf(labels[LABEL.restartCount]) ?? 0,
+    hash: labels[LABEL.containerHash] ?? "",
+    ...(backOffMs !== undefined && { backOffMs }),
     image: inspect.Config.Image,
     imageId: inspect.Image,
     createdAt,

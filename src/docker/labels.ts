@@ -127,80 +127,20 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
   };
 }
 
-interface PodLabels {
-  podName: string;
-  podNamespace: string;
-  podUid: string;
-}
-
-/** Parsed labels of one of our containers, without those that are absent or unreadable. */
-type ParsedContainerLabels =
-  | ({ type: "podsandbox"; hash: string; attempt: number } & PodLabels)
-  | ({
-      type: "container";
-      containerName: string;
-      sandboxId: string;
-      hash: string;
-      restartCount: number;
-      backOffMs?: number;
-    } & PodLabels);
-
-const parseWhole = (text: string | undefined) =>
-  text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined;
-
-/** The pod, the container and the revision that labels name; undefined for a container without a pod. */
-export function parseContainerLabels(labels: Readonly<Record<string, string>>): ParsedContainerLabels | undefined {
-  const podName = labels[LABEL.podName];
-  const podNamespace = labels[LABEL.podNamespace];
-  const podUid = labels[LABEL.podUid];
-  const containerName = labels[LABEL.containerName];
-  if (!podName || !podNamespace || !podUid || !containerName) return undefined;
-  const identity = { podName, podNamespace, podUid };
-
-  switch (labels[LABEL.type]) {
-    case "podsandbox":
-      return {
-        type: "podsandbox",
-        ...identity,
-        hash: labels[LABEL.sandboxHash] ?? "",
-        attempt: parseWhole(labels[LABEL.sandboxAttempt]) ?? 0,
-      };
-    case "container": {
-      const backOffMs = parseWhole(labels[LABEL.backOff]);
-      return {
-        type: "container",
-        ...identity,
-        containerName,
-        sandboxId: labels[LABEL.sandboxId] ?? "",
-        hash: labels[LABEL.containerHash] ?? "",
-        restartCount: parseWhole(labels[LABEL.restartCount]) ?? 0,
-        ...(backOffMs !== undefined && { backOffMs }),
-      };
-    }
-    default:
-      return undefined;
-  }
-}
-
 /** Name of the sandbox among the containers of its pod. */
 export const SANDBOX_CONTAINER_NAME = "POD";
-
-const PREFIX = "k8s";
 
 // A fixed metadata.uid is free text upstream; Docker allows only these in a name. The label has it unchanged.
 const dockerSafe = (part: string) => part.replace(/[^a-zA-Z0-9.-]/g, "-");
 
-function toDockerName(pod: Pod, containerName: string, attempt: number): string {
+/** `k8s_<container>_<pod>_<namespace>_<uid>_<attempt>`. Source: dockershim. */
+export function toContainerName(pod: Pod, containerName: string, attempt: number): string {
   const { name = "", namespace = "default", uid = "" } = pod.metadata;
-  return [PREFIX, containerName, name, namespace, dockerSafe(uid), attempt].join("_");
+  return ["k8s", containerName, name, namespace, dockerSafe(uid), attempt].join("_");
 }
 
-/** `k8s_<container>_<pod>_<namespace>_<uid>_<attempt>`. Source: dockershim. */
-export const toContainerName = (pod: Pod, containerName: string, restartCount: number) =>
-  toDockerName(pod, containerName, restartCount);
-
 /** `k8s_POD_<pod>_<namespace>_<uid>_<attempt>`. */
-export const toSandboxName = (pod: Pod, attempt: number) => toDockerName(pod, SANDBOX_CONTAINER_NAME, attempt);
+export const toSandboxName = (pod: Pod, attempt: number) => toContainerName(pod, SANDBOX_CONTAINER_NAME, attempt);
 
 /** The name to take when another program has `name`: `<name>_<8 hex>`. @param random in [0, 1) */
 export function toConflictFreeName(name: string, random: () => number): string {

@@ -1,20 +1,11 @@
 import { BlockList, isIP } from "node:net";
 import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";
 import type { RegistryAuth } from "./engine/docker-client.ts";
-import {
-  explain,
-  isDigest,
-  nextPage,
-  parseChallenge,
-  parseJson,
-  parseTags,
-  RegistryError,
-  type RegistryResponse,
-} from "./registry-response.ts";
 
 /** Registries without TLS. */
 export interface InsecureRegistries {
@@ -239,7 +230,10 @@ export class RegistryClient {
           ...(next.protocol === "https:" && { tls }),
           ...(proxy !== undefined && { proxy }),
         });
-        const bytes = await readLimited(response, next.host);
+        const bytes = await readBoundedBytesOf(response.body, MAX_RESPONSE_BYTES).catch((error: unknown) => {
+          if (!(error instanceof StreamTooLongError)) throw error;
+          throw new RegistryError(0, `${next.host} answered more than ${MAX_RESPONSE_BYTES} bytes`);
+        });
         const location = response.headers.get("location");
         if (response.status < 300 || response.status >= 400 || location === null) {
           return { status: response.status, headers: response.headers, bytes };
@@ -265,18 +259,6 @@ interface Wanted {
   body?: URLSearchParams;
 }
 
-async function readLimited(response: Response, host: string): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response.body ?? []) {
-    length += chunk.length;
-    if (length > MAX_RESPONSE_BYTES)
-      throw new RegistryError(0, `${host} answered more than ${MAX_RESPONSE_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
 function basicOf(auth: RegistryAuth | undefined): string | undefined {
   if (auth?.username !== undefined && auth.password !== undefined) {
     return `Basic ${Buffer.from(`${auth.username}:${auth.password}`).toString("base64")}`;
@@ -297,4 +279,93 @@ export function isInsecureRegistry(domain: string, { hosts, cidrs }: InsecureReg
     if (isIP(address) !== 0) list.addSubnet(address, Number(prefix), isIP(address) === 4 ? "ipv4" : "ipv6");
   }
   return list.check(host, type);
+}
+
+/** A registry refused or did not respond; the message holds no credentials. */
+export class RegistryError extends Error {
+  override readonly name = "RegistryError";
+  /** HTTP status; 0: no response. */
+  readonly status: number;
+
+  constructor(status: number, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+/** The response of a registry, read to its end. */
+interface RegistryResponse {
+  status: number;
+  headers: Headers;
+  bytes: Uint8Array;
+}
+
+const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
+
+const isDigest = (text: string) => /^sha256:[a-f0-9]{64}$|^sha(384|512):[a-f0-9]+$/.test(text);
+
+interface Challenge {
+  /** Lower case: `basic`, `bearer`. */
+  scheme: string;
+  realm: string;
+  service: string;
+  scope: string;
+}
+
+/** Longer headers are cut: the time that the patterns take grows with the square of the length. */
+const MAX_HEADER_CHARS = 4096;
+
+/** Reads `WWW-Authenticate`. Pure. */
+export function parseChallenge(header: string): Challenge | undefined {
+  const [, scheme, rest = ""] = /^\s*([A-Za-z]+)\s*(.*)$/s.exec(header.slice(0, MAX_HEADER_CHARS)) ?? [];
+  if (scheme === undefined) return undefined;
+  const parameters = new Map(
+    Array.from(rest.matchAll(/([a-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/gi), ([, name = "", quoted, plain]) => [
+      name.toLowerCase(),
+      quoted === undefined ? (plain ?? "") : quoted.replace(/\\(.)/g, "$1"),
+    ]),
+  );
+  const read = (name: string) => parameters.get(name) ?? "";
+  return { scheme: scheme.toLowerCase(), realm: read("realm"), service: read("service"), scope: read("scope") };
+}
+
+/** @throws RegistryError */
+function parseJson({ bytes }: RegistryResponse, host: string): object {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    if (typeof value === "object" && value !== null) return value;
+  } catch {}
+  throw new RegistryError(200, `${host} did not answer in JSON`);
+}
+
+/** Tags of a page of a list; invalid ones are left out. @throws RegistryError */
+export function parseTags(response: RegistryResponse, host: string): string[] {
+  const { tags } = parseJson(response, host) as { tags?: unknown };
+  return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string" && TAG.test(tag)) : [];
+}
+
+/** The path of the next page of a list, on the same registry. Source: RFC 5988 as registries use it. */
+export function nextPage(link: string | null, current: string): string | undefined {
+  const target = /<([^<>]+)>\s*;\s*rel="?next"?/.exec((link ?? "").slice(0, MAX_HEADER_CHARS))?.[1];
+  const base = new URL(current, "http://registry").href;
+  if (target === undefined || !URL.canParse(target, base)) return undefined;
+  const { pathname, search } = new URL(target, base);
+  // Two slashes would lead to another host.
+  return /^\/(?!\/)/.test(pathname) ? `${pathname}${search}` : undefined;
+}
+
+/** The first message of a registry's errors. */
+export function explain({ bytes, status }: RegistryResponse): string {
+  try {
+    const { errors } = JSON.parse(new TextDecoder().decode(bytes)) as { errors?: { message?: unknown }[] };
+    const message = errors?.[0]?.message;
+    if (typeof message === "string") return message.slice(0, 200);
+  } catch {}
+  const words: Readonly<Record<number, string>> = {
+    401: "credentials are missing or wrong",
+    403: "access is denied",
+    404: "there is no such image",
+    429: "too many requests",
+  };
+  return words[status] ?? "no reason given";
 }

@@ -1,5 +1,5 @@
+import type { LogDirectory } from "../base/host/log-directory.ts";
 import type { Clock } from "../base/model/clock.ts";
-import type { LogDirectory } from "../base/model/log-directory.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { type AccessRules, authenticate, authorize } from "./client-identity.ts";
 import { CONTAINER_ROOTS, type ContainerRoutesContext, routeContainers } from "./container-routes.ts";

@@ -1,6 +1,6 @@
+import type { LogDirectory } from "../base/host/log-directory.ts";
 import type { AccessReviewer } from "../base/model/cluster-connection.ts";
 import type { ContainerAccess } from "../base/model/container-access.ts";
-import type { LogDirectory } from "../base/model/log-directory.ts";
 import { toTlsVersions } from "../config/cipher-suites.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { CadvisorApi } from "../stats/cadvisor/cadvisor-api.ts";

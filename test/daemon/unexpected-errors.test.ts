@@ -33,7 +33,7 @@ test("supervision continues, and the error is a line of the log", async () => {
 
 test("a full disk behind standard error neither stops nor occupies us", async () => {
   const { out, code } = await run(
-    `const { writeStderr } = await import(${JSON.stringify(join(SRC, "base/host/write-stderr.ts"))});
+    `const { writeStderr } = await import(${JSON.stringify(join(SRC, "base/host/write-all.ts"))});
     logUnexpectedErrors({ error: writeStderr });
     writeStderr("one\\n");
     setTimeout(() => { throw new Error("thrown"); }, 1);

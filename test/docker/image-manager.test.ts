@@ -3,7 +3,7 @@ import type { Pod } from "../../src/base/api/pod.ts";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import type { PodEvent } from "../../src/base/model/pod-event.ts";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
-import type { ProgressLine } from "../../src/docker/engine/image-schema.ts";
+import type { ProgressLine } from "../../src/docker/engine/schemas.ts";
 import { ImageCredentials } from "../../src/docker/image-credentials.ts";
 import { registryProblem } from "../../src/docker/image-error.ts";
 import { ImageManager, type ImageManagerOptions, PullProgress } from "../../src/docker/image-manager.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
-import { ContainerInspectSchema } from "../../src/docker/engine/container-schema.ts";
+import { ContainerInspectSchema } from "../../src/docker/engine/schemas.ts";
 import { toObserved } from "../../src/docker/inspect-to-snapshot.ts";
 import { LABEL } from "../../src/docker/labels.ts";
 
@@ -112,8 +112,17 @@ describe("a container", () => {
     });
   });
 
-  test("a container of no pod has no snapshot", () => {
-    expect(toObserved(inspect({}, { [LABEL.node]: "node1" }))).toBeUndefined();
+  test.each([
+    ["made by hand", { [LABEL.node]: "node1" }],
+    ["without a type", { ...containerLabels, [LABEL.type]: "" }],
+    ["without a pod", { ...containerLabels, [LABEL.podUid]: "" }],
+  ])("%s has no snapshot", (_, labels) => {
+    expect(toObserved(inspect({}, labels))).toBeUndefined();
+  });
+
+  test("has its back-off; a label that cannot be read is as if it were not there", () => {
+    const labels = { ...containerLabels, [LABEL.restartCount]: "many", [LABEL.backOff]: "40000" };
+    expect(toObserved(inspect({}, labels))).toMatchObject({ container: { restartCount: 0, backOffMs: 40_000 } });
   });
 });
 

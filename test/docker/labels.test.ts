@@ -2,7 +2,6 @@ import { expect, test } from "bun:test";
 import {
   computeRootHash,
   isOwned,
-  parseContainerLabels,
   toConflictFreeName,
   toContainerLabels,
   toContainerName,
@@ -101,44 +100,6 @@ test("containers are ours only with both ownership labels", () => {
 test("the root hash names the directory as it is written", () => {
   expect(computeRootHash("/var/lib/kubelet")).toMatch(/^[0-9a-f]{16}$/);
   expect(computeRootHash("/a")).not.toBe(computeRootHash("/b"));
-});
-
-test("labels are read back", () => {
-  expect(parseContainerLabels(CONTAINER_LABELS)).toEqual({
-    type: "container",
-    podName: "web-node1",
-    podNamespace: "default",
-    podUid: "u1",
-    containerName: "c",
-    sandboxId: "s1",
-    hash: "h1",
-    restartCount: 3,
-    backOffMs: 40_000,
-  });
-  expect(parseContainerLabels(toSandboxLabels(POD, OWNER, { hash: "h", attempt: 2 }))).toEqual({
-    type: "podsandbox",
-    podName: "web-node1",
-    podNamespace: "default",
-    podUid: "u1",
-    hash: "h",
-    attempt: 2,
-  });
-});
-
-test.each<[string, Record<string, string>]>([
-  ["a hand-made container", {}],
-  ["one without a type", { ...CONTAINER_LABELS, "io.kubernetes.docker.type": "" }],
-  ["one without a pod", { ...CONTAINER_LABELS, "io.kubernetes.pod.uid": "" }],
-])("%s is not a container of a pod", (_, labels) => {
-  expect(parseContainerLabels(labels)).toBeUndefined();
-});
-
-test("labels that cannot be read are as if they were not there", () => {
-  const parsed = parseContainerLabels({
-    ...CONTAINER_LABELS,
-    "annotation.io.kubernetes.container.restartCount": "many",
-  });
-  expect(parsed).toMatchObject({ restartCount: 0 });
 });
 
 const NAMED_POD = aPod({ metadata: { name: "lblpod-node1", namespace: "my-ns", uid: "0123" } });

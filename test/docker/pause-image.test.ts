@@ -1,7 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
-import { buildPauseImage, ensurePauseImage, isAnyPauseImage, PAUSE_IMAGE } from "../../src/docker/pause-image.ts";
-import { pauseExecutable } from "../../src/docker/pause-program.ts";
+import {
+  buildPauseImage,
+  ensurePauseImage,
+  isAnyPauseImage,
+  PAUSE_IMAGE,
+  pauseExecutable,
+} from "../../src/docker/pause-image.ts";
 import { FakeDaemon, type FakeRoute } from "../support/fake-daemon.ts";
 
 describe("the program", () => {

@@ -2,8 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { parseImageReference } from "../../src/base/text/image-reference.ts";
 import type { RegistryAuth } from "../../src/docker/engine/docker-client.ts";
-import { isInsecureRegistry, RegistryClient } from "../../src/docker/registry-client.ts";
-import { parseChallenge, RegistryError } from "../../src/docker/registry-response.ts";
+import { isInsecureRegistry, parseChallenge, RegistryClient, RegistryError } from "../../src/docker/registry-client.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
 const servers: Bun.Server<undefined>[] = [];

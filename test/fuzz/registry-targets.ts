@@ -1,5 +1,5 @@
 import { parseTarHeader } from "../../src/docker/engine/tar.ts";
-import { explain, nextPage, parseChallenge, parseTags, RegistryError } from "../../src/docker/registry-response.ts";
+import { explain, nextPage, parseChallenge, parseTags, RegistryError } from "../../src/docker/registry-client.ts";
 import { type FuzzTarget, mayThrow } from "./fuzz-target.ts";
 
 /** Headers and bodies that a registry answers with. */

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { tarArchive } from "../../src/docker/engine/tar.ts";
-import { PAUSE_IMAGE } from "../../src/docker/pause-image.ts";
-import { pauseExecutable } from "../../src/docker/pause-program.ts";
+import { PAUSE_IMAGE, pauseExecutable } from "../../src/docker/pause-image.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 import { RUN_ID, type TestNode } from "../support/test-node.ts";

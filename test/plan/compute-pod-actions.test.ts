@@ -1,303 +1,205 @@
 import { describe, expect, test } from "bun:test";
+import type { ContainerSnapshot } from "../../src/base/model/pod-snapshot.ts";
 import { computePodActions } from "../../src/plan/compute-pod-actions.ts";
-import type { PodAction } from "../../src/plan/pod-plan.ts";
+import type { PodAction, SyncState } from "../../src/plan/pod-plan.ts";
 import {
   aContainer,
-  anExited,
   aPlanInput,
   aPod,
-  aRunning,
   aSandbox,
   aSyncState,
   at,
+  anExited as ended,
   type PlanCase,
+  aRunning as up,
 } from "../support/builders.ts";
 
-/** One action as a word: `start app#1`, `kill app (SpecChanged)`, `create-sandbox#0`, `stop-sandbox sandbox-0`. */
+/** One action as a word: `start app#1`, `kill app-0 SpecChanged`, `sandbox#0`, `stop sandbox-0`, `remove app-0`. */
 function say(action: PodAction): string {
   switch (action.kind) {
     case "create-sandbox":
-      return `create-sandbox#${action.attempt}`;
+      return `sandbox#${action.attempt}`;
     case "start-container":
       return `start ${action.name}#${action.restartCount}`;
     case "kill-container":
-      return `kill ${action.id} (${action.reason})`;
+      return `kill ${action.id} ${action.reason}`;
     default:
-      return `${action.kind} ${action.id}`;
+      return `${action.kind.split("-")[0]} ${action.id}`;
   }
 }
 
 const planOf = (given: PlanCase) => computePodActions(aPlanInput(given));
-const saysOf = (given: PlanCase) => planOf(given).actions.map(say);
 
+const stateOf = (state: Partial<SyncState>, exitedAtMs = {}) => Object.assign(aSyncState(exitedAtMs), state);
+const SECOND = [aSandbox({ id: "sandbox-1", attempt: 1 })];
+const UNHEALTHY = { app: { containerId: "app-0", liveness: "failure" as const } };
+const SECOND_RUN = [up("app", { restartCount: 1, createdAt: at(2) }), ended("app", 1)];
+const BOTH = { containers: [aContainer(), aContainer({ name: "b" })] };
+const DEAD = [aSandbox({ state: "notready" })];
 const sidecar = (name: string, more = {}) => aContainer({ name, restartPolicy: "Always", ...more });
 const twoInits = aPod({ initContainers: [aContainer({ name: "one" }), aContainer({ name: "two" })] });
 const never = (more = {}) => aPod({ restartPolicy: "Never", ...more });
 const onFailure = (more = {}) => aPod({ restartPolicy: "OnFailure", ...more });
 
-interface Row extends PlanCase {
-  when: string;
-  want: string[];
-  phase?: string;
-}
-
-function table(rows: Row[]) {
-  test.each(rows)("$when", ({ want, phase, when: _, ...given }) => {
-    const plan = planOf(given);
-    expect(plan.actions.map(say)).toEqual(want);
-    expect(plan.end?.phase).toBe(phase as never);
+/** Actions in their order, then the phase if the pod has ended. */
+function table(
+  rows: [when: string, containers: ContainerSnapshot[], want: string, more?: PlanCase][],
+  all: PlanCase = {},
+) {
+  test.each(rows)("%s", (...[, containers, want, more]) => {
+    const { actions, end } = planOf({ containers, ...all, ...more });
+    expect(`${actions.map(say).join(", ")}${end ? ` => ${end.phase}` : ""}`.trim()).toBe(want);
   });
 }
 
 describe("sandbox", () => {
   table([
-    { when: "none: it is created before anything else", sandboxes: [], want: ["create-sandbox#0"] },
-    {
-      when: "one is being created: wait",
-      sandboxes: [],
-      state: Object.assign(aSyncState(), { sandboxBusy: true }),
-      want: [],
-    },
-    {
-      when: "creation failed a moment ago: wait",
-      sandboxes: [],
-      state: Object.assign(aSyncState(), { sandboxRetryAtMs: 61_000 }),
-      want: [],
-    },
-    {
-      when: "pause died: what still runs is stopped first",
-      sandboxes: [aSandbox({ state: "notready" })],
-      containers: [aRunning()],
-      want: ["kill app-0 (SandboxChanged)"],
-    },
-    {
-      when: "pause died and all is still: a new one with the next attempt",
-      sandboxes: [aSandbox({ state: "notready", attempt: 3 })],
-      containers: [anExited("app", 137)],
-      want: ["create-sandbox#4"],
-    },
-    {
-      when: "changed revision, containers run: they are stopped",
-      sandboxHash: "new",
-      containers: [aRunning()],
-      want: ["kill app-0 (SandboxChanged)"],
-    },
-    {
-      when: "changed revision, nothing runs: the old one is stopped",
-      sandboxHash: "new",
-      containers: [anExited("app", 0)],
-      want: ["stop-sandbox sandbox-0"],
-    },
-    {
-      when: "an edited init container: the pod starts again",
-      initHash: "new",
-      sandboxes: [aSandbox({ initHash: "old" })],
-      containers: [aRunning()],
-      want: ["kill app-0 (SandboxChanged)"],
-    },
-    {
-      when: "an edited init container of a finished Never pod: it runs again",
-      pod: never(),
-      initHash: "new",
-      sandboxes: [aSandbox({ state: "notready", initHash: "old" })],
-      containers: [anExited("app", 0)],
-      want: ["create-sandbox#1"],
-    },
-    {
-      when: "a sandbox made before init containers were recorded is left alone",
-      initHash: "new",
-      containers: [aRunning()],
-      want: [],
-    },
-    {
-      when: "changed revision of a finished Never pod: it runs again",
-      pod: never(),
-      sandboxHash: "new",
-      sandboxes: [aSandbox({ state: "notready" })],
-      containers: [anExited("app", 0)],
-      want: ["create-sandbox#1"],
-    },
-    {
-      when: "gone under a Never pod whose container ended: the pod is finished",
-      pod: never(),
-      sandboxes: [aSandbox({ state: "notready" })],
-      containers: [anExited("app", 0)],
-      want: [],
-      phase: "Succeeded",
-    },
-    {
-      when: "gone under a Never pod whose container was killed with it: failed",
-      pod: never(),
-      sandboxes: [aSandbox({ state: "notready" })],
-      containers: [anExited("app", 137)],
-      want: [],
-      phase: "Failed",
-    },
-    {
-      when: "gone under an OnFailure pod that succeeded",
-      pod: onFailure(),
-      sandboxes: [aSandbox({ state: "notready" })],
-      containers: [anExited("app", 0)],
-      want: [],
-      phase: "Succeeded",
-    },
-    {
-      when: "gone before a Never pod started anything: try again",
-      pod: never(),
-      sandboxes: [aSandbox({ state: "notready" })],
-      want: ["create-sandbox#1"],
-    },
-    {
-      when: "an older one still lies about: removed",
-      sandboxes: [aSandbox({ id: "sandbox-1", attempt: 1 }), aSandbox({ state: "notready" })],
-      containers: [aRunning("app", { sandboxId: "sandbox-1" })],
-      want: ["remove-sandbox sandbox-0"],
-    },
-    {
-      when: "containers of the old sandbox do not count as running in the new one",
-      sandboxes: [aSandbox({ id: "sandbox-1", attempt: 1 })],
-      containers: [anExited("app", 137)],
-      want: ["start app#1"],
-    },
+    ["none: it is created before anything else", [], "sandbox#0", { sandboxes: [] }],
+    ["one is being created: wait", [], "", { sandboxes: [], state: stateOf({ sandboxBusy: true }) }],
+    ["creation failed a moment ago: wait", [], "", { sandboxes: [], state: stateOf({ sandboxRetryAtMs: 61_000 }) }],
+    ["pause died: what still runs is stopped first", [up()], "kill app-0 SandboxChanged", { sandboxes: DEAD }],
+    [
+      "pause died and all is still: a new one",
+      [ended("app", 137)],
+      "sandbox#4",
+      { sandboxes: [aSandbox({ state: "notready", attempt: 3 })] },
+    ],
+    ["changed revision, containers run", [up()], "kill app-0 SandboxChanged", { sandboxHash: "new" }],
+    ["changed revision, nothing runs", [ended()], "stop sandbox-0", { sandboxHash: "new" }],
+    [
+      "an edited init container: the pod starts again",
+      [up()],
+      "kill app-0 SandboxChanged",
+      { initHash: "new", sandboxes: [aSandbox({ initHash: "old" })] },
+    ],
+    [
+      "an edited init container of a finished Never pod: it runs again",
+      [ended()],
+      "sandbox#1",
+      { pod: never(), initHash: "new", sandboxes: [aSandbox({ state: "notready", initHash: "old" })] },
+    ],
+    ["a sandbox made before init containers were recorded is left alone", [up()], "", { initHash: "new" }],
+    [
+      "changed revision of a finished Never pod",
+      [ended()],
+      "sandbox#1",
+      { pod: never(), sandboxHash: "new", sandboxes: DEAD },
+    ],
+    ["gone under a Never pod that ended", [ended()], "=> Succeeded", { pod: never(), sandboxes: DEAD }],
+    [
+      "gone under a Never pod that was killed with it",
+      [ended("app", 137)],
+      "=> Failed",
+      { pod: never(), sandboxes: DEAD },
+    ],
+    ["gone under an OnFailure pod that succeeded", [ended()], "=> Succeeded", { pod: onFailure(), sandboxes: DEAD }],
+    ["gone before a Never pod started anything: try again", [], "sandbox#1", { pod: never(), sandboxes: DEAD }],
+    [
+      "an older one still lies about: removed",
+      [up("app", { sandboxId: "sandbox-1" })],
+      "remove sandbox-0",
+      { sandboxes: [aSandbox({ id: "sandbox-1", attempt: 1 }), aSandbox({ state: "notready" })] },
+    ],
+    [
+      "containers of the old sandbox do not count in the new one",
+      [ended("app", 137)],
+      "start app#1",
+      { sandboxes: SECOND },
+    ],
   ]);
 });
 
 describe("main containers", () => {
   table([
-    { when: "first start", want: ["start app#0"] },
-    {
-      when: "all start in the order of the spec",
-      pod: aPod({ containers: [aContainer({ name: "z" }), aContainer({ name: "a" })] }),
-      want: ["start z#0", "start a#0"],
-    },
-    { when: "running: nothing to do", containers: [aRunning()], want: [] },
-    { when: "start under way", state: Object.assign(aSyncState(), { starting: new Set(["app"]) }), want: [] },
-    {
-      when: "kill under way",
-      containers: [aRunning("app", { hash: "old" })],
-      state: Object.assign(aSyncState(), { killing: new Set(["app-0"]) }),
-      want: [],
-    },
-    {
-      when: "removed behind our back",
-      pod: aPod({ containers: [aContainer(), aContainer({ name: "b" })] }),
-      containers: [aRunning("b")],
-      want: ["start app#0"],
-    },
-    {
-      when: "only what was edited is stopped",
-      pod: aPod({ containers: [aContainer(), aContainer({ name: "b" })] }),
-      containers: [aRunning("app", { hash: "old" }), aRunning("b")],
-      want: ["kill app-0 (SpecChanged)"],
-    },
-    {
-      when: "edited and dead: starts at once, without back-off",
-      containers: [anExited("app", 1, { hash: "old" })],
-      want: ["start app#1"],
-    },
-    {
-      when: "dropped from the spec: stopped",
-      containers: [aRunning(), aRunning("gone")],
-      want: ["kill gone-0 (SpecChanged)"],
-    },
-    {
-      when: "dropped from the spec and dead: removed",
-      containers: [aRunning(), anExited("gone")],
-      want: ["remove-container gone-0"],
-    },
-    {
-      when: "created but never started (we died in between): replaced",
-      containers: [aRunning("app", { state: "created" })],
-      want: ["remove-container app-0"],
-    },
-    {
-      when: "of a Never pod, created in a sandbox that died: a new sandbox",
-      pod: never(),
-      sandboxes: [aSandbox({ state: "notready" })],
-      containers: [aRunning("app", { state: "created" })],
-      want: ["create-sandbox#1"],
-    },
-    {
-      when: "of a Never pod, created in the sandbox before: replaced",
-      pod: never(),
-      sandboxes: [aSandbox({ id: "sandbox-1", attempt: 1 }), aSandbox({ state: "notready" })],
-      containers: [aRunning("app", { state: "created" })],
-      want: ["remove-sandbox sandbox-0", "remove-container app-0"],
-    },
-    {
-      when: "only the last dead one is kept",
-      containers: [
-        aRunning("app", { restartCount: 2, createdAt: at(3) }),
-        anExited("app", 1, { restartCount: 1, createdAt: at(2) }),
-        anExited("app", 1),
+    ["first start", [], "start app#0"],
+    [
+      "all start in the order of the spec",
+      [],
+      "start z#0, start a#0",
+      { pod: aPod({ containers: [aContainer({ name: "z" }), aContainer({ name: "a" })] }) },
+    ],
+    ["running: nothing to do", [up()], ""],
+    ["start under way", [], "", { state: stateOf({ starting: new Set(["app"]) }) }],
+    ["kill under way", [up("app", { hash: "old" })], "", { state: stateOf({ killing: new Set(["app-0"]) }) }],
+    ["removed behind our back", [up("b")], "start app#0", { pod: aPod(BOTH) }],
+    [
+      "only what was edited is stopped",
+      [up("app", { hash: "old" }), up("b")],
+      "kill app-0 SpecChanged",
+      { pod: aPod(BOTH) },
+    ],
+    ["edited and dead: starts at once, without back-off", [ended("app", 1, { hash: "old" })], "start app#1"],
+    ["dropped from the spec: stopped", [up(), up("gone")], "kill gone-0 SpecChanged"],
+    ["dropped from the spec and dead: removed", [up(), ended("gone")], "remove gone-0"],
+    ["created but never started: replaced", [up("app", { state: "created" })], "remove app-0"],
+    [
+      "of a Never pod, created in a sandbox that died: a new sandbox",
+      [up("app", { state: "created" })],
+      "sandbox#1",
+      { pod: never(), sandboxes: DEAD },
+    ],
+    [
+      "of a Never pod, created in the sandbox before: replaced",
+      [up("app", { state: "created" })],
+      "remove sandbox-0, remove app-0",
+      { pod: never(), sandboxes: [...SECOND, ...DEAD] },
+    ],
+    [
+      "only the last dead one is kept",
+      [
+        up("app", { restartCount: 2, createdAt: at(3) }),
+        ended("app", 1, { restartCount: 1, createdAt: at(2) }),
+        ended("app", 1),
       ],
-      want: ["remove-container app-0"],
-    },
-    {
-      when: "-1: all dead ones are kept",
-      options: { maxDeadPerContainer: -1 },
-      containers: [
-        aRunning("app", { restartCount: 2, createdAt: at(3) }),
-        anExited("app", 1, { restartCount: 1, createdAt: at(2) }),
-        anExited("app", 1),
+      "remove app-0",
+    ],
+    [
+      "-1: all dead ones are kept",
+      [
+        up("app", { restartCount: 2, createdAt: at(3) }),
+        ended("app", 1, { restartCount: 1, createdAt: at(2) }),
+        ended("app", 1),
       ],
-      want: [],
-    },
-    {
-      when: "0: none is kept next to one that runs",
-      options: { maxDeadPerContainer: 0 },
-      containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
-      want: ["remove-container app-0"],
-    },
-    {
-      when: "0: the newest stays while its restart waits",
-      options: { maxDeadPerContainer: 0 },
-      containers: [anExited("app", 1)],
-      state: Object.assign(aSyncState(), { retryAtMs: new Map([["app", 65_000]]) }),
-      want: [],
-    },
-    {
-      when: "a dead one too many is kept as long as its minimum",
-      options: { maxDeadPerContainer: 0, minDeadTtlMs: 30_000 },
-      containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
-      state: aSyncState({ "app-0": 30_001 }),
-      want: [],
-    },
-    {
-      when: "and goes then",
-      options: { maxDeadPerContainer: 0, minDeadTtlMs: 30_000 },
-      containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
-      state: aSyncState({ "app-0": 30_000 }),
-      want: ["remove-container app-0"],
-    },
-    {
-      when: "postStart failed: killed",
-      containers: [aRunning()],
-      state: Object.assign(aSyncState(), { postStartFailed: new Set(["app-0"]) }),
-      want: ["kill app-0 (PostStartFailed)"],
-    },
-    {
-      when: "liveness failed",
-      containers: [aRunning()],
-      probes: { app: { containerId: "app-0", liveness: "failure" } },
-      want: ["kill app-0 (LivenessFailed)"],
-    },
-    {
-      when: "startup failed",
-      containers: [aRunning()],
-      probes: { app: { containerId: "app-0", startup: "failure" } },
-      want: ["kill app-0 (StartupFailed)"],
-    },
-    {
-      when: "a verdict on an older attempt says nothing",
-      containers: [aRunning("app", { restartCount: 1 })],
-      probes: { app: { containerId: "app-0", liveness: "failure" } },
-      want: [],
-    },
+      "",
+      { options: { maxDeadPerContainer: -1 } },
+    ],
+    ["0: none is kept next to one that runs", SECOND_RUN, "remove app-0", { options: { maxDeadPerContainer: 0 } }],
+    [
+      "0: the newest stays while its restart waits",
+      [ended("app", 1)],
+      "",
+      { options: { maxDeadPerContainer: 0 }, state: stateOf({ retryAtMs: new Map([["app", 65_000]]) }) },
+    ],
+    [
+      "a dead one too many is kept as long as its minimum",
+      SECOND_RUN,
+      "",
+      { options: { maxDeadPerContainer: 0, minDeadTtlMs: 30_000 }, state: aSyncState({ "app-0": 30_001 }) },
+    ],
+    [
+      "and goes then",
+      SECOND_RUN,
+      "remove app-0",
+      { options: { maxDeadPerContainer: 0, minDeadTtlMs: 30_000 }, state: aSyncState({ "app-0": 30_000 }) },
+    ],
+    [
+      "postStart failed: killed",
+      [up()],
+      "kill app-0 PostStartFailed",
+      { state: stateOf({ postStartFailed: new Set(["app-0"]) }) },
+    ],
+    ["liveness failed", [up()], "kill app-0 LivenessFailed", { probes: UNHEALTHY }],
+    [
+      "startup failed",
+      [up()],
+      "kill app-0 StartupFailed",
+      { probes: { app: { containerId: "app-0", startup: "failure" } } },
+    ],
+    ["a verdict on an older attempt says nothing", [up("app", { restartCount: 1 })], "", { probes: UNHEALTHY }],
   ]);
 
   test("other limits: changed in place, without a restart", () => {
-    const { actions } = planOf({ containers: [aRunning()], limits: { app: { cpuQuotaUs: 50_000 } } });
+    const { actions } = planOf({ containers: [up()], limits: { app: { cpuQuotaUs: 50_000 } } });
     expect(actions).toEqual([{ kind: "resize-container", id: "app-0", name: "app", update: { cpuQuotaUs: 50_000 } }]);
   });
 
@@ -305,8 +207,8 @@ describe("main containers", () => {
     const pod = aPod({ containers: [aContainer({ livenessProbe: { terminationGracePeriodSeconds: 5 } as never })] });
     const [kill] = planOf({
       pod,
-      containers: [aRunning()],
-      probes: { app: { containerId: "app-0", liveness: "failure" } },
+      containers: [up()],
+      probes: UNHEALTHY,
     }).actions;
     expect(kill).toMatchObject({ graceSeconds: 5, message: "Container app failed liveness probe, will be restarted" });
   });
@@ -314,8 +216,8 @@ describe("main containers", () => {
   test("under Never a liveness kill is a stop", () => {
     const [kill] = planOf({
       pod: never(),
-      containers: [aRunning()],
-      probes: { app: { containerId: "app-0", liveness: "failure" } },
+      containers: [up()],
+      probes: UNHEALTHY,
     }).actions;
     expect(kill).toMatchObject({ graceSeconds: 30, message: "Stopping container app" });
   });
@@ -323,80 +225,57 @@ describe("main containers", () => {
 
 describe("restart policy", () => {
   table([
-    { when: "Always restarts a clean exit", containers: [anExited("app", 0)], want: ["start app#1"] },
-    { when: "Always restarts a crash", containers: [anExited("app", 1)], want: ["start app#1"] },
-    {
-      when: "OnFailure leaves a clean exit alone",
-      pod: onFailure(),
-      containers: [anExited("app", 0)],
-      want: ["stop-sandbox sandbox-0"],
-      phase: "Succeeded",
-    },
-    { when: "OnFailure restarts a crash", pod: onFailure(), containers: [anExited("app", 1)], want: ["start app#1"] },
-    {
-      when: "Never leaves a crash alone",
-      pod: never(),
-      containers: [anExited("app", 1)],
-      want: ["stop-sandbox sandbox-0"],
-      phase: "Failed",
-    },
-    {
-      when: "Never: the others continue",
-      pod: never({ containers: [aContainer(), aContainer({ name: "b" })] }),
-      containers: [anExited("app", 1), aRunning("b")],
-      want: [],
-    },
-    {
-      when: "a container that could not be started counts as crashed",
-      pod: never(),
-      containers: [aRunning("app", { state: "created", exitCode: 127, startedAt: undefined as never })],
-      want: ["stop-sandbox sandbox-0"],
-      phase: "Failed",
-    },
-    {
-      when: "the container's own policy wins",
-      pod: aPod({ containers: [aContainer({ restartPolicy: "Never" })] }),
-      containers: [anExited("app", 1)],
-      want: ["stop-sandbox sandbox-0"],
-      phase: "Failed",
-    },
-    {
-      when: "a rule restarts an exit code that the policy would leave",
-      pod: aPod({
-        restartPolicy: "Never",
-        containers: [
-          aContainer({
-            restartPolicy: "Never",
-            restartPolicyRules: [{ action: "Restart", exitCodes: { operator: "In", values: [42] } }],
-          }),
-        ],
-      }),
-      containers: [anExited("app", 42)],
-      want: ["start app#1"],
-    },
-    {
-      when: "NotIn matches every other code",
-      pod: aPod({
-        restartPolicy: "Never",
-        containers: [
-          aContainer({
-            restartPolicy: "Never",
-            restartPolicyRules: [{ action: "Restart", exitCodes: { operator: "NotIn", values: [0] } }],
-          }),
-        ],
-      }),
-      containers: [anExited("app", 0)],
-      want: ["stop-sandbox sandbox-0"],
-      phase: "Succeeded",
-    },
-    {
-      when: "a pod that ended stays ended",
-      pod: never(),
-      end: { phase: "Succeeded" },
-      containers: [],
-      want: ["stop-sandbox sandbox-0"],
-      phase: "Succeeded",
-    },
+    ["Always restarts a clean exit", [ended()], "start app#1"],
+    ["Always restarts a crash", [ended("app", 1)], "start app#1"],
+    ["OnFailure leaves a clean exit alone", [ended()], "stop sandbox-0 => Succeeded", { pod: onFailure() }],
+    ["OnFailure restarts a crash", [ended("app", 1)], "start app#1", { pod: onFailure() }],
+    ["Never leaves a crash alone", [ended("app", 1)], "stop sandbox-0 => Failed", { pod: never() }],
+    ["Never: the others continue", [ended("app", 1), up("b")], "", { pod: never(BOTH) }],
+    [
+      "a container that could not be started counts as crashed",
+      [up("app", { state: "created", exitCode: 127, startedAt: undefined as never })],
+      "stop sandbox-0 => Failed",
+      { pod: never() },
+    ],
+    [
+      "the container's own policy wins",
+      [ended("app", 1)],
+      "stop sandbox-0 => Failed",
+      { pod: aPod({ containers: [aContainer({ restartPolicy: "Never" })] }) },
+    ],
+    [
+      "a rule restarts an exit code that the policy would leave",
+      [ended("app", 42)],
+      "start app#1",
+      {
+        pod: aPod({
+          restartPolicy: "Never",
+          containers: [
+            aContainer({
+              restartPolicy: "Never",
+              restartPolicyRules: [{ action: "Restart", exitCodes: { operator: "In", values: [42] } }],
+            }),
+          ],
+        }),
+      },
+    ],
+    [
+      "NotIn matches every other code",
+      [ended()],
+      "stop sandbox-0 => Succeeded",
+      {
+        pod: aPod({
+          restartPolicy: "Never",
+          containers: [
+            aContainer({
+              restartPolicy: "Never",
+              restartPolicyRules: [{ action: "Restart", exitCodes: { operator: "NotIn", values: [0] } }],
+            }),
+          ],
+        }),
+      },
+    ],
+    ["a pod that ended stays ended", [], "stop sandbox-0 => Succeeded", { pod: never(), end: { phase: "Succeeded" } }],
   ]);
 });
 
@@ -409,7 +288,7 @@ test.each([
 ])("grace period of a pod that is put to rest: $when", ({ grace, spentMs, want }) => {
   const pod = never({ terminationGracePeriodSeconds: grace });
   const state = Object.assign(aSyncState(), { stoppingSinceMs: 100_000 - spentMs });
-  const plan = planOf({ pod, end: { phase: "Failed" }, containers: [aRunning()], state, nowMs: 100_000 });
+  const plan = planOf({ pod, end: { phase: "Failed" }, containers: [up()], state, nowMs: 100_000 });
   expect(plan.actions).toMatchObject([{ kind: "kill-container", graceSeconds: want }]);
 });
 
@@ -420,187 +299,142 @@ describe("RestartAllContainers", () => {
     initContainers: [aContainer({ name: "init" })],
     containers: [aContainer({ restartPolicy: "Never", restartPolicyRules: [rule] }), aContainer({ name: "b" })],
   });
-  table([
-    {
-      when: "the others are stopped",
-      pod,
-      containers: [anExited("init"), anExited("app", 88), aRunning("b")],
-      want: ["kill b-0 (RestartAllContainers)"],
-    },
-    {
-      when: "then everything starts again, init containers first",
-      pod,
-      containers: [anExited("init"), anExited("app", 88), anExited("b", 137)],
-      want: ["start init#1"],
-    },
-    {
-      when: "what started after that counts",
-      pod,
-      containers: [
-        anExited("init", 0, { restartCount: 1, createdAt: at(2000), startedAt: at(2000), finishedAt: at(2100) }),
-        anExited("app", 88),
-        anExited("b", 137),
+  table(
+    [
+      ["the others are stopped", [ended("init"), ended("app", 88), up("b")], "kill b-0 RestartAllContainers"],
+      [
+        "then all start again, init containers first",
+        [ended("init"), ended("app", 88), ended("b", 137)],
+        "start init#1",
       ],
-      want: ["start app#1", "start b#1"],
-    },
-    {
-      when: "who asked for it again and again waits like after a crash, the others do not",
-      pod,
-      containers: [
-        anExited("init", 0, { restartCount: 1, createdAt: at(2000), startedAt: at(2000), finishedAt: at(2100) }),
-        anExited("app", 88),
-        anExited("b", 137),
+      [
+        "what started after that counts",
+        [
+          ended("init", 0, { restartCount: 1, createdAt: at(2000), startedAt: at(2000), finishedAt: at(2100) }),
+          ended("app", 88),
+          ended("b", 137),
+        ],
+        "start app#1, start b#1",
       ],
-      state: Object.assign(aSyncState({ "app-0": 59_000, "b-0": 59_000 }), {
-        backOff: new Map(
-          ["app", "b"].map((name) => [`${name}@hash-${name}`, { delayMs: 10_000, updatedAtMs: 50_000 }]),
-        ),
-      }),
-      want: ["start b#1"],
-    },
-  ]);
+      [
+        "who asked for it again and again waits like after a crash, the others do not",
+        [
+          ended("init", 0, { restartCount: 1, createdAt: at(2000), startedAt: at(2000), finishedAt: at(2100) }),
+          ended("app", 88),
+          ended("b", 137),
+        ],
+        "start b#1",
+        {
+          state: Object.assign(aSyncState({ "app-0": 59_000, "b-0": 59_000 }), {
+            backOff: new Map(
+              ["app", "b"].map((name) => [`${name}@hash-${name}`, { delayMs: 10_000, updatedAtMs: 50_000 }]),
+            ),
+          }),
+        },
+      ],
+    ],
+    { pod },
+  );
 
   test("no time is left for preStop hooks and grace periods", () => {
-    const containers = [anExited("init"), anExited("app", 88), aRunning("b")];
+    const containers = [ended("init"), ended("app", 88), up("b")];
     expect(planOf({ pod, containers }).actions).toMatchObject([{ kind: "kill-container", graceSeconds: 0 }]);
   });
 });
 
 describe("init containers", () => {
-  table([
-    { when: "the first one only", pod: twoInits, want: ["start one#0"] },
-    { when: "running: the others wait", pod: twoInits, containers: [aRunning("one")], want: [] },
-    { when: "done: the next", pod: twoInits, containers: [anExited("one")], want: ["start two#0"] },
-    {
-      when: "all done: the main containers",
-      pod: twoInits,
-      containers: [anExited("one"), anExited("two")],
-      want: ["start app#0"],
-    },
-    { when: "failed under Always: again", pod: twoInits, containers: [anExited("one", 1)], want: ["start one#1"] },
-    {
-      when: "failed under Never: the pod failed",
-      pod: aPod({ ...twoInits.spec, restartPolicy: "Never" }),
-      containers: [anExited("one", 1)],
-      want: ["stop-sandbox sandbox-0"],
-      phase: "Failed",
-    },
-    {
-      when: "succeeded under Always is not run again",
-      pod: twoInits,
-      containers: [anExited("one"), anExited("two"), anExited("app", 1)],
-      want: ["start app#1"],
-    },
-    {
-      when: "edited after initialization: nothing runs again",
-      pod: twoInits,
-      hashes: { one: "new" },
-      containers: [anExited("one"), anExited("two"), aRunning()],
-      want: [],
-    },
-    {
-      when: "edited while it runs: replaced",
-      pod: twoInits,
-      hashes: { one: "new" },
-      containers: [aRunning("one")],
-      want: ["kill one-0 (SpecChanged)"],
-    },
-    {
-      when: "in a new sandbox all of them run again",
-      pod: twoInits,
-      sandboxes: [aSandbox({ id: "sandbox-1", attempt: 1 })],
-      containers: [anExited("one"), anExited("two"), anExited("app", 137)],
-      want: ["start one#1"],
-    },
-  ]);
+  table(
+    [
+      ["the first one only", [], "start one#0"],
+      ["running: the others wait", [up("one")], ""],
+      ["done: the next", [ended("one")], "start two#0"],
+      ["all done: the main containers", [ended("one"), ended("two")], "start app#0"],
+      ["failed under Always: again", [ended("one", 1)], "start one#1"],
+      [
+        "failed under Never: the pod failed",
+        [ended("one", 1)],
+        "stop sandbox-0 => Failed",
+        { pod: aPod({ ...twoInits.spec, restartPolicy: "Never" }) },
+      ],
+      ["succeeded under Always is not run again", [ended("one"), ended("two"), ended("app", 1)], "start app#1"],
+      [
+        "edited after initialization: nothing runs again",
+        [ended("one"), ended("two"), up()],
+        "",
+        { hashes: { one: "new" } },
+      ],
+      ["edited while it runs: replaced", [up("one")], "kill one-0 SpecChanged", { hashes: { one: "new" } }],
+      [
+        "in a new sandbox all of them run again",
+        [ended("one"), ended("two"), ended("app", 137)],
+        "start one#1",
+        { sandboxes: SECOND },
+      ],
+    ],
+    { pod: twoInits },
+  );
 });
 
 describe("sidecars", () => {
   const pod = aPod({ initContainers: [sidecar("proxy"), aContainer({ name: "setup" }), sidecar("logs")] });
-  const up = (name: string) => ({ [name]: { containerId: `${name}-0`, started: true } });
-  table([
-    { when: "starts in its place", pod, want: ["start proxy#0"] },
-    {
-      when: "the next one waits for its startup probe",
-      pod,
-      containers: [aRunning("proxy")],
-      probes: { proxy: { containerId: "proxy-0", started: false } },
-      want: [],
-    },
-    {
-      when: "the next one waits for its postStart hook",
-      pod,
-      containers: [aRunning("proxy")],
-      probes: up("proxy"),
-      state: Object.assign(aSyncState(), { postStartPending: new Set(["proxy-0"]) }),
-      want: [],
-    },
-    {
-      when: "once started the next one comes",
-      pod,
-      containers: [aRunning("proxy")],
-      probes: up("proxy"),
-      want: ["start setup#0"],
-    },
-    {
-      when: "one after another up to the main containers",
-      pod,
-      containers: [aRunning("proxy"), anExited("setup"), aRunning("logs")],
-      want: ["start app#0"],
-    },
-    {
-      when: "one that died during initialization starts again and the others wait",
-      pod,
-      containers: [anExited("proxy", 1), anExited("setup")],
-      want: ["start proxy#1"],
-    },
-    {
-      when: "one that died later starts again next to the main containers",
-      pod,
-      containers: [anExited("proxy", 0), anExited("setup"), aRunning("logs"), aRunning()],
-      want: ["start proxy#1"],
-    },
-    {
-      when: "restarts under Never as well",
-      pod: aPod({ ...pod.spec, restartPolicy: "Never" }),
-      containers: [anExited("proxy", 0), anExited("setup"), aRunning("logs"), aRunning()],
-      want: ["start proxy#1"],
-    },
-    {
-      when: "does not keep a pod alive: the last one is stopped first",
-      pod: aPod({ ...pod.spec, restartPolicy: "Never" }),
-      containers: [aRunning("proxy"), anExited("setup"), aRunning("logs"), anExited()],
-      want: ["kill logs-0 (PodEnded)"],
-      phase: "Succeeded",
-    },
-    {
-      when: "then the one before",
-      pod: aPod({ ...pod.spec, restartPolicy: "Never" }),
-      end: { phase: "Succeeded" },
-      containers: [aRunning("proxy"), anExited("setup"), anExited("logs", 143), anExited()],
-      want: ["kill proxy-0 (PodEnded)"],
-      phase: "Succeeded",
-    },
-    {
-      when: "its exit code does not matter for the pod's phase",
-      pod: aPod({ ...pod.spec, restartPolicy: "Never" }),
-      containers: [anExited("proxy", 1), anExited("setup"), anExited("logs", 1), anExited()],
-      end: { phase: "Succeeded" },
-      want: ["stop-sandbox sandbox-0"],
-      phase: "Succeeded",
-    },
-    {
-      when: "edited: replaced alone",
-      pod,
-      hashes: { proxy: "new" },
-      containers: [aRunning("proxy"), anExited("setup"), aRunning("logs"), aRunning()],
-      want: ["kill proxy-0 (SpecChanged)"],
-    },
-  ]);
+  const once = aPod({ ...pod.spec, restartPolicy: "Never" });
+  const started = (name: string) => ({ [name]: { containerId: `${name}-0`, started: true } });
+  table(
+    [
+      ["starts in its place", [], "start proxy#0"],
+      [
+        "the next one waits for its startup probe",
+        [up("proxy")],
+        "",
+        { probes: { proxy: { containerId: "proxy-0", started: false } } },
+      ],
+      [
+        "the next one waits for its postStart hook",
+        [up("proxy")],
+        "",
+        { probes: started("proxy"), state: stateOf({ postStartPending: new Set(["proxy-0"]) }) },
+      ],
+      ["once started the next one comes", [up("proxy")], "start setup#0", { probes: started("proxy") }],
+      ["one after another up to the main containers", [up("proxy"), ended("setup"), up("logs")], "start app#0"],
+      ["one that died during initialization: the others wait", [ended("proxy", 1), ended("setup")], "start proxy#1"],
+      ["one that died later starts again", [ended("proxy", 0), ended("setup"), up("logs"), up()], "start proxy#1"],
+      [
+        "restarts under Never as well",
+        [ended("proxy", 0), ended("setup"), up("logs"), up()],
+        "start proxy#1",
+        { pod: once },
+      ],
+      [
+        "does not keep a pod alive: the last one is stopped first",
+        [up("proxy"), ended("setup"), up("logs"), ended()],
+        "kill logs-0 PodEnded => Succeeded",
+        { pod: once },
+      ],
+      [
+        "then the one before",
+        [up("proxy"), ended("setup"), ended("logs", 143), ended()],
+        "kill proxy-0 PodEnded => Succeeded",
+        { pod: once, end: { phase: "Succeeded" } },
+      ],
+      [
+        "its exit code does not matter for the pod's phase",
+        [ended("proxy", 1), ended("setup"), ended("logs", 1), ended()],
+        "stop sandbox-0 => Succeeded",
+        { pod: once, end: { phase: "Succeeded" } },
+      ],
+      [
+        "edited: replaced alone",
+        [up("proxy"), ended("setup"), up("logs"), up()],
+        "kill proxy-0 SpecChanged",
+        { hashes: { proxy: "new" } },
+      ],
+    ],
+    { pod },
+  );
 });
 
 describe("crash-loop back-off", () => {
-  const crashed = (restartCount: number) => anExited("app", 1, { restartCount, createdAt: at(restartCount) });
+  const crashed = (restartCount: number) => ended("app", 1, { restartCount, createdAt: at(restartCount) });
   const entry = (delayMs: number, updatedAtMs = 0) => new Map([["app@hash-app", { delayMs, updatedAtMs }]]);
   const state = (exitedAtMs: number, backOff = entry(0), more = {}) =>
     Object.assign(aSyncState({ "app-0": exitedAtMs, "app-1": exitedAtMs }), { backOff, ...more });
@@ -667,17 +501,17 @@ describe("crash-loop back-off", () => {
   test("a start that failed before anything ran is tried again when its time has come", () => {
     const memo = Object.assign(aSyncState(), { retryAtMs: new Map([["app", 65_000]]) });
     expect(planOf({ state: memo }).recheckAtMs).toBe(65_000);
-    expect(saysOf({ state: memo, nowMs: 65_000 })).toEqual(["start app#0"]);
+    expect(planOf({ state: memo, nowMs: 65_000 }).actions.map(say)).toEqual(["start app#0"]);
   });
 });
 
 describe("activeDeadlineSeconds", () => {
   test("the plan is made again when it runs out", () => {
-    expect(planOf({ containers: [aRunning()], deadlineAtMs: 90_000 }).recheckAtMs).toBe(90_000);
+    expect(planOf({ containers: [up()], deadlineAtMs: 90_000 }).recheckAtMs).toBe(90_000);
   });
   test("then the pod fails and everything stops", () => {
-    const plan = planOf({ containers: [aRunning()], deadlineAtMs: 60_000 });
-    expect(plan.actions.map(say)).toEqual(["kill app-0 (PodEnded)"]);
+    const plan = planOf({ containers: [up()], deadlineAtMs: 60_000 });
+    expect(plan.actions.map(say)).toEqual(["kill app-0 PodEnded"]);
     expect(plan.end).toMatchObject({ phase: "Failed", reason: "DeadlineExceeded" });
   });
 });
@@ -692,29 +526,27 @@ describe("a pod that waits for another pod", () => {
   });
 
   test("does not start again either, with its sandbox in place", () => {
-    expect(planOf({ hold, containers: [anExited("app", 1)] }).actions).toEqual([]);
+    expect(planOf({ hold, containers: [ended("app", 1)] }).actions).toEqual([]);
   });
 
   test("that runs is left alone", () => {
-    expect(planOf({ hold, containers: [aRunning()] })).toMatchObject({ actions: [], waiting: new Map() });
+    expect(planOf({ hold, containers: [up()] })).toMatchObject({ actions: [], waiting: new Map() });
   });
 
   test("that partly runs is started completely", () => {
-    const pod = aPod({ containers: [aContainer(), aContainer({ name: "b" })] });
-    expect(planOf({ hold, pod, containers: [aRunning()] }).actions.map(({ kind }) => kind)).toEqual([
-      "start-container",
-    ]);
+    const pod = aPod(BOTH);
+    expect(planOf({ hold, pod, containers: [up()] }).actions.map(({ kind }) => kind)).toEqual(["start-container"]);
   });
 
   test("that has ended is finished", () => {
-    const plan = planOf({ hold, pod: never(), containers: [anExited("app", 0)] });
+    const plan = planOf({ hold, pod: never(), containers: [ended()] });
     expect(plan.end).toEqual({ phase: "Succeeded" });
   });
 });
 
 describe("dead containers", () => {
   const neverStarted = (restartCount: number) =>
-    aRunning("app", {
+    up("app", {
       id: `app-${restartCount}`,
       state: "created",
       exitCode: 127,
@@ -731,9 +563,9 @@ describe("dead containers", () => {
 
   test("the predecessor of a container that is done stays for `logs --previous`", () => {
     const containers = [
-      anExited("app", 0, { id: "app-1", restartCount: 1 }),
-      anExited("app", 1, { id: "app-0", restartCount: 0 }),
-      aRunning("other"),
+      ended("app", 0, { id: "app-1", restartCount: 1 }),
+      ended("app", 1, { id: "app-0", restartCount: 0 }),
+      up("other"),
     ];
     const pod = aPod({ restartPolicy: "OnFailure", containers: [aContainer(), aContainer({ name: "other" })] });
     expect(planOf({ pod, containers }).actions).toEqual([]);
@@ -741,8 +573,8 @@ describe("dead containers", () => {
 
   test("of a crash loop only the newest stays", () => {
     const containers = [
-      anExited("app", 1, { id: "app-1", restartCount: 1 }),
-      anExited("app", 1, { id: "app-0", restartCount: 0 }),
+      ended("app", 1, { id: "app-1", restartCount: 1 }),
+      ended("app", 1, { id: "app-0", restartCount: 0 }),
     ];
     const pod = aPod({ restartPolicy: "OnFailure" });
     const removed = planOf({ pod, containers }).actions.filter(({ kind }) => kind === "remove-container");
@@ -756,29 +588,25 @@ describe("ephemeral containers", () => {
     initContainers: [aContainer({ name: "one" })],
     ephemeralContainers: [aContainer({ name: "debug" })],
   });
-  table([
-    { when: "a new one starts next to running containers", pod, containers: [aRunning()], want: ["start debug#0"] },
-    { when: "one that runs is left alone", pod, containers: [aRunning(), aRunning("debug")], want: [] },
-    { when: "one that ended never starts again", pod, containers: [aRunning(), anExited("debug", 1)], want: [] },
-    {
-      when: "nor one of an earlier sandbox",
-      pod,
-      sandboxes: [aSandbox({ id: "new", attempt: 1 })],
-      containers: [aRunning("app", { sandboxId: "new" }), anExited("debug", 0, { sandboxId: "old" })],
-      want: [],
-    },
-    {
-      when: "it starts although an init container fails",
-      pod: failing,
-      containers: [aRunning("one")],
-      want: ["start debug#0"],
-    },
-    {
-      when: "a finished pod ends it too",
-      pod: aPod({ restartPolicy: "Never", ephemeralContainers: [aContainer({ name: "debug" })] }),
-      containers: [anExited("app", 0), aRunning("debug", { id: "debug-0" })],
-      want: ["kill debug-0 (PodEnded)"],
-      phase: "Succeeded",
-    },
-  ]);
+  table(
+    [
+      ["a new one starts next to running containers", [up()], "start debug#0"],
+      ["one that runs is left alone", [up(), up("debug")], ""],
+      ["one that ended never starts again", [up(), ended("debug", 1)], ""],
+      [
+        "nor one of an earlier sandbox",
+        [up("app", { sandboxId: "new" }), ended("debug", 0, { sandboxId: "old" })],
+        "",
+        { sandboxes: [aSandbox({ id: "new", attempt: 1 })] },
+      ],
+      ["it starts although an init container fails", [up("one")], "start debug#0", { pod: failing }],
+      [
+        "a finished pod ends it too",
+        [ended("app", 0), up("debug", { id: "debug-0" })],
+        "kill debug-0 PodEnded => Succeeded",
+        { pod: aPod({ restartPolicy: "Never", ephemeralContainers: [aContainer({ name: "debug" })] }) },
+      ],
+    ],
+    { pod },
+  );
 });

@@ -1,5 +1,5 @@
 import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
-import { findLog, HostLogDirectory, readLog } from "../../src/base/host/log-directory.ts";
+import { findLog, LogDirectory, readLog } from "../../src/base/host/log-directory.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import type { ShownCertificate } from "../../src/server/client-identity.ts";
 import type { RouteRequest } from "../../src/server/http-response.ts";
@@ -122,7 +122,7 @@ export interface Asking extends RequestOptions {
 
 /** The log directory of a machine, read by this process. */
 export const localLogDirectory = (root: string) =>
-  new HostLogDirectory(root, {
+  new LogDirectory(root, {
     findLog: async (directory, relative) => findLog(directory, relative),
     readLog: async (descriptor, position, length) => readLog(descriptor, position, length),
   });

@@ -4,7 +4,7 @@ import http from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/docker/engine/tar.ts";
-import { pauseExecutable } from "../../src/docker/pause-program.ts";
+import { pauseExecutable } from "../../src/docker/pause-image.ts";
 import { TestCertificates } from "./test-certificates.ts";
 import { freePorts, RUN_ID, readEngine } from "./test-node.ts";
 import { until } from "./until.ts";

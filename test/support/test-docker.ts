@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
-import { VolumeSchema } from "../../src/docker/engine/system-schema.ts";
+import { VolumeSchema } from "../../src/docker/engine/schemas.ts";
 
 const AnyResponse = v.object({});
 

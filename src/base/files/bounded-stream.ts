@@ -3,11 +3,14 @@ export class StreamTooLongError extends Error {
   override readonly name = "StreamTooLongError";
 }
 
+type Chunks = AsyncIterable<Uint8Array> | null | undefined;
+
 /** The UTF-8 text of a whole stream; "" when there is none. @throws StreamTooLongError, after closing it */
-export async function readBoundedStream(
-  stream: AsyncIterable<Uint8Array> | null | undefined,
-  maxBytes: number,
-): Promise<string> {
+export const readBoundedStream = async (stream: Chunks, maxBytes: number): Promise<string> =>
+  (await readBoundedBytesOf(stream, maxBytes)).toString("utf8");
+
+/** As {@link readBoundedStream}, as bytes. */
+export async function readBoundedBytesOf(stream: Chunks, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream ?? []) {
@@ -15,14 +18,14 @@ export async function readBoundedStream(
     if (bytes > maxBytes) throw new StreamTooLongError(`is longer than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }
 
 /** Bytes kept of the output of a program. */
 const MAX_OUTPUT_BYTES = 64 * 1024;
 
 /** The beginning of what a program writes. The rest is read and dropped, so that the program is not delayed. */
-export async function readOutput(stream: AsyncIterable<Uint8Array> | null | undefined): Promise<string> {
+export async function readOutput(stream: Chunks): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream ?? []) {

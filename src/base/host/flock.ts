@@ -1,4 +1,4 @@
-import { libcPath } from "./libc.ts";
+import { existsSync } from "node:fs";
 
 const LOCK_EX = 2;
 const LOCK_NB = 4;
@@ -58,4 +58,12 @@ function flockByProgram(descriptor: number, cause: Error): boolean {
   });
   if (exitCode === 0 || exitCode === 1) return exitCode === 0;
   throw new FlockUnavailableError(`${path} ended with exit code ${exitCode} (bun:ffi: ${cause.message})`, { cause });
+}
+
+const MUSL_ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
+
+/** The C library for bun:ffi: musl's on Alpine, else glibc's. */
+export function libcPath(): string {
+  const musl = `/lib/libc.musl-${MUSL_ARCHITECTURES[process.arch] ?? process.arch}.so.1`;
+  return existsSync(musl) ? musl : "libc.so.6";
 }

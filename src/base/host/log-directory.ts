@@ -1,13 +1,24 @@
 import { closeSync, constants, openSync, readdirSync, readSync } from "node:fs";
 import { openBeneath } from "../files/beneath.ts";
-import type { LogDirectory, LogEntry } from "../model/log-directory.ts";
 
 const CHUNK_BYTES = 64 * 1024;
 
 /** An entry of a log directory as another thread found it. A file is open: its descriptor belongs to the whole process. */
-type FoundLog =
-  | { kind: "directory"; modifiedAt: Date; entries: readonly { name: string; isDirectory: boolean }[] }
-  | { kind: "file"; modifiedAt: Date; sizeBytes: number; descriptor: number };
+type FoundLog = FoundDirectory | { kind: "file"; modifiedAt: Date; sizeBytes: number; descriptor: number };
+interface FoundDirectory {
+  kind: "directory";
+  modifiedAt: Date;
+  entries: readonly { name: string; isDirectory: boolean }[];
+}
+
+interface LogFile {
+  kind: "file";
+  modifiedAt: Date;
+  sizeBytes: number;
+  /** Its bytes up to the size. Read once, or `close`. */
+  chunks(): AsyncIterable<Uint8Array>;
+  close(): void;
+}
 
 /** Access to log files. The process that supervises pods leaves it to other threads: a container may have put anything there. */
 export interface LogFiles {
@@ -46,8 +57,8 @@ export function readLog(descriptor: number, position: number, length: number): U
   return buffer.subarray(0, readSync(descriptor, buffer, 0, length, position));
 }
 
-/** A log directory on disk. */
-export class HostLogDirectory implements LogDirectory {
+/** The machine's directory of logs, as far as it may be shown. */
+export class LogDirectory {
   readonly #root: string;
   readonly #files: LogFiles;
 
@@ -56,7 +67,8 @@ export class HostLogDirectory implements LogDirectory {
     this.#files = files;
   }
 
-  async open(relative: string): Promise<LogEntry | undefined> {
+  /** The entry at a path below it ("" is itself); undefined when missing, outside, or neither directory nor file. */
+  async open(relative: string): Promise<FoundDirectory | LogFile | undefined> {
     const found = await this.#files.findLog(this.#root, relative);
     return found?.kind === "file" ? fileOf(found, this.#files) : found;
   }
@@ -68,7 +80,7 @@ function entriesOf(directory: string): { name: string; isDirectory: boolean }[] 
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function fileOf({ modifiedAt, sizeBytes, descriptor }: Extract<FoundLog, { kind: "file" }>, files: LogFiles): LogEntry {
+function fileOf({ modifiedAt, sizeBytes, descriptor }: Extract<FoundLog, { kind: "file" }>, files: LogFiles): LogFile {
   let isOpen = true;
   const close = () => {
     if (isOpen) closeSync(descriptor);

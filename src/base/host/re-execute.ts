@@ -1,4 +1,4 @@
-import { libcPath } from "./libc.ts";
+import { libcPath } from "./flock.ts";
 
 const SYS_CLOSE_RANGE = 436;
 const CLOSE_RANGE_CLOEXEC = 4;

@@ -1,4 +1,4 @@
-import { libcPath } from "./libc.ts";
+import { libcPath } from "./flock.ts";
 
 const AF_UNIX = 1;
 const SOCK_DGRAM_CLOEXEC = 2 | 0o2000000;

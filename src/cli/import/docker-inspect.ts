@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "../../docker/engine/shapes.ts";
+import { flag, listOf, mapOf, nameSet, text, textMap, whole } from "../../docker/engine/schemas.ts";
 
 /** Published ports by `8080/tcp`. */
 const PortMapSchema = mapOf(v.nullable(v.array(v.object({ HostIp: text, HostPort: text }))));

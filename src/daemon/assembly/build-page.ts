@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
-import { findSocketUser } from "../../base/host/socket-user.ts";
+import { findSocketUser } from "../../base/host/port-holder.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { isLoopback } from "../../server/host-header.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";

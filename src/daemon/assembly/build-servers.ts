@@ -3,7 +3,7 @@ import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes, restartRoute, updateRoutes } from "../../apiserver/node/node-routes.ts";
 import { NodeView } from "../../apiserver/node/node-view.ts";
 import { podRoutes } from "../../apiserver/node/pod-routes.ts";
-import { HostLogDirectory } from "../../base/host/log-directory.ts";
+import { LogDirectory } from "../../base/host/log-directory.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
@@ -93,7 +93,7 @@ export function startNodeServers(
       reviewer: parts.cluster?.accessReviewer,
       containers: parts.engine.containers,
       streams: toPodStreams(parts, view),
-      logDirectory: options.enableSystemLogHandler ? new HostLogDirectory("/var/log", background.tasks) : undefined,
+      logDirectory: options.enableSystemLogHandler ? new LogDirectory("/var/log", background.tasks) : undefined,
       nodeIp: parts.context.node.ip,
       certificates: certificateStore(parts.context),
     },

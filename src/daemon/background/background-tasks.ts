@@ -4,7 +4,7 @@ import { probeDirectory, replaceFile } from "../../base/files/replace-file.ts";
 import { readDirectoryTexts } from "../../base/files/text-files.ts";
 import { findLog, readLog } from "../../base/host/log-directory.ts";
 import { findPortHolder, findPortHolders } from "../../base/host/port-holder.ts";
-import { killExecProcesses } from "../../docker/engine/exec-kill.ts";
+import { killExecProcesses } from "../../docker/engine/exec.ts";
 import { performLogLinkTask } from "../../kubelet/log-links.ts";
 import { hostFileTasks } from "../../kubelet/volumes/host-files.ts";
 import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";

@@ -1,4 +1,7 @@
 import * as v from "valibot";
+import { DockerConnection, type Filters, filtersText, segment } from "./docker-connection.ts";
+import { DockerUnreachableError, isNotFound } from "./docker-error.ts";
+import { type ExecOptions, type ExecOutcome, runExec } from "./exec.ts";
 import {
   type ContainerCreated,
   ContainerCreatedSchema,
@@ -10,10 +13,7 @@ import {
   type ExecInspect,
   ExecInspectSchema,
   IdSchema,
-} from "./container-schema.ts";
-import { DockerConnection, type Filters, filtersText, segment } from "./docker-connection.ts";
-import { DockerUnreachableError, isNotFound } from "./docker-error.ts";
-import { type ExecOptions, type ExecOutcome, runExec } from "./exec.ts";
+} from "./schemas.ts";
 import { demultiplex, type OutputChunk, rawOutput } from "./stream-frames.ts";
 import type { CallOptions, HijackedConnection } from "./transport.ts";
 

@@ -7,11 +7,6 @@ export interface PortBinding {
   HostPort: string;
 }
 
-interface HealthConfig {
-  /** `["NONE"]` switches the image's health check off. */
-  Test: string[];
-}
-
 export interface LogConfig {
   /** e.g. `json-file`. */
   Type: string;
@@ -26,7 +21,6 @@ export interface DeviceRequest {
   DeviceIDs?: string[];
   /** An OR of ANDs, e.g. `[["gpu"]]`. */
   Capabilities?: string[][];
-  Options?: Record<string, string>;
 }
 
 export interface DeviceMapping {
@@ -36,21 +30,14 @@ export interface DeviceMapping {
   CgroupPermissions: string;
 }
 
-interface Ulimit {
-  Name: string;
-  Soft: number;
-  Hard: number;
-}
-
 /** The `Mounts` form of a mount; `Binds` is the older, shorter one. */
 export interface MountPoint {
-  Type: "bind" | "volume" | "image" | "tmpfs";
+  Type: "bind" | "volume" | "image";
   Source?: string;
   Target: string;
   ReadOnly?: boolean;
   BindOptions?: {
-    Propagation?: "private" | "rprivate" | "shared" | "rshared" | "slave" | "rslave";
-    NonRecursive?: boolean;
+    Propagation?: "rprivate" | "rshared" | "rslave";
     /** Since 1.44: read-only for this mount, not for those below it. */
     ReadOnlyNonRecursive?: boolean;
     /** Since 1.44: refuse to start unless the mounts below are read-only as well. */
@@ -63,7 +50,6 @@ export interface MountPoint {
   };
   /** Since 1.48. */
   ImageOptions?: { Subpath?: string };
-  TmpfsOptions?: { SizeBytes?: number; Mode?: number };
 }
 
 /** The part of HostConfig that `POST /containers/{id}/update` changes in a running container. */
@@ -73,14 +59,10 @@ interface ContainerResources {
   CpuPeriod?: number;
   /** Microseconds per period; 0 leaves as it is, -1 lifts the limit. */
   CpuQuota?: number;
-  CpusetCpus?: string;
-  CpusetMems?: string;
   /** Bytes; 0 leaves as it is. */
   Memory?: number;
   /** Bytes of memory plus swap; -1 is unlimited swap. */
   MemorySwap?: number;
-  /** Bytes. */
-  MemoryReservation?: number;
   /** 0 and -1 mean unlimited. */
   PidsLimit?: number;
 }
@@ -94,34 +76,26 @@ export interface HostConfig extends ContainerResources {
   PidMode?: string;
   UTSMode?: string;
   UsernsMode?: string;
-  CgroupnsMode?: "host" | "private";
   PortBindings?: Record<string, PortBinding[]>;
-  RestartPolicy?: { Name: "" | "no"; MaximumRetryCount?: number };
+  RestartPolicy?: { Name: "no" };
   CapAdd?: string[];
   CapDrop?: string[];
   Dns?: string[];
   DnsOptions?: string[];
   DnsSearch?: string[];
-  ExtraHosts?: string[];
   GroupAdd?: string[];
   OomScoreAdj?: number;
   Privileged?: boolean;
   ReadonlyRootfs?: boolean;
   SecurityOpt?: string[];
   Sysctls?: Record<string, string>;
-  Tmpfs?: Record<string, string>;
-  /** Bytes of /dev/shm. */
-  ShmSize?: number;
   Runtime?: string;
   CgroupParent?: string;
   Devices?: DeviceMapping[];
   DeviceRequests?: DeviceRequest[];
-  Ulimits?: Ulimit[];
   /** Absent: the engine's own list. Empty: nothing is masked. */
   MaskedPaths?: string[];
   ReadonlyPaths?: string[];
-  /** The engine's own reaper as PID 1. */
-  Init?: boolean;
 }
 
 export interface EndpointConfig {
@@ -134,16 +108,12 @@ export interface EndpointConfig {
 /** Body of `POST /containers/create`; the container's name travels in the query. */
 export interface ContainerCreateBody {
   Hostname?: string;
-  Domainname?: string;
   /** `uid`, `uid:gid` or a name of the image's /etc/passwd. */
   User?: string;
   ExposedPorts?: Record<string, Record<string, never>>;
   Tty?: boolean;
   OpenStdin?: boolean;
   StdinOnce?: boolean;
-  AttachStdin?: boolean;
-  AttachStdout?: boolean;
-  AttachStderr?: boolean;
   /** `NAME=value`. */
   Env?: string[];
   Cmd?: string[];
@@ -152,7 +122,8 @@ export interface ContainerCreateBody {
   Image: string;
   WorkingDir?: string;
   Labels?: Record<string, string>;
-  Healthcheck?: HealthConfig;
+  /** `["NONE"]` switches the image's health check off. */
+  Healthcheck?: { Test: string[] };
   /** e.g. `SIGTERM`. */
   StopSignal?: string;
   HostConfig: HostConfig;

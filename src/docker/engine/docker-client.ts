@@ -4,27 +4,27 @@ import { type Filters, filtersText, PING, segment, segments } from "./docker-con
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText, parseEndpoint } from "./endpoint.ts";
 import {
+  DiskUsageSchema,
   type Distribution,
   DistributionSchema,
+  type DockerNetwork,
+  type DockerVolume,
+  type EngineInfoResponse,
   type ImageInspect,
   ImageInspectSchema,
   ImageRemovedSchema,
   type ImageSummary,
   ImageSummarySchema,
-  type ProgressLine,
-  ProgressLineSchema,
-} from "./image-schema.ts";
-import { text, textMap, whole } from "./shapes.ts";
-import { jsonLines } from "./stream-frames.ts";
-import {
-  DiskUsageSchema,
-  type DockerNetwork,
-  type DockerVolume,
-  type EngineInfoResponse,
   InfoSchema,
   NetworkSchema,
+  type ProgressLine,
+  ProgressLineSchema,
+  text,
+  textMap,
   VolumeSchema,
-} from "./system-schema.ts";
+  whole,
+} from "./schemas.ts";
+import { jsonLines } from "./stream-frames.ts";
 import type { CallOptions } from "./transport.ts";
 
 interface PullOptions {
@@ -89,7 +89,10 @@ export class DockerClient extends ContainerCalls {
       if (options.signal?.aborted) return;
       throw error;
     }
-    if (!options.signal?.aborted) throw eventStreamEnded(endpointText(this.endpoint));
+    if (options.signal?.aborted) return;
+    // An engine that ends the stream is going away: for the reader that is a lost connection, not an end.
+    const why = `The Docker engine at ${endpointText(this.endpoint)} ended the event stream; it may be restarting`;
+    throw new DockerUnreachableError("connection-lost", "GET /events", why);
   }
 
   // --- images ---
@@ -100,19 +103,11 @@ export class DockerClient extends ContainerCalls {
    */
   async pullImage(reference: string, options: PullOptions = {}): Promise<void> {
     const idleMs = options.idleTimeoutMs ?? PULL_IDLE_MS;
-    const operation = "POST /images/create";
     const stop = new AbortController();
-    const forward = () => stop.abort(options.signal?.reason);
-    if (options.signal?.aborted) forward();
-    else options.signal?.addEventListener("abort", forward, { once: true });
-    const giveUp = () =>
-      stop.abort(
-        new DockerUnreachableError(
-          "timeout",
-          operation,
-          `Pulling ${reference} made no progress for ${idleMs / 1000} s`,
-        ),
-      );
+    const giveUp = () => {
+      const why = `Pulling ${reference} made no progress for ${idleMs / 1000} s`;
+      stop.abort(new DockerUnreachableError("timeout", "POST /images/create", why));
+    };
     let cancel = idleMs > 0 ? this.schedule(idleMs, giveUp) : () => {};
     try {
       const stream = await this.open({
@@ -120,17 +115,16 @@ export class DockerClient extends ContainerCalls {
         path: "/images/create",
         query: pullQuery(reference),
         ...(options.auth ? { headers: { "X-Registry-Auth": registryAuthHeader(options.auth) } } : {}),
-        signal: stop.signal,
+        signal: options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal,
         timeoutMs: 0,
       });
-      await readProgress(stream.chunks, operation, (line) => {
+      await readProgress(stream.chunks, "POST /images/create", (line) => {
         cancel();
         if (idleMs > 0) cancel = this.schedule(idleMs, giveUp);
         options.onProgress?.(line);
       });
     } finally {
       cancel();
-      options.signal?.removeEventListener("abort", forward);
     }
   }
 
@@ -297,14 +291,6 @@ export function parseEvent(line: string): DockerEvent {
   };
 }
 
-/** An engine that ends the stream is going away: for the reader that is a lost connection, not an end. */
-const eventStreamEnded = (where: string) =>
-  new DockerUnreachableError(
-    "connection-lost",
-    "GET /events",
-    `The Docker engine at ${where} ended the event stream; it may be restarting`,
-  );
-
 /** Credentials for a registry, as Docker's X-Registry-Auth carries them. Never logged. */
 export interface RegistryAuth {
   username?: string;
@@ -315,7 +301,6 @@ export interface RegistryAuth {
   identitytoken?: string;
   /** A bearer token for the registry itself. */
   registrytoken?: string;
-  serveraddress?: string;
 }
 
 /** base64 for URLs, padded: without the padding the engine reads no credentials at all, and says nothing. */
@@ -358,7 +343,5 @@ function withoutTag(name: string): string {
   return colon < 0 ? name : name.slice(0, colon);
 }
 
-/** Names and ids out of a load's `Loaded image: x:1` and `Loaded image ID: sha256:…`. */
-export function loadedName(line: ProgressLine): string | undefined {
-  return /^Loaded image(?: ID)?: (\S+)/.exec(line.stream)?.[1];
-}
+/** The image of a load's `Loaded image: x:1` and `Loaded image ID: sha256:…`. */
+export const loadedName = ({ stream }: ProgressLine) => /^Loaded image(?: ID)?: (\S+)/.exec(stream)?.[1];

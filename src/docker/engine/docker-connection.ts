@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
-import { type KillExecProcesses, killExecProcesses } from "./exec-kill.ts";
-import { VersionSchema } from "./system-schema.ts";
+import { type KillExecProcesses, killExecProcesses } from "./exec.ts";
+import { VersionSchema } from "./schemas.ts";
 import {
   type CallOptions,
   type DockerRequest,

@@ -31,7 +31,7 @@ export class DockerProtocolError extends Error {
  * `bad-endpoint`: the address cannot be used as written. `no-socket`: no such file. `no-permission`: the socket exists,
  * but access is denied. `refused`: no process listens. `not-trusted`: the TLS certificate is invalid. `not-docker`: the
  * response is not a Docker engine's. `too-old` / `too-new`: no API version in common. `timeout`: no response within the
- * deadline. `connection-lost`: the connection broke in the middle of a call.
+ * deadline. `connection-lost`: the connection broke in the middle of a call. After these two a POST may have been done.
  */
 export type UnreachableKind =
   | "bad-endpoint"
@@ -51,14 +51,11 @@ export class DockerUnreachableError extends Error {
   readonly kind: UnreachableKind;
   /** Method and path without version and query; "" when no call was made. */
   readonly operation: string;
-  /** The request may have reached the engine: before a POST is repeated, the caller looks whether its work is done. */
-  readonly mayHaveBeenDone: boolean;
 
   constructor(kind: UnreachableKind, operation: string, message: string, options?: ErrorOptions) {
     super(message, options);
     this.kind = kind;
     this.operation = operation;
-    this.mayHaveBeenDone = kind === "timeout" || kind === "connection-lost";
   }
 }
 

@@ -2,6 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { Duplex } from "node:stream";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import { readBoundedStream, StreamTooLongError } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import {
@@ -245,21 +246,15 @@ export class DockerTransport {
   }
 }
 
-/** The text of a stream. Leaving the loop early closes the connection. @throws DockerProtocolError beyond `maxBytes` */
-async function collectText(
-  chunks: AsyncIterable<Uint8Array> | null,
-  maxBytes: number,
-  operation: string,
-): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of chunks ?? []) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new DockerProtocolError(operation, `more than ${maxBytes} bytes`);
-    text += decoder.decode(chunk, { stream: true });
+/** The text of a stream, which is closed when it is too long. @throws DockerProtocolError beyond `maxBytes` */
+async function collectText(chunks: AsyncIterable<Uint8Array> | null, maxBytes: number, operation: string) {
+  try {
+    return await readBoundedStream(chunks, maxBytes);
+  } catch (error) {
+    throw error instanceof StreamTooLongError
+      ? new DockerProtocolError(operation, `more than ${maxBytes} bytes`)
+      : error;
   }
-  return text + decoder.decode();
 }
 
 async function* readChunks(

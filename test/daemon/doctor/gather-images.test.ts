@@ -4,7 +4,7 @@ import type { Secret } from "../../../src/base/api/secret.ts";
 import { gatherImages } from "../../../src/daemon/doctor/gather-images.ts";
 import type { RegistryAuth } from "../../../src/docker/engine/docker-client.ts";
 import { DockerError } from "../../../src/docker/engine/docker-error.ts";
-import type { Distribution, ImageInspect } from "../../../src/docker/engine/image-schema.ts";
+import type { Distribution, ImageInspect } from "../../../src/docker/engine/schemas.ts";
 
 const pod = (image: string, imagePullPolicy: string, pullSecret?: string) =>
   ({

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { loadedName, pullQuery, readProgress, registryAuthHeader } from "../../../src/docker/engine/docker-client.ts";
 import { DockerError, DockerProtocolError } from "../../../src/docker/engine/docker-error.ts";
-import type { ProgressLine } from "../../../src/docker/engine/image-schema.ts";
+import type { ProgressLine } from "../../../src/docker/engine/schemas.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
 

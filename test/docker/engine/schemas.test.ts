@@ -1,8 +1,13 @@
 import { expect, test } from "bun:test";
 import * as v from "valibot";
-import { ContainerInspectSchema, ContainerSummarySchema } from "../../../src/docker/engine/container-schema.ts";
-import { ImageInspectSchema } from "../../../src/docker/engine/image-schema.ts";
-import { DiskUsageSchema, InfoSchema, VersionSchema } from "../../../src/docker/engine/system-schema.ts";
+import {
+  ContainerInspectSchema,
+  ContainerSummarySchema,
+  DiskUsageSchema,
+  ImageInspectSchema,
+  InfoSchema,
+  VersionSchema,
+} from "../../../src/docker/engine/schemas.ts";
 
 const fixture = (name: string) => Bun.file(`${import.meta.dir}/../../fixtures/docker/${name}.json`).json();
 
