@@ -1,9 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ClusterTestNode } from "../../test/support/cluster/cluster-node.ts";
 import { ETCD, KUBERNETES } from "../../test/support/cluster/cluster-tools.ts";
 import { ControlPlane } from "../../test/support/cluster/control-plane.ts";
+import { ClusterTestNode } from "../../test/support/cluster/use-cluster.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
 import { ClusterApi } from "../cluster-api.ts";
 import { HollowEngine } from "../hollow-engine.ts";

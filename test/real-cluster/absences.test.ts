@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, aPodSpec, conditionOf, IMAGE } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { useCluster } from "../support/cluster/use-cluster.ts";
+import { ClusterTestNode, useCluster } from "../support/cluster/use-cluster.ts";
 import type { AnyObject } from "../support/kubectl.ts";
 import { object, workload } from "../support/manifests.ts";
 import { PrivateEngine } from "../support/private-engine.ts";

@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aPodSpec, conditionOf } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
-import { useCluster } from "../support/cluster/use-cluster.ts";
+import { ClusterTestNode, useCluster } from "../support/cluster/use-cluster.ts";
 import type { AnyObject } from "../support/kubectl.ts";
 import { shell, workload } from "../support/manifests.ts";
 

@@ -10,7 +10,7 @@ import { aContainerRequest, aPod, aSandboxRequest } from "../docker/mapping-requ
 import { until } from "./until.ts";
 
 /** An engine to be tested, with what its requests have to name. */
-export interface ContractEngine {
+interface ContractEngine {
   pods: PodEngine;
   volumes: Pick<VolumeEngine, "createVolume" | "inspectVolume" | "removeVolume">;
   sandbox?: Partial<SandboxRequest>;

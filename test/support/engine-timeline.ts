@@ -8,15 +8,13 @@ const LIFECYCLE = join(import.meta.dir, "..", "fixtures", "oracle", "lifecycle")
 /** A manifest of the recorded cases of category C, as `<case>/<file>`. */
 export const recordedManifest = (path: string) => readFileSync(join(LIFECYCLE, path), "utf8");
 
-/** Something the engine did to a container of the node. */
-export interface Happening {
+interface Happening {
   /** `start`, `kill 15`, `die 0`, `destroy`, … */
   what: string;
   /** `a#0`; the sandbox is `POD#0`. */
   container: string;
   /** Without the node's suffix. */
   pod: string;
-  /** Time of the engine's clock. */
   atMs: number;
 }
 
@@ -61,7 +59,6 @@ export class EngineTimeline {
     return this.indexOf(pod, what) >= 0;
   }
 
-  /** When it happened first. */
   timeOf(pod: string, what: string): number {
     const found = this.happenings[this.indexOf(pod, what)];
     if (!found) throw new Error(`"${what}" did not happen to ${pod}; it had: ${this.of(pod, [...KEPT]).join(", ")}`);

@@ -3,7 +3,7 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-export interface FakeRequest {
+interface FakeRequest {
   method: string;
   /** Without the version. */
   path: string;

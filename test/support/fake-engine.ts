@@ -28,7 +28,6 @@ const refOf = ({ metadata }: Pod): PodRef => ({
  */
 export class FakeEngine implements PodEngine, PodServices {
   readonly calls: string[] = [];
-  /** Requests of the containers that were started. */
   readonly requests: StartContainerRequest[] = [];
   readonly containers = new Map<string, Observed>();
   /** Step errors to throw, by `pull app`, `start app`, `sandbox`, `postStart app`; removed when used up (count). */
@@ -95,7 +94,6 @@ export class FakeEngine implements PodEngine, PodServices {
     this.exit(id, 0);
   }
 
-  /** As `docker start`. */
   startByHand(id: string): void {
     const it = this.containers.get(id);
     const startedAt = this.#clock.now();
@@ -114,7 +112,6 @@ export class FakeEngine implements PodEngine, PodServices {
     this.exit(id, 137);
   }
 
-  /** As `docker rm -f`. */
   destroy(id: string): void {
     this.containers.delete(id);
     this.#emit(id, "destroy");

@@ -35,7 +35,6 @@ export class FakeLogind {
     return { PATH: `${this.#directory}:${process.env.PATH ?? ""}` };
   }
 
-  /** Whether a process delays shutdowns. */
   get isHeld(): boolean {
     return existsSync(this.#file("held"));
   }
@@ -46,7 +45,6 @@ export class FakeLogind {
     writeFileSync(this.#file("delay-then"), `t ${thenSeconds * 1_000_000}\n`);
   }
 
-  /** Output of `systemctl is-system-running`. */
   setState(state: "running" | "stopping"): void {
     writeFileSync(this.#file("state"), `${state}\n`);
   }

@@ -7,8 +7,7 @@ import { until } from "./until.ts";
 /** Where scripts/test-tools.mjs unpacks Debian's kubectl. */
 const UNPACKED = join(import.meta.dir, "..", "..", "node_modules", ".cache", "test-tools", "usr", "bin", "kubectl");
 
-export interface KubectlClient {
-  /** e.g. `v1.20.2`. */
+interface KubectlClient {
   version: string;
   program: string;
 }
@@ -27,7 +26,7 @@ export function kubectlClients(): KubectlClient[] {
   return [...found.values()];
 }
 
-export interface Outcome {
+interface Outcome {
   code: number;
   stdout: string;
   stderr: string;
@@ -37,10 +36,8 @@ export interface Outcome {
 // biome-ignore lint/suspicious/noExplicitAny: the shape depends on the kind.
 export type AnyObject = any;
 
-/** Waits until an object is there, or in a state. */
 type Wait = <T>(what: string, attempt: () => Promise<T>, limitMs?: number) => Promise<NonNullable<Exclude<T, false>>>;
 
-/** kubectl with a kubeconfig. */
 export class Kubectl {
   readonly program: string;
   readonly environment: Record<string, string>;
@@ -67,7 +64,6 @@ export class Kubectl {
     return { code, stdout, stderr };
   }
 
-  /** The output of kubectl. @throws Error when it fails */
   async output(args: readonly string[], stdin?: string): Promise<string> {
     const { code, stdout, stderr } = await this.run(args, stdin);
     if (code !== 0) throw new Error(`${this.program} ${args.join(" ")}: exit code ${code}: ${stderr}${stdout}`);
@@ -88,12 +84,10 @@ export class Kubectl {
     return JSON.parse(await this.output(["get", kind, ...args, "-o", "json"])).items;
   }
 
-  /** Creates or changes objects. */
   apply(...objects: object[]): Promise<string> {
     return this.output(["apply", "-f", "-"], JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }));
   }
 
-  /** Output of a command in a pod. */
   exec(pod: string, ...command: string[]): Promise<string> {
     return this.output(["exec", pod, "--", ...command]);
   }

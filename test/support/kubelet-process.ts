@@ -37,11 +37,7 @@ export class KubeletProcess {
   #stdout = "";
   #stderr = "";
 
-  /**
-   * @param env the whole environment; ours is not inherited, so that a developer's settings change no test
-   * @param stdin written and closed; no standard input when absent
-   * @param prefix a command that ends in running what stands behind it
-   */
+  /** @param env the whole environment. @param prefix a command that ends in running what stands behind it */
   constructor(
     args: readonly string[],
     env: Record<string, string>,
@@ -82,7 +78,6 @@ export class KubeletProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Standard output so far. */
   get stdout(): string {
     return this.#stdout;
   }
@@ -97,18 +92,15 @@ export class KubeletProcess {
     return this.#finished;
   }
 
-  /** Sends a signal and does not wait. */
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
   }
 
-  /** Sends a signal, waits for the end. */
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<KubeletExit> {
     if (this.running) this.#child.kill(signal);
     return await this.#finished;
   }
 
-  /** The end without a farewell: SIGKILL. */
   kill(): Promise<KubeletExit> {
     return this.stop("SIGKILL");
   }

@@ -26,11 +26,9 @@ export class PrivateEngine {
   readonly directory = mkdtempSync(`/tmp/kte-${RUN_ID}-`);
   readonly socketPath = join(this.directory, "docker.sock");
   readonly docker = new TestDocker({ kind: "unix", path: this.socketPath });
-  /** Where its images and containers are. */
   readonly dataRoot = join(this.directory, "data");
   /** At most 15 characters. */
   readonly #bridge = `kt${this.directory.slice(-6).toLowerCase()}`;
-  /** Random, to stay clear of another run's. */
   readonly #subnet = `10.${200 + randomBelow(50)}.${1 + randomBelow(250)}`;
   readonly #proxies: TestProxy[] = [];
   #child: Subprocess | undefined;
@@ -90,8 +88,8 @@ export class PrivateEngine {
       await this.docker.ping({ timeoutMs: 2_000 });
       return true;
     };
-    await until("the private dockerd", answers, { limitMs: 60_000, details: () => this.logTail() });
-    if (child.exitCode !== null) throw new Error(`The private dockerd ended at once.\n${this.logTail()}`);
+    await until("the private dockerd", answers, { limitMs: 60_000, details: () => this.#logTail() });
+    if (child.exitCode !== null) throw new Error(`The private dockerd ended at once.\n${this.#logTail()}`);
   }
 
   /** SIGTERM, as a machine's service manager does; it stops its containers first. */
@@ -122,7 +120,6 @@ export class PrivateEngine {
     return proxy;
   }
 
-  /** Puts images into it, by their names in scripts/image-recipes.mjs. */
   async provideImages(...names: string[]): Promise<void> {
     const script = join(import.meta.dir, "..", "..", "scripts", "images.mjs");
     const child = Bun.spawn({
@@ -135,7 +132,7 @@ export class PrivateEngine {
     if ((await child.exited) !== 0) throw new Error(`Cannot provide ${names.join(", ")}: ${stderr}`);
   }
 
-  logTail(): string {
+  #logTail(): string {
     return readFileSync(this.#logFile, "utf8").trimEnd().split("\n").slice(-15).join("\n");
   }
 
@@ -200,7 +197,6 @@ function isAlive(pidFile: string): boolean {
   }
 }
 
-/** Every thread of it, or it is gone. */
 function isStopped(pid: number): boolean {
   try {
     return readdirSync(`/proc/${pid}/task`).every((thread) =>

@@ -38,19 +38,17 @@ export const hasRegistry = program !== undefined;
 if (!hasRegistry && process.env.CI)
   throw new Error("These tests need docker-registry: apt-get install docker-registry");
 
-export interface RegistryOptions {
+interface RegistryOptions {
   /** Address to listen on and to name images by. Default 127.0.0.1, which Docker trusts whatever it speaks. */
   host?: string;
   /** Wants these with every request (HTTP basic). */
   login?: { user: string; password: string };
-  /** Speaks TLS with a self-signed certificate. */
   tls?: boolean;
 }
 
 export interface PushedImage {
   /** With the registry's address: what a manifest would name. */
   reference: string;
-  /** `sha256:…` of the manifest. */
   digest: string;
   /** Id of the image on the engine: the sha256 of its config; with images in containerd that of the manifest. */
   id: string;
@@ -58,11 +56,9 @@ export interface PushedImage {
 
 /** A real registry as a child process, on a port of its own, with nothing in it. */
 export class TestRegistry {
-  /** `127.0.0.1:43121`. */
   readonly address: string;
   readonly #directory = mkdtempSync(join(tmpdir(), `kubelet-ts-t-${RUN_ID}-registry-`));
   readonly #options: RegistryOptions;
-  /** The engine has its images in containerd. */
   readonly #isContainerdStore: boolean;
   #child: Bun.Subprocess | undefined;
 

@@ -2,7 +2,6 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A certificate and its key as files. */
 export interface CertificateFiles {
   certFile: string;
   keyFile: string;
@@ -15,7 +14,6 @@ export class TestCertificates {
   readonly #directory: string;
   #count = 0;
 
-  /** @param directory where they are put */
   constructor(directory: string) {
     this.#directory = directory;
   }

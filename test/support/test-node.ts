@@ -35,7 +35,6 @@ export interface TestNodeOptions {
   socketPath?: string;
 }
 
-/** A pod as /pods shows it. */
 export type PodItem = Pod & { status: PodStatus };
 
 /**
@@ -74,7 +73,6 @@ export class TestNode {
     return `${this.name}-bare`;
   }
 
-  /** Flags that make a run of the binary this node's. */
   identityFlags(): string[] {
     return [
       `--hostname-override=${this.name}`,
@@ -147,7 +145,6 @@ export class TestNode {
     rmSync(join(this.manifestDir, file));
   }
 
-  /** Pods as the read-only port shows them. */
   async pods(): Promise<PodItem[]> {
     return (await this.readJson<{ items: PodItem[] | null }>("/pods")).items ?? [];
   }
@@ -161,12 +158,10 @@ export class TestNode {
     return (await this.pod(name))?.status;
   }
 
-  /** Why the first container of a pod waits. */
   async waitingOf(name: string) {
     return (await this.statusOf(name))?.containerStatuses?.[0]?.state.waiting;
   }
 
-  /** Waits until a pod is in a phase. */
   untilPhase(name: string, phase: string, limitMs = PATIENCE_MS): Promise<PodItem> {
     return this.until(
       `${name} to be ${phase}`,
@@ -213,7 +208,6 @@ export class TestNode {
     return (await this.listAll()).filter(({ Labels }) => Labels[LABEL.type] === "podsandbox");
   }
 
-  /** Those of {@link containers} that run. */
   async running(containerName?: string): Promise<ContainerSummary[]> {
     return (await this.containers(containerName)).filter(({ State }) => State === "running");
   }
@@ -226,19 +220,16 @@ export class TestNode {
     });
   }
 
-  /** Waits for the one running container of that name. */
   runningContainer(containerName: string): Promise<ContainerSummary> {
     return this.until(`container "${containerName}" to run`, async () => (await this.running(containerName))[0]);
   }
 
-  /** Waits for a running container of that name that is none of these. */
   successorOf(containerName: string, ...ids: string[]): Promise<ContainerSummary> {
     return this.until(`another container "${containerName}" to run`, async () =>
       (await this.running(containerName)).find(({ Id }) => !ids.includes(Id)),
     );
   }
 
-  /** Waits until nothing of this node is on the engine. */
   untilEmpty(limitMs = PATIENCE_MS): Promise<true> {
     return this.until("no container", async () => (await this.listAll()).length === 0, limitMs);
   }
@@ -247,7 +238,6 @@ export class TestNode {
     for (const { Id } of containers) await this.docker.removeContainer(Id, { force: true });
   }
 
-  /** Output of a command in a container. */
   async exec(containerId: string, ...argv: string[]): Promise<string> {
     return (await this.docker.exec(containerId, argv)).output;
   }
@@ -269,7 +259,6 @@ export class TestNode {
     return until(what, attempt, { limitMs, details: () => this.diagnosis() });
   }
 
-  /** The end of each kubelet's log, and the containers there are. */
   async diagnosis(): Promise<string> {
     const logs = this.#processes.map(
       (child) => `kubelet ${child.pid}${child.running ? "" : " (ended)"}:\n${lastLines(child.log)}`,
@@ -293,12 +282,10 @@ export class TestNode {
     this.removeFiles();
   }
 
-  /** Ends its kubelets the hard way; its containers stay. */
   async endProcesses(): Promise<void> {
     await Promise.all(this.#processes.map((child) => child.kill()));
   }
 
-  /** Unmounts and deletes its directory. */
   removeFiles(): void {
     unmountBelow(this.directory);
     rmSync(this.directory, { recursive: true, force: true });
@@ -326,7 +313,6 @@ export async function removeContainersOf(docker: TestDocker, nodeName: string): 
   for (const cgroup of cgroups) removeCgroup(cgroup);
 }
 
-/** The cgroups of the pods, as the engine received them. */
 async function podCgroupsOf(docker: TestDocker, containers: readonly ContainerSummary[]): Promise<string[]> {
   const parentOf = async ({ Id }: ContainerSummary) => {
     try {

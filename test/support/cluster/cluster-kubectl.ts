@@ -18,7 +18,6 @@ export class ClusterKubectl extends Kubectl {
     return this.json(`get pod ${name}`);
   }
 
-  /** Waits until a pod of namespace default is Ready. */
   readyPod(name: string): Promise<AnyObject> {
     return this.until(`pod "${name}" to be Ready`, async () => {
       const pod = await this.pod(name);
@@ -26,7 +25,6 @@ export class ClusterKubectl extends Kubectl {
     });
   }
 
-  /** Waits until exactly this number of pods of an app exist and are Ready. */
   readyPods(app: string, count: number, limitMs?: number): Promise<AnyObject[]> {
     return this.until(
       `${count} Ready pods of "${app}"`,
@@ -38,7 +36,6 @@ export class ClusterKubectl extends Kubectl {
     );
   }
 
-  /** Waits until there is no object of a kind with the label of an app. */
   noneOf(kind: string, app: string, limitMs?: number): Promise<true> {
     const isNone = async () => (await this.list(kind, "-l", `app=${app}`)).length === 0;
     return this.until(`no ${kind} of "${app}"`, isNone, limitMs);

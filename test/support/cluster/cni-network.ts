@@ -13,7 +13,6 @@ export class CniNetwork {
   readonly #ipamDir: string;
   readonly #subnet: string;
 
-  /** @param directory for its files */
   constructor(directory: string) {
     count += 1;
     this.confDir = join(directory, "net.d");

@@ -9,7 +9,6 @@ import { PATIENCE_MS, until } from "../until.ts";
 import { ETCD, KUBERNETES } from "./cluster-tools.ts";
 
 export interface ControlPlaneOptions {
-  /** Further flags of kube-apiserver. */
   apiServerFlags?: readonly string[];
   controllerManagerFlags?: readonly string[];
 }
@@ -29,7 +28,6 @@ export class ControlPlane {
   readonly authority: CertificateFiles;
   /** A member of system:masters. */
   readonly administrator: CertificateFiles;
-  /** Kubeconfig of {@link administrator}. */
   readonly adminConfig: string;
   readonly #etcdPort: number;
   readonly #options: ControlPlaneOptions;
@@ -73,7 +71,6 @@ export class ControlPlane {
     return path;
   }
 
-  /** The identity of a node, as the Node authorizer knows it. */
   nodeConfig(nodeName: string, server?: string): string {
     return this.kubeconfig(nodeName, this.clientCertificate(`/O=system:nodes/CN=system:node:${nodeName}`), server);
   }
@@ -131,14 +128,12 @@ export class ControlPlane {
     await ask("put", { key: name, value: Buffer.from(JSON.stringify(object)).toString("base64") });
   }
 
-  /** Ends all processes and removes the directory. */
   async stop(): Promise<void> {
     const order = ["kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"];
     for (const name of order) await this.#end(name, "SIGKILL");
     rmSync(this.directory, { recursive: true, force: true });
   }
 
-  /** The end of what each process wrote. */
   diagnosis(): string {
     return [...this.#processes.keys()]
       .map((name) => `${name}:\n${readFileSync(this.#log(name), "utf8").trimEnd().split("\n").slice(-12).join("\n")}`)

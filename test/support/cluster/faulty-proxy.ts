@@ -2,9 +2,8 @@ import type { Server } from "bun";
 import { freePorts } from "../test-node.ts";
 import type { ControlPlane } from "./control-plane.ts";
 
-export interface ProxiedRequest {
+interface ProxiedRequest {
   method: string;
-  /** Without the query. */
   path: string;
   query: URLSearchParams;
   isWatch: boolean;
@@ -23,7 +22,6 @@ const aFailure = (code: number, reason: string) => ({
   message: `injected ${code}`,
 });
 
-/** An answer as an API server refuses. */
 export const aRefusal = (code: number, reason: string, headers: Record<string, string> = {}): Response =>
   Response.json(aFailure(code, reason), { status: code, headers });
 
@@ -64,7 +62,6 @@ export class FaultyProxy {
     return [...this.#open.values()];
   }
 
-  /** The requests by method and kind, for people. */
   summary(): string {
     const counts = new Map<string, number>();
     for (const { method, path, isWatch } of this.#requests) {

@@ -1,10 +1,40 @@
 import { afterAll, beforeAll } from "bun:test";
+import type { KubeletProcess } from "../kubelet-process.ts";
+import { TestNode, type TestNodeOptions } from "../test-node.ts";
 import { ClusterKubectl } from "./cluster-kubectl.ts";
-import { ClusterTestNode } from "./cluster-node.ts";
 import { hasCluster } from "./cluster-tools.ts";
 import { ControlPlane, type ControlPlaneOptions } from "./control-plane.ts";
 
-/** A control plane, its kubectl, and a node. */
+interface JoinOptions {
+  /** Address of the API server, e.g. of a proxy before it. */
+  server?: string;
+  flags?: readonly string[];
+}
+
+export class ClusterTestNode extends TestNode {
+  readonly #plane: ControlPlane;
+
+  constructor(plane: ControlPlane, options: TestNodeOptions = {}) {
+    super(options);
+    this.#plane = plane;
+  }
+
+  joinFlags({ server, flags = [] }: JoinOptions = {}): string[] {
+    return [
+      `--kubeconfig=${this.#plane.nodeConfig(this.name, server)}`,
+      `--client-ca-file=${this.#plane.authority.certFile}`,
+      "--authentication-token-webhook",
+      "--authorization-mode=Webhook",
+      "--address=0.0.0.0",
+      ...flags,
+    ];
+  }
+
+  join(options: JoinOptions = {}): Promise<KubeletProcess> {
+    return this.start(this.joinFlags(options));
+  }
+}
+
 export interface TestCluster {
   plane: ControlPlane;
   kubectl: ClusterKubectl;
