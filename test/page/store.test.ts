@@ -9,33 +9,14 @@ import {
   selectRows,
   shownPod,
 } from "../../src/page/store.ts";
-import type { Snapshot } from "../../src/page/wire.ts";
+import type { NodeState, NodeUsage, Snapshot } from "../../src/page/wire.ts";
 import { podRow as row } from "../support/pod-row.ts";
 
-const node = {
-  cpuCores: 1,
-  memoryBytes: 2,
-  diskUsedBytes: 3,
-  diskBytes: 4,
-  imageUsedBytes: 5,
-  imageDiskUsedBytes: 6,
-  imageDiskBytes: 6,
-  load: [0, 0, 0] as [number, number, number],
-};
+const node = { cpuCores: 1 } as NodeUsage;
 
 const snapshot: Snapshot = {
   access: { privileged: false, canAct: false },
-  node: {
-    name: "n",
-    version: "",
-    engine: "",
-    problem: "",
-    conditions: [],
-    cpuCount: 2,
-    memoryBytes: 8,
-    bootTime: 0,
-    cluster: null,
-  },
+  node: { name: "n" } as NodeState,
   pods: [row("a"), row("b")],
   isComplete: true,
   rejections: [],

@@ -27,7 +27,7 @@ const HANDSHAKE = [
 ];
 
 /** A WebSocket on the server's side and the bare connection of its client. */
-export async function aWebSocket(protocol?: string) {
+export async function aWebSocket() {
   const upgraded = Promise.withResolvers<[IncomingMessage, Duplex, Buffer]>();
   const http = createServer().on("upgrade", (...all: [IncomingMessage, Duplex, Buffer]) => upgraded.resolve(all));
   const server = createNetServer(
@@ -41,12 +41,11 @@ export async function aWebSocket(protocol?: string) {
   await once(server, "listening");
   const client = connect((server.address() as { port: number }).port, "127.0.0.1");
   client.on("error", () => {});
-  const offer = protocol === undefined ? [] : [`Sec-WebSocket-Protocol: ${protocol}`];
-  client.write([...HANDSHAKE, ...offer, "", ""].join("\r\n"));
+  client.write([...HANDSHAKE, "", ""].join("\r\n"));
   const [request, stream, rest] = await upgraded.promise;
-  const connection = await acceptWebSocket(request, stream, rest, protocol);
+  const connection = await acceptWebSocket(request, stream, rest, undefined);
   if (!connection) throw new Error("the handshake was refused");
-  const [head] = (await once(client, "data")) as [Buffer];
+  await once(client, "data"); // The answer to the handshake.
   const received: Buffer[] = [];
   let isClosed = false;
   client.on("data", (chunk: Buffer) => received.push(chunk));
@@ -58,8 +57,6 @@ export async function aWebSocket(protocol?: string) {
     connection,
     /** The connection under it. */
     stream,
-    /** The answer to the handshake. */
-    head: head.toString("latin1"),
     hex: () => Buffer.concat(received).toString("hex"),
     isClosed: () => isClosed,
     close: () => {

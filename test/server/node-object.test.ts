@@ -142,14 +142,6 @@ test("what is not known is left out", () => {
   expect(Object.keys(status.capacity)).toEqual(["cpu", "memory", "hugepages-1Gi", "hugepages-2Mi", "pods"]);
 });
 
-test("no more than fifty images, the biggest", () => {
-  const images = Array.from({ length: 60 }, (_, at) => ({ names: [`i:${at}`], sizeBytes: at }));
-  const { status } = toNodeObject({ ...aNode, images }, cadvisor, NOW) as {
-    status: { images: { sizeBytes: number }[] };
-  };
-  expect(status.images.map(({ sizeBytes }) => sizeBytes)).toEqual(Array.from({ length: 50 }, (_, at) => 59 - at));
-});
-
 test("what is left is measured", () => {
   const seen = aServerWorld(tree).stats.signals();
   expect(seen["memory.available"]).toEqual({
@@ -160,18 +152,17 @@ test("what is left is measured", () => {
   expect(seen["nodefs.available"]!.capacity).toBeGreaterThan(0);
 });
 
+const sized = (...sizes: number[]) => sizes.map((sizeBytes) => ({ names: [`i:${sizeBytes}`], sizeBytes }));
+
 test.each([
-  { maxImages: 2, want: ["i:2", "a:1"] },
-  { maxImages: -1, want: ["i:2", "a:1", "b:1"] },
-])("--node-status-max-images=$maxImages; images without a name are left out", ({ maxImages, want }) => {
-  const images = [
-    { names: ["b:1"], sizeBytes: 1 },
-    { names: ["a:1"], sizeBytes: 1 },
-    { names: [], sizeBytes: 9 },
-    { names: ["i:2"], sizeBytes: 2 },
-  ];
-  const { status } = toNodeObject({ ...aNode, images, maxImages }, cadvisor, NOW) as {
-    status: { images: { names: string[] }[] };
-  };
-  expect(status.images.flatMap(({ names }) => names)).toEqual([...want]);
-});
+  { maxImages: 2, images: [...sized(1, 1, 2), { names: [], sizeBytes: 9 }], want: [2, 1] },
+  { maxImages: -1, images: [...sized(1, 1, 2), { names: [], sizeBytes: 9 }], want: [2, 1, 1] },
+  { maxImages: undefined, images: sized(...Array(60).keys()), want: Array.from({ length: 50 }, (_, at) => 59 - at) },
+])(
+  "--node-status-max-images=$maxImages: the biggest; images without a name are left out",
+  ({ images, maxImages, want }) => {
+    const facts = { ...aNode, images, ...(maxImages !== undefined && { maxImages }) };
+    const { status } = toNodeObject(facts, cadvisor, NOW) as { status: { images: { sizeBytes: number }[] } };
+    expect(status.images.map(({ sizeBytes }) => sizeBytes)).toEqual([...want]);
+  },
+);

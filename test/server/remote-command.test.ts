@@ -149,14 +149,9 @@ describe("who leaves", () => {
   });
 
   test("a client that answers pings keeps a session in which nothing happens; one that does not loses it", async () => {
-    const { client, connection, clock, hex, containers, isClosed, done } = await aSession(
-      "v4.channel.k8s.io",
-      undefined,
-      {
-        idleTimeoutMs: 60_000,
-        pingMs: 30_000,
-      },
-    );
+    const times = { idleTimeoutMs: 60_000, pingMs: 30_000 };
+    const session = await aSession("v4.channel.k8s.io", undefined, times);
+    const { client, connection, clock, hex, containers, isClosed, done } = session;
     await until("the process", () => containers.held);
     let activities = 0;
     const touch = connection.onActivity;

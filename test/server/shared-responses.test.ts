@@ -45,20 +45,3 @@ test("too many different questions at a time are answered with 503", async () =>
   resolve();
   expect((await answers[0])!.status).toBe(200);
 });
-
-test("work ends when every client that waited for it is gone", async () => {
-  const shared = new SharedResponses(new FakeClock());
-  const clients = [new AbortController(), new AbortController()];
-  let stop: AbortSignal | undefined;
-  const make = (signal: AbortSignal) => {
-    stop = signal;
-    return new Promise<never>(() => {});
-  };
-  const answers = clients.map(({ signal }) => shared.get("q", 0, signal, make).catch((error) => error));
-  await Promise.resolve();
-  clients[0]!.abort();
-  expect(stop!.aborted).toBe(false);
-  clients[1]!.abort();
-  expect(stop!.aborted).toBe(true);
-  await Promise.all(answers);
-});

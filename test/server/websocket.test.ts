@@ -5,18 +5,11 @@ import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
 
 const { add: cleanUp } = cleanUps();
 
-async function connected(protocol?: string) {
-  const socket = await aWebSocket(protocol);
+async function connected() {
+  const socket = await aWebSocket();
   cleanUp(socket.close);
   return socket;
 }
-
-test("the handshake names the subprotocol that was chosen, and none where none was offered", async () => {
-  expect((await connected("v5.channel.k8s.io")).head).toContain("Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n");
-  const { head } = await connected();
-  expect(head).toStartWith("HTTP/1.1 101 ");
-  expect(head).not.toContain("Sec-WebSocket-Protocol");
-});
 
 test("messages arrive whole, also in parts and with a ping between them", async () => {
   const { client, connection } = await connected();
@@ -27,15 +20,6 @@ test("messages arrive whole, also in parts and with a ping between them", async 
   const messages = connection.messages();
   expect((await messages.next()).value!.toString()).toBe("abc");
   expect((await messages.next()).value!).toHaveLength(70_000);
-});
-
-test("close sends a close frame and ends the connection without waiting for the client", async () => {
-  const { connection, hex, isClosed } = await connected();
-  await connection.send(Buffer.from("\u0001hello\n"));
-  connection.close();
-  expect(connection.gone.aborted).toBe(true);
-  await until("the end", isClosed);
-  expect(hex()).toBe("82070168656c6c6f0a880203e8");
 });
 
 describe("a client that breaks the rules is cut off:", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import type { Rejection, Snapshot, Update, WorkloadRow } from "../../../src/page/wire.ts";
+import type { NodeState, NodeUsage, Rejection, Snapshot, Update, WorkloadRow } from "../../../src/page/wire.ts";
 import {
   FIRST_SAMPLE_MS,
   IDLE_PERIOD_MS,
@@ -17,16 +17,7 @@ import { RecordingLogger } from "../../support/recording-logger.ts";
 
 const pod = (uid: string): Pod =>
   ({ metadata: { uid, name: uid, namespace: "default" }, spec: { containers: [] } }) as unknown as Pod;
-const nodeUsage = {
-  cpuCores: 0,
-  memoryBytes: 0,
-  diskUsedBytes: 0,
-  diskBytes: 0,
-  imageUsedBytes: 0,
-  imageDiskUsedBytes: 0,
-  imageDiskBytes: 0,
-  load: [0, 0, 0] as [number, number, number],
-};
+const nodeUsage = { cpuCores: 0 } as NodeUsage;
 
 function world(over: Partial<PageSource> = {}) {
   const clock = new FakeClock();
@@ -50,17 +41,7 @@ function world(over: Partial<PageSource> = {}) {
       return () => state.listeners.delete(callback);
     },
     toRow: (it) => podRow(it.metadata.uid ?? ""),
-    node: async () => ({
-      name: "n",
-      version: "",
-      engine: "",
-      problem: state.problem,
-      conditions: [],
-      cpuCount: 1,
-      memoryBytes: 1,
-      bootTime: 0,
-      cluster: null,
-    }),
+    node: async () => ({ name: "n", problem: state.problem }) as NodeState,
     rejections: () => state.rejections,
     workloads: () => state.workloads,
     measure: async () => {
@@ -97,12 +78,8 @@ test("a page gets a snapshot, then only what changed", async () => {
   expect(events.map(([event, { pods }]) => [event, pods.map(({ uid }) => uid)])).toEqual([["snapshot", ["a"]]]);
   change([...state.pods, pod("b")]);
   await clock.advance(100);
-  const last = events.at(-1)!;
-  expect([last[0], last[1].changedPods?.map(({ uid }) => uid), last[1].removedPods]).toEqual([
-    "update",
-    ["b"],
-    undefined,
-  ]);
+  const [event, { changedPods, removedPods }] = events.at(-1)!;
+  expect([event, changedPods?.map(({ uid }) => uid), removedPods]).toEqual(["update", ["b"], undefined]);
   change(state.pods.slice(1));
   await clock.advance(100);
   expect(events.at(-1)![1].removedPods).toEqual(["a"]);

@@ -24,16 +24,7 @@ function detailOf(pod: Pod, more: Partial<PodDetailFacts> = {}) {
     pod,
     usage: undefined,
     events: [],
-    explanation: {
-      namespace: "default",
-      name: "web",
-      phase: "",
-      isReady: true,
-      condition: undefined,
-      causes: [],
-      recent: [],
-      notInForce: undefined,
-    },
+    explanation: { causes: [], recent: [] } as unknown as PodDetailFacts["explanation"],
     probeResponses: () => [],
     manifest: { text: "", isSource: true, firstLine: 1, findings: [] },
     imageUpdates: [],
@@ -51,6 +42,11 @@ const podWith = (
     ...aPod({ containers: [aContainer(container)], ...spec }),
     status: { containerStatuses: [{ name: "app", ready: false, restartCount: 0, ...status }] },
   }) as unknown as Pod;
+
+const usageOf = (measured: object) =>
+  ({ podRef: { name: "", namespace: "", uid: UID }, startTime: "", containers: [], ...measured }) as NonNullable<
+    PodDetailFacts["usage"]
+  >;
 
 const containerOf = (pod: Pod, more: Partial<PodDetailFacts> = {}) => detailOf(pod, more).containers[0]!;
 
@@ -90,18 +86,9 @@ test("a container with image, restarts, start and how the one before it ended", 
 
 test("limits with the use, throttling and OOM kills", () => {
   const pod = podWith({ resources: { limits: { cpu: "250m", memory: "64Mi" } } });
-  const usage = {
-    podRef: { name: "", namespace: "", uid: UID },
-    startTime: "",
-    containers: [
-      {
-        name: "app",
-        startTime: "",
-        cpu: { time: "", usageNanoCores: 1e8 },
-        memory: { time: "", workingSetBytes: 5000, usageBytes: 9000 },
-      },
-    ],
-  };
+  const cpu = { time: "", usageNanoCores: 1e8 };
+  const memory = { time: "", workingSetBytes: 5000, usageBytes: 9000 };
+  const usage = usageOf({ containers: [{ name: "app", startTime: "", cpu, memory }] });
   const counters = (name: string) =>
     (name === "app" ? { cpu: { periods: 40, throttledPeriods: 10 }, memory: { oomKills: 2 } } : undefined) as
       | CgroupStats
@@ -173,12 +160,7 @@ test("volumes with their type and fill: the limit of an emptyDir counts, else th
     ],
   } as never);
   const volume = (name: string) => ({ name, usedBytes: 100, capacityBytes: 5e9, availableBytes: 1, time: "" });
-  const usage = {
-    podRef: { name: "", namespace: "", uid: UID },
-    startTime: "",
-    containers: [],
-    volume: [volume("cache"), volume("data")],
-  } as unknown as NonNullable<PodDetailFacts["usage"]>;
+  const usage = usageOf({ volume: [volume("cache"), volume("data")] });
   expect(detailOf(pod, { usage }).volumes).toEqual([
     { name: "cache", type: "emptyDir", usedBytes: 100, capacityBytes: 2 ** 20 },
     { name: "data", type: "emptyDir", usedBytes: 100, capacityBytes: 5e9 },
@@ -187,12 +169,10 @@ test("volumes with their type and fill: the limit of an emptyDir counts, else th
 });
 
 test("conditions with their time, events of this pod only, and why it is not ready with what to do", () => {
+  const seen = { type: "Warning", reason: "BackOff", message: "restarting", count: 3 };
   const event = (uid: string) =>
     ({
-      type: "Warning",
-      reason: "BackOff",
-      message: "restarting",
-      count: 3,
+      ...seen,
       firstTimestamp: AT,
       lastTimestamp: AT,
       involvedObject: { kind: "Pod", namespace: "default", name: "web", uid },
@@ -201,31 +181,15 @@ test("conditions with their time, events of this pod only, and why it is not rea
     ...aPod(),
     status: { conditions: [{ type: "Ready", status: "False", reason: "X", lastTransitionTime: AT }] },
   } as unknown as Pod;
-  const cause = {
-    subject: "container app",
-    problem: "its program failed",
-    facts: ["exit code 3"],
-    fix: "see its log",
-  };
+  const why = { facts: ["exit code 3"], fix: "see its log" };
+  const cause = { subject: "container app", problem: "its program failed", ...why };
   const detail = detailOf(pod, {
     events: [event("other"), event(pod.metadata.uid!)],
     explanation: { causes: [cause], recent: [] } as never,
   });
   expect(detail.conditions).toEqual([{ type: "Ready", status: "False", reason: "X", message: "", since: AT_MS }]);
-  expect(detail.events).toEqual([
-    {
-      type: "Warning",
-      reason: "BackOff",
-      message: "restarting",
-      count: 3,
-      firstTime: AT_MS,
-      lastTime: AT_MS,
-      object: "default/web",
-    },
-  ]);
-  expect(detail.explanation).toEqual([
-    { problem: "container app: its program failed", facts: ["exit code 3"], fix: "see its log" },
-  ]);
+  expect(detail.events).toEqual([{ ...seen, firstTime: AT_MS, lastTime: AT_MS, object: "default/web" }]);
+  expect(detail.explanation).toEqual([{ problem: "container app: its program failed", ...why }]);
 });
 
 const SECRET = "password=hunter2";

@@ -27,11 +27,15 @@ const summary = (cores: number, rxBytes: number, pods: readonly string[]): Summa
   })),
 });
 
-test("rates come from counters; a counter that goes back starts again", () => {
+/** A recorder of these samples: cores, received bytes and pods by time. */
+function recorded(samples: Record<number, Parameters<typeof summary>>): UsageRecorder {
   const usage = new UsageRecorder();
-  usage.add(summary(0.25, 1000, ["a"]), 10_000);
-  usage.add(summary(0.5, 3000, ["a"]), 20_000);
-  usage.add(summary(0.5, 100, ["a"]), 30_000);
+  for (const [time, sample] of Object.entries(samples)) usage.add(summary(...sample), Number(time));
+  return usage;
+}
+
+test("rates come from counters; a counter that goes back starts again", () => {
+  const usage = recorded({ 10000: [0.25, 1000, ["a"]], 20000: [0.5, 3000, ["a"]], 30000: [0.5, 100, ["a"]] });
   expect(usage.history("a", "10m", 30_000)).toEqual({
     times: [10_000, 20_000, 30_000],
     cpuCores: [0.25, 0.5, 0.5],
@@ -44,9 +48,7 @@ test("rates come from counters; a counter that goes back starts again", () => {
 });
 
 test("a pod has no values for the time before it, nor after it is gone", () => {
-  const usage = new UsageRecorder();
-  usage.add(summary(1, 0, ["a"]), 1000);
-  usage.add(summary(1, 0, ["a", "b"]), 2000);
+  const usage = recorded({ 1000: [1, 0, ["a"]], 2000: [1, 0, ["a", "b"]] });
   expect(usage.recent(undefined, 2000).pods).toEqual({
     a: { cpuCores: [1, 1], memoryBytes: [7, 7] },
     b: { cpuCores: [null, 1], memoryBytes: [7, 7].map((value, index) => (index === 0 ? null : value)) },
@@ -70,9 +72,7 @@ test("a day is kept at two minutes, whatever the pace", () => {
 });
 
 test("a later process continues the history", () => {
-  const usage = new UsageRecorder();
-  usage.add(summary(0.25, 0, ["a"]), 1_000_000);
-  usage.add(summary(0.5, 0, ["a", "b"]), 1_010_000);
+  const usage = recorded({ 1000000: [0.25, 0, ["a"]], 1010000: [0.5, 0, ["a", "b"]] });
   const later = new UsageRecorder();
   later.restore(usage.save());
   later.add(summary(0.5, 0, ["a"]), 1_060_000);
@@ -89,8 +89,7 @@ test.each([
   ["half of it", (bytes: Uint8Array) => bytes.subarray(0, bytes.length / 2)],
   ["another file", (_: Uint8Array) => Buffer.from("{}\n")],
 ])("%s is not taken over", (_, damage) => {
-  const usage = new UsageRecorder();
-  usage.add(summary(0.25, 0, ["a"]), 1000);
+  const usage = recorded({ 1000: [0.25, 0, ["a"]] });
   const saved = usage.save();
   expect(() => usage.restore(damage(saved))).toThrow();
   expect(usage.history("a", "1h", 1000).cpuCores).toEqual([0.25]);
@@ -127,8 +126,7 @@ const bytesOf = (usage: UsageRecorder) => usage.save().length;
 const names = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `uid-${from + index}`);
 
 test("the memory is fixed: 22 KB for a pod, 2.4 MB for 110, at most 11 MB", () => {
-  const usage = new UsageRecorder();
-  usage.add(summary(1, 0, []), 1_000_000);
+  const usage = recorded({ 1000000: [1, 0, []] });
   const node = bytesOf(usage);
   usage.add(summary(1, 0, names(1)), 2_000_000);
   expect(Math.ceil((bytesOf(usage) - node) / KB)).toBe(22);
@@ -142,8 +140,7 @@ test("the memory is fixed: 22 KB for a pod, 2.4 MB for 110, at most 11 MB", () =
 });
 
 test("thousands of pods that come and go leave nothing", () => {
-  const usage = new UsageRecorder();
-  usage.add(summary(1, 0, names(20)), 1000);
+  const usage = recorded({ 1000: [1, 0, names(20)] });
   const before = bytesOf(usage);
   for (let round = 1; round <= 300; round++) {
     const present = names(20, 20 * round);
@@ -155,9 +152,7 @@ test("thousands of pods that come and go leave nothing", () => {
 });
 
 test("a line ends where nothing was sampled", () => {
-  const usage = new UsageRecorder();
-  usage.add(summary(1, 0, ["a"]), 1_000_000);
-  usage.add(summary(1, 0, ["a"]), 2_000_000);
+  const usage = recorded({ 1000000: [1, 0, ["a"]], 2000000: [1, 0, ["a"]] });
   const { times, cpuCores } = usage.history("a", "1h", 2_000_000);
   expect([times, cpuCores]).toEqual([
     [1_000_000, 1_000_001, 2_000_000],
