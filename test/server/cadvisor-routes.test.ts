@@ -108,15 +108,10 @@ test("metrics and health", async () => {
 
 const BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8";
 
-const askHint = (path: string, accept: string | null, host = "box:10255", address = "127.0.0.1", method = "GET") =>
-  pageHint(
-    {
-      method,
-      path,
-      header: (name: string) => (name === "Accept" ? accept : host),
-    } as RouteRequest,
-    { address, port: 4194, nodeName: "node<1>" },
-  );
+function askHint(path: string, accept: string | null, host = "box:10255", address = "127.0.0.1", method = "GET") {
+  const header = (name: string) => (name === "Accept" ? accept : host);
+  return pageHint({ method, path, header } as RouteRequest, { address, port: 4194, nodeName: "node<1>" });
+}
 
 test.each([
   { place: { address: "127.0.0.1", port: 4194 }, host: "box:10255", link: "http://localhost:4194/" },

@@ -147,25 +147,21 @@ describe("certificates of clients", () => {
 });
 
 /** One request over a connection that offers to resume `session`. */
-function whoWithSession(port: number, session: Buffer | undefined) {
-  return new Promise<{ text: string; session: Buffer | undefined; reused: boolean }>((resolve, reject) => {
-    let text = "";
-    let reused = false;
-    let next = session;
-    const { cert, key } = alice;
-    const socket = tls.connect({ host: HOST, port, rejectUnauthorized: false, cert, key, session }, () => {
-      reused = socket.isSessionReused();
-      socket.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    });
-    socket.on("session", (ticket) => {
-      next = ticket;
-    });
-    socket.on("data", (chunk) => {
-      text += chunk;
-    });
-    socket.on("error", reject);
-    socket.on("close", () => resolve({ text, session: next, reused }));
+async function whoWithSession(port: number, session: Buffer | undefined) {
+  const { cert, key } = alice;
+  const options = { host: HOST, port, rejectUnauthorized: false, cert, key, ...(session && { session }) };
+  const text = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  const { socket, seen } = aClient(port, { text, open: () => tls.connect(options) });
+  let next = session;
+  socket.on("session", (ticket: Buffer) => {
+    next = ticket;
   });
+  let reused = false;
+  socket.on("secureConnect", () => {
+    reused = (socket as tls.TLSSocket).isSessionReused();
+  });
+  await until("the end", () => seen.isClosed);
+  return { text: seen.text, session: next, reused };
 }
 
 describe("certificate files", () => {

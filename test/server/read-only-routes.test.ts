@@ -73,22 +73,16 @@ describe("on purpose not as recorded", () => {
 
   test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s changes and finds nothing anywhere", async (method) => {
     for (const path of ["/healthz", "/metrics", "/metrics/cadvisor", "/stats/", "/stats/summary", "/stats/container"]) {
-      const answer = await ask(path, { method });
-      expect({ path, status: answer.status, allow: answer.headers.Allow }).toEqual({
-        path,
-        status: 405,
-        allow: "GET, HEAD",
-      });
+      const { status, headers } = await ask(path, { method });
+      expect([path, status, headers.Allow]).toEqual([path, 405, "GET, HEAD"]);
     }
   });
 
   test("the configuration is shown as the view masks it", async () => {
     const world = aServerWorld(tree);
-    world.view.shownConfig = { staticPodURLHeader: { Authorization: ["<masked>"] } };
-    const answer = await ask("/configz", {}, world);
-    expect(JSON.parse(await textOf(answer))).toEqual({
-      kubeletconfig: { staticPodURLHeader: { Authorization: ["<masked>"] } },
-    });
+    const kubeletconfig = { staticPodURLHeader: { Authorization: ["<masked>"] } };
+    world.view.shownConfig = kubeletconfig;
+    expect(JSON.parse(await textOf(await ask("/configz", {}, world)))).toEqual({ kubeletconfig });
   });
 
   test("running pods with no more than the engine knows", async () => {
@@ -104,10 +98,8 @@ describe("on purpose not as recorded", () => {
 });
 
 describe("/pods", () => {
-  const items = async (world: ReturnType<typeof aServerWorld>) => {
-    const { items: listed } = JSON.parse(await textOf(await ask("/pods", {}, world)));
-    return listed;
-  };
+  const items = async (world: ReturnType<typeof aServerWorld>, query = "") =>
+    JSON.parse(await textOf(await ask(`/pods${query}`, {}, world))).items ?? [];
 
   test("without pods items is null, and the JSON is compact", async () => {
     expect(await textOf(await ask("/pods"))).toBe('{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}');
@@ -126,8 +118,8 @@ describe("/pods", () => {
       { ...aPod({}, { name: "b", uid: "2" }), status: { phase: "Pending" } } as never,
       aPod({}, { name: "c", uid: "3", namespace: "kube-system" }),
     );
-    const { items } = JSON.parse(await textOf(await ask(`/pods?${query}`, {}, world)));
-    expect((items ?? []).map((pod: { metadata: { name: string } }) => pod.metadata.name)).toEqual(want);
+    const listed: { metadata: { name: string } }[] = await items(world, `?${query}`);
+    expect(listed.map(({ metadata }) => metadata.name)).toEqual(want);
   });
 
   test.each(["labelSelector=a%3D%3D%3Db", "fieldSelector=spec.image%3Dx", "fieldSelector=nonsense"])(
@@ -180,19 +172,14 @@ describe("/pods", () => {
         { name: "FROM", valueFrom: { secretKeyRef: { name: "creds", key: "password" } } },
       ],
       livenessProbe: {
-        httpGet: {
-          port: 80,
-          httpHeaders: [
-            { name: "Authorization", value: "Bearer s3cret" },
-            { name: "Accept", value: "text/html" },
-          ],
-        },
+        httpGet: { httpHeaders: [header("Authorization", "Bearer s3cret"), header("Accept", "text/html")] },
       },
-      lifecycle: { preStop: { httpGet: { port: 80, httpHeaders: [{ name: "X-Token", value: "s3cret" }] } } },
+      lifecycle: { preStop: { httpGet: { httpHeaders: [header("X-Token", "s3cret")] } } },
     };
     const annotations = { "kubectl.kubernetes.io/last-applied-configuration": '{"value":"s3cret"}', other: "kept" };
     return aPod({ containers: [container], initContainers: [container] } as never, { annotations });
   };
+  const header = (name: string, value: string) => ({ name, value });
 
   test("what may be secret is not shown on a port without authentication", async () => {
     const world = aServerWorld(tree);
@@ -320,29 +307,27 @@ test.each([
   ["/.hidden", "/.hidden"],
 ])("%s is cleaned to %s", (path, want) => expect(cleanPath(path)).toBe(want));
 
-const anEvent = (name: string, over: Partial<CoreEvent> = {}, namespace = "default"): CoreEvent => ({
-  apiVersion: "v1",
-  kind: "Event",
-  metadata: {
-    name: `${name}.1`,
-    namespace,
-    uid: `${name}.1`,
-    resourceVersion: "1",
-    creationTimestamp: "2026-11-21T06:40:00Z",
-  },
-  involvedObject: { kind: "Pod", namespace, name, uid: `u-${name}`, apiVersion: "v1" },
-  reason: "Started",
-  message: "Started container app",
-  source: { component: "kubelet", host: "node1" },
-  firstTimestamp: "2026-11-21T06:40:00Z",
-  lastTimestamp: "2026-11-21T06:40:00Z",
-  count: 1,
-  type: "Normal",
-  eventTime: null,
-  reportingComponent: "kubelet",
-  reportingInstance: "node1",
-  ...over,
-});
+function anEvent(name: string, over: Partial<CoreEvent> = {}, namespace = "default"): CoreEvent {
+  const at = "2026-11-21T06:40:00Z";
+  const id = `${name}.1`;
+  return {
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: { name: id, namespace, uid: id, resourceVersion: "1", creationTimestamp: at },
+    involvedObject: { kind: "Pod", namespace, name, uid: `u-${name}`, apiVersion: "v1" },
+    reason: "Started",
+    message: "Started container app",
+    source: { component: "kubelet", host: "node1" },
+    firstTimestamp: at,
+    lastTimestamp: at,
+    count: 1,
+    type: "Normal",
+    eventTime: null,
+    reportingComponent: "kubelet",
+    reportingInstance: "node1",
+    ...over,
+  };
+}
 
 const EVENTS = [
   anEvent("a"),

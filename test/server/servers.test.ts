@@ -9,7 +9,7 @@ import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
-import { cleanUps } from "./a-client.ts";
+import { aClient, cleanUps } from "./a-client.ts";
 import { aServerWorld } from "./a-context.ts";
 
 const tempDir = tempDirs();
@@ -43,21 +43,11 @@ async function start(
 }
 
 /** A server's answer to these bytes, until it closes or `enough` is true. */
-function exchange(port: number, bytes: string, enough: (answer: string) => boolean): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let answer = "";
-    const socket = connect(port, HOST, () => socket.write(bytes));
-    const end = () => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.on("data", (data) => {
-      answer += data;
-      if (enough(answer)) end();
-    });
-    socket.on("close", end);
-    socket.on("error", (error: NodeJS.ErrnoException) => (error.code === "ECONNRESET" ? end() : reject(error)));
-  });
+async function exchange(port: number, text: string, enough: (answer: string) => boolean): Promise<string> {
+  const { socket, seen } = aClient(port, { text });
+  await until("the answer", () => seen.isClosed || enough(seen.text));
+  socket.destroy();
+  return seen.text;
 }
 
 test("three ports answer, each what it is for", async () => {

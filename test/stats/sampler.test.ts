@@ -27,6 +27,12 @@ function setUp(name: TreeName, pods: readonly PodFacts[] = [podOf(name)], tree =
   return { clock, reader, sampler, cgroup, proc: roots.proc };
 }
 
+const busy = { avg10: 47.88, avg60: 46.1, avg300: 30.2 };
+const pressure = (totalMicroseconds: number, averages = { avg10: 0, avg60: 0, avg300: 0 }) => ({
+  ...averages,
+  totalMicroseconds,
+});
+
 describe("cgroup v2", () => {
   test("all of a container", () => {
     const { sampler, reader } = setUp("cgroup-v2");
@@ -59,18 +65,9 @@ describe("cgroup v2", () => {
         oomKills: 1,
       },
       pressure: {
-        cpu: {
-          some: { avg10: 47.88, avg60: 46.1, avg300: 30.2, totalMicroseconds: 18_222_001 },
-          full: { avg10: 47.88, avg60: 46.1, avg300: 30.2, totalMicroseconds: 17_999_123 },
-        },
-        memory: {
-          some: { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 204 },
-          full: { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 190 },
-        },
-        io: {
-          some: { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 8815 },
-          full: { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 8207 },
-        },
+        cpu: { some: pressure(18_222_001, busy), full: pressure(17_999_123, busy) },
+        memory: { some: pressure(204), full: pressure(190) },
+        io: { some: pressure(8815), full: pressure(8207) },
       },
       processIds: ["1002", "1003", "1004"],
       pids: { current: 3 },
@@ -83,14 +80,8 @@ describe("cgroup v2", () => {
       cpuMask: "0-3",
       pidsMax: 4096,
     });
-    expect(container.processes).toEqual({
-      fds: 3,
-      sockets: 1,
-      sleeping: 1,
-      running: 1,
-      stopped: 0,
-      uninterruptible: 1,
-    });
+    const states = { sleeping: 1, running: 1, stopped: 0, uninterruptible: 1 };
+    expect(container.processes).toEqual({ fds: 3, sockets: 1, ...states });
     expect(container.openFilesLimit).toEqual({ soft: 1_048_576, hard: 1_048_576 });
   });
 
@@ -138,32 +129,31 @@ describe("cgroup v1 and hybrid", () => {
   test("all of a container, each figure from its own hierarchy", () => {
     const { sampler, reader } = setUp("cgroup-v1");
     expect(reader.layout.mode).toBe("hybrid");
-    const { stats, spec, path } = sampler.sample("all").pods[0]!.containers[0]!.cgroup;
-    expect(path).toBe(CONTAINER_PATHS["cgroup-v1"]);
-    expect(stats.cpu).toEqual({
-      usageNanoseconds: 4_417_372_970,
-      userNanoseconds: 4_110_000_000,
-      systemNanoseconds: 300_000_000,
-      periods: 124,
-      throttledPeriods: 47,
-      throttledNanoseconds: 2_512_849_813,
+    const { cgroup } = sampler.sample("all").pods[0]!.containers[0]!;
+    expect(cgroup).toMatchObject({
+      path: CONTAINER_PATHS["cgroup-v1"],
+      stats: {
+        cpu: {
+          usageNanoseconds: 4_417_372_970,
+          userNanoseconds: 4_110_000_000,
+          systemNanoseconds: 300_000_000,
+          periods: 124,
+          throttledPeriods: 47,
+          throttledNanoseconds: 2_512_849_813,
+        },
+        memory: { usageBytes: 54_419_456, workingSetBytes: 1_990_656, rssBytes: 155_648, cacheBytes: 52_441_088 },
+        pids: { current: 3 },
+      },
+      spec: {
+        cpuShares: 1024,
+        cpuQuotaMicroseconds: 50_000,
+        memoryLimitBytes: 268_435_456,
+        swapLimitBytes: 536_870_912,
+        memoryReservationBytes: undefined,
+      },
     });
-    expect(stats.memory).toMatchObject({
-      usageBytes: 54_419_456,
-      workingSetBytes: 1_990_656,
-      rssBytes: 155_648,
-      cacheBytes: 52_441_088,
-      pageFaults: 1599,
-    });
-    expect(stats.pids).toEqual({ current: 3 });
-    expect(stats.pressure?.cpu?.some.totalMicroseconds).toBeGreaterThan(0);
-    expect(spec).toMatchObject({
-      cpuShares: 1024,
-      cpuQuotaMicroseconds: 50_000,
-      memoryLimitBytes: 268_435_456,
-      swapLimitBytes: 536_870_912,
-      memoryReservationBytes: undefined,
-    });
+    expect(cgroup.stats.memory.pageFaults).toBe(1599);
+    expect(cgroup.stats.pressure?.cpu?.some.totalMicroseconds).toBeGreaterThan(0);
   });
 
   test("basics leave out what a summary does not show", () => {

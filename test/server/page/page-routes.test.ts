@@ -16,13 +16,19 @@ const ORIGIN = { Origin: `http://${HOST}` };
 
 const WEB = { metadata: { uid: "u1", name: "web" }, spec: { containers: [] } } as unknown as Pod;
 
+interface Asking extends Partial<Pick<ServerRequest, "text" | "upgrade" | "isSecure">> {
+  query?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
 function world(over: Partial<PageRoutesDeps> = {}, pods: readonly Pod[] = [WEB]) {
   const clock = new FakeClock();
   const nowMs = () => clock.now().getTime();
   const sessions = new PageSessions(SECRET, nowMs);
   const session = sessions.logIn(createLoginToken(SECRET, nowMs())) ?? "";
   const done: string[] = [];
-  const act = (what: string) => async () => {
+  const act = (what: string) => {
     done.push(what);
     return { ok: true, message: what };
   };
@@ -43,34 +49,15 @@ function world(over: Partial<PageRoutesDeps> = {}, pods: readonly Pod[] = [WEB])
     containers: {} as ContainerAccess,
     clientUserId: () => undefined,
     actions: {
-      restart: () => {
-        done.push("restart");
-        return { ok: true, message: "restart" };
-      },
-      delete: act("delete"),
+      restart: () => act("restart"),
+      delete: async () => act("delete"),
       apply: async () => ({ objects: [], problems: [] }),
       compare: async () => ({ changes: [], leftOut: 0, problems: [] }),
     },
     ...over,
   });
-  const ask = async (
-    line: string,
-    {
-      query = "",
-      headers = {},
-      body = "",
-      text = async () => body,
-      upgrade = "",
-      isSecure = false,
-    }: {
-      query?: string;
-      headers?: Record<string, string>;
-      body?: string;
-      text?: ServerRequest["text"];
-      upgrade?: string;
-      isSecure?: boolean;
-    } = {},
-  ): Promise<RouteResponse | undefined> => {
+  const ask = async (line: string, asking: Asking = {}): Promise<RouteResponse | undefined> => {
+    const { query = "", headers = {}, body = "", upgrade = "", isSecure = false, text = async () => body } = asking;
     const [method = "", path = ""] = line.split(" ");
     const all = new Headers({ Host: HOST, ...headers });
     return routes.route({
@@ -133,10 +120,8 @@ describe("status of a route: without session, with session, with session from a 
   ])("%s: %p, %p, %p", async (line, without, withSession, foreign) => {
     const { ask, cookie, done } = world();
     expect(statusOf(await ask(line, { headers: ORIGIN }))).toBe(without);
-    const before = done.length;
-    expect(before).toBe(0);
-    expect(statusOf(await ask(line, { headers: { ...ORIGIN, ...cookie, Origin: "http://evil.test" } }))).toBe(foreign);
-    expect(done.length).toBe(0);
+    expect(statusOf(await ask(line, { headers: { ...cookie, Origin: "http://evil.test" } }))).toBe(foreign);
+    expect(done).toEqual([]);
     expect(statusOf(await ask(line, { headers: { ...ORIGIN, ...cookie } }))).toBe(withSession);
   });
 });
@@ -195,24 +180,21 @@ test("on a network address without TLS the root is that of cAdvisor", async () =
 });
 
 test.each([
-  { line: "GET /", without: 200, withSession: 200 },
-  { line: "GET /page/assets/terminal.css", without: 200, withSession: 200 },
-  { line: "GET /page/stream", without: 401, withSession: 400 },
-  { line: "GET /page/api/session", without: 401, withSession: 200 },
-  { line: "GET /page/api/node", without: 401, withSession: 200 },
-  { line: "GET /page/api/pods/u1", without: 401, withSession: 200 },
-  { line: "POST /page/api/apply", without: 401, withSession: 400 },
-  { line: "POST /page/api/compare", without: 401, withSession: 400 },
-  { line: "GET /page/api/pods/u1/processes", without: 401, withSession: 200 },
-])(
-  "on a network address with TLS everything but the files needs a session: $line",
-  async ({ line, without, withSession }) => {
-    const { ask, cookie } = world({ isLocal: false });
-    const headers = { Origin: `https://${HOST}` };
-    expect(statusOf(await ask(line, { headers, isSecure: true }))).toBe(without);
-    expect(statusOf(await ask(line, { headers: { ...headers, ...cookie }, isSecure: true }))).toBe(withSession);
-  },
-);
+  ["GET /", 200, 200],
+  ["GET /page/assets/terminal.css", 200, 200],
+  ["GET /page/stream", 401, 400],
+  ["GET /page/api/session", 401, 200],
+  ["GET /page/api/node", 401, 200],
+  ["GET /page/api/pods/u1", 401, 200],
+  ["POST /page/api/apply", 401, 400],
+  ["POST /page/api/compare", 401, 400],
+  ["GET /page/api/pods/u1/processes", 401, 200],
+])("on a network address with TLS everything but the files needs a session: %s", async (line, without, withSession) => {
+  const { ask, cookie } = world({ isLocal: false });
+  const headers = { Origin: `https://${HOST}` };
+  expect(statusOf(await ask(line, { headers, isSecure: true }))).toBe(without);
+  expect(statusOf(await ask(line, { headers: { ...headers, ...cookie }, isSecure: true }))).toBe(withSession);
+});
 
 test("over TLS the origin is https, and the cookie is sent over TLS only", async () => {
   const { ask, token } = world({ isLocal: false });
@@ -376,19 +358,13 @@ test.each(["GET /", "GET /page/assets/terminal.css", "GET /page/api/node", "GET 
   "%s has the policy that allows only scripts of the page, in no frame of another site",
   async (line) => {
     const { headers } = (await world().ask(line)) as { headers: Record<string, string> };
-    const policy = Object.fromEntries(
-      (headers["Content-Security-Policy"] ?? "").split("; ").map((rule) => [rule.split(" ", 1)[0], rule]),
-    );
-    expect(policy).toMatchObject({
-      "default-src": "default-src 'none'",
-      "script-src": "script-src 'self'",
-      "connect-src": "connect-src 'self'",
-      "frame-ancestors": "frame-ancestors 'none'",
-      "form-action": "form-action 'none'",
-      "base-uri": "base-uri 'none'",
+    const rules = (headers["Content-Security-Policy"] ?? "").split("; ");
+    const none = ["default-src", "frame-ancestors", "form-action", "base-uri"].map((name) => `${name} 'none'`);
+    expect(rules).toEqual(expect.arrayContaining([...none, "script-src 'self'", "connect-src 'self'"]));
+    expect(headers).toMatchObject({
+      "X-Content-Type-Options": "nosniff",
+      "Cross-Origin-Resource-Policy": "same-origin",
     });
-    expect(headers["X-Content-Type-Options"]).toBe("nosniff");
-    expect(headers["Cross-Origin-Resource-Policy"]).toBe("same-origin");
     expect(headers["Access-Control-Allow-Origin"]).toBeUndefined();
   },
 );
