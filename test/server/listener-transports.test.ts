@@ -31,9 +31,14 @@ async function started(transport: Transport, route: Route) {
   return { port, url: `http://${HOST}:${port}`, clock, logger };
 }
 
-async function* piecesOf(...pieces: string[]) {
-  yield* pieces;
-}
+const streamed = (make: () => AsyncGenerator<string | Uint8Array>, headers: Record<string, string> = {}) => ({
+  status: 200,
+  headers,
+  chunks: make(),
+});
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
 
 function client(port: number, text = "") {
   const made = aClient(port, { text });
@@ -47,6 +52,7 @@ const readsUpTo =
     textResponse(200, `${(await body(maxBytes)).length} bytes`);
 
 const post = (length: number) => `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`;
+const GET = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 const upgradeTo = (protocol: string) => `GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n`;
 const HANDSHAKE = `${upgradeTo("websocket")}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v5\r\n\r\n`;
 
@@ -72,11 +78,8 @@ describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
           { "X-Own": "yes" },
         ),
     );
-    const response = await fetch(`${url}/a%20b//?q=1%2B1`, {
-      method: "POST",
-      headers: { "X-My": "own" },
-      body: "body",
-    });
+    const asked = { method: "POST", headers: { "X-My": "own" }, body: "body" };
+    const response = await fetch(`${url}/a%20b//?q=1%2B1`, asked);
     expect(await response.text()).toBe(`/a b// 1+1 own body false   ${port}`);
     expect(response.headers.get("x-own")).toBe("yes");
     expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
@@ -100,10 +103,8 @@ describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
     });
     const { seen } = client(port, `${post(64)}GET /evil HTTP/1.1\r\nHost: x\r\n\r\n`);
     await until("the refusal", () => seen.text.startsWith("HTTP/1.1 413 "));
-    const next = client(
-      port,
-      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n",
-    );
+    const chunked = "Transfer-Encoding: chunked\r\n\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n";
+    const next = client(port, `POST / HTTP/1.1\r\nHost: x\r\n${chunked}`);
     await until(
       "the refusal of unknown length",
       () => next.seen.text.startsWith("HTTP/1.1 413 ") || next.seen.isClosed,
@@ -153,22 +154,20 @@ describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
     test("headers come at once, each chunk when it is made, and the end of the client ends the work", async () => {
       const more = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
       let ended = false;
-      const { port } = await started(transport, ({ signal }) => ({
-        status: 200,
-        headers: { "Content-Type": "text/event-stream" },
-        chunks: (async function* () {
-          try {
-            await more[0].promise;
-            yield "first";
-            await more[1].promise;
-            yield Buffer.from("second");
-            await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-          } finally {
-            ended = true;
-          }
-        })(),
-      }));
-      const { socket, seen } = client(port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+      const made = async function* (signal: AbortSignal) {
+        try {
+          await more[0].promise;
+          yield "first";
+          await more[1].promise;
+          yield Buffer.from("second");
+          await aborted(signal);
+        } finally {
+          ended = true;
+        }
+      };
+      const headers = { "Content-Type": "text/event-stream" };
+      const { port } = await started(transport, ({ signal }) => streamed(() => made(signal), headers));
+      const { socket, seen } = client(port, GET);
       await until("the headers", () => seen.text.includes("text/event-stream"));
       more[0].resolve();
       await until("the first chunk", () => seen.text.includes("first"));
@@ -184,38 +183,32 @@ describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
         signal.addEventListener("abort", () => {
           isAborted = true;
         });
-        return {
-          status: 200,
-          headers: {},
-          chunks: piecesOf("a"),
-        };
+        return streamed(async function* () {
+          yield "a";
+        });
       });
       expect(await (await fetch(url)).text()).toBe("a");
       await until("the signal", () => isAborted);
     });
 
     test("one that fails is cut off, not ended", async () => {
-      const { url } = await started(transport, () => ({
-        status: 200,
-        headers: {},
-        chunks: (async function* () {
+      const { url } = await started(transport, () =>
+        streamed(async function* () {
           yield "first";
           throw new Error("broken");
-        })(),
-      }));
+        }),
+      );
       expect(fetch(url).then((response) => response.text())).rejects.toThrow();
     });
 
     test("a client that reads nothing is not read ahead for", async () => {
       let made = 0;
-      const { port } = await started(transport, () => ({
-        status: 200,
-        headers: {},
-        chunks: (async function* () {
+      const { port } = await started(transport, () =>
+        streamed(async function* () {
           for (; made < 2_000; made++) yield Buffer.alloc(64 * 1024);
-        })(),
-      }));
-      client(port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").socket.pause();
+        }),
+      );
+      client(port, GET).socket.pause();
       expect(await standingStill(() => made)).toBeLessThan(400);
     });
   });
@@ -261,9 +254,7 @@ describe.each(["Bun.serve", "node:http"] as const)("%s", (transport) => {
     });
 
     test.if(transport === "Bun.serve")("a client that sends far more than is read is closed", async () => {
-      const { url } = await withSession(async (socket) => {
-        await new Promise<void>((resolve) => socket.gone.addEventListener("abort", () => resolve()));
-      });
+      const { url } = await withSession((socket) => aborted(socket.gone));
       const socket = new WebSocket(url.replace("http", "ws"), ["v5"]);
       await until("the handshake", () => socket.readyState === WebSocket.OPEN);
       for (let index = 0; index < 20; index++) socket.send(Buffer.alloc(1024 * 1024));
@@ -277,20 +268,16 @@ describe("Bun.serve", () => {
     let streams = 0;
     const { port } = await started("Bun.serve", ({ path, signal }) => {
       if (path !== "/watch") return textResponse(200, "here");
-      return {
-        status: 200,
-        headers: {},
-        chunks: (async function* () {
-          streams++;
-          yield "first\n";
-          await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-        })(),
-      };
+      return streamed(async function* () {
+        streams++;
+        yield "first\n";
+        await aborted(signal);
+      });
     });
     for (let index = 0; index < 300; index++) client(port).socket.write("GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
     await until("the streams", () => streams === 300);
     // Streams are no requests in work, of which there may be 256.
-    const others = Array.from({ length: 20 }, () => client(port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    const others = Array.from({ length: 20 }, () => client(port, GET));
     await until("20 responses", () => others.every(({ seen }) => seen.text.includes("here")));
   });
 
@@ -342,7 +329,7 @@ describe("node:http", () => {
     for (const { socket } of clients) socket.write("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n".repeat(16));
     await until("one request of each client", () => begun === 40);
     const { socket, seen } = client(port);
-    socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    socket.write(GET);
     await until("an answer", () => seen.text.includes("here") || seen.text.includes("503"));
     expect(seen.text).toStartWith("HTTP/1.1 200 ");
     release.resolve();
@@ -357,7 +344,7 @@ describe("node:http", () => {
       "HTTP/1.1 101 Switching Protocols\r\n\r\nspeaks spdy/3.1",
     ],
     ["a session that fails ends its connection", asksFor("SPDY/3.1"), () => Promise.reject(new Error("broken")), ""],
-    ["a request without an upgrade becomes nothing else", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", async () => {}, ""],
+    ["a request without an upgrade becomes nothing else", GET, async () => {}, ""],
   ])("%s", async (_, request, takeOver, want) => {
     const { port } = await started(transport, ({ upgrade: to }) => ({
       takeOver: (_message, socket) => takeOver(socket, to),
