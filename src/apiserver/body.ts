@@ -4,7 +4,6 @@ import { readDocument } from "../manifest/yaml/read-document.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import { badRequest, unsupportedMediaType } from "./api-error.ts";
 import type { ApiRequest } from "./api-request.ts";
-import { parseMediaTypes } from "./media-type.ts";
 
 /** Size limit of a request body. Source: apiserver's `--max-resource-write-bytes` (3 MiB). */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
@@ -15,6 +14,28 @@ export const PATCH_TYPES = {
   strategic: "application/strategic-merge-patch+json",
   applyYaml: "application/apply-patch+yaml",
 } as const;
+
+/** A media type of an `Accept` or `Content-Type` header, lower case, with its parameters. */
+interface MediaType {
+  type: string;
+  parameters: Readonly<Record<string, string>>;
+}
+
+export function parseMediaTypes(header: string): MediaType[] {
+  return header
+    .split(",")
+    .map((part) => {
+      const [type = "", ...rest] = part.split(";").map((piece) => piece.trim());
+      const parameters = Object.fromEntries(
+        rest.map((piece) => {
+          const [name = "", value = ""] = piece.split("=", 2);
+          return [name.trim().toLowerCase(), value.trim().replace(/^"(.*)"$/, "$1")];
+        }),
+      );
+      return { type: type.toLowerCase(), parameters };
+    })
+    .filter(({ type }) => type !== "");
+}
 
 const typeOf = (request: ApiRequest) => parseMediaTypes(request.header("Content-Type") ?? "")[0]?.type ?? "";
 

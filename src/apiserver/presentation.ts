@@ -1,7 +1,7 @@
 import { badRequest, notAcceptable } from "./api-error.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
 import type { ApiRequest } from "./api-request.ts";
-import { parseMediaTypes } from "./media-type.ts";
+import { parseMediaTypes } from "./body.ts";
 import { formatSince } from "./printers/age.ts";
 import { apiVersionOf, type Column, type ResourceDefinition } from "./resource-definition.ts";
 

@@ -12,9 +12,14 @@ import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
-import type { CertificateUsage } from "./certificates/certificate-files.ts";
-import { currentPath, needsBootstrap, writeKubeconfig } from "./certificates/certificate-files.ts";
-import { CertificateManager, type MakeSigningRequest } from "./certificates/certificate-manager.ts";
+import {
+  CertificateManager,
+  type CertificateUsage,
+  currentPath,
+  type MakeSigningRequest,
+  needsBootstrap,
+  writeKubeconfig,
+} from "./certificates/certificate-manager.ts";
 import { ClusterClient } from "./client/cluster-client.ts";
 import { Credentials, type ProxyFor } from "./client/credentials.ts";
 import { Reflector } from "./client/reflector.ts";

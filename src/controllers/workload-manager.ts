@@ -5,12 +5,11 @@ import { compareFullNames, type PodUID, podFullName } from "../base/model/identi
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import { adoptPods } from "./adoption.ts";
+import { adoptPods, adoptReplicaSets, sortReplicaSets } from "./adoption.ts";
 import { ClaimBinder } from "./claim-binder.ts";
 import { replacedClaims, resolveClaims } from "./claims.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
-import { adoptReplicaSets, sortReplicaSets } from "./orphans.ts";
 import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
 import { type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload } from "./reconcile-workload.ts";

@@ -1,6 +1,5 @@
 import { ApiError } from "../../src/apiserver/api-error.ts";
-import { PATCH_TYPES } from "../../src/apiserver/body.ts";
-import { parseMediaTypes } from "../../src/apiserver/media-type.ts";
+import { PATCH_TYPES, parseMediaTypes } from "../../src/apiserver/body.ts";
 import { patchObject } from "../../src/apiserver/patch-object.ts";
 import { negotiateForm } from "../../src/apiserver/presentation.ts";
 import { decodeProtobufObject, ProtobufError } from "../../src/apiserver/protobuf-object.ts";

@@ -1,12 +1,14 @@
 import { expect, mock, test } from "bun:test";
-import { MirrorManager } from "../../../src/cluster/pods/mirror-manager.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
+import type { ApiPod } from "../../../src/cluster/pods/api-pod.ts";
+import { MirrorManager, planMirrors } from "../../../src/cluster/pods/mirror-manager.ts";
 import { aPod } from "../../support/builders.ts";
 import { FakeApi } from "../../support/cluster/fake-api.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 
-const aStaticPod = (name: string, namespace: string) =>
-  aPod({}, { name, namespace, uid: name, annotations: { "kubernetes.io/config.hash": name } });
+const aStaticPod = (name: string, namespace: string, hash = name) =>
+  aPod({}, { name, namespace, uid: name, annotations: { "kubernetes.io/config.hash": hash } });
 
 function aWorld() {
   const clock = new FakeClock();
@@ -101,4 +103,71 @@ test("a status of another pod plans no mirror pods; an end of a pod that has the
   await clock.advance(400);
   expect(api.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(["POST /api/v1/namespaces/default/pods"]);
   planned.stop();
+});
+
+const NODE = { name: "n", uid: "node-uid" };
+const aStatic = (name: string, hash = "h1"): Pod => aStaticPod(name, "default", hash);
+const aMirror = (name: string, hash: string | undefined = "h1", more: object = {}): ApiPod => ({
+  metadata: {
+    name,
+    namespace: "default",
+    uid: `api-${name}`,
+    ...(hash !== "" && { annotations: { "kubernetes.io/config.mirror": hash } }),
+    ...more,
+  },
+  spec: {},
+});
+
+const plan = (staticPods: Pod[], apiPods: ApiPod[], { isComplete = true, isWanted = true } = {}) => {
+  const made = planMirrors({ staticPods, apiPods, isComplete, isWanted: () => isWanted, node: NODE });
+  return {
+    create: made.create.map((pod) => (pod as ApiPod).metadata.name),
+    remove: made.remove.map(({ metadata }) => metadata.name),
+    taken: made.taken.map(({ metadata }) => metadata.name),
+  };
+};
+const terminating = { deletionTimestamp: "2026-11-22T10:00:00Z" };
+
+test.each([
+  { when: "a static pod without one", statics: [aStatic("a")], api: [], want: { create: ["a"] } },
+  { when: "one that shows it", statics: [aStatic("a")], api: [aMirror("a")], want: {} },
+  { when: "one of an earlier revision", statics: [aStatic("a", "h2")], api: [aMirror("a")], want: { remove: ["a"] } },
+  {
+    when: "one that was deleted gracefully",
+    statics: [aStatic("a")],
+    api: [aMirror("a", "h1", terminating)],
+    want: { remove: ["a"] },
+  },
+  { when: "one without a static pod", statics: [], api: [aMirror("a")], want: { remove: ["a"] } },
+  {
+    when: "a pod of that name that is not a mirror",
+    statics: [aStatic("a")],
+    api: [aMirror("a", "")],
+    want: { taken: ["a"] },
+  },
+  { when: "a pod of the API that is not a mirror", statics: [], api: [aMirror("b", "")], want: {} },
+])("$when: $want", ({ statics, api, want }) => {
+  const nothing: ReturnType<typeof plan> = { create: [], remove: [], taken: [] };
+  expect(plan([...statics], [...api])).toEqual({ ...nothing, ...(want as Partial<typeof nothing>) });
+});
+
+test("before every source was read no mirror pod without a static pod is removed", () => {
+  expect(plan([], [aMirror("a")], { isComplete: false }).remove).toEqual([]);
+});
+
+test("a static pod that terminates keeps its mirror pod and gets no new one", () => {
+  expect(plan([aStatic("a")], [aMirror("a")], { isWanted: false }).remove).toEqual([]);
+  expect(plan([aStatic("a")], [], { isWanted: false }).create).toEqual([]);
+});
+
+test("its owner is the Node, and its annotation the revision", () => {
+  const facts = { isComplete: true, isWanted: () => true, node: NODE };
+  const { create } = planMirrors({ staticPods: [aStatic("a")], apiPods: [], ...facts });
+  expect(create[0]).toMatchObject({
+    metadata: {
+      annotations: { "kubernetes.io/config.mirror": "h1", "kubernetes.io/config.hash": "h1" },
+      ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "n", uid: "node-uid", controller: true }],
+    },
+    spec: { nodeName: "n" },
+  });
 });
