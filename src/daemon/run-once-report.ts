@@ -1,4 +1,4 @@
-import type { ImageProgress } from "../docker/image-manager.ts";
+import type { ImageProgress } from "../base/model/container-engine.ts";
 import { escapeControl } from "./logging.ts";
 import type { RunOnceResult } from "./wait-for-pods.ts";
 

@@ -1,6 +1,4 @@
 import { join } from "node:path";
-import type { Pod } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
 import { SingleFlight } from "../base/concurrency/single-flight.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ContainerEngine, Owner } from "../base/model/container-engine.ts";
@@ -14,7 +12,6 @@ import { DockerVolumes } from "./docker-volumes.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import type { EngineInfoResponse } from "./engine/schemas.ts";
 import { type EnginePod, listEnginePods } from "./engine-pods.ts";
-import { ImageManager, type ImageManagerOptions } from "./image-manager.ts";
 import { preloadImages } from "./image-preload.ts";
 import { ensurePauseImage } from "./pause-image.ts";
 import type { InsecureRegistries } from "./registry-client.ts";
@@ -33,9 +30,6 @@ interface DockerEngineOptions {
   /** Whether this process may lower OOM scores below 0. */
   mayLowerOomScores: () => boolean;
   pods: Pick<DockerPodsDeps, "networks" | "onOperation" | "onStarted">;
-  images: Omit<ImageManagerOptions, "client" | "clock" | "logger" | "images">;
-  /** imagePullSecrets of a pod, those that are there. */
-  pullSecretsOf: (pod: Pod) => readonly Secret[];
 }
 
 /** One Docker engine: its pods, containers, images and volumes, and what is known of it since it was last connected to. */
@@ -43,7 +37,7 @@ export class DockerEngine implements ContainerEngine {
   readonly #client: DockerClient;
   readonly pods: DockerPods;
   readonly containers: DockerContainers;
-  readonly images: ImageManager;
+  readonly images: DockerImages;
   readonly volumes: DockerVolumes;
   readonly #options: DockerEngineOptions;
   readonly #pauseImages = new SingleFlight<string>();
@@ -58,9 +52,8 @@ export class DockerEngine implements ContainerEngine {
     this.pods = new DockerPods({ client, owner, clock, random: Math.random, onReconnect, ...options.pods });
     this.containers = new DockerContainers(client, (ms, callback) => clock.schedule(ms, callback));
     const pauseOverride = options.options.podInfraContainerImage;
-    const images = new DockerImages({ client, owner, clock, logger, pauseOverride });
-    this.images = new ImageManager({ client, clock, logger, images, ...options.images });
-    this.volumes = new DockerVolumes({ client, owner, images: this.images, pullSecretsOf: options.pullSecretsOf });
+    this.images = new DockerImages({ client, owner, clock, logger, pauseOverride });
+    this.volumes = new DockerVolumes({ client, owner });
   }
 
   /** undefined until the engine has responded once. */
@@ -125,16 +118,16 @@ export class DockerEngine implements ContainerEngine {
   }
 
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. Pods that need it at a time share one look-up. */
-  readonly ensurePauseImage = (signal: AbortSignal): Promise<string> => {
+  ensurePauseImage(
+    signal: AbortSignal,
+    /** How an image of the administrator is pulled; without credentials when absent. */
+    pull?: (reference: string, signal: AbortSignal) => Promise<unknown>,
+  ): Promise<string> {
     const override = this.#options.options.podInfraContainerImage || undefined;
     const ensure = (stop: AbortSignal) =>
-      ensurePauseImage(
-        this.#client,
-        { override, pull: async (reference) => void (await this.images.pull(reference, stop)) },
-        stop,
-      );
+      ensurePauseImage(this.#client, { override, ...(pull && { pull: (reference) => pull(reference, stop) }) }, stop);
     return this.#pauseImages.do("pause", ensure, signal);
-  };
+  }
 
   /** Reads the facts again after a reconnection: the engine may have another version or cgroup driver. */
   async #refresh(signal: AbortSignal): Promise<void> {

@@ -1,11 +1,20 @@
 import type { Clock } from "../base/model/clock.ts";
-import type { EngineImage, ImageInfo, Owner } from "../base/model/container-engine.ts";
+import {
+  type EngineImage,
+  type ImageEngine,
+  type ImageInfo,
+  type ImageProgress,
+  ImageRefusal,
+  type Owner,
+  type PullRequest,
+  type RegistryProblem,
+} from "../base/model/container-engine.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { applyDefaultTag, fullNameOf, parseImageReference } from "../base/text/image-reference.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import { isConflict, isNotFound } from "./engine/docker-error.ts";
-import type { ImageInspect } from "./engine/schemas.ts";
+import { DockerError, DockerUnreachableError, isConflict, isNotFound } from "./engine/docker-error.ts";
+import type { ImageInspect, ProgressLine } from "./engine/schemas.ts";
 import { isOwned, LABEL } from "./labels.ts";
 import { isAnyPauseImage } from "./pause-image.ts";
 
@@ -43,7 +52,7 @@ export interface DockerImagesDeps {
 }
 
 /** The images of an engine. Properties are remembered while its events are heard: any image event drops everything. */
-export class DockerImages {
+export class DockerImages implements ImageEngine {
   readonly #client: DockerClient;
   readonly #owner: Owner;
   readonly #clock: Clock;
@@ -64,25 +73,59 @@ export class DockerImages {
     this.#pauseKey = pauseOverride === "" ? undefined : toImageKey(pauseOverride);
   }
 
-  /** @returns undefined when the engine does not have it. @throws DockerError, DockerUnreachableError */
-  async get(ref: string, signal: AbortSignal | undefined): Promise<ImageInfo | undefined> {
+  async imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined> {
+    const ref = applyDefaultTag(image);
     const known = this.#known.get(ref);
     if (known) return known;
     const generation = this.#generation;
     try {
-      const info = await this.inspect(ref, signal);
+      const info = await this.#inspect(ref, signal);
       if (this.#listening && generation === this.#generation) this.#known.set(ref, info);
       return info;
     } catch (error) {
       // Absence is never cached: it is looked up just before a pull, and is cheap compared with it.
       if (isNotFound(error)) return undefined;
-      throw error;
+      if (!(error instanceof DockerError)) throw error;
+      // Newer grammar reads `UPPER/x` as a registry and a name; older engines refuse it.
+      if (error.status !== 400) throw new ImageRefusal("failed", engineText(error), "other", { cause: error });
+      const why = error.daemonMessage.replace(/^no such image: \S+: /i, "");
+      throw new ImageRefusal("bad-name", why, "other", { cause: error });
     }
   }
 
-  /** As the engine has it now. @throws DockerError 404 */
-  async inspect(ref: string, signal: AbortSignal | undefined): Promise<ImageInfo> {
+  async #inspect(ref: string, signal: AbortSignal | undefined): Promise<ImageInfo> {
     return toImageInfo(ref, await this.#client.inspectImage(ref, { signal }));
+  }
+
+  async pull(
+    ref: string,
+    { image, auths, progressDeadlineMs, onProgress }: PullRequest,
+    signal: AbortSignal,
+  ): Promise<ImageInfo> {
+    const errors: unknown[] = [];
+    for (const auth of auths.length > 0 ? auths : [undefined]) {
+      const progress = new PullProgress(image);
+      try {
+        await this.#client.pullImage(ref, {
+          auth,
+          signal,
+          idleTimeoutMs: progressDeadlineMs,
+          onProgress: (line) => {
+            const sum = progress.add(line);
+            onProgress?.(sum);
+          },
+        });
+        this.forget(ref);
+        return await this.#inspect(ref, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        // A stalled pull is `timeout` too, but concerns the image, not the engine.
+        if (error instanceof DockerUnreachableError && error.kind !== "timeout") throw error;
+        this.#logger.debug("A pull failed", { image, why: messageOf(error) });
+        errors.push(error);
+      }
+    }
+    throw toPullRefusal(errors);
   }
 
   forget(ref: string): void {
@@ -218,4 +261,87 @@ function toImageInfo(ref: string, image: ImageInspect): ImageInfo {
     architecture: image.Architecture,
     sizeBytes: image.Size,
   };
+}
+
+/** The engine reports a registry's problem as text only: matched here alone, for hints; no decision depends on it. */
+export function registryProblem(daemonMessage: string): Exclude<RegistryProblem, "stalled"> {
+  const text = daemonMessage.toLowerCase();
+  if (/x509:|tls:|certificate|gave http response to https client/.test(text)) return "tls";
+  // Docker Hub says "denied" for what does not exist too: both words come, and denied covers both.
+  if (/unauthorized|denied|no basic auth credentials|authentication required|forbidden/.test(text)) return "denied";
+  if (/manifest unknown|name unknown|not found|no matching manifest|does not exist/.test(text)) return "unknown";
+  if (/dial tcp|no such host|connection refused|i\/o timeout|timeout|unreachable|eof|connection reset/.test(text)) {
+    return "unreachable";
+  }
+  return "other";
+}
+
+/** dockershim's prefix of the engine's messages; scripts and alerts match it. */
+const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
+
+/** An engine's error in the kubelet's format. */
+const engineText = (error: DockerError) => `${RUNTIME_ERROR_PREFIX}Error response from daemon: ${error.daemonMessage}`;
+
+function toPullRefusal(errors: readonly unknown[]): ImageRefusal {
+  const causes = [
+    ...new Set(errors.map((error) => (error instanceof DockerError ? engineText(error) : messageOf(error)))),
+  ];
+  const detail = causes.length === 1 ? causes[0]! : `[${causes.join(", ")}]`;
+  const cause = errors.at(-1);
+  if (!(cause instanceof DockerError)) {
+    const isStalled = cause instanceof DockerUnreachableError && cause.kind === "timeout";
+    return new ImageRefusal("failed", detail, isStalled ? "stalled" : "other", { cause });
+  }
+  // Source: dockershim `filterHTTPError`. A refused connection is no such case: the engine reports it as its own 500.
+  const isGateway = [502, 503, 504].includes(cause.status);
+  if (isGateway) return new ImageRefusal("unavailable", detail, "unreachable", { cause });
+  return new ImageRefusal("failed", detail, registryProblem(cause.daemonMessage), { cause });
+}
+
+interface Layer {
+  done: boolean;
+  current: number;
+  total: number;
+}
+
+/** Adds up what the engine reports layer by layer. */
+export class PullProgress {
+  readonly #image: string;
+  readonly #layers = new Map<string, Layer>();
+
+  constructor(image: string) {
+    this.#image = image;
+  }
+
+  add(line: ProgressLine): ImageProgress {
+    // Lines about the whole image have no id, or (`Pulling from library/nginx`) the tag for an id.
+    if (line.id !== "" && !line.status.startsWith("Pulling from")) this.#addLayer(line);
+    const layers = [...this.#layers.values()];
+    return {
+      image: this.#image,
+      layers: layers.length,
+      layersDone: layers.filter((layer) => layer.done).length,
+      downloadedBytes: layers.reduce((sum, layer) => sum + layer.current, 0),
+      totalBytes: layers.reduce((sum, layer) => sum + layer.total, 0),
+    };
+  }
+
+  #addLayer({ id, status, progressDetail }: ProgressLine): void {
+    const layer = this.#layers.get(id) ?? { done: false, current: 0, total: 0 };
+    this.#layers.set(id, layer);
+    switch (status) {
+      case "Downloading":
+        layer.current = progressDetail.current;
+        layer.total = Math.max(progressDetail.total, progressDetail.current);
+        break;
+      case "Download complete":
+        layer.current = layer.total;
+        break;
+      case "Pull complete":
+      case "Already exists":
+        layer.current = layer.total;
+        layer.done = true;
+        break;
+    }
+  }
 }

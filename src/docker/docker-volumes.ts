@@ -1,9 +1,6 @@
-import type { Container, Pod } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
 import type { EngineVolume, Owner, VolumeEngine } from "../base/model/container-engine.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { isNotFound } from "./engine/docker-error.ts";
-import type { ImageManager } from "./image-manager.ts";
 import { LABEL, toOwnershipFilter } from "./labels.ts";
 
 /** On a container that exists only to read its image. */
@@ -12,21 +9,11 @@ const EXPORT_LABEL = "kubelet-ts.io/export";
 /** Docker volumes and images as pod volumes need them. */
 export class DockerVolumes implements VolumeEngine {
   readonly #client: DockerClient;
-  readonly #images: Pick<ImageManager, "ensureImage">;
   readonly #owner: Owner;
-  readonly #pullSecretsOf: (pod: Pod) => readonly Secret[];
 
-  constructor(deps: {
-    client: DockerClient;
-    images: Pick<ImageManager, "ensureImage">;
-    owner: Owner;
-    /** imagePullSecrets of a pod, those that are there. */
-    pullSecretsOf: (pod: Pod) => readonly Secret[];
-  }) {
-    this.#client = deps.client;
-    this.#images = deps.images;
-    this.#owner = deps.owner;
-    this.#pullSecretsOf = deps.pullSecretsOf;
+  constructor({ client, owner }: { client: DockerClient; owner: Owner }) {
+    this.#client = client;
+    this.#owner = owner;
   }
 
   /** Removes the containers for reading images that an earlier process left behind. */
@@ -65,20 +52,6 @@ export class DockerVolumes implements VolumeEngine {
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
-  }
-
-  async ensureImage(
-    pod: Pod,
-    image: { reference: string; pullPolicy: "Always" | "IfNotPresent" | "Never" },
-    signal: AbortSignal,
-  ): Promise<string> {
-    // Events and back-off are those of the pod; the volume has no container of its own.
-    const container = {
-      ...pod.spec.containers[0]!,
-      image: image.reference,
-      imagePullPolicy: image.pullPolicy,
-    } as Container;
-    return (await this.#images.ensureImage(pod, container, { pullSecrets: this.#pullSecretsOf(pod) }, signal)).id;
   }
 
   /** Exports an image through a container that is never started. */

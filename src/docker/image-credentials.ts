@@ -3,10 +3,10 @@ import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import { runProgram } from "../base/host/run-program.ts";
 import type { Logger } from "../base/model/logger.ts";
+import type { RegistryAuth } from "../base/model/registry-auth.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
 import type { CredentialProviders } from "./credential-provider.ts";
-import type { RegistryAuth } from "./engine/docker-client.ts";
 import {
   type DockerConfig,
   DockerConfigError,

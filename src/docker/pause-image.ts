@@ -13,7 +13,7 @@ interface PauseImageOptions {
   /** `--pod-infra-container-image`: used instead of the embedded one, and pulled when it is not there. */
   override?: string | undefined;
   /** How `override` is pulled, with credentials; without any when absent. */
-  pull?: ((reference: string, signal: AbortSignal | undefined) => Promise<void>) | undefined;
+  pull?: ((reference: string, signal: AbortSignal | undefined) => Promise<unknown>) | undefined;
 }
 
 /**

@@ -4,8 +4,8 @@ import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
+import type { RegistryAuth } from "../base/model/registry-auth.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";
-import type { RegistryAuth } from "./engine/docker-client.ts";
 
 /** Registries without TLS. */
 export interface InsecureRegistries {

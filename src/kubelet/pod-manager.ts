@@ -1,8 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
-import { resolvePullSecrets } from "../plan/object-references.ts";
 
 /** The pods this node should run and the objects they refer to. `Kubelet.setDesired` writes it; other subsystems read it. */
 export class PodManager {
@@ -26,10 +24,5 @@ export class PodManager {
   pods(): readonly Pod[] {
     this.#pods ??= this.#state.pods.map(({ pod }) => pod);
     return this.#pods;
-  }
-
-  /** The Secrets named by the pod's imagePullSecrets; missing ones are left out. */
-  pullSecretsOf(pod: Pod): Secret[] {
-    return resolvePullSecrets(pod, this.#state);
   }
 }

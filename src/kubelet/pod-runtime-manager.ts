@@ -12,7 +12,6 @@ import type { PodRequest, PodServices, StartContainerRequest } from "../base/mod
 import type { ContainerId, ContainerLimits, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import type { ImageManager } from "../docker/image-manager.ts";
 import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { pinImage } from "../plan/image-updates.ts";
@@ -20,6 +19,7 @@ import { resolvePullSecrets } from "../plan/object-references.ts";
 import { asksForEngineNetwork, computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
 import { PodStepError, type WaitingReasonName } from "../plan/waiting-reasons.ts";
+import type { ImageManager } from "./images/image-manager.ts";
 import type { LogLinks } from "./log-links.ts";
 import type { PodCgroupManager } from "./pod-cgroup-manager.ts";
 import type { PodFiles } from "./pod-files.ts";

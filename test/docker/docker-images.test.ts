@@ -1,8 +1,11 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { PullProgress, registryProblem } from "../../src/docker/docker-images.ts";
 import { DockerClient } from "../../src/docker/engine/docker-client.ts";
+import type { ProgressLine } from "../../src/docker/engine/schemas.ts";
 import { someDockerImages } from "../support/docker-engine.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeDaemon } from "../support/fake-daemon.ts";
+import { until } from "../support/until.ts";
 
 const LIST = [
   { Id: "sha256:a", RepoTags: ["web:1"], RepoDigests: ["web@sha256:d"], Created: 1, Size: 700 },
@@ -65,4 +68,103 @@ test("an error of the engine is returned, and the next caller asks again", async
   using _ = daemon;
   await expect(images.inventory()).rejects.toThrow("no store");
   expect(await images.inventory()).toEqual({ bytes: 0, images: [] });
+});
+
+describe("what is remembered", () => {
+  /** An engine with one image, and its answers to an inspection. */
+  function withImage() {
+    const engine = { inspected: 0, say: (_: string) => {}, listening: Promise.withResolvers<void>() };
+    const daemon = new FakeDaemon({
+      routes: {
+        "GET /images/app:1/json": () => {
+          engine.inspected++;
+          return Response.json({ Id: "sha256:x" });
+        },
+        "GET /events": () =>
+          new Response(
+            new ReadableStream({
+              start: (controller) => {
+                engine.say = (text) => controller.enqueue(new TextEncoder().encode(text));
+                // Headers go out with the first byte.
+                engine.say("\n");
+                engine.listening.resolve();
+              },
+            }),
+          ),
+      },
+    });
+    const images = someDockerImages(new DockerClient({ kind: "unix", path: daemon.socketPath }), new FakeClock());
+    const asks = async () => {
+      const before = engine.inspected;
+      await images.imageStatus("app:1");
+      return engine.inspected > before;
+    };
+    return { engine, daemon, images, asks };
+  }
+
+  test("nothing, while the engine's events are not heard", async () => {
+    const { daemon, asks } = withImage();
+    using _ = daemon;
+    expect([await asks(), await asks()]).toEqual([true, true]);
+  });
+
+  test("everything until an image event", async () => {
+    const { engine, daemon, images, asks } = withImage();
+    using _ = daemon;
+    const stop = new AbortController();
+    void images.run(stop.signal);
+    await engine.listening.promise;
+    await until("an answer to be remembered", async () => !(await asks()));
+    engine.say('{"Type":"image","Action":"untag","Actor":{"ID":"sha256:x"},"time":1}\n');
+    await until("it to be inspected again", asks);
+    images.forget("app:1");
+    expect(await asks()).toBe(true);
+    stop.abort();
+  });
+});
+
+test.each([
+  { text: "pull access denied for x, repository does not exist or may require 'docker login'", want: "denied" },
+  { text: 'Head "http://r/v2/": no basic auth credentials', want: "denied" },
+  { text: "http: server gave HTTP response to HTTPS client", want: "tls" },
+  { text: "dial tcp: lookup r.io: no such host", want: "unreachable" },
+  { text: "net/http: request canceled (Client.Timeout exceeded while awaiting headers)", want: "unreachable" },
+  { text: "no matching manifest for linux/amd64 in the manifest list entries", want: "unknown" },
+] as const)("$text: $want", ({ text, want }) => {
+  expect(registryProblem(text)).toBe(want);
+});
+
+const line = (id: string, status: string, current = 0, total = 0) =>
+  ({ id, status, progressDetail: { current, total } }) as ProgressLine;
+
+test("layers add up as the engine reports them", () => {
+  const progress = new PullProgress("app:1");
+  const steps = [
+    line("1", "Pulling from app"),
+    line("a", "Pulling fs layer"),
+    line("b", "Already exists"),
+    line("a", "Downloading", 40, 100),
+    line("a", "Download complete"),
+    line("a", "Extracting", 10, 100),
+    line("a", "Pull complete"),
+    line("", "Status: Downloaded newer image for app:1"),
+  ].map((step) => progress.add(step));
+  expect(
+    steps.map(({ layers, layersDone, downloadedBytes, totalBytes }) => [
+      layers,
+      layersDone,
+      downloadedBytes,
+      totalBytes,
+    ]),
+  ).toEqual([
+    [0, 0, 0, 0],
+    [1, 0, 0, 0],
+    [2, 1, 0, 0],
+    [2, 1, 40, 100],
+    [2, 1, 100, 100],
+    [2, 1, 100, 100],
+    [2, 2, 100, 100],
+    [2, 2, 100, 100],
+  ]);
+  expect(steps[0]?.image).toBe("app:1");
 });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
+import type { RegistryAuth } from "../../src/base/model/registry-auth.ts";
 import { parseImageReference } from "../../src/base/text/image-reference.ts";
-import type { RegistryAuth } from "../../src/docker/engine/docker-client.ts";
 import { isInsecureRegistry, parseChallenge, RegistryClient, RegistryError } from "../../src/docker/registry-client.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;

@@ -9,9 +9,9 @@ import type { ImageInfo } from "../../src/base/model/container-engine.ts";
 import type { PodEvent } from "../../src/base/model/pod-event.ts";
 import { isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { ImageCredentials } from "../../src/docker/image-credentials.ts";
-import { ImageManager, type ImageManagerOptions } from "../../src/docker/image-manager.ts";
 import { preloadImages } from "../../src/docker/image-preload.ts";
 import { buildPauseImage } from "../../src/docker/pause-image.ts";
+import { ImageManager, type ImageManagerOptions } from "../../src/kubelet/images/image-manager.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { someDockerImages } from "../support/docker-engine.ts";
 import { describeWithEngine } from "../support/engine.ts";
@@ -39,7 +39,6 @@ const logger = new RecordingLogger();
 
 function managerWith(options: Partial<ImageManagerOptions> = {}): ImageManager {
   return new ImageManager({
-    client,
     images: someDockerImages(client),
     clock: new SystemClock(),
     logger,

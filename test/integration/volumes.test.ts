@@ -6,7 +6,6 @@ import { computeMounts } from "../../src/docker/container-create-body.ts";
 import { readEngineInfo } from "../../src/docker/docker-engine.ts";
 import { DockerVolumes } from "../../src/docker/docker-volumes.ts";
 import { DockerError } from "../../src/docker/engine/docker-error.ts";
-import type { ImageManager } from "../../src/docker/image-manager.ts";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { isApiAtLeast } from "../../src/docker/security.ts";
 import { writeHostsFile } from "../../src/kubelet/volumes/host-files.ts";
@@ -26,11 +25,9 @@ describeWithEngine("volumes in real containers", () => {
   const images = { ensureImage: async () => ({ id: (await node.docker.inspectImage(IMAGE)).Id }) };
   const engine = new DockerVolumes({
     client: node.docker,
-    images: images as unknown as ImageManager,
     owner: { nodeName: node.name, rootHash: computeRootHash(node.rootDir) },
-    pullSecretsOf: () => [],
   });
-  const { manager } = aManager(node.rootDir, { engine, ownerLabels: owner });
+  const { manager } = aManager(node.rootDir, { engine, images, ownerLabels: owner });
   let uids = 0;
 
   function podWith(volumes: Volume[], mounts: NonNullable<Container["volumeMounts"]>, spec: Partial<Pod["spec"]> = {}) {

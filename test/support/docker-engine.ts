@@ -1,11 +1,9 @@
-import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import type { Clock } from "../../src/base/model/clock.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { DockerEngine } from "../../src/docker/docker-engine.ts";
 import { DockerImages } from "../../src/docker/docker-images.ts";
 import type { DockerClient } from "../../src/docker/engine/docker-client.ts";
-import { ImageCredentials } from "../../src/docker/image-credentials.ts";
 import { RecordingLogger } from "./recording-logger.ts";
 
 export const OWNER = { nodeName: "node1", rootHash: "0123456789abcdef" };
@@ -21,13 +19,6 @@ export function aDockerEngine({ client, owner = OWNER }: { client: DockerClient;
     options: DEFAULT_KUBELET_OPTIONS,
     mayLowerOomScores: () => false,
     pods: {},
-    images: {
-      recorder: { record: () => {} },
-      credentials: new ImageCredentials({ rootDir: "/nonexistent", homeDir: "", logger, files: LOCAL_TEXT_FILES }),
-      limits: { maxParallel: 0, perSecond: 0, burst: 0 },
-      progressDeadlineMs: 60_000,
-    },
-    pullSecretsOf: () => [],
   });
 }
 

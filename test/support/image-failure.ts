@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import { ImageError } from "../../src/docker/image-error.ts";
+import { ImageError } from "../../src/kubelet/images/image-manager.ts";
 
 /** The ImageError of a call that must fail. */
 export async function imageFailure(call: Promise<unknown>): Promise<ImageError> {

@@ -34,9 +34,9 @@ export class FakeVolumeEngine implements VolumeEngine {
     this.volumes.delete(name);
   }
 
-  async ensureImage(_pod: unknown, image: { reference: string; pullPolicy: string }): Promise<string> {
-    this.pulls.push(`${image.reference} ${image.pullPolicy}`);
-    return `sha256:${image.reference}`;
+  async ensureImage(_pod: Pod, { image = "", imagePullPolicy }: Container): Promise<{ id: string }> {
+    this.pulls.push(`${image} ${imagePullPolicy}`);
+    return { id: `sha256:${image}` };
   }
 
   async exportImage(): Promise<ReadableStream<Uint8Array>> {
@@ -80,6 +80,7 @@ export function aManager(
     clock: new FakeClock(),
     logger,
     engine,
+    images: engine,
     hostFiles: localHostFiles(),
     ...(mounts && { mounter: new Mounter() }),
     ownerLabels: { "kubelet-ts.io/node": "node1" },

@@ -4,6 +4,7 @@ import type { PodUID } from "./identity.ts";
 import type { EngineInfo, NodeInfo } from "./node.ts";
 import type { PodRef } from "./pod-ref.ts";
 import type { ContainerId, ContainerLimits, ContainerSnapshot, SandboxSnapshot } from "./pod-snapshot.ts";
+import type { RegistryAuth } from "./registry-auth.ts";
 
 /**
  * The port of a container engine. Another engine is another folder whose class passes test/support/engine-contract.ts.
@@ -226,12 +227,66 @@ export interface EngineImage {
   isPause: boolean;
 }
 
-/** The images of an engine. */
+/** How far a pull has come. */
+export interface ImageProgress {
+  /** As the manifest names the image. */
+  image: string;
+  layers: number;
+  /** Unpacked, or there already. */
+  layersDone: number;
+  /** Totals over the layers whose size is known so far; both grow as layers start. Unit: bytes. */
+  downloadedBytes: number;
+  totalBytes: number;
+}
+
+/**
+ * The kind of a registry failure, for hints and for `--runonce`: `unknown` no such image, `denied` wrong or no
+ * credentials, `unreachable` no response, `tls` no trust, `stalled` no progress, `other` the rest.
+ */
+export type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "stalled" | "other";
+
+/** The engine refuses an image or cannot get it, in its own words. */
+export class ImageRefusal extends Error {
+  override readonly name = "ImageRefusal";
+
+  constructor(
+    /** `unavailable`: reported by a gateway before the registry. */
+    readonly kind: "bad-name" | "unavailable" | "failed",
+    message: string,
+    readonly problem: RegistryProblem,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+export interface PullRequest {
+  /** As the manifest names the image. */
+  image: string;
+  /** Tried one after the other; none: without credentials. */
+  auths: readonly RegistryAuth[];
+  /** A pull without progress for this time fails; 0 = never. */
+  progressDeadlineMs: number;
+  onProgress?: ((progress: ImageProgress) => void) | undefined;
+}
+
+/** The images of an engine. What the engine is asked while it is gone throws errors of its own. */
 export interface ImageEngine {
-  /** Properties of an image as a manifest names it, or by id; undefined when the engine does not have it. */
+  /**
+   * Properties of an image, or undefined when the engine does not have it.
+   * @param image as a manifest names it, or an id
+   * @throws ImageRefusal
+   */
   imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined>;
+  /** @param ref with tag or digest @throws ImageRefusal; the signal's reason */
+  pull(ref: string, request: PullRequest, signal: AbortSignal): Promise<ImageInfo>;
+  /** The engine has no such image for a create: it is inspected again next time. */
+  forget(ref: string): void;
   list(signal: AbortSignal): Promise<EngineImage[]>;
-  /** Removes an image with all its names, never by force. @returns false when it is used after all */
+  /**
+   * Removes an image with all its names. Never by force: the engine refuses while any container uses it.
+   * @returns false when it is used after all
+   */
   remove(image: EngineImage, signal: AbortSignal): Promise<boolean>;
 }
 
@@ -258,12 +313,6 @@ export interface VolumeEngine {
   inspectVolume(name: string, signal: AbortSignal): Promise<EngineVolume | undefined>;
   /** A missing one is success. */
   removeVolume(name: string, signal: AbortSignal): Promise<void>;
-  /** Pulls by policy as for a container of the pod; resolves to the image's id. */
-  ensureImage(
-    pod: Pod,
-    image: { reference: string; pullPolicy: "Always" | "IfNotPresent" | "Never" },
-    signal: AbortSignal,
-  ): Promise<string>;
   /** The image's whole file system as a tar stream. */
   exportImage(imageId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
 }

@@ -3,6 +3,7 @@ import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
+import type { ImageProgress } from "../../base/model/container-engine.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
@@ -10,7 +11,6 @@ import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { ExternalNames } from "../../controllers/external-names.ts";
 import { ServiceHosts } from "../../controllers/service-hosts.ts";
 import { WorkloadManager } from "../../controllers/workload-manager.ts";
-import type { ImageProgress } from "../../docker/image-manager.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
@@ -56,20 +56,20 @@ export async function assembleKubelet(input: AssembleInput) {
   );
   const { onPullProgress } = input;
   const parts = await buildPodServices(context, { podManager, cluster, serviceHosts, onPullProgress });
-  const { engine, credentials, volumes, networks, services, connect } = parts;
+  const { engine, volumes, networks, services, connect } = parts;
   /** Last answers of each probe. */
   const probeLog = new ProbeLog();
   const probes = buildProbes(context, engine, probeLog);
   /** Containers and sandboxes that ran out of memory, as the engine reports it. */
   const oomEvents = new Listeners<ContainerId>();
-  const imageUpdates = buildImageUpdates(context, engine, credentials, volumes);
+  const imageUpdates = buildImageUpdates(context, parts);
   const hasLocalApi = !options.runOnce && !cluster;
   /** undefined without a local API. */
   const cordon = hasLocalApi ? buildCordon(context) : undefined;
   const admission = new PodAdmission(context, engine, cordon);
   const kubeletParts = { podManager, services, probes, rules: admission, oomEvents, imageUpdates };
   const kubelet = buildKubelet(context, engine, kubeletParts);
-  const imageGc = buildImageGc(context, engine, kubelet, imageUpdates);
+  const imageGc = buildImageGc(context, parts, kubelet, imageUpdates);
   /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);

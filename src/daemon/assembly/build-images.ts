@@ -8,6 +8,7 @@ import { toImageKey } from "../../docker/docker-images.ts";
 import type { ImageCredentials } from "../../docker/image-credentials.ts";
 import { RegistryClient } from "../../docker/registry-client.ts";
 import { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
+import type { ImageManager } from "../../kubelet/images/image-manager.ts";
 import { ImageUpdateManager, type ImageUpdateSources } from "../../kubelet/images/image-update-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
@@ -17,10 +18,15 @@ import { readCapacity } from "../../stats/disk-usage.ts";
 import { liveOptions, type NodeContext } from "./node-context.ts";
 import { openStateFile } from "./state-files.ts";
 
+interface Images {
+  engine: DockerEngine;
+  images: ImageManager;
+}
+
 /** Removes unused images. Images that pods use are noted from now on. */
 export function buildImageGc(
   context: NodeContext,
-  engine: DockerEngine,
+  { engine, images }: Images,
   kubelet: Kubelet,
   updates: ImageUpdateManager,
 ): ImageGcManager {
@@ -40,7 +46,7 @@ export function buildImageGc(
       maximumAgeMs: "imageMaximumGcAgeMs",
     }),
   });
-  engine.images.onUse(({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)));
+  images.onUse(({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)));
   return imageGc;
 }
 
@@ -69,9 +75,7 @@ export async function preloadImageArchives(
 /** Safe updates of images, for pods that ask for them. */
 export function buildImageUpdates(
   context: NodeContext,
-  engine: DockerEngine,
-  credentials: ImageCredentials,
-  volumes: VolumeManager,
+  parts: Images & { credentials: ImageCredentials; volumes: VolumeManager },
 ): ImageUpdateManager {
   const { options, clock, logger, recorder, metrics } = context;
   return new ImageUpdateManager({
@@ -81,26 +85,26 @@ export function buildImageUpdates(
     random: Math.random,
     file: openStateFile(context, "image-updates"),
     options,
-    sources: new RegistriesAndEngine(context, engine, credentials, volumes),
+    sources: new RegistriesAndEngine(context, parts),
     onResult: (owner, result) => metrics.countImageUpdate(owner, result),
   });
 }
 
 class RegistriesAndEngine implements ImageUpdateSources {
   readonly #background: NodeContext["background"];
-  readonly #images: DockerEngine["images"];
+  readonly #engine: DockerEngine;
+  readonly #images: ImageManager;
   readonly #registry: RegistryClient;
   readonly #credentials: ImageCredentials;
   readonly #volumes: VolumeManager;
 
   constructor(
     { background, environment }: NodeContext,
-    engine: DockerEngine,
-    credentials: ImageCredentials,
-    volumes: VolumeManager,
+    { engine, images, credentials, volumes }: Parameters<typeof buildImageUpdates>[1],
   ) {
     this.#background = background;
-    this.#images = engine.images;
+    this.#engine = engine;
+    this.#images = images;
     this.#credentials = credentials;
     this.#volumes = volumes;
     this.#registry = new RegistryClient({
@@ -128,7 +132,7 @@ class RegistriesAndEngine implements ImageUpdateSources {
   }
 
   async describe(imageId: string, image: string) {
-    const info = await this.#images.imageStatus(imageId);
+    const info = await this.#engine.images.imageStatus(imageId);
     return describeBaseline(image, imageId, info?.repoDigests ?? []);
   }
 

@@ -3,6 +3,7 @@ import { MachineLock } from "../../base/host/machine-lock.ts";
 import { readMayLowerOomScores } from "../../base/host/node-info.ts";
 import { OomGroup } from "../../base/host/oom-group.ts";
 import { PodCgroups, runSystemctl } from "../../base/host/pod-cgroups.ts";
+import type { ImageProgress } from "../../base/model/container-engine.ts";
 import type { PodEvent } from "../../base/model/pod-event.ts";
 import type { PodNetworks } from "../../base/model/pod-networks.ts";
 import { messageOf } from "../../base/text/error-message.ts";
@@ -13,9 +14,9 @@ import { CredentialProviders } from "../../docker/credential-provider.ts";
 import { DockerEngine } from "../../docker/docker-engine.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
-import type { ImageProgress } from "../../docker/image-manager.ts";
 import { ownershipLabels } from "../../docker/labels.ts";
 import { CniNetworks } from "../../kubelet/cni/cni-networks.ts";
+import { ImageManager } from "../../kubelet/images/image-manager.ts";
 import { LogLinks } from "../../kubelet/log-links.ts";
 import { PodCgroupManager } from "../../kubelet/pod-cgroup-manager.ts";
 import { PodFiles } from "../../kubelet/pod-files.ts";
@@ -64,8 +65,9 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
     log: logger,
   });
   const credentials = buildImageCredentials(context);
-  const engine = buildEngine(context, input, { networks, oomGroup, credentials });
-  const volumes = await buildVolumes(context, engine, input);
+  const engine = buildEngine(context, networks, oomGroup);
+  const images = buildImages(context, engine, credentials, input);
+  const volumes = await buildVolumes(context, engine, images, input);
   const logLinks = new LogLinks({
     podLogsDir: options.podLogsDir,
     containersLogsDir: options.containersLogsDir,
@@ -88,8 +90,13 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
     },
     {
       pods: engine.pods,
-      sandboxes: new PodSandboxes({ logger, pods: engine.pods, networks, ensurePauseImage: engine.ensurePauseImage }),
-      images: engine.images,
+      sandboxes: new PodSandboxes({
+        logger,
+        pods: engine.pods,
+        networks,
+        ensurePauseImage: (signal) => engine.ensurePauseImage(signal, (image, stop) => images.pull(image, stop)),
+      }),
+      images,
       volumes: new PodVolumeQueue({ clock, logger, recorder, volumes }),
       files: new PodFiles({
         logger,
@@ -115,15 +122,11 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       logger.warn("The kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): containers get 0 instead");
     }
   };
-  return { engine, credentials, volumes, networks, services, connect };
+  return { engine, images, credentials, volumes, networks, services, connect };
 }
 
-function buildEngine(
-  context: NodeContext,
-  { podManager, onPullProgress }: PodServicesInput,
-  { networks, oomGroup, credentials }: { networks: PodNetworks; oomGroup: OomGroup; credentials: ImageCredentials },
-): DockerEngine {
-  const { options, environment, owner, clock, logger, recorder, metrics, background } = context;
+function buildEngine(context: NodeContext, networks: PodNetworks, oomGroup: OomGroup): DockerEngine {
+  const { options, environment, owner, clock, logger, metrics, background } = context;
   const client = new DockerClient(DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment), {
     schedule: (ms, callback) => clock.schedule(ms, callback),
     timeoutMs: options.runtimeRequestTimeoutMs,
@@ -146,22 +149,31 @@ function buildEngine(
         if (pid) oomGroup.apply(pid);
       },
     },
-    images: {
-      recorder,
-      credentials,
-      limits: {
-        maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
-        perSecond: options.registryPullQps,
-        burst: options.registryBurst,
-      },
-      progressDeadlineMs: options.imagePullProgressDeadlineMs,
-      onProgress: onPullProgress,
-      onPull: (durationMs, failed) => metrics.countOperation("pull_image", durationMs, failed),
-    },
-    pullSecretsOf: (pod) => podManager.pullSecretsOf(pod),
   });
   return engine;
 }
+
+const buildImages = (
+  { options, clock, logger, recorder, metrics }: NodeContext,
+  engine: DockerEngine,
+  credentials: ImageCredentials,
+  { onPullProgress }: PodServicesInput,
+): ImageManager =>
+  new ImageManager({
+    images: engine.images,
+    clock,
+    logger,
+    recorder,
+    credentials,
+    limits: {
+      maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
+      perSecond: options.registryPullQps,
+      burst: options.registryBurst,
+    },
+    progressDeadlineMs: options.imagePullProgressDeadlineMs,
+    onProgress: onPullProgress,
+    onPull: (durationMs, failed) => metrics.countOperation("pull_image", durationMs, failed),
+  });
 
 /** The credentials of the machine, of pods and of credential providers. */
 function buildImageCredentials({ options, environment, clock, logger, background }: NodeContext): ImageCredentials {
@@ -178,6 +190,7 @@ function buildImageCredentials({ options, environment, clock, logger, background
 async function buildVolumes(
   context: NodeContext,
   engine: DockerEngine,
+  images: ImageManager,
   { podManager, cluster }: PodServicesInput,
 ): Promise<VolumeManager> {
   const { options, owner, allocatable, clock, logger, metrics, background } = context;
@@ -191,6 +204,7 @@ async function buildVolumes(
     clock,
     logger,
     engine: engine.volumes,
+    images,
     ...(mounting.ok && { mounter }),
     hostFiles: background.tasks,
     ...(cluster && {

@@ -1,9 +1,10 @@
 import type { Pod } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
+import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
-import type { DockerClient, RegistryAuth } from "../../docker/engine/docker-client.ts";
+import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerError } from "../../docker/engine/docker-error.ts";
 import { resolvePullSecrets } from "../../plan/object-references.ts";
 

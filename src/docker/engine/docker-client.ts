@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { ContainerCalls } from "./container-calls.ts";
 import { type Filters, filtersText, PING, segment, segments } from "./docker-connection.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
@@ -289,18 +290,6 @@ export function parseEvent(line: string): DockerEvent {
     timeMs: Number(seconds) * 1000 + Number(fraction.slice(0, 3)),
     cursor: `${seconds}.${fraction}`,
   };
-}
-
-/** Credentials for a registry, as Docker's X-Registry-Auth carries them. Never logged. */
-export interface RegistryAuth {
-  username?: string;
-  password?: string;
-  /** base64 of `user:password`; Docker's own configuration has it instead of the two. */
-  auth?: string;
-  /** A refresh token instead of a password. */
-  identitytoken?: string;
-  /** A bearer token for the registry itself. */
-  registrytoken?: string;
 }
 
 /** base64 for URLs, padded: without the padding the engine reads no credentials at all, and says nothing. */

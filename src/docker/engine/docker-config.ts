@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { RegistryAuth } from "./docker-client.ts";
+import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 
 const AuthEntrySchema = v.object({
   username: v.nullish(v.string(), ""),

@@ -1,9 +1,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ImageVolumeSource, Pod } from "../../base/api/pod.ts";
+import type { Container, ImageVolumeSource, Pod } from "../../base/api/pod.ts";
+import type { Secret } from "../../base/api/secret.ts";
 import { readBoundedText } from "../../base/files/bounded-read.ts";
 import { readOutput } from "../../base/files/bounded-stream.ts";
-import { apiAtLeast, type VolumeEngine } from "../../base/model/container-engine.ts";
+import { apiAtLeast, type ImageInfo, type VolumeEngine } from "../../base/model/container-engine.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
 export interface ImageVolumePaths {
@@ -24,15 +25,33 @@ export async function setUpImageVolume(
   { reference, pullPolicy = "IfNotPresent" }: ImageVolumeSource,
   pod: Pod,
   paths: ImageVolumePaths,
-  engine: VolumeEngine,
-  hostFiles: ImageFiles,
+  { engine, images, hostFiles }: ImageHost,
+  pullSecrets: readonly Secret[],
   signal: AbortSignal,
 ): Promise<void> {
   if (!reference) throw new Error("image volume has no reference");
   if ((await hostFiles.readImageState(paths))?.reference === reference) return;
-  const imageId = await engine.ensureImage(pod, { reference, pullPolicy }, signal);
+  // Events and back-off are those of the pod; the volume has no container of its own.
+  const container = { ...pod.spec.containers[0]!, image: reference, imagePullPolicy: pullPolicy };
+  const { id: imageId } = await images.ensureImage(pod, container, { pullSecrets }, signal);
   if (!mountsImages(engine)) await unpack(imageId, paths.directory, engine, hostFiles, signal);
   await hostFiles.writeImageState(paths, { reference, imageId });
+}
+
+/** Pulls by policy as for a container of the pod: `ImageManager`. */
+export interface ImageSource {
+  ensureImage(
+    pod: Pod,
+    container: Container,
+    options: { pullSecrets: readonly Secret[] },
+    signal: AbortSignal,
+  ): Promise<Pick<ImageInfo, "id">>;
+}
+
+interface ImageHost {
+  engine: VolumeEngine;
+  images: ImageSource;
+  hostFiles: ImageFiles;
 }
 
 /** The steps of the set-up that touch the disk, as `HostFiles` has them. */

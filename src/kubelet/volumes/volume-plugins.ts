@@ -8,8 +8,9 @@ import type { VolumeEngine } from "../../base/model/container-engine.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { NodeAllocatable } from "../../plan/downward-api.ts";
+import { resolvePullSecrets } from "../../plan/object-references.ts";
 import type { HostFiles } from "./host-files.ts";
-import { setUpImageVolume } from "./image-volume.ts";
+import { type ImageSource, setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { isPlainDirectory, type MountSource } from "./mounts.ts";
 import { computeFileVolume, type FileVolumePlugin, fetchTokens, isInMemory } from "./own-volumes.ts";
@@ -27,6 +28,7 @@ export interface ClusterVolumes {
 export interface VolumeHost {
   clock: Clock;
   engine: VolumeEngine;
+  images: ImageSource;
   hostFiles: HostFiles;
   /** Absent where mounts are impossible (see `canMount`): then memory-backed emptyDirs and most subPaths are refused. */
   mounter?: Mounter;
@@ -157,8 +159,8 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   projected: filesPlugin("projected"),
   image: {
     directory: "image",
-    setUp: (source, { pod, name, directories }, { engine, hostFiles }, _, signal) =>
-      setUpImageVolume(source, pod, directories.paths("image", name), engine, hostFiles, signal),
+    setUp: (source, { pod, name, directories }, host, objects, signal) =>
+      setUpImageVolume(source, pod, directories.paths("image", name), host, resolvePullSecrets(pod, objects), signal),
     mountSource: (_, { name, directories }) => ({ kind: "image", paths: directories.paths("image", name) }),
     usage: () => undefined,
   },

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
 import type { Secret } from "../../../src/base/api/secret.ts";
+import type { RegistryAuth } from "../../../src/base/model/registry-auth.ts";
 import { gatherImages } from "../../../src/daemon/doctor/gather-images.ts";
-import type { RegistryAuth } from "../../../src/docker/engine/docker-client.ts";
 import { DockerError } from "../../../src/docker/engine/docker-error.ts";
 import type { Distribution, ImageInspect } from "../../../src/docker/engine/schemas.ts";
 

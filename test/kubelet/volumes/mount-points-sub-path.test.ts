@@ -11,18 +11,13 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Container, Volume } from "../../../src/base/api/pod.ts";
-import { localHostFiles } from "../../../src/kubelet/volumes/host-files.ts";
 import { bindSubPath } from "../../../src/kubelet/volumes/mount-points.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
 import { MountError } from "../../../src/kubelet/volumes/mounts.ts";
-import { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
-import { toNodeAllocatable } from "../../../src/plan/downward-api.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
 import { PathAttacker } from "../../support/path-attacker.ts";
-import { RecordingLogger } from "../../support/recording-logger.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";
-import { FakeVolumeEngine } from "../../support/volume-world.ts";
+import { aManager } from "../../support/volume-world.ts";
 
 const tempDir = tempDirs();
 
@@ -39,24 +34,7 @@ async function aWorld(
   mounts: Partial<NonNullable<Container["volumeMounts"]>[number]>[],
   mounter = true,
 ) {
-  const logger = new RecordingLogger();
-  const manager = new VolumeManager({
-    rootDir: tempDir(),
-    allocatable: toNodeAllocatable({
-      name: "node1",
-      ip: "192.0.2.1",
-      cpuCount: 2,
-      memoryBytes: 1024,
-      bootId: "",
-      machineId: "",
-    }),
-    clock: new FakeClock(),
-    logger,
-    engine: new FakeVolumeEngine(),
-    hostFiles: localHostFiles(),
-    ...(mounter && { mounter: new Mounter() }),
-    ownerLabels: {},
-  });
+  const { manager, logger } = aManager(tempDir(), mounter ? {} : { mounts: false });
   const volumeMounts = mounts.map((mount, index) => ({ name: volume.name, mountPath: `/${index}`, ...mount }));
   const container = aContainer({ volumeMounts });
   const pod = aPod({ containers: [container], volumes: [volume] }, { uid: "uid1" });

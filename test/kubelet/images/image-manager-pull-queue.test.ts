@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { type PullLimits, PullQueue } from "../../src/docker/image-manager.ts";
-import { FakeClock, settle } from "../support/fake-clock.ts";
+import { type PullLimits, PullQueue } from "../../../src/kubelet/images/image-manager.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 const never = new AbortController().signal;
 

@@ -1,19 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Pod } from "../../src/base/api/pod.ts";
-import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
-import type { PodEvent } from "../../src/base/model/pod-event.ts";
-import { DockerClient } from "../../src/docker/engine/docker-client.ts";
-import type { ProgressLine } from "../../src/docker/engine/schemas.ts";
-import { ImageCredentials } from "../../src/docker/image-credentials.ts";
-import { registryProblem } from "../../src/docker/image-error.ts";
-import { ImageManager, type ImageManagerOptions, PullProgress } from "../../src/docker/image-manager.ts";
-import { aContainer, aPod } from "../support/builders.ts";
-import { someDockerImages } from "../support/docker-engine.ts";
-import { FakeClock } from "../support/fake-clock.ts";
-import { FakeDaemon, type FakeRoute } from "../support/fake-daemon.ts";
-import { imageFailure } from "../support/image-failure.ts";
-import { RecordingLogger } from "../support/recording-logger.ts";
-import { until } from "../support/until.ts";
+import type { Pod } from "../../../src/base/api/pod.ts";
+import { LOCAL_TEXT_FILES } from "../../../src/base/files/text-files.ts";
+import type { PodEvent } from "../../../src/base/model/pod-event.ts";
+import { DockerClient } from "../../../src/docker/engine/docker-client.ts";
+import { ImageCredentials } from "../../../src/docker/image-credentials.ts";
+import { ImageManager, type ImageManagerOptions } from "../../../src/kubelet/images/image-manager.ts";
+import { aContainer, aPod } from "../../support/builders.ts";
+import { someDockerImages } from "../../support/docker-engine.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { FakeDaemon, type FakeRoute } from "../../support/fake-daemon.ts";
+import { imageFailure } from "../../support/image-failure.ts";
+import { RecordingLogger } from "../../support/recording-logger.ts";
+import { until } from "../../support/until.ts";
 
 const never = new AbortController().signal;
 const REF = "127.0.0.1:5000/oracle/app:1";
@@ -31,15 +29,13 @@ let pull: FakeRoute;
 let stop: AbortController;
 let logger: RecordingLogger;
 
-function start(options: Partial<ImageManagerOptions> = {}): void {
+function start(options: Partial<ImageManagerOptions> = {}, { socketPath }: FakeDaemon = daemon): void {
   logger = new RecordingLogger();
   const record = (_: unknown, { type, reason, message, fieldPath }: PodEvent) => {
     events.push(`${type} ${reason} ${message} (${fieldPath})`);
   };
-  const client = options.client ?? new DockerClient({ kind: "unix", path: daemon.socketPath });
   manager = new ImageManager({
-    client,
-    images: someDockerImages(client, clock),
+    images: someDockerImages(new DockerClient({ kind: "unix", path: socketPath }), clock),
     clock,
     logger,
     recorder: { record },
@@ -145,7 +141,7 @@ describe("policies", () => {
           Response.json({ message: `no such image: UPPER/x:1: ${why}` }, { status: 400 }),
       },
     });
-    start({ client: new DockerClient({ kind: "unix", path: strict.socketPath }) });
+    start({}, strict);
     const error = await imageFailure(ensure("IfNotPresent", "UPPER/x:1"));
     strict[Symbol.dispose]();
     expect(error).toMatchObject({
@@ -158,7 +154,7 @@ describe("policies", () => {
     const broken = new FakeDaemon({
       routes: { [`GET /images/${REF}/json`]: () => Response.json({ message: "layer corrupt" }, { status: 500 }) },
     });
-    start({ client: new DockerClient({ kind: "unix", path: broken.socketPath }) });
+    start({}, broken);
     const error = await imageFailure(ensure("IfNotPresent"));
     broken[Symbol.dispose]();
     expect(error.reason).toBe("ImageInspectError");
@@ -303,17 +299,6 @@ describe("failures distinguished", () => {
     );
   });
 
-  test.each([
-    { text: "pull access denied for x, repository does not exist or may require 'docker login'", want: "denied" },
-    { text: 'Head "http://r/v2/": no basic auth credentials', want: "denied" },
-    { text: "http: server gave HTTP response to HTTPS client", want: "tls" },
-    { text: "dial tcp: lookup r.io: no such host", want: "unreachable" },
-    { text: "net/http: request canceled (Client.Timeout exceeded while awaiting headers)", want: "unreachable" },
-    { text: "no matching manifest for linux/amd64 in the manifest list entries", want: "unknown" },
-  ] as const)("$text: $want", ({ text, want }) => {
-    expect(registryProblem(text)).toBe(want);
-  });
-
   test("a stalled pull is cancelled", async () => {
     start({ progressDeadlineMs: 30 });
     pull = () => new Response(new ReadableStream({ start() {} }));
@@ -369,96 +354,4 @@ describe("many who wait", () => {
     await ensure("IfNotPresent");
     expect(seen).toEqual([`${REF} 0/1`, `${REF} 1/1`]);
   });
-});
-
-describe("what is remembered", () => {
-  const inspects = () =>
-    daemon.requests.filter(({ path }) => path.endsWith("/json") && path.startsWith("/images/")).length;
-
-  test("nothing, while the engine's events are not heard", async () => {
-    images.add(REF);
-    await ensure("IfNotPresent");
-    await ensure("IfNotPresent");
-    expect(inspects()).toBe(2);
-  });
-
-  test("everything until an image event", async () => {
-    images.add(REF);
-    let say: (text: string) => void = () => {};
-    const listening = Promise.withResolvers<void>();
-    const routes: Record<string, FakeRoute> = {
-      "GET /events": () =>
-        new Response(
-          new ReadableStream({
-            start: (controller) => {
-              say = (text) => controller.enqueue(new TextEncoder().encode(text));
-              // Headers go out with the first byte.
-              say("\n");
-              listening.resolve();
-            },
-          }),
-        ),
-      [`GET /images/${REF}/json`]: () => Response.json({ Id: "sha256:x" }),
-    };
-    const talking = new FakeDaemon({ routes });
-    try {
-      start({ client: new DockerClient({ kind: "unix", path: talking.socketPath }) });
-      void manager.run(stop.signal);
-      await listening.promise;
-      const inspections = () => talking.requests.filter(({ path }) => path === `/images/${REF}/json`).length;
-      await until("an answer to be remembered", async () => {
-        const before = inspections();
-        await ensure("IfNotPresent");
-        return inspections() === before;
-      });
-      const before = inspections();
-      say('{"Type":"image","Action":"untag","Actor":{"ID":"sha256:x"},"time":1}\n');
-      await until("it to be inspected again", async () => {
-        await ensure("IfNotPresent");
-        return inspections() > before;
-      });
-      manager.forget(REF);
-      const afterEvent = inspections();
-      await ensure("IfNotPresent");
-      expect(inspections()).toBe(afterEvent + 1);
-    } finally {
-      stop.abort();
-      talking[Symbol.dispose]();
-    }
-  });
-});
-
-const line = (id: string, status: string, current = 0, total = 0) =>
-  ({ id, status, progressDetail: { current, total } }) as ProgressLine;
-
-test("layers add up as the engine reports them", () => {
-  const progress = new PullProgress("app:1");
-  const steps = [
-    line("1", "Pulling from app"),
-    line("a", "Pulling fs layer"),
-    line("b", "Already exists"),
-    line("a", "Downloading", 40, 100),
-    line("a", "Download complete"),
-    line("a", "Extracting", 10, 100),
-    line("a", "Pull complete"),
-    line("", "Status: Downloaded newer image for app:1"),
-  ].map((step) => progress.add(step));
-  expect(
-    steps.map(({ layers, layersDone, downloadedBytes, totalBytes }) => [
-      layers,
-      layersDone,
-      downloadedBytes,
-      totalBytes,
-    ]),
-  ).toEqual([
-    [0, 0, 0, 0],
-    [1, 0, 0, 0],
-    [2, 1, 0, 0],
-    [2, 1, 40, 100],
-    [2, 1, 100, 100],
-    [2, 1, 100, 100],
-    [2, 2, 100, 100],
-    [2, 2, 100, 100],
-  ]);
-  expect(steps[0]?.image).toBe("app:1");
 });

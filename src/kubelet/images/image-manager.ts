@@ -1,37 +1,40 @@
-import { formatDuration } from "../base/api/duration.ts";
-import type { Container, Pod } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
-import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
-import { Listeners } from "../base/concurrency/listeners.ts";
-import { SingleFlight } from "../base/concurrency/single-flight.ts";
-import { type Rate, TokenBucket } from "../base/concurrency/token-bucket.ts";
-import type { Clock } from "../base/model/clock.ts";
-import type { EngineImage, ImageEngine, ImageInfo } from "../base/model/container-engine.ts";
-import type { Logger } from "../base/model/logger.ts";
-import { containerFieldPath } from "../base/model/pod-containers.ts";
-import type { EventRecorder, PodEvent } from "../base/model/pod-event.ts";
-import { messageOf } from "../base/text/error-message.ts";
-import { applyDefaultTag, parseImageReference } from "../base/text/image-reference.ts";
-import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../plan/back-off.ts";
-import type { DockerImages, ImageStore } from "./docker-images.ts";
-import type { DockerClient, RegistryAuth } from "./engine/docker-client.ts";
-import { DockerError, DockerUnreachableError } from "./engine/docker-error.ts";
-import type { ProgressLine } from "./engine/schemas.ts";
-import type { ImageCredentials } from "./image-credentials.ts";
-import { engineText, ImageError, registryHint, toPullFailure } from "./image-error.ts";
+import { formatDuration } from "../../base/api/duration.ts";
+import type { Container, Pod } from "../../base/api/pod.ts";
+import type { Secret } from "../../base/api/secret.ts";
+import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
+import { Listeners } from "../../base/concurrency/listeners.ts";
+import { SingleFlight } from "../../base/concurrency/single-flight.ts";
+import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
+import type { Clock } from "../../base/model/clock.ts";
+import {
+  type ImageEngine,
+  type ImageInfo,
+  ImageRefusal,
+  type PullRequest,
+  type RegistryProblem,
+} from "../../base/model/container-engine.ts";
+import type { Logger } from "../../base/model/logger.ts";
+import { containerFieldPath } from "../../base/model/pod-containers.ts";
+import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
+import type { RegistryAuth } from "../../base/model/registry-auth.ts";
+import { messageOf } from "../../base/text/error-message.ts";
+import { applyDefaultTag, type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
+import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../../plan/back-off.ts";
+import { PodStepError } from "../../plan/waiting-reasons.ts";
 
-export interface ImageManagerOptions {
-  client: DockerClient;
-  images: DockerImages;
+/** Credentials of pods and of the machine: `ImageCredentials` of src/docker. */
+interface Credentials {
+  lookUp(reference: ImageReference, pullSecrets: readonly Secret[], signal: AbortSignal): Promise<RegistryAuth[]>;
+}
+
+export interface ImageManagerOptions extends Pick<PullRequest, "progressDeadlineMs" | "onProgress"> {
+  images: Pick<ImageEngine, "imageStatus" | "pull" | "forget">;
   clock: Clock;
   logger: Logger;
   /** Gets every event about images; callers of `ensureImage` record none. */
   recorder: EventRecorder;
-  credentials: ImageCredentials;
+  credentials: Credentials;
   limits: PullLimits;
-  /** A pull without progress for this time is aborted; 0 = never. */
-  progressDeadlineMs: number;
-  onProgress?: ((progress: ImageProgress) => void) | undefined;
   /** A pull ended; attempts with different credentials count as one. */
   onPull?: (durationMs: number, failed: boolean) => void;
 }
@@ -50,19 +53,17 @@ const BACK_OFF_KEPT_MS = 2 * MAX_BACK_OFF_MS;
  * same pod waits 10 s, 20 s, … 300 s.
  * Source: kubelet `imageManager.EnsureImageExists`; the texts are those recorded of kubelet 1.20.
  */
-export class ImageManager implements ImageEngine {
+export class ImageManager {
   readonly #options: ImageManagerOptions;
   readonly #queue: PullQueue;
   readonly #pulls = new SingleFlight<ImageInfo>();
   /** Back-off by pod UID and image. */
   readonly #backOff = new Map<string, BackOffEntry>();
-  readonly #cache: DockerImages;
   readonly #uses = new Listeners<ImageInfo>();
 
   constructor(options: ImageManagerOptions) {
     this.#options = options;
     this.#queue = new PullQueue(options.limits, options.clock);
-    this.#cache = options.images;
   }
 
   /** Called with each image that a pod is about to use. @returns removes the callback */
@@ -70,15 +71,10 @@ export class ImageManager implements ImageEngine {
     return this.#uses.add(listener);
   }
 
-  /** Watches the engine's image events, so that properties can be remembered. Ends when the signal aborts. */
-  run(signal: AbortSignal): Promise<void> {
-    return this.#cache.run(signal);
-  }
-
   /**
    * Ensures that a container's image is present, pulling it if the policy requires it.
    * @throws ImageError when it is not available now (`retryAfterMs`: when to call again, if only to show the back-off);
-   *   DockerUnreachableError when there is no engine; the signal's reason
+   *   what the engine throws when it is gone; the signal's reason
    */
   async ensureImage(
     pod: Pod,
@@ -104,31 +100,9 @@ export class ImageManager implements ImageEngine {
     return this.#pullForPod(pod, image, ref, pullSecrets, record, signal);
   }
 
-  /**
-   * Properties of an image, or undefined when the engine does not have it.
-   * @param image as a manifest names it, or an id
-   * @throws InvalidImageReferenceError, DockerError, DockerUnreachableError
-   */
-  imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined> {
-    return this.#cache.get(applyDefaultTag(image), signal);
-  }
-
-  list(signal: AbortSignal): Promise<EngineImage[]> {
-    return this.#cache.list(signal);
-  }
-
-  remove(image: EngineImage, signal: AbortSignal): Promise<boolean> {
-    return this.#cache.remove(image, signal);
-  }
-
-  /** Every image of the engine, at most a minute old. */
-  inventory(): Promise<ImageStore> {
-    return this.#cache.inventory();
-  }
-
   /** The engine has no such image for a create: the next caller inspects the image again. */
   forget(image: string): void {
-    this.#cache.forget(image);
+    this.#options.images.forget(image);
   }
 
   /** Pulls outside any pod (the sandbox's image), with the machine's credentials and without back-off. */
@@ -159,13 +133,11 @@ export class ImageManager implements ImageEngine {
 
   async #inspect(image: string, ref: string, record: RecordEvent, signal: AbortSignal): Promise<ImageInfo | undefined> {
     try {
-      return await this.#cache.get(ref, signal);
+      return await this.#options.images.imageStatus(ref, signal);
     } catch (cause) {
-      if (!(cause instanceof DockerError)) throw cause;
-      // Newer grammar reads `UPPER/x` as a registry and a name; older engines refuse it.
-      if (cause.status === 400)
-        throw this.#invalidName(image, cause.daemonMessage.replace(/^no such image: \S+: /i, ""), record, cause);
-      const message = `Failed to inspect image ${quoted(image)}: ${engineText(cause)}`;
+      if (!(cause instanceof ImageRefusal)) throw cause;
+      if (cause.kind === "bad-name") throw this.#invalidName(image, cause.message, record, cause);
+      const message = `Failed to inspect image ${quoted(image)}: ${cause.message}`;
       record("Warning", "InspectFailed", message);
       throw this.#failed(record, new ImageError("ImageInspectError", image, message, { cause }));
     }
@@ -200,17 +172,20 @@ export class ImageManager implements ImageEngine {
     } catch (cause) {
       signal.throwIfAborted();
       // Without an engine nothing is known about the image: no back-off.
-      if (isEngineGone(cause)) throw cause;
-      const failure = toPullFailure(image, cause);
-      record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${failure.detail}`);
+      if (!(cause instanceof ImageRefusal)) throw cause;
+      const { kind, message: detail, problem } = cause;
+      record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${detail}`);
       // The hint is logged once per series of failures.
-      const hint = registryHint(failure.problem);
+      const hint = REGISTRY_HINTS[problem];
       const isNews = ![...this.#backOff.keys()].some((known) => known.slice(known.indexOf("_") + 1) === image);
       if (isNews && hint !== "") this.#options.logger.warn(`Image ${quoted(image)} cannot be pulled: ${hint}`);
       // Another container of the pod may have waited for the same pull: that was one failure.
       if (this.#backOff.get(key) === entry) this.#raiseBackOff(key);
       const retryAfterMs = SHOW_FAILURE_MS;
-      const { reason, message, problem } = failure;
+      const [reason, message] =
+        kind === "unavailable"
+          ? (["RegistryUnavailable", `image pull failed for ${image} because the registry is unavailable.`] as const)
+          : (["ErrImagePull", detail] as const);
       throw this.#failed(record, new ImageError(reason, image, message, { retryAfterMs, problem, cause }));
     }
   }
@@ -230,10 +205,15 @@ export class ImageManager implements ImageEngine {
     pullSecrets: readonly Secret[],
     signal: AbortSignal,
   ): Promise<ImageInfo> {
-    const auths = await this.#options.credentials.lookUp(parseImageReference(ref), pullSecrets, signal);
+    const { images, credentials, progressDeadlineMs, onProgress } = this.#options;
+    const auths = await credentials.lookUp(parseImageReference(ref), pullSecrets, signal).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw new ImageRefusal("failed", messageOf(cause), "other", { cause });
+    });
     // Pulls with other credentials are separate: a caller must not get an image that its own credentials do not allow.
     const key = `${ref}\n${new Bun.CryptoHasher("sha256").update(JSON.stringify(auths)).digest("hex")}`;
-    const pull = (stop: AbortSignal) => this.#timed(() => this.#pullNow(image, ref, auths, stop));
+    const pull = (stop: AbortSignal) =>
+      this.#timed(() => images.pull(ref, { image, auths, progressDeadlineMs, onProgress }, stop));
     return this.#pulls.do(key, (stop) => this.#queue.run(() => pull(stop), stop), signal);
   }
 
@@ -248,33 +228,6 @@ export class ImageManager implements ImageEngine {
     } finally {
       onPull?.(clock.monotonicMs() - startedAtMs, failed);
     }
-  }
-
-  async #pullNow(image: string, ref: string, auths: readonly RegistryAuth[], signal: AbortSignal): Promise<ImageInfo> {
-    const { client, onProgress, progressDeadlineMs, logger } = this.#options;
-    const errors: unknown[] = [];
-    for (const auth of auths.length > 0 ? auths : [undefined]) {
-      const progress = new PullProgress(image);
-      try {
-        await client.pullImage(ref, {
-          auth,
-          signal,
-          idleTimeoutMs: progressDeadlineMs,
-          onProgress: (line) => {
-            const sum = progress.add(line);
-            onProgress?.(sum);
-          },
-        });
-        this.#cache.forget(ref);
-        return await this.#cache.inspect(ref, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (isEngineGone(error)) throw error;
-        logger.debug("A pull failed", { image, why: messageOf(error) });
-        errors.push(error);
-      }
-    }
-    throw errors.length === 1 ? errors[0] : new AggregateError(errors, `no credentials worked for ${image}`);
   }
 
   #recorderFor(pod: Pod, container: Container): RecordEvent {
@@ -296,8 +249,44 @@ type RecordEvent = (type: PodEvent["type"], reason: string, message: string) => 
 
 const quoted = (text: string) => JSON.stringify(text);
 
-/** A stalled pull is `timeout` too, but concerns the image, not the engine. */
-const isEngineGone = (error: unknown) => error instanceof DockerUnreachableError && error.kind !== "timeout";
+/** Suggested fix in a few words; "" when the message suffices. */
+const REGISTRY_HINTS: Readonly<Record<RegistryProblem, string>> = {
+  unknown: "check the name and the tag",
+  denied: "check the name, and the credentials in config.json or imagePullSecrets",
+  unreachable:
+    "check the registry's address and the network; the image can also be loaded from a directory (--images-dir)",
+  tls: "add the registry's CA to /etc/docker/certs.d, or list it in insecure-registries of /etc/docker/daemon.json",
+  stalled: "the network to the registry is too slow or broken; see --image-pull-progress-deadline",
+  other: "",
+};
+
+/** Upstream's words, as they are in a waiting container's state. */
+type ImageErrorReason =
+  | "ErrImagePull"
+  | "ImagePullBackOff"
+  | "ErrImageNeverPull"
+  | "InvalidImageName"
+  | "ImageInspectError"
+  | "RegistryUnavailable";
+
+/** An image is not available now. `reason` and `message` are for the container's status. */
+export class ImageError extends PodStepError {
+  declare readonly reason: ImageErrorReason;
+  readonly image: string;
+  /** Only where a registry was asked. */
+  readonly problem: RegistryProblem | undefined;
+
+  constructor(
+    reason: ImageErrorReason,
+    image: string,
+    message: string,
+    options: { retryAfterMs?: number | undefined; problem?: RegistryProblem | undefined; cause?: unknown } = {},
+  ) {
+    super(reason, message, options);
+    this.image = image;
+    this.problem = options.problem;
+  }
+}
 
 /** `perSecond` and `burst` limit the starts of pulls. */
 export interface PullLimits extends Rate {
@@ -324,65 +313,5 @@ export class PullQueue {
       if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
       return work();
     });
-  }
-}
-
-/** How far a pull has come. */
-export interface ImageProgress {
-  /** As the manifest names the image. */
-  image: string;
-  layers: number;
-  /** Unpacked, or there already. */
-  layersDone: number;
-  /** Totals over the layers whose size is known so far; both grow as layers start. Unit: bytes. */
-  downloadedBytes: number;
-  totalBytes: number;
-}
-
-interface Layer {
-  done: boolean;
-  current: number;
-  total: number;
-}
-
-/** Adds up what the engine reports layer by layer. */
-export class PullProgress {
-  readonly #image: string;
-  readonly #layers = new Map<string, Layer>();
-
-  constructor(image: string) {
-    this.#image = image;
-  }
-
-  add(line: ProgressLine): ImageProgress {
-    // Lines about the whole image have no id, or (`Pulling from library/nginx`) the tag for an id.
-    if (line.id !== "" && !line.status.startsWith("Pulling from")) this.#addLayer(line);
-    const layers = [...this.#layers.values()];
-    return {
-      image: this.#image,
-      layers: layers.length,
-      layersDone: layers.filter((layer) => layer.done).length,
-      downloadedBytes: layers.reduce((sum, layer) => sum + layer.current, 0),
-      totalBytes: layers.reduce((sum, layer) => sum + layer.total, 0),
-    };
-  }
-
-  #addLayer({ id, status, progressDetail }: ProgressLine): void {
-    const layer = this.#layers.get(id) ?? { done: false, current: 0, total: 0 };
-    this.#layers.set(id, layer);
-    switch (status) {
-      case "Downloading":
-        layer.current = progressDetail.current;
-        layer.total = Math.max(progressDetail.total, progressDetail.current);
-        break;
-      case "Download complete":
-        layer.current = layer.total;
-        break;
-      case "Pull complete":
-      case "Already exists":
-        layer.current = layer.total;
-        layer.done = true;
-        break;
-    }
   }
 }
