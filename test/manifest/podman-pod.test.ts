@@ -2,9 +2,15 @@ import { describe, expect, test } from "bun:test";
 import type { Strictness } from "../../src/manifest/manifest-result.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 
-const read = (text: string, strictness: Strictness = "standard", source: "file" | "api" = "file") =>
-  readManifest(Buffer.from(text), { file: "/d/f.yaml", nodeName: "n", source, strictness });
-const errorsOf = (result: ReturnType<typeof read>) => result.findings.filter(({ severity }) => severity === "error");
+const read = (text: string, how: Strictness | "api" = "standard") =>
+  readManifest(Buffer.from(text), {
+    file: "/d/f.yaml",
+    nodeName: "n",
+    source: how === "api" ? "api" : "file",
+    strictness: how === "api" ? "standard" : how,
+  });
+const errorsOf = (text: string, how?: Strictness | "api") =>
+  read(text, how).findings.filter(({ severity }) => severity === "error");
 
 /** Manifests that `podman kube play` runs and Kubernetes refuses. */
 const POD = `apiVersion: v1
@@ -29,140 +35,130 @@ spec:
 
 describe("what podman kube play accepts", () => {
   test("runs, with a warning for each difference", () => {
-    const result = read(POD);
-    expect(errorsOf(result)).toEqual([]);
-    expect(result.results[0]).toMatchObject({ ok: true, valid: false });
-    const { metadata, spec } = result.pods[0]!.pod;
+    const { pods, results, findings } = read(POD);
+    expect(errorsOf(POD)).toEqual([]);
+    expect(results[0]).toMatchObject({ ok: true, valid: false });
+    const { metadata, spec } = pods[0]!.pod;
     expect(metadata.name).toBe("pod-a-n");
     expect(metadata.creationTimestamp ?? undefined).toBeUndefined();
-    expect(spec.restartPolicy).toBe("OnFailure");
-    expect(spec.volumes?.[0]?.hostPath?.path).toBe("/d/d");
+    expect(spec).toMatchObject({ restartPolicy: "OnFailure", volumes: [{ hostPath: { path: "/d/d" } }] });
     const [first, second] = spec.containers;
-    expect(first).toMatchObject({ name: "container-a", imagePullPolicy: "IfNotPresent", args: ["sleep", "50000"] });
+    expect(first).toMatchObject({
+      name: "container-a",
+      imagePullPolicy: "IfNotPresent",
+      args: ["sleep", "50000"],
+      ports: [{ protocol: "TCP" }],
+      env: [
+        { value: "1000" },
+        { value: "true" },
+        { valueFrom: { resourceFieldRef: { containerName: "container-a" } } },
+      ],
+    });
     expect(second?.name).toMatch(/^container-a-[0-9a-f]{8}$/);
-    expect(first?.ports?.[0]?.protocol).toBe("TCP");
-    expect(first?.env).toMatchObject([
-      { value: "1000" },
-      { value: "true" },
-      { valueFrom: { resourceFieldRef: { containerName: "container-a" } } },
-    ]);
-    expect(result.findings.map(({ line }) => line)).toEqual([3, 5, 7, 9, 10, 11, 13, 14, 16, 18]);
+    expect(findings.map(({ line }) => line)).toEqual([3, 5, 7, 9, 10, 11, 13, 14, 16, 18]);
   });
 
   test.each(["strict", "warn", "ignore", "api"] as const)("%s: as Kubernetes has it", (how) => {
-    const result = how === "api" ? read(POD, "standard", "api") : read(POD, how);
-    expect(result.pods).toEqual([]);
-    const lines = errorsOf(result).map(({ line }) => line);
+    expect(read(POD, how).pods).toEqual([]);
+    const lines = errorsOf(POD, how).map(({ line }) => line);
     for (const line of [3, 5, 10, 13, 14]) expect(lines).toContain(line);
   });
 
-  test("a number whose text readers of YAML disagree on stays an error, and the message has the text", () => {
-    for (const written of ["0777", "1.10", "yes", "1e3", "0x1F"]) {
-      const result = read(POD.replace("50000", written));
-      expect(errorsOf(result)).toMatchObject([{ line: 10, message: expect.stringContaining(`"${written}"`) }]);
-    }
-  });
+  test.each(["0777", "1.10", "yes", "1e3", "0x1F"])(
+    "a number whose text readers of YAML disagree on stays an error, and the message has the text: %s",
+    (written) => {
+      const want = { line: 10, message: expect.stringContaining(`"${written}"`) };
+      expect(errorsOf(POD.replace("50000", written))).toMatchObject([want]);
+    },
+  );
 
   test("the value of a variable does not appear in the message", () => {
     expect(JSON.stringify(read(POD.replace("1000", "4711")).findings)).not.toContain("4711");
   });
 
-  test("objects that are referred to by name keep it", () => {
+  test("objects that are referred to by name keep it; a Service has the name of its pod", () => {
     const text = `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: my_config}\ndata: {PORT: 80}\n---
 apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: my_data}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n`;
-    const result = read(text);
-    expect(errorsOf(result)).toEqual([]);
-    expect(result.configMaps[0]).toMatchObject({ metadata: { name: "my_config" }, data: { PORT: "80" } });
-    expect(result.objects[0]?.object.metadata.name).toBe("my_data");
-    expect(errorsOf(read(text, "strict"))).toHaveLength(2);
+    const { configMaps, objects } = read(text);
+    expect(errorsOf(text)).toEqual([]);
+    expect(configMaps[0]).toMatchObject({ metadata: { name: "my_config" }, data: { PORT: "80" } });
+    expect(objects[0]?.object.metadata.name).toBe("my_data");
+    expect(errorsOf(text, "strict")).toHaveLength(2);
+    const service = "apiVersion: v1\nkind: Service\nmetadata: {name: pod_A}\nspec: {ports: [{port: 80}]}\n";
+    expect(errorsOf(service)).toEqual([]);
+    expect(read(service).objects[0]!.object.metadata.name).toBe("pod-a");
   });
 
   test("a workload with the apiVersion of another kind", () => {
     const template = POD.replace(/^apiVersion.*\nkind.*\nmetadata.*\n/, "").replace("onfailure", "always");
     const text = `apiVersion: v1\nkind: Deployment\nmetadata: {name: web_A}\nspec:\n  selector: {matchLabels: {a: b}}
   template:\n    metadata: {labels: {a: b}}\n${template.replace(/^/gm, "    ")}`;
-    const result = read(text);
-    expect(errorsOf(result)).toEqual([]);
-    expect(result.objects[0]).toMatchObject({
-      kind: "Deployment",
-      object: {
-        metadata: { name: "web-a" },
-        spec: { template: { spec: { volumes: [{ hostPath: { path: "/d/d" } }] } } },
-      },
-    });
-    expect(result.findings[0]).toMatchObject({ field: "apiVersion", message: expect.stringContaining("apps/v1") });
-    expect(errorsOf(read(text, "strict"))[0]?.field).toBe("apiVersion");
+    const { objects, findings } = read(text);
+    expect(errorsOf(text)).toEqual([]);
+    const spec = { template: { spec: { volumes: [{ hostPath: { path: "/d/d" } }] } } };
+    expect(objects[0]).toMatchObject({ kind: "Deployment", object: { metadata: { name: "web-a" }, spec } });
+    expect(findings[0]).toMatchObject({ field: "apiVersion", message: expect.stringContaining("apps/v1") });
+    expect(errorsOf(text, "strict")[0]?.field).toBe("apiVersion");
   });
 });
 
 describe("what has one meaning only", () => {
-  const read1 = (spec: string, strictness: Strictness = "standard", source: "file" | "api" = "file") =>
-    read(`apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n${spec}`, strictness, source);
-  const CONTAINER = (more: string) => `  containers:\n  - name: a\n    image: b\n${more}`;
+  const pod = (spec: string, metadata = "name: p") =>
+    `apiVersion: v1\nkind: Pod\nmetadata: {${metadata}}\nspec:\n${spec}`;
+  const container = (more: string) => `  containers:\n  - name: a\n    image: b\n${more}`;
+  const mount = (fields: string) => pod(container(`    ${fields}\n  volumes: [{name: d, emptyDir: {}}]\n`));
 
   test.each([
-    [
-      "a field with other capitals",
-      "    volumemounts: [{name: d, mountPath: /d, readonly: true}]\n  volumes: [{name: d, emptyDir: {}}]\n",
-    ],
-    [
-      "a boolean in quotes",
-      '    volumeMounts: [{name: d, mountPath: /d, readOnly: "true"}]\n  volumes: [{name: d, emptyDir: {}}]\n',
-    ],
+    ["a field with other capitals", mount("volumemounts: [{name: d, mountPath: /d, readonly: true}]")],
+    ["a boolean in quotes", mount('volumeMounts: [{name: d, mountPath: /d, readOnly: "true"}]')],
   ])("%s is what it says", (_, text) => {
-    const result = read1(CONTAINER(text));
-    expect(errorsOf(result)).toEqual([]);
-    expect(result.results[0]!.valid).toBe(false);
-    expect(result.pods[0]!.pod.spec.containers[0]!.volumeMounts).toMatchObject([{ name: "d", readOnly: true }]);
+    expect(errorsOf(text)).toEqual([]);
+    const { results, pods } = read(text);
+    expect(results[0]!.valid).toBe(false);
+    expect(pods[0]!.pod.spec.containers[0]!.volumeMounts).toMatchObject([{ name: "d", readOnly: true }]);
     for (const strictness of ["strict", "warn", "ignore"] as const) {
-      const [pod] = read1(CONTAINER(text), strictness).pods;
-      expect(JSON.stringify(pod?.pod ?? {})).not.toContain('"readOnly":true');
+      expect(JSON.stringify(read(text, strictness).pods[0]?.pod ?? {})).not.toContain('"readOnly":true');
     }
-    expect(read1(CONTAINER(text), "standard", "api").pods).toEqual([]);
+    expect(read(text, "api").pods).toEqual([]);
   });
 
   test("a field that is written twice, once with other capitals, is reported", () => {
-    const result = read1(CONTAINER("    Image: c\n"));
-    expect(errorsOf(result).map(({ message }) => message)).toEqual([
-      'there is no field "Image" here; did you mean "image"?',
-    ]);
+    const message = 'there is no field "Image" here; did you mean "image"?';
+    expect(errorsOf(pod(container("    Image: c\n")))).toMatchObject([{ message }]);
   });
 
   test("numbers in quotes", () => {
-    const result = read1(CONTAINER('    ports: [{containerPort: "80"}]\n'));
-    expect(result.pods[0]!.pod.spec.containers[0]!.ports![0]!.containerPort).toBe(80);
-    expect(result.findings[0]).toMatchObject({ severity: "warning", line: 8 });
-    expect(read1(CONTAINER('    ports: [{containerPort: "$PORT"}]\n')).pods).toEqual([]);
+    const { pods, findings } = read(pod(container('    ports: [{containerPort: "80"}]\n')));
+    expect(pods[0]!.pod.spec.containers[0]!.ports![0]!.containerPort).toBe(80);
+    expect(findings[0]).toMatchObject({ severity: "warning", line: 8 });
+    expect(read(pod(container('    ports: [{containerPort: "$PORT"}]\n'))).pods).toEqual([]);
   });
 
   test("a misplaced false is a warning where it is so anyway, and an error where it is not", () => {
-    const text = "  securityContext: {privileged: false}\n";
-    const result = read1(text + CONTAINER(""));
-    expect(errorsOf(result)).toEqual([]);
-    expect(result.findings[0]!.message).toContain("it belongs to spec.containers[].securityContext, where it is false");
-    expect(errorsOf(read1(text + CONTAINER("    securityContext: {privileged: true}\n")))).toHaveLength(1);
-    expect(errorsOf(read1(text.replace("false", "true") + CONTAINER("")))).toHaveLength(1);
-    expect(errorsOf(read1(text + CONTAINER(""), "strict"))).toHaveLength(1);
+    const misplaced = (value: boolean, more = "") =>
+      pod(`  securityContext: {privileged: ${value}}\n${container(more)}`);
+    expect(errorsOf(misplaced(false))).toEqual([]);
+    const [finding] = read(misplaced(false)).findings;
+    expect(finding!.message).toContain("it belongs to spec.containers[].securityContext, where it is false");
+    expect(errorsOf(misplaced(false, "    securityContext: {privileged: true}\n"))).toHaveLength(1);
+    expect(errorsOf(misplaced(true))).toHaveLength(1);
+    expect(errorsOf(misplaced(false), "strict")).toHaveLength(1);
   });
 
   test("names of ports with capitals are in lower case, and probes follow", () => {
-    const result = read1(
-      CONTAINER("    ports: [{containerPort: 80, name: webPort}]\n    livenessProbe: {httpGet: {port: webPort}}\n"),
-    );
-    expect(errorsOf(result)).toEqual([]);
-    const [container] = result.pods[0]!.pod.spec.containers;
-    expect([container!.ports![0]!.name, container!.livenessProbe!.httpGet!.port]).toEqual(["webport", "webport"]);
+    const ports = "    ports: [{containerPort: 80, name: webPort}]\n    livenessProbe: {httpGet: {port: webPort}}\n";
+    expect(errorsOf(pod(container(ports)))).toEqual([]);
+    const [first] = read(pod(container(ports))).pods[0]!.pod.spec.containers;
+    expect([first!.ports![0]!.name, first!.livenessProbe!.httpGet!.port]).toEqual(["webport", "webport"]);
   });
 
   test("annotations of containers that Kubernetes has no names for are left out; others stay errors", () => {
-    const annotated = (key: string) =>
-      read(`apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {${key}: "1"}}\nspec:\n${CONTAINER("")}`);
+    const annotated = (key: string) => pod(container(""), `name: p, annotations: {${key}: "1"}`);
     for (const key of ["run.oci.keep_original_groups/a", "x.y/z/a"]) {
-      const result = annotated(key);
-      expect(errorsOf(result)).toEqual([]);
-      expect(result.findings).toMatchObject([{ severity: "warning", field: `metadata.annotations[${key}]` }]);
-      expect(result.pods[0]!.pod.metadata.annotations).not.toHaveProperty([key]);
+      const { findings, pods } = read(annotated(key));
+      expect(findings).toMatchObject([{ severity: "warning", field: `metadata.annotations[${key}]` }]);
+      expect(pods[0]!.pod.metadata.annotations).not.toHaveProperty([key]);
     }
     expect(errorsOf(annotated("x.y/z/other"))).toHaveLength(1);
   });
@@ -171,34 +167,26 @@ describe("what has one meaning only", () => {
     ["My-Host", "my-host"],
     ["pod_A", "pod-a"],
   ])("the host name %s is %s", (hostname, want) => {
-    const text = `  hostname: ${hostname}\n${CONTAINER("")}`;
-    const result = read1(text);
-    expect(errorsOf(result)).toEqual([]);
-    expect(result.pods[0]!.pod.spec.hostname).toBe(want);
-    expect(errorsOf(read1(text, "strict"))).toHaveLength(1);
-  });
-
-  test("the Service that podman kube generate -s writes has the name of its pod", () => {
-    const result = read("apiVersion: v1\nkind: Service\nmetadata: {name: pod_A}\nspec: {ports: [{port: 80}]}\n");
-    expect(errorsOf(result)).toEqual([]);
-    expect(result.objects[0]!.object.metadata.name).toBe("pod-a");
+    const text = pod(`  hostname: ${hostname}\n${container("")}`);
+    expect(errorsOf(text)).toEqual([]);
+    expect(read(text).pods[0]!.pod.spec.hostname).toBe(want);
+    expect(errorsOf(text, "strict")).toHaveLength(1);
   });
 
   test("a port that two containers publish alike is published once; otherwise it is an error", () => {
-    const ports = (first: number, second: number) =>
-      `  containers:\n  - {name: a, image: b, ports: [{containerPort: ${first}, hostPort: 90}]}\n  - {name: c, image: b, ports: [{containerPort: ${second}, hostPort: 90}]}\n`;
-    const result = read1(ports(80, 80));
-    expect(errorsOf(result)).toEqual([]);
-    expect(result.pods[0]!.pod.spec.containers.map((it) => it.ports?.[0]?.hostPort)).toEqual([90, undefined]);
-    expect(errorsOf(read1(ports(80, 81)))).toHaveLength(1);
-    expect(errorsOf(read1(ports(80, 80), "strict"))).toHaveLength(1);
+    const publishing = (name: string, port: number) =>
+      `{name: ${name}, image: b, ports: [{containerPort: ${port}, hostPort: 90}]}`;
+    const ports = (second: number) => pod(`  containers: [${publishing("a", 80)}, ${publishing("c", second)}]\n`);
+    expect(errorsOf(ports(80))).toEqual([]);
+    const { containers } = read(ports(80)).pods[0]!.pod.spec;
+    expect(containers.map((it) => it.ports?.[0]?.hostPort)).toEqual([90, undefined]);
+    expect(errorsOf(ports(81))).toHaveLength(1);
+    expect(errorsOf(ports(80), "strict")).toHaveLength(1);
   });
 
   test("labels that no selector can ask for are left out", () => {
-    const result = read(
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {app: My App, tier: web}}\nspec: {containers: [{name: a, image: b}]}\n",
-    );
-    expect(errorsOf(result)).toEqual([]);
-    expect({ ...result.pods[0]!.pod.metadata.labels }).toEqual({ tier: "web" });
+    const text = pod(container(""), "name: p, labels: {app: My App, tier: web}");
+    expect(errorsOf(text)).toEqual([]);
+    expect({ ...read(text).pods[0]!.pod.metadata.labels }).toEqual({ tier: "web" });
   });
 });
