@@ -6,6 +6,8 @@ export interface FuzzTarget {
   seeds: readonly string[];
   /** Characters and words that mean something to the parser. */
   tokens: readonly string[];
+  /** Mutations in a run of the unit tests. Default 150. */
+  iterations?: number;
   /** @throws when the parser throws or an invariant does not hold */
   run(input: string): void | Promise<void>;
 }

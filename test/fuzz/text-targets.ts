@@ -8,6 +8,7 @@ import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { parseJson } from "../../src/manifest/yaml/json-parser.ts";
 import { parseStream } from "../../src/manifest/yaml/parse-stream.ts";
 import { TextError } from "../../src/manifest/yaml/source-node.ts";
+import { readOracleCases } from "../manifest/oracle-cases.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 const LARGEST = { unscaled: 1n, scale: 21, format: "DecimalSI" } as const;
@@ -122,10 +123,32 @@ const manifests = readdirSync(examples)
 const pod = (rest: string) =>
   `apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: a\n    image: b:1\n${rest}`;
 
+/** Some of the manifests that a kubelet accepted. */
+const accepted = readOracleCases("validation-open")
+  .flatMap(({ ok, manifest = "" }) => (ok && manifest.length < 4000 ? manifest : []))
+  .filter((_, index) => index % 5 === 0);
+
+/** Whatever the text, findings with their positions or pods with their identity come out. */
+function checkManifest(bytes: Buffer): void {
+  const { results, findings, pods } = readManifest(bytes, { file: "f.yaml", nodeName: "n", source: "file" });
+  if (results.length === 0) throw new Error("nothing came out");
+  for (const { valid, ok, kind, pod: read, findings: own } of results) {
+    if (!valid && own.length === 0) throw new Error("refused without a word");
+    if (ok && kind === "Pod" && !read) throw new Error("accepted, but no pod");
+  }
+  for (const { line, column, message } of findings) {
+    if (message.includes("bug in kubelet-ts")) throw new Error(message);
+    if (!(line >= 1 && column >= 1) || message === "") throw new Error("a finding without a position");
+  }
+  if (!pods.every(({ pod: { metadata } }) => metadata.name?.endsWith("-n"))) throw new Error("a pod without identity");
+}
+
 const manifest: FuzzTarget = {
   name: "manifest",
+  iterations: 800,
   seeds: [
     ...manifests,
+    ...accepted,
     pod(`    resources: {limits: {cpu: "${"0".repeat(8000)}x"}}\n`),
     pod(`    resources: {limits: {cpu: "1${" ".repeat(8000)}x"}}\n`),
     pod(`    env:\n    - {name: A, value: &a ${"x".repeat(15_000)}}\n${"    - {name: A, value: *a}\n".repeat(5000)}`),
@@ -140,11 +163,16 @@ const manifest: FuzzTarget = {
     "name: ",
     "resources: ",
     "9999999999",
+    "__proto__: {polluted: yes}\n",
+    '"__proto__": {"polluted": true},',
+    "constructor: {prototype: {polluted: yes}}\n",
+    "\0",
+    "\ud800",
   ],
   run(input) {
-    const { findings } = readManifest(Buffer.from(input), { file: "f.yaml", nodeName: "n", source: "file" });
-    const bug = findings.find(({ message }) => message.includes("bug in kubelet-ts"));
-    if (bug) throw new Error(bug.message);
+    // As Latin-1 most characters beyond ASCII are bytes that are not UTF-8.
+    for (const encoding of ["utf8", "latin1"] as const) checkManifest(Buffer.from(input, encoding));
+    if ("polluted" in {}) throw new Error("the prototype of objects was changed");
   },
 };
 

@@ -94,3 +94,44 @@ test("dnsPolicy ClusterFirst is noted where the manifest says it, not as a defau
   expect(read(`--- ${pod("a", written)}`, "api").pods[0]?.asksForClusterDns).toBeUndefined();
   expect(read(deployment(written)).objects[0]?.asksForClusterDns).toBe(true);
 });
+
+test("keys that are words of JavaScript are ordinary keys", () => {
+  const text = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"constructor":"x","toString":"y"},"__proto__":{"polluted":true}},
+    "spec":{"containers":[{"name":"a","image":"b","hasOwnProperty":1}],"nodeSelector":{"valueOf":"z"}}}`;
+  const { results } = read(text);
+  const unknown = results[0]!.findings.filter((finding) => finding.code === "unknown").map(({ field }) => field);
+  expect(unknown).toEqual(["metadata.__proto__", "spec.containers[0].hasOwnProperty"]);
+  expect(Object.entries(results[0]!.pod?.metadata.annotations ?? {})).toContainEqual(["constructor", "x"]);
+  expect(results[0]!.pod?.spec.nodeSelector?.toString).toBeUndefined();
+});
+
+test.each(["constructor", "toString", "__proto__"])(
+  "values that are words of JavaScript (%s) are ordinary values",
+  (word) => {
+    const messagesOf = (object: object) =>
+      read(JSON.stringify({ apiVersion: "v1", ...object })).findings.map(
+        ({ field, message }) => `${field}: ${message}`,
+      );
+    expect(messagesOf({ kind: "Secret", metadata: { name: "s" }, type: word })).toEqual([]);
+    const annotations = { "seccomp.security.alpha.kubernetes.io/pod": "unconfined" };
+    const spec = { securityContext: { seccompProfile: { type: word } }, containers: [{ name: "a", image: "b" }] };
+    expect(messagesOf({ kind: "Pod", metadata: { name: "p", annotations }, spec })).toEqual([
+      expect.stringContaining("spec.securityContext.seccompProfile.type: "),
+    ]);
+  },
+);
+
+test("a hundred thousand mistakes are counted, not listed", () => {
+  const unknown = Array.from({ length: 100_000 }, (_, index) => `"contaners${index}":1`).join(",");
+  const text = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b"}],${unknown}}}`;
+  const { findings } = read(text);
+  expect(findings).toHaveLength(501);
+  expect(findings.some(({ message }) => message === "and 99500 more findings")).toBe(true);
+});
+
+test.each([400, 9900, 20_000])("lists %d levels deep in a field that is kept as it is", (depth) => {
+  const deep = "[".repeat(depth) + "]".repeat(depth);
+  const managed = `[{"operation":"Apply","fieldsType":"FieldsV1","fieldsV1":${deep}}]`;
+  const text = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":${managed}},"spec":{"containers":[{"name":"a","image":"b"}]}}`;
+  for (const form of [text, `---\n${text}`]) expect(read(form).pods).toHaveLength(depth < 500 ? 1 : 0);
+});
