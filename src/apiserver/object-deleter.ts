@@ -53,9 +53,12 @@ export class ObjectDeleter {
 
   constructor(deps: ObjectDeleterDeps) {
     this.#deps = deps;
-    // The last object of a namespace may be one that its controller deletes, such as a ReplicaSet.
+    // The last object of a namespace, or of an owner, may be one that its controller deletes, such as a ReplicaSet.
     deps.store.subscribe(({ type, object }) => {
-      if (type === "DELETED") this.#settleNamespace(object.metadata.namespace);
+      if (type !== "DELETED") return;
+      this.#settleNamespace(object.metadata.namespace);
+      const owners = new Set(object.metadata.ownerReferences?.map(({ uid }) => uid));
+      if (owners.size > 0) this.settleOwners(({ uid = "" }) => owners.has(uid));
     });
   }
 
@@ -116,7 +119,6 @@ export class ObjectDeleter {
       if (finalizers.includes(ORPHAN)) this.#orphanDependents(uid);
       else this.#deleteDependents(object, "Background");
     }
-    this.#settleOwners(object);
     this.#settleNamespace(namespace);
   }
 
@@ -167,12 +169,13 @@ export class ObjectDeleter {
     return objectsOf(this.#deps.store, this.#deps.registry.all());
   }
 
-  /** Deletes what the object owns, unless another owner of it lives. */
+  /** Deletes what the object owns, unless another owner of it lives. Pods of a workload go with it: its controller stops them. */
   #deleteDependents({ metadata }: ApiObject, propagation: Propagation): void {
     if (metadata.uid === undefined) return;
     for (const { definition, object } of this.#dependentsOf(metadata.uid)) {
       const others = (object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== metadata.uid);
-      if (others.some(({ uid }) => this.#exists(uid))) continue;
+      if (others.some(({ uid }) => this.#exists(uid)) || this.#deps.rules.isMadeByController(definition, object))
+        continue;
       this.#deleteQuietly(definition, object, propagation);
     }
   }
@@ -190,13 +193,11 @@ export class ObjectDeleter {
     return this.#all().some(({ object }) => object.metadata.uid === uid);
   }
 
-  /** Removes owners in foreground deletion once their last dependent is gone. */
-  #settleOwners({ metadata }: ApiObject): void {
-    const owners = new Set(metadata.ownerReferences?.map(({ uid }) => uid));
-    if (owners.size === 0) return;
+  /** Removes owners in foreground deletion whose last dependent is gone. */
+  settleOwners(isMeant: (metadata: ApiObject["metadata"]) => boolean): void {
     for (const { definition, object } of this.#all()) {
       const { uid = "", finalizers = [] } = object.metadata;
-      if (!owners.has(uid) || !finalizers.includes(FOREGROUND) || this.#dependentsOf(uid).length > 0) continue;
+      if (!isMeant(object.metadata) || !finalizers.includes(FOREGROUND) || this.#dependentsOf(uid).length > 0) continue;
       const rest = finalizers.filter((it) => it !== FOREGROUND);
       const next = { ...object, metadata: { ...object.metadata, finalizers: rest } };
       this.#deps.writer.put(definition, next, internalWrite("kubelet-ts"));

@@ -109,9 +109,13 @@ export class WorkloadManager {
     return this.#entryOf(uid) !== undefined;
   }
 
-  /** Whether a workload made this pod, or has taken over this ReplicaSet or pod of a client. */
+  /**
+   * Whether a workload has taken over this ReplicaSet or pod of a client. One that was orphaned a moment ago is not yet in
+   * the state of the sources, and not taken over.
+   */
   hasTakenOver(uid: string): boolean {
-    return this.#takenOver.has(uid) || this.hasPod(uid);
+    const isOwn = () => this.#prepared.pods.some(({ pod }) => pod.metadata.uid === uid);
+    return this.#takenOver.has(uid) || (this.hasPod(uid) && isOwn());
   }
 
   /** Whether `ttlSecondsAfterFinished` of the Job with this uid has passed. */

@@ -278,6 +278,19 @@ describe("delete", () => {
     expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(404);
   });
 
+  test.each(["Foreground", "Background"])(
+    "%s leaves pods that a controller made to it, and ends with them",
+    async (propagationPolicy) => {
+      const { post, get, remove, made, deletedMade, store, ownerReferences } = await anOwner();
+      await post(PODS, { ...aPod("p"), metadata: { name: "p", ownerReferences } });
+      made.add("p");
+      await remove(`${DEPLOYMENT_PATH}/web`, { propagationPolicy });
+      expect(deletedMade).toEqual([]);
+      store.remove("pods", "default", "p");
+      expect((await get(`${DEPLOYMENT_PATH}/web`)).status).toBe(404);
+    },
+  );
+
   test("a collection by selector", async () => {
     const { post, remove, names } = anApiServer();
     for (const name of ["a", "b"]) await post(CONFIG_MAPS, named(name, { labels: { is: name } }));

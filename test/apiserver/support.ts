@@ -75,14 +75,17 @@ export function anApiServer(
   };
   let uids = 0;
   const foreign = new Map<string, string>();
+  /** Names of pods that a controller made, and those of them that were deleted. */
+  const made = new Set<string>();
+  const deletedMade: string[] = [];
   /** Claims and PersistentVolumes, as `namespace/name`. */
   const inUse = new Set<string>();
   const rules: ObjectRules = {
     refusalOf: (_, object) => foreign.get(keyOf(object)),
     writeNode: (node) => storage.save(registry.get("nodes")!, node),
     isInUse: (_, object) => inUse.has(keyOf(object)),
-    isMadeByController: () => false,
-    deleteMade: () => {},
+    isMadeByController: (_, { metadata }) => made.has(metadata.name),
+    deleteMade: ({ metadata }) => void deletedMade.push(metadata.name),
     removeUnclaimed: () => false,
   };
   const newUid = () => `uid-${++uids}`;
@@ -175,6 +178,8 @@ export function anApiServer(
     names,
     watch,
     endPod,
+    made,
+    deletedMade,
     store,
     registry,
     writer,

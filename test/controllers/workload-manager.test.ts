@@ -248,6 +248,14 @@ describe("a Deployment deleted with --cascade=orphan", () => {
     );
   });
 
+  test("a pod that was orphaned a moment ago, which no source describes yet, is not taken over", async () => {
+    const world = aManager();
+    const { manager } = world;
+    world.set(deployment("web"));
+    const [uid = ""] = world.uids;
+    expect([manager.hasPod(uid), manager.hasTakenOver(uid)]).toEqual([true, false]);
+  });
+
   test("a new one of its name adopts again the pods its ReplicaSet has by then, and scales them", async () => {
     const world = aManager();
     const { manager } = world;

@@ -168,7 +168,8 @@ describeWithEngine("kubectl", () => {
 
     await kubectl.apply(batch("Job", "brief", { ttlSecondsAfterFinished: 0 }, date));
     await kubectl.untilGone("job/brief");
-    await kubectl.words("delete deployment/web job/manual");
+    await kubectl.words("delete deployment/web --cascade=foreground --timeout=60s");
+    await kubectl.words("delete job/manual");
     await node.untilEmpty();
     expect(await kubectl.words("get replicasets -o name")).toBe("");
   });

@@ -113,7 +113,11 @@ export async function startLocalApi(
   const node = new NodeView({ kubelet, workloads, feed, cordon, view, servers });
   feed.onChange(() => api.podsChanged());
   kubelet.onChange(() => api.podsChanged());
+  let hasSettled = false;
   workloads.onSync(() => {
+    // Dependents may have gone while no kubelet ran.
+    if (!hasSettled && kubelet.isSynced) api.deleter.settleOwners(() => true);
+    hasSettled ||= kubelet.isSynced;
     api.releaseAdopted((uid) => workloads.hasTakenOver(uid));
     api.deleteExpired((uid) => workloads.isExpired(uid));
     api.podsChanged();
