@@ -11,9 +11,15 @@ import { canonicalJson, hex32 } from "../base/text/canonical-json.ts";
 import { describeIgnoredLabels, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { nodePortOf } from "../plan/pod-network.ts";
 
+/** A workload as its controller runs it. */
+export type PreparedWorkload = DesiredWorkload & {
+  /** Its spec in the API: without the requests and ports that were added. */
+  submittedSpec?: unknown;
+};
+
 /** The objects of a state, by their use. */
 export interface PreparedState {
-  workloads: readonly DesiredWorkload[];
+  workloads: readonly PreparedWorkload[];
   /** Pods of the manifests, with the ports that Services publish. */
   pods: readonly DesiredPod[];
   services: readonly Service[];
@@ -39,9 +45,10 @@ export function prepareState({ pods, objects = [] }: DesiredState, node?: OnlyNo
   const volumes = objects.flatMap((desired) => (desired.kind === "PersistentVolume" ? [desired.object] : []));
   const warnings = node ? objects.filter(isWorkload).flatMap((workload) => describeUnusedLabels(workload, node)) : [];
   return {
-    workloads: objects
-      .filter(isWorkload)
-      .map((workload) => publishWorkload(fillTemplate(workload), services, warnings)),
+    workloads: objects.filter(isWorkload).map((workload) => ({
+      ...publishWorkload(fillTemplate(workload), services, warnings),
+      submittedSpec: workload.object.spec,
+    })),
     pods: pods.map((desired) => publishPod(desired, services)),
     services,
     claims,

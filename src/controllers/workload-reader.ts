@@ -54,7 +54,10 @@ export class WorkloadReader {
     if (!entry) return undefined;
     const { desired, record } = entry;
     const { minReadySeconds } = desired.object.spec as { minReadySeconds?: number };
-    const isCurrent = Bun.deepEquals(JSON.parse(JSON.stringify(desired.object.spec)), object.spec);
+    const isCurrent = Bun.deepEquals(
+      JSON.parse(JSON.stringify(desired.submittedSpec ?? desired.object.spec)),
+      object.spec,
+    );
     const generation = isCurrent ? object.metadata.generation : undefined;
     const { namespace = "default" } = object.metadata;
     const jobOf = (name: string): JobReference => {

@@ -1,9 +1,10 @@
 import type { PersistentVolume } from "../base/api/persistent-volume.ts";
 import type { PodStatus } from "../base/api/pod.ts";
-import type { DesiredWorkload, ObjectKey } from "../base/model/desired-object.ts";
+import type { ObjectKey } from "../base/model/desired-object.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { Bindings, ClaimRecords } from "./claims.ts";
+import type { PreparedWorkload } from "./prepare-state.ts";
 import type { ControllerState } from "./reconcile-workload.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
 
@@ -20,7 +21,7 @@ export interface WorkloadState {
 
 /** A workload of the sources, and the outcome of its last reconciliation. */
 export interface Entry {
-  desired: DesiredWorkload;
+  desired: PreparedWorkload;
   record: WorkloadRecord;
   /** Statuses the last decision was made from. */
   seen: Map<PodUID, PodStatus | undefined>;

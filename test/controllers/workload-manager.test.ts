@@ -333,3 +333,15 @@ test("the end of a Job's pod makes the node check again the pods it refused", as
   await world.tick(100);
   expect(world.published.length).toBe(before + 1);
 });
+
+test("a template with limits alone is the current one: its requests are added to pods only", () => {
+  const world = aManager();
+  const { spec, ...web } = deployment("web");
+  const limited = { name: "app", image: "busybox:1", resources: { limits: { memory: "64Mi" } } };
+  const template = { ...podTemplate(), spec: { containers: [limited] } };
+  const manifest = { ...web, spec: { ...spec, template } };
+  world.set(manifest);
+  const { metadata, spec: stored } = readObjects(manifest)[0]!.object as { metadata: object; spec?: unknown };
+  const shown = { metadata: { ...metadata, generation: 2 }, spec: JSON.parse(JSON.stringify(stored)) };
+  expect(world.manager.reader.statusOf("Deployment", shown)).toMatchObject({ observedGeneration: 2 });
+});
