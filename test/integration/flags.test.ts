@@ -129,6 +129,11 @@ describeWithEngine("what flags do to containers", () => {
       says: "privileged containers are not allowed",
       exitCode: 2,
     },
+    {
+      why: "a request for more disk than there is",
+      container: { resources: { requests: { "ephemeral-storage": "900Ti" } } },
+      says: "OutOfephemeral-storage: Pod Node didn't have enough resource: ephemeral-storage, requested: ",
+    },
     { why: "--node-labels: a nodeSelector that asks for one is met", spec: SELECTOR, says: "NodeAffinity" },
     { why: `${RESERVED}: memory`, flag: "--system-reserved=memory=1Ei", container: memory, says: "OutOfmemory" },
     { why: `${RESERVED}: cpu`, flag: "--kube-reserved=cpu=100000", container: limited, says: "OutOfcpu" },

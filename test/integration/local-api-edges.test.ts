@@ -4,8 +4,6 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { get } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { parse } from "yaml";
 import type { KeyPair } from "../../src/server/certificates/certificate-process.ts";
@@ -15,7 +13,6 @@ import { fillUp } from "../support/fill-up.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
 import { sleeper } from "../support/manifests.ts";
 import { mounting } from "../support/temp-dir.ts";
-import { freePorts } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/default/configmaps";
@@ -219,41 +216,6 @@ describeWithEngine("the local API in difficult hours", () => {
       expect(residentMb(child.pid) - before).toBeLessThan(150);
     } finally {
       for (const socket of [...silent, ...reading]) socket.destroy();
-    }
-  });
-
-  test("an informer of @kubernetes/client-node lives through a restart and the 410 after it", async () => {
-    const node = testNode();
-    const tokens = join(node.directory, "tokens.csv");
-    writeFileSync(tokens, 'informer-token,informer,1,"view"\n', { mode: 0o600 });
-    const [port = 0] = freePorts(1);
-    const flags = [`--token-auth-file=${tokens}`];
-    const { child } = await startWithApi(node, flags, port);
-    const script = join(import.meta.dir, "..", "support", "informer.ts");
-    const informer = Bun.spawn([process.execPath, script, `https://127.0.0.1:${port}`, "informer-token"], {
-      env: { ...process.env, NODE_EXTRA_CA_CERTS: join(node.rootDir, "apiserver", "ca.crt") },
-      stdout: "pipe",
-      stderr: "inherit",
-    });
-    const values = new Map<string, string>();
-    const reading = (async () => {
-      for await (const line of createInterface({ input: Readable.fromWeb(informer.stdout as never) })) {
-        const { type, name, value } = JSON.parse(line) as { type: string; name: string; value: string };
-        if (type === "delete") values.delete(name);
-        else values.set(name, value);
-      }
-    })();
-    try {
-      await askApi(node, "POST", CONFIG_MAPS, configMap("before", "1"));
-      await until("the informer sees it", () => values.get("before") === "1");
-      await child.kill();
-      await startWithApi(node, flags, port);
-      await askApi(node, "POST", CONFIG_MAPS, configMap("after", "2"));
-      await askApi(node, "DELETE", `${CONFIG_MAPS}/before`);
-      await until("the informer has caught up", () => values.get("after") === "2" && !values.has("before"));
-    } finally {
-      informer.kill();
-      await reading;
     }
   });
 });

@@ -109,18 +109,6 @@ describeWithEngine("the page", () => {
     await context.close();
   });
 
-  test("a pod that crashes and recovers is followed", async () => {
-    const context = await browser.newContext();
-    const page = await open(context);
-    node.writeManifest("flip.yaml", pod("flip", "exit 1"));
-    await row(page, /^flip-.*(Error|CrashLoopBackOff)/).waitFor();
-    node.writeManifest("flip.yaml", pod("flip"));
-    await row(page, /^flip-.*Running/).waitFor();
-    node.removeManifest("flip.yaml");
-    await untilGone(row(page, /^flip-/));
-    await context.close();
-  });
-
   test("without a session there are neither logs nor a shell; a link works once", async () => {
     const context = await browser.newContext();
     const page = await open(context);

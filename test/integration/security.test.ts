@@ -71,34 +71,4 @@ describeWithEngine("what the API says is what the kernel enforces", () => {
     expect(waiting.nonroot.reason).toBe("CreateContainerConfigError");
     expect(waiting.nonroot.message).toContain("container has runAsNonRoot and image will run as root");
   });
-
-  const secure = (securityContext: object) => ({ spec: { securityContext } });
-
-  test.each([
-    {
-      what: "a sysctl of the whole machine",
-      ...secure({ sysctls: [{ name: "kernel.msgmax", value: "1" }] }),
-      says: /forbidden sysctl: "kernel.msgmax"/,
-    },
-    {
-      what: "supplementalGroupsPolicy Strict",
-      ...secure({ supplementalGroupsPolicy: "Strict" }),
-      says: /only Merge is possible/,
-    },
-    {
-      what: "a request for more disk than there is",
-      container: { resources: { requests: { "ephemeral-storage": "900Ti" } } },
-      spec: {},
-      says: /OutOfephemeral-storage: Pod Node didn't have enough resource: ephemeral-storage, requested: \d+, used: 0, capacity: \d+/,
-    },
-  ])("$what is refused before anything is created", async ({ says, container, spec }) => {
-    const node = testNode();
-    const outcome = await node.runOnce([
-      node.writeManifest("pod.yaml", sleeper("refused", container, spec)),
-      "--timeout=20s",
-    ]);
-    expect(outcome.exitCode).not.toBe(0);
-    expect(outcome.stdout + outcome.stderr).toMatch(says);
-    expect(await node.listAll()).toEqual([]);
-  });
 });

@@ -62,17 +62,6 @@ export class FaultyProxy {
     return [...this.#open.values()];
   }
 
-  summary(): string {
-    const counts = new Map<string, number>();
-    for (const { method, path, isWatch } of this.#requests) {
-      const kind = path.split("/").find((part) => KINDS.has(part)) ?? path;
-      const key = `${isWatch ? "WATCH" : method} ${kind}`;
-      counts.set(key, (counts.get(key) ?? 0) + 1);
-    }
-    const parts = [...counts].sort(([, a], [, b]) => b - a).map(([key, count]) => `${key} ${count}`);
-    return `${this.#requests.length} requests: ${parts.join(", ")}`;
-  }
-
   forget(): void {
     this.#requests = [];
   }
@@ -135,7 +124,3 @@ async function* pass(body: ReadableStream<Uint8Array> | null, end: AbortControll
     end.abort();
   }
 }
-
-const KINDS = new Set(
-  "pods nodes leases configmaps secrets services events tokenreviews subjectaccessreviews".split(" "),
-);
