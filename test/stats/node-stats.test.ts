@@ -172,17 +172,17 @@ describe("the summary", () => {
   });
 
   test("a pod without a running container, and one without a cgroup of its own", async () => {
-    const name = "cgroup-v2";
-    const idle = await setUp(name, { pods: [podOf(name, { containers: [] })] }).summary();
+    const of = (over: Partial<PodFacts>) => setUp("cgroup-v2", { pods: [podOf("cgroup-v2", over)] }).summary();
+    const idle = await of({ containers: [] });
     expect(idle.pods[0]).toMatchObject({ containers: null, memory: { usageBytes: 160_432_128 } });
-    const flat = await setUp(name, { pods: [podOf(name, { cgroupParent: "" })] }).summary();
+    const flat = await of({ cgroupParent: "" });
     expect(flat.pods[0]).toMatchObject({ memory: { usageBytes: 160_129_024 } });
     expect(flat.node.systemContainers).toBeUndefined();
   });
 
   test("the first asker waits for rates, everybody else gets them at once", async () => {
     const { stats, clock } = setUp("cgroup-v2");
-    const both = [stats.summary(true), stats.summary(true)];
+    const both = [1, 2].map(() => stats.summary(true));
     await clock.advance(299);
     expect(await Promise.race([...both, "waiting"])).toBe("waiting");
     await clock.advance(1);
@@ -199,11 +199,9 @@ describe("the summary", () => {
       ]),
     });
     const { systemContainers } = (await summary()).node;
-    expect(systemContainers!.map(({ name }) => name)).toEqual(["pods", "misc"]);
-    expect(systemContainers![1]).toMatchObject({
-      cpu: { usageNanoCores: 0 },
-      memory: { workingSetBytes: expect.any(Number) },
-    });
+    const figures = { cpu: { usageNanoCores: 0 }, memory: { workingSetBytes: expect.any(Number) } };
+    expect(systemContainers).toMatchObject([{ name: "pods" }, { name: "misc", ...figures }]);
+    expect(systemContainers).toHaveLength(2);
   });
 
   test("a pod whose cgroup has a limit shows what is available", async () => {
@@ -379,21 +377,17 @@ type Recorded = Record<string, { type: string; help: string; labelSets: string[]
 /** Families of a text with what can be reported of them. */
 function readFamilies(text: string) {
   const families = new Map<string, { type: string; help: string; labels: Set<string>; timestamps: boolean }>();
-  for (const line of text.split("\n")) {
-    const [, kind, name = "", rest = ""] = /^# (HELP|TYPE) (\S+) (.*)$/.exec(line) ?? [];
-    if (kind === "HELP") families.set(name, { type: "", help: rest, labels: new Set(), timestamps: false });
-    else if (kind === "TYPE") families.get(name)!.type = rest;
-    else if (line && !line.startsWith("#")) {
-      const [, sample = "", labels = ""] = /^([a-z_0-9A-Z]+)(?:\{(.*)\})? /.exec(line) ?? [];
-      const family = families.get(sample)!;
-      family.labels.add(
-        [...labels.matchAll(/([a-zA-Z_]+)="/g)]
-          .map(([, label]) => label)
-          .sort()
-          .join(),
-      );
-      family.timestamps ||= /\} \S+ \d{13}$/.test(line) || /^\S+ \S+ \d{13}$/.test(line);
-    }
+  for (const [, name = "", help = "", type = ""] of text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (.*)$/gm)) {
+    families.set(name, { type, help, labels: new Set(), timestamps: false });
+  }
+  for (const [, name = "", labels = "", time] of text.matchAll(/^(\w+)(?:\{(.*)\})? \S+( \d{13})?$/gm)) {
+    const family = families.get(name)!;
+    family.labels.add(
+      Array.from(labels.matchAll(/(\w+)="/g), ([, label]) => label)
+        .sort()
+        .join(),
+    );
+    family.timestamps ||= time !== undefined;
   }
   return families;
 }

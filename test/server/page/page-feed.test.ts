@@ -198,16 +198,17 @@ const ACCESS = { privileged: false, canAct: false };
 function reader(take: () => Promise<void> = async () => {}) {
   const gone = new AbortController();
   const sent: string[] = [];
-  const socket = {
-    gone: gone.signal,
-    send: (payload: Uint8Array) => {
-      sent.push(Buffer.from(payload).toString());
-      return take();
-    },
-    close: () => gone.abort(),
+  const send = (payload: Uint8Array) => {
+    sent.push(Buffer.from(payload).toString());
+    return take();
   };
-  return { socket, sent, leave: () => gone.abort() };
+  const leave = () => gone.abort();
+  return { socket: { gone: gone.signal, send, close: leave }, sent, leave };
 }
+
+const streamOf = (feed: PageFeed, { clock = new FakeClock(), isAllowed = (): boolean => true } = {}) =>
+  new PageStream(clock, feed, ACCESS, isAllowed, "main-1.js");
+const silentFeed = { subscribe: async () => () => {} } as unknown as PageFeed;
 
 test("a reader that is behind gets the whole state again; a reader that leaves unsubscribes", async () => {
   let resumed = 0;
@@ -222,7 +223,7 @@ test("a reader that is behind gets the whole state again; a reader that leaves u
       stream.send("snapshot", "3");
     },
   } as unknown as PageFeed;
-  const stream = new PageStream(new FakeClock(), feed, ACCESS, () => true, "main-1.js");
+  const stream = streamOf(feed);
   let taken = Promise.withResolvers<void>();
   const { socket, sent, leave } = reader(() => taken.promise);
   const take = async () => {
@@ -249,8 +250,7 @@ test("a reader that is behind gets the whole state again; a reader that leaves u
 
 test("a stream reports that its session has expired, and ends", async () => {
   let isAllowed = true;
-  const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
-  const stream = new PageStream(new FakeClock(), feed, ACCESS, () => isAllowed, "main-1.js");
+  const stream = streamOf(silentFeed, { isAllowed: () => isAllowed });
   const { socket, sent } = reader();
   const end = stream.run(socket);
   stream.send("snapshot", "1");
@@ -264,9 +264,8 @@ test("a stream reports that its session has expired, and ends", async () => {
 
 test("a silent stream is kept alive: a page that hears nothing longer than that reconnects", async () => {
   const clock = new FakeClock();
-  const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
   const { socket, sent, leave } = reader();
-  const end = new PageStream(clock, feed, ACCESS, () => true, "main-1.js").run(socket);
+  const end = streamOf(silentFeed, { clock }).run(socket);
   await clock.advance(10_000);
   expect(sent.at(-1)).toBe("ping ");
   leave();
@@ -276,7 +275,6 @@ test("a silent stream is kept alive: a page that hears nothing longer than that 
 test("a page whose first state cannot be computed is not kept as a reader", async () => {
   const { feed } = world({ node: () => Promise.reject(new Error("no engine")) });
   const { socket } = reader();
-  const stream = new PageStream(new FakeClock(), feed, ACCESS, () => true, "main-1.js");
-  await expect(stream.run(socket)).rejects.toThrow("no engine");
+  await expect(streamOf(feed).run(socket)).rejects.toThrow("no engine");
   expect([feed.isOpen, socket.gone.aborted]).toEqual([false, true]);
 });

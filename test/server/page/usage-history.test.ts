@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Summary } from "../../../src/base/api/stats-summary.ts";
 import { type ReplaceFile, replaceFile } from "../../../src/base/files/replace-file.ts";
 import { KeptHistory, UsageRecorder } from "../../../src/server/page/usage-history.ts";
@@ -51,7 +51,7 @@ test("a pod has no values for the time before it, nor after it is gone", () => {
   const usage = recorded({ 1000: [1, 0, ["a"]], 2000: [1, 0, ["a", "b"]] });
   expect(usage.recent(undefined, 2000).pods).toEqual({
     a: { cpuCores: [1, 1], memoryBytes: [7, 7] },
-    b: { cpuCores: [null, 1], memoryBytes: [7, 7].map((value, index) => (index === 0 ? null : value)) },
+    b: { cpuCores: [null, 1], memoryBytes: [null, 7] },
   });
   usage.retain(["b"]);
   expect(Object.keys(usage.recent(undefined, 2000).pods)).toEqual(["b"]);
@@ -187,12 +187,18 @@ function start(rootDir: string, write: ReplaceFile = replaceFile) {
   return { clock, logger, history, sample, cores, file: join(rootDir, "state", "usage-history") };
 }
 
+/** A process that samples once and stops. @returns its file */
+async function saved(rootDir: string): Promise<string> {
+  const { sample, history, file } = start(rootDir);
+  sample();
+  history.stop();
+  await settle();
+  return file;
+}
+
 test("the history is saved when the kubelet stops, and every hour: a crash loses at most an hour", async () => {
   const rootDir = temp();
-  const first = start(rootDir);
-  first.sample();
-  first.history.stop();
-  await settle();
+  await saved(rootDir);
   const second = start(rootDir);
   expect(second.cores()).toEqual([0.5]);
   await second.clock.advance(HOUR_MS - 1);
@@ -203,7 +209,7 @@ test("the history is saved when the kubelet stops, and every hour: a crash loses
   // No stop: the process is killed.
   const third = start(rootDir);
   expect(third.cores()).toEqual([0.5, null, 0.5]);
-  expect([...first.logger.lines, ...second.logger.lines, ...third.logger.lines]).toEqual([]);
+  expect([...second.logger.lines, ...third.logger.lines]).toEqual([]);
 });
 
 test("a first start has no history and logs nothing", () => {
@@ -222,27 +228,19 @@ test.each<[string, (file: string) => void]>([
   ["far too large", (file) => truncateSync(file, 17 * 1024 * 1024)],
 ])("a file that is %s is reported in one line and replaced by the next save", async (_, damage) => {
   const rootDir = temp();
-  const first = start(rootDir);
-  first.sample();
-  first.history.stop();
-  await settle();
-  damage(first.file);
+  damage(await saved(rootDir));
   const second = start(rootDir);
   expect(second.logger.lines).toEqual(["warn The usage history cannot be read; the page's charts start empty"]);
   expect(second.cores()).toEqual([]);
-  second.sample();
-  second.history.stop();
-  await settle();
+  await saved(rootDir);
   const third = start(rootDir);
   expect([third.cores(), third.logger.lines]).toEqual([[0.5], []]);
 });
 
 test("a directory in its place is reported, too", () => {
   const rootDir = temp();
-  const file = join(rootDir, "state", "usage-history");
-  mkdirSync(file, { recursive: true });
+  mkdirSync(join(rootDir, "state", "usage-history"), { recursive: true });
   expect(start(rootDir).logger.lines.length).toBe(1);
-  expect(existsSync(dirname(file))).toBe(true);
 });
 
 test("a disk that is full or read-only is reported once, and once more when it can be written again", async () => {
