@@ -35,26 +35,30 @@ interface Call extends ContainerRoutesContext {
 
 interface ContainerRoute {
   methods: readonly string[];
+  /** Below the root of the route; parameters in braces. */
+  paths: readonly string[];
   handle: (call: Call) => ListenerResponse | Promise<ListenerResponse>;
 }
 
 const STREAMING = ["GET", "POST"];
+const BY_NAME = "{namespace}/{pod}/{container}";
+const BY_UID = "{namespace}/{pod}/{uid}/{container}";
+
+const command = (what: "exec" | "attach"): ContainerRoute => ({
+  methods: STREAMING,
+  paths: [BY_NAME, BY_UID],
+  handle: ({ streams, pod, container, request, user }) =>
+    orRefuse(streams.command(what, pod, container, request, user)),
+});
 
 const ROUTES: Readonly<Record<string, ContainerRoute>> = {
-  containerLogs: { methods: ["GET"], handle: containerLogs },
-  run: { methods: ["POST"], handle: run },
-  exec: {
-    methods: STREAMING,
-    handle: ({ streams, pod, container, request, user }) =>
-      orRefuse(streams.command("exec", pod, container, request, user)),
-  },
-  attach: {
-    methods: STREAMING,
-    handle: ({ streams, pod, container, request, user }) =>
-      orRefuse(streams.command("attach", pod, container, request, user)),
-  },
+  containerLogs: { methods: ["GET"], paths: [BY_NAME], handle: containerLogs },
+  run: { methods: ["POST"], paths: [BY_NAME, BY_UID], handle: run },
+  exec: command("exec"),
+  attach: command("attach"),
   portForward: {
     methods: STREAMING,
+    paths: ["{namespace}/{pod}", "{namespace}/{pod}/{uid}"],
     handle: ({ streams, pod, uid, request, user }) =>
       uid !== undefined && uid !== pod.metadata.uid
         ? textResponse(404, "pod not found")
@@ -64,18 +68,9 @@ const ROUTES: Readonly<Record<string, ContainerRoute>> = {
 
 export const CONTAINER_ROOTS: ReadonlySet<string> = new Set(Object.keys(ROUTES));
 
-/** Paths of {@link routeContainers}; parameters in braces. */
-export const CONTAINER_PATHS = [
-  "/containerLogs/{namespace}/{pod}/{container}",
-  "/run/{namespace}/{pod}/{container}",
-  "/run/{namespace}/{pod}/{uid}/{container}",
-  "/exec/{namespace}/{pod}/{container}",
-  "/exec/{namespace}/{pod}/{uid}/{container}",
-  "/attach/{namespace}/{pod}/{container}",
-  "/attach/{namespace}/{pod}/{uid}/{container}",
-  "/portForward/{namespace}/{pod}",
-  "/portForward/{namespace}/{pod}/{uid}",
-] as const;
+export const CONTAINER_PATHS: readonly string[] = Object.entries(ROUTES).flatMap(([root, { paths }]) =>
+  paths.map((path) => `/${root}/${path}`),
+);
 
 const PATTERNS = CONTAINER_PATHS.map(
   (path) => new RegExp(`^${path.replace(/\{(\w+)\}/g, (_, name) => `(?<${name}>[^/]+)`)}$`),

@@ -242,11 +242,9 @@ export class NodeTransport implements Transport {
   async #serve(message: IncomingMessage, written: ServerResponse): Promise<void> {
     const { socket } = message;
     if (socket.destroyed) return;
-    const gone = new AbortController();
-    const onClose = () => gone.abort(new DOMException("the client is gone", "AbortError"));
+    const { gone, onClose } = watchClose(socket);
     written.on("error", () => {});
     written.on("close", onClose);
-    socket.on("close", onClose);
     try {
       const { response, isBodyCut } = await this.#respond(message, "", gone.signal);
       if (gone.signal.aborted) return;
@@ -327,9 +325,7 @@ export class NodeTransport implements Transport {
 
   async #upgrade(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on("error", () => {});
-    const gone = new AbortController();
-    const onClose = () => gone.abort(new DOMException("the client is gone", "AbortError"));
-    socket.on("close", onClose);
+    const { gone, onClose } = watchClose(socket);
     const upgrade = String(message.headers.upgrade ?? "").toLowerCase();
     const { response } = await this.#respond(message, upgrade, gone.signal);
     socket.off("close", onClose);
@@ -354,6 +350,14 @@ export class NodeTransport implements Transport {
     }
     this.#table.mark(message.socket, "sending", SEND_MS);
   }
+}
+
+/** `gone` aborts when the connection closes. */
+function watchClose(socket: Duplex) {
+  const gone = new AbortController();
+  const onClose = () => gone.abort(new DOMException("the client is gone", "AbortError"));
+  socket.on("close", onClose);
+  return { gone, onClose };
 }
 
 /** Bytes of responses whose body is text: a response that many clients share is encoded once. */

@@ -1,14 +1,12 @@
 import { readBoundedText } from "../../base/files/bounded-read.ts";
 import type { ProcessRow } from "../../page/wire.ts";
+import { parseProcessUsage } from "../../stats/metrics/process-metrics.ts";
 
 /** Processes listed of one pod; each costs three small reads. */
 const MAX_PROCESSES = 200;
 const MAX_FILE_BYTES = 64 * 1024;
 /** Unit: UTF-16 code units. */
 const MAX_COMMAND = 300;
-/** Unit of times in `/proc/<pid>/stat`. Source: USER_HZ of every Linux architecture that Bun runs on. */
-const TICKS_PER_SECOND = 100;
-
 /** Processes of containers, as `/proc` shows them now; one that has ended meanwhile is left out. */
 export function listProcesses(
   containers: readonly { name: string; processIds: readonly string[] }[],
@@ -44,16 +42,15 @@ export function parseProcess(
   commandLine: string,
 ): ProcessRow {
   // The name is in parentheses and may contain parentheses and spaces.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
   const command = commandLine.replaceAll("\0", " ").trim().slice(0, MAX_COMMAND);
   return {
     container,
     pid,
     user: Number(/^Uid:\s+(\d+)/m.exec(status)?.[1] ?? 0),
-    state: fields[0] ?? "",
+    state: stat.slice(stat.lastIndexOf(")") + 2)[0] ?? "",
     memoryBytes: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024,
-    cpuSeconds: (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / TICKS_PER_SECOND,
+    cpuSeconds: parseProcessUsage(stat)?.cpuSeconds ?? 0,
     command: command || `[${name}]`,
   };
 }

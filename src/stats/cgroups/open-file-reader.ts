@@ -1,5 +1,6 @@
-import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync } from "node:fs";
 import { type InterfaceCounters, parseNetDev, parseOpenFilesLimit } from "../../base/host/proc.ts";
+import { readText } from "./read-text.ts";
 
 const BUFFER = Buffer.allocUnsafe(16 * 1024);
 const CLOSED = -1;
@@ -12,13 +13,8 @@ let openFiles = 0;
 export const countKeptFiles = (): number => openFiles;
 
 function ownLimit(): number {
-  try {
-    const limits = readFileSync("/proc/self/limits", "utf8");
-    const soft = parseOpenFilesLimit(limits)?.soft ?? 1024;
-    return soft < 0 ? Number.POSITIVE_INFINITY : soft;
-  } catch {
-    return 1024;
-  }
+  const soft = parseOpenFilesLimit(readText("/proc/self/limits") ?? "")?.soft ?? 1024;
+  return soft < 0 ? Number.POSITIVE_INFINITY : soft;
 }
 
 /** A small kernel file that is read through one descriptor, at a seventh of the cost of opening it each time. Its owner closes it: an open one keeps a removed cgroup in memory. */
@@ -33,7 +29,7 @@ export class OpenFileReader {
 
   /** Its text now; undefined when it is missing, may not be read, or its cgroup is gone. */
   read(): string | undefined {
-    if (this.#descriptor === CLOSED) return this.#open() ? this.#readOpen() : this.#readOnce();
+    if (this.#descriptor === CLOSED) return this.#open() ? this.#readOpen() : readText(this.path);
     const text = this.#readOpen();
     // ENODEV: the cgroup was removed; another one may have the same path now.
     return text === undefined && this.#open() ? this.#readOpen() : text;
@@ -65,18 +61,10 @@ export class OpenFileReader {
   #readOpen(): string | undefined {
     try {
       const length = readSync(this.#descriptor, BUFFER, 0, BUFFER.length, 0);
-      if (length === BUFFER.length) return this.#readOnce();
+      if (length === BUFFER.length) return readText(this.path);
       return BUFFER.toString("latin1", 0, length);
     } catch {
       this.#release();
-      return undefined;
-    }
-  }
-
-  #readOnce(): string | undefined {
-    try {
-      return readFileSync(this.path, "latin1");
-    } catch {
       return undefined;
     }
   }
