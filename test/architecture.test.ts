@@ -204,7 +204,6 @@ const READS_WITHOUT_LIMIT: Readonly<Record<string, string>> = {
   "cli/commands/install.ts": "manifests of a verified bundle, of checked size",
   "page/": "runs in browsers and asks its own server",
   "base/files/held-directory.ts": "files of the kernel: /proc/self/fdinfo",
-  "stats/cgroups/open-file-reader.ts": "files of the kernel: cgroups and /proc",
   "stats/cgroups/read-text.ts": "files of the kernel: cgroups and /proc",
   "base/host/oom-group.ts": "files of the kernel: cgroups",
   "apiserver/node/node-routes.ts": "a response of our own route",
