@@ -29,10 +29,10 @@ import type { ExtraResource, ServedResources } from "./discovery.ts";
 import { listResponse, parseSelection, watchResponse } from "./list-and-watch.ts";
 import type { ObjectAccess } from "./object-commands.ts";
 import { parseDeleteOptions } from "./object-deleter.ts";
+import { parseWriteRequest, reportBadFields, type WriteRequest } from "./object-writer.ts";
 import { patchObject } from "./patch-object.ts";
 import { Presentation } from "./presentation.ts";
 import { apiVersionOf, resourceId, servedVersions, type Target, type Verb } from "./resource-definition.ts";
-import { parseWriteRequest, reportBadFields, type WriteRequest } from "./write-request.ts";
 
 /** A path below a resource that is answered by code of its own: `pods/log`, or a review. */
 export interface ExtraRoute extends ExtraResource {

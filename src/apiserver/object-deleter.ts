@@ -4,7 +4,7 @@ import { badRequest, conflict, forbidden, notFound, type Status } from "./api-er
 import { type ApiObject, toApiTime } from "./api-object.ts";
 import type { ObjectRules } from "./object-rules.ts";
 import { type ObjectStore, objectsOf, type StoredObject } from "./object-store.ts";
-import type { ObjectWriter } from "./object-writer.ts";
+import { internalWrite, keep, type ObjectStorage, type ObjectWriter, type WriteRequest } from "./object-writer.ts";
 import {
   isKept,
   type ResourceDefinition,
@@ -13,7 +13,6 @@ import {
   type Target,
 } from "./resource-definition.ts";
 import type { DiskCheck } from "./storage/manifest-directory.ts";
-import { internalWrite, store as keep, type ObjectStorage, type WriteRequest } from "./write-request.ts";
 
 type Propagation = "Orphan" | "Background" | "Foreground";
 

@@ -8,9 +8,9 @@ import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
 import type { ObjectRules } from "../../src/apiserver/object-rules.ts";
 import { type EventWindow, ObjectStore, RevisionClock, type RevisionMark } from "../../src/apiserver/object-store.ts";
+import type { ObjectStorage } from "../../src/apiserver/object-writer.ts";
 import { ObjectWriter } from "../../src/apiserver/object-writer.ts";
 import { ALL_VERBS, type ResourceDefinition, ResourceRegistry } from "../../src/apiserver/resource-definition.ts";
-import type { ObjectStorage } from "../../src/apiserver/write-request.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 

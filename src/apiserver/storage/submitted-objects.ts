@@ -19,6 +19,7 @@ import { ensureNamespace } from "../kinds/node-kinds.ts";
 import { withoutEphemeralContainers } from "../kinds/pod-kind.ts";
 import type { OwnObjects } from "../object-rules.ts";
 import { type ObjectStore, objectsOf, type StoredObject } from "../object-store.ts";
+import type { ObjectStorage } from "../object-writer.ts";
 import {
   type Fate,
   isKept,
@@ -26,7 +27,6 @@ import {
   type ResourceRegistry,
   resourceId,
 } from "../resource-definition.ts";
-import type { ObjectStorage } from "../write-request.ts";
 import type { ManifestDirectory, StoredFile } from "./manifest-directory.ts";
 
 interface SubmittedObjectsDeps {
