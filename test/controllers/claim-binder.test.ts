@@ -2,46 +2,41 @@ import { describe, expect, test } from "bun:test";
 import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import { WorkloadManager } from "../../src/controllers/workload-manager.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { type KeptState, managerDeps, podTemplate, readObjects } from "./workload-world.ts";
+import { type KeptState, managerDeps, manifest, podTemplate, readObjects } from "./workload-world.ts";
 
 const claimSpec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
 
-const statefulSet = (replicas = 1, storage: object = claimSpec) => ({
-  apiVersion: "apps/v1",
-  kind: "StatefulSet",
-  metadata: { name: "db" },
-  spec: {
-    replicas,
-    podManagementPolicy: "Parallel",
-    selector: { matchLabels: { app: "web" } },
-    template: podTemplate(),
-    volumeClaimTemplates: [{ metadata: { name: "data" }, spec: storage }],
-  },
-});
+const statefulSet = (replicas = 1, storage: object = claimSpec) =>
+  manifest(
+    "StatefulSet",
+    { name: "db" },
+    {
+      replicas,
+      podManagementPolicy: "Parallel",
+      selector: { matchLabels: { app: "web" } },
+      template: podTemplate(),
+      volumeClaimTemplates: [{ metadata: { name: "data" }, spec: storage }],
+    },
+  );
 
-const claim = (name: string) => ({
-  apiVersion: "v1",
-  kind: "PersistentVolumeClaim",
-  metadata: { name },
-  spec: claimSpec,
-});
+const claim = (name: string) => manifest("PersistentVolumeClaim", { name }, claimSpec);
 
-const volume = (name: string) => ({
-  apiVersion: "v1",
-  kind: "PersistentVolume",
-  metadata: { name },
-  spec: { capacity: { storage: "5Gi" }, accessModes: ["ReadWriteOnce"], hostPath: { path: `/srv/${name}` } },
-});
+const volume = (name: string) =>
+  manifest(
+    "PersistentVolume",
+    { name },
+    { capacity: { storage: "5Gi" }, accessModes: ["ReadWriteOnce"], hostPath: { path: `/srv/${name}` } },
+  );
 
-const deploymentWith = (claimName: string) => ({
-  apiVersion: "apps/v1",
-  kind: "Deployment",
-  metadata: { name: "web" },
-  spec: {
-    selector: { matchLabels: { app: "web" } },
-    template: podTemplate("busybox:1", { volumes: [{ name: "v", persistentVolumeClaim: { claimName } }] }),
-  },
-});
+const deploymentWith = (claimName: string) =>
+  manifest(
+    "Deployment",
+    { name: "web" },
+    {
+      selector: { matchLabels: { app: "web" } },
+      template: podTemplate("busybox:1", { volumes: [{ name: "v", persistentVolumeClaim: { claimName } }] }),
+    },
+  );
 
 function aManager(kept: KeptState = { state: undefined }) {
   const published: DesiredState[] = [];

@@ -4,23 +4,25 @@ import type { Pod, Volume } from "../../src/base/api/pod.ts";
 import type { PersistentVolumeClaim } from "../../src/base/api/workload.ts";
 import { bindClaims, computeClaimBytes, resolveClaims, usesClaim } from "../../src/controllers/claims.ts";
 import { aPod } from "../support/builders.ts";
-import { podTemplate, readObjects } from "./workload-world.ts";
+import { manifest, podTemplate, readObjects } from "./workload-world.ts";
 
 const volume = (name: string, storage: string, spec: object = {}) =>
-  readObjects({
-    apiVersion: "v1",
-    kind: "PersistentVolume",
-    metadata: { name },
-    spec: { capacity: { storage }, accessModes: ["ReadWriteOnce"], hostPath: { path: `/srv/${name}` }, ...spec },
-  })[0]!.object as PersistentVolume;
+  readObjects(
+    manifest(
+      "PersistentVolume",
+      { name },
+      { capacity: { storage }, accessModes: ["ReadWriteOnce"], hostPath: { path: `/srv/${name}` }, ...spec },
+    ),
+  )[0]!.object as PersistentVolume;
 
 const claim = (name: string, storage: string, spec: object = {}) =>
-  readObjects({
-    apiVersion: "v1",
-    kind: "PersistentVolumeClaim",
-    metadata: { name },
-    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage } }, ...spec },
-  })[0]!.object as PersistentVolumeClaim;
+  readObjects(
+    manifest(
+      "PersistentVolumeClaim",
+      { name },
+      { accessModes: ["ReadWriteOnce"], resources: { requests: { storage } }, ...spec },
+    ),
+  )[0]!.object as PersistentVolumeClaim;
 
 describe("a claim is bound", () => {
   const volumes = [volume("big", "10Gi"), volume("small", "2Gi"), volume("fast", "5Gi", { storageClassName: "fast" })];
@@ -76,23 +78,25 @@ test("a pod gets what its claim is bound to", () => {
 });
 
 describe("the storage that a claim requests", () => {
-  const claim = (name: string, storage: string) => ({
-    apiVersion: "v1",
-    kind: "PersistentVolumeClaim",
-    metadata: { name },
-    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage } } },
-  });
-  const objects = readObjects(claim("data", "1Mi"), {
-    apiVersion: "apps/v1",
-    kind: "StatefulSet",
-    metadata: { name: "db" },
-    spec: {
-      serviceName: "db",
-      selector: { matchLabels: { app: "web" } },
-      template: podTemplate(),
-      volumeClaimTemplates: [{ metadata: { name: "data" }, spec: claim("x", "2Ki").spec }],
-    },
-  });
+  const claim = (name: string, storage: string) =>
+    manifest(
+      "PersistentVolumeClaim",
+      { name },
+      { accessModes: ["ReadWriteOnce"], resources: { requests: { storage } } },
+    );
+  const objects = readObjects(
+    claim("data", "1Mi"),
+    manifest(
+      "StatefulSet",
+      { name: "db" },
+      {
+        serviceName: "db",
+        selector: { matchLabels: { app: "web" } },
+        template: podTemplate(),
+        volumeClaimTemplates: [{ metadata: { name: "data" }, spec: claim("x", "2Ki").spec }],
+      },
+    ),
+  );
   const pod = (name: string, owner?: string, namespace = "default") =>
     ({
       metadata: { name, namespace, ...(owner && { ownerReferences: [{ kind: "StatefulSet", name: owner }] }) },

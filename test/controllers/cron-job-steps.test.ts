@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { WorkloadEvent } from "../../src/controllers/controller.ts";
 import type { JobRecord } from "../../src/controllers/workload-record.ts";
-import { WorkloadWorld } from "./workload-world.ts";
+import { manifest, WorkloadWorld } from "./workload-world.ts";
 
 interface Step {
   /** `minute`, `end`; anything else is an edit of the spec. */
@@ -51,12 +51,7 @@ class Replay extends WorkloadWorld {
   }
 
   static manifest(spec: Record<string, unknown>): object {
-    return {
-      apiVersion: "batch/v1",
-      kind: "CronJob",
-      metadata: { name: "tick" },
-      spec: { timeZone: "Etc/UTC", ...spec },
-    };
+    return manifest("CronJob", { name: "tick" }, { timeZone: "Etc/UTC", ...spec });
   }
 
   async take({ do: what, spec }: Step): Promise<void> {

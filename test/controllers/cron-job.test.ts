@@ -1,22 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import { type CronSchedule, parseCronSchedule } from "../../src/base/text/cron-schedule.ts";
 import type { JobRecord } from "../../src/controllers/workload-record.ts";
-import { podTemplate, WorkloadWorld } from "./workload-world.ts";
+import { manifest, podTemplate, WorkloadWorld } from "./workload-world.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-const cronJob = (spec: object = {}) => ({
-  apiVersion: "batch/v1",
-  kind: "CronJob",
-  metadata: { name: "tick" },
-  spec: {
-    schedule: "0 * * * *",
-    timeZone: "Etc/UTC",
-    jobTemplate: { spec: { template: podTemplate("busybox:1", { restartPolicy: "Never" }) } },
-    ...spec,
-  },
-});
+const cronJob = (spec: object = {}) =>
+  manifest(
+    "CronJob",
+    { name: "tick" },
+    {
+      schedule: "0 * * * *",
+      timeZone: "Etc/UTC",
+      jobTemplate: { spec: { template: podTemplate("busybox:1", { restartPolicy: "Never" }) } },
+      ...spec,
+    },
+  );
 
 const finished = (type: "Complete" | "Failed"): JobRecord => ({ shape: "", finished: { type, at: "" } });
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { computeFenceposts } from "../../src/controllers/deployment.ts";
-import { podTemplate, readObjects, WorkloadWorld } from "./workload-world.ts";
+import { manifest, podTemplate, readObjects, WorkloadWorld } from "./workload-world.ts";
 
-const deployment = (spec: object = {}) => ({
-  apiVersion: "apps/v1",
-  kind: "Deployment",
-  metadata: { name: "web" },
-  spec: { selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
-});
+const deployment = (spec: object = {}) =>
+  manifest(
+    "Deployment",
+    { name: "web" },
+    { selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
+  );
 
 const started = (spec: object = {}) => {
   const world = new WorkloadWorld(deployment(spec));

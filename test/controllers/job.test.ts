@@ -1,14 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import type { ContainerStatus } from "../../src/base/api/pod-status.ts";
 import type { PodRecord } from "../../src/controllers/workload-record.ts";
-import { podTemplate, WorkloadWorld } from "./workload-world.ts";
+import { manifest, podTemplate, WorkloadWorld } from "./workload-world.ts";
 
-const job = (spec: object = {}, image = "busybox:1") => ({
-  apiVersion: "batch/v1",
-  kind: "Job",
-  metadata: { name: "once" },
-  spec: { template: podTemplate(image, { restartPolicy: "Never" }), ...spec },
-});
+const job = (spec: object = {}, image = "busybox:1") =>
+  manifest("Job", { name: "once" }, { template: podTemplate(image, { restartPolicy: "Never" }), ...spec });
 
 const begun = (spec: object = {}) => {
   const world = new WorkloadWorld(job(spec));

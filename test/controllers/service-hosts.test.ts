@@ -7,15 +7,12 @@ import { ServiceHosts } from "../../src/controllers/service-hosts.ts";
 import { aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { podTemplate, readObjects } from "./workload-world.ts";
+import { manifest, podTemplate, readObjects } from "./workload-world.ts";
 
 const service = (spec: object = {}, metadata: object = {}) =>
-  readObjects({
-    apiVersion: "v1",
-    kind: "Service",
-    metadata: { name: "db", ...metadata },
-    spec: { selector: { app: "db" }, ports: [{ port: 5432 }], ...spec },
-  })[0]!.object as Service;
+  readObjects(
+    manifest("Service", { name: "db", ...metadata }, { selector: { app: "db" }, ports: [{ port: 5432 }], ...spec }),
+  )[0]!.object as Service;
 
 const pod = (
   name: string,
@@ -199,26 +196,21 @@ test("only the files that change are written again", () => {
 });
 
 describe("published ports", () => {
-  const deployment = (replicas: number, ports?: object[]) => ({
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "web" },
-    spec: {
-      replicas,
-      selector: { matchLabels: { app: "web" } },
-      template: podTemplate("busybox:1", {
-        containers: [{ name: "app", image: "busybox:1", ...(ports && { ports }) }],
-      }),
-    },
-  });
+  const deployment = (replicas: number, ports?: object[]) =>
+    manifest(
+      "Deployment",
+      { name: "web" },
+      {
+        replicas,
+        selector: { matchLabels: { app: "web" } },
+        template: podTemplate("busybox:1", {
+          containers: [{ name: "app", image: "busybox:1", ...(ports && { ports }) }],
+        }),
+      },
+    );
   const publish = (spec: object, replicas = 1, ports?: object[]) => {
-    const manifest = {
-      apiVersion: "v1",
-      kind: "Service",
-      metadata: { name: "web" },
-      spec: { selector: { app: "web" }, ...spec },
-    };
-    const objects = readObjects(deployment(replicas, ports), manifest);
+    const published = manifest("Service", { name: "web" }, { selector: { app: "web" }, ...spec });
+    const objects = readObjects(deployment(replicas, ports), published);
     const prepared = prepareState({ pods: [], configMaps: new Map(), secrets: new Map(), objects });
     const [workload] = prepared.workloads;
     const { template } = (workload!.object as { spec: { template: Pod } }).spec;

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { toDesiredPod } from "../../src/controllers/to-desired-pod.ts";
-import { podTemplate, readWorkloads, WorkloadWorld } from "./workload-world.ts";
+import { manifest, podTemplate, readWorkloads, WorkloadWorld } from "./workload-world.ts";
 
-const statefulSet = (spec: object = {}) => ({
-  apiVersion: "apps/v1",
-  kind: "StatefulSet",
-  metadata: { name: "db" },
-  spec: { serviceName: "db", selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
-});
+const statefulSet = (spec: object = {}) =>
+  manifest(
+    "StatefulSet",
+    { name: "db" },
+    { serviceName: "db", selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
+  );
 
 const started = (spec: object = {}) => {
   const world = new WorkloadWorld(statefulSet(spec));
@@ -79,12 +79,12 @@ test("a pod has its own host name, labels and claims", () => {
 });
 
 describe("a DaemonSet", () => {
-  const daemonSet = (spec: object = {}) => ({
-    apiVersion: "apps/v1",
-    kind: "DaemonSet",
-    metadata: { name: "agent" },
-    spec: { selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
-  });
+  const daemonSet = (spec: object = {}) =>
+    manifest(
+      "DaemonSet",
+      { name: "agent" },
+      { selector: { matchLabels: { app: "web" } }, template: podTemplate(), ...spec },
+    );
 
   test("has one pod, replaced in place", () => {
     const world = new WorkloadWorld(daemonSet());

@@ -4,21 +4,13 @@ import type { DesiredState } from "../../src/base/model/desired-pod.ts";
 import type { EventTarget, PodEvent } from "../../src/base/model/pod-event.ts";
 import { WorkloadManager } from "../../src/controllers/workload-manager.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { type KeptState, managerDeps, podTemplate, readObjects } from "./workload-world.ts";
+import { type KeptState, managerDeps, manifest, podTemplate, readObjects } from "./workload-world.ts";
 
-const deployment = (name: string, image = "busybox:1") => ({
-  apiVersion: "apps/v1",
-  kind: "Deployment",
-  metadata: { name },
-  spec: { selector: { matchLabels: { app: "web" } }, template: podTemplate(image) },
-});
+const deployment = (name: string, image = "busybox:1") =>
+  manifest("Deployment", { name }, { selector: { matchLabels: { app: "web" } }, template: podTemplate(image) });
 
-const job = (spec: object = {}) => ({
-  apiVersion: "batch/v1",
-  kind: "Job",
-  metadata: { name: "once" },
-  spec: { template: podTemplate("busybox:1", { restartPolicy: "Never" }), ...spec },
-});
+const job = (spec: object = {}) =>
+  manifest("Job", { name: "once" }, { template: podTemplate("busybox:1", { restartPolicy: "Never" }), ...spec });
 
 /** A manager with a kubelet that runs what it is reported at once. */
 function aManager(kept: KeptState = { state: undefined }) {
@@ -281,12 +273,7 @@ describe("a Deployment deleted with --cascade=orphan", () => {
 });
 
 describe("a text that was never right is unknown", () => {
-  const service = {
-    apiVersion: "v1",
-    kind: "Service",
-    metadata: { name: "web" },
-    spec: { selector: { app: "web" }, ports: [{ port: 80 }] },
-  };
+  const service = manifest("Service", { name: "web" }, { selector: { app: "web" }, ports: [{ port: 80 }] });
 
   test("the names of Services are written for the others all the same", () => {
     const world = aManager();

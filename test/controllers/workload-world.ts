@@ -22,6 +22,13 @@ export const readObjects = (...manifests: object[]): DesiredObject[] =>
 export const readWorkloads = (...manifests: object[]): DesiredWorkload[] =>
   readObjects(...manifests).filter(isWorkload);
 
+/** A manifest of one object, in the API version of its kind. */
+export const manifest = (kind: string, metadata: object, spec: object) => {
+  const isBatch = kind === "Job" || kind === "CronJob";
+  const isCore = /^(Service|Persistent|ReplicationController)/.test(kind);
+  return { apiVersion: isBatch ? "batch/v1" : isCore ? "v1" : "apps/v1", kind, metadata, spec };
+};
+
 export const podTemplate = (image = "busybox:1", spec: object = {}) => ({
   metadata: { labels: { app: "web" } },
   spec: { containers: [{ name: "app", image }], ...spec },
