@@ -260,10 +260,19 @@ export function parseEnvFile(text: string): ParsedEnvFile {
 
 /** Replaces `$(NAME)` by its value; `$$` gives `$`; unknown references stay. Source: upstream's `expansion.Expand`. */
 export function expand(text: string, lookup: (name: string) => string | undefined): string {
-  return text.replace(/\$(?:\$|\(([^)]*)\))/g, (found: string, name: string | undefined) =>
-    name === undefined ? "$" : (lookup(name) ?? found),
-  );
+  let length = text.length;
+  return text.replace(/\$(?:\$|\(([^)]*)\))/g, (found: string, name: string | undefined) => {
+    const value = name === undefined ? "$" : (lookup(name) ?? found);
+    length += value.length - found.length;
+    if (length > MAX_EXPANDED_LENGTH) {
+      throw new Unresolved(`"${text.slice(0, 40)}" would become longer than ${MAX_EXPANDED_LENGTH} characters`);
+    }
+    return value;
+  });
 }
+
+/** The kernel gives no longer argument or variable to a program. Source: Linux, `MAX_ARG_STRLEN`. */
+const MAX_EXPANDED_LENGTH = 128 * 1024;
 
 /** As {@link expand}, for `subPathExpr`. @returns the text, or the names that are unknown or empty, sorted */
 export function expandStrictly(

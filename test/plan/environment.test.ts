@@ -297,6 +297,17 @@ describe("fileKeyRef", () => {
   });
 });
 
+test("references that multiply a value end at what the kernel gives to a program", () => {
+  const env = Array.from("BCDEFGHIJKLM", (name, index) => ({
+    name,
+    value: `$(${String.fromCharCode(65 + index)})`.repeat(10),
+  }));
+  expect(outcome([{ name: "A", value: "0123456789" }, ...env])).toContain("would become longer than 131072 characters");
+  expect(() =>
+    expandCommand(aContainer({ args: ["$(A)".repeat(20_000)] }), [{ name: "A", value: "0123456789" }]),
+  ).toThrow();
+});
+
 test("command and args see the container's variables, undefined ones stay", () => {
   const container = aContainer({ command: ["sh", "-c", "echo $(A) $$(A) $A $(B)"], args: ["$(A)"] });
   expect(expandCommand(container, [{ name: "A", value: "1" }])).toEqual({
