@@ -70,14 +70,14 @@ export async function routeAuthenticated(
 }
 
 /**
- * Browsers name the site that a request comes from; other programs name none, or this server. An API server passes on
- * the header of its own client, and adds `X-Forwarded-For`: a page cannot do that for a WebSocket, nor for another request
- * without asking first, which is not allowed here. No page can add a bearer token to a request that it may not make.
+ * Browsers name the site that a request comes from; other programs name none, or this server. An API server, with a client
+ * certificate or without, passes on the header of its own client, and adds `X-Forwarded-For`: a page cannot do that for a
+ * WebSocket, nor for another request without asking first, which is not allowed here. No page can add a bearer token to a request that it may not make.
  */
 function isOfAnotherSite(request: ServerRequest): boolean {
   const origin = request.header("Origin");
   if (origin === null || /^bearer /i.test(request.header("Authorization") ?? "")) return false;
-  if (request.shown?.isVerified && request.header("X-Forwarded-For") !== null) return false;
+  if (request.header("X-Forwarded-For") !== null) return false;
   return URL.parse(origin)?.host !== request.header("Host")?.toLowerCase();
 }
 

@@ -139,6 +139,15 @@ describe("who may", () => {
     if (want !== 200) expect(containers.asked).toEqual([]);
   });
 
+  test.each([
+    ["an API server without a certificate, for a page", passedOn, 200],
+    ["a page", {}, 403],
+  ])("with --anonymous-auth: %s", async (_, more, want) => {
+    const { ask } = aWorld({ rules: { ...knownOnly, anonymousAuth: true } });
+    const { method, headers } = from("https://dashboard.example", more);
+    expect(statusOf(await ask(run, { method, headers }))).toBe(want);
+  });
+
   test("AlwaysDeny authenticates every client and refuses all", async () => {
     const { ask, containers } = aWorld({ rules: { ...knownOnly, authorizationMode: "AlwaysDeny" } });
     const answer = await ask(run, { method: "POST", shown: alice });
