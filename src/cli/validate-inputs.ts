@@ -19,6 +19,7 @@ import { listManifests, looksLikeManifest, readManifestFile } from "../sources/m
 import { fetchManifest } from "../sources/url-fetch.ts";
 import { findNodeRefusals, type NodeCandidate, type NodeRules } from "./validate-node.ts";
 
+const PIPE_PATIENCE_MS = 10_000;
 const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
 
@@ -41,7 +42,7 @@ export async function readInputs(
     if (arg === "-") {
       if (!inputs.some(({ file }) => file === "-")) inputs.push(await readStream("-", input()));
     } else if (isManifestUrl(arg)) inputs.push(await fetchInput(arg));
-    else if (isPipe(arg)) inputs.push(await readStream(arg, createReadStream(arg)));
+    else if (isPipe(arg)) inputs.push(await readPipe(arg));
     else inputs.push(...readPath(arg));
   }
   return inputs;
@@ -54,6 +55,16 @@ function isPipe(path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** A pipe that nothing writes to: opening it waits for a writer. */
+async function readPipe(file: string): Promise<ValidateInput> {
+  const stream = createReadStream(file);
+  const reading = readStream(file, stream);
+  const { promise: opened, resolve } = Promise.withResolvers<true>();
+  stream.once("open", () => resolve(true));
+  const isOpen = await Promise.race([opened, Bun.sleep(PIPE_PATIENCE_MS).then(() => false)]);
+  return isOpen ? reading : { file, problem: `is a pipe that no program opened for ${PIPE_PATIENCE_MS / 1000} s` };
 }
 
 /** Reads up to the size limit. */

@@ -23,7 +23,9 @@ const MAX_INDEX_BYTES = 16 * 1024 * 1024;
  */
 export async function openBundle(file: string, architecture: string): Promise<Bundle> {
   const bundle = Bun.file(file);
-  if (!(await bundle.exists())) throw new BundleError(`there is no bundle "${file}"`);
+  const stat = await bundle.stat().catch(() => undefined);
+  if (!stat) throw new BundleError(`there is no bundle "${file}"`);
+  if (!stat.isFile()) throw new BundleError(`"${file}" is no file: a bundle is read more than once`);
   const found: FoundFile[] = [];
   let index: BundleIndex | undefined;
   const { size } = bundle;

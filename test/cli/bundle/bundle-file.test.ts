@@ -76,6 +76,8 @@ describe("a bundle", () => {
     truncateSync(file, 0);
     expect(await problemOf(file)).toContain("is not complete");
     expect(await problemOf(`${file}.absent`)).toContain("there is no bundle");
+    Bun.spawnSync(["mkfifo", `${file}.pipe`]);
+    expect(await problemOf(`${file}.pipe`)).toContain("is no file");
   });
 
   test("for another architecture is refused", async () => {
