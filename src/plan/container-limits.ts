@@ -1,5 +1,5 @@
 import type { Container, Pod, ResourceList, ResourceRequirements } from "../base/api/pod.ts";
-import { formatQuantity } from "../base/api/quantity.ts";
+import { formatBytes, formatMillis } from "../base/api/quantity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { ContainerLimits } from "../base/model/pod-snapshot.ts";
@@ -141,11 +141,11 @@ export function computeActualResources(
   const { cpuShares, cpuPeriodUs, cpuQuotaUs, memoryBytes } = inForce;
   const requests: ResourceList = {};
   const limits: ResourceList = {};
-  if (cpuShares !== wanted.cpuShares) requests.cpu = toCpuQuantity(Math.ceil((cpuShares * 1000) / 1024));
+  if (cpuShares !== wanted.cpuShares) requests.cpu = formatMillis(Math.ceil((cpuShares * 1000) / 1024));
   if (cpuQuotaUs > 0 && cpuPeriodUs > 0 && cpuQuotaUs !== wanted.cpuQuotaUs) {
-    limits.cpu = toCpuQuantity(Math.round((cpuQuotaUs * 1000) / cpuPeriodUs));
+    limits.cpu = formatMillis(Math.round((cpuQuotaUs * 1000) / cpuPeriodUs));
   }
-  if (memoryBytes > 0 && memoryBytes !== wanted.memoryBytes) limits.memory = toMemoryQuantity(memoryBytes);
+  if (memoryBytes > 0 && memoryBytes !== wanted.memoryBytes) limits.memory = formatBytes(memoryBytes);
   return {
     ...allocated,
     ...(allocated.requests && { requests: withAmounts(allocated.requests, requests) }),
@@ -156,9 +156,5 @@ export function computeActualResources(
 /** Amounts of resources that the list does not name are left out. */
 const withAmounts = (list: ResourceList, amounts: ResourceList): ResourceList =>
   Object.fromEntries(Object.entries(list).map(([name, amount]) => [name, amounts[name] ?? amount]));
-
-const toCpuQuantity = (millis: number) => formatQuantity({ unscaled: BigInt(millis), scale: -3, format: "DecimalSI" });
-
-const toMemoryQuantity = (bytes: number) => formatQuantity({ unscaled: BigInt(bytes), scale: 0, format: "BinarySI" });
 
 const isEmpty = (list: ResourceList | undefined) => Object.keys(list ?? {}).length === 0;

@@ -112,6 +112,14 @@ export function formatQuantity(q: Quantity): string {
   return formatDecimal(q);
 }
 
+/** Whole bytes with the largest binary unit that divides them: `64Mi`. */
+export const formatBytes = (bytes: number): string =>
+  formatQuantity({ unscaled: BigInt(bytes), scale: 0, format: "BinarySI" });
+
+/** Thousandths, e.g. of CPUs: `250m`, `2`. */
+export const formatMillis = (millis: number): string =>
+  formatQuantity({ unscaled: BigInt(millis), scale: -3, format: "DecimalSI" });
+
 function formatBinary(whole: bigint): string {
   let step = 0;
   while (whole % 1024n === 0n && step < BINARY_SUFFIX_OF.length - 1) {

@@ -1,3 +1,4 @@
+import { formatBytes } from "../../base/api/quantity.ts";
 import type { InspectedContainer, InspectedImage } from "./docker-inspect.ts";
 import { noteSettings } from "./docker-settings.ts";
 import {
@@ -222,7 +223,7 @@ function resourcesOf(settings: InspectedContainer["HostConfig"]): { limits: obje
   const requested = Math.round((CpuShares / SHARES_PER_CPU) * 1000);
   const listOf = (cpu: number, memory: number) => ({
     ...(cpu > 0 && { cpu: `${cpu}m` }),
-    ...(memory > 0 && { memory: toBytesQuantity(memory) }),
+    ...(memory > 0 && { memory: formatBytes(memory) }),
   });
   // A request above the limit is invalid; Docker allows it.
   return {
@@ -329,7 +330,7 @@ function mountsOf(container: InspectedContainer, volumes: PodVolumes, deviceType
   return [
     ...container.Mounts.flatMap((mount) => mountOf(mount, container, volumes, notes)),
     ...Object.entries(Tmpfs).map(([target, options]) => volumes.tmpfs(target, options, `--tmpfs ${target}`, notes)),
-    ...(hasShm ? [volumes.memory("/dev/shm", toBytesQuantity(ShmSize))] : []),
+    ...(hasShm ? [volumes.memory("/dev/shm", formatBytes(ShmSize))] : []),
     ...Devices.flatMap(({ PathOnHost, PathInContainer, CgroupPermissions }) => {
       const type = deviceType(PathOnHost);
       if (type !== undefined) return [volumes.device(PathInContainer, PathOnHost, type, CgroupPermissions)];
@@ -371,20 +372,8 @@ function mountOf(
   }
   if (Type === "tmpfs") {
     const bytes = wanted?.TmpfsOptions?.SizeBytes ?? 0;
-    return [volumes.memory(Destination, bytes > 0 ? toBytesQuantity(bytes) : undefined, readOnly)];
+    return [volumes.memory(Destination, bytes > 0 ? formatBytes(bytes) : undefined, readOnly)];
   }
   notes.add(at, `mounts of type ${Type} are not carried over`);
   return [];
-}
-
-/** A number of bytes with the largest unit that divides it. */
-function toBytesQuantity(bytes: number): string {
-  const units = ["", "Ki", "Mi", "Gi", "Ti"];
-  let power = 0;
-  let count = bytes;
-  while (power < units.length - 1 && count % 1024 === 0 && count > 0) {
-    count /= 1024;
-    power++;
-  }
-  return `${count}${units[power]}`;
 }

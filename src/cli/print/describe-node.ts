@@ -3,7 +3,7 @@ import { type NodeInfoField, type NodeObject, nodeRoles } from "../../apiserver/
 import { creationTime } from "../../apiserver/printers/pod-row.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod, ResourceList } from "../../base/api/pod.ts";
-import { formatQuantity, quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
+import { formatBytes, formatMillis, quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf } from "../../plan/pod-resources.ts";
 import { type DescribeTimes, describeAnnotations, describeEvents, pairs } from "./describe-pod.ts";
 import { Description, toCell } from "./text-table.ts";
@@ -115,7 +115,3 @@ function describePods(
     ].map(([name, of]) => [name, amount(pods, of, "requests"), amount(pods, of, "limits")]),
   );
 }
-
-const formatMillis = (millis: number) => formatQuantity({ unscaled: BigInt(millis), scale: -3, format: "DecimalSI" });
-
-const formatBytes = (bytes: number) => formatQuantity({ unscaled: BigInt(bytes), scale: 0, format: "BinarySI" });

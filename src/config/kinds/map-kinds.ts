@@ -1,12 +1,11 @@
 import { formatDuration } from "../../base/api/duration.ts";
-import { formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
+import { formatBytes, formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import type { EvictionSignal, EvictionThreshold } from "../../base/model/option-values.ts";
 import { isRecord } from "../../base/text/json.ts";
 import {
   asText,
   boolean,
   duration,
-  formatBytes,
   type Parsed,
   quantityToNumber,
   quote,

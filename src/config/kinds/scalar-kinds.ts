@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { parseImageUpdatePolicy } from "../../base/api/annotations.ts";
 import { formatDuration, parseDuration } from "../../base/api/duration.ts";
-import { formatQuantity, isNegativeQuantity, parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
+import { formatBytes, isNegativeQuantity, parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import { parseTimeWindow } from "../../base/text/time-window.ts";
 
@@ -127,9 +127,6 @@ export function byteSize(min: number): ValueKind<number> {
   const fromField = (field: unknown) => fromText(asText(field));
   return { hint: "size", fromText, fromField, toField: formatBytes, toText: formatBytes };
 }
-
-export const formatBytes = (bytes: number): string =>
-  formatQuantity({ unscaled: BigInt(bytes), scale: 0, format: "BinarySI" });
 
 /** A parsed value, or a problem to be appended to the name of the flag or field. */
 export type Parsed<T> = { value: T } | { problem: string };
