@@ -122,45 +122,32 @@ describe("anchors", () => {
   });
 });
 
+/** Fields below the head of k.yaml, in which ¶ is a line end, and the warning (~) or error (!) about them. */
+const WRONG = `
+maxPodz: 3 ~ k.yaml:3:1: maxPodz: no such field; did you mean maxPods?
+podManifestPath: /x ~ k.yaml:3:1: podManifestPath: no such field; did you mean staticPodPath?
+pod-manifest-path: /x ~ k.yaml:3:1: pod-manifest-path: no such field; did you mean staticPodPath?
+authentication:¶  x509:¶    clientCaFile: /x ~ k.yaml:5:5: authentication.x509.clientCaFile: no such field; did you mean authentication.x509.clientCAFile?
+xyzzy: 1 ~ k.yaml:3:1: xyzzy: no such field
+kubeletTs:¶  imageDir: /x ~ k.yaml:4:3: kubeletTs.imageDir: no such field; did you mean kubeletTs.imagesDir?
+maxPods: many ! k.yaml:3:10: maxPods: must be a whole number from 0 to 2147483647, got "many"
+maxPods: '5' ! k.yaml:3:10: maxPods: must be a whole number from 0 to 2147483647, got "5"
+syncFrequency: 60 ! k.yaml:3:16: syncFrequency: must be a string, got 60
+maxPods: 1¶maxPods: 2 ! k.yaml:4:1: maxPods: occurs twice
+authentication: yes ! k.yaml:3:17: authentication: must be a map
+evictionHard:¶  memory.free: 1Gi ! k.yaml:4:3: evictionHard: memory.free: not one of memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available`;
+
 describe("what is wrong has its place", () => {
-  test.each([
-    { body: "maxPodz: 3\n", warning: "k.yaml:3:1: maxPodz: no such field; did you mean maxPods?" },
-    {
-      body: "podManifestPath: /x\n",
-      warning: "k.yaml:3:1: podManifestPath: no such field; did you mean staticPodPath?",
-    },
-    {
-      body: "pod-manifest-path: /x\n",
-      warning: "k.yaml:3:1: pod-manifest-path: no such field; did you mean staticPodPath?",
-    },
-    {
-      body: "authentication:\n  x509:\n    clientCaFile: /x\n",
-      warning:
-        "k.yaml:5:5: authentication.x509.clientCaFile: no such field; did you mean authentication.x509.clientCAFile?",
-    },
-    { body: "xyzzy: 1\n", warning: "k.yaml:3:1: xyzzy: no such field" },
-    { body: "maxPods: many\n", error: 'k.yaml:3:10: maxPods: must be a whole number from 0 to 2147483647, got "many"' },
-    { body: "maxPods: '5'\n", error: 'k.yaml:3:10: maxPods: must be a whole number from 0 to 2147483647, got "5"' },
-    { body: "syncFrequency: 60\n", error: "k.yaml:3:16: syncFrequency: must be a string, got 60" },
-    { body: "a: [\n", error: expect.stringMatching(/^k\.yaml:4:1: a value was expected/) },
-    { body: "maxPods: 1\nmaxPods: 2\n", error: "k.yaml:4:1: maxPods: occurs twice" },
-    { body: "authentication: yes\n", error: "k.yaml:3:17: authentication: must be a map" },
-    {
-      body: "evictionHard:\n  memory.free: 1Gi\n",
-      error:
-        "k.yaml:4:3: evictionHard: memory.free: not one of memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available",
-    },
-    {
-      body: "kubeletTs:\n  imageDir: /x\n",
-      warning: "k.yaml:4:3: kubeletTs.imageDir: no such field; did you mean kubeletTs.imagesDir?",
-    },
-  ])("$body", ({ body, warning, error }) => {
-    const { warnings, unknown, errors } = parse(body);
-    expect({ warnings: [...warnings, ...unknown], errors }).toEqual({
-      warnings: warning ? [warning] : [],
-      errors: error ? [error] : [],
-    });
-  }); // prettier-ignore
+  test.each(WRONG.trim().split("\n"))("%s", (row) => {
+    const [, body = "", kind, message = ""] = /^(.*) ([~!]) (.*)$/.exec(row) ?? [];
+    const { warnings, unknown, errors } = parse(`${body.replaceAll("¶", "\n")}\n`);
+    expect([...warnings, ...unknown]).toEqual(kind === "~" ? [message] : []);
+    expect(errors).toEqual(kind === "!" ? [message] : []);
+  });
+
+  test("a value that is cut off", () => {
+    expect(parse("a: [\n").errors).toEqual([expect.stringMatching(/^k\.yaml:4:1: a value was expected/)]);
+  });
 
   test.each([
     { text: "", error: "k.yaml: has no KubeletConfiguration" },

@@ -24,77 +24,52 @@ describe("the last value of a repeated flag counts", () => {
 
 describe("how flags are written", () => {
   test.each([
-    { argv: ["--max-pods", "5"], option: "maxPods", want: 5 },
-    { argv: ["--max-pods=5"], option: "maxPods", want: 5 },
-    { argv: ["--max_pods=5"], option: "maxPods", want: 5 },
-    { argv: ["--pod-max-pids", "-1"], option: "podPidsLimit", want: -1 },
-    { argv: ["--oom-score-adj=-998"], option: "oomScoreAdj", want: -998 },
-    { argv: ["--v=4"], option: "verbosity", want: 4 },
-    { argv: ["--v", "4"], option: "verbosity", want: 4 },
-    { argv: ["-v", "4"], option: "verbosity", want: 4 },
-    { argv: ["-v=4"], option: "verbosity", want: 4 },
-    { argv: ["-v4"], option: "verbosity", want: 4 },
-    { argv: ["-ojson"], option: "output", want: "json" },
-    { argv: ["-o", "json"], option: "output", want: "json" },
-    { argv: ["--runonce"], option: "runOnce", want: true },
-    { argv: ["--runonce=false"], option: "runOnce", want: false },
-    { argv: ["--runonce=T"], option: "runOnce", want: true },
-    { argv: ["--runonce", "--v=2"], option: "runOnce", want: true },
-    { argv: ["--sync-frequency=1m30s"], option: "syncFrequencyMs", want: 90_000 },
-    { argv: ["--v=1", "--v=2"], option: "verbosity", want: 2 },
-    { argv: ["--pod-manifest-path=a,b", "--pod-manifest-path=c"], option: "podManifestPaths", want: ["a,b", "c"] },
-    {
-      argv: ["--cluster-dns=10.0.0.1,10.0.0.2", "--cluster-dns=::1"],
-      option: "clusterDns",
-      want: ["10.0.0.1", "10.0.0.2", "::1"],
-    },
-    {
-      argv: ["--feature-gates=A=true", "--feature-gates=A=false,B=true"],
-      option: "featureGates",
-      want: { A: false, B: true },
-    },
-    { argv: ["--container-log-max-size=1Mi"], option: "containerLogMaxSizeBytes", want: 1_048_576 },
-    {
-      argv: ["--eviction-hard=memory.available<1Gi,nodefs.available<7.5%"],
-      option: "evictionHard",
-      want: [
-        { signal: "memory.available", quantity: 1_073_741_824 },
-        { signal: "nodefs.available", percentage: 7.5 },
-      ],
-    },
-    {
-      argv: ["--register-with-taints=a=b:NoSchedule,c:NoExecute"],
-      option: "nodeTaints",
-      want: [
-        { key: "a", value: "b", effect: "NoSchedule" },
-        { key: "c", value: "", effect: "NoExecute" },
-      ],
-    },
-    {
-      argv: ["--manifest-url-header=a:hello,b:again,c:world", "--manifest-url-header", "b: beautiful, day"],
-      option: "manifestUrlHeaders",
-      want: [
-        { name: "a", value: "hello" },
-        { name: "b", value: "again" },
-        { name: "c", value: "world" },
-        { name: "b", value: "beautiful, day" },
-      ],
-    },
-  ])("$argv", ({ argv, option, want }) => {
+    ["--max-pods 5", "maxPods", 5],
+    ["--max-pods=5", "maxPods", 5],
+    ["--max_pods=5", "maxPods", 5],
+    ["--pod-max-pids -1", "podPidsLimit", -1],
+    ["--oom-score-adj=-998", "oomScoreAdj", -998],
+    ["--v=4", "verbosity", 4],
+    ["--v 4", "verbosity", 4],
+    ["-v 4", "verbosity", 4],
+    ["-v=4", "verbosity", 4],
+    ["-v4", "verbosity", 4],
+    ["-ojson", "output", "json"],
+    ["-o json", "output", "json"],
+    ["--runonce", "runOnce", true],
+    ["--runonce=false", "runOnce", false],
+    ["--runonce=T", "runOnce", true],
+    ["--runonce --v=2", "runOnce", true],
+    ["--sync-frequency=1m30s", "syncFrequencyMs", 90_000],
+    ["--v=1 --v=2", "verbosity", 2],
+    ["--pod-manifest-path=a,b --pod-manifest-path=c", "podManifestPaths", ["a,b", "c"]],
+    ["--cluster-dns=10.0.0.1,10.0.0.2 --cluster-dns=::1", "clusterDns", ["10.0.0.1", "10.0.0.2", "::1"]],
+    ["--feature-gates=A=true --feature-gates=A=false,B=true", "featureGates", { A: false, B: true }],
+    ["--container-log-max-size=1Mi", "containerLogMaxSizeBytes", 1_048_576],
+    ["--eviction-hard=memory.available<1Gi", "evictionHard", [{ signal: "memory.available", quantity: 1_073_741_824 }]],
+    ["--eviction-hard=nodefs.available<7.5%", "evictionHard", [{ signal: "nodefs.available", percentage: 7.5 }]],
+    [
+      "--register-with-taints=a=b:NoSchedule,c:NoExecute",
+      "nodeTaints",
+      ["a b NoSchedule", "c  NoExecute"]
+        .map((it) => it.split(" "))
+        .map(([key, value, effect]) => ({ key, value, effect })),
+    ],
+    [
+      "--manifest-url-header=a:hello,b:again,c:world --manifest-url-header b:+beautiful,+day",
+      "manifestUrlHeaders",
+      ["a:hello", "b:again", "c:world", "b:beautiful, day"]
+        .map((it) => it.split(":"))
+        .map(([name, value]) => ({ name, value })),
+    ],
+  ])("%s", (line, option, want) => {
+    const argv = line.split(" ").map((word) => word.replaceAll("+", " "));
     expect(parseCommandLine(argv).errors).toEqual([]);
     expect(read(argv, option)).toEqual(want);
-  }); // prettier-ignore
+  });
 
   test("manifests, - and everything after -- are arguments", () => {
-    const { positionals, errors } = parseCommandLine([
-      "a.yaml",
-      "--runonce",
-      "-",
-      "--v=1",
-      "http://h/",
-      "--",
-      "--max-pods",
-    ]);
+    const { positionals, errors } = parseCommandLine("a.yaml --runonce - --v=1 http://h/ -- --max-pods".split(" "));
     expect({ positionals, errors }).toEqual({ positionals: ["a.yaml", "-", "http://h/", "--max-pods"], errors: [] });
   });
 
@@ -106,65 +81,41 @@ describe("how flags are written", () => {
   });
 });
 
+/** A command line and its one error. */
+const WRONG = `
+--manfest-url=x => --manfest-url: no such flag; did you mean --manifest-url?
+--pod-manifests-path x => --pod-manifests-path: no such flag; did you mean --pod-manifest-path?
+--file-check-freqency=1s => --file-check-freqency: no such flag; did you mean --file-check-frequency?
+-max-pods=1 => -max-pods: no such flag; did you mean --max-pods?
+--xyzzy => --xyzzy: no such flag (see kubelet-ts --help)
+--max-pods => --max-pods: needs a value
+--max-pods --v=2 => --max-pods: needs a value
+--max-pods=many => --max-pods: must be a whole number from 0 to 2147483647, got "many"
+--max-pods=1.5 => --max-pods: must be a whole number from 0 to 2147483647, got "1.5"
+--read-only-port=65536 => --read-only-port: must be a whole number from 0 to 65535 (0 = off), got "65536"
+--runonce=maybe => --runonce: must be true or false, got "maybe"
+--runonce true => --runonce true: write --runonce=true
+--sync-frequency=20 => --sync-frequency: must be a duration such as "20s" or "1m30s", got "20"
+--sync-frequency=0s => --sync-frequency: must be at least 1ms, got "0s"
+--crash-loop-back-off-max=10m => --crash-loop-back-off-max: must be from 1s to 5m0s, got "10m"
+--log-format=xml => --log-format: must be one of text, json, journald, got "xml"
+--node-ip=here => --node-ip: must be an IP address, got "here"
+--eviction-hard=memory<1Gi => --eviction-hard: memory: not one of memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available
+--eviction-hard=memory.available=1Gi => --eviction-hard: must be signal<amount,…, got "memory.available=1Gi"
+--system-reserved=gpu=1 => --system-reserved: gpu: not one of cpu, memory, ephemeral-storage, pid
+--manifest-url=ftp://h/ => --manifest-url: must be an http:, https: or unix: URL, got "ftp://h/"
+--api-servers=http://m:8080 => --api-servers: kubelets take the address of an API server from a file: use --kubeconfig
+--container-runtime=rkt => --container-runtime: kubelet-ts runs pods on Docker only; rkt no longer exists
+--cloud-provider=openstack => --cloud-provider: must be one of "", external, got "openstack"`;
+
 describe("what is wrong is said with the way out", () => {
-  test.each([
-    { argv: ["--manfest-url=x"], want: "--manfest-url: no such flag; did you mean --manifest-url?" },
-    {
-      argv: ["--pod-manifests-path", "x"],
-      want: "--pod-manifests-path: no such flag; did you mean --pod-manifest-path?",
-    },
-    {
-      argv: ["--file-check-freqency=1s"],
-      want: "--file-check-freqency: no such flag; did you mean --file-check-frequency?",
-    },
-    { argv: ["-max-pods=1"], want: "-max-pods: no such flag; did you mean --max-pods?" },
-    { argv: ["--xyzzy"], want: "--xyzzy: no such flag (see kubelet-ts --help)" },
-    { argv: ["--max-pods"], want: "--max-pods: needs a value" },
-    { argv: ["--max-pods", "--v=2"], want: "--max-pods: needs a value" },
-    { argv: ["--max-pods=many"], want: '--max-pods: must be a whole number from 0 to 2147483647, got "many"' },
-    { argv: ["--max-pods=1.5"], want: '--max-pods: must be a whole number from 0 to 2147483647, got "1.5"' },
-    {
-      argv: ["--read-only-port=65536"],
-      want: '--read-only-port: must be a whole number from 0 to 65535 (0 = off), got "65536"',
-    },
-    { argv: ["--runonce=maybe"], want: '--runonce: must be true or false, got "maybe"' },
-    { argv: ["--runonce", "true"], want: "--runonce true: write --runonce=true" },
-    { argv: ["--sync-frequency=20"], want: '--sync-frequency: must be a duration such as "20s" or "1m30s", got "20"' },
-    { argv: ["--sync-frequency=0s"], want: '--sync-frequency: must be at least 1ms, got "0s"' },
-    { argv: ["--crash-loop-back-off-max=10m"], want: '--crash-loop-back-off-max: must be from 1s to 5m0s, got "10m"' },
-    { argv: ["--log-format=xml"], want: '--log-format: must be one of text, json, journald, got "xml"' },
-    { argv: ["--node-ip=here"], want: '--node-ip: must be an IP address, got "here"' },
-    {
-      argv: ["--eviction-hard=memory<1Gi"],
-      want: "--eviction-hard: memory: not one of memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available",
-    },
-    {
-      argv: ["--eviction-hard=memory.available=1Gi"],
-      want: '--eviction-hard: must be signal<amount,…, got "memory.available=1Gi"',
-    },
-    {
-      argv: ["--system-reserved=gpu=1"],
-      want: "--system-reserved: gpu: not one of cpu, memory, ephemeral-storage, pid",
-    },
-    {
-      argv: ["--manifest-url=ftp://h/"],
-      want: '--manifest-url: must be an http:, https: or unix: URL, got "ftp://h/"',
-    },
-    {
-      argv: ["--api-servers=http://m:8080"],
-      want: "--api-servers: kubelets take the address of an API server from a file: use --kubeconfig",
-    },
-    {
-      argv: ["--container-runtime=rkt"],
-      want: "--container-runtime: kubelet-ts runs pods on Docker only; rkt no longer exists",
-    },
-    {
-      argv: ["--cloud-provider=openstack"],
-      want: expect.stringContaining('--cloud-provider: must be one of "", external'),
-    },
-  ])("$argv", ({ argv, want }) => {
-    expect(parseCommandLine(argv).errors).toEqual([want]);
-  }); // prettier-ignore
+  test.each(
+    WRONG.trim()
+      .split("\n")
+      .map((row) => row.split(" => ")),
+  )("%s", (line = "", want) => {
+    expect(parseCommandLine(line.split(" ")).errors).toEqual([want]);
+  });
 
   test("every mistake is said, not only the first", () => {
     expect(parseCommandLine(["--max-pods=x", "--nonsense", "--v=99"]).errors).toHaveLength(3);
@@ -176,25 +127,21 @@ describe("what is wrong is said with the way out", () => {
   });
 });
 
-describe("what is taken with a warning, once", () => {
-  test.each([
-    {
-      argv: ["--network-plugin-mtu=1400"],
-      want: [
-        "--network-plugin-mtu has no effect: the network of pods is Docker's, or that of CNI plugins with their own configuration",
-      ],
-    },
-    {
-      argv: ["--require-kubeconfig"],
-      want: ["--require-kubeconfig has no effect: it is obsolete: Kubernetes does not use it any more"],
-    },
-    { argv: ["--cpu-manager-policy=none"], want: [] },
-    { argv: ["--api-servers=", "--container-runtime=docker", "--network-plugin=bridge", "--kubeconfig="], want: [] },
-    { argv: ["--logging-format=json"], want: ["--logging-format is deprecated: use --log-format"] },
-    { argv: ["--max_pods=1", "--max_pods=2"], want: ["--max_pods: write --max-pods"] },
-  ])("$argv", ({ argv, want }) => {
-    expect(parseCommandLine(argv)).toMatchObject({ warnings: want, errors: [] });
-  }); // prettier-ignore
+/** A command line and its one warning, or none. */
+const ACCEPTED = `
+--network-plugin-mtu=1400 => --network-plugin-mtu has no effect: the network of pods is Docker's, or that of CNI plugins with their own configuration
+--require-kubeconfig => --require-kubeconfig has no effect: it is obsolete: Kubernetes does not use it any more
+--cpu-manager-policy=none
+--api-servers= --container-runtime=docker --network-plugin=bridge --kubeconfig=
+--logging-format=json => --logging-format is deprecated: use --log-format
+--max_pods=1 --max_pods=2 => --max_pods: write --max-pods`;
+
+test.each(
+  ACCEPTED.trim()
+    .split("\n")
+    .map((row) => row.split(" => ")),
+)("%s is taken", (line = "", ...warnings) => {
+  expect(parseCommandLine(line.split(" "))).toMatchObject({ warnings, errors: [] });
 });
 
 const tempDir = tempDirs();
