@@ -210,75 +210,45 @@ describe("defaults that follow from others", () => {
   });
 });
 
-describe("what does not go together", () => {
-  const wrong = (flags: string, error: unknown): Case => ({ argv: flags.split(" "), errors: [error] });
-  check([
-    wrong(
-      "--image-gc-high-threshold=50",
-      "the low image GC threshold 80 must be below the high one 50 (--image-gc-high-threshold)",
-    ),
-    wrong("--image-maximum-gc-age=1m", "the maximum age of images (--image-maximum-gc-age) must be above the minimum"),
-    wrong(
-      "--max-parallel-image-pulls=3",
-      "3 parallel pulls (--max-parallel-image-pulls) need --serialize-image-pulls=false",
-    ),
-    wrong(
-      "--eviction-soft=memory.available<1Gi",
-      "the soft eviction threshold of memory.available (--eviction-soft) needs --eviction-soft-grace-period=memory.available=…",
-    ),
-    wrong("--tls-cert-file=/a", "--tls-cert-file requires --tls-private-key-file"),
-    wrong(
-      "--manifest-url-client-key-file=/a",
-      "--manifest-url-client-key-file requires --manifest-url-client-cert-file",
-    ),
-    wrong(
-      "--hostname-override=a_b",
-      '"a_b" (--hostname-override) is not a DNS name: lower-case letters, digits, - and .',
-    ),
-    wrong("--runonce --enable-server", "--runonce serves no ports: remove enableServer (--enable-server)"),
-    wrong("-", "standard input (-) is read once: add --runonce"),
-    wrong("--healthz-port=10255", "--read-only-port and --healthz-port are both 10255"),
-    wrong(
-      "--authorization-mode=Webhook",
-      expect.stringMatching(/Webhook \(--authorization-mode\) denies every request/),
-    ),
-    wrong(
-      "--authentication-token-webhook",
-      expect.stringMatching(/bearer tokens .* cannot be reviewed without --kubeconfig/),
-    ),
-    { argv: ["--authorization-mode=Webhook", "--authentication-token-webhook", "--kubeconfig=/k"] },
-    // Only the last network plugin is checked.
-    wrong("--network-plugin=kubenet", expect.stringContaining('"kubenet" (--network-plugin) is not known')),
-    { argv: ["--network-plugin=kubenet", "--network-plugin=noop"] },
-    { argv: ["--network-plugin=kubenet", "--network-plugin=cni"] },
-  ]);
-});
+/** Rows `flags => message`; without a message there is none. */
+const lines = (rows: string, toCase: (message: string[]) => Omit<Case, "argv">, ...positionals: string[]): Case[] =>
+  rows
+    .trim()
+    .split("\n")
+    .map((row) => row.split(" => "))
+    .map(([flags = "", ...message]) => ({ argv: [...flags.split(" "), ...positionals], ...toCase(message) }));
 
-describe("warnings", () => {
-  const warns = (flags: string, ...warnings: string[]): Case => ({ argv: [...flags.split(" "), "m"], warnings });
-  check([
-    warns("-o json", "--output has no effect without --runonce"),
-    warns("--timeout=1m", "--timeout has no effect without --runonce"),
-    warns("--logtostderr=false", "logging to the terminal (--logtostderr) stays on: there is no --log-dir"),
-    warns("--manifest-url-header=a:b", "--manifest-url-header has no effect without --manifest-url"),
-    warns(
-      "--feature-gates=SidecarContainer=true",
-      "feature gate SidecarContainer is unknown; did you mean SidecarContainers?",
-    ),
-    warns(
-      "--feature-gates=DynamicKubeletConfig=true",
-      "feature gate DynamicKubeletConfig has no effect: there is no such feature here",
-    ),
-    // Gates of features that are always on warn only when they are switched off; those of all programs of a cluster never.
-    warns(
-      "--feature-gates=InPlacePodVerticalScaling=true,GracefulNodeShutdown=true,SidecarContainers=false",
-      "feature gate SidecarContainers cannot be switched off",
-    ),
-    warns(
-      "--feature-gates=RotateKubeletServerCertificate=true,RuntimeClass=true,EndpointSlice=true,TTLAfterFinished=true",
-    ),
-  ]);
-});
+const WRONG = `
+--image-gc-high-threshold=50 => the low image GC threshold 80 must be below the high one 50 (--image-gc-high-threshold)
+--image-maximum-gc-age=1m => the maximum age of images (--image-maximum-gc-age) must be above the minimum
+--max-parallel-image-pulls=3 => 3 parallel pulls (--max-parallel-image-pulls) need --serialize-image-pulls=false
+--eviction-soft=memory.available<1Gi => the soft eviction threshold of memory.available (--eviction-soft) needs --eviction-soft-grace-period=memory.available=…
+--tls-cert-file=/a => --tls-cert-file requires --tls-private-key-file
+--manifest-url-client-key-file=/a => --manifest-url-client-key-file requires --manifest-url-client-cert-file
+--hostname-override=a_b => "a_b" (--hostname-override) is not a DNS name: lower-case letters, digits, - and .
+--runonce --enable-server => --runonce serves no ports: remove enableServer (--enable-server)
+- => standard input (-) is read once: add --runonce
+--healthz-port=10255 => --read-only-port and --healthz-port are both 10255
+--authorization-mode=Webhook => the authorization mode Webhook (--authorization-mode) denies every request without --kubeconfig; use AlwaysAllow (with --client-ca-file) or AlwaysDeny
+--authentication-token-webhook => bearer tokens (--authentication-token-webhook) cannot be reviewed without --kubeconfig; use --client-ca-file
+--authorization-mode=Webhook --authentication-token-webhook --kubeconfig=/k
+--network-plugin=kubenet => the network plugin "kubenet" (--network-plugin) is not known: use cni, or none for Docker's networks
+--network-plugin=kubenet --network-plugin=noop
+--network-plugin=kubenet --network-plugin=cni`;
+
+describe("what does not go together", () => check(lines(WRONG, (errors) => ({ errors }))));
+
+const WARNED = `
+-o json => --output has no effect without --runonce
+--timeout=1m => --timeout has no effect without --runonce
+--logtostderr=false => logging to the terminal (--logtostderr) stays on: there is no --log-dir
+--manifest-url-header=a:b => --manifest-url-header has no effect without --manifest-url
+--feature-gates=SidecarContainer=true => feature gate SidecarContainer is unknown; did you mean SidecarContainers?
+--feature-gates=DynamicKubeletConfig=true => feature gate DynamicKubeletConfig has no effect: there is no such feature here
+--feature-gates=InPlacePodVerticalScaling=true,GracefulNodeShutdown=true,SidecarContainers=false => feature gate SidecarContainers cannot be switched off
+--feature-gates=RotateKubeletServerCertificate=true,RuntimeClass=true,EndpointSlice=true,TTLAfterFinished=true`;
+
+describe("warnings", () => check(lines(WARNED, (warnings) => ({ warnings }), "m")));
 
 describe("unknown fields of a configuration file", () => {
   const k = "maxPodz: 3\n";
