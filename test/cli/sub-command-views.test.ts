@@ -15,7 +15,7 @@ const uses = (milli: number) => ({
   memory: { time: ago(1), workingSetBytes: milli * 2 ** 20 },
 });
 
-/** Answers as a kubelet does; another path is 404. */
+/** The answers of a kubelet. */
 const ANSWERS: Readonly<Record<string, unknown>> = {
   "/pods": { kind: "PodList", apiVersion: "v1", metadata: {}, items: PODS },
   "/api/v1/events": {
@@ -56,40 +56,28 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
 
 /** The same pods, the first of which no configured source describes. */
 const [WEB] = PODS;
+const NOT_LIVE = { type: "ManifestLive", status: "False", reason: "Unclaimed" };
+const MESSAGE = 'its source /gone is not configured; run "x"';
 const UNCLAIMED = {
   ...WEB!,
-  status: {
-    ...WEB!.status,
-    conditions: [
-      ...(WEB!.status?.conditions ?? []),
-      {
-        type: "ManifestLive",
-        status: "False",
-        reason: "Unclaimed",
-        message: 'its source /gone is not configured; run "x"',
-      },
-    ],
-  },
+  status: { ...WEB!.status, conditions: [...(WEB!.status?.conditions ?? []), { ...NOT_LIVE, message: MESSAGE }] },
 };
-const unclaimedServer = Bun.serve({
-  hostname: "127.0.0.1",
-  port: 0,
-  fetch: ({ url }) =>
-    new URL(url).pathname === "/pods"
-      ? Response.json({ kind: "PodList", apiVersion: "v1", metadata: {}, items: [UNCLAIMED, PODS[1]] })
-      : new Response("404: Page Not Found", { status: 404 }),
-});
-afterAll(() => unclaimedServer.stop(true));
+/** Answers by path; another path is 404. */
+function serve(answers: Readonly<Record<string, unknown>>) {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ url }) => {
+      const answer = answers[new URL(url).pathname];
+      return answer ? Response.json(answer) : new Response("404: Page Not Found", { status: 404 });
+    },
+  });
+  afterAll(() => server.stop(true));
+  return server;
+}
 
-const server = Bun.serve({
-  hostname: "127.0.0.1",
-  port: 0,
-  fetch: ({ url }) => {
-    const answer = ANSWERS[new URL(url).pathname];
-    return answer ? Response.json(answer) : new Response("404: Page Not Found", { status: 404 });
-  },
-});
-afterAll(() => server.stop(true));
+const server = serve(ANSWERS);
+const unclaimedServer = serve({ "/pods": { items: [UNCLAIMED, PODS[1]] } });
 
 async function run(line: string, port: number | undefined = server.port) {
   const [name = "", ...argv] = line.split(" ");
@@ -101,46 +89,52 @@ async function run(line: string, port: number | undefined = server.port) {
 test("an unclaimed pod is named below the table, with the way out; not in output for programs", async () => {
   const { out, err } = await run("get pods", unclaimedServer.port);
   expect(out).toContain("web-node1");
-  expect(err).toBe('pod "web-node1" is unclaimed: its source /gone is not configured; run "x"\n');
+  expect(err).toBe(`pod "web-node1" is unclaimed: ${MESSAGE}\n`);
   expect((await run("get pods -o name", unclaimedServer.port)).err).toBe("");
 });
 
+/** Command lines, each with what it prints below it. */
+const PRINTED = `
+$ get pods
+NAMESPACE   NAME        READY   STATUS    RESTARTS   AGE
+default     web-node1   1/1     Running   0          5m32s
+prod        db-node1    1/1     Running   0          5m32s
+$ get pods -n default
+NAME        READY   STATUS    RESTARTS   AGE
+web-node1   1/1     Running   0          5m32s
+$ get po -n default -A --no-headers -o name
+pod/web-node1
+pod/db-node1
+$ get pods db web --no-headers -o name
+pod/db-node1
+pod/web-node1
+$ get pod/db -o name
+pod/db-node1
+$ get pods -l app=web -o name
+pod/web-node1
+$ get node --no-headers
+node1   Ready   <none>   <unknown>   v0.1.0
+$ get events
+LAST SEEN   TYPE     REASON    OBJECT          MESSAGE
+9s          Normal   Started   pod/web-node1   Started container app
+$ top pods
+NAMESPACE   NAME        CPU(cores)   MEMORY(bytes)
+default     web-node1   1m           1Mi
+prod        db-node1    2m           2Mi
+$ top pod db --containers --no-headers -n prod
+db-node1   app   2m    2Mi
+$ top pods --sort-by=cpu --sum --no-headers
+prod      db-node1    2m    2Mi
+default   web-node1   1m    1Mi
+                      3m    3Mi
+$ top node --no-headers
+node1   500m   25%   500Mi   48%
+`;
+
 describe("what is printed", () => {
-  test.each([
-    [
-      "get pods",
-      "NAMESPACE   NAME        READY   STATUS    RESTARTS   AGE\n" +
-        "default     web-node1   1/1     Running   0          5m32s\n" +
-        "prod        db-node1    1/1     Running   0          5m32s\n",
-    ],
-    [
-      "get pods -n default",
-      "NAME        READY   STATUS    RESTARTS   AGE\nweb-node1   1/1     Running   0          5m32s\n",
-    ],
-    ["get po -n default -A --no-headers -o name", "pod/web-node1\npod/db-node1\n"],
-    ["get pods db web --no-headers -o name", "pod/db-node1\npod/web-node1\n"],
-    ["get pod/db -o name", "pod/db-node1\n"],
-    ["get pods -l app=web -o name", "pod/web-node1\n"],
-    ["get node --no-headers", "node1   Ready   <none>   <unknown>   v0.1.0\n"],
-    [
-      "get events",
-      "LAST SEEN   TYPE     REASON    OBJECT          MESSAGE\n" +
-        "9s          Normal   Started   pod/web-node1   Started container app\n",
-    ],
-    [
-      "top pods",
-      "NAMESPACE   NAME        CPU(cores)   MEMORY(bytes)\n" +
-        "default     web-node1   1m           1Mi\n" +
-        "prod        db-node1    2m           2Mi\n",
-    ],
-    ["top pod db --containers --no-headers -n prod", "db-node1   app   2m    2Mi\n"],
-    [
-      "top pods --sort-by=cpu --sum --no-headers",
-      "prod      db-node1    2m    2Mi\ndefault   web-node1   1m    1Mi\n                      3m    3Mi\n",
-    ],
-    ["top node --no-headers", "node1   500m   25%   500Mi   48%\n"],
-  ])("%s", async (line, want) => {
-    expect(await run(line)).toEqual({ code: 0, out: want, err: "" });
+  test.each(PRINTED.split("\n$ ").slice(1))("%s", async (part) => {
+    const [line = "", ...out] = part.trimEnd().split("\n");
+    expect(await run(line)).toEqual({ code: 0, out: `${out.join("\n")}\n`, err: "" });
   });
 
   test("describe has the events of its pod alone", async () => {
@@ -159,10 +153,8 @@ describe("what is printed", () => {
 
   test("each one's help", async () => {
     for (const name of ["get", "describe", "logs", "top"]) {
-      expect(await run(`${name} --help`)).toMatchObject({
-        code: 0,
-        out: expect.stringContaining(`kubelet-ts ${name}`),
-      });
+      const out = expect.stringContaining(`kubelet-ts ${name}`);
+      expect(await run(`${name} --help`)).toMatchObject({ code: 0, out });
     }
   });
 });
@@ -207,11 +199,8 @@ describe("exit codes", () => {
   });
 
   test("nothing found is not a failure", async () => {
-    expect(await run("get pods -n empty")).toEqual({
-      code: 0,
-      out: "",
-      err: "No resources found in empty namespace.\n",
-    });
+    const err = "No resources found in empty namespace.\n";
+    expect(await run("get pods -n empty")).toEqual({ code: 0, out: "", err });
     expect(await run("get pods -l app=none")).toEqual({ code: 0, out: "", err: "No resources found\n" });
     expect(JSON.parse((await run("get pods -n empty -o json")).out)).toMatchObject({ kind: "List", items: [] });
   });
@@ -220,10 +209,8 @@ describe("exit codes", () => {
     const closed = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
     const { port } = closed;
     await closed.stop(true);
-    expect(await run("get pods", port)).toMatchObject({
-      code: 1,
-      err: expect.stringContaining(`127.0.0.1:${port}: nothing listens there`),
-    });
+    const err = expect.stringContaining(`127.0.0.1:${port}: nothing listens there`);
+    expect(await run("get pods", port)).toMatchObject({ code: 1, err });
   });
 
   test("what answers is not a kubelet", async () => {

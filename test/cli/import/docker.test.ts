@@ -125,7 +125,7 @@ describe("a container of docker run", () => {
     ],
     ["a quota", { CpuQuota: 150_000 }, { limits: { cpu: "1500m" } }],
     ["a quota of a period", { CpuQuota: 50_000, CpuPeriod: 25_000 }, { limits: { cpu: "2000m" } }],
-    ["a reservation", { MemoryReservation: 1000 }, { requests: { memory: "1000" } }],
+    ["a reservation", { MemoryReservation: 1000 }, { requests: { memory: "1k" } }],
   ])("resources: %s", (_, host, resources) => {
     const { main, read } = podOf({ host });
     expect(main.resources).toEqual(resources);
