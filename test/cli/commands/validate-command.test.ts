@@ -49,7 +49,7 @@ async function run(argv: readonly string[], input = "", isTerminal = false) {
 /** One object as JSON, which is read from standard input. */
 const check = (object: object, ...flags: string[]) => run(["-", ...flags], `${JSON.stringify(object)}\n`);
 
-/** What is checked, the exit code, and a pattern of what is printed. */
+/** Arguments, each with the exit code and a pattern of what is printed. */
 const TEXTS = String.raw`
 @good.yaml | 0 | ^1 object: 1 ok, 0 with errors\n$
 @ | 2 | bad\.yaml:7:5: spec\.containers\[0\]\.imag: there is no field "imag" here; did you mean "image"\?
