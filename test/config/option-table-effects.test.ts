@@ -64,8 +64,8 @@ integration/shutdown | waits for pods, critical ones last; afterwards they run a
 plan/node-shutdown | by priority, in whatever order they stand | shutdownGracePeriodByPodPriority
 cluster/client/kubeconfig | paths are relative to the file | kubeconfig
 cluster/certificates/certificate-manager | --bootstrap-kubeconfig counts while there is no kubeconfig | bootstrap-kubeconfig
-cluster/certificates/certificate-files | --rotate-certificates | rotate-certificates
-cluster/certificates/certificate-files | --rotate-server-certificates | rotate-server-certificates
+cluster/certificates/certificate-manager | --rotate-certificates | rotate-certificates
+cluster/certificates/certificate-manager | --rotate-server-certificates | rotate-server-certificates
 server/node-object | --node-status-max-images | node-status-max-images
 cluster/node/node-plan | a Node that exists | register-node
 cluster/node/node-plan | --register-schedulable=false | register-schedulable
