@@ -18,6 +18,9 @@ const RUN_LIMIT_MS = 30 * 60_000;
 /** Files of integration tests that run at the same time: most of them wait most of their time. */
 const AT_A_TIME = 4;
 
+/** Tests of one file that run at the same time, where the file allows it. */
+const CONCURRENT = ["--max-concurrency=6"];
+
 /** Folders of test/ whose tests are not unit tests. */
 const NO_UNIT_TESTS = ["integration", "long", "real-cluster", "vm"];
 
@@ -51,7 +54,13 @@ await runOnEngine(run, async () => {
   );
   await run.bunTest(
     "Integration tests, against a real engine",
-    ["--no-orphans", `--parallel=${AT_A_TIME}`, ...ignoring(["integration/serial"]), "test/integration/"],
+    [
+      "--no-orphans",
+      `--parallel=${AT_A_TIME}`,
+      ...CONCURRENT,
+      ...ignoring(["integration/serial"]),
+      "test/integration/",
+    ],
     limits,
   );
   await run.bunTest(

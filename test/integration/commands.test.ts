@@ -235,19 +235,6 @@ describeWithEngine("commands while no kubelet runs", () => {
     expect(existsSync(node.rootDir)).toBe(true);
   });
 
-  test("a pod of a running kubelet is removed with its manifest, and the answer reports it", async () => {
-    const node = testNode();
-    node.writeManifest("web.json", sleeper("web"));
-    await node.start();
-    await node.runningContainer("app");
-    const { exitCode, stderr } = await run(node, "delete pod web");
-    expect({ exitCode, stderr }).toEqual({
-      exitCode: 1,
-      stderr: expect.stringContaining(`pod "web-${node.name}" comes from`),
-    });
-    expect(await node.containers("app")).toHaveLength(1);
-  });
-
   test("a pod of --runonce is supervised by the kubelet that comes later, which also deletes it", async () => {
     const node = testNode();
     const elsewhere = join(node.directory, "once.json");

@@ -65,52 +65,14 @@ describeWithEngine("the Docker client on a real engine", () => {
     expect(await client.imagesBytes()).toBeGreaterThan(0);
   });
 
-  test("errors are the engine's", async () => {
-    const name = uniqueName();
-    await create(["true"], {}, name);
-    await expect(create(["true"], {}, name)).rejects.toMatchObject({ status: 409 });
-    await expect(client.createContainer(uniqueName(), { Image: "kubelet-ts/no-such:1" })).rejects.toMatchObject({
-      status: 404,
-      operation: "POST /containers/create",
-    });
-    const broken = await create(["/no/such/program"]);
-    await expect(client.startContainer(broken)).rejects.toThrow("no such file or directory");
-    await expect(client.killContainer(broken, "TERM")).rejects.toMatchObject({ status: 409 });
-  });
-
-  describe("logs", () => {
-    const collect = async (source: AsyncIterable<{ stream: string; data: Uint8Array }>) => {
-      const seen: Record<string, string> = {};
-      for await (const { stream, data } of source) seen[stream] = (seen[stream] ?? "") + decoder.decode(data);
-      return seen;
-    };
-
-    test("both streams, one of them, the last line, times", async () => {
-      // The engine takes its last line of both streams, and the order of two that are written at once is anyone's.
-      const id = await run(["sh", "-c", "echo bad >&2; sleep 0.5; echo one; echo two"]);
-      await client.waitContainer(id);
-      expect(await collect(client.containerLogs(id))).toEqual({ stdout: "one\ntwo\n", stderr: "bad\n" });
-      expect(await collect(client.containerLogs(id, { stdout: true, tail: 1 }))).toEqual({ stdout: "two\n" });
-      const { stderr } = await collect(client.containerLogs(id, { stderr: true, timestamps: true }));
-      expect(stderr).toMatch(/^\d{4}-\d\d-\d\dT\S+Z bad\n$/);
-    });
-
-    test("a TTY's, which 20.10 does not announce", async () => {
-      const id = await run(["sh", "-c", "echo one; echo bad >&2"], { Tty: true });
-      await client.waitContainer(id);
-      expect(await collect(client.containerLogs(id))).toEqual({ stdout: "one\r\nbad\r\n" });
-    });
-
-    test("followed until the end, or until the signal", async () => {
-      const id = await run(["sh", "-c", "echo one; sleep 0.3; echo two; exec sleep 1000"]);
-      const stop = new AbortController();
-      let text = "";
-      for await (const { data } of client.containerLogs(id, { follow: true, signal: stop.signal })) {
-        text += decoder.decode(data);
-        if (text.includes("two")) stop.abort();
-      }
-      expect(text).toBe("one\ntwo\n");
-    });
+  test("logs of a TTY, which 20.10 does not announce", async () => {
+    const id = await run(["sh", "-c", "echo one; echo bad >&2"], { Tty: true });
+    await client.waitContainer(id);
+    const seen: Record<string, string> = {};
+    for await (const { stream, data } of client.containerLogs(id)) {
+      seen[stream] = (seen[stream] ?? "") + decoder.decode(data);
+    }
+    expect(seen).toEqual({ stdout: "one\r\nbad\r\n" });
   });
 
   test("events arrive in order, and a cursor continues where the last connection ended", async () => {

@@ -168,7 +168,7 @@ const FILES = readdirSync(EXAMPLES).filter(
 );
 
 describeWithEngine("examples run as they are", () => {
-  test("cron-job.yaml: a run each minute", async () => {
+  test.concurrent("cron-job.yaml: a run each minute", async () => {
     const node = testNode();
     node.writeManifest("cron-job.yaml", readExample("cron-job.yaml", node).text);
     await node.start();
@@ -179,7 +179,7 @@ describeWithEngine("examples run as they are", () => {
     expect(await node.logs(run?.Id ?? "")).toMatch(/ 20\d\d/);
   });
 
-  test.each(FILES)("%s, twice: the second time changes nothing", async (file) => {
+  test.concurrent.each(FILES)("%s, twice: the second time changes nothing", async (file) => {
     const node = testNode();
     const { text, hostPort } = readExample(file, node);
     const network = /kubelet-ts\.io\/network: (\S+)/.exec(text)?.[1];

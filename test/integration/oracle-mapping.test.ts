@@ -74,10 +74,6 @@ const isClusterDns = (name: string) => name.startsWith(CLUSTER_DNS_CASE);
 /** Keys of inspect that are the engine's and not in the fixtures. */
 const ENGINE_KEYS = ["ShmSize", "Runtime", "CgroupnsMode", "ConsoleSize"];
 
-interface Seen extends Inspected {
-  Name: string;
-}
-
 /** Starts every pod of `names` on one node, as files of their own. */
 function writeManifests(node: TestNode, hostDir: string, wanted: (name: string) => boolean): void {
   const pods = new Set(cases.filter(({ name }) => wanted(name)).map(({ name }) => name));
@@ -123,19 +119,12 @@ const toFixtureForm = ({ Config, HostConfig }: Inspected): Inspected => {
  * Inspect of everything on a node by `pod/container`; of several attempts the first.
  * @throws when one was replaced meanwhile, or its replacement does not run yet: then inspect again
  */
-async function inspectAll(
-  node: TestNode,
-  hostDir: string,
-): Promise<{
-  seen: Map<string, Seen>;
-  ids: Map<string, string>;
-  /** Keys are the placeholders of the fixtures. */
-  podIps: Map<string, string>;
-}> {
+async function inspectAll(node: TestNode, hostDir: string) {
   const list = await node.listAll();
   const placeholders = new Placeholders(node, hostDir);
   const ids = new Map<string, string>();
   const attempts = new Map<string, number>();
+  /** By the placeholders of the fixtures. */
   const podIps = new Map<string, string>();
   for (const { Id, Labels } of list) {
     const pod = (Labels[LABEL.podName] ?? "").replace(node.name, "node1");
@@ -152,9 +141,9 @@ async function inspectAll(
       ids.set(key, Id);
     }
   }
-  const seen = new Map<string, Seen>();
+  const seen = new Map<string, Inspected>();
   for (const [key, id] of ids) {
-    const inspect = (await node.docker.inspectContainerRaw(id)) as unknown as Seen & {
+    const inspect = (await node.docker.inspectContainerRaw(id)) as unknown as Inspected & {
       Image: string;
       State: { Status: string };
     };
@@ -162,7 +151,7 @@ async function inspectAll(
     if (inspect.State.Status === "created" && STARTED.has(key)) throw new Error(`${key} has yet to be started`);
     const image = (inspect.Config.Labels as Record<string, string>)[LABEL.image];
     if (image) placeholders.add(inspect.Image, "image-id", image);
-    seen.set(key, placeholders.apply({ Name: inspect.Name, ...toFixtureForm(inspect) }));
+    seen.set(key, placeholders.apply(toFixtureForm(inspect)));
   }
   return { seen, ids, podIps };
 }
@@ -178,7 +167,7 @@ function withoutAttempt<T>(value: T): T {
 describeWithEngine("docker inspect is what the real kubelet made it (oracle, category A)", () => {
   const plain = testNode();
   const cluster = testNode();
-  let seen: Map<string, Seen>;
+  let seen: Map<string, Inspected>;
   const logs = new Map<string, string>();
   const hostDir = join(plain.directory, "host");
 
@@ -220,9 +209,13 @@ describeWithEngine("docker inspect is what the real kubelet made it (oracle, cat
     // A container that crashes may be replaced, and its predecessor removed, while it is inspected: then once more.
     seen = await plain.until("an inspection of all of them", async () => {
       logs.clear();
-      const both = [await inspectAll(plain, hostDir), await inspectAll(cluster, hostDir)] as const;
-      for (const [node, { ids }] of [[plain, both[0]] as const, [cluster, both[1]] as const]) {
-        for (const [key, id] of ids) logs.set(key, toPrinted(await node.logs(id), node, [...both]));
+      const both = [
+        { node: plain, ...(await inspectAll(plain, hostDir)) },
+        { node: cluster, ...(await inspectAll(cluster, hostDir)) },
+      ];
+      const podIps = both.flatMap((one) => [...one.podIps]);
+      for (const { node, ids } of both) {
+        for (const [key, id] of ids) logs.set(key, toPrinted(await node.logs(id), node, podIps));
       }
       return new Map(both.flatMap((one) => [...one.seen]));
     });
@@ -249,10 +242,9 @@ describeWithEngine("docker inspect is what the real kubelet made it (oracle, cat
       })),
   );
 
-  function toPrinted(text: string, node: TestNode, inspected: { podIps: Map<string, string> }[]): string {
+  function toPrinted(text: string, node: TestNode, podIps: Iterable<[string, string]>): string {
     let printed = text.replaceAll(node.name, "node1");
-    for (const { podIps } of inspected)
-      for (const [name, ip] of podIps) printed = printed.replaceAll(`${ip}\t`, `${name}\t`);
+    for (const [name, ip] of podIps) printed = printed.replaceAll(`${ip}\t`, `${name}\t`);
     return printed;
   }
 

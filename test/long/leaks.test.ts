@@ -75,15 +75,6 @@ async function expectNothingLeft(what: string, node: TestNode, pid: number, work
 
 const TLS = { rejectUnauthorized: false };
 
-/** Opens a stream over HTTP, reads its first bytes and leaves. */
-async function openStream(url: string, options: RequestInit & { unix?: string } = {}): Promise<void> {
-  const stop = new AbortController();
-  const response = await fetch(url, { ...options, signal: stop.signal });
-  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
-  await response.body?.getReader().read();
-  stop.abort();
-}
-
 interface SocketAddress {
   /** Path of a Unix socket, or a port of the loopback. */
   at: string | number;
@@ -181,7 +172,12 @@ describeWithEngine("a thousand calls leave nothing behind", () => {
       "stream of the page": () => open("/page/stream", { at: node.cadvisorPort }),
       "log stream of the page": () =>
         open(`/page/api/pods/${uid}/logs?container=app&follow=true`, { at: node.cadvisorPort, cookie }),
-      watch: () => openStream("http://localhost/api/v1/pods?watch=true", { unix: api }),
+      watch: async () => {
+        const stop = new AbortController();
+        const { body } = await fetch("http://localhost/api/v1/pods?watch=true", { unix: api, signal: stop.signal });
+        await body?.getReader().read();
+        stop.abort();
+      },
       "port-forward": () => open(`${pod}/portforward?ports=80`, kubectl),
       attach: () => open(`${pod}/attach?container=app&stdout=true`, kubectl),
       exec: () => open(`${pod}/exec?container=app&command=true&stdout=true`, { ...kubectl, isAwaited: true }),
