@@ -124,7 +124,7 @@ async function inspectAll(node: TestNode, hostDir: string) {
   const placeholders = new Placeholders(node, hostDir);
   const ids = new Map<string, string>();
   const attempts = new Map<string, number>();
-  /** By the placeholders of the fixtures. */
+  /** Keys are the placeholders of the fixtures. */
   const podIps = new Map<string, string>();
   for (const { Id, Labels } of list) {
     const pod = (Labels[LABEL.podName] ?? "").replace(node.name, "node1");
