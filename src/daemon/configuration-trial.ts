@@ -75,11 +75,8 @@ export class ConfigurationTrial {
   /** The files cannot be used; what is in force stays. */
   invalid(configuration: Configuration, errors: string): void {
     this.#status = { ...this.#status, assigned: configuration, error: errors };
-    this.#record(
-      "Warning",
-      "InvalidKubeletConfig",
-      `${errors}; configuration ${this.#status.active?.id} stays in force`,
-    );
+    const kept = `configuration ${this.#status.active?.id} stays in force`;
+    this.#record("Warning", "InvalidKubeletConfig", `${errors}; ${kept}`);
   }
 
   /**
@@ -126,11 +123,8 @@ export class ConfigurationTrial {
     this.#trial = { configuration, options, needsRestart, progress };
     const seconds = Math.round(trialMs / 1000);
     const since = needsRestart ? "its live settings are in force" : "is in force";
-    this.#record(
-      "Normal",
-      "KubeletConfigChanged",
-      `Configuration ${describe(configuration)}: ${since}, on trial for ${seconds} s`,
-    );
+    const message = `Configuration ${describe(configuration)}: ${since}, on trial for ${seconds} s`;
+    this.#record("Normal", "KubeletConfigChanged", message);
     this.#scheduleTick();
   }
 
@@ -183,11 +177,8 @@ export class ConfigurationTrial {
     store.tried.write({ id, files, failedRuns: 0 });
     this.#goodOptions = options;
     this.#status = { ...this.#status, lastKnownGood: configuration };
-    this.#record(
-      "Normal",
-      "KubeletConfigGood",
-      `Configuration ${describe(configuration)} is the last known good one now`,
-    );
+    const message = `Configuration ${describe(configuration)} is the last known good one now`;
+    this.#record("Normal", "KubeletConfigGood", message);
   }
 
   #reject(why: string): void {

@@ -9,6 +9,7 @@ import type { SourceKind } from "../base/model/manifest-origin.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { canonicalJson } from "../base/text/canonical-json.ts";
 import type { PodRevision } from "../kubelet/edit-rules.ts";
+import type { PlainObject } from "../manifest/plain-objects.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { computeQosClass } from "../plan/pod-resources.ts";
 
@@ -26,9 +27,9 @@ export interface RunningState {
   known: KnownObjects;
   /** An object that was submitted, where `known` lacks it. */
   submitted?: (kind: string, metadata: PlainObject["metadata"]) => KnownObjects | undefined;
-  /** undefined: the pod does not run. */
   /** A pod that does not run is compared as one that is submitted, not as one of a file. */
   isSubmitted?: boolean;
+  /** undefined: the pod does not run. */
   findRunning: (pod: Pod) => PodSnapshot | undefined;
   toRevision: (pod: DesiredPod, state: DesiredState) => PodRevision;
   /**
@@ -170,18 +171,6 @@ export function describePodEffects(
   return all.every((effect) => effect.endsWith(KEPT)) ? [] : all;
 }
 
-/** An object of any kind but Pod, as it is compared. */
-export interface PlainObject {
-  kind: string;
-  metadata: {
-    name?: string | undefined;
-    namespace?: string | undefined;
-    labels?: Readonly<Record<string, string>> | undefined;
-    annotations?: Readonly<Record<string, string>> | undefined;
-  };
-  [field: string]: unknown;
-}
-
 /** Objects other than pods, each with its kind. */
 function plainObjects({ configMaps, secrets, objects }: Omit<KnownObjects, "pods">): PlainObject[] {
   return [
@@ -204,7 +193,12 @@ function shown(
   masked: object,
 ): object {
   const { name, namespace = "default", labels, annotations } = metadata;
-  const own = { name, namespace, ...(labels && { labels }), ...(annotations && { annotations }) };
+  const own = {
+    name,
+    namespace,
+    ...(labels !== undefined && { labels }),
+    ...(annotations !== undefined && { annotations }),
+  };
   return { kind, metadata: own, ...sorted({ ...rest, ...masked }) };
 }
 

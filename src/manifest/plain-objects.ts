@@ -8,7 +8,7 @@ const MAX_DEPTH = 200;
 export interface PlainObject {
   apiVersion?: string;
   kind: string;
-  metadata: Record<string, unknown> & { name?: string; namespace?: string };
+  metadata: Record<string, unknown> & { name?: string | undefined; namespace?: string | undefined };
   [field: string]: unknown;
 }
 

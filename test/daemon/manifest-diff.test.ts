@@ -1,12 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import {
-  describeObjectEffects,
-  describePodEffects,
-  diffLines,
-  type PlainObject,
-  shownObjects,
-} from "../../src/daemon/manifest-diff.ts";
+import { describeObjectEffects, describePodEffects, diffLines, shownObjects } from "../../src/daemon/manifest-diff.ts";
 import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
+import type { PlainObject } from "../../src/manifest/plain-objects.ts";
 import { aContainer, aPod, aRunning, aSandbox, aSnapshot } from "../support/builders.ts";
 
 const deployment = (replicas: number, image: string): PlainObject => ({

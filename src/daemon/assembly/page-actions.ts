@@ -90,7 +90,7 @@ export class NodeActions implements PageActions {
       toRevision: (pod, state) => toPodRevision(pod, state, options, node),
       tryApply: async (object) => {
         try {
-          const { before, after } = await this.#api.commands.apply(object as PlainObject, { dryRun: true });
+          const { before, after } = await this.#api.commands.apply(object, { dryRun: true });
           return { before, after };
         } catch (error) {
           if (error instanceof ApiError) return undefined;

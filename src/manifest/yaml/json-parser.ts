@@ -5,9 +5,9 @@ const MAX_DEPTH = 10_000;
 /** Limit per document, the same as for YAML. */
 const MAX_VALUES = 500_000;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-const ESCAPES: Readonly<Record<string, string>> = {
-  '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t",
-}; // biome-ignore format: a table
+/** Characters of a string that are themselves. */
+const RUN = /[^"\\\x00-\x1f]*/y;
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y;
 
 /**
  * Parses strict JSON (RFC 8259) and keeps positions, which `JSON.parse` does not. Objects under a repeated key are
@@ -142,33 +142,23 @@ class JsonParser {
 
   #string(): string {
     const start = this.#position++;
-    let value = "";
-    let from = this.#position;
     for (;;) {
-      const code = this.#text.charCodeAt(this.#position);
-      if (Number.isNaN(code)) throw new TextError("not JSON: the string never ends", start);
-      if (code < 0x20) this.#fail('an escape such as "\\n"');
-      if (code === 0x22) break;
-      if (code === 0x5c) {
-        value += this.#text.slice(from, this.#position) + this.#escape();
-        from = this.#position;
-      } else this.#position++;
+      RUN.lastIndex = this.#position;
+      this.#position += RUN.exec(this.#text)![0].length;
+      const found = this.#text[this.#position];
+      if (found === undefined) throw new TextError("not JSON: the string never ends", start);
+      if (found === '"') break;
+      ESCAPE.lastIndex = this.#position;
+      const known = ESCAPE.exec(this.#text)?.[0];
+      if (found !== "\\") this.#fail('an escape such as "\\n"');
+      if (known === undefined) {
+        this.#position++;
+        this.#fail("an escape that JSON knows");
+      }
+      this.#position += known.length;
     }
-    value += this.#text.slice(from, this.#position);
-    this.#position++;
-    return value.isWellFormed() ? value : value.toWellFormed();
-  }
-
-  #escape(): string {
-    const letter = this.#text[++this.#position] ?? "";
-    if (Object.hasOwn(ESCAPES, letter)) {
-      this.#position++;
-      return ESCAPES[letter]!;
-    }
-    const digits = this.#text.slice(this.#position + 1, this.#position + 5);
-    if (letter !== "u" || !/^[0-9A-Fa-f]{4}$/.test(digits)) this.#fail("an escape that JSON knows");
-    this.#position += 5;
-    return String.fromCharCode(Number.parseInt(digits, 16));
+    // Every escape in it is known.
+    return (JSON.parse(this.#text.slice(start, ++this.#position)) as string).toWellFormed();
   }
 }
 
