@@ -33,11 +33,6 @@ import { applyProcessSettings } from "./process-settings.ts";
 import { SettingsReloader } from "./settings-reloader.ts";
 import { versionLine } from "./version.ts";
 
-/** A loop that runs concurrently with the kubelet until the signal aborts. */
-interface BackgroundLoop {
-  run(signal: AbortSignal): Promise<unknown>;
-}
-
 /**
  * Supervises the pods of all sources until SIGTERM or SIGINT; pods keep running after that.
  * @returns "restart" when another configuration needs a new process
@@ -108,19 +103,14 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   });
   if (!stop.aborted) {
     await parts.preload(stop);
-    const loops: (BackgroundLoop | undefined)[] = [
-      parts.engine.images,
-      parts.imageGc,
-      eviction,
-      new MemoryReclaimer({ clock }),
-      shutdown,
-    ];
     parts.feed.onChange((state, info) => parts.workloads.setDesired(state, info.isComplete, info.isRead));
     isSupervising = true;
     parts.feed.start();
     parts.kubelet.start();
     if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
-    for (const loop of loops) void loop?.run(stop);
+    const { images } = parts.engine;
+    for (const loop of [images, parts.imageGc, eviction, new MemoryReclaimer({ clock }), shutdown])
+      void loop?.run(stop);
     await aborted(stop);
     await shutdown?.beforeExit();
   }

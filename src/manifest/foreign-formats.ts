@@ -19,17 +19,7 @@ const HELM_TEMPLATE =
   "this is a template, not a manifest: render it first, e.g. with `helm template NAME CHART`, and give the output to kubelet-ts";
 
 /** Keys of the Compose format besides `services`. */
-const COMPOSE_KEYS = new Set([
-  "services",
-  "version",
-  "name",
-  "networks",
-  "volumes",
-  "configs",
-  "secrets",
-  "include",
-  "models",
-]);
+const COMPOSE_KEYS = new Set("services version name networks volumes configs secrets include models".split(" "));
 
 /** Keys of the values of most Helm charts, as `helm create` writes them. */
 const HELM_VALUES_KEYS = ["replicaCount", "image", "nameOverride", "fullnameOverride", "serviceAccount", "ingress"];
@@ -37,16 +27,8 @@ const MIN_HELM_VALUES_KEYS = 3;
 
 /** Keys that only a Kustomization has, which may lack apiVersion and kind. */
 const KUSTOMIZATION_KEYS = [
-  "bases",
-  "components",
-  "commonLabels",
-  "configMapGenerator",
-  "generators",
-  "namePrefix",
-  "nameSuffix",
-  "patchesJson6902",
-  "patchesStrategicMerge",
-  "secretGenerator",
+  ..."bases components commonLabels configMapGenerator generators namePrefix nameSuffix".split(" "),
+  ..."patchesJson6902 patchesStrategicMerge secretGenerator".split(" "),
 ];
 
 /** Recognizes files of other programs and names the next step; undefined for everything else. */
@@ -111,18 +93,7 @@ export function describeForeignText(matches: (pattern: RegExp) => boolean): stri
 }
 
 /** Keys of the plays of an Ansible playbook and of its tasks. */
-const ANSIBLE_KEYS = [
-  "hosts",
-  "tasks",
-  "roles",
-  "become",
-  "when",
-  "register",
-  "notify",
-  "loop",
-  "with_items",
-  "import_playbook",
-];
+const ANSIBLE_KEYS = "hosts tasks roles become when register notify loop with_items import_playbook".split(" ");
 
 /** Says what a list in place of a manifest is, and names the next step. */
 export function describeForeignList({ items }: ListNode): string {

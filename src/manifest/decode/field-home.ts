@@ -5,20 +5,10 @@ import type { ObjectShape, Shape } from "./shape.ts";
 /** Unknown fields of an object whose place is searched: the search visits thousands of fields. */
 const MAX_HOMES = 20;
 
-/** Fields that are false, or act as if they were, unless they are set. */
+/** Fields that are false, or act as if they were, unless they are set: tokens, for one, are never mounted. */
 const FALSE_BY_DEFAULT: ReadonlySet<string> = new Set([
-  // Tokens are never mounted.
-  "automountServiceAccountToken",
-  "hostIPC",
-  "hostNetwork",
-  "hostPID",
-  "privileged",
-  "readOnly",
-  "readOnlyRootFilesystem",
-  "runAsNonRoot",
-  "shareProcessNamespace",
-  "stdin",
-  "tty",
+  ..."automountServiceAccountToken hostIPC hostNetwork hostPID privileged readOnly readOnlyRootFilesystem".split(" "),
+  ..."runAsNonRoot shareProcessNamespace stdin tty".split(" "),
 ]);
 
 /**

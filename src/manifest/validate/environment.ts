@@ -20,15 +20,8 @@ export function validateEnv(env: Field<readonly EnvVar[] | undefined>): void {
 }
 
 const ENV_FIELDS = [
-  "metadata.name",
-  "metadata.namespace",
-  "metadata.uid",
-  "spec.nodeName",
-  "spec.serviceAccountName",
-  "status.hostIP",
-  "status.hostIPs",
-  "status.podIP",
-  "status.podIPs",
+  ...["metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"],
+  ...["status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"],
 ];
 
 const ENV_SOURCES = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"] as const;
@@ -76,12 +69,14 @@ export function validateEnvFrom(sources: Field<readonly EnvFromSource[] | undefi
 /** Fields of a pod that the downward API knows; each use allows some of them. */
 const KNOWN_FIELDS = [
   ...ENV_FIELDS,
-  "metadata.annotations",
-  "metadata.labels",
-  "spec.restartPolicy",
-  "spec.schedulerName",
-  "spec.host",
-  "status.phase",
+  ...[
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.host",
+    "status.phase",
+  ],
 ];
 
 export function validateFieldSelector(

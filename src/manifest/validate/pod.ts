@@ -142,11 +142,9 @@ function validateNewerRules(spec: Field<PodSpec>): void {
     gates.as(spec.path.child("nodeName")).forbidden("a static pod is bound to its node: schedulingGates must be empty");
   }
   if (hostUsers === false) {
-    for (const [name, upstream] of [
-      ["hostNetwork", "hostNetwork"],
-      ["hostPID", "HostPID"],
-      ["hostIPC", "HostIPC"],
-    ] as const) {
+    const upstreamNames = { hostNetwork: "hostNetwork", hostPID: "HostPID", hostIPC: "HostIPC" } as const;
+    for (const name of ["hostNetwork", "hostPID", "hostIPC"] as const) {
+      const upstream = upstreamNames[name];
       const field = spec.field(name).as(spec.path.child(upstream));
       if (field.value) field.forbidden("must be absent when hostUsers is false");
     }

@@ -14,15 +14,8 @@ import { checkDnsLabel, checkQualifiedName } from "./names.ts";
 const CONTAINER_RESOURCES = ["cpu", "memory", "ephemeral-storage"];
 /** Objects counted by quotas. Not valid for containers; fractions are an additional error. */
 const COUNTED_RESOURCES = [
-  "pods",
-  "resourcequotas",
-  "services",
-  "replicationcontrollers",
-  "secrets",
-  "configmaps",
-  "persistentvolumeclaims",
-  "services.nodeports",
-  "services.loadbalancers",
+  ..."pods resourcequotas services replicationcontrollers secrets configmaps persistentvolumeclaims".split(" "),
+  ..."services.nodeports services.loadbalancers".split(" "),
 ];
 /** Names without a domain that upstream knows; only some are valid for containers. */
 const STANDARD_RESOURCES = [
