@@ -52,7 +52,8 @@ export function listResponse(
   query: URLSearchParams,
   presentation: Presentation,
 ): HttpResponse {
-  const limit = parseLimit(query.get("limit"));
+  const limit = Number(query.get("limit") ?? "");
+  if (!Number.isInteger(limit) || limit < 0) throw badRequest(`limit: Invalid value: "${query.get("limit")}"`);
   const token = parseToken(query.get("continue"), store.revision);
   let objects = store.list(resourceId(presentation.kind), namespace).filter(matches);
   if (token) {
@@ -73,12 +74,6 @@ export function listResponse(
     }),
   };
   return jsonText(200, presentation.list(page, metadata));
-}
-
-function parseLimit(text: string | null): number {
-  const limit = Number(text ?? "");
-  if (!Number.isInteger(limit) || limit < 0) throw badRequest(`limit: Invalid value: "${text}"`);
-  return limit;
 }
 
 const encodeToken = (token: ContinueToken) => Buffer.from(JSON.stringify(token)).toString("base64url");
@@ -175,7 +170,9 @@ class Watch {
       if (resource === this.#resource) this.#wake();
     });
     try {
-      if (since !== undefined && since > store.revision) throw tooNew(since, store.revision);
+      if (since !== undefined && since > store.revision) {
+        throw expired(`The resourceVersion for the provided watch is too new: ${since}, current: ${store.revision}`);
+      }
       const isFromState = sendsInitialEvents || since === undefined || since === 0;
       this.#taken = isFromState ? store.revision : since;
       if (isFromState) {
@@ -257,9 +254,6 @@ class Watch {
     return `{"type":"BOOKMARK","object":${text}}\n`;
   }
 }
-
-const tooNew = (wanted: number, current: number) =>
-  expired(`The resourceVersion for the provided watch is too new: ${wanted}, current: ${current}`);
 
 function parseRevision(text: string | null): number | undefined {
   if (text === null || text === "") return undefined;

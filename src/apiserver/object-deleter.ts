@@ -173,7 +173,10 @@ export class ObjectDeleter {
     if (metadata.uid === undefined) return;
     for (const { definition, object } of this.#dependentsOf(metadata.uid)) {
       const others = (object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== metadata.uid);
-      if (others.some(({ uid }) => this.#exists(uid)) || this.#deps.rules.isMadeByController(definition, object))
+      if (
+        others.some(({ uid }) => this.#all().some((it) => it.object.metadata.uid === uid)) ||
+        this.#deps.rules.isMadeByController(definition, object)
+      )
         continue;
       this.#deleteQuietly(definition, object, propagation);
     }
@@ -186,10 +189,6 @@ export class ObjectDeleter {
       const next = { ...object, metadata: owners.length > 0 ? { ...metadata, ownerReferences: owners } : metadata };
       this.#deps.writer.put(definition, next as ApiObject, internalWrite("kubelet-ts"));
     }
-  }
-
-  #exists(uid: string): boolean {
-    return this.#all().some(({ object }) => object.metadata.uid === uid);
   }
 
   /** Removes owners in foreground deletion whose last dependent is gone. */

@@ -234,17 +234,15 @@ export class ClusterNode {
       usage,
       nodeName,
       certDir: options.certDir,
-      names: async () => (usage === "server" ? await this.#servedNames() : []),
+      names: async () => {
+        if (usage === "client") return [];
+        const addresses = await this.#agent!.addresses();
+        if (addresses.length === 0) throw new Error("the node has no address yet");
+        return [...new Set([nodeName, ...addresses.map(({ address }) => address)])];
+      },
       makeSigningRequest,
       onStored,
     });
-  }
-
-  /** Names and addresses by which the API server reaches this node. @throws Error while it has no address */
-  async #servedNames(): Promise<string[]> {
-    const addresses = await this.#agent!.addresses();
-    if (addresses.length === 0) throw new Error("the node has no address yet");
-    return [...new Set([this.#deps.nodeName, ...addresses.map(({ address }) => address)])];
   }
 
   /** A client with a rate of its own. */

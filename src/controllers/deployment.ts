@@ -61,8 +61,8 @@ class Rollout {
 
   /** @returns whether something changed, so that another step may follow */
   step(): boolean {
-    const { paused, strategy } = this.#spec;
-    if (paused || this.#isScalingEvent()) {
+    const { paused, strategy, replicas } = this.#spec;
+    if (paused || this.#active().some(({ desiredReplicas }) => desiredReplicas !== replicas)) {
       const isScaled = this.#scale();
       if (paused) this.#cleanUp();
       return isScaled;
@@ -98,10 +98,6 @@ class Rollout {
     const direction = before < replicas ? "up" : "down";
     this.#draft.recordEvent("ScalingReplicaSet", `Scaled ${direction} replica set ${revision.name} to ${replicas}`);
     return true;
-  }
-
-  #isScalingEvent(): boolean {
-    return this.#active().some(({ desiredReplicas }) => desiredReplicas !== this.#spec.replicas);
   }
 
   /** A change of `replicas`: over the ReplicaSets in proportion to their size. Source: sync.go, `scale`. */

@@ -65,9 +65,6 @@ class JobRun {
   get #parallelism(): number {
     return this.#spec.parallelism ?? 1;
   }
-  get #backoffLimit(): number {
-    return this.#spec.backoffLimit ?? (this.#spec.backoffLimitPerIndex === undefined ? 6 : 2147483647);
-  }
 
   step(): void {
     if (this.#job.finished) return this.#expire();
@@ -140,7 +137,8 @@ class JobRun {
     const fail = (reason: string, message: string) => ({ type: "Failed" as const, reason, message });
     const fatal = this.#pods().find(({ ended }) => ended?.failsJob);
     if (fatal) return fail("PodFailurePolicy", `Pod ${fatal.name} failed as a FailJob rule of podFailurePolicy says`);
-    const limit = this.#backoffLimit;
+    const { backoffLimit, backoffLimitPerIndex } = this.#spec;
+    const limit = backoffLimit ?? (backoffLimitPerIndex === undefined ? 6 : 2147483647);
     if (this.#failed().length > limit || this.#hasTooManyRestarts(limit)) {
       return fail("BackoffLimitExceeded", "Job has reached the specified backoff limit");
     }
@@ -236,8 +234,10 @@ class JobRun {
     this.#draft.deleteSurplus(active, wanted);
     const missing = this.#draft.fitting(wanted - active.length, active.length);
     if (missing === 0) return;
-    if (this.#isIndexed) this.#makeIndexed(active, missing);
-    else if (!this.#isBackingOff(this.#failuresSinceSuccess())) {
+    if (this.#isIndexed) return this.#makeIndexed(active, missing);
+    const ends = this.#pods().filter(({ ended }) => ended && !ended.isIgnored);
+    const failures = ends.length - 1 - ends.findLastIndex(({ ended }) => ended!.phase === "Succeeded");
+    if (!this.#isBackingOff(failures)) {
       for (let left = missing; left > 0; left--) this.#draft.createPod(this.#revision);
     }
   }
@@ -255,25 +255,16 @@ class JobRun {
     }
   }
 
-  #failuresSinceSuccess(): number {
-    const ends = this.#pods().filter(({ ended }) => ended && !ended.isIgnored);
-    return ends.length - 1 - ends.findLastIndex(({ ended }) => ended!.phase === "Succeeded");
-  }
-
   /** Pods that fail are replaced after 10 s, 20 s, 40 s and so on, up to six minutes. */
   #isBackingOff(failures: number): boolean {
     if (failures === 0) return false;
-    const { world } = this.#draft;
-    this.state.lastFailureMs ??= world.nowMs - this.#elapsedMs(this.#lastFailureAt());
+    const { world, nowText } = this.#draft;
+    const times = this.#failed().map(({ ended }) => ended!.at);
+    this.state.lastFailureMs ??= world.nowMs - this.#elapsedMs(times.sort().at(-1) ?? nowText);
     const pauseMs = Math.min(MAX_BACK_OFF_MS, BACK_OFF_MS * 2 ** (failures - 1));
     const leftMs = this.state.lastFailureMs + pauseMs - world.nowMs;
     if (leftMs > 0) this.#draft.wakeIn(leftMs);
     return leftMs > 0;
-  }
-
-  #lastFailureAt(): string {
-    const times = this.#failed().map(({ ended }) => ended!.at);
-    return times.sort().at(-1) ?? this.#draft.nowText;
   }
 }
 

@@ -156,17 +156,13 @@ function publishPort(
     const ports = container.ports ?? [];
     const target = ports.find(isTarget);
     if (target?.hostPort === hostPort) return container;
-    const published = {
+    const published: ContainerPort = {
       ...(target ?? { containerPort: targetPort as number, protocol: protocol as ContainerPort["protocol"] }),
       hostPort,
     };
-    // A host port of its own stays: the container port is published twice.
-    if (target?.hostPort) return { ...container, ports: [...ports, withoutName(published)] };
+    // A host port of its own stays: the container port is published twice, and names of ports are unique.
+    const { name: _name, ...unnamed } = published;
+    if (target?.hostPort) return { ...container, ports: [...ports, unnamed] };
     return { ...container, ports: [...ports.filter((other) => other !== target), published] };
   });
-}
-
-/** Names of ports are unique. */
-function withoutName({ name: _name, ...port }: ContainerPort): ContainerPort {
-  return port;
 }

@@ -65,11 +65,6 @@ class StatefulRollout {
     return this.#spec.updateStrategy.rollingUpdate?.partition ?? 0;
   }
 
-  #revisionFor(ordinal: number): RevisionRecord {
-    const isRolling = this.#spec.updateStrategy.type === "RollingUpdate";
-    return isRolling && ordinal < this.#partition ? this.#current : this.#update;
-  }
-
   /** @returns whether all pods are there, and, if in order, Ready */
   #createAndHeal(): boolean {
     let isWhole = true;
@@ -83,19 +78,16 @@ class StatefulRollout {
       }
       if (this.#isHealthy(pod)) continue;
       isWhole = false;
-      if (!pod.leaving && this.#isOutdated(pod, ordinal)) this.#remove(pod);
+      const isRolled = this.#spec.updateStrategy.type === "RollingUpdate" && ordinal >= this.#partition;
+      if (!pod.leaving && isRolled && pod.revision !== this.#update.hash) this.#remove(pod);
       if (this.#isOrdered) return false;
     }
     return isWhole || !this.#isOrdered;
   }
 
-  #isOutdated(pod: PodRecord, ordinal: number): boolean {
-    const { type } = this.#spec.updateStrategy;
-    return type === "RollingUpdate" && ordinal >= this.#partition && pod.revision !== this.#update.hash;
-  }
-
   #create(ordinal: number): PodRecord {
-    const revision = this.#revisionFor(ordinal);
+    const isRolling = this.#spec.updateStrategy.type === "RollingUpdate";
+    const revision = isRolling && ordinal < this.#partition ? this.#current : this.#update;
     const name = `${this.#draft.name}-${ordinal}`;
     const count = revision.incarnations?.[ordinal] ?? 0;
     revision.incarnations = { ...revision.incarnations, [ordinal]: count + 1 };

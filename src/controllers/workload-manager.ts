@@ -16,7 +16,7 @@ import { reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import { WorkloadReader } from "./workload-reader.ts";
-import { apiVersionOf, type JobRecord, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
+import { apiVersionOf, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
 import { type Entry, WorkloadRecords, type WorkloadState } from "./workload-records.ts";
 
 interface WorkloadManagerDeps {
@@ -91,7 +91,9 @@ export class WorkloadManager {
     this.#observer.isRead = isRead;
     const { nodeName, nodeLabels, comparesAllLabels = false } = this.#deps;
     this.#prepared = prepareState(state, comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels });
-    this.#warn(this.#prepared.warnings);
+    const { warnings } = this.#prepared;
+    for (const warning of warnings) if (!this.#warned.has(warning)) this.#deps.logger.warn(warning);
+    this.#warned = new Set(warnings);
     const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
     // The API has released it. If it is stored again, the Deployment is about to be deleted.
     for (const uid of this.#takenOver) if (!known.has(uid)) this.#takenOver.delete(uid);
@@ -194,16 +196,12 @@ export class WorkloadManager {
     if (this.#claims.update(this.#prepared, this.#isComplete, isNewState)) isChanged = true;
     if (isChanged) this.#records.save();
     this.#setTimer();
-    this.#publish(isNewState || this.#hasFreedSlot);
+    const state = this.#pods.merge(this.#state, this.#prepared, isNewState || this.#hasFreedSlot);
+    if (state) this.#deps.publish(state, this.#isComplete);
     this.#hasFreedSlot = false;
     // Before every source was read, names that are missing may only be unknown.
     if (kubelet.isSynced && this.#observer.isRead) services.update(this.#prepared.services, pods, rewriteHosts);
     for (const listener of this.#listeners) listener();
-  }
-
-  #warn(warnings: readonly string[]): void {
-    for (const warning of warnings) if (!this.#warned.has(warning)) this.#deps.logger.warn(warning);
-    this.#warned = new Set(warnings);
   }
 
   /** @returns whether its record has changed */
@@ -275,7 +273,9 @@ export class WorkloadManager {
     const world: ControllerWorld = { nodeName, nodeLabels, maxPods, now: clock.now(), nowMs, pod };
     const before = this.#records.get(key);
     const known = before ?? this.#takeOver(desired, world);
-    const outcome = reconcileWorkload(desired, known, world, entry?.state, (name) => this.#jobOf(desired, name));
+    const { namespace } = desired.object.metadata;
+    const jobOf = (name: string) => this.#records.get(objectKey("Job", { namespace, name }))?.job;
+    const outcome = reconcileWorkload(desired, known, world, entry?.state, jobOf);
     const { record } = outcome;
     this.#records.set(key, {
       desired,
@@ -296,12 +296,6 @@ export class WorkloadManager {
     return taken?.record ?? adoptPods(desired, this.#prepared.pods, world);
   }
 
-  #jobOf({ object }: DesiredWorkload, name: string): JobRecord | undefined {
-    const { namespace } = object.metadata;
-    const key = objectKey("Job", { namespace, name });
-    return this.#records.get(key)?.job;
-  }
-
   #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
     const { name = "", namespace = "default" } = object.metadata;
     const { replicaSet, ...rest } = event;
@@ -316,11 +310,6 @@ export class WorkloadManager {
     const nextMs = Math.min(...this.#records.entries().map(({ wakeAtMs }) => wakeAtMs));
     if (!Number.isFinite(nextMs)) return;
     this.#cancelTimer = clock.schedule(nextMs - clock.monotonicMs(), () => this.#sync(false));
-  }
-
-  #publish(isNewState: boolean): void {
-    const state = this.#pods.merge(this.#state, this.#prepared, isNewState);
-    if (state) this.#deps.publish(state, this.#isComplete);
   }
 }
 

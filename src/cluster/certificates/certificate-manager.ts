@@ -77,7 +77,7 @@ export class CertificateManager {
   /** Life of the certificate; undefined when there is none that is valid now. */
   #validity(): Validity | undefined {
     const { clock, certDir, usage } = this.#deps;
-    const validity = readValidity(readCurrent(certDir, usage));
+    const validity = readValidity(readTextIfExists(currentPath(certDir, usage), MAX_PEM_BYTES));
     return validity && isValidAt(validity, clock.now().getTime()) ? validity : undefined;
   }
 
@@ -156,9 +156,6 @@ function readValidity(pem: string | undefined): Validity | undefined {
     return undefined;
   }
 }
-
-const readCurrent = (certDir: string, usage: CertificateUsage): string | undefined =>
-  readTextIfExists(currentPath(certDir, usage), MAX_PEM_BYTES);
 
 /** Writes certificate and key to a file of their own and lets the link lead there, in one step. @throws Error */
 function storeCertificate(certDir: string, usage: CertificateUsage, pem: string, now: Date): void {

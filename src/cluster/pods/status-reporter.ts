@@ -154,7 +154,8 @@ export class StatusReporter {
     if (!pod?.status) return;
     // A static pod has no generation of the API, even if its mirror pod has one.
     const observed = withObservedGeneration(pod.status, isMirrorPod(api) ? undefined : pod.metadata.generation);
-    const wanted = mergePodStatus(observed, newestStatus(report), api.spec.readinessGates ?? [], this.#now());
+    const now = `${this.#deps.clock.now().toISOString().slice(0, 19)}Z`;
+    const wanted = mergePodStatus(observed, newestStatus(report), api.spec.readinessGates ?? [], now);
     const isSent = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);
     if (isSent && !(this.#wasChanged(report) && this.#mayCorrect(report))) return;
     const stepBack = findStepBack(newestStatus(report), wanted, api.spec.restartPolicy);
@@ -174,10 +175,6 @@ export class StatusReporter {
       report.accepted = { status: response.status, version: response.metadata.resourceVersion ?? "" };
     }
     report.sent = wanted;
-  }
-
-  #now(): string {
-    return `${this.#deps.clock.now().toISOString().slice(0, 19)}Z`;
   }
 
   /** Another client has changed what this node alone decides. */
