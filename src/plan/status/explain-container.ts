@@ -64,8 +64,11 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
     status.state.terminated ??
     (isWaitingToRestart || status.restartCount > 0 ? status.lastState.terminated : undefined);
   if (!end) return undefined;
-  // A container that runs again now is held back by its probe, if it has one.
-  if (status.state.running && !status.ready && spec.readinessProbe) return undefined;
+  const stop = findStop(end, events);
+  const isKilledByProbe = /failed (?:liveness|startup) probe/.test(stop ?? "");
+  // A container that runs again now is held back by its probe, if it has one; the end by an edit explains nothing.
+  const isUpAgain = status.state.running && !status.ready;
+  if (isUpAgain && !isKilledByProbe && (spec.readinessProbe || stop !== undefined)) return undefined;
   const facts = [describeEnd(end), ...nextRestart(input)];
   if (end.reason === "ContainerCannotRun" || end.reason === "StartError") {
     const failure = explainStartFailure(spec, end.message ?? "");
@@ -82,12 +85,12 @@ function explainEnd(input: ExplainContainerInput): Explained | undefined {
           : "raise resources.limits.memory, or make it use less",
     };
   }
-  const killing = events.findLast(({ reason, message }) => reason === "Killing" && /probe/i.test(message));
-  const unhealthy = lastProbe(events, /^(Liveness|Startup)/);
-  if (killing && (end.exitCode === 137 || end.exitCode === 143)) {
+  // Good programs end with success on their stop signal: the exit code does not tell who ended it.
+  if (isKilledByProbe) {
+    const probes = [lastProbe(events, /^(Liveness|Startup)/), isUpAgain ? lastProbe(events, /^Readiness/) : undefined];
     return {
       problem: "a liveness or startup probe failed, so it was restarted",
-      facts: [...(unhealthy ? [unhealthy] : []), ...facts],
+      facts: [...probes.filter((probe) => probe !== undefined), ...facts],
       fix: `correct the probe's ${whatIsProbed(spec.livenessProbe ?? spec.startupProbe)}; if the start takes long, add a startupProbe or raise initialDelaySeconds`,
     };
   }
@@ -181,6 +184,21 @@ function whatIsProbed(probe: Probe | undefined): string {
   if (probe?.exec) return "command";
   return probe?.httpGet ? "path and port" : "port";
 }
+
+/** What the kubelet said when it stopped this run of the container; undefined when it did not. */
+function findStop(
+  { startedAt, finishedAt }: ContainerStateTerminated,
+  events: readonly CoreEvent[],
+): string | undefined {
+  const [startMs, endMs] = [Date.parse(startedAt ?? ""), Date.parse(finishedAt ?? "")];
+  return events.findLast(({ reason, lastTimestamp }) => {
+    const atMs = Date.parse(lastTimestamp);
+    return reason === "Killing" && !(atMs < startMs) && !(atMs > endMs + CLOCK_SLACK_MS);
+  })?.message;
+}
+
+/** Times of events and of containers come from two clocks, in whole seconds. */
+const CLOCK_SLACK_MS = 2000;
 
 /** A container that waits for the others has no fix of its own. */
 function explainProgress({ pod, spec, status, events, isInit }: ExplainContainerInput): Explained {

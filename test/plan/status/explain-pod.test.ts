@@ -9,7 +9,7 @@ const event = (reason: string, message: string, container?: string): CoreEvent =
     reason,
     message,
     count: 3,
-    lastTimestamp: ago(5),
+    lastTimestamp: ago(31),
     involvedObject: { ...(container && { fieldPath: `spec.containers{${container}}` }) },
   }) as CoreEvent;
 
@@ -102,6 +102,38 @@ describe("the commonest mistakes have a way out", () => {
       },
       "Liveness probe failed: 500",
       "startupProbe",
+    ],
+    [
+      "a failed liveness probe of a program that ends with success on its stop signal, while it is not ready",
+      {
+        status: has("app", running, { ready: false, restartCount: 2, lastState: ended("Completed", 0) }),
+        container: { readinessProbe: { tcpSocket: { port: 80 } } } as unknown as Partial<Container>,
+        events: [
+          event("Unhealthy", "Readiness probe failed: refused", "app"),
+          event("Unhealthy", "Liveness probe failed: refused", "app"),
+          event("Killing", "Container app failed liveness probe, will be restarted", "app"),
+        ],
+      },
+      "Liveness probe failed: refused",
+      "startupProbe",
+    ],
+    [
+      "success after an earlier run that its probe ended",
+      {
+        status: crashed(0, "Completed"),
+        events: [{ ...event("Killing", "Container app failed liveness probe", "app"), lastTimestamp: ago(90) }],
+      },
+      "restartPolicy is Always",
+      "foreground",
+    ],
+    [
+      "an edit of a container that is not ready yet",
+      {
+        status: has("app", running, { ready: false, started: true, restartCount: 1, lastState: ended("Error", 137) }),
+        events: [event("Killing", "Container app definition changed, will be restarted", "app")],
+      },
+      "not ready",
+      "",
     ],
     [
       "a port that is taken",
