@@ -160,7 +160,10 @@ describeWithEngine("kubectl", () => {
     await kubectl.words("wait --for=condition=Complete job/manual --timeout=60s");
     expect((await kubectl.run(["delete", "cronjob", "tick"])).code).not.toBe(0);
 
-    const before = await pods();
+    const before = await kubectl.until("the pods of former revisions to be gone", async () => {
+      const found = await pods();
+      return found.length === 1 && found;
+    });
     await kubectl.words("delete deployment/web --cascade=orphan");
     await kubectl.apply(web);
     await rolledOut();
