@@ -185,7 +185,7 @@ function whatIsProbed(probe: Probe | undefined): string {
   return probe?.httpGet ? "path and port" : "port";
 }
 
-/** What the kubelet said when it stopped this run of the container; undefined when it did not. */
+/** The message with which the kubelet stopped this run of the container, if it did. */
 function findStop(
   { startedAt, finishedAt }: ContainerStateTerminated,
   events: readonly CoreEvent[],
