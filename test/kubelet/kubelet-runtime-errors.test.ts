@@ -128,23 +128,17 @@ describe("errors of the runtime", () => {
     expect(world.containerOf("web")?.state.terminated).toMatchObject({ exitCode, reason });
   });
 
-  test("a kill that only the kernel reports is an OOM kill too", async () => {
-    await world.started(named("web"));
-    const id = world.engine.idOf("web-node1", "app");
-    world.kubelet.noteOom(id);
-    world.engine.exit(id, 137);
-    await world.clock.advance(100);
-    expect(world.containerOf("web")?.lastState.terminated?.reason).toBe("OOMKilled");
-  });
-
-  test("also when the engine reports its end much later", async () => {
+  test.each([
+    { end: "at once", isDeaf: false, afterMs: 0, untilMs: 100 },
+    { end: "much later", isDeaf: true, afterMs: 1_000, untilMs: 60_000 },
+  ])("a kill that only the kernel reports is an OOM kill too; the engine reports its end $end", async (row) => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
-    world.engine.isDeaf = true;
+    world.engine.isDeaf = row.isDeaf;
     world.kubelet.noteOom(id);
-    await world.clock.advance(1_000);
+    await world.clock.advance(row.afterMs);
     world.engine.exit(id, 137);
-    await world.clock.advance(60_000);
+    await world.clock.advance(row.untilMs);
     expect(world.containerOf("web")?.state.terminated?.reason).toBe("OOMKilled");
   });
 
@@ -232,11 +226,15 @@ describe("errors of the runtime", () => {
 
 describe("an evicted pod", () => {
   const why = { reason: "Evicted", message: "The node was low on resource: memory. " };
-
-  test("is stopped and removed, and its status says why", async () => {
-    await world.started(named("web"), named("db"));
+  /** Starts the pods, and evicts `web`. */
+  async function evicted(...pods: ReturnType<typeof named>[]): Promise<void> {
+    await world.started(...pods);
     world.kubelet.evict("uid-web", why, 0);
     await world.clock.advance(1_000);
+  }
+
+  test("is stopped and removed, and its status says why", async () => {
+    await evicted(named("web"), named("db"));
     expect(world.engine.running()).toEqual(["db-node1/POD", "db-node1/app"]);
     expect(world.statusOf("web")).toMatchObject({ phase: "Failed", ...why });
     expect(world.statusOf("db")?.phase).toBe("Running");
@@ -245,9 +243,7 @@ describe("an evicted pod", () => {
   });
 
   test("runs again when it is admitted again", async () => {
-    await world.started(named("web"));
-    world.kubelet.evict("uid-web", why, 0);
-    await world.clock.advance(1_000);
+    await evicted(named("web"));
     world.kubelet.readmit(["uid-web"]);
     await world.clock.advance(1_000);
     expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
@@ -266,9 +262,7 @@ describe("an evicted pod", () => {
   });
 
   test("stays stopped, with its status and since when, through our own restart", async () => {
-    await world.started(named("web"), named("db"));
-    world.kubelet.evict("uid-web", why, 0);
-    await world.clock.advance(1_000);
+    await evicted(named("web"), named("db"));
     const before = world.statusOf("web");
     await world.clock.advance(60_000);
     world.renew();
@@ -297,9 +291,7 @@ describe("an evicted pod", () => {
   });
 
   test("is not forgotten while a source has not spoken yet, but when it was edited meanwhile", async () => {
-    await world.started(named("web"));
-    world.kubelet.evict("uid-web", why, 0);
-    await world.clock.advance(1_000);
+    await evicted(named("web"));
     world.renew();
     const [configMaps, secrets] = [new Map(), new Map()];
     world.kubelet.start();

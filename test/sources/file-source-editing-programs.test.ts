@@ -39,118 +39,45 @@ const has = (program: string): boolean => {
   return found;
 };
 
-/** Each changes web.yaml from busybox:1 to busybox:2 in its own way; none may make any pod go away meanwhile. */
-const EDITS: { program: string; way: string; edit: (directory: WatchedDirectory) => Promise<void> }[] = [
-  ...["yes", "no", "auto"].map((backupcopy) => ({
-    program: "vim",
-    way: `:w with backupcopy=${backupcopy} and a backup`,
-    edit: (directory: WatchedDirectory) =>
-      run(
-        directory.path,
-        "vim",
-        "-u",
-        "NONE",
-        "-n",
-        "-es",
-        "-c",
-        `set backup backupcopy=${backupcopy}`,
-        "-c",
-        "%s/busybox:1/busybox:2/",
-        "-c",
-        "wq",
-        "web.yaml",
-      ),
-  })),
-  {
-    program: "vim",
-    way: "with a swap file and writebackup",
-    edit: (directory) =>
-      run(
-        directory.path,
-        "vim",
-        "-u",
-        "NONE",
-        "-es",
-        "-c",
-        "set writebackup",
-        "-c",
-        "%s/busybox:1/busybox:2/",
-        "-c",
-        "w",
-        "-c",
-        "sleep 50m",
-        "-c",
-        "q",
-        "web.yaml",
-      ),
-  },
-  {
-    program: "sed",
-    way: "-i",
-    edit: (directory) => run(directory.path, "sed", "-i", "s/busybox:1/busybox:2/", "web.yaml"),
-  },
-  {
-    program: "sed",
-    way: "-i.bak",
-    edit: (directory) => run(directory.path, "sed", "-i.bak", "s/busybox:1/busybox:2/", "web.yaml"),
-  },
-  { program: "cp", way: "over it", edit: (directory) => run(directory.root, "cp", "new.yaml", "manifests/web.yaml") },
-  {
-    program: "cp",
-    way: "--remove-destination",
-    edit: (directory) => run(directory.root, "cp", "--remove-destination", "new.yaml", "manifests/web.yaml"),
-  },
-  { program: "mv", way: "over it", edit: (directory) => run(directory.root, "mv", "new.yaml", "manifests/web.yaml") },
-  {
-    program: "install",
-    way: "-m 644",
-    edit: (directory) => run(directory.root, "install", "-m", "644", "new.yaml", "manifests/web.yaml"),
-  },
-  {
-    program: "ln",
-    way: "-sf",
-    edit: (directory) => run(directory.root, "ln", "-sf", "../new.yaml", "manifests/web.yaml"),
-  },
-  {
-    program: "dd",
-    way: "byte by byte",
-    edit: (directory) => run(directory.root, "dd", "bs=1", "if=new.yaml", "of=manifests/web.yaml"),
-  },
-  {
-    program: "sh",
-    way: "slowly, with pauses",
-    edit: (directory) =>
-      run(
-        directory.root,
-        "sh",
-        "-c",
-        "while IFS= read -r line; do printf '%s\\n' \"$line\"; sleep 0.03; done < new.yaml > manifests/web.yaml",
-      ),
-  },
-  {
-    program: "tee",
-    way: "from a pipe",
-    edit: (directory) => run(directory.root, "sh", "-c", "cat new.yaml | tee manifests/web.yaml"),
-  },
-  {
-    program: "rsync",
-    way: "-a",
-    edit: (directory) => run(directory.root, "rsync", "-a", "--ignore-times", "new.yaml", "manifests/web.yaml"),
-  },
-  {
-    program: "rsync",
-    way: "-a --inplace --backup",
-    edit: (directory) =>
-      run(directory.root, "rsync", "-a", "--ignore-times", "--inplace", "--backup", "new.yaml", "manifests/web.yaml"),
-  },
-]; // prettier-ignore
+const VIM = "cd manifests; vim -u NONE";
+const SUBSTITUTE = "-c %s/busybox:1/busybox:2/";
+
+/** Program, way, command: each changes manifests/web.yaml to the text of new.yaml in its own way. */
+const EDITS: [program: string, way: string, command: string][] = [
+  ...["yes", "no", "auto"].map((how): [string, string, string] => [
+    "vim",
+    `:w with backupcopy=${how} and a backup`,
+    `${VIM} -n -es -c 'set backup backupcopy=${how}' ${SUBSTITUTE} -c wq web.yaml`,
+  ]),
+  [
+    "vim",
+    "with a swap file and writebackup",
+    `${VIM} -es -c 'set writebackup' ${SUBSTITUTE} -c w -c 'sleep 50m' -c q web.yaml`,
+  ],
+  ["sed", "-i", "sed -i s/busybox:1/busybox:2/ manifests/web.yaml"],
+  ["sed", "-i.bak", "sed -i.bak s/busybox:1/busybox:2/ manifests/web.yaml"],
+  ["cp", "over it", "cp new.yaml manifests/web.yaml"],
+  ["cp", "--remove-destination", "cp --remove-destination new.yaml manifests/web.yaml"],
+  ["mv", "over it", "mv new.yaml manifests/web.yaml"],
+  ["install", "-m 644", "install -m 644 new.yaml manifests/web.yaml"],
+  ["ln", "-sf", "ln -sf ../new.yaml manifests/web.yaml"],
+  ["dd", "byte by byte", "dd bs=1 if=new.yaml of=manifests/web.yaml"],
+  [
+    "sh",
+    "slowly, with pauses",
+    `while IFS= read -r line; do printf '%s\n' "$line"; sleep 0.03; done < new.yaml > manifests/web.yaml`,
+  ],
+  ["tee", "from a pipe", "cat new.yaml | tee manifests/web.yaml"],
+  ["rsync", "-a", "rsync -a --ignore-times new.yaml manifests/web.yaml"],
+  ["rsync", "-a --inplace --backup", "rsync -a --ignore-times --inplace --backup new.yaml manifests/web.yaml"],
+];
 
 describe("an edit is one step, and nothing else goes away meanwhile", () => {
-  for (const { program, way, edit } of EDITS) {
+  for (const [program, way, command] of EDITS) {
     test.skipIf(!has(program))(`${program} ${way}`, async () => {
       const directory = await running();
       writeFileSync(join(directory.root, "new.yaml"), manifest("web", "busybox:2"));
-      await edit(directory);
+      await run(directory.root, "sh", "-c", command);
       await directory.wants("other=busybox:1", "web=busybox:2");
       expect(directory.history).toEqual([BEFORE, AFTER]);
     });
@@ -172,18 +99,8 @@ describe.skipIf(!has("git"))("git", () => {
   async function repository(): Promise<WatchedDirectory> {
     const directory = new WatchedDirectory(tempDir());
     opened.push(directory);
-    const git = (...words: string[]) =>
-      run(
-        directory.path,
-        "git",
-        "-c",
-        "user.name=t",
-        "-c",
-        "user.email=t@example.com",
-        "-c",
-        "init.defaultBranch=main",
-        ...words,
-      );
+    const who = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"];
+    const git = (...words: string[]) => run(directory.path, "git", ...who, ...words);
     await git("init", "-q");
     for (const name of ["web", "other"]) writeFileSync(directory.file(`${name}.yaml`), manifest(name));
     await git("add", ".");

@@ -46,6 +46,14 @@ const manager = () =>
 const put = (...images: EngineImage[]) => images.forEach((image) => void there.set(image.id, image));
 const left = () => [...there.keys()].sort();
 
+/** A pod has used the image `ours`. */
+function using(...images: EngineImage[]): ImageGcManager {
+  put(...images);
+  const gc = manager();
+  gc.noteUsed("ours", "ours:1");
+  return gc;
+}
+
 beforeEach(() => {
   clock = new FakeClock();
   there = new Map();
@@ -56,9 +64,7 @@ beforeEach(() => {
 });
 
 test("images that no pod used stay, on the fullest disk", async () => {
-  put(anImage("stranger"), anImage("ours"));
-  const gc = manager();
-  gc.noteUsed("ours", "ours:1");
+  const gc = using(anImage("stranger"), anImage("ours"));
   await clock.advance(600_000);
   await gc.collect(stop.signal);
   expect(left()).toEqual(["stranger"]);
@@ -76,9 +82,7 @@ test.each([
     image: anImage("ours", { tags: ["ours:1", "mine:1"], keys: ["ours:1", "mine:1"] }),
   },
 ])("stays: $what", async ({ image }) => {
-  put(image);
-  const gc = manager();
-  gc.noteUsed("ours", "ours:1");
+  const gc = using(image);
   await clock.advance(600_000);
   await gc.collect(stop.signal);
   await gc.reclaim(stop.signal);
@@ -86,9 +90,7 @@ test.each([
 });
 
 test("a wanted pod keeps its image although no container is there", async () => {
-  put(anImage("ours"));
-  const gc = manager();
-  gc.noteUsed("ours", "ours:1");
+  const gc = using(anImage("ours"));
   wanted.add("ours:1");
   await clock.advance(600_000);
   await gc.collect(stop.signal);
@@ -103,9 +105,7 @@ test("a wanted pod keeps its image although no container is there", async () => 
 });
 
 test("nothing goes before every wanted pod is known", async () => {
-  put(anImage("ours"));
-  const gc = manager();
-  gc.noteUsed("ours", "ours:1");
+  const gc = using(anImage("ours"));
   isReady = false;
   await clock.advance(600_000);
   await gc.collect(stop.signal);
@@ -138,9 +138,7 @@ test("the image of one of our containers is known without a report", async () =>
 });
 
 test("it collects after ten seconds, then every five minutes", async () => {
-  put(anImage("ours"));
-  const gc = manager();
-  gc.noteUsed("ours", "ours:1");
+  const gc = using(anImage("ours"));
   const ended = gc.run(stop.signal);
   await clock.advance(10_000 + 299_000);
   expect(left()).toEqual(["ours"]);

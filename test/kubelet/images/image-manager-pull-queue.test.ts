@@ -18,17 +18,18 @@ function pulls(limits: Partial<PullLimits>) {
   return { clock, begun, begin, end: (name: string) => ends.get(name)?.() };
 }
 
-test("one at a time, in the order they came", async () => {
-  const { begun, begin, end } = pulls({ maxParallel: 1 });
+test.each([
+  { maxParallel: 1, begins: ["a", "ab", "abc"] },
+  { maxParallel: 2, begins: ["ab", "abc", "abc"] },
+  { maxParallel: 0, begins: ["abc", "abc", "abc"] },
+])("$maxParallel at a time (0: no limit), in the order they came", async ({ maxParallel, begins }) => {
+  const { begun, begin, end } = pulls({ maxParallel });
   for (const name of ["a", "b", "c"]) void begin(name);
-  await settle();
-  expect(begun).toEqual(["a"]);
-  end("a");
-  await settle();
-  expect(begun).toEqual(["a", "b"]);
-  end("b");
-  await settle();
-  expect(begun).toEqual(["a", "b", "c"]);
+  for (const [turn, expected] of begins.entries()) {
+    await settle();
+    expect(begun.join("")).toBe(expected);
+    end("abc"[turn]!);
+  }
 });
 
 // Between the end of one pull and the beginning of the next there are a few turns of the loop.
@@ -42,43 +43,6 @@ test.each([0, 1, 2, 3, 4, 5, 6, 7])("who comes %d turns after the end of another
   void begin("c");
   await settle();
   expect(begun).toEqual(["a", "b"]);
-});
-
-test("two at a time", async () => {
-  const { begun, begin, end } = pulls({ maxParallel: 2 });
-  for (const name of ["a", "b", "c"]) void begin(name);
-  await settle();
-  expect(begun).toEqual(["a", "b"]);
-  end("b");
-  await settle();
-  expect(begun).toEqual(["a", "b", "c"]);
-});
-
-test("no limit", async () => {
-  const { begun, begin } = pulls({});
-  for (const name of ["a", "b", "c"]) void begin(name);
-  await settle();
-  expect(begun).toEqual(["a", "b", "c"]);
-});
-
-test("who stops waiting does not hold the others up", async () => {
-  const { begun, begin, end } = pulls({ maxParallel: 1 });
-  const stop = new AbortController();
-  void begin("a");
-  const waiting = begin("b", stop.signal);
-  void begin("c");
-  stop.abort(new Error("gone"));
-  await expect(waiting).rejects.toThrow("gone");
-  end("a");
-  await settle();
-  expect(begun).toEqual(["a", "c"]);
-});
-
-test("a failed pull makes room", async () => {
-  const clock = new FakeClock();
-  const queue = new PullQueue({ maxParallel: 1, perSecond: 0, burst: 0 }, clock);
-  await expect(queue.run(() => Promise.reject(new Error("no")), never)).rejects.toThrow("no");
-  expect(await queue.run(() => Promise.resolve("yes"), never)).toBe("yes");
 });
 
 test("a burst, then so many per second", async () => {

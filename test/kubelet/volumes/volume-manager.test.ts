@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Volume } from "../../../src/base/api/pod.ts";
+import type { Pod, Volume } from "../../../src/base/api/pod.ts";
 import { replacedClaims } from "../../../src/controllers/claims.ts";
 import { Mounter } from "../../../src/kubelet/volumes/mounter.ts";
 import type { VolumeManager } from "../../../src/kubelet/volumes/volume-manager.ts";
@@ -24,13 +24,18 @@ import { aManager, firstContainer, NO_OBJECTS, objects, podWith, SIGNAL } from "
 const tempDir = tempDirs();
 const withMounts = test.if(mounting.ok);
 const forRoot = test.if(isRoot);
+/** A volume manager that has set up the pod's volumes. */
+async function setUp(pod: Pod, index = NO_OBJECTS) {
+  const { manager } = aManager(tempDir());
+  await manager.setUp(pod, { objects: index }, SIGNAL);
+  return { manager, pod };
+}
+
 const modeOf = (path: string) => (statSync(path).mode & 0o7777).toString(8);
 
 describe("emptyDir (oracle 22)", () => {
   forRoot("0777 in the kubelet's place, contents stay over another setUp", async () => {
-    const { manager } = aManager(tempDir());
-    const pod = podWith([{ name: "e", emptyDir: {} }]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const { manager, pod } = await setUp(podWith([{ name: "e", emptyDir: {} }]));
     const { pod: podDir } = manager.directories("uid1");
     const path = join(podDir, "volumes/kubernetes.io~empty-dir/e");
     expect([modeOf(path), modeOf(join(path, "..")), modeOf(podDir)]).toEqual(["777", "755", "750"]);
@@ -55,12 +60,12 @@ describe("emptyDir (oracle 22)", () => {
   });
 
   withMounts("Memory is a tmpfs of sizeLimit, 1777; without a limit of half the memory", async () => {
-    const { manager } = aManager(tempDir());
-    const pod = podWith([
-      { name: "m", emptyDir: { medium: "Memory", sizeLimit: "10Mi" } },
-      { name: "all", emptyDir: { medium: "Memory" } },
-    ]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const { manager, pod } = await setUp(
+      podWith([
+        { name: "m", emptyDir: { medium: "Memory", sizeLimit: "10Mi" } },
+        { name: "all", emptyDir: { medium: "Memory" } },
+      ]),
+    );
     const [limited, whole] = ["m", "all"].map((name) => manager.directories("uid1").volume("empty-dir", name));
     const size = ({ blocks, bsize }: { blocks: number; bsize: number }) => blocks * bsize;
     expect(size(statfsSync(limited ?? ""))).toBe(10 * 2 ** 20);
@@ -73,9 +78,9 @@ describe("emptyDir (oracle 22)", () => {
   });
 
   withMounts("a tmpfs that a reboot took away is mounted again", async () => {
-    const { manager } = aManager(tempDir());
-    const pod = podWith([{ name: "m", emptyDir: { medium: "Memory" } }], { securityContext: { fsGroup: 3333 } });
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const { manager, pod } = await setUp(
+      podWith([{ name: "m", emptyDir: { medium: "Memory" } }], { securityContext: { fsGroup: 3333 } }),
+    );
     const path = manager.directories("uid1").volume("empty-dir", "m");
     await new Mounter().unmount(path);
     await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
@@ -166,9 +171,7 @@ describe("files from objects", () => {
   ) => manager.directories("uid1").volume(plugin, name);
 
   test("are written, mounted read-only, and follow the objects", async () => {
-    const { manager } = aManager(tempDir());
-    const pod = podWith(VOLUMES);
-    await manager.setUp(pod, { objects: objects("1") }, SIGNAL);
+    const { manager, pod } = await setUp(podWith(VOLUMES), objects("1"));
     const read = (plugin: Parameters<typeof directory>[1], path: string) =>
       readFileSync(join(directory(manager, plugin, ""), path), "utf8");
     const all = () => [
@@ -194,9 +197,7 @@ describe("files from objects", () => {
   });
 
   test("keep what they had when an object vanishes", async () => {
-    const { manager } = aManager(tempDir());
-    const pod = podWith(VOLUMES.slice(0, 2));
-    await manager.setUp(pod, { objects: objects("1") }, SIGNAL);
+    const { manager, pod } = await setUp(podWith(VOLUMES.slice(0, 2)), objects("1"));
     expect((await manager.refresh(pod, NO_OBJECTS)).failures).toEqual([
       { volume: "c", message: 'MountVolume.SetUp failed for volume "c" : configmap "cfg" not found' },
       { volume: "s", message: 'MountVolume.SetUp failed for volume "s" : secret "sec" not found' },
@@ -227,9 +228,7 @@ describe("files from objects", () => {
   });
 
   forRoot("fsGroup may read them, and a refresh does not rewrite what is the same", async () => {
-    const { manager } = aManager(tempDir());
-    const pod = podWith(VOLUMES, { securityContext: { fsGroup: 3333 } });
-    await manager.setUp(pod, { objects: objects("1") }, SIGNAL);
+    const { manager, pod } = await setUp(podWith(VOLUMES, { securityContext: { fsGroup: 3333 } }), objects("1"));
     const file = statSync(join(directory(manager, "secret", "s"), "pw"));
     expect(`${(file.mode & 0o7777).toString(8)} ${file.gid}`).toBe("440 3333");
     expect(await manager.refresh(pod, objects("1"))).toEqual({ changed: [], failures: [] });
@@ -242,9 +241,7 @@ describe("fileKeyRef's file", () => {
   const E: Volume = { name: "e", emptyDir: {} };
 
   test("is read from the emptyDir, never from outside of it", async () => {
-    const { manager } = aManager(tempDir());
-    const pod = podWith([E]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const { manager, pod } = await setUp(podWith([E]));
     const directory = manager.directories("uid1").volume("empty-dir", "e");
     writeFileSync(join(directory, "env"), "A='1'");
     writeFileSync(join(directory, "big"), "x".repeat(65_537));
@@ -263,23 +260,24 @@ describe("fileKeyRef's file", () => {
 
 describe("tearDown", () => {
   withMounts("unmounts and removes everything of the pod, and only that", async () => {
-    const { manager } = aManager(tempDir());
     const outside = tempDir();
     writeFileSync(join(outside, "keep"), "");
-    const pod = podWith(
-      [
-        { name: "e", emptyDir: {} },
-        { name: "m", emptyDir: { medium: "Memory" } },
-        { name: "s", secret: { secretName: "sec", defaultMode: 420 } },
-        { name: "h", hostPath: { path: outside, type: "Directory" } },
-      ],
-      {},
-      [
-        { name: "h", mountPath: "/sub", subPath: "dir" },
-        { name: "h", mountPath: "/file", subPath: "keep" },
-      ],
+    const { manager, pod } = await setUp(
+      podWith(
+        [
+          { name: "e", emptyDir: {} },
+          { name: "m", emptyDir: { medium: "Memory" } },
+          { name: "s", secret: { secretName: "sec", defaultMode: 420 } },
+          { name: "h", hostPath: { path: outside, type: "Directory" } },
+        ],
+        {},
+        [
+          { name: "h", mountPath: "/sub", subPath: "dir" },
+          { name: "h", mountPath: "/file", subPath: "keep" },
+        ],
+      ),
+      objects("1"),
     );
-    await manager.setUp(pod, { objects: objects("1") }, SIGNAL);
     await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL);
     const { pod: podDir } = manager.directories("uid1");
     symlinkSync(outside, join(manager.directories("uid1").volume("empty-dir", "e"), "link"));
@@ -295,11 +293,9 @@ describe("tearDown", () => {
   });
 
   withMounts("does not remove a foreign mount that is in use", async () => {
-    const { manager } = aManager(tempDir());
     const outside = tempDir();
     writeFileSync(join(outside, "keep"), "");
-    const pod = podWith([{ name: "e", emptyDir: {} }]);
-    await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+    const { manager } = await setUp(podWith([{ name: "e", emptyDir: {} }]));
     const inside = join(manager.directories("uid1").volume("empty-dir", "e"), "mnt");
     mkdirSync(inside);
     expect(Bun.spawnSync(["mount", "--bind", outside, inside]).exitCode).toBe(0);
