@@ -1,12 +1,16 @@
 import { expect } from "bun:test";
-import { ImageError } from "../../src/kubelet/images/image-manager.ts";
+import { ImageRefusal, type RegistryProblem } from "../../src/base/model/container-engine.ts";
+import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 
-/** The ImageError of a call that must fail. */
-export async function imageFailure(call: Promise<unknown>): Promise<ImageError> {
+/** The error of a call that must fail, with the problem that a registry had. */
+export async function imageFailure(
+  call: Promise<unknown>,
+): Promise<PodStepError & { problem: RegistryProblem | undefined }> {
   const error = await call.then(
     () => new Error("the image is present"),
     (failure: unknown) => failure,
   );
-  expect(error).toBeInstanceOf(ImageError);
-  return error as ImageError;
+  expect(error).toBeInstanceOf(PodStepError);
+  const { cause } = error as PodStepError;
+  return Object.assign(error as PodStepError, { problem: cause instanceof ImageRefusal ? cause.problem : undefined });
 }

@@ -73,7 +73,7 @@ export class ImageManager {
 
   /**
    * Ensures that a container's image is present, pulling it if the policy requires it.
-   * @throws ImageError when it is not available now (`retryAfterMs`: when to call again, if only to show the back-off);
+   * @throws PodStepError when it is not available now (`retryAfterMs`: when to call again, if only to show the back-off);
    *   what the engine throws when it is gone; the signal's reason
    */
   async ensureImage(
@@ -83,21 +83,23 @@ export class ImageManager {
     signal: AbortSignal,
   ): Promise<ImageInfo> {
     const image = container.image ?? "";
-    const record = this.#recorderFor(pod, container);
-    const ref = this.#toReference(image, record);
-    const present = await this.#inspect(image, ref, record, signal);
+    const request = {
+      image,
+      backOffKey: `${pod.metadata.uid ?? ""}_${image}`,
+      pullSecrets,
+      report: this.#reportsOf(pod, container),
+    };
+    const ref = toReference(request);
+    const present = await this.#inspect(request, ref, signal);
     const policy = container.imagePullPolicy ?? "IfNotPresent";
-    if (policy === "Never" || (policy === "IfNotPresent" && present)) {
-      if (present) {
-        record("Normal", "Pulled", `Container image ${quoted(image)} already present on machine`);
-        this.#uses.emit(present);
-        return present;
-      }
+    if (policy === "Always" || (policy === "IfNotPresent" && !present)) return this.#pullForPod(request, ref, signal);
+    if (!present) {
       const message = `Container image ${quoted(image)} is not present with pull policy of Never`;
-      record("Warning", "ErrImageNeverPull", message);
-      throw this.#failed(record, new ImageError("ErrImageNeverPull", image, message));
+      throw failed(request, "ErrImageNeverPull", message, "ErrImageNeverPull");
     }
-    return this.#pullForPod(pod, image, ref, pullSecrets, record, signal);
+    request.report("Normal", "Pulled", `Container image ${quoted(image)} already present on machine`);
+    this.#uses.emit(present);
+    return present;
   }
 
   /** The engine has no such image for a create: the next caller inspects the image again. */
@@ -117,76 +119,52 @@ export class ImageManager {
     return pulled;
   }
 
-  #toReference(image: string, record: RecordEvent): string {
-    try {
-      return applyDefaultTag(image);
-    } catch (cause) {
-      throw this.#invalidName(image, messageOf(cause), record, cause);
-    }
-  }
-
-  #invalidName(image: string, why: string, record: RecordEvent, cause: unknown): ImageError {
-    const message = `Failed to apply default image tag ${quoted(image)}: couldn't parse image reference ${quoted(image)}: ${why}`;
-    record("Warning", "InspectFailed", message);
-    return this.#failed(record, new ImageError("InvalidImageName", image, message, { cause }));
-  }
-
-  async #inspect(image: string, ref: string, record: RecordEvent, signal: AbortSignal): Promise<ImageInfo | undefined> {
+  async #inspect(request: ImageRequest, ref: string, signal: AbortSignal): Promise<ImageInfo | undefined> {
     try {
       return await this.#options.images.imageStatus(ref, signal);
     } catch (cause) {
       if (!(cause instanceof ImageRefusal)) throw cause;
-      if (cause.kind === "bad-name") throw this.#invalidName(image, cause.message, record, cause);
-      const message = `Failed to inspect image ${quoted(image)}: ${cause.message}`;
-      record("Warning", "InspectFailed", message);
-      throw this.#failed(record, new ImageError("ImageInspectError", image, message, { cause }));
+      if (cause.kind === "bad-name") throw invalidName(request, cause.message, cause);
+      const message = `Failed to inspect image ${quoted(request.image)}: ${cause.message}`;
+      throw failed(request, "ImageInspectError", message, "InspectFailed", { cause });
     }
   }
 
-  async #pullForPod(
-    pod: Pod,
-    image: string,
-    ref: string,
-    pullSecrets: readonly Secret[],
-    record: RecordEvent,
-    signal: AbortSignal,
-  ): Promise<ImageInfo> {
-    const { clock } = this.#options;
-    const key = `${pod.metadata.uid ?? ""}_${image}`;
-    const entry = this.#backOff.get(key);
+  async #pullForPod(request: ImageRequest, ref: string, signal: AbortSignal): Promise<ImageInfo> {
+    const { clock, logger } = this.#options;
+    const { image, backOffKey, pullSecrets, report } = request;
+    const entry = this.#backOff.get(backOffKey);
     const waitMs = entry ? backOffRemainingMs(entry, entry.updatedAtMs, clock.monotonicMs()) : 0;
     if (waitMs > 0) {
       const message = `Back-off pulling image ${quoted(image)}`;
-      record("Normal", "BackOff", message);
-      throw this.#failed(record, new ImageError("ImagePullBackOff", image, message, { retryAfterMs: waitMs }));
+      report("Normal", "BackOff", message);
+      throw failed(request, "ImagePullBackOff", message, undefined, { retryAfterMs: waitMs });
     }
-    record("Normal", "Pulling", `Pulling image ${quoted(image)}`);
+    report("Normal", "Pulling", `Pulling image ${quoted(image)}`);
     const startedAtMs = clock.monotonicMs();
     try {
       const pulled = await this.#pullShared(image, ref, pullSecrets, signal);
       this.#uses.emit(pulled);
-      this.#backOff.delete(key);
+      this.#backOff.delete(backOffKey);
       const took = formatDuration(clock.monotonicMs() - startedAtMs);
-      record("Normal", "Pulled", `Successfully pulled image ${quoted(image)} in ${took}`);
+      report("Normal", "Pulled", `Successfully pulled image ${quoted(image)} in ${took}`);
       return pulled;
     } catch (cause) {
       signal.throwIfAborted();
       // Without an engine nothing is known about the image: no back-off.
       if (!(cause instanceof ImageRefusal)) throw cause;
-      const { kind, message: detail, problem } = cause;
-      record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${detail}`);
+      const { message: detail, problem } = cause;
+      report("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${detail}`);
       // The hint is logged once per series of failures.
       const hint = REGISTRY_HINTS[problem];
       const isNews = ![...this.#backOff.keys()].some((known) => known.slice(known.indexOf("_") + 1) === image);
-      if (isNews && hint !== "") this.#options.logger.warn(`Image ${quoted(image)} cannot be pulled: ${hint}`);
+      if (isNews && hint !== "") logger.warn(`Image ${quoted(image)} cannot be pulled: ${hint}`);
       // Another container of the pod may have waited for the same pull: that was one failure.
-      if (this.#backOff.get(key) === entry) this.#raiseBackOff(key);
-      const retryAfterMs = SHOW_FAILURE_MS;
-      const [reason, message] =
-        kind === "unavailable"
-          ? (["RegistryUnavailable", `image pull failed for ${image} because the registry is unavailable.`] as const)
-          : (["ErrImagePull", detail] as const);
-      throw this.#failed(record, new ImageError(reason, image, message, { retryAfterMs, problem, cause }));
+      if (this.#backOff.get(backOffKey) === entry) this.#raiseBackOff(backOffKey);
+      const options = { retryAfterMs: SHOW_FAILURE_MS, cause };
+      if (cause.kind !== "unavailable") throw failed(request, "ErrImagePull", detail, undefined, options);
+      const message = `image pull failed for ${image} because the registry is unavailable.`;
+      throw failed(request, "RegistryUnavailable", message, undefined, options);
     }
   }
 
@@ -230,22 +208,51 @@ export class ImageManager {
     }
   }
 
-  #recorderFor(pod: Pod, container: Container): RecordEvent {
+  #reportsOf(pod: Pod, container: Container): ImageRequest["report"] {
     const fieldPath = containerFieldPath(pod.spec, container.name);
     const { uid = "", name = "", namespace = "default" } = pod.metadata;
-    return (type, reason, message) => {
+    return (type, reason, message) =>
       this.#options.recorder.record({ uid, name, namespace }, { type, reason, message, fieldPath });
-    };
-  }
-
-  /** Upstream's container start records the reason as a second event. */
-  #failed(record: RecordEvent, error: ImageError): ImageError {
-    record("Warning", "Failed", `Error: ${error.reason}`);
-    return error;
   }
 }
 
-type RecordEvent = (type: PodEvent["type"], reason: string, message: string) => void;
+/** An image that a container of a pod needs. */
+interface ImageRequest {
+  /** As the manifest names it. */
+  image: string;
+  backOffKey: string;
+  pullSecrets: readonly Secret[];
+  /** Records an event of the container. */
+  report: (type: PodEvent["type"], reason: string, message: string) => void;
+}
+
+function toReference(request: ImageRequest): string {
+  try {
+    return applyDefaultTag(request.image);
+  } catch (cause) {
+    throw invalidName(request, messageOf(cause), cause);
+  }
+}
+
+function invalidName(request: ImageRequest, why: string, cause: unknown): PodStepError {
+  const image = quoted(request.image);
+  const message = `Failed to apply default image tag ${image}: couldn't parse image reference ${image}: ${why}`;
+  return failed(request, "InvalidImageName", message, "InspectFailed", { cause });
+}
+
+/** Upstream's container start records the reason as a second event. */
+function failed(
+  { report }: ImageRequest,
+  reason: PodStepError["reason"],
+  message: string,
+  /** Reason of an event with the message itself. */
+  event: string | undefined,
+  options: { retryAfterMs?: number; cause?: unknown } = {},
+): PodStepError {
+  if (event !== undefined) report("Warning", event, message);
+  report("Warning", "Failed", `Error: ${reason}`);
+  return new PodStepError(reason, message, options);
+}
 
 const quoted = (text: string) => JSON.stringify(text);
 
@@ -259,34 +266,6 @@ const REGISTRY_HINTS: Readonly<Record<RegistryProblem, string>> = {
   stalled: "the network to the registry is too slow or broken; see --image-pull-progress-deadline",
   other: "",
 };
-
-/** Upstream's words, as they are in a waiting container's state. */
-type ImageErrorReason =
-  | "ErrImagePull"
-  | "ImagePullBackOff"
-  | "ErrImageNeverPull"
-  | "InvalidImageName"
-  | "ImageInspectError"
-  | "RegistryUnavailable";
-
-/** An image is not available now. `reason` and `message` are for the container's status. */
-export class ImageError extends PodStepError {
-  declare readonly reason: ImageErrorReason;
-  readonly image: string;
-  /** Only where a registry was asked. */
-  readonly problem: RegistryProblem | undefined;
-
-  constructor(
-    reason: ImageErrorReason,
-    image: string,
-    message: string,
-    options: { retryAfterMs?: number | undefined; problem?: RegistryProblem | undefined; cause?: unknown } = {},
-  ) {
-    super(reason, message, options);
-    this.image = image;
-    this.problem = options.problem;
-  }
-}
 
 /** `perSecond` and `burst` limit the starts of pulls. */
 export interface PullLimits extends Rate {
