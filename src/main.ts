@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { writeStderr } from "./base/host/write-all.ts";
 import { RELAY_ARGUMENT } from "./base/model/pod-dialer.ts";
-import { COMPLETE_ARGUMENT, readCommandLine } from "./cli/command-line.ts";
-import { COMMANDS, findCommand, flagErrors, flagTakesValue } from "./cli/command-table.ts";
+import { COMPLETE_ARGUMENT } from "./cli/arguments.ts";
+import { COMMANDS, flagTakesValue, readCommandLine } from "./cli/command-line.ts";
 import { raiseFetchLimit, takePrivateArguments } from "./daemon/private-arguments.ts";
 import { handleUnexpectedErrors } from "./daemon/unexpected-errors.ts";
 import { CERTIFICATES_ARGUMENT } from "./server/certificates/certificate-process.ts";
@@ -25,12 +25,7 @@ async function main(argv: readonly string[]): Promise<void> {
     ]);
     process.exit(await runComplete(rest, { commands: COMMANDS, takesValue: flagTakesValue }, terminalIo));
   }
-  const invocation = readCommandLine(argv, {
-    commands: COMMANDS.map(({ name }) => name),
-    takesValue: flagTakesValue,
-    flagErrors,
-    exists: existsSync,
-  });
+  const invocation = readCommandLine(argv, existsSync);
   switch (invocation.kind) {
     case "refused":
       writeStderr(`kubelet-ts: ${invocation.message}\nTry 'kubelet-ts --help'.\n`);
@@ -38,7 +33,7 @@ async function main(argv: readonly string[]): Promise<void> {
     case "command": {
       const { runSubCommand } = await import("./cli/sub-command.ts");
       // Standard output is written synchronously, so everything is written by now.
-      return process.exit(await runSubCommand(findCommand(invocation.name)!, invocation.argv));
+      return process.exit(await runSubCommand(invocation.command, invocation.argv));
     }
     case "flags-help": {
       const [{ renderFlagsHelp }, { writeAll }] = await Promise.all([

@@ -149,3 +149,21 @@ function unknownFlag(written: string, name: string, flags: readonly Flag[]): str
   const near = nearestName(written.replace(/^-+/, ""), flags.map(writtenName));
   return `${written}: no such flag of ${name}${near && written.startsWith("--") ? `; did you mean --${near}?` : ""}`;
 }
+
+/** The hidden command behind the completion scripts. */
+export const COMPLETE_ARGUMENT = "__complete";
+
+/** Positions of the words that are neither flags nor values of flags. */
+export function bareWords(
+  argv: readonly string[],
+  takesValue: (flag: string) => boolean,
+): { indexes: number[]; afterDashes: readonly string[] } {
+  const indexes: number[] = [];
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index] ?? "";
+    if (word === "--") return { indexes, afterDashes: argv.slice(index + 1) };
+    if (!word.startsWith("-") || word === "-") indexes.push(index);
+    else if (!word.includes("=") && takesValue(word) && !argv[index + 1]?.startsWith("--")) index++;
+  }
+  return { indexes, afterDashes: [] };
+}

@@ -1,28 +1,33 @@
 import { nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
+import { parseCommandLine } from "../config/flags.ts";
+import { takesValue } from "../config/option-row.ts";
+import { ROW_BY_FLAG } from "../config/option-table.ts";
+import { bareWords, flagsOf } from "./arguments.ts";
+import { CHANGE_COMMANDS, INSIDE_COMMANDS } from "./declarations/change.ts";
+import { SETUP_COMMANDS } from "./declarations/setup.ts";
+import { SHOW_COMMANDS } from "./declarations/show.ts";
+import type { SubCommand } from "./sub-command.ts";
+
+/** Every sub-command, in the order of `--help`. What a command does is loaded when it runs. */
+export const COMMANDS: readonly SubCommand[] = [
+  ...SHOW_COMMANDS,
+  ...CHANGE_COMMANDS,
+  ...INSIDE_COMMANDS,
+  ...SETUP_COMMANDS,
+];
+
+export const findCommand = (name: string | undefined): SubCommand | undefined =>
+  COMMANDS.find((command) => command.name === name);
 
 /** The program part that a command line starts. */
 type Invocation =
-  | { kind: "command"; name: string; argv: string[] }
+  | { kind: "command"; command: SubCommand; argv: string[] }
   /** The kubelet itself: flags and manifests. */
   | { kind: "kubelet"; argv: readonly string[] }
   | { kind: "flags-help" }
   /** Nothing is started; the message names the word and the way out. */
   | { kind: "refused"; message: string };
-
-/** The hidden command behind the completion scripts. */
-export const COMPLETE_ARGUMENT = "__complete";
-
-export interface CommandLineContext {
-  /** Names of the sub-commands. */
-  commands: readonly string[];
-  /** Whether a flag, written with its dashes and without `=`, takes the next word as its value. */
-  takesValue: (flag: string) => boolean;
-  /** Errors in flags of the kubelet: unknown ones, and bad values. */
-  flagErrors: (argv: readonly string[]) => readonly string[];
-  /** Whether a file or directory of that name exists. */
-  exists: (path: string) => boolean;
-}
 
 /** A verb of kubectl that changes a part of an object. */
 const byKubectl = (verb: string): string =>
@@ -68,52 +73,38 @@ const FILENAME_FLAG =
 /**
  * Finds the sub-command of a command line, which may be behind flags. Without one, every bare word must be a manifest
  * that exists: a misspelt command must never start a kubelet, which removes the pods it was not given.
+ * @param exists whether a file or directory of that name exists
  */
-export function readCommandLine(argv: readonly string[], context: CommandLineContext): Invocation {
-  const bare = bareWords(argv, context.takesValue);
+export function readCommandLine(argv: readonly string[], exists: (path: string) => boolean): Invocation {
+  const bare = bareWords(argv, flagTakesValue);
   const [first] = bare.indexes;
   const word = first === undefined ? undefined : argv[first];
-  if (first !== undefined && word !== undefined && context.commands.includes(word)) {
-    return { kind: "command", name: word, argv: argv.toSpliced(first, 1) };
-  }
+  const command = findCommand(word);
+  if (first !== undefined && command) return { kind: "command", command, argv: argv.toSpliced(first, 1) };
   if (word === "help" && first !== undefined) {
     const [topic] = bare.indexes.slice(1).map((index) => argv[index]);
     if (topic === "flags") return { kind: "flags-help" };
     if (topic === undefined) return { kind: "kubelet", argv: ["--help"] };
-    if (context.commands.includes(topic)) return { kind: "command", name: topic, argv: ["--help"] };
-    return { kind: "refused", message: unknownWord(topic, context.commands) };
+    const about = findCommand(topic);
+    if (about) return { kind: "command", command: about, argv: ["--help"] };
+    return { kind: "refused", message: unknownWord(topic) };
   }
   if (argv.some((flag) => /^(-f|--filename(=|$))/.test(flag))) {
     return { kind: "refused", message: FILENAME_FLAG };
   }
   const missing = [...bare.indexes.map((index) => argv[index] ?? ""), ...bare.afterDashes].find(
-    (name) => name !== "" && name !== "-" && !isManifestUrl(name) && isMissing(name, context.exists),
+    (name) => name !== "" && name !== "-" && !isManifestUrl(name) && isMissing(name, exists),
   );
   if (missing === undefined) return { kind: "kubelet", argv };
   const problem = isPlainWord(missing)
-    ? unknownWord(missing, context.commands)
+    ? unknownWord(missing)
     : isImage(missing)
       ? imageInsteadOfManifest(missing)
       : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later`;
   // A misspelt flag may be the reason why the word is taken for a manifest or a command. Flags after a word that was meant
   // as a command are those of the command.
-  const flagErrors = context.flagErrors(isPlainWord(missing) ? argv.slice(0, argv.indexOf(missing)) : argv);
-  return { kind: "refused", message: [...flagErrors, problem].join("\nkubelet-ts: ") };
-}
-
-/** Positions of the words that are neither flags nor values of flags. */
-export function bareWords(
-  argv: readonly string[],
-  takesValue: (flag: string) => boolean,
-): { indexes: number[]; afterDashes: readonly string[] } {
-  const indexes: number[] = [];
-  for (let index = 0; index < argv.length; index++) {
-    const word = argv[index] ?? "";
-    if (word === "--") return { indexes, afterDashes: argv.slice(index + 1) };
-    if (!word.startsWith("-") || word === "-") indexes.push(index);
-    else if (!word.includes("=") && takesValue(word) && !argv[index + 1]?.startsWith("--")) index++;
-  }
-  return { indexes, afterDashes: [] };
+  const { errors } = parseCommandLine(isPlainWord(missing) ? argv.slice(0, argv.indexOf(missing)) : argv);
+  return { kind: "refused", message: [...errors, problem].join("\nkubelet-ts: ") };
 }
 
 const isPlainWord = (word: string): boolean => /^[A-Za-z][\w-]*$/.test(word);
@@ -133,9 +124,24 @@ function imageInsteadOfManifest(image: string): string {
 const isMissing = (name: string, exists: (path: string) => boolean): boolean =>
   (isPlainWord(name) || isImage(name) || /\.(ya?ml|json)$/i.test(name)) && !exists(name);
 
-function unknownWord(word: string, commands: readonly string[]): string {
+function unknownWord(word: string): string {
+  const commands = COMMANDS.map(({ name }) => name);
   const nearest = nearestName(word, [...commands, "help"]);
   const hint =
     FIXES[word] ?? (nearest === undefined ? `commands are ${commands.join(", ")}` : `did you mean ${nearest}?`);
   return `there is no command "${word}", and no file or directory of that name; ${hint} (write ./${word} for a directory that comes later)`;
+}
+
+/**
+ * Whether a flag in front of the command takes the next word as its value: for the kubelet, else for some command.
+ * @param written with its dashes, without a value
+ */
+export function flagTakesValue(written: string): boolean {
+  const isLong = written.startsWith("--");
+  const name = written.replace(/^-+/, "");
+  const row = ROW_BY_FLAG.get(name) ?? ROW_BY_FLAG.get(name.replaceAll("_", "-"));
+  if (row && (isLong ? row.flag !== undefined : row.short === name)) return takesValue(row);
+  return COMMANDS.some(({ args }) =>
+    flagsOf(args).some((flag) => (isLong ? flag.name : flag.short) === name && flag.takesValue),
+  );
 }

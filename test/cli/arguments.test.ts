@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { flagsOf, readArguments, writtenName } from "../../src/cli/arguments.ts";
-import { COMMANDS, findCommand } from "../../src/cli/command-table.ts";
+import { COMMANDS, findCommand } from "../../src/cli/command-line.ts";
 import { renderCommandHelp, renderHelp } from "../../src/cli/help.ts";
 import { findObject } from "../../src/cli/sub-command.ts";
 

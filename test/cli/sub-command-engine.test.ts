@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { COMMANDS } from "../../src/cli/command-table.ts";
+import { COMMANDS } from "../../src/cli/command-line.ts";
 import { runSubCommand } from "../../src/cli/sub-command.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { capturedIo } from "./captured-io.ts";

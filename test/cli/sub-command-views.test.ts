@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { BrokenPipeError } from "../../src/base/host/write-all.ts";
-import { findCommand } from "../../src/cli/command-table.ts";
+import { findCommand } from "../../src/cli/command-line.ts";
 import { runGet } from "../../src/cli/commands/get.ts";
 import { type CommandIo, type CommandRequest, runSubCommand } from "../../src/cli/sub-command.ts";
 import { capturedIo } from "./captured-io.ts";

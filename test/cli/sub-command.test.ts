@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { findCommand } from "../../src/cli/command-table.ts";
+import { findCommand } from "../../src/cli/command-line.ts";
 import { runConfig } from "../../src/cli/commands/config-command.ts";
 import { runSubCommand } from "../../src/cli/sub-command.ts";
 import { resolveOptions } from "../../src/config/resolve-options.ts";

@@ -3,13 +3,12 @@ import type { Pod } from "../../base/api/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { takesValue as rowTakesValue } from "../../config/option-row.ts";
 import { SHOWN_ROWS } from "../../config/option-table.ts";
-import { type Flag, flagsOf, writtenName } from "../arguments.ts";
+import { bareWords, COMPLETE_ARGUMENT, type Flag, flagsOf, writtenName } from "../arguments.ts";
 import { ApiClient } from "../client/api-client.ts";
 import { findPod, inScope, namespaceOf } from "../client/choose-pod.ts";
 import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
 import { loadServedKinds } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
-import { bareWords, COMPLETE_ARGUMENT, type CommandLineContext } from "../command-line.ts";
 import { type CommandIo, type CommandRequest, type SubCommand, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */
@@ -199,7 +198,7 @@ const ROOT_FLAGS: readonly Flag[] = SHOWN_ROWS.flatMap((row): Flag[] => {
  */
 export function completeWords(
   words: readonly string[],
-  { commands, takesValue }: Pick<CommandLineContext, "takesValue"> & { commands: readonly SubCommand[] },
+  { commands, takesValue }: { commands: readonly SubCommand[]; takesValue: (flag: string) => boolean },
 ): Completion {
   const joined = joinEquals(words.slice(0, -1));
   const isSplit = words.at(-2) === "=" || words.at(-1) === "=";

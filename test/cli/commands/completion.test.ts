@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { COMMANDS, flagTakesValue } from "../../../src/cli/command-table.ts";
+import { COMMANDS, flagTakesValue } from "../../../src/cli/command-line.ts";
 import { completeWords, renderCandidates, runComplete, SCRIPTS } from "../../../src/cli/commands/completion.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { capturedIo } from "../captured-io.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findCommand } from "../../../src/cli/command-table.ts";
+import { findCommand } from "../../../src/cli/command-line.ts";
 import { runSubCommand } from "../../../src/cli/sub-command.ts";
 import { readInputs } from "../../../src/cli/validate-inputs.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
