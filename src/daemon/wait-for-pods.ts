@@ -24,20 +24,17 @@ export interface RunOnceResult {
 interface RunOnceInput {
   kubelet: Kubelet;
   clock: Clock;
-  processes: Processes;
+  processes: {
+    sample(mainPids: readonly number[]): ProcessSample[];
+    /** Whether a pid the engine gave means a process here. */
+    isOfContainer(pid: number, containerId: string): boolean;
+  };
   wait: RunOnceWait;
   /** 0 = as long as it takes. */
   timeoutMs: number;
   /** Called with every change of any verdict; absent: only the end matters. */
   onProgress?: ((results: readonly RunOnceResult[]) => void) | undefined;
   signal: AbortSignal;
-}
-
-/** The processes of this machine, as src/base/host/process-sample.ts sees them. */
-interface Processes {
-  sample(mainPids: readonly number[]): ProcessSample[];
-  /** Whether a pid the engine gave means a process here. */
-  isOfContainer(pid: number, containerId: string): boolean;
 }
 
 /** How long a started container must stay up where its processes cannot be inspected. */

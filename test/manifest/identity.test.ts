@@ -84,10 +84,7 @@ describe("identity and revision", () => {
 });
 
 test("several pods of one file say which document they are", () => {
-  const { pods } = readManifest(Buffer.from(`${YAML}---\n${YAML.replace("name: web", "name: www")}`), {
-    file: "a.yaml",
-    nodeName: "n",
-    source: "file",
-  });
+  const text = `${YAML}---\n${YAML.replace("name: web", "name: www")}`;
+  const { pods } = readManifest(Buffer.from(text), { file: "a.yaml", nodeName: "n", source: "file" });
   expect(pods.map(({ origin }) => origin)).toEqual(["a.yaml (document 1)", "a.yaml (document 2)"]);
 });

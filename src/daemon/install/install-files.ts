@@ -33,16 +33,13 @@ export function installPaths(manager: ServiceManager, home: string): InstallPath
 }
 
 /** A commented KubeletConfiguration; every line that is commented out shows the default. */
-export const renderConfig = ({
-  manifestDir,
-}: Pick<
-  InstallPaths,
-  "manifestDir"
->): string => `# Settings of kubelet-ts. All fields: docs/flags.md, or kubelet-ts help flags. Check: kubelet-ts config --config FILE
+export const renderConfig = (
+  paths: Pick<InstallPaths, "manifestDir">,
+): string => `# Settings of kubelet-ts. All fields: docs/flags.md, or kubelet-ts help flags. Check: kubelet-ts config --config FILE
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 # Every manifest in this directory runs, now and after each change.
-staticPodPath: ${manifestDir}
+staticPodPath: ${paths.manifestDir}
 # Time for pods to end when the machine shuts down.
 shutdownGracePeriod: 30s
 shutdownGracePeriodCriticalPods: 10s

@@ -144,8 +144,7 @@ function validateNewerRules(spec: Field<PodSpec>): void {
   if (hostUsers === false) {
     const upstreamNames = { hostNetwork: "hostNetwork", hostPID: "HostPID", hostIPC: "HostIPC" } as const;
     for (const name of ["hostNetwork", "hostPID", "hostIPC"] as const) {
-      const upstream = upstreamNames[name];
-      const field = spec.field(name).as(spec.path.child(upstream));
+      const field = spec.field(name).as(spec.path.child(upstreamNames[name]));
       if (field.value) field.forbidden("must be absent when hostUsers is false");
     }
   }

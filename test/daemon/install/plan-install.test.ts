@@ -58,18 +58,15 @@ describe("install", () => {
     ]);
   });
 
-  test("the first one names the web page", () => {
+  test("the first one names the web page; again changes no file", () => {
     expect(planInstall(NEW).notes).toEqual(["A link to the web page of this node: sudo kubelet-ts page"]);
     expect(planInstall({ ...NEW, canStart: false }).notes).toEqual([]);
-  });
-
-  test("again changes no file", () => {
-    expect(shown(planInstall(INSTALLED).steps)).toEqual(START);
-    expect(planInstall(INSTALLED).notes).toEqual([]);
+    const { steps, notes, scratch } = planInstall(INSTALLED);
+    expect([shown(steps), notes, scratch]).toEqual([START, [], undefined]);
   });
 
   test("an upgrade keeps the binary before it, and nothing else is touched", () => {
-    const { steps, notes } = planInstall({ ...INSTALLED, installedHash: "a" });
+    const { steps, notes, scratch } = planInstall({ ...INSTALLED, installedHash: "a" });
     expect(shown(steps)).toEqual([
       "directory /usr/local/lib/kubelet-ts",
       "copy-self /usr/local/bin/kubelet-ts.new",
@@ -78,30 +75,21 @@ describe("install", () => {
       ...START,
     ]);
     expect(notes.join()).toContain("--rollback");
-    expect(planInstall({ ...INSTALLED, installedHash: "a" }).scratch).toEqual(["/usr/local/bin/kubelet-ts.new"]);
-    expect(planInstall(INSTALLED).scratch).toBeUndefined();
+    expect(scratch).toEqual(["/usr/local/bin/kubelet-ts.new"]);
   });
 
-  test("an edited unit stays; the new one is written next to it", () => {
+  test("an edited unit stays, and the new one is written next to it; an older one that was not edited is replaced", () => {
     const { steps, notes } = planInstall({ ...INSTALLED, unit: `${INSTALLED.unit}Nice=5\n` });
     expect(shown(steps)[1]).toBe("write /etc/systemd/system/kubelet-ts.service.new");
     expect(notes).toEqual([`${paths.unit} was edited and is left as it is; the new one is ${paths.unit}.new`]);
-  });
-
-  test("a unit of an older version that was not edited is replaced", () => {
-    const { steps } = planInstall({ ...INSTALLED, unit: withChecksum("[Unit]\nDescription=old\n") });
-    expect(shown(steps)).toContain(`write ${paths.unit}`);
+    const old = planInstall({ ...INSTALLED, unit: withChecksum("[Unit]\nDescription=old\n") });
+    expect(shown(old.steps)).toContain(`write ${paths.unit}`);
   });
 
   test("a user's service lies below the home directory", () => {
-    const { steps } = planInstall({
-      ...NEW,
-      manager: "systemd-user",
-      paths: installPaths("systemd-user", "/home/ann"),
-    });
-    expect(shown(steps).filter((step) => !step.startsWith("systemctl --user") && !step.includes("/home/ann/"))).toEqual(
-      [],
-    );
+    const state: InstallState = { ...NEW, manager: "systemd-user", paths: installPaths("systemd-user", "/home/ann") };
+    const others = shown(planInstall(state).steps).filter((step) => !/^systemctl --user|\/home\/ann\//.test(step));
+    expect(others).toEqual([]);
   });
 
   test("OpenRC", () => {
@@ -118,20 +106,20 @@ describe("install", () => {
   });
 });
 
-test("a rollback swaps the two binaries, so that another one goes forward again", () => {
-  const plan = planRollback({ ...INSTALLED, hasPrevious: true });
-  expect("steps" in plan && shown(plan.steps)).toEqual([
+test("a rollback swaps the two binaries; after an upgrade that left none it puts the earlier one back", () => {
+  const stepsOf = (state: InstallState) => {
+    const plan = planRollback({ ...state, hasPrevious: true });
+    return "steps" in plan && shown(plan.steps);
+  };
+  expect(stepsOf(INSTALLED)).toEqual([
     `keep ${paths.binary} ${paths.previousBinary}.swap`,
     `move ${paths.previousBinary} ${paths.binary}`,
     `move ${paths.previousBinary}.swap ${paths.previousBinary}`,
     ...START,
   ]);
+  const back = [`move ${paths.previousBinary} ${paths.binary}`, ...START];
+  expect(stepsOf({ ...INSTALLED, installedHash: undefined })).toEqual(back);
   expect(planRollback(INSTALLED)).toEqual({ problem: `there is no earlier binary at ${paths.previousBinary}` });
-});
-
-test("a rollback after an upgrade that left no binary puts the earlier one back", () => {
-  const plan = planRollback({ ...INSTALLED, installedHash: undefined, hasPrevious: true });
-  expect("steps" in plan && shown(plan.steps)).toEqual([`move ${paths.previousBinary} ${paths.binary}`, ...START]);
 });
 
 test("uninstall below another directory runs nothing on this machine, with --pods neither", () => {
