@@ -75,35 +75,25 @@ test("a file system is reported with what the kubelet keeps on it", () => {
 });
 
 test("images: the largest first, in use by id or name, else the last use", () => {
-  const image = (id: string, names: string[], sizeBytes: number) => ({ id, names, sizeBytes, createdSeconds: 1 });
-  const pod = {
-    metadata: { namespace: "default", name: "web" },
-    status: {
-      containerStatuses: [
-        { image: "web:1", imageID: "docker://sha256:x" },
-        { image: "other", imageID: "docker://sha256:b" },
-      ],
-    },
-  } as unknown as Pod;
-  const images = [
-    image("sha256:a", ["web:1"], 1),
-    image("sha256:b", [], 3),
-    image("sha256:c", ["old:1"], 2),
-    image("sha256:d", [], 0),
+  const image = (id: string, names: string[], sizeBytes: number) => ({
+    id: `sha256:${id}`,
+    names,
+    sizeBytes,
+    createdSeconds: 1,
+  });
+  const containerStatuses = [
+    { image: "web:1", imageID: "docker://sha256:x" },
+    { image: "other", imageID: "docker://sha256:b" },
   ];
+  const pod = { metadata: { namespace: "default", name: "web" }, status: { containerStatuses } } as unknown as Pod;
+  const images = [image("a", ["web:1"], 1), image("b", [], 3), image("c", ["old:1"], 2), image("d", [], 0)];
   const gc = {
     unusedMs: (id: string) => (id === "sha256:c" ? 400 : undefined),
     // As of the last pass: the pod has begun to use the first one since.
     removable: new Set(["sha256:a", "sha256:c"]),
   };
-  expect(
-    toImageRows(images, [pod], gc, 1000).map(({ id, usedBy, isRemovable, lastUse }) => [
-      id,
-      usedBy.join(),
-      isRemovable,
-      lastUse,
-    ]),
-  ).toEqual([
+  const rows = toImageRows(images, [pod], gc, 1000);
+  expect(rows.map(({ id, usedBy, isRemovable, lastUse }) => [id, usedBy.join(), isRemovable, lastUse])).toEqual([
     ["sha256:b", "default/web", false, 0],
     ["sha256:c", "", true, 600],
     ["sha256:a", "default/web", false, 0],

@@ -52,63 +52,48 @@ test("a list of numbers is read as bytes, as Go's JSON does it", () => {
 });
 
 describe("mistakes", () => {
+  const CREDENTIALS = "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: nope}";
+  const ACCOUNT = "metadata.annotations[kubernetes.io/service-account.name] FieldValueRequired";
   test.each([
     ["ConfigMap", "data: {a/b: x}", "data[a/b] FieldValueInvalid"],
     ["ConfigMap", "data: {a: x}\nbinaryData: {a: aGk=}", "data[a] FieldValueInvalid"],
     ["ConfigMap", "data: {a: 5}", "data[a] DecodeError"],
     ["ConfigMap", "binaryData: {a: '***'}", "binaryData[a] DecodeError"],
+    ["ConfigMap", `data: {a: ${"x".repeat(1024 * 1024 + 1)}}`, "data FieldValueTooLong"],
     ["Secret", "data: {a: not-base64}", "data[a] DecodeError"],
     ["Secret", "data: {a: [104, 256]}", "data[a] DecodeError"],
     ["Secret", "data: {a: [x]}", "data[a] DecodeError"],
     ["Secret", "type: kubernetes.io/tls\ndata: {tls.crt: aGk=}", "data[tls.key] FieldValueRequired"],
     ["Secret", "type: kubernetes.io/ssh-auth", "data[ssh-privatekey] FieldValueRequired"],
-    [
-      "Secret",
-      "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: nope}",
-      "data[.dockerconfigjson] FieldValueInvalid",
-    ],
+    ["Secret", CREDENTIALS, "data[.dockerconfigjson] FieldValueInvalid"],
     ["Secret", "type: kubernetes.io/basic-auth", "data[username] FieldValueRequired"],
-    [
-      "Secret",
-      "type: kubernetes.io/service-account-token",
-      "metadata.annotations[kubernetes.io/service-account.name] FieldValueRequired",
-    ],
-  ])("%s %s", (kind, lines, want) => {
+    ["Secret", "type: kubernetes.io/service-account-token", ACCOUNT],
+  ])("%s %#", (kind, lines, want) => {
     const { findings, secrets, configMaps } = read(`apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n${lines}\n`);
     expect(`${findings[0]?.field} ${findings[0]?.type}`).toBe(want);
     expect([...secrets, ...configMaps]).toEqual([]);
   });
-
-  test("more than a megabyte", () => {
-    const { findings } = read(
-      `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: ${"x".repeat(1024 * 1024 + 1)}}\n`,
-    );
-    expect(findings[0]?.type).toBe("FieldValueTooLong");
-  });
 });
 
-test("nothing of a Secret's data is repeated", () => {
-  const broken = [
-    "data: {a: hunter2!}",
-    "stringData: {a: [hunter2]}",
-    "stringData: hunter2",
-    "stringData: {a: *hunter2}",
-    "stringData: {a: 'hunter2",
-    "stringData: {a: hunter2: x}",
-    "stringData:\n  a: @hunter2",
-    "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: hunter2}",
-    "stringData: {a: !!int hunter2}",
-    "stringData: {a: ! hunter2 hunter2 ]",
-  ];
-  for (const lines of broken) {
-    const { findings } = read(`apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n${lines}\n`);
-    expect(findings.length).toBeGreaterThan(0);
-    expect(JSON.stringify(findings)).not.toContain("hunter2");
-  }
+test.each([
+  "data: {a: hunter2!}",
+  "stringData: {a: [hunter2]}",
+  "stringData: hunter2",
+  "stringData: {a: *hunter2}",
+  "stringData: {a: 'hunter2",
+  "stringData: {a: hunter2: x}",
+  "stringData:\n  a: @hunter2",
+  "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: hunter2}",
+  "stringData: {a: !!int hunter2}",
+  "stringData: {a: ! hunter2 hunter2 ]",
+])("nothing of a Secret's data is repeated: %j", (lines) => {
+  const { findings } = read(`apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n${lines}\n`);
+  expect(findings.length).toBeGreaterThan(0);
+  expect(JSON.stringify(findings)).not.toContain("hunter2");
 });
 
-describe("references", () => {
-  const pod = read(`
+test("references to what is not there are named with their position; optional ones are not", () => {
+  const { pods, configMaps, secrets } = read(`
 apiVersion: v1
 kind: Pod
 metadata: {name: web}
@@ -124,22 +109,19 @@ spec:
   volumes:
   - {name: v, secret: {secretName: gone}}
   - {name: p, projected: {sources: [{configMap: {name: cfg, items: [{key: nope, path: x}]}}]}}
-`).pods[0]!.pod;
-  const objects = read(
-    `
-{apiVersion: v1, kind: ConfigMap, metadata: {name: cfg}, data: {here: x}}
-`.replace("\n{", "---\n{"),
-  ).configMaps[0]!;
-  const secret = read("---\n{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: aGk=}}\n").secrets[0]!;
-
-  test("what is not there is named with its place; optional ones are not", () => {
-    const index = { configMaps: new Map([["default/cfg", objects]]), secrets: new Map([["default/s", secret]]) };
-    expect(findDanglingReferences(pod, index).map(({ path, message }) => `${path}: ${message.split(":")[0]}`)).toEqual([
-      'spec.volumes[0].secret.secretName: there is no Secret "default/gone"',
-      'spec.volumes[1].projected.sources[0].configMap.name: ConfigMap "default/cfg" has no key "nope"',
-      'spec.containers[0].envFrom[0].configMapRef.name: there is no ConfigMap "default/env"',
-      'spec.containers[0].env[0].valueFrom.configMapKeyRef.name: ConfigMap "default/cfg" has no key "missing"',
-      'spec.containers[0].env[1].valueFrom.secretKeyRef.name: Secret "default/s" has no key "constructor"',
-    ]);
-  });
+--- {apiVersion: v1, kind: ConfigMap, metadata: {name: cfg}, data: {here: x}}
+--- {apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: aGk=}}
+`);
+  const index = {
+    configMaps: new Map([["default/cfg", configMaps[0]!]]),
+    secrets: new Map([["default/s", secrets[0]!]]),
+  };
+  const dangling = findDanglingReferences(pods[0]!.pod, index);
+  expect(dangling.map(({ path, message }) => `${path}: ${message.split(":")[0]}`)).toEqual([
+    'spec.volumes[0].secret.secretName: there is no Secret "default/gone"',
+    'spec.volumes[1].projected.sources[0].configMap.name: ConfigMap "default/cfg" has no key "nope"',
+    'spec.containers[0].envFrom[0].configMapRef.name: there is no ConfigMap "default/env"',
+    'spec.containers[0].env[0].valueFrom.configMapKeyRef.name: ConfigMap "default/cfg" has no key "missing"',
+    'spec.containers[0].env[1].valueFrom.secretKeyRef.name: Secret "default/s" has no key "constructor"',
+  ]);
 });
