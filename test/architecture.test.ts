@@ -56,7 +56,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "yaml",
   ],
   // Files of other programs to manifests: knows the shapes of the engine's containers, and no command.
-  "cli/import": ["docker/engine", "plan/sysctls.ts", "base/api/quantity.ts", "base/text", "valibot"],
+  "cli/import": ["docker/engine", "plan/sysctls.ts", "base/api/quantity.ts", "base/text", "valibot", "yaml"],
   "cli/bundle": ["docker/engine", "valibot"],
   // The one place that puts everything together.
   daemon: [

@@ -4,18 +4,15 @@ import { join } from "node:path";
 import { armor, Encrypter, identityToRecipient } from "age-encryption";
 import * as v from "valibot";
 import { importCompose, NotComposeError } from "../../src/cli/import/compose.ts";
-import { InterpolationError, parseEnvFile } from "../../src/cli/import/compose-text.ts";
+import { ComposeTextError, InterpolationError, parseCompose, parseEnvFile } from "../../src/cli/import/compose-text.ts";
 import { importDocker } from "../../src/cli/import/docker.ts";
 import { InspectedContainerSchema } from "../../src/cli/import/docker-inspect.ts";
 import { readEncryptedManifest } from "../../src/daemon/decrypt-manifest.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
-import { parseStream } from "../../src/manifest/yaml/parse-stream.ts";
-import { isDeeperThan, toPlainValue } from "../../src/manifest/yaml/source-node.ts";
 import { parseEnvFile as parseVolumeEnvFile } from "../../src/plan/environment.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 
 const SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: not-to-be-shown}\n";
-const MAX_DEPTH = 64;
 
 /** An identity of no one, and what is encrypted to it. */
 const IDENTITY = "AGE-SECRET-KEY-18VR8KA7EKFQG4TT7TU53EGC482QRJ3NVEQQE64KARS0TMR5TYYRS05FXKV";
@@ -73,10 +70,8 @@ const compose: FuzzTarget = {
   run(input) {
     const environment = parseEnvFile(input.slice(0, 2_000));
     parseVolumeEnvFile(input);
-    const [document] = parseStream(Buffer.from(input)).documents;
-    if (document?.kind !== "value" || isDeeperThan(document.root, MAX_DEPTH)) return;
-    const file = toPlainValue(document.root) as Parameters<typeof importCompose>[0]["file"];
     try {
+      const file = parseCompose(input);
       importCompose({
         file,
         project: "p",
@@ -86,7 +81,8 @@ const compose: FuzzTarget = {
         deviceType: () => undefined,
       });
     } catch (error) {
-      if (!(error instanceof NotComposeError || error instanceof InterpolationError)) throw error;
+      const known = [NotComposeError, InterpolationError, ComposeTextError];
+      if (!known.some((kind) => error instanceof kind)) throw error;
     }
   },
 };

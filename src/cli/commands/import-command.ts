@@ -3,17 +3,14 @@ import { basename, dirname, join, resolve } from "node:path";
 import { readBoundedBytes, readTextIfReadable } from "../../base/files/bounded-read.ts";
 import type { Json } from "../../base/text/json.ts";
 import { writeYaml } from "../../base/text/write-yaml.ts";
-import { parseStream } from "../../manifest/yaml/parse-stream.ts";
-import { isDeeperThan, toPlainValue } from "../../manifest/yaml/source-node.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { importCompose, NotComposeError } from "../import/compose.ts";
-import { InterpolationError, parseEnvFile } from "../import/compose-text.ts";
+import { ComposeTextError, InterpolationError, parseCompose, parseEnvFile } from "../import/compose-text.ts";
 import type { Imported } from "../import/pod-parts.ts";
 import { CommandError, type CommandIo, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
 
 /** Names that `docker compose` looks for. */
 const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
-const MAX_DEPTH = 100;
 const MAX_FILE_BYTES = 10 * 2 ** 20;
 
 /** `kubelet-ts import`: manifests to standard output, notes to standard error. Returns the exit code. */
@@ -59,18 +56,16 @@ function importFile(path: string, project: string | undefined): Imported {
   } catch (error) {
     throw new CommandError(`"${path}" cannot be read: ${(error as Error).message}`);
   }
-  const { documents, lines } = parseStream(bytes);
-  const [document] = documents;
-  if (document?.kind === "error") {
-    const { line, column } = lines.locate(document.error.offset);
-    throw new CommandError(`${path}:${line}:${column}: ${document.error.message}`);
-  }
-  if (document?.kind !== "value" || isDeeperThan(document.root, MAX_DEPTH)) {
-    throw new CommandError(`${path}: this is not a Compose file`);
+  let file: Json;
+  try {
+    file = parseCompose(Buffer.from(bytes).toString("utf8"));
+  } catch (error) {
+    if (error instanceof ComposeTextError) throw new CommandError(`${path}:${error.message}`);
+    throw error;
   }
   const directory = dirname(path);
-  const environment = parseEnvFile(readText(join(directory, ".env")) ?? "");
-  for (const [name, text] of Object.entries(process.env)) if (text !== undefined) environment.set(name, text);
+  const outer = new Map(Object.entries(process.env) as [string, string][]);
+  const environment = new Map([...parseEnvFile(readText(join(directory, ".env")) ?? "", outer), ...outer]);
   const name =
     project ??
     environment.get("COMPOSE_PROJECT_NAME") ??
@@ -79,7 +74,7 @@ function importFile(path: string, project: string | undefined): Imported {
       .replace(/[^a-z0-9_-]/g, "");
   try {
     const imported = importCompose({
-      file: toPlainValue(document.root) as Json,
+      file,
       project: name,
       directory,
       environment,

@@ -1,3 +1,4 @@
+import { LineCounter, parseDocument, type ScalarTag } from "yaml";
 import { isRecord, type Json } from "../../base/text/json.ts";
 
 /** The interpolation of a Compose file failed, e.g. `${NAME:?message}` without a value. */
@@ -44,17 +45,82 @@ export function interpolateAll(
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, inside(item)]));
 }
 
-/** Lines `NAME=value` of an env file; `#` begins a comment, quotes around a value are removed. */
-export function parseEnvFile(text: string): Map<string, string> {
+const ENTRY =
+  /^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]*)[ \t]*[=:][ \t]*(?:'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"|([^\r\n]*))/gm;
+const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
+
+/**
+ * An env file: `NAME=value`, quotes around a value, which may have several lines in them, escapes in double quotes, `#` behind
+ * white space, and references to earlier variables but in single quotes. Source: the dotenv parser of Docker Compose.
+ * @param outer variables of the process, which win in references
+ */
+export function parseEnvFile(text: string, outer: ReadonlyMap<string, string> = new Map()): Map<string, string> {
   const variables = new Map<string, string>();
-  for (const line of text.split(/\r?\n/)) {
-    const match = /^\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*=(.*)$/.exec(line);
-    if (!match) continue;
-    const value = match[2]!.trim();
-    const quoted = /^(["'])(.*)\1$/.exec(value);
-    variables.set(match[1]!, quoted ? quoted[2]! : value.replace(/\s+#.*$/, ""));
+  const expand = (value: string) => {
+    try {
+      return interpolate(value, new Map([...variables, ...outer]));
+    } catch (error) {
+      if (error instanceof InterpolationError) return value;
+      throw error;
+    }
+  };
+  for (const [, name = "", single, double, plain = ""] of text.matchAll(ENTRY)) {
+    if (single !== undefined) variables.set(name, single);
+    else if (double === undefined) variables.set(name, expand(plain.replace(/(?:^|\s)#.*$/, "").trim()));
+    else {
+      const escaped = double.replace(/\\([\s\S])/g, (_, it: string) => (it === "$" ? "$$" : (ESCAPES[it] ?? it)));
+      variables.set(name, expand(escaped));
+    }
   }
   return variables;
+}
+
+/** The text is no YAML, or beyond a limit. */
+export class ComposeTextError extends Error {
+  override readonly name = "ComposeTextError";
+}
+
+const MAX_DEPTH = 100;
+/** Octal modes as Compose reads them, besides the `0o440` of YAML 1.2. */
+const OCTAL: ScalarTag = {
+  tag: "tag:yaml.org,2002:int",
+  default: true,
+  test: /^0[0-7]+$/,
+  resolve: (text: string) => Number.parseInt(text, 8),
+};
+
+/**
+ * A Compose file is YAML 1.2: `yes`, `off` and `N` are texts. Numbers that JavaScript would round stay texts.
+ * @throws ComposeTextError with line and column
+ */
+export function parseCompose(text: string): Json {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    version: "1.2",
+    merge: true,
+    intAsBigInt: true,
+    lineCounter: lines,
+    prettyErrors: false,
+    customTags: (tags) => [OCTAL, ...tags],
+  });
+  const [error] = document.errors;
+  if (error) {
+    const { line, col } = lines.linePos(error.pos[0]);
+    throw new ComposeTextError(`${line}:${col}: ${error.message}`);
+  }
+  try {
+    return toJson(document.toJS({ maxAliasCount: 1000 }), MAX_DEPTH);
+  } catch (failure) {
+    throw new ComposeTextError((failure as Error).message);
+  }
+}
+
+function toJson(value: unknown, levels: number): Json {
+  if (levels === 0) throw new Error("it is nested too deeply");
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (Array.isArray(value)) return value.map((item) => toJson(item, levels - 1));
+  if (!isRecord(value)) return value as Json;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, toJson(item, levels - 1)]));
 }
 
 /** Splits a command as a shell does, without expansions. */

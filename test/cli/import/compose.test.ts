@@ -2,7 +2,12 @@
 import { describe, expect, test } from "bun:test";
 import type { Json } from "../../../src/base/text/json.ts";
 import { importCompose, NotComposeError } from "../../../src/cli/import/compose.ts";
-import { InterpolationError } from "../../../src/cli/import/compose-text.ts";
+import {
+  ComposeTextError,
+  InterpolationError,
+  parseCompose,
+  parseEnvFile,
+} from "../../../src/cli/import/compose-text.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape of a manifest is checked by readManifest
@@ -238,3 +243,49 @@ test.each<{ file: Json }>([
   { file: { services: [] } },
   { file: { services: { web: "x" } } },
 ])("$file is not a Compose file", ({ file }) => expect(() => convert(file)).toThrow(NotComposeError));
+
+describe("the text", () => {
+  test.each([
+    ["a: yes", { a: "yes" }],
+    ["off: N", { off: "N" }],
+    ["a: [y, on, Off, true, ~]", { a: ["y", "on", "Off", true, null] }],
+    ["a: 9007199254740993", { a: "9007199254740993" }],
+    ["a: 22:22", { a: "22:22" }],
+    ["a: [0440, 0o440, 0x10]", { a: [288, 288, 16] }],
+    ["x: &x {a: 1}\nb: {<<: *x, c: 2}", { x: { a: 1 }, b: { a: 1, c: 2 } }],
+  ])("%j is YAML 1.2", (text, want) => expect(parseCompose(text)).toEqual(want as never));
+
+  test.each([
+    ["a: [1", "1:6: "],
+    ["a: 1\na: 2", "2:1: "],
+    [`${"[".repeat(200)}${"]".repeat(200)}`, "nested too deeply"],
+    [
+      Array.from(
+        "abcdefghij",
+        (name, i) => `${name}: &${name} [${`*${"zabcdefghi"[i]},`.repeat(i === 0 ? 0 : 9)}1]`,
+      ).join("\n"),
+      "alias",
+    ],
+  ])("%p is refused", (text, want) => {
+    const read = () => parseCompose(text);
+    expect(read).toThrow(ComposeTextError);
+    expect(read).toThrow(want);
+  });
+
+  test.each([
+    ['PW="p w" # note', "p w"],
+    ["PW='p $A' # note", "p $A"],
+    ['PW="a\\nb\\"c\\$A"', 'a\nb"c$A'],
+    ["PW=p#w # note", "p#w"],
+    ["PW=${A}-$A-${NONE:-d}", "1-1-d"],
+    ['PW="-----BEGIN\nkey\n-----END"', "-----BEGIN\nkey\n-----END"],
+    ["export PW = x ", "x"],
+    ["PW: x", "x"],
+    ["PW=", ""],
+    ['PW="open', '"open'],
+  ])("the env file %j", (line, want) => expect(parseEnvFile(`A=1\n${line}\nB=2`).get("PW")).toBe(want));
+
+  test("a variable of the process wins in references of an env file", () => {
+    expect(parseEnvFile("A=1\nB=$A", new Map([["A", "2"]])).get("B")).toBe("2");
+  });
+});
