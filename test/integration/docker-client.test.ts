@@ -192,6 +192,8 @@ describeWithEngine("Docker as a container engine", () => {
     const shared = { owner, engine: engine.info() };
     return {
       pods: engine.pods,
+      containers: engine.containers,
+      images: engine.images,
       volumes: engine.volumes,
       sandbox: { ...shared, image: await engine.ensurePauseImage(signal) },
       container: { ...shared, image },

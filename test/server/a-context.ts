@@ -15,8 +15,8 @@ import { processMetrics, processStartMetric } from "../../src/stats/metrics/proc
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { FakeContainers } from "../support/fake-containers.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { FakeContainers } from "./fake-containers.ts";
 import { FakeView } from "./fake-view.ts";
 
 export const aNode: NodeObjectFacts = {

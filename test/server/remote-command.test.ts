@@ -7,10 +7,10 @@ import { servePortForward } from "../../src/server/port-forward.ts";
 import { parseSize, serveRemoteCommand } from "../../src/server/remote-command.ts";
 import recorded from "../fixtures/oracle/http/exec-websocket.json";
 import { FakeClock } from "../support/fake-clock.ts";
+import { FakeContainers } from "../support/fake-containers.ts";
 import { until } from "../support/until.ts";
 import { cleanUps } from "./a-client.ts";
 import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
-import { FakeContainers } from "./fake-containers.ts";
 
 const { add: cleanUp } = cleanUps();
 

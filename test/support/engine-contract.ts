@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
+import type { ContainerAccess } from "../../src/base/model/container-access.ts";
 import type {
   ContainerRequest,
+  ImageEngine,
   PodEngine,
   RuntimeEvent,
   SandboxRequest,
@@ -12,11 +14,24 @@ import { until } from "./until.ts";
 /** An engine to be tested, with what its requests have to name. */
 interface ContractEngine {
   pods: PodEngine;
+  containers: ContainerAccess;
+  /** Has `busybox:test`. */
+  images: ImageEngine;
   volumes: Pick<VolumeEngine, "createVolume" | "inspectVolume" | "removeVolume">;
   sandbox?: Partial<SandboxRequest>;
   container?: Partial<ContainerRequest>;
   /** Waits for a step; a fake engine's clock has to be moved meanwhile. */
   finish?<T>(step: Promise<T>): Promise<T>;
+}
+
+/** Its log is two lines. */
+const COMMAND = ["sh", "-c", "echo one; echo two; exec sleep 600"];
+
+async function textOf(pieces: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const piece of pieces) text += decoder.decode(piece, { stream: true });
+  return text;
 }
 
 /** The contract of a `ContainerEngine`, for the fake one of the tests and for Docker. */
@@ -30,10 +45,10 @@ export function testEngineContract(open: () => Promise<ContractEngine> | Contrac
     const resources = { requests: { cpu: "100m" }, limits: { memory: "32Mi" } };
     const pod = aPod({
       metadata: { uid, name: `contract-${uid.slice(0, 8)}` },
-      container: { command: ["sleep", "600"], resources },
+      container: { command: COMMAND, resources },
     });
     const sandbox = await finish(pods.startSandbox(aSandboxRequest(pod, engine.sandbox), signal));
-    const request = { ...engine.container, command: ["sleep", "600"], sandboxId: sandbox.id };
+    const request = { ...engine.container, command: COMMAND, sandboxId: sandbox.id };
     const id = await finish(pods.createContainer(aContainerRequest(pod, request), signal));
     const stateOf = async () => {
       const seen = await pods.inspect(id);
@@ -118,6 +133,55 @@ export function testEngineContract(open: () => Promise<ContractEngine> | Contrac
       await watch;
       await end();
     }
+  });
+
+  test("a container's log is read whole, from its end and up to a size", async () => {
+    const { pods, containers, finish, id, end } = await start();
+    const all = { follow: false, timestamps: false, stdout: true, stderr: true };
+    const read = async (more: object) => textOf(await containers.logs(id, { ...all, ...more }, signal));
+    try {
+      await finish(pods.start(id, signal));
+      await until("both lines to be written", async () => (await read({})) === "one\ntwo\n");
+      expect(await read({ tailLines: 1 })).toBe("two\n");
+      expect(await read({ tailLines: 0 })).toBe("");
+      expect(await read({ limitBytes: 5 })).toBe("one\nt");
+    } finally {
+      await end();
+    }
+  });
+
+  test("commands run in a container, to their end or held", async () => {
+    const { pods, containers, finish, id, end } = await start();
+    try {
+      await finish(pods.start(id, signal));
+      const ended = { exitCode: 0, output: "a b\n", stderr: "", timedOut: false };
+      expect(await containers.run(id, ["echo", "a", "b"], { signal })).toMatchObject(ended);
+      expect(await containers.run(id, ["false"], { signal })).toMatchObject({ ...ended, exitCode: 1, output: "" });
+      expect((await containers.run(id, ["no-such-program"], { signal })).exitCode).toBeOneOf([126, 127]);
+
+      const streams = { stdin: false, stdout: true, stderr: true, tty: false };
+      const held = await containers.exec(id, ["echo", "a"], streams);
+      let output = "";
+      for await (const { stream, data } of held.output) output += `${stream}: ${new TextDecoder().decode(data)}`;
+      expect([output, await held.exitCode()]).toEqual(["stdout: a\n", 0]);
+      await held.close();
+      await held.close();
+    } finally {
+      await end();
+    }
+  });
+
+  test("images are found by name and by id; one that is not there is removed already", async () => {
+    const { images } = await open();
+    const found = await images.imageStatus("busybox:test");
+    expect(found).toMatchObject({ ref: "busybox:test", user: "", repoTags: expect.arrayContaining(["busybox:test"]) });
+    expect(await images.imageStatus(found!.id)).toEqual({ ...found!, ref: found!.id });
+    const listed = (await images.list(signal)).find(({ id }) => id === found!.id);
+    expect(listed).toMatchObject({ keys: expect.arrayContaining(["docker.io/library/busybox:test"]), isPause: false });
+
+    const missing = `kts-contract-${crypto.randomUUID()}:1`;
+    expect(await images.imageStatus(missing)).toBeUndefined();
+    expect(await images.remove({ ...listed!, id: `sha256:${"0".repeat(64)}`, tags: [missing] }, signal)).toBe(true);
   });
 
   test("a volume is made, found and removed; each step twice", async () => {

@@ -6,7 +6,7 @@ import type {
   TerminalSize,
 } from "../../src/base/model/container-access.ts";
 
-/** Containers whose log is what was put there and whose commands are echoed; remembers what it was asked. */
+/** Containers whose log is what was put there, with a few commands; remembers what it was asked. */
 export class FakeContainers implements ContainerAccess {
   readonly asked: string[] = [];
   selection: LogSelection | undefined;
@@ -22,27 +22,24 @@ export class FakeContainers implements ContainerAccess {
   async logs(id: string, selection: LogSelection): Promise<AsyncIterable<Uint8Array>> {
     this.#note(`logs ${id}`);
     this.selection = selection;
-    const pieces = this.log;
+    const { tailLines = this.log.length, limitBytes } = selection;
+    const lines = this.log.slice(Math.max(0, this.log.length - tailLines));
+    const wanted = limitBytes === undefined ? lines : [lines.join("").slice(0, limitBytes)];
     return (async function* () {
-      for (const piece of pieces) yield Buffer.from(piece);
+      for (const piece of wanted) yield Buffer.from(piece);
     })();
   }
 
   async run(id: string, argv: readonly string[]) {
     this.#note(`run ${id} ${argv.join("|")}`);
-    const [program] = argv;
-    const recorded: Record<string, [number, string]> = {
-      id: [0, "uid=0 gid=0 groups=0\n"],
-      echo: [0, `${argv.slice(1).join(" ")}\n`],
-      false: [1, ""],
-    };
-    const [exitCode, output] = recorded[program ?? ""] ?? [126, "not found"];
-    return { exitCode, output, stderr: "", timedOut: false };
+    return { stderr: "", timedOut: false, ...(resultOf(argv) ?? { exitCode: 126, output: "not found" }) };
   }
 
   async exec(id: string, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
     this.#note(`exec ${id} ${argv.join("|")} ${namesOf(streams)}`);
-    return this.#hold();
+    const result = resultOf(argv);
+    if (!result) return this.#hold();
+    return new FakeProcess([{ stream: "stdout", data: Buffer.from(result.output) }], result.exitCode);
   }
 
   async attach(id: string, streams: StreamSelection): Promise<ProcessSession> {
@@ -60,6 +57,14 @@ export class FakeContainers implements ContainerAccess {
     if (this.failure) throw this.failure;
   }
 }
+
+/** Commands that it has. */
+const resultOf = ([program, ...args]: readonly string[]): { exitCode: number; output: string } | undefined =>
+  ({
+    id: { exitCode: 0, output: "uid=0 gid=0 groups=0\n" },
+    echo: { exitCode: 0, output: `${args.join(" ")}\n` },
+    false: { exitCode: 1, output: "" },
+  })[program ?? ""];
 
 const namesOf = (streams: StreamSelection) =>
   Object.entries(streams)
