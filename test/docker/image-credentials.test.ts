@@ -11,6 +11,7 @@ import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
+const read = (path: string) => Bun.file(join(directory, path)).text();
 const auths = (registry: string, user: string) =>
   JSON.stringify({ auths: { [registry]: { auth: base64(`${user}:s3cret`) } } });
 
@@ -28,6 +29,14 @@ beforeEach(() => {
 afterEach(() => {
   process.env.PATH = PATH;
 });
+
+const config = (text: string, folder: "root" | "home/.docker" = "root") => write(`${folder}/config.json`, text);
+/** One report, without what must stay secret. */
+function expectReport(says: string): void {
+  expect(logger.lines).toHaveLength(1);
+  expect(logger.lines[0]).toContain(says);
+  expect(logger.lines[0]).not.toContain("s3cret");
+}
 
 const write = (path: string, text: string) => writeFileSync(join(directory, path), text);
 function program(path: string, script: string): void {
@@ -64,24 +73,22 @@ describe("files", () => {
   });
 
   test("the root directory's goes before the home's, and they are not mixed", async () => {
-    write("root/config.json", auths("r.io", "root"));
+    config(auths("r.io", "root"));
     write("home/.docker/config.json", auths("r.io", "home"));
     expect(await users("r.io/app")).toEqual(["root"]);
   });
 
   test("a broken file is reported without its text, and the next one is read", async () => {
-    write("root/config.json", '{"auths": s3cret');
+    config('{"auths": s3cret');
     write("home/.docker/config.json", auths("r.io", "home"));
     expect(await users("r.io/app")).toEqual(["home"]);
-    expect(logger.lines).toHaveLength(1);
-    expect(logger.lines[0]).toContain("root/config.json");
-    expect(logger.lines[0]).not.toContain("s3cret");
+    expectReport("root/config.json");
   });
 
   test("a change counts at once", async () => {
-    write("root/config.json", auths("r.io", "before"));
+    config(auths("r.io", "before"));
     expect(await users("r.io/app")).toEqual(["before"]);
-    write("root/config.json", auths("r.io", "after"));
+    config(auths("r.io", "after"));
     expect(await users("r.io/app")).toEqual(["after"]);
   });
 });
@@ -90,7 +97,7 @@ describe("imagePullSecrets", () => {
   const ofPod = pullSecret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", auths("r.io", "pod"));
 
   test("go before the machine's, which are still worth a try", async () => {
-    write("root/config.json", auths("r.io", "machine"));
+    config(auths("r.io", "machine"));
     expect(await users("r.io/app", [ofPod])).toEqual(["pod", "machine"]);
   });
 
@@ -101,7 +108,7 @@ describe("imagePullSecrets", () => {
   });
 
   test("the same credentials twice are tried once", async () => {
-    write("root/config.json", auths("r.io", "pod"));
+    config(auths("r.io", "pod"));
     expect(await users("r.io/app", [ofPod])).toEqual(["pod"]);
   });
 
@@ -117,24 +124,22 @@ describe("credential helpers", () => {
 
   test("the helper of a registry is asked for that registry", async () => {
     program("bin/docker-credential-one", answer("helped"));
-    write("root/config.json", '{"credHelpers":{"r.io":"one"}}');
+    config('{"credHelpers":{"r.io":"one"}}');
     expect(await users("r.io/app")).toEqual(["helped"]);
-    expect(await Bun.file(join(directory, "bin/docker-credential-one.in")).text()).toBe("r.io");
+    expect(await read("bin/docker-credential-one.in")).toBe("r.io");
     expect(await users("other.io/app")).toEqual([]);
   });
 
   test("credsStore is asked for all others; Docker Hub by its old URL; <token> is a token", async () => {
     program("bin/docker-credential-store", answer("<token>"));
-    write("root/config.json", '{"credsStore":"store"}');
+    config('{"credsStore":"store"}');
     expect(await users("busybox")).toEqual(["s3cret"]);
-    expect(await Bun.file(join(directory, "bin/docker-credential-store.in")).text()).toBe(
-      "https://index.docker.io/v1/",
-    );
+    expect(await read("bin/docker-credential-store.in")).toBe("https://index.docker.io/v1/");
   });
 
   test("a helper that knows nothing is not a problem", async () => {
     program("bin/docker-credential-store", "echo 'credentials not found in native keychain'; exit 1");
-    write("root/config.json", '{"credsStore":"store"}');
+    config('{"credsStore":"store"}');
     expect(await users("r.io/app")).toEqual([]);
     expect(logger.lines).toEqual([]);
   });
@@ -144,15 +149,13 @@ describe("credential helpers", () => {
     { what: "talks nonsense", script: "echo s3cret", says: "something else" },
   ])("a helper that $what is reported without its words", async ({ script, says }) => {
     program("bin/docker-credential-store", script);
-    write("root/config.json", '{"credsStore":"store"}');
+    config('{"credsStore":"store"}');
     expect(await users("r.io/app")).toEqual([]);
-    expect(logger.lines).toHaveLength(1);
-    expect(logger.lines[0]).toContain(says);
-    expect(logger.lines[0]).not.toContain("s3cret");
+    expectReport(says);
   });
 
   test("a helper that is not installed is reported", async () => {
-    write("root/config.json", '{"credsStore":"absent"}');
+    config('{"credsStore":"absent"}');
     expect(await users("r.io/app")).toEqual([]);
     expect(logger.lines[0]).toContain("docker-credential-absent");
   });
@@ -179,7 +182,7 @@ ${yaml}`,
     );
     return CredentialProviders.fromFile(join(directory, "providers.yaml"), join(directory, "bin"), clock, logger);
   }
-  const runs = async () => (await Bun.file(join(directory, "bin/plug.runs")).text()).trimEnd().split("\n");
+  const runs = async () => (await read("bin/plug.runs")).trimEnd().split("\n");
 
   test("is asked about images that match, with its arguments and environment", async () => {
     program("bin/plug", response("Registry"));
@@ -240,28 +243,14 @@ ${yaml}`,
     expect(logger.lines[0]).not.toContain("s3cret");
   });
 
+  const version = "apiVersion: credentialprovider.kubelet.k8s.io/v1";
   test.each([
-    {
-      what: "a path for a name",
-      yaml: "- {name: ../plug, matchImages: [a], defaultCacheDuration: 1s, apiVersion: credentialprovider.kubelet.k8s.io/v1}",
-      says: "providers.1.name",
-    },
-    {
-      what: "a strange duration",
-      yaml: "- {name: b, matchImages: [a], defaultCacheDuration: soon, apiVersion: credentialprovider.kubelet.k8s.io/v1}",
-      says: "providers.1.defaultCacheDuration",
-    },
-    {
-      what: "a name twice",
-      yaml: "- {name: plug, matchImages: [a], defaultCacheDuration: 1s, apiVersion: credentialprovider.kubelet.k8s.io/v1}",
-      says: "twice",
-    },
-    {
-      what: "tokens of service accounts",
-      yaml: "- {name: b, matchImages: [a], defaultCacheDuration: 1s, apiVersion: credentialprovider.kubelet.k8s.io/v1, tokenAttributes: {}}",
-      says: "without a cluster",
-    },
-  ])("a configuration with $what is refused", ({ yaml, says }) => {
+    ["a path for a name", "name: ../plug, defaultCacheDuration: 1s", "providers.1.name"],
+    ["a strange duration", "name: b, defaultCacheDuration: soon", "providers.1.defaultCacheDuration"],
+    ["a name twice", "name: plug, defaultCacheDuration: 1s", "twice"],
+    ["tokens of service accounts", "name: b, defaultCacheDuration: 1s, tokenAttributes: {}", "without a cluster"],
+  ])("a configuration with %s is refused", (_what, fields, says) => {
+    const yaml = `- {${fields}, matchImages: [a], ${version}}`;
     expect(() => providers(yaml)).toThrow(says);
     expect(() => providers(yaml)).toThrow("providers.yaml");
   });

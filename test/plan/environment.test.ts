@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Container, EnvFromSource, EnvVar, Pod } from "../../src/base/api/pod.ts";
+import type { EnvFromSource, EnvVar } from "../../src/base/api/pod.ts";
 import type { ObjectIndex } from "../../src/base/model/desired-pod.ts";
 import {
   type EnvironmentFacts,
@@ -10,6 +10,7 @@ import {
   parseEnvFile,
   resolveEnvironment,
 } from "../../src/plan/environment.ts";
+import { aContainer, aPod } from "../support/builders.ts";
 
 const NODE = { name: "node1", ip: "192.0.2.1", cpuCount: 2, memoryBytes: 4096, bootId: "", machineId: "" };
 
@@ -28,39 +29,7 @@ const OBJECTS: ObjectIndex = {
 
 const FACTS: EnvironmentFacts = { objects: OBJECTS, podIps: ["10.1.2.3", "fd00::3"], hostIp: "192.0.2.1", node: NODE };
 
-function aContainer(fields: Partial<Container> = {}): Container {
-  return {
-    name: "app",
-    image: "busybox:test",
-    resources: {},
-    terminationMessagePath: "/dev/termination-log",
-    terminationMessagePolicy: "File",
-    ...fields,
-  };
-}
-
-function aPod(container: Container, spec: Partial<Pod["spec"]> = {}): Pod {
-  return {
-    metadata: {
-      name: "p-node1",
-      namespace: "default",
-      uid: "u1",
-      labels: { app: "web" },
-      annotations: { note: "a\nb" },
-    },
-    spec: {
-      containers: [container],
-      restartPolicy: "Always",
-      terminationGracePeriodSeconds: 30,
-      dnsPolicy: "ClusterFirst",
-      securityContext: {},
-      schedulerName: "default-scheduler",
-      enableServiceLinks: true,
-      nodeName: "node1",
-      ...spec,
-    },
-  };
-}
+const METADATA = { name: "p-node1", uid: "u1", labels: { app: "web" }, annotations: { note: "a\nb" } };
 
 function resolve(env: EnvVar[], envFrom: EnvFromSource[] = [], facts: Partial<EnvironmentFacts> = {}) {
   const container = aContainer({
@@ -70,7 +39,7 @@ function resolve(env: EnvVar[], envFrom: EnvFromSource[] = [], facts: Partial<En
   });
   const other = aContainer({ name: "other", resources: { limits: { memory: "1Gi" } } });
   const volumes = [{ name: "v", emptyDir: {} }];
-  return resolveEnvironment(aPod(container, { containers: [container, other], volumes }), container, {
+  return resolveEnvironment(aPod({ containers: [container, other], volumes }, METADATA), container, {
     ...FACTS,
     ...facts,
   });
@@ -120,72 +89,55 @@ test("the recorded kubelet's expansion", () => {
 
 describe("one variable from elsewhere", () => {
   const missing = (message: string) => `CreateContainerConfigError: ${message}`;
-  test.each<{ from: NonNullable<EnvVar["valueFrom"]>; want: string | undefined; why?: string }>([
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.name" } }, want: "p-node1" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.namespace" } }, want: "default" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.uid" } }, want: "u1" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.labels['app']" } }, want: "web" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.labels['none']" } }, want: "" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.labels['toString']" } }, want: "" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.annotations['note']" } }, want: "a\nb" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "spec.nodeName" } }, want: "node1" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "spec.serviceAccountName" } }, want: "" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "status.podIP" } }, want: "10.1.2.3" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "status.podIPs" } }, want: "10.1.2.3,fd00::3" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "status.hostIP" } }, want: "192.0.2.1" },
-    { from: { fieldRef: { apiVersion: "v1", fieldPath: "status.hostIPs" } }, want: "192.0.2.1" },
-    {
-      from: { fieldRef: { apiVersion: "v1", fieldPath: "status.phase" } },
-      want: missing("unsupported fieldPath: status.phase"),
-    },
-    { from: { resourceFieldRef: { resource: "limits.cpu", divisor: "0" } }, want: "2", why: "1500m rounds up" },
-    { from: { resourceFieldRef: { resource: "limits.cpu", divisor: "1m" } }, want: "1500" },
-    { from: { resourceFieldRef: { resource: "limits.memory", divisor: "1Mi" } }, want: "64" },
-    { from: { resourceFieldRef: { resource: "limits.memory", divisor: "0" } }, want: "67108864" },
-    { from: { resourceFieldRef: { resource: "limits.memory", divisor: "1G" } }, want: "1", why: "rounds up" },
-    { from: { resourceFieldRef: { resource: "requests.memory", divisor: "1Mi" } }, want: "32" },
-    {
-      from: { resourceFieldRef: { resource: "requests.cpu", divisor: "1m" } },
-      want: "0",
-      why: "a request is not defaulted",
-    },
-    {
-      from: { resourceFieldRef: { resource: "limits.memory", divisor: "1Mi", containerName: "other" } },
-      want: "1024",
-    },
-    {
-      from: { resourceFieldRef: { resource: "limits.cpu", divisor: "0", containerName: "other" } },
-      want: "2",
-      why: "the node's CPUs where there is no limit",
-    },
-    {
-      from: { resourceFieldRef: { resource: "limits.cpu", divisor: "0", containerName: "absent" } },
-      want: missing("container absent not found"),
-    },
-    { from: { configMapKeyRef: { name: "cfg", key: "k" } }, want: "from-cfg" },
-    {
-      from: { configMapKeyRef: { name: "cfg", key: "z" } },
-      want: missing("couldn't find key z in ConfigMap default/cfg"),
-    },
-    { from: { configMapKeyRef: { name: "cfg", key: "z", optional: true } }, want: undefined },
-    { from: { configMapKeyRef: { name: "cfg", key: "constructor", optional: true } }, want: undefined },
-    { from: { configMapKeyRef: { name: "no", key: "k" } }, want: missing('configmap "no" not found') },
-    { from: { configMapKeyRef: { name: "no", key: "k", optional: true } }, want: undefined },
-    {
-      from: { configMapKeyRef: { name: "only", key: "k" } },
-      want: missing('configmap "only" not found'),
-      why: "other namespace",
-    },
-    {
-      from: { configMapKeyRef: { name: "binary", key: "k" } },
-      want: missing("couldn't find key k in ConfigMap default/binary"),
-      why: "binaryData is never an env source",
-    },
-    { from: { secretKeyRef: { name: "sec", key: "k" } }, want: "pässwörd" },
-    { from: { secretKeyRef: { name: "sec", key: "z" } }, want: missing("couldn't find key z in Secret default/sec") },
-    { from: { secretKeyRef: { name: "no", key: "k" } }, want: missing('secret "no" not found') },
-    { from: { secretKeyRef: { name: "no", key: "k", optional: true } }, want: undefined },
-  ])("%j", ({ from, want }) => {
+  type From = NonNullable<EnvVar["valueFrom"]>;
+  const field = (fieldPath: string): From => ({ fieldRef: { apiVersion: "v1", fieldPath } });
+  const resource = (resource: string, divisor: string, containerName?: string): From => ({
+    resourceFieldRef: { resource, divisor, ...(containerName && { containerName }) },
+  });
+  const configMap = (name: string, key: string, optional?: true): From => ({
+    configMapKeyRef: { name, key, ...(optional && { optional }) },
+  });
+  const secret = (name: string, key: string, optional?: true): From => ({
+    secretKeyRef: { name, key, ...(optional && { optional }) },
+  });
+  test.each<[From, want: string | undefined]>([
+    [field("metadata.name"), "p-node1"],
+    [field("metadata.namespace"), "default"],
+    [field("metadata.uid"), "u1"],
+    [field("metadata.labels['app']"), "web"],
+    [field("metadata.labels['none']"), ""],
+    [field("metadata.labels['toString']"), ""],
+    [field("metadata.annotations['note']"), "a\nb"],
+    [field("spec.nodeName"), "node1"],
+    [field("spec.serviceAccountName"), ""],
+    [field("status.podIP"), "10.1.2.3"],
+    [field("status.podIPs"), "10.1.2.3,fd00::3"],
+    [field("status.hostIP"), "192.0.2.1"],
+    [field("status.hostIPs"), "192.0.2.1"],
+    [field("status.phase"), missing("unsupported fieldPath: status.phase")],
+    [resource("limits.cpu", "0"), "2"], // 1500m rounds up
+    [resource("limits.cpu", "1m"), "1500"],
+    [resource("limits.memory", "1Mi"), "64"],
+    [resource("limits.memory", "0"), "67108864"],
+    [resource("limits.memory", "1G"), "1"], // rounds up
+    [resource("requests.memory", "1Mi"), "32"],
+    [resource("requests.cpu", "1m"), "0"], // a request is not defaulted
+    [resource("limits.memory", "1Mi", "other"), "1024"],
+    [resource("limits.cpu", "0", "other"), "2"], // the node's CPUs where there is no limit
+    [resource("limits.cpu", "0", "absent"), missing("container absent not found")],
+    [configMap("cfg", "k"), "from-cfg"],
+    [configMap("cfg", "z"), missing("couldn't find key z in ConfigMap default/cfg")],
+    [configMap("cfg", "z", true), undefined],
+    [configMap("cfg", "constructor", true), undefined],
+    [configMap("no", "k"), missing('configmap "no" not found')],
+    [configMap("no", "k", true), undefined],
+    [configMap("only", "k"), missing('configmap "only" not found')], // other namespace
+    [configMap("binary", "k"), missing("couldn't find key k in ConfigMap default/binary")], // binaryData is never an env source
+    [secret("sec", "k"), "pässwörd"],
+    [secret("sec", "z"), missing("couldn't find key z in Secret default/sec")],
+    [secret("no", "k"), missing('secret "no" not found')],
+    [secret("no", "k", true), undefined],
+  ])("%j", (from, want) => {
     const got = outcome([{ name: "X", valueFrom: from }]);
     if (want === undefined) expect(got).toEqual([]);
     else if (want.startsWith("CreateContainerConfigError")) expect(got).toBe(want);

@@ -48,62 +48,37 @@ const facts = (more: Partial<UpdateFacts> = {}): UpdateFacts => ({
   ...more,
 });
 const trial = (...pods: string[]) => ({ pods, starts: 0 });
+const found = record({ candidate: pulled });
+/** On trial with these pods. */
+const tried = (...pods: string[]) => record({ candidate: pulled, trial: trial(...pods) });
+const among = (...pods: UpdateFacts["pods"]) => facts({ pods });
+const unknown: ImageUpdateRecord = { owner: "o", image: "i", rejected: [] };
 
 describe("the next step", () => {
   test.each<[string, ImageUpdateRecord, UpdateFacts, string]>([
     ["before its time", record(), facts(), "nothing"],
     ["at its time", record({ nextCheckAt: NOW.toISOString() }), facts(), "look-up"],
     ["when asked", record(), facts({ isCheckAsked: true }), "look-up"],
-    [
-      "no look-up before the running image is known",
-      { owner: "o", image: "i", rejected: [] },
-      facts({ isCheckAsked: true }),
-      "nothing",
-    ],
+    ["no look-up before the running image is known", unknown, facts({ isCheckAsked: true }), "nothing"],
     ["a new image is pulled, outside the window too", record({ candidate }), facts({ isWindowOpen: false }), "pull"],
     ["a failed pull waits for the next look-up", record({ candidate, error: "no space" }), facts(), "nothing"],
-    ["outside the window it waits", record({ candidate: pulled }), facts({ isWindowOpen: false }), "nothing"],
-    ["held", record({ candidate: pulled }), facts({ hold: "held by its annotation" }), "nothing"],
-    ["in the window", record({ candidate: pulled }), facts(), "swap"],
-    [
-      "a pod that is being edited",
-      record({ candidate: pulled }),
-      facts({ pods: [{ ...live("a"), isLive: false }] }),
-      "nothing",
-    ],
-    ["without pods", record({ candidate: pulled }), facts({ pods: [] }), "nothing"],
-    ["on trial", record({ candidate: pulled, trial: trial("a") }), facts({ pods: [live("a", pending)] }), "nothing"],
-    ["Ready with it", record({ candidate: pulled, trial: trial("a") }), facts(), "keep"],
-    [
-      "failed with it",
-      record({ candidate: pulled, trial: trial("a") }),
-      facts({ pods: [live("a", failed)] }),
-      "roll-back",
-    ],
-    [
-      "the next pod's turn",
-      record({ candidate: pulled, trial: trial("a") }),
-      facts({ pods: [live("a"), live("b")] }),
-      "swap",
-    ],
-    [
-      "one pod at a time",
-      record({ candidate: pulled, trial: trial("a") }),
-      facts({ pods: [live("a", pending), live("b")] }),
-      "nothing",
-    ],
-    [
-      "the second pod fails",
-      record({ candidate: pulled, trial: trial("a", "b") }),
-      facts({ pods: [live("a"), live("b", failed)] }),
-      "roll-back",
-    ],
-    ["a hold does not end a trial", record({ candidate: pulled, trial: trial("a") }), facts({ hold: "held" }), "keep"],
-    ["no pod of the trial is left", record({ candidate: pulled, trial: trial("gone") }), facts(), "swap"],
+    ["outside the window it waits", found, facts({ isWindowOpen: false }), "nothing"],
+    ["held", found, facts({ hold: "held by its annotation" }), "nothing"],
+    ["in the window", found, facts(), "swap"],
+    ["a pod that is being edited", found, among({ ...live("a"), isLive: false }), "nothing"],
+    ["without pods", found, among(), "nothing"],
+    ["on trial", tried("a"), among(live("a", pending)), "nothing"],
+    ["Ready with it", tried("a"), facts(), "keep"],
+    ["failed with it", tried("a"), among(live("a", failed)), "roll-back"],
+    ["the next pod's turn", tried("a"), among(live("a"), live("b")), "swap"],
+    ["one pod at a time", tried("a"), among(live("a", pending), live("b")), "nothing"],
+    ["the second pod fails", tried("a", "b"), among(live("a"), live("b", failed)), "roll-back"],
+    ["a hold does not end a trial", tried("a"), facts({ hold: "held" }), "keep"],
+    ["no pod of the trial is left", tried("gone"), facts(), "swap"],
     [
       "the machine went down with it three times",
       record({ candidate: pulled, trial: { pods: ["a"], starts: 3 } }),
-      facts({ pods: [live("a", pending)] }),
+      among(live("a", pending)),
       "roll-back",
     ],
   ])("%s", (_, given, what, want) => {
@@ -111,25 +86,21 @@ describe("the next step", () => {
   });
 
   test("the pod that is next is named", () => {
-    const step = decideUpdateStep(
-      record({ candidate: pulled, trial: trial("a") }),
-      facts({ pods: [live("a"), live("b"), live("c")] }),
-    );
+    const step = decideUpdateStep(tried("a"), among(live("a"), live("b"), live("c")));
     expect(step).toMatchObject({ do: "swap", uid: "b" });
   });
 });
 
 describe("records", () => {
   test("a digest that runs already, under this or another name, is nothing new", () => {
-    const found = { ref: current.ref, tag: "1" };
-    expect(noteLookedUp(record({ candidate }), found, NOW, NOW).candidate).toBeUndefined();
+    expect(noteLookedUp(record({ candidate }), { ref: current.ref, tag: "1" }, NOW, NOW).candidate).toBeUndefined();
     const same = noteSame(record({ candidate }));
     expect(noteLookedUp(same, { ref: candidate.ref, tag: "1" }, NOW, NOW).candidate).toBeUndefined();
     expect(same.current).toMatchObject({ ref: current.ref, isBaseline: true });
   });
 
   test("a bad digest is remembered and not offered again; the next one is", () => {
-    const bad = noteRolledBack(noteSwapped(record({ candidate: pulled }), "a"), "crashed", NOW);
+    const bad = noteRolledBack(noteSwapped(found, "a"), "crashed", NOW);
     expect(bad).toMatchObject({ current, rejected: [{ ref: candidate.ref, why: "crashed" }] });
     expect(bad.candidate ?? bad.trial).toBeUndefined();
     expect(noteLookedUp(bad, { ref: candidate.ref, tag: "1" }, NOW, NOW).candidate).toBeUndefined();
@@ -146,19 +117,19 @@ describe("records", () => {
   });
 
   test("an image that is kept is the current one, no baseline any more; undo goes back and rejects it", () => {
-    const kept = noteKept(noteSwapped(record({ candidate: pulled }), "a"), NOW);
+    const kept = noteKept(noteSwapped(found, "a"), NOW);
     expect(kept).toMatchObject({ current: { ref: candidate.ref, tag: "1" }, former: current });
     expect(kept.trial ?? kept.candidate).toBeUndefined();
     const undone = undoUpdate(kept, NOW)!;
     expect(undone).toMatchObject({ current, rejected: [{ ref: candidate.ref, why: "it was undone" }] });
     expect(undoUpdate(undone, NOW)).toBeUndefined();
     expect(updateStateOf(undone, undefined)).toBe("pinned");
-    const duringTrial = undoUpdate(noteSwapped(record({ candidate: pulled }), "a"), NOW)!;
+    const duringTrial = undoUpdate(noteSwapped(found, "a"), NOW)!;
     expect([updateStateOf(duringTrial, undefined), duringTrial.rejected.length]).toEqual(["pinned", 1]);
   });
 
   test("of a trial only the pods that had their turn run the new image", () => {
-    const running = noteSwapped(record({ candidate: pulled }), "a");
+    const running = noteSwapped(found, "a");
     expect(pinFor(running, "a")).toEqual({ ref: candidate.ref, isBaseline: false });
     expect(pinFor(running, "b")).toEqual({ ref: current.ref, isBaseline: true });
   });
@@ -180,7 +151,7 @@ describe("records", () => {
   });
 
   test.each<[string, ImageUpdateRecord, string | undefined, string]>([
-    ["not Ready yet", { owner: "o", image: "i", rejected: [] }, undefined, "waiting"],
+    ["not Ready yet", unknown, undefined, "waiting"],
     ["up to date", record(), undefined, "pinned"],
     ["a newer image", record({ candidate }), undefined, "new"],
     ["held", record({ candidate }), "held", "held"],
@@ -191,36 +162,16 @@ describe("records", () => {
   });
 });
 
-test.each([
-  {
-    when: "the highest of the range",
-    tags: ["1.4.2", "1.4.10", "1.5.0"],
-    range: "~1.4",
-    present: "1.4.1",
-    want: "1.4.10",
-  },
-  { when: "a leading v", tags: ["v2.0.1", "v2.1.0"], range: "^2", present: "v2.0.0", want: "v2.1.0" },
-  { when: "never below the present one", tags: ["1.4.1", "1.4.2"], range: "~1.4", present: "1.4.3", want: undefined },
-  { when: "no release candidate", tags: ["1.4.3-rc.1", "1.4.2"], range: "~1.4", present: "1.4.1", want: "1.4.2" },
-  {
-    when: "the same variant",
-    tags: ["1.4.3", "1.4.2-alpine"],
-    range: "~1.4",
-    present: "1.4-alpine",
-    want: "1.4.2-alpine",
-  },
-  { when: "no other variant", tags: ["1.4.3-alpine"], range: "~1.4", present: "1.4.1", want: undefined },
-  {
-    when: "no tag that names several versions",
-    tags: ["1.4", "1", "latest"],
-    range: "*",
-    present: "1.4.0",
-    want: undefined,
-  },
-  { when: "a present tag without a version", tags: ["1.4.3", "2.0.0"], range: "1.x", present: "latest", want: "1.4.3" },
-])("$when", ({ tags, range, present, want }) => {
-  expect(pickTag(tags, range, present)).toBe(want);
-});
+test.each<[when: string, tags: string[], range: string, present: string, want: string | undefined]>([
+  ["the highest of the range", ["1.4.2", "1.4.10", "1.5.0"], "~1.4", "1.4.1", "1.4.10"],
+  ["a leading v", ["v2.0.1", "v2.1.0"], "^2", "v2.0.0", "v2.1.0"],
+  ["never below the present one", ["1.4.1", "1.4.2"], "~1.4", "1.4.3", undefined],
+  ["no release candidate", ["1.4.3-rc.1", "1.4.2"], "~1.4", "1.4.1", "1.4.2"],
+  ["the same variant", ["1.4.3", "1.4.2-alpine"], "~1.4", "1.4-alpine", "1.4.2-alpine"],
+  ["no other variant", ["1.4.3-alpine"], "~1.4", "1.4.1", undefined],
+  ["no tag that names several versions", ["1.4", "1", "latest"], "*", "1.4.0", undefined],
+  ["a present tag without a version", ["1.4.3", "2.0.0"], "1.x", "latest", "1.4.3"],
+])("%s", (_, tags, range, present, want) => expect(pickTag(tags, range, present)).toBe(want));
 
 const OFF: ImageUpdateDefaults = { policy: { kind: "never" }, schedule: "0 4 * * *", window: "always" };
 const pod = (annotations: Record<string, string>) => aPod({}, { annotations });

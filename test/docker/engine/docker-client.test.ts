@@ -5,6 +5,39 @@ import { FakeDaemon, type FakeDaemonOptions, RawDaemon } from "../../support/fak
 
 const clientAt = (path: string) => new DockerClient({ kind: "unix", path });
 
+class Served extends FakeDaemon {
+  readonly client = clientAt(this.socketPath);
+}
+
+const serve = (routes: FakeDaemonOptions["routes"] = {}, more: FakeDaemonOptions = {}) =>
+  new Served({ ...more, routes });
+
+const endless = () => new Promise<never>(() => {});
+const encode = (text: string) => new TextEncoder().encode(text);
+/** Says this, and then nothing more. */
+const unended = (text = "", cancel = () => {}) =>
+  new Response(new ReadableStream({ start: (out) => out.enqueue(encode(text)), cancel }));
+
+const listen = async (...given: Parameters<typeof RawDaemon.listen>) => {
+  const raw = await RawDaemon.listen(...given);
+  return Object.assign(raw, { client: clientAt(raw.socketPath) });
+};
+
+/** An engine that answers with one line of a stream and is gone. */
+const cutOff = (line: string) =>
+  listen((socket) => {
+    socket.on("data", (data) => {
+      const path = data.toString().split(" ")[1] ?? "";
+      const answer = (text: string) =>
+        socket.write(`HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
+      if (path === "/_ping") return answer("OK");
+      if (path === "/version") return answer('{"Version":"1","ApiVersion":"1.41"}');
+      socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${line.length.toString(16)}\r\n${line}\r\n`);
+      // fetch drops bytes that it has not yet handed out when the connection breaks: `since` brings such events again.
+      setTimeout(() => socket.destroy(), 20);
+    });
+  });
+
 /** The error that a call failed with. */
 async function failure(call: Promise<unknown>): Promise<DockerUnreachableError> {
   try {
@@ -30,12 +63,8 @@ describe("negotiation", () => {
     { engine: "1.52", least: "1.44", want: "1.52" },
     { engine: "1.56", least: "1.44", want: "1.52" },
   ])("an engine with $least to $engine is spoken to in $want", async ({ engine, least, want }) => {
-    using daemon = new FakeDaemon({
-      apiVersion: engine,
-      minApiVersion: least,
-      routes: { "GET /networks": () => Response.json([]) },
-    });
-    const client = clientAt(daemon.socketPath);
+    using daemon = serve({ "GET /networks": () => Response.json([]) }, { apiVersion: engine, minApiVersion: least });
+    const { client } = daemon;
     await client.listNetworks();
     expect(client.apiVersion).toBe(want);
     expect(daemon.requests.map(({ version, path }) => [version, path])).toEqual([
@@ -45,56 +74,39 @@ describe("negotiation", () => {
     ]);
   });
 
-  test.each<{ when: string; options: FakeDaemonOptions; kind: string; says: string }>([
-    { when: "too old", options: { apiVersion: "1.24" }, kind: "too-old", says: "Upgrade Docker" },
-    {
-      when: "too new",
-      options: { apiVersion: "1.70", minApiVersion: "1.60" },
-      kind: "too-new",
-      says: "Upgrade kubelet-ts",
-    },
-    {
-      when: "a web server",
-      options: { routes: { "GET /_ping": () => new Response("<html>", { status: 404 }) } },
-      kind: "not-docker",
-      says: "is no Docker engine",
-    },
-    {
-      when: "an answer without end",
-      options: { routes: { "GET /_ping": () => new Response("x".repeat(1_000_000)) } },
-      kind: "not-docker",
-      says: "is no Docker engine",
-    },
-    {
-      when: "something that says OK to everything",
-      options: { routes: { "GET /_ping": () => new Response("OK"), "GET /version": () => new Response("OK") } },
-      kind: "not-docker",
-      says: "is no Docker engine",
-    },
-  ])("$when: $kind", async ({ options, kind, says }) => {
-    using daemon = new FakeDaemon(options);
-    const error = await failure(clientAt(daemon.socketPath).connect());
-    expect(error.kind).toBe(kind as DockerUnreachableError["kind"]);
+  const says = (body: string, init?: ResponseInit): FakeDaemonOptions => {
+    const answer = () => new Response(body, init);
+    return { routes: { "GET /_ping": answer, "GET /version": answer } };
+  };
+  const notDocker = "is no Docker engine";
+  test.each<[when: string, kind: DockerUnreachableError["kind"], says: string, FakeDaemonOptions]>([
+    ["too old", "too-old", "Upgrade Docker", { apiVersion: "1.24" }],
+    ["too new", "too-new", "Upgrade kubelet-ts", { apiVersion: "1.70", minApiVersion: "1.60" }],
+    ["a web server", "not-docker", notDocker, says("<html>", { status: 404 })],
+    ["an answer without end", "not-docker", notDocker, says("x".repeat(1_000_000))],
+    ["OK to everything", "not-docker", notDocker, says("OK")],
+  ])("%s: %s", async (_when, kind, says, options) => {
+    using daemon = new Served(options);
+    const error = await failure(daemon.client.connect());
+    expect(error.kind).toBe(kind);
     expect(error.message).toContain(says);
     expect(error.message).toContain(daemon.socketPath);
   });
 
   test("calls at once negotiate once", async () => {
-    using daemon = new FakeDaemon({ routes: { "GET /networks": () => Response.json([]) } });
-    const client = clientAt(daemon.socketPath);
+    using daemon = serve({ "GET /networks": () => Response.json([]) });
+    const { client } = daemon;
     await Promise.all([client.listNetworks(), client.listNetworks(), client.listNetworks()]);
     expect(daemon.requests.filter(({ path }) => path === "/_ping")).toHaveLength(1);
   });
 
   test("a failed negotiation is tried again by the next call", async () => {
     let up = false;
-    using daemon = new FakeDaemon({
-      routes: {
-        "GET /_ping": () => new Response(up ? "OK" : "starting", { status: up ? 200 : 500 }),
-        "GET /networks": () => Response.json([]),
-      },
+    using daemon = serve({
+      "GET /_ping": () => new Response(up ? "OK" : "starting", { status: up ? 200 : 500 }),
+      "GET /networks": () => Response.json([]),
     });
-    const client = clientAt(daemon.socketPath);
+    const { client } = daemon;
     await expect(client.listNetworks()).rejects.toMatchObject({ status: 500 });
     up = true;
     expect(await client.listNetworks()).toEqual([]);
@@ -102,38 +114,36 @@ describe("negotiation", () => {
 });
 
 describe("no engine", () => {
-  test("no socket, and what to do", async () => {
-    const error = await failure(clientAt("/nonexistent/docker.sock").connect());
-    expect(error).toMatchObject({ kind: "no-socket" });
-    expect(error.message).toContain("unix:///nonexistent/docker.sock");
-    expect(error.message).toContain("--docker-endpoint");
-  });
-
-  test("a file without a listener", async () => {
-    expect(await failure(clientAt("/etc/passwd").connect())).toMatchObject({ kind: "refused" });
-  });
-
-  test("a TCP port without a listener", async () => {
-    expect(await failure(new DockerClient({ kind: "tcp", host: "127.0.0.1", port: 1 }).connect())).toMatchObject({
-      kind: "refused",
-    });
+  test.each<[string, ConstructorParameters<typeof DockerClient>[0], object]>([
+    [
+      "no socket, and what to do",
+      { kind: "unix", path: "/nonexistent/docker.sock" },
+      {
+        kind: "no-socket",
+        message: expect.stringMatching(/unix:\/\/\/nonexistent\/docker\.sock.*--docker-endpoint/s),
+      },
+    ],
+    ["a file without a listener", { kind: "unix", path: "/etc/passwd" }, { kind: "refused" }],
+    ["a TCP port without a listener", { kind: "tcp", host: "127.0.0.1", port: 1 }, { kind: "refused" }],
+  ])("%s", async (_when, endpoint, want) => {
+    expect(await failure(new DockerClient(endpoint).connect())).toMatchObject(want);
   });
 
   test("something that does not use HTTP", async () => {
-    using daemon = await RawDaemon.listen((socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n"));
-    const error = await failure(clientAt(daemon.socketPath).ping());
+    using daemon = await listen((socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n"));
+    const error = await failure(daemon.client.ping());
     expect(["not-docker", "connection-lost"]).toContain(error.kind);
   });
 
   test("an engine that does not answer: the deadline ends the call", async () => {
-    using daemon = await RawDaemon.listen(() => {});
-    const error = await failure(clientAt(daemon.socketPath).ping({ timeoutMs: 30 }));
+    using daemon = await listen(() => {});
+    const error = await failure(daemon.client.ping({ timeoutMs: 30 }));
     expect(error).toMatchObject({ kind: "timeout" });
     expect(error.message).toContain("GET /_ping");
   });
 
   test("a client may have a deadline of its own for all calls", async () => {
-    using daemon = new FakeDaemon({ routes: { "GET /networks": () => new Promise(() => {}) } });
+    using daemon = serve({ "GET /networks": endless });
     const client = new DockerClient({ kind: "unix", path: daemon.socketPath }, { timeoutMs: 40 });
     const error = await failure(client.listNetworks());
     expect(error).toMatchObject({ kind: "timeout" });
@@ -141,13 +151,11 @@ describe("no engine", () => {
   });
 
   test.each(["fetch", "stream"] as const)("the caller's signal ends a call (%s)", async (way) => {
-    using daemon = new FakeDaemon({
-      routes: {
-        "GET /networks": () => new Promise(() => {}),
-        "GET /events": () => new Promise(() => {}),
-      },
+    using daemon = serve({
+      "GET /networks": endless,
+      "GET /events": endless,
     });
-    const client = clientAt(daemon.socketPath);
+    const { client } = daemon;
     await client.connect();
     const stop = new AbortController();
     const { signal } = stop;
@@ -164,10 +172,10 @@ describe("no engine", () => {
 
 describe("answers", () => {
   test("the engine's no has status, operation and its own words", async () => {
-    using daemon = new FakeDaemon({
-      routes: { "POST /containers/create": () => Response.json({ message: "No such image: x:1" }, { status: 404 }) },
+    using daemon = serve({
+      "POST /containers/create": () => Response.json({ message: "No such image: x:1" }, { status: 404 }),
     });
-    const call = clientAt(daemon.socketPath).createContainer("n", { Image: "x:1" });
+    const call = daemon.client.createContainer("n", { Image: "x:1" });
     await expect(call).rejects.toBeInstanceOf(DockerError);
     await expect(call).rejects.toMatchObject({
       status: 404,
@@ -178,22 +186,18 @@ describe("answers", () => {
   });
 
   test("an answer of another shape names the field", async () => {
-    using daemon = new FakeDaemon({
-      routes: { "GET /containers/json": () => Response.json([{ Id: "a" }, { Id: 5 }]) },
-    });
-    const call = clientAt(daemon.socketPath).listContainers();
+    using daemon = serve({ "GET /containers/json": () => Response.json([{ Id: "a" }, { Id: 5 }]) });
+    const call = daemon.client.listContainers();
     await expect(call).rejects.toBeInstanceOf(DockerProtocolError);
     await expect(call).rejects.toThrow("1.Id");
   });
 
   test("names and filters arrive as they are", async () => {
-    using daemon = new FakeDaemon({
-      routes: {
-        "GET /containers/json": () => Response.json([]),
-        "GET /images/127.0.0.1:5000/a/b:1/json": () => Response.json({ Id: "sha256:1" }),
-      },
+    using daemon = serve({
+      "GET /containers/json": () => Response.json([]),
+      "GET /images/127.0.0.1:5000/a/b:1/json": () => Response.json({ Id: "sha256:1" }),
     });
-    const client = clientAt(daemon.socketPath);
+    const { client } = daemon;
     await client.listContainers({ all: true, filters: { label: ["a=b c&d"] } });
     expect((await client.inspectImage("127.0.0.1:5000/a/b:1")).Id).toBe("sha256:1");
     const list = daemon.requests.find(({ path }) => path === "/containers/json");
@@ -202,13 +206,11 @@ describe("answers", () => {
   });
 
   test("start and stop say whether they did anything; a stop of 0 s says 0", async () => {
-    using daemon = new FakeDaemon({
-      routes: {
-        "POST /containers/x/start": () => new Response(null, { status: 304 }),
-        "POST /containers/x/stop": () => new Response(null, { status: 204 }),
-      },
+    using daemon = serve({
+      "POST /containers/x/start": () => new Response(null, { status: 304 }),
+      "POST /containers/x/stop": () => new Response(null, { status: 204 }),
     });
-    const client = clientAt(daemon.socketPath);
+    const { client } = daemon;
     expect(await client.startContainer("x")).toBe(false);
     expect(await client.stopContainer("x", { timeoutSeconds: 0, signal: "SIGINT" })).toBe(true);
     const stop = daemon.requests.at(-1);
@@ -218,11 +220,11 @@ describe("answers", () => {
   });
 
   test("API 1.42 is reported the stop signal", async () => {
-    using daemon = new FakeDaemon({
-      apiVersion: "1.42",
-      routes: { "POST /containers/x/stop": () => new Response(null, { status: 204 }) },
-    });
-    await clientAt(daemon.socketPath).stopContainer("x", { timeoutSeconds: 1.2, signal: "SIGINT" });
+    using daemon = serve(
+      { "POST /containers/x/stop": () => new Response(null, { status: 204 }) },
+      { apiVersion: "1.42" },
+    );
+    await daemon.client.stopContainer("x", { timeoutSeconds: 1.2, signal: "SIGINT" });
     expect(daemon.requests.at(-1)?.query.toString()).toBe("t=2&signal=SIGINT");
   });
 });
@@ -234,7 +236,7 @@ describe("a create whose connection died", () => {
   /** Lets the engine do its work and then drop the connection, the first `drops` times. */
   async function dyingDaemon(drops: number, upstream: FakeDaemon) {
     let dropped = 0;
-    return RawDaemon.listen((socket) => {
+    return listen((socket) => {
       socket.on("data", async (data) => {
         const [head = "", body = ""] = data.toString().split("\r\n\r\n");
         const [method = "", path = ""] = head.split(" ");
@@ -257,35 +259,29 @@ describe("a create whose connection died", () => {
     { when: "it was done: the container is found by its name", labels: { a: "b", c: "d" } },
     { when: "more labels than asked for are not an obstacle", labels: { a: "b", other: "x" } },
   ])("$when", async ({ labels }) => {
-    using upstream = new FakeDaemon({
-      routes: {
-        "POST /containers/create": () => Response.json({ Id: "there" }, { status: 201 }),
-        "GET /containers/name/json": inspect(labels),
-      },
+    using upstream = serve({
+      "POST /containers/create": () => Response.json({ Id: "there" }, { status: 201 }),
+      "GET /containers/name/json": inspect(labels),
     });
     using daemon = await dyingDaemon(1, upstream);
-    const created = await clientAt(daemon.socketPath).createContainer("name", { Labels: { a: "b" } });
+    const created = await daemon.client.createContainer("name", { Labels: { a: "b" } });
     expect(created.Id).toBe("there");
     expect(upstream.requests.filter(({ method }) => method === "POST")).toHaveLength(1);
   });
 
   test("it was not done: it is asked for once more", async () => {
-    using upstream = new FakeDaemon({
-      routes: { "POST /containers/create": () => Response.json({ Id: "second" }, { status: 201 }) },
-    });
+    using upstream = serve({ "POST /containers/create": () => Response.json({ Id: "second" }, { status: 201 }) });
     using daemon = await dyingDaemon(1, upstream);
-    expect((await clientAt(daemon.socketPath).createContainer("name", {})).Id).toBe("second");
+    expect((await daemon.client.createContainer("name", {})).Id).toBe("second");
   });
 
   test("a foreign container of that name is not taken for ours", async () => {
-    using upstream = new FakeDaemon({
-      routes: {
-        "POST /containers/create": () => Response.json({ Id: "there" }, { status: 201 }),
-        "GET /containers/name/json": inspect({ a: "not b" }),
-      },
+    using upstream = serve({
+      "POST /containers/create": () => Response.json({ Id: "there" }, { status: 201 }),
+      "GET /containers/name/json": inspect({ a: "not b" }),
     });
     using daemon = await dyingDaemon(1, upstream);
-    const error = await failure(clientAt(daemon.socketPath).createContainer("name", { Labels: { a: "b" } }));
+    const error = await failure(daemon.client.createContainer("name", { Labels: { a: "b" } }));
     expect(error).toMatchObject({ kind: "connection-lost" });
   });
 });
@@ -295,14 +291,12 @@ describe("streams", () => {
     `{"Type":"container","Action":"${action}","Actor":{"ID":"x","Attributes":{}},"time":1,"timeNano":1000000001}\n`;
 
   test("events come one by one, after onOpen; an engine that goes away is a lost connection", async () => {
-    using daemon = new FakeDaemon({
-      routes: { "GET /events": () => new Response(event("create") + event("start")) },
-    });
+    using daemon = serve({ "GET /events": () => new Response(event("create") + event("start")) });
     const order: string[] = [];
     const error = await failure(
       (async () => {
         const options = { since: "5.5", filters: { type: ["container"] }, onOpen: () => void order.push("open") };
-        for await (const { action } of clientAt(daemon.socketPath).events(options)) order.push(action);
+        for await (const { action } of daemon.client.events(options)) order.push(action);
       })(),
     );
     expect(order).toEqual(["open", "create", "start"]);
@@ -311,23 +305,11 @@ describe("streams", () => {
   });
 
   test("events that are cut off in the middle are a lost connection too", async () => {
-    using daemon = await RawDaemon.listen((socket) => {
-      socket.on("data", (data) => {
-        const path = data.toString().split(" ")[1] ?? "";
-        const answer = (text: string, more = "") =>
-          socket.write(`HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\n${more}Content-Length: ${text.length}\r\n\r\n${text}`);
-        if (path === "/_ping") return answer("OK");
-        if (path === "/version") return answer('{"Version":"1","ApiVersion":"1.41"}');
-        const line = event("die");
-        socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${line.length.toString(16)}\r\n${line}\r\n`);
-        // fetch drops bytes that it has not yet handed out when the connection breaks: `since` brings such events again.
-        setTimeout(() => socket.destroy(), 20);
-      });
-    });
+    using daemon = await cutOff(event("die"));
     const seen: string[] = [];
     const error = await failure(
       (async () => {
-        for await (const { action } of clientAt(daemon.socketPath).events()) seen.push(action);
+        for await (const { action } of daemon.client.events()) seen.push(action);
       })(),
     );
     expect(seen).toEqual(["die"]);
@@ -336,18 +318,10 @@ describe("streams", () => {
 
   test("leaving the loop closes the connection", async () => {
     const { promise: gone, resolve } = Promise.withResolvers<void>();
-    using daemon = new FakeDaemon({
-      routes: {
-        "GET /events": () =>
-          new Response(
-            new ReadableStream({
-              start: (controller) => controller.enqueue(new TextEncoder().encode(event("start"))),
-              cancel: () => resolve(),
-            }),
-          ),
-      },
+    using daemon = serve({
+      "GET /events": () => unended(event("start"), resolve),
     });
-    for await (const _ of clientAt(daemon.socketPath).events()) break;
+    for await (const _ of daemon.client.events()) break;
     await gone;
   });
 
@@ -358,15 +332,13 @@ describe("streams", () => {
     { when: "raw of an old engine, as its inspection says", type: "", tty: true },
   ])("logs: $when", async ({ type, tty }) => {
     const raw = tty === true || type.includes("raw");
-    using daemon = new FakeDaemon({
-      routes: {
-        "GET /containers/x/logs": () =>
-          new Response(raw ? "out" : frame(1, "out"), { headers: { "Content-Type": type } }),
-        "GET /containers/x/json": () => Response.json({ Id: "x", State: {}, Config: { Tty: tty }, HostConfig: {} }),
-      },
+    using daemon = serve({
+      "GET /containers/x/logs": () =>
+        new Response(raw ? "out" : frame(1, "out"), { headers: { "Content-Type": type } }),
+      "GET /containers/x/json": () => Response.json({ Id: "x", State: {}, Config: { Tty: tty }, HostConfig: {} }),
     });
     const seen: string[] = [];
-    for await (const { stream, data } of clientAt(daemon.socketPath).containerLogs("x", { tail: 0 })) {
+    for await (const { stream, data } of daemon.client.containerLogs("x", { tail: 0 })) {
       seen.push(`${stream} ${new TextDecoder().decode(data)}`);
     }
     expect(seen).toEqual(["stdout out"]);
@@ -379,9 +351,9 @@ describe("streams", () => {
 
 describe("pull", () => {
   test("credentials and name go where the engine expects them", async () => {
-    using daemon = new FakeDaemon({ routes: { "POST /images/create": () => new Response('{"status":"done"}\n') } });
+    using daemon = serve({ "POST /images/create": () => new Response('{"status":"done"}\n') });
     const seen: string[] = [];
-    await clientAt(daemon.socketPath).pullImage("127.0.0.1:5000/a:1", {
+    await daemon.client.pullImage("127.0.0.1:5000/a:1", {
       auth: { username: "u", password: "p" },
       onProgress: ({ status }) => void seen.push(status),
     });
@@ -393,54 +365,32 @@ describe("pull", () => {
   });
 
   test("no line of progress for too long ends it", async () => {
-    using daemon = new FakeDaemon({
-      routes: {
-        "POST /images/create": () =>
-          new Response(
-            new ReadableStream({
-              start: (controller) => controller.enqueue(new TextEncoder().encode('{"status":"Downloading"}\n')),
-            }),
-          ),
-      },
+    using daemon = serve({
+      "POST /images/create": () => unended('{"status":"Downloading"}\n'),
     });
-    const error = await failure(clientAt(daemon.socketPath).pullImage("a:1", { idleTimeoutMs: 40 }));
+    const error = await failure(daemon.client.pullImage("a:1", { idleTimeoutMs: 40 }));
     expect(error.kind).toBe("timeout");
     expect(error.message).toContain("no progress");
   });
 
   test("an engine that dies in the middle is a lost connection, not a finished pull", async () => {
-    using daemon = await RawDaemon.listen((socket) => {
-      socket.on("data", (data) => {
-        const path = data.toString().split(" ")[1] ?? "";
-        const answer = (text: string) =>
-          socket.write(`HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
-        if (path === "/_ping") return answer("OK");
-        if (path === "/version") return answer('{"Version":"1","ApiVersion":"1.41"}');
-        const line = '{"status":"Downloading"}\n';
-        socket.write(
-          `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${line.length.toString(16)}\r\n${line}\r\n`,
-          () => socket.destroy(),
-        );
-      });
-    });
-    expect(await failure(clientAt(daemon.socketPath).pullImage("a:1"))).toMatchObject({ kind: "connection-lost" });
+    using daemon = await cutOff('{"status":"Downloading"}\n');
+    expect(await failure(daemon.client.pullImage("a:1"))).toMatchObject({ kind: "connection-lost" });
   });
 });
 
 describe("exec", () => {
   const exec = (overrides: FakeDaemonOptions["routes"] = {}) =>
-    new FakeDaemon({
-      routes: {
-        "POST /containers/x/exec": () => Response.json({ Id: "e1" }, { status: 201 }),
-        "POST /exec/e1/start": () => new Response(Buffer.concat([frame(1, "out "), frame(2, "err"), frame(1, "!")])),
-        "GET /exec/e1/json": () => Response.json({ ID: "e1", Running: false, ExitCode: 3, Pid: 0 }),
-        ...overrides,
-      },
+    serve({
+      "POST /containers/x/exec": () => Response.json({ Id: "e1" }, { status: 201 }),
+      "POST /exec/e1/start": () => new Response(Buffer.concat([frame(1, "out "), frame(2, "err"), frame(1, "!")])),
+      "GET /exec/e1/json": () => Response.json({ ID: "e1", Running: false, ExitCode: 3, Pid: 0 }),
+      ...overrides,
     });
 
   test("output of both streams and the exit code", async () => {
     using daemon = exec();
-    expect(await clientAt(daemon.socketPath).exec("x", ["sh", "-c", "true"])).toEqual({
+    expect(await daemon.client.exec("x", ["sh", "-c", "true"])).toEqual({
       exitCode: 3,
       output: "out err!",
       stderr: "err",
@@ -457,7 +407,7 @@ describe("exec", () => {
 
   test("more output than wanted is dropped, not kept", async () => {
     using daemon = exec();
-    const outcome = await clientAt(daemon.socketPath).exec("x", ["yes"], { maxOutputBytes: 5 });
+    const outcome = await daemon.client.exec("x", ["yes"], { maxOutputBytes: 5 });
     expect(outcome).toMatchObject({ output: "out e", truncated: true, exitCode: 3 });
   });
 
@@ -467,14 +417,14 @@ describe("exec", () => {
       "GET /exec/e1/json": () =>
         Response.json({ ID: "e1", Running: ++inspections < 3, ExitCode: inspections < 3 ? null : 0, Pid: 0 }),
     });
-    expect(await clientAt(daemon.socketPath).exec("x", ["true"])).toMatchObject({ exitCode: 0 });
+    expect(await daemon.client.exec("x", ["true"])).toMatchObject({ exitCode: 0 });
   });
 
   test("a pid that is not a process of that container is left alone", async () => {
     const bystander = Bun.spawn(["sleep", "60"]);
     let inspections = 0;
     using daemon = exec({
-      "POST /exec/e1/start": () => new Response(new ReadableStream({ start() {} })),
+      "POST /exec/e1/start": () => unended(),
       "GET /exec/e1/json": () =>
         Response.json({
           ID: "e1",
@@ -484,7 +434,7 @@ describe("exec", () => {
           ContainerID: "c".repeat(64),
         }),
     });
-    expect(await clientAt(daemon.socketPath).exec("x", ["sleep"], { timeoutMs: 20 })).toMatchObject({
+    expect(await daemon.client.exec("x", ["sleep"], { timeoutMs: 20 })).toMatchObject({
       timedOut: true,
       exitCode: undefined,
     });
@@ -495,10 +445,10 @@ describe("exec", () => {
 
   test("an engine that never shows the command running gives no verdict on it", async () => {
     using daemon = exec({
-      "POST /exec/e1/start": () => new Response(new ReadableStream({ start() {} })),
-      "GET /exec/e1/json": () => new Promise<Response>(() => {}),
+      "POST /exec/e1/start": () => unended(),
+      "GET /exec/e1/json": endless,
     });
-    await expect(clientAt(daemon.socketPath).exec("x", ["true"], { timeoutMs: 20 })).rejects.toMatchObject({
+    await expect(daemon.client.exec("x", ["true"], { timeoutMs: 20 })).rejects.toMatchObject({
       name: "TimeoutError",
     });
   });
@@ -507,7 +457,7 @@ describe("exec", () => {
     using daemon = exec({
       "POST /containers/x/exec": () => Response.json({ message: "Container x is not running" }, { status: 409 }),
     });
-    await expect(clientAt(daemon.socketPath).exec("x", ["true"], { timeoutMs: 1000 })).rejects.toMatchObject({
+    await expect(daemon.client.exec("x", ["true"], { timeoutMs: 1000 })).rejects.toMatchObject({
       status: 409,
     });
   });
