@@ -57,43 +57,30 @@ function inspect(state: object, labels: Record<string, string> = containerLabels
 const exited = { Status: "exited", Running: false, Pid: 0, FinishedAt: "2026-01-02T03:05:00Z" };
 
 describe("a container", () => {
-  test.each([
-    { when: "runs", state: {}, want: { state: "running", pid: 42, exitCode: 0 } },
-    {
-      when: "is paused: it is alive",
-      state: { Status: "paused", Paused: true },
-      want: { state: "running", paused: true },
-    },
-    { when: "ended", state: { ...exited, ExitCode: 3 }, want: { state: "exited", exitCode: 3 } },
-    { when: "was killed for memory", state: { ...exited, ExitCode: 137, OOMKilled: true }, want: { oomKilled: true } },
-    {
-      when: "was never started",
-      state: { Status: "created", Running: false, Pid: 0, StartedAt: "0001-01-01T00:00:00Z" },
-      want: { state: "created", exitCode: 0 },
-    },
-    {
-      when: "could not be started",
-      state: {
-        Status: "created",
-        Running: false,
-        ExitCode: 127,
-        Error: "no such file",
-        StartedAt: "0001-01-01T00:00:00Z",
-      },
-      want: { state: "created", exitCode: 127, error: "no such file" },
-    },
+  const created = { Status: "created", Running: false, Pid: 0, StartedAt: "0001-01-01T00:00:00Z" };
+  test.each<[when: string, state: object, want: object]>([
+    ["runs", {}, { state: "running", pid: 42, exitCode: 0 }],
+    ["is paused: it is alive", { Status: "paused", Paused: true }, { state: "running", paused: true }],
+    ["ended", { ...exited, ExitCode: 3 }, { state: "exited", exitCode: 3 }],
+    ["was killed for memory", { ...exited, ExitCode: 137, OOMKilled: true }, { oomKilled: true }],
+    ["was never started", created, { state: "created", exitCode: 0 }],
+    [
+      "could not be started",
+      { ...created, ExitCode: 127, Error: "no such file" },
+      { state: "created", exitCode: 127, error: "no such file" },
+    ],
     ...[
       "cannot join network of a non running container: 6fee",
       "can't join IPC of container 6fee: container 6fee is not running",
       "No such container: 6fee",
       'connection error: desc = "transport: Error while dialing": unavailable',
-    ].map((message) => ({
-      when: `never ran: ${message}`,
-      state: { Status: "created", Running: false, ExitCode: 128, Error: message, StartedAt: "0001-01-01T00:00:00Z" },
-      want: { state: "created", exitCode: 0 },
-    })),
-    { when: "is being removed", state: { ...exited, Status: "removing", Dead: true }, want: { state: "exited" } },
-  ])("that $when", ({ state, want }) => {
+    ].map((message): [string, object, object] => [
+      `never ran: ${message}`,
+      { ...created, ExitCode: 128, Error: message },
+      { state: "created", exitCode: 0 },
+    ]),
+    ["is being removed", { ...exited, Status: "removing", Dead: true }, { state: "exited" }],
+  ])("that %s", (_when, state, want) => {
     const observed = toObserved(inspect(state));
     expect(observed?.kind).toBe("container");
     expect(observed?.kind === "container" && observed.container).toMatchObject(want as never);

@@ -9,9 +9,9 @@ const refuse = (pod: Parameters<typeof aPod>[0], over: Partial<RefusalInput> = {
 const sysctl = (name: string, spec: Json = {}) => ({
   spec: { ...spec, securityContext: { sysctls: [{ name, value: "1" }] } },
 });
-const allowing = (...allowedUnsafeSysctls: string[]) => ({
-  settings: { allowPrivileged: false, allowedUnsafeSysctls, kubeconfig: "" },
-});
+const settings = { allowPrivileged: false, allowedUnsafeSysctls: [] as string[], kubeconfig: "" };
+const allowing = (...allowedUnsafeSysctls: string[]) => ({ settings: { ...settings, allowedUnsafeSysctls } });
+const allowingAll = (kubeconfig = "") => ({ settings: { ...settings, allowPrivileged: true, kubeconfig } });
 const engineWith = (...securityOptions: string[]) => ({ engine: { ...ENGINE, securityOptions } });
 const privileged = { container: { securityContext: { privileged: true } } };
 const appArmor = (type: string) => ({ container: { securityContext: { appArmorProfile: { type } } } });
@@ -24,105 +24,67 @@ const recursive = {
 };
 
 const RUNTIMES = ["io.containerd.runc.v2", "io.containerd.runtime.v1.linux", "runsc", "runc"];
+const runtime = (runtimeClassName: string) => ({ spec: { runtimeClassName } });
+const network = (name: string, spec: Json = {}) => ({
+  metadata: { annotations: { "kubelet-ts.io/network": name } },
+  spec,
+});
+const address = (ip: string, more: Json = {}) => ({ metadata: { annotations: { "kubelet-ts.io/ip": ip, ...more } } });
+const groups = (supplementalGroupsPolicy: string) => ({ spec: { securityContext: { supplementalGroupsPolicy } } });
+const tcp = "net.ipv4.tcp_syncookies";
+const forbidden = (what: string) => new RegExp(`^Pod forbidden sysctl: ${what}$`);
+const noNetwork = /must be the name of a Docker network/;
+const noAppArmor = /not enabled on the host/;
 
-test.each<[string, Parameters<typeof refuse>, string, RegExp]>([
-  [
-    "an unsafe sysctl",
-    [sysctl("kernel.msgmax")],
-    "SysctlForbidden",
-    /^Pod forbidden sysctl: "kernel.msgmax" not whitelisted$/,
-  ],
-  [
-    "a sysctl of the whole machine, whatever is allowed",
-    [sysctl("vm.swappiness"), allowing("vm.*")],
-    "SysctlForbidden",
-    /not whitelisted/,
-  ],
-  [
-    "a pattern that does not match",
-    [sysctl("kernel.msgmax"), allowing("kernel.shm*")],
-    "SysctlForbidden",
-    /not whitelisted/,
-  ],
+test.each<[string, reason: string, message: RegExp, pod: Parameters<typeof aPod>[0], over?: Partial<RefusalInput>]>([
+  ["an unsafe sysctl", "SysctlForbidden", forbidden('"kernel.msgmax" not whitelisted'), sysctl("kernel.msgmax")],
+  ["a sysctl of the machine", "SysctlForbidden", /not whitelisted/, sysctl("vm.swappiness"), allowing("vm.*")],
+  ["another pattern", "SysctlForbidden", /not whitelisted/, sysctl("kernel.msgmax"), allowing("kernel.shm*")],
   [
     "a network sysctl in the host's network",
-    [sysctl("net.ipv4.tcp_syncookies", { hostNetwork: true })],
     "SysctlForbidden",
-    /^Pod forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host net enabled$/,
+    forbidden(`"${tcp}" not allowed with host net enabled`),
+    sysctl(tcp, { hostNetwork: true }),
   ],
   [
     "an IPC sysctl in the host's IPC",
-    [sysctl("kernel.shm_rmid_forced", { hostIPC: true })],
     "SysctlForbidden",
     /not allowed with host ipc enabled/,
+    sysctl("kernel.shm_rmid_forced", { hostIPC: true }),
   ],
-  [
-    "supplementalGroupsPolicy Strict",
-    [{ spec: { securityContext: { supplementalGroupsPolicy: "Strict" } } }],
-    "Unsupported",
-    /only Merge/,
-  ],
-  ["hostUsers: false without remapping", [{ spec: { hostUsers: false } }], "Unsupported", /--userns-remap/],
-  ["Windows", [{ spec: { os: { name: "windows" } } }], "Unsupported", /runs Linux/],
-  ["a runtime the engine does not have", [{ spec: { runtimeClassName: "runsc" } }], "Unsupported", /only runc/],
+  ["supplementalGroupsPolicy Strict", "Unsupported", /only Merge/, groups("Strict")],
+  ["hostUsers: false without remapping", "Unsupported", /--userns-remap/, { spec: { hostUsers: false } }],
+  ["Windows", "Unsupported", /runs Linux/, { spec: { os: { name: "windows" } } }],
+  ["a runtime the engine does not have", "Unsupported", /only runc/, runtime("runsc")],
   [
     "a runtime the engine does not have, without containerd's names for those it has",
-    [{ spec: { runtimeClassName: "gvisor" } }, { engine: { ...ENGINE, runtimes: RUNTIMES } }],
     "Unsupported",
     /only runc, runsc$/,
+    runtime("gvisor"),
+    { engine: { ...ENGINE, runtimes: RUNTIMES } },
   ],
   [
     "a fixed address in the engine's own network",
-    [{ metadata: { annotations: { "kubelet-ts.io/ip": "10.1.2.3" } } }],
     "Unsupported",
     /^metadata\.annotations\["kubelet-ts\.io\/ip"\]: 10\.1\.2\.3: Docker assigns fixed addresses only in user-defined networks/,
+    address("10.1.2.3"),
   ],
   [
     "an address that is none",
-    [{ metadata: { annotations: { "kubelet-ts.io/ip": "10.1.2", "kubelet-ts.io/network": "lan" } } }],
     "Unsupported",
     /must be an IPv4 or IPv6 address/,
+    address("10.1.2", { "kubelet-ts.io/network": "lan" }),
   ],
-  [
-    "a network for a pod in the host's",
-    [{ metadata: { annotations: { "kubelet-ts.io/network": "lan" } }, spec: { hostNetwork: true } }],
-    "Unsupported",
-    /remove one of the two/,
-  ],
-  [
-    "the network of the host by annotation",
-    [{ metadata: { annotations: { "kubelet-ts.io/network": "host" } } }],
-    "Unsupported",
-    /host: set spec\.hostNetwork/,
-  ],
-  [
-    "the network of another container",
-    [{ metadata: { annotations: { "kubelet-ts.io/network": "container:0123456789ab" } } }],
-    "Unsupported",
-    /must be the name of a Docker network/,
-  ],
-  [
-    "a network namespace by path",
-    [{ metadata: { annotations: { "kubelet-ts.io/network": "ns:/proc/1/ns/net" } } }],
-    "Unsupported",
-    /must be the name of a Docker network/,
-  ],
-  [
-    "privileged without --allow-privileged",
-    [privileged],
-    "PrivilegedNotAllowed",
-    /container "c".*--allow-privileged=true/,
-  ],
-  [
-    "AppArmor RuntimeDefault on a kernel without it",
-    [appArmor("RuntimeDefault")],
-    "AppArmor",
-    /not enabled on the host/,
-  ],
-  ["AppArmor by annotation on a kernel without it", [appArmorAnnotation], "AppArmor", /not enabled on the host/],
-  ["recursiveReadOnly on an old engine", [recursive], "Unsupported", /API 1\.44 or newer, this one has 1\.41/],
-])("%s is refused", (_, input, reason, message) => {
-  expect<object | undefined>(refuse(...input)).toEqual({ reason, message: expect.stringMatching(message) });
+  ["a network for the host's", "Unsupported", /remove one of the two/, network("lan", { hostNetwork: true })],
+  ["the network of the host by annotation", "Unsupported", /host: set spec\.hostNetwork/, network("host")],
+  ["the network of another container", "Unsupported", noNetwork, network("container:0123456789ab")],
+  ["a network namespace by path", "Unsupported", noNetwork, network("ns:/proc/1/ns/net")],
+  ["privileged", "PrivilegedNotAllowed", /container "c".*--allow-privileged=true/, privileged],
+  ["AppArmor RuntimeDefault on a kernel without it", "AppArmor", noAppArmor, appArmor("RuntimeDefault")],
+  ["AppArmor by annotation on a kernel without it", "AppArmor", noAppArmor, appArmorAnnotation],
+  ["recursiveReadOnly on an old engine", "Unsupported", /API 1\.44 or newer, this one has 1\.41/, recursive],
+])("%s is refused", (_, reason, message, pod, ...[over]) => {
+  expect<object | undefined>(refuse(pod, over)).toEqual({ reason, message: expect.stringMatching(message) });
 });
 
 test.each<[string, Parameters<typeof refuse>]>([
@@ -132,21 +94,12 @@ test.each<[string, Parameters<typeof refuse>]>([
   ["an unsafe sysctl allowed by name", [sysctl("kernel.msgmax"), allowing("kernel.msgmax")]],
   ["an unsafe sysctl allowed by prefix", [sysctl("net.core.somaxconn"), allowing("net.core.*")]],
   ["a sysctl of a namespace the pod does not share", [sysctl("net.ipv4.tcp_syncookies", { hostIPC: true })]],
-  ["supplementalGroupsPolicy Merge", [{ spec: { securityContext: { supplementalGroupsPolicy: "Merge" } } }]],
+  ["supplementalGroupsPolicy Merge", [groups("Merge")]],
   ["hostUsers: true", [{ spec: { hostUsers: true } }]],
   ["hostUsers: false on a remapping engine", [{ spec: { hostUsers: false } }, engineWith("name=userns")]],
-  [
-    "a runtime the engine does not have, in a cluster: its sandbox is tried again,",
-    [
-      { spec: { runtimeClassName: "runsc" } },
-      { settings: { allowPrivileged: true, allowedUnsafeSysctls: [], kubeconfig: "/etc/kubernetes/kubelet.conf" } },
-    ],
-  ],
-  ["a runtime the engine has", [{ spec: { runtimeClassName: "runc" } }]],
-  [
-    "privileged with --allow-privileged",
-    [privileged, { settings: { allowPrivileged: true, allowedUnsafeSysctls: [], kubeconfig: "" } }],
-  ],
+  ["a runtime that a cluster's pod waits for", [runtime("runsc"), allowingAll("/etc/kubernetes/kubelet.conf")]],
+  ["a runtime the engine has", [runtime("runc")]],
+  ["privileged with --allow-privileged", [privileged, allowingAll()]],
   ["AppArmor where the kernel has it", [appArmor("RuntimeDefault"), engineWith("name=apparmor")]],
   ["AppArmor Unconfined anywhere", [appArmor("Unconfined")]],
   ["recursiveReadOnly on a new engine", [recursive, { engine: { ...ENGINE, apiVersion: "1.44" } }]],

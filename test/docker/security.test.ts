@@ -77,6 +77,9 @@ const seccomp = (type: string, localhostProfile?: string) => ({
   seccompProfile: { type, ...(localhostProfile && { localhostProfile }) },
 });
 
+const PREFIX = "seccomp.security.alpha.kubernetes.io/pod";
+const annotated = (annotations: Record<string, string>) => ({ metadata: { annotations } });
+
 describe("SecurityOpt", () => {
   const localhost = { "/root-dir/seccomp/a/deny.json": `${PROFILE}\n` };
 
@@ -94,25 +97,12 @@ describe("SecurityOpt", () => {
     ],
     [
       "annotation of the container before that of the pod",
-      [
-        {
-          metadata: {
-            annotations: {
-              "seccomp.security.alpha.kubernetes.io/pod": "runtime/default",
-              "container.seccomp.security.alpha.kubernetes.io/c": "unconfined",
-            },
-          },
-        },
-      ],
+      [annotated({ [PREFIX]: "runtime/default", "container.seccomp.security.alpha.kubernetes.io/c": "unconfined" })],
       ["seccomp=unconfined"],
     ],
     [
       "annotation localhost/",
-      [
-        { metadata: { annotations: { "seccomp.security.alpha.kubernetes.io/pod": "localhost/a/deny.json" } } },
-        {},
-        localhost,
-      ],
+      [annotated({ [PREFIX]: "localhost/a/deny.json" }), {}, localhost],
       [`seccomp=${PROFILE}`],
     ],
     ["AppArmor RuntimeDefault is the engine's default", [own({ appArmorProfile: { type: "RuntimeDefault" } })], []],

@@ -7,40 +7,20 @@ import {
   formatResolvConf,
   parseResolvConf,
 } from "../../src/plan/dns-config.ts";
+import { aPod } from "../support/builders.ts";
 
 /** The file of oracle 29. */
 const HOST = "nameserver 8.8.4.4\nnameserver 10.0.0.53\nsearch corp.example lab.example\noptions ndots:1 timeout:3\n";
-const CLUSTER: DnsFacts = {
-  clusterDns: ["10.96.0.10"],
-  clusterDomain: "cluster.local",
-  hostResolvConf: HOST,
-  nodeIp: "192.0.2.1",
-};
-const NO_CLUSTER: DnsFacts = {
-  clusterDns: [],
-  clusterDomain: "",
-  hostResolvConf: "nameserver 192.0.2.53\n",
-  nodeIp: "192.0.2.1",
-};
+const nodeIp = "192.0.2.1";
+const CLUSTER: DnsFacts = { clusterDns: ["10.96.0.10"], clusterDomain: "cluster.local", hostResolvConf: HOST, nodeIp };
+const OWN = "nameserver 192.0.2.53\n";
+const NO_CLUSTER: DnsFacts = { clusterDns: [], clusterDomain: "", hostResolvConf: OWN, nodeIp };
 
-function aPod(spec: Partial<Pod["spec"]>, namespace = "default"): Pod {
-  return {
-    metadata: { name: "p-node1", namespace, uid: "u1" },
-    spec: {
-      containers: [],
-      restartPolicy: "Always",
-      terminationGracePeriodSeconds: 30,
-      dnsPolicy: "ClusterFirst",
-      securityContext: {},
-      schedulerName: "default-scheduler",
-      enableServiceLinks: true,
-      ...spec,
-    },
-  };
-}
+type Spec = Partial<Pod["spec"]>;
+const podOf = (spec: Spec, namespace = "default") => aPod(spec, { name: "p-node1", uid: "u1", namespace });
 
-function resolvConf(spec: Partial<Pod["spec"]>, facts: DnsFacts, namespace?: string) {
-  const { dns, warnings } = computeDnsConfig(aPod(spec, namespace), facts);
+function resolvConf(spec: Spec, facts: DnsFacts, namespace?: string) {
+  const { dns, warnings } = computeDnsConfig(podOf(spec, namespace), facts);
   return { text: formatResolvConf(dns), warnings: warnings.map(({ reason }) => reason) };
 }
 
@@ -48,83 +28,54 @@ const CLUSTER_FIRST =
   "nameserver 10.96.0.10\nsearch default.svc.cluster.local svc.cluster.local cluster.local corp.example lab.example\noptions ndots:5\n";
 
 describe("as recorded with cluster flags", () => {
-  test.each<{ when: string; spec: Partial<Pod["spec"]>; namespace?: string; want: string }>([
-    { when: "ClusterFirst", spec: {}, want: CLUSTER_FIRST },
-    {
-      when: "ClusterFirst in another namespace",
-      spec: {},
-      namespace: "shop",
-      want: CLUSTER_FIRST.replace("default.svc", "shop.svc"),
-    },
-    { when: "Default", spec: { dnsPolicy: "Default" }, want: HOST },
-    { when: "ClusterFirst with host networking is Default", spec: { hostNetwork: true }, want: HOST },
-    {
-      when: "ClusterFirstWithHostNet",
-      spec: { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" },
-      want: CLUSTER_FIRST,
-    },
-    {
-      when: "None",
-      spec: { dnsPolicy: "None", dnsConfig: { nameservers: ["1.1.1.1"] } },
-      want: "nameserver 1.1.1.1\n",
-    },
-    {
-      when: "dnsConfig is merged: no duplicates, options of the same name replaced",
-      spec: {
-        dnsConfig: {
-          nameservers: ["9.9.9.9"],
-          searches: ["extra.example", "svc.cluster.local"],
-          options: [{ name: "ndots", value: "2" }, { name: "single-request" }],
-        },
-      },
-      want: "nameserver 10.96.0.10\nnameserver 9.9.9.9\nsearch default.svc.cluster.local svc.cluster.local cluster.local corp.example lab.example extra.example\noptions ndots:2 single-request\n",
-    },
-  ])("$when", ({ spec, namespace, want }) => {
+  const withHostNet: Spec = { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" };
+  const merged: Spec["dnsConfig"] = {
+    nameservers: ["9.9.9.9"],
+    searches: ["extra.example", "svc.cluster.local"],
+    options: [{ name: "ndots", value: "2" }, { name: "single-request" }],
+  };
+  test.each<[when: string, Spec, want: string, namespace?: string]>([
+    ["ClusterFirst", {}, CLUSTER_FIRST],
+    ["ClusterFirst in another namespace", {}, CLUSTER_FIRST.replace("default.svc", "shop.svc"), "shop"],
+    ["Default", { dnsPolicy: "Default" }, HOST],
+    ["ClusterFirst with host networking is Default", { hostNetwork: true }, HOST],
+    ["ClusterFirstWithHostNet", withHostNet, CLUSTER_FIRST],
+    ["None", { dnsPolicy: "None", dnsConfig: { nameservers: ["1.1.1.1"] } }, "nameserver 1.1.1.1\n"],
+    [
+      "dnsConfig is merged: no duplicates, options of the same name replaced",
+      { dnsConfig: merged },
+      "nameserver 10.96.0.10\nnameserver 9.9.9.9\nsearch default.svc.cluster.local svc.cluster.local cluster.local corp.example lab.example extra.example\noptions ndots:2 single-request\n",
+    ],
+  ])("%s", (_when, spec, want, ...[namespace]) => {
     expect(resolvConf(spec, CLUSTER, namespace)).toEqual({ text: want, warnings: [] });
   });
 });
 
 describe("as recorded without cluster flags", () => {
-  test.each<{ when: string; spec: Partial<Pod["spec"]>; want: string; warnings?: string[] }>([
-    { when: "ClusterFirst, the default", spec: {}, want: "nameserver 192.0.2.53\n" },
-    {
-      when: "ClusterFirstWithHostNet",
-      spec: { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" },
-      want: "nameserver 192.0.2.53\n",
-      warnings: ["MissingClusterDNS"],
-    },
-    { when: "ClusterFirst with host networking", spec: { hostNetwork: true }, want: "nameserver 192.0.2.53\n" },
-    { when: "Default", spec: { dnsPolicy: "Default" }, want: "nameserver 192.0.2.53\n" },
-    {
-      when: "Default and dnsConfig",
-      spec: {
-        dnsPolicy: "Default",
-        dnsConfig: {
-          nameservers: ["9.9.9.9"],
-          searches: ["extra.example"],
-          options: [{ name: "timeout", value: "2" }],
-        },
-      },
-      want: "nameserver 192.0.2.53\nnameserver 9.9.9.9\nsearch extra.example\noptions timeout:2\n",
-    },
-    {
-      when: "None",
-      spec: {
-        dnsPolicy: "None",
-        dnsConfig: {
-          nameservers: ["1.2.3.4", "5.6.7.8"],
-          searches: ["a.example", "b.example"],
-          options: [{ name: "ndots", value: "3" }, { name: "edns0" }],
-        },
-      },
-      want: "nameserver 1.2.3.4\nnameserver 5.6.7.8\nsearch a.example b.example\noptions ndots:3 edns0\n",
-    },
-  ])("$when", ({ spec, want, warnings = [] }) => {
+  const dnsConfig: Spec["dnsConfig"] = {
+    nameservers: ["1.2.3.4", "5.6.7.8"],
+    searches: ["a.example", "b.example"],
+    options: [{ name: "ndots", value: "3" }, { name: "edns0" }],
+  };
+  const said = "nameserver 1.2.3.4\nnameserver 5.6.7.8\nsearch a.example b.example\noptions ndots:3 edns0\n";
+  test.each<[when: string, Spec, want: string, warnings?: string[]]>([
+    ["ClusterFirst, the default", {}, OWN],
+    [
+      "ClusterFirstWithHostNet",
+      { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" },
+      OWN,
+      ["MissingClusterDNS"],
+    ],
+    ["ClusterFirst with host networking", { hostNetwork: true }, OWN],
+    ["Default", { dnsPolicy: "Default" }, OWN],
+    ["Default and dnsConfig", { dnsPolicy: "Default", dnsConfig }, OWN + said],
+    ["None", { dnsPolicy: "None", dnsConfig }, said],
+  ])("%s", (_when, spec, want, warnings = []) => {
     expect(resolvConf(spec, NO_CLUSTER)).toEqual({ text: want, warnings });
   });
 
   test("the event's text", () => {
-    expect(computeDnsConfig(aPod({ dnsPolicy: "ClusterFirstWithHostNet" }), NO_CLUSTER).warnings).toEqual([
+    expect(computeDnsConfig(podOf({ dnsPolicy: "ClusterFirstWithHostNet" }), NO_CLUSTER).warnings).toEqual([
       {
         type: "Warning",
         reason: "MissingClusterDNS",
@@ -156,7 +107,7 @@ test("the resolver's limits", () => {
   const many = resolvConf(spec, NO_CLUSTER);
   expect(many.text.split("\n")[3]?.split(" ")).toHaveLength(33);
   expect(many.warnings).toEqual(["DNSConfigForming"]);
-  const fourth = computeDnsConfig(aPod({ dnsConfig: { nameservers: ["1.1.1.1", "2.2.2.2", "3.3.3.3"] } }), CLUSTER);
+  const fourth = computeDnsConfig(podOf({ dnsConfig: { nameservers: ["1.1.1.1", "2.2.2.2", "3.3.3.3"] } }), CLUSTER);
   expect(fourth.dns.nameservers).toEqual(["10.96.0.10", "1.1.1.1", "2.2.2.2"]);
   expect(fourth.warnings[0]?.message).toBe(
     "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 10.96.0.10 1.1.1.1 2.2.2.2",
