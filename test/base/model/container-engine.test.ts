@@ -17,6 +17,8 @@ function someImages(): ImageEngine {
     imageStatus: async (ref) => (names.includes(ref) ? { ...image, id, ref } : undefined),
     list: async () => [listed as Partial<EngineImage> as EngineImage],
     remove: async () => true,
+    pull: () => Promise.reject(new Error("no registry")),
+    forget: () => {},
   };
 }
 
