@@ -5,7 +5,7 @@ import type { EngineInfo } from "../base/model/node.ts";
 import { computeContainerLimits } from "../plan/container-limits.ts";
 import type { ContainerCreateBody, DeviceMapping, HostConfig, MountPoint } from "./engine/container-create-body.ts";
 import { toContainerLabels } from "./labels.ts";
-import { UnsupportedError } from "./mapping-error.ts";
+import { unsupported } from "./mapping-error.ts";
 import {
   clampOomScoreAdj,
   computeDeviceRequests,
@@ -146,7 +146,7 @@ function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
   const need = (version: `${number}.${number}`, what: string) => {
     if (isApiAtLeast(engine, version)) return;
     const message = `${what} needs an engine with API ${version} or newer, this one has ${engine.apiVersion}`;
-    throw new UnsupportedError(`volumeMounts["${target}"]`, message);
+    throw unsupported(`volumeMounts["${target}"]`, message);
   };
   const common = { Type: type, Source: source, Target: toAbsolute(target), ReadOnly: readOnly };
   switch (type) {
@@ -185,7 +185,7 @@ const needsMountPoint = (mount: Mount, engine: EngineInfo) =>
   mount.source.includes(":") ||
   mount.target.includes(":");
 
-/** Docker's `Binds` and `Mounts`, each in order. @throws UnsupportedError when the engine is too old for one */
+/** Docker's `Binds` and `Mounts`, each in order. @throws MappingError when the engine is too old for one */
 export function computeMounts(mounts: readonly Mount[], engine: EngineInfo): { Binds: string[]; Mounts: MountPoint[] } {
   const bodies: { Binds: string[]; Mounts: MountPoint[] } = { Binds: [], Mounts: [] };
   for (const mount of mounts) {

@@ -20,7 +20,7 @@ import { PodStepError } from "../plan/waiting-reasons.ts";
 import { toContainerCreateBody } from "./container-create-body.ts";
 import type { ContainerCreateBody } from "./engine/container-create-body.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import { DockerError, isConflict, isNotFound } from "./engine/docker-error.ts";
+import { DockerError, isConflict, isNotFound, known } from "./engine/docker-error.ts";
 import { toIps, toObserved } from "./inspect-to-snapshot.ts";
 import { isOwned, LABEL, toConflictFreeName, toContainerName, toOwnershipFilter, toSandboxName } from "./labels.ts";
 import { MappingError } from "./mapping-error.ts";
@@ -113,22 +113,13 @@ export class DockerPods implements PodEngine {
     stopSignal: string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    try {
-      const stop = { timeoutSeconds: graceSeconds, signal: stopSignal };
-      await this.#timed("stop_container", () => this.#client.stopContainer(id, stop, { signal }));
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    const stop = { timeoutSeconds: graceSeconds, signal: stopSignal };
+    await known(this.#timed("stop_container", () => this.#client.stopContainer(id, stop, { signal })));
   }
 
   async pidOf(id: ContainerId, signal: AbortSignal): Promise<number | undefined> {
-    try {
-      const { State } = await this.#client.inspectContainer(id, { signal });
-      return State.Running ? State.Pid : 0;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const found = await known(this.#client.inspectContainer(id, { signal }));
+    return found && (found.State.Running ? found.State.Pid : 0);
   }
 
   async resize(id: ContainerId, update: Partial<ContainerLimits>, signal: AbortSignal): Promise<void> {
@@ -151,16 +142,10 @@ export class DockerPods implements PodEngine {
   }
 
   async inspect(id: ContainerId, signal?: AbortSignal): Promise<Observed | undefined> {
-    try {
-      const inspect = await this.#client.inspectContainer(id, { signal });
-      if (!isOwned(inspect.Config.Labels, this.#owner)) return undefined;
-      const { UpperDir } = inspect.GraphDriver.Data;
-      const layer = UpperDir || readWritableLayerPath(inspect.State.Pid, inspect.Id);
-      return toObserved(inspect, layer, this.#deps.networks?.ipsOf(id));
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const inspect = await known(this.#client.inspectContainer(id, { signal }));
+    if (!inspect || !isOwned(inspect.Config.Labels, this.#owner)) return undefined;
+    const layer = inspect.GraphDriver.Data.UpperDir || readWritableLayerPath(inspect.State.Pid, inspect.Id);
+    return toObserved(inspect, layer, this.#deps.networks?.ipsOf(id));
   }
 
   async watch({ onOpen, onEvent, onLost, signal }: WatchOptions): Promise<void> {
@@ -213,10 +198,7 @@ export class DockerPods implements PodEngine {
       return (await this.#client.createContainer(name, fields, { signal })).Id;
     } catch (error) {
       if (!isConflict(error)) throw error;
-      const holder = await this.#client.inspectContainer(name, { signal }).catch((lookup: unknown) => {
-        if (isNotFound(lookup)) return undefined;
-        throw lookup;
-      });
+      const holder = await known(this.#client.inspectContainer(name, { signal }));
       const isLeftover = holder && isOwned(holder.Config.Labels, this.#owner) && !holder.State.Running;
       if (isLeftover) await this.remove(holder.Id, signal);
       const nextName = holder && !isLeftover ? toConflictFreeName(name, this.#deps.random) : name;

@@ -1,6 +1,6 @@
 import type { EngineVolume, Owner, VolumeEngine } from "../base/model/container-engine.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import { isNotFound } from "./engine/docker-error.ts";
+import { known } from "./engine/docker-error.ts";
 import { LABEL, toOwnershipFilter } from "./labels.ts";
 
 /** On a container that exists only to read its image. */
@@ -37,21 +37,14 @@ export class DockerVolumes implements VolumeEngine {
   }
 
   async inspectVolume(name: string, signal: AbortSignal): Promise<EngineVolume | undefined> {
-    try {
-      const { Name, Driver, Mountpoint, Options, Labels } = await this.#client.inspectVolume(name, { signal });
-      return { name: Name, driver: Driver, mountpoint: Mountpoint, options: Options, labels: Labels };
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const found = await known(this.#client.inspectVolume(name, { signal }));
+    if (!found) return undefined;
+    const { Name, Driver, Mountpoint, Options, Labels } = found;
+    return { name: Name, driver: Driver, mountpoint: Mountpoint, options: Options, labels: Labels };
   }
 
   async removeVolume(name: string, signal: AbortSignal): Promise<void> {
-    try {
-      await this.#client.removeVolume(name, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    await known(this.#client.removeVolume(name, { signal }));
   }
 
   /** Exports an image through a container that is never started. */

@@ -3,7 +3,7 @@ import type { Owner } from "../base/model/container-engine.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { byNewest } from "../plan/container-history.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import { isNotFound } from "./engine/docker-error.ts";
+import { known } from "./engine/docker-error.ts";
 import { toObserved } from "./inspect-to-snapshot.ts";
 import { LABEL } from "./labels.ts";
 
@@ -32,17 +32,8 @@ export async function listEnginePods(
   const listed = await client.listContainers({ all: true, filters: { label } }, { signal });
   const gate = new ConcurrencyLimit(MAX_INSPECTS);
   const inspected = await Promise.all(
-    listed.map(({ Id }) =>
-      gate.run(signal, async () => {
-        try {
-          return await client.inspectContainer(Id, { signal });
-        } catch (error) {
-          // Removed since the list.
-          if (isNotFound(error)) return undefined;
-          throw error;
-        }
-      }),
-    ),
+    // undefined: removed since the list.
+    listed.map(({ Id }) => gate.run(signal, () => known(client.inspectContainer(Id, { signal })))),
   );
   const pods = new Map<string, EnginePod>();
   for (const inspect of inspected) {

@@ -55,15 +55,16 @@ export class ImageCredentials {
   /** The first file that is there and readable; `config.json` anywhere before `.dockercfg` anywhere, as upstream. */
   async #readConfig(): Promise<DockerConfig | undefined> {
     const { rootDir, homeDir, logger, files } = this.#options;
-    const candidates = [
-      { path: `${rootDir}/config.json`, parse: parseDockerConfig },
-      ...(homeDir === "" ? [] : [{ path: `${homeDir}/.docker/config.json`, parse: parseDockerConfig }]),
-      { path: "/.docker/config.json", parse: parseDockerConfig },
-      { path: `${rootDir}/.dockercfg`, parse: parseLegacyDockerConfig },
-      ...(homeDir === "" ? [] : [{ path: `${homeDir}/.dockercfg`, parse: parseLegacyDockerConfig }]),
-      { path: "/.dockercfg", parse: parseLegacyDockerConfig },
-    ];
-    for (const { path, parse } of candidates) {
+    // A Map, because without a home the third is the second.
+    const candidates = new Map([
+      [`${rootDir}/config.json`, parseDockerConfig],
+      [`${homeDir}/.docker/config.json`, parseDockerConfig],
+      ["/.docker/config.json", parseDockerConfig],
+      [`${rootDir}/.dockercfg`, parseLegacyDockerConfig],
+      [`${homeDir}/.dockercfg`, parseLegacyDockerConfig],
+      ["/.dockercfg", parseLegacyDockerConfig],
+    ]);
+    for (const [path, parse] of candidates) {
       const text = await files.readText(path, SYSTEM_FILE_BYTES).catch(() => undefined);
       if (text === undefined) continue;
       try {
@@ -104,16 +105,17 @@ function dropDuplicates(auths: readonly RegistryAuth[]): RegistryAuth[] {
   return [...seen.values()];
 }
 
+/** Types of Secrets with credentials. */
+const PULL_SECRETS = new Map([
+  ["kubernetes.io/dockerconfigjson", { key: ".dockerconfigjson", parse: parseDockerConfig }],
+  ["kubernetes.io/dockercfg", { key: ".dockercfg", parse: parseLegacyDockerConfig }],
+]);
+
 /** Credentials out of imagePullSecrets, in their order. @throws DockerConfigError naming the Secret */
 function readPullSecrets(secrets: readonly Secret[]): RegistryCredential[] {
   return secrets.flatMap((secret) => {
-    const [key, parse] =
-      secret.type === "kubernetes.io/dockerconfigjson"
-        ? ([".dockerconfigjson", parseDockerConfig] as const)
-        : secret.type === "kubernetes.io/dockercfg"
-          ? ([".dockercfg", parseLegacyDockerConfig] as const)
-          : [undefined, undefined];
-    const data = key === undefined ? undefined : secret.data?.[key];
+    const { key, parse } = PULL_SECRETS.get(secret.type ?? "") ?? {};
+    const data = key && secret.data?.[key];
     if (data === undefined || parse === undefined) return [];
     try {
       return parse(Buffer.from(data, "base64").toString("utf8")).entries;

@@ -1,17 +1,16 @@
-import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { readdirSync, statSync } from "node:fs";
+import * as v from "valibot";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { replaceFile } from "../base/files/replace-file.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import { isNotFound } from "./engine/docker-error.ts";
+import { known } from "./engine/docker-error.ts";
 
 /** Remembered per file, so that an archive of gigabytes is not sent to the engine at every start. A hint only. */
-interface Remembered {
-  size: number;
-  mtimeMs: number;
-  images: string[];
-}
+const RememberedSchema = v.object({ size: v.number(), mtimeMs: v.number(), images: v.array(v.string()) });
+type Remembered = v.InferOutput<typeof RememberedSchema>;
+const StateSchema = v.object({ version: v.literal(1), archives: v.record(v.string(), RememberedSchema) });
 
 const ARCHIVE = /\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2|tar\.zst)$/;
 
@@ -50,8 +49,7 @@ export async function preloadImages(
       logger.info(`Loaded ${images.join(", ") || "no image"} from "${path}"`);
     } catch (error) {
       signal.throwIfAborted();
-      const why = messageOf(error);
-      logger.error(`Cannot load images from "${path}": ${why}`);
+      logger.error(`Cannot load images from "${path}": ${messageOf(error)}`);
     }
   }
   if (isChanged) writeState(stateFile, next, logger);
@@ -90,46 +88,28 @@ function listArchives(directory: string, logger: Logger): string[] {
       .filter((file) => ARCHIVE.test(file))
       .sort();
   } catch (error) {
-    const why = messageOf(error);
-    logger.warn(`The images directory ${directory} cannot be read: ${why}`);
+    logger.warn(`The images directory ${directory} cannot be read: ${messageOf(error)}`);
     return [];
   }
 }
 
 async function areThere(client: DockerClient, images: readonly string[], signal: AbortSignal): Promise<boolean> {
-  for (const image of images) {
-    try {
-      await client.inspectImage(image, { signal });
-    } catch (error) {
-      if (isNotFound(error)) return false;
-      throw error;
-    }
-  }
+  for (const image of images) if (!(await known(client.inspectImage(image, { signal })))) return false;
   return true;
 }
 
 function readState(path: string): Readonly<Record<string, Remembered | undefined>> {
   try {
-    const state = JSON.parse(readBoundedText(path, SYSTEM_FILE_BYTES)) as { version?: unknown; archives?: unknown };
-    if (state.version !== 1 || typeof state.archives !== "object" || state.archives === null) return {};
-    return Object.fromEntries(Object.entries(state.archives).filter((entry) => isRemembered(entry[1])));
+    return v.parse(StateSchema, JSON.parse(readBoundedText(path, SYSTEM_FILE_BYTES))).archives;
   } catch {
     return {};
   }
 }
 
-function isRemembered(value: unknown): value is Remembered {
-  const { size, mtimeMs, images } = (value ?? {}) as Partial<Remembered>;
-  return typeof size === "number" && typeof mtimeMs === "number" && Array.isArray(images);
-}
-
 function writeState(path: string, archives: Readonly<Record<string, Remembered>>, logger: Logger): void {
   try {
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(`${path}.new`, JSON.stringify({ version: 1, archives }));
-    renameSync(`${path}.new`, path);
+    replaceFile(path, JSON.stringify({ version: 1, archives }), { durable: false });
   } catch (error) {
-    const why = messageOf(error);
-    logger.warn(`Cannot save the list of loaded images to ${path}: ${why}`);
+    logger.warn(`Cannot save the list of loaded images to ${path}: ${messageOf(error)}`);
   }
 }

@@ -15,15 +15,8 @@ export class MappingError extends Error {
 }
 
 /** The engine or kernel cannot do what the manifest asks: an edit or a newer engine helps, trying again does not. */
-export class UnsupportedError extends MappingError {
-  override name = "UnsupportedError";
-
-  constructor(
-    /** e.g. `spec.securityContext.supplementalGroupsPolicy`. */
-    readonly field: string,
-    message: string,
-    reason: CreateErrorReason = "CreateContainerConfigError",
-  ) {
-    super(reason, `${field}: ${message}`);
-  }
-}
+export const unsupported = (
+  field: string,
+  message: string,
+  reason: CreateErrorReason = "CreateContainerConfigError",
+): MappingError => new MappingError(reason, `${field}: ${message}`);

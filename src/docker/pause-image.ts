@@ -1,5 +1,5 @@
 import type { DockerClient } from "./engine/docker-client.ts";
-import { DockerUnreachableError, isNotFound } from "./engine/docker-error.ts";
+import { DockerUnreachableError, known } from "./engine/docker-error.ts";
 import type { ImageInspect } from "./engine/schemas.ts";
 import { tarArchive } from "./engine/tar.ts";
 
@@ -130,18 +130,8 @@ function toPauseArchitecture(architecture: string): PauseArchitecture {
   }
 }
 
-async function inspect(
-  client: DockerClient,
-  reference: string,
-  signal: AbortSignal | undefined,
-): Promise<ImageInspect | undefined> {
-  try {
-    return await client.inspectImage(reference, { signal });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
+const inspect = (client: DockerClient, reference: string, signal: AbortSignal | undefined) =>
+  known(client.inspectImage(reference, { signal }));
 
 const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 

@@ -11,7 +11,7 @@ import {
   memoryBytesOf,
 } from "../plan/pod-resources.ts";
 import type { DeviceRequest } from "./engine/container-create-body.ts";
-import { UnsupportedError } from "./mapping-error.ts";
+import { unsupported } from "./mapping-error.ts";
 
 /** Docker's resources of a container that is created. */
 export const toResources = ({ cpuShares, cpuPeriodUs, cpuQuotaUs, memoryBytes, memorySwapBytes }: ContainerLimits) => ({
@@ -89,7 +89,7 @@ export function computeDeviceRequests(container: Container, engine: EngineInfo):
     if (devices.length > 0) {
       if (devices.length < count) {
         const message = `${count} wanted, the engine has ${devices.length}`;
-        throw new UnsupportedError(`resources.limits["${name}"]`, message);
+        throw unsupported(`resources.limits["${name}"]`, message);
       }
       requests.push({ Driver: "cdi", DeviceIDs: devices.slice(0, count) });
     } else if (name === "nvidia.com/gpu") {

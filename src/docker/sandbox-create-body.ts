@@ -10,7 +10,7 @@ import { computeQosClass } from "../plan/pod-resources.ts";
 import { computeSysctls } from "../plan/sysctls.ts";
 import type { ContainerCreateBody, EndpointConfig, LogConfig, PortBinding } from "./engine/container-create-body.ts";
 import { toSandboxLabels } from "./labels.ts";
-import { MappingError, UnsupportedError } from "./mapping-error.ts";
+import { MappingError, unsupported } from "./mapping-error.ts";
 import { clampOomScoreAdj, SANDBOX_CPU_SHARES, SANDBOX_OOM_SCORE_ADJ } from "./resources.ts";
 import { computeGroupAdd, computeSandboxSecurityOpt, computeSandboxUser, hasSecurityOption } from "./security.ts";
 
@@ -53,7 +53,7 @@ export function computeRuntime({ spec }: Pod, engine: EngineInfo, handler?: stri
   if (!runtime) return undefined;
   if (engine.runtimes.includes(runtime)) return runtime;
   const message = describeMissingRuntime(runtime, engine);
-  throw new UnsupportedError("spec.runtimeClassName", message, "CreatePodSandboxError");
+  throw unsupported("spec.runtimeClassName", message, "CreatePodSandboxError");
 }
 
 interface SandboxNetworkMode {

@@ -3,7 +3,7 @@ import type { AppArmorProfile, Container, Pod, SecurityContext } from "../base/a
 import { apiAtLeast } from "../base/model/container-engine.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { computeAppArmorProfile, computeSeccompProfile, isBeneath } from "../plan/security-profiles.ts";
-import { MappingError, UnsupportedError } from "./mapping-error.ts";
+import { MappingError, unsupported } from "./mapping-error.ts";
 
 /** `name_namespace(uid)`, as upstream's messages name a pod. */
 const describePod = ({ metadata: { name = "", namespace = "default", uid = "" } }: Pod) =>
@@ -126,10 +126,7 @@ function toSeccompOptions(input: SecurityOptInput): string[] {
   if (profile.type === "Unconfined") return ["seccomp=unconfined"];
   if (!hasSecurityOption(input.engine, "seccomp")) {
     // The engine itself would only log this and run the container without any filter.
-    throw new UnsupportedError(
-      "securityContext.seccompProfile",
-      `the engine has no seccomp: cannot apply ${profile.type}`,
-    );
+    throw unsupported("securityContext.seccompProfile", `the engine has no seccomp: cannot apply ${profile.type}`);
   }
   if (profile.type === "RuntimeDefault") return [];
   return [`seccomp=${loadSeccompProfile(input, profile.localhostProfile ?? "")}`];

@@ -38,29 +38,20 @@ export interface NodePressure {
   due: readonly DueThreshold[];
 }
 
-const PRESSURE_OF: Readonly<Record<EvictionSignal, PressureType>> = {
-  "memory.available": "MemoryPressure",
-  "nodefs.available": "DiskPressure",
-  "nodefs.inodesFree": "DiskPressure",
-  "imagefs.available": "DiskPressure",
-  "imagefs.inodesFree": "DiskPressure",
-  "pid.available": "PIDPressure",
-};
-
 /** Resource that a pod uses up. */
 type EvictionResource = "memory" | "ephemeral-storage" | "inodes" | "pids";
 
-const RESOURCE_OF: Readonly<Record<EvictionSignal, EvictionResource>> = {
-  "memory.available": "memory",
-  "nodefs.available": "ephemeral-storage",
-  "imagefs.available": "ephemeral-storage",
-  "nodefs.inodesFree": "inodes",
-  "imagefs.inodesFree": "inodes",
-  "pid.available": "pids",
+const SIGNALS: Readonly<Record<EvictionSignal, { pressure: PressureType; resource: EvictionResource }>> = {
+  "memory.available": { pressure: "MemoryPressure", resource: "memory" },
+  "nodefs.available": { pressure: "DiskPressure", resource: "ephemeral-storage" },
+  "nodefs.inodesFree": { pressure: "DiskPressure", resource: "inodes" },
+  "imagefs.available": { pressure: "DiskPressure", resource: "ephemeral-storage" },
+  "imagefs.inodesFree": { pressure: "DiskPressure", resource: "inodes" },
+  "pid.available": { pressure: "PIDPressure", resource: "pids" },
 };
 
-export const resourceOf = (signal: EvictionSignal): EvictionResource => RESOURCE_OF[signal];
-export const isDiskSignal = (signal: EvictionSignal) => PRESSURE_OF[signal] === "DiskPressure";
+export const resourceOf = (signal: EvictionSignal): EvictionResource => SIGNALS[signal].resource;
+export const isDiskSignal = (signal: EvictionSignal) => SIGNALS[signal].pressure === "DiskPressure";
 
 /** A threshold stays met until the minimum reclaim is free as well. Source: the eviction manager, synchronize. */
 export function computeNodePressure(
@@ -80,7 +71,7 @@ export function computeNodePressure(
       const reclaim = settings.minimumReclaim.find((one) => one.signal === signal);
       if (!isMet(threshold, since === undefined ? undefined : reclaim, signals)) continue;
       metSinceMs.set(key, since ?? nowMs);
-      lastPressureMs.set(PRESSURE_OF[signal], nowMs);
+      lastPressureMs.set(SIGNALS[signal].pressure, nowMs);
       const graceMs = kind === "soft" ? (settings.softGraceMs[signal] ?? 0) : 0;
       if (nowMs - (since ?? nowMs) >= graceMs) due.push({ signal, kind });
     }
@@ -195,29 +186,23 @@ export function findExceededLimit({ spec }: Pod, disk: PodDiskUsage): ExceededLi
     const { sizeLimit } = emptyDir ?? {};
     const used = disk.volumes.get(name)?.usedBytes;
     if (sizeLimit === undefined || used === undefined || quantityToWhole(sizeLimit) <= 0) continue;
-    if (used > quantityToWhole(sizeLimit))
-      return {
-        signal: "emptydirfs.limit",
-        message: `Usage of EmptyDir volume "${name}" exceeds the limit "${sizeLimit}". `,
-      };
+    if (used <= quantityToWhole(sizeLimit)) continue;
+    const message = `Usage of EmptyDir volume "${name}" exceeds the limit "${sizeLimit}". `;
+    return { signal: "emptydirfs.limit", message };
   }
-  const limits = spec.containers.map(({ resources }) =>
-    quantityToWhole(resources.limits?.["ephemeral-storage"] ?? "0"),
-  );
-  const total = sum(limits);
+  const limits = spec.containers.map(({ name, resources }) => {
+    const text = resources.limits?.["ephemeral-storage"] ?? "0";
+    return { name, text, bytes: quantityToWhole(text) };
+  });
+  const total = sum(limits.map(({ bytes }) => bytes));
   if (total > 0 && diskBytesOf(disk) > total) {
     const message = `Pod ephemeral local storage usage exceeds the total limit of containers ${toSize(total)}. `;
     return { signal: "ephemeralpodfs.limit", message };
   }
-  for (const [index, { name, resources }] of spec.containers.entries()) {
-    const limit = limits[index] ?? 0;
-    const text = resources.limits?.["ephemeral-storage"];
-    if (limit > 0 && (disk.containers.get(name) ?? 0) > limit) {
-      const message = `Container ${name} exceeded its local ephemeral storage limit "${text}". `;
-      return { signal: "ephemeralcontainerfs.limit", message };
-    }
-  }
-  return undefined;
+  const full = limits.find(({ name, bytes }) => bytes > 0 && (disk.containers.get(name) ?? 0) > bytes);
+  if (!full) return undefined;
+  const message = `Container ${full.name} exceeded its local ephemeral storage limit "${full.text}". `;
+  return { signal: "ephemeralcontainerfs.limit", message };
 }
 
 /** Whether its use of the disk has to be watched. */

@@ -3,7 +3,7 @@ import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
-import { DockerUnreachableError, isNotFound } from "../../docker/engine/docker-error.ts";
+import { DockerUnreachableError, known } from "../../docker/engine/docker-error.ts";
 import { type EnginePod, listEnginePods } from "../../docker/engine-pods.ts";
 import { ANNOTATION_LABEL_PREFIX, computeRootHash, LABEL } from "../../docker/labels.ts";
 import { byNewest, isRunning } from "../../plan/container-history.ts";
@@ -169,14 +169,4 @@ async function readContainer(client: DockerClient, name: string, signal: AbortSi
   };
   const [image, current] = [await imageOf(container.Image), await imageOf(container.Config.Image)];
   return { container, ...(image && { image }), ...(current && { currentImageId: current.Id }) };
-}
-
-/** undefined for what the engine does not know. */
-async function known<T>(response: Promise<T>): Promise<T | undefined> {
-  try {
-    return await response;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }

@@ -63,6 +63,16 @@ export class DockerUnreachableError extends Error {
 export const isNotFound = (error: unknown): error is DockerError =>
   error instanceof DockerError && error.status === 404;
 
+/** undefined for what the engine does not have. */
+export async function known<T>(response: Promise<T>): Promise<T | undefined> {
+  try {
+    return await response;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
 /** A name is taken, or the state forbids the call (409). */
 export const isConflict = (error: unknown): error is DockerError =>
   error instanceof DockerError && error.status === 409;
