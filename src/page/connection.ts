@@ -140,7 +140,7 @@ async function readRefusal(): Promise<string> {
   }
 }
 
-export class RequestFailed extends Error {
+class RequestFailed extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
     super(message);
@@ -192,7 +192,7 @@ export async function logInFromAddress(): Promise<string | undefined> {
 const RELOADED_FOR = "kubelet-ts-reloaded-for";
 
 /** The script of this document: its name changes with the contents of the page. */
-export const ownBuild = (): string =>
+const ownBuild = (): string =>
   document.querySelector<HTMLScriptElement>('script[type="module"]')?.src.split("/").at(-1) ?? "";
 
 /** Loads the page of another build: once, for the case that two builds answer in turn. */
@@ -256,7 +256,7 @@ export function onLongHidden(callback: () => void, signal: AbortSignal): void {
 }
 
 /** Calls back with `shown` when the reader or the network is back; with `slept` when the clock tells that the machine slept. */
-export function onWake(callback: (wake: Wake) => void, signal: AbortSignal): void {
+function onWake(callback: (wake: Wake) => void, signal: AbortSignal): void {
   let timer: ReturnType<typeof setInterval> | undefined;
   let lastMs = 0;
   const look = (isShown = false) => {

@@ -277,7 +277,7 @@ interface LineStyle {
 /** Lines that are shown, by line: one that is the same object as before is not rendered again. */
 const rendered = new WeakMap<ShownLine, { key: string; node: VNode }>();
 
-export function renderLine(line: ShownLine, style: LineStyle, isCurrent: boolean): VNode {
+function renderLine(line: ShownLine, style: LineStyle, isCurrent: boolean): VNode {
   const { withContainer, withTime, pattern } = style;
   const key = `${withContainer} ${withTime} ${isCurrent} ${pattern?.source}`;
   const before = rendered.get(line);

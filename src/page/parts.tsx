@@ -115,7 +115,7 @@ export function Question({
   );
 }
 
-export interface TableColumn<T> {
+interface TableColumn<T> {
   title: string;
   cell: (row: T) => ComponentChildren;
   /** `number` aligns to the right. */

@@ -148,8 +148,8 @@ function usageColumn(
 }
 
 /** Size of the drawing. Tenths of a pixel: whole numbers are quick to write. */
-export const SPARK_WIDTH = 800;
-export const SPARK_HEIGHT = 200;
+const SPARK_WIDTH = 800;
+const SPARK_HEIGHT = 200;
 const SPARK_MARGIN = 10;
 
 /** Where the times of a spark line are on its width: it ends at the newest. Pure. @param spanMs time of the whole width */

@@ -128,7 +128,7 @@ function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; no
 
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
 
-export function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
+function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
   const { cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes, lastEnd, throttling, oomKills } = container;
   return (
     <section class="card">

@@ -77,13 +77,13 @@ const FIRST_RETRY_MS = 2000;
 const LONGEST_RETRY_MS = 10_000;
 const NO_ANSWER = "The kubelet does not answer; trying again.";
 
-export interface LogChoice {
+interface LogChoice {
   names: readonly string[];
   isPrevious: boolean;
 }
 
 /** Reads the logs of containers until the signal aborts, across restarts of the containers and of the kubelet. */
-export async function followLogs(
+async function followLogs(
   path: string,
   { names, isPrevious }: LogChoice,
   signal: AbortSignal,

@@ -4,7 +4,7 @@ import type { PodFacts } from "../stats/pod-facts.ts";
 import { redactPod } from "./redact-pod.ts";
 
 /** A rendered list and the name of exactly these bytes. */
-export interface PreparedList {
+interface PreparedList {
   body: Uint8Array;
   /** Strong, quoted, as `ETag` and `If-None-Match` carry it. */
   etag: string;

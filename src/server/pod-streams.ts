@@ -32,7 +32,7 @@ export interface StreamRefusal {
   needsUpgrade?: true;
 }
 
-export interface PodStreamsDeps {
+interface PodStreamsDeps {
   view: Pick<KubeletView, "podFacts">;
   containers: ContainerAccess;
   dialPod: DialPod;

@@ -51,7 +51,7 @@ export interface Transport {
 }
 
 /** A request as a transport hands it over. */
-export interface ReceivedRequest {
+interface ReceivedRequest {
   head: Omit<ListenerRequest, "path" | "query" | "body" | "text">;
   /** Path and query as they were sent. */
   target: string;

@@ -56,7 +56,7 @@ interface ServerMetrics {
   probes: readonly Metric[];
 }
 
-export interface AuthenticatedParts {
+interface AuthenticatedParts {
   containers: ContainerAccess;
   streams: PodStreams;
   /** Absent: `/logs/` is not served. */

@@ -19,7 +19,7 @@ export interface TlsMaterial {
   clientCas: readonly string[];
 }
 
-export type CertificatePair = Pick<TlsMaterial, "cert" | "key">;
+type CertificatePair = Pick<TlsMaterial, "cert" | "key">;
 
 /** Files that are read and written, and what makes a certificate for them. */
 export interface CertificateStore {
@@ -33,7 +33,7 @@ export class TlsFileError extends Error {
 }
 
 /** Names that the self-made certificate must be valid for. */
-export interface ServedNames {
+interface ServedNames {
   nodeName: string;
   /** "" while unknown. */
   nodeIp: string;

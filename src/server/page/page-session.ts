@@ -8,7 +8,7 @@ import { replaceFile } from "../../base/files/replace-file.ts";
 export const LOGIN_LIFETIME_MS = 10 * 60_000;
 /** How long a browser stays logged in. */
 export const SESSION_LIFETIME_MS = 12 * 3_600_000;
-export const SECRET_BYTES = 32;
+const SECRET_BYTES = 32;
 
 /** A one-time token: `<expiry>.<nonce>.<user>.<signature>`. @param userId it is good for this user and root only; default: any user */
 export function createLoginToken(secret: Buffer, nowMs: number, userId?: number): string {

@@ -12,7 +12,7 @@ import type {
 import { readText } from "./read-text.ts";
 
 /** Text of a file in one of the cgroup's directories; undefined when either is not there. */
-export type ReadFile = (controller: keyof CgroupDirectories, name: string) => string | undefined;
+type ReadFile = (controller: keyof CgroupDirectories, name: string) => string | undefined;
 
 /** A figure is read with its hierarchy's own version: on a hybrid machine a cgroup has directories of both. */
 const isV1 = (directories: CgroupDirectories, controller: keyof CgroupDirectories) =>
