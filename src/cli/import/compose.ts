@@ -144,7 +144,8 @@ function variablesOf(service: Service, context: ComposeContext, notes: ImportNot
   for (const file of files) {
     const name = isRecord(file) ? (textOf(file.path) ?? "") : (textOf(file) ?? "");
     const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
-    if (text !== undefined) for (const [key, value] of parseEnvFile(text, context.environment)) variables.set(key, value);
+    if (text !== undefined)
+      for (const [key, value] of parseEnvFile(text, context.environment)) variables.set(key, value);
     else if (!isRecord(file) || file.required !== false) notes.add("env_file", `${name} cannot be read`);
   }
   for (const [key, value] of pairsOf(service.environment)) {
