@@ -43,9 +43,8 @@ describe("what is reported instead", () => {
   });
 
   test("there are none", () => {
-    expect(findPod([], "web", { namespace: undefined })).toMatchObject({
-      problem: 'pod "web" not found; there are no pods',
-    });
+    const problem = 'pod "web" not found; there are no pods';
+    expect(findPod([], "web", { namespace: undefined })).toMatchObject({ problem });
   });
 
   test("not all of very many are named", () => {
@@ -98,35 +97,22 @@ describe("which container", () => {
 });
 
 const dead = (id: string) => ended("Error", 1, { containerID: `docker://${id}` });
+const CRASHED = has("app", waiting("CrashLoopBackOff"), { lastState: dead("app-3") });
+const NOT_PULLED = { waiting: { reason: "ErrImagePull", message: "no such image\n" } };
 
 describe("which of its attempts", () => {
   test.each([
     ["it runs", has("app", running), false, "app-0"],
     ["it has ended", has("app", dead("app-0")), false, "app-0"],
-    [
-      "it waits to be started again",
-      has("app", waiting("CrashLoopBackOff"), { lastState: dead("app-3") }),
-      false,
-      "app-3",
-    ],
+    ["it waits to be started again", CRASHED, false, "app-3"],
     ["the one before", has("app", running, { lastState: dead("app-2") }), true, "app-2"],
-    [
-      "the one before one that waits",
-      has("app", waiting("CrashLoopBackOff"), { lastState: dead("app-3") }),
-      true,
-      "app-3",
-    ],
+    ["the one before one that waits", CRASHED, true, "app-3"],
   ])("%s", (_, status, previous, want) => {
     expect(findLogTarget(shown({ mains: [status] }), "app", previous)).toMatchObject({ containerId: want });
   });
 
   test.each([
-    [
-      "it was not started",
-      has("app", { waiting: { reason: "ErrImagePull", message: "no such image\n" } }),
-      false,
-      "ErrImagePull: no such image",
-    ],
+    ["it was not started", has("app", NOT_PULLED), false, "ErrImagePull: no such image"],
     ["nothing is known", has("app", waiting()), false, "no logs yet"],
     ["it was never restarted", has("app", running), true, "no previous one"],
   ])("%s", (_, status, previous, message) => {

@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of Compose files
 import { describe, expect, test } from "bun:test";
+import { parse } from "yaml";
 import type { Json } from "../../../src/base/text/json.ts";
 import { importCompose, NotComposeError } from "../../../src/cli/import/compose.ts";
 import {
@@ -136,32 +137,23 @@ describe("what is written passes validation", () => {
   });
 });
 
+/** Keys of a service => fields of its pod. */
+const KEYS = `
+network_mode: host, ports: ["80:80"] => hostNetwork: true
+pid: host => hostPID: true
+extra_hosts: ["a:10.0.0.1"] => hostAliases: [{ip: 10.0.0.1, hostnames: [a]}]
+dns: 9.9.9.9 => dnsPolicy: None, dnsConfig: {nameservers: [9.9.9.9]}
+restart: "on-failure:3" => restartPolicy: OnFailure
+tty: false => restartPolicy: Never
+sysctls: {net.core.somaxconn: 1024} => securityContext: {sysctls: [{name: net.core.somaxconn, value: "1024"}]}
+group_add: ["44", video] => securityContext: {supplementalGroups: [44]}
+devices: [/dev/loop0] => volumes: [{name: dev-loop0, hostPath: {path: /dev/loop0, type: BlockDevice}}]
+devices: ["/dev/ttyUSB0:/dev/modem"] => volumes: [{name: dev-modem, hostPath: {path: /dev/ttyUSB0, type: CharDevice}}]
+entrypoint: [sh, -c], command: [echo $(HOME)] => containers: [{command: [sh, -c], args: [echo $$(HOME)]}]`;
+
 describe("keys", () => {
-  test.each<[{ readonly [key: string]: Json }, object]>([
-    [{ network_mode: "host", ports: ["80:80"] }, { hostNetwork: true }],
-    [{ pid: "host" }, { hostPID: true }],
-    [{ extra_hosts: ["a:10.0.0.1"] }, { hostAliases: [{ ip: "10.0.0.1", hostnames: ["a"] }] }],
-    [{ dns: "9.9.9.9" }, { dnsPolicy: "None", dnsConfig: { nameservers: ["9.9.9.9"] } }],
-    [{ restart: "on-failure:3" }, { restartPolicy: "OnFailure" }],
-    [{}, { restartPolicy: "Never" }],
-    [
-      { sysctls: { "net.core.somaxconn": 1024 } },
-      { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1024" }] } },
-    ],
-    [{ group_add: ["44", "video"] }, { securityContext: { supplementalGroups: [44] } }],
-    [
-      { devices: ["/dev/loop0"] },
-      { volumes: [{ name: "dev-loop0", hostPath: { path: "/dev/loop0", type: "BlockDevice" } }] },
-    ],
-    [
-      { devices: ["/dev/ttyUSB0:/dev/modem"] },
-      { volumes: [{ name: "dev-modem", hostPath: { path: "/dev/ttyUSB0", type: "CharDevice" } }] },
-    ],
-    [
-      { entrypoint: ["sh", "-c"], command: ["echo $(HOME)"] },
-      { containers: [{ command: ["sh", "-c"], args: ["echo $$(HOME)"] }] },
-    ],
-  ])("%j", (fields, spec) => {
+  test.each(KEYS.trim().split("\n"))("%s", (row) => {
+    const [fields, spec] = row.split(" => ").map((part) => parse(`{${part}}`));
     const { manifests, read } = convert(service(fields));
     expect(podOf(manifests)!.spec).toMatchObject(spec);
     expect(read.findings.filter(({ severity }) => severity === "error")).toEqual([]);

@@ -84,18 +84,8 @@ describe("a container of docker run", () => {
     ["arguments", { Cmd: ["a", "$(b)"] }, {}, { args: ["a", "$$(b)"] }],
     ["an entrypoint", { Entrypoint: ["/x"], Cmd: null }, { Entrypoint: ["/e"] }, { command: ["/x"] }],
     ["an entrypoint with arguments", { Entrypoint: ["/x"], Cmd: ["1"] }, {}, { command: ["/x"], args: ["1"] }],
-    [
-      "the image's entrypoint, other arguments",
-      { Entrypoint: ["/e"], Cmd: ["1"] },
-      { Entrypoint: ["/e"] },
-      { args: ["1"] },
-    ],
-    [
-      "the image's entrypoint, no arguments",
-      { Entrypoint: ["/e"], Cmd: null },
-      { Entrypoint: ["/e"] },
-      { command: ["/e"] },
-    ],
+    ["other arguments", { Entrypoint: ["/e"], Cmd: ["1"] }, { Entrypoint: ["/e"] }, { args: ["1"] }],
+    ["no arguments", { Entrypoint: ["/e"], Cmd: null }, { Entrypoint: ["/e"] }, { command: ["/e"] }],
     ["no entrypoint", { Entrypoint: null, Cmd: ["sh"] }, { Entrypoint: ["/e"] }, { command: ["sh"] }],
     ["a working directory", { WorkingDir: "/w" }, {}, { workingDir: "/w" }],
     ["the working directory of the image", { WorkingDir: "/w" }, { WorkingDir: "/w" }, {}],
@@ -112,17 +102,11 @@ describe("a container of docker run", () => {
     expect(read.findings).toEqual([]);
   });
 
+  const HALF = { cpu: "500m" };
   test.each([
-    [
-      "limits",
-      { Memory: 67_108_864, NanoCpus: 5e8, CpuShares: 256 },
-      { limits: { cpu: "500m", memory: "64Mi" }, requests: { cpu: "250m" } },
-    ],
-    [
-      "shares above the limit",
-      { NanoCpus: 5e8, CpuShares: 1024 },
-      { limits: { cpu: "500m" }, requests: { cpu: "500m" } },
-    ],
+    ["limits", { Memory: 67_108_864, NanoCpus: 5e8 }, { limits: { ...HALF, memory: "64Mi" } }],
+    ["shares below the limit", { NanoCpus: 5e8, CpuShares: 256 }, { limits: HALF, requests: { cpu: "250m" } }],
+    ["shares above the limit", { NanoCpus: 5e8, CpuShares: 1024 }, { limits: HALF, requests: HALF }],
     ["a quota", { CpuQuota: 150_000 }, { limits: { cpu: "1500m" } }],
     ["a quota of a period", { CpuQuota: 50_000, CpuPeriod: 25_000 }, { limits: { cpu: "2000m" } }],
     ["a reservation", { MemoryReservation: 1000 }, { requests: { memory: "1k" } }],
@@ -157,23 +141,15 @@ describe("a container of docker run", () => {
   });
 
   test("ports: those given, those that the engine chose, those of both address families once", () => {
+    const port = (HostIp: string, HostPort: string) => ({ HostIp, HostPort });
     const { main, notes } = podOf(
       {
         config: { ExposedPorts: { "80/tcp": {}, "53/udp": {}, "9/tcp": {}, "7/tcp": {} } },
         host: {
-          PortBindings: {
-            "80/tcp": [{ HostIp: "127.0.0.1", HostPort: "8080" }],
-            "53/udp": [{ HostIp: "", HostPort: "" }],
-          },
+          PortBindings: { "80/tcp": [port("127.0.0.1", "8080")], "53/udp": [port("", "")] },
         },
         NetworkSettings: {
-          Ports: {
-            "80/tcp": [{ HostIp: "127.0.0.1", HostPort: "8080" }],
-            "53/udp": [
-              { HostIp: "0.0.0.0", HostPort: "32768" },
-              { HostIp: "::", HostPort: "32768" },
-            ],
-          },
+          Ports: { "80/tcp": [port("127.0.0.1", "8080")], "53/udp": [port("0.0.0.0", "32768"), port("::", "32768")] },
           Networks: {},
         },
       },
