@@ -85,7 +85,7 @@ const isExpectedFailure = (error: unknown): boolean =>
   (error instanceof Error && "syscall" in error && error.syscall !== "write");
 
 /** @throws UsageError */
-export function readRequest(command: SubCommand, argv: readonly string[]): CommandRequest | "help" {
+function readRequest(command: SubCommand, argv: readonly string[]): CommandRequest | "help" {
   const read = command.takesKubeletFlags
     ? { help: false as const, values: new Map<string, readonly string[]>(), positionals: [] }
     : readArguments(command.name, command.args, argv, command.stopsAtCommand);

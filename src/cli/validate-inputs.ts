@@ -24,7 +24,7 @@ const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
 
 /** One text to check, why it could not be read, or a file that the kubelet skips because of its name or contents. */
-export type ValidateInput =
+type ValidateInput =
   | { file: string; bytes: Uint8Array }
   | { file: string; problem: string }
   | { file: string; skipped: string };

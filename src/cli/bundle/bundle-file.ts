@@ -7,7 +7,7 @@ import { BLOCK_BYTES, parseTarHeader, tarHeader } from "../../docker/engine/tar.
 /** The bundle cannot be used; nothing was changed. */
 export class BundleError extends Error {}
 
-export interface Bundle {
+interface Bundle {
   index: BundleIndex;
   files: FoundFile[];
   /** The bytes of one of its files. */
@@ -114,7 +114,7 @@ export async function missingImages(
 }
 
 /** `bundle.json`, the last entry of a bundle: a file without it is not complete. */
-export const BundleIndexSchema = v.object({
+const BundleIndexSchema = v.object({
   version: v.literal(1),
   /** As Node names it: `x64`, `arm64`. */
   architecture: v.string(),
@@ -125,16 +125,16 @@ export const BundleIndexSchema = v.object({
   /** `kubelet-ts`, `images.tar`, `manifests/web.yaml`. */
   files: v.array(v.object({ path: v.string(), size: v.number(), sha256: v.string() })),
 });
-export type BundleIndex = v.InferOutput<typeof BundleIndexSchema>;
+type BundleIndex = v.InferOutput<typeof BundleIndexSchema>;
 type BundleFile = BundleIndex["files"][number];
 
-export const INDEX = "bundle.json";
+const INDEX = "bundle.json";
 export const BINARY = "kubelet-ts";
 export const IMAGES = "images.tar";
 export const MANIFESTS = "manifests/";
 
 /** A file of a bundle. */
-export interface FoundFile extends BundleFile {
+interface FoundFile extends BundleFile {
   /** Position of its first byte in the bundle. */
   offset: number;
 }

@@ -1,14 +1,14 @@
 import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { readTextIfExists } from "../../base/files/bounded-read.ts";
+import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { type InstanceInfo, listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import type { CommandRequest } from "../sub-command.ts";
 import { readKeptPods } from "./kept-pods.ts";
 
 /** A kubelet that can be asked. */
-export interface FoundKubelet {
+interface FoundKubelet {
   /** URL of its read-only port, without a slash at the end. */
   url: string;
   /** Its Unix socket, to be asked instead of the host of the URL. */
@@ -63,7 +63,7 @@ export const localInstances: InstanceFinder = {
 };
 
 /** The flags that name a kubelet. */
-export interface FindingOptions {
+interface FindingOptions {
   rootDir: string | undefined;
   server: string | undefined;
 }
@@ -162,22 +162,9 @@ export function toServerUrl(text: string): string | undefined {
 
 const MAX_BYTES = 4096;
 
-/** Origin of a root directory, in words for messages. */
-type RootDirOrigin = "--root-dir" | "KUBELET_TS_ROOT_DIR" | "kubelet-ts use";
-
 /** File of the user's default context: one line, the root directory of a kubelet. */
 export const defaultContextPath = (environment: NodeJS.ProcessEnv = process.env): string =>
   join(environment.XDG_CONFIG_HOME || join(environment.HOME || homedir(), ".config"), "kubelet-ts", "root-dir");
-
-/** The root directory that commands use without `--root-dir`; undefined when none was chosen. */
-function readDefaultContext(path = defaultContextPath()): string | undefined {
-  try {
-    return readTextIfExists(path, MAX_BYTES)?.trim() || undefined;
-  } catch {
-    // A file that cannot be read chooses nothing.
-    return undefined;
-  }
-}
 
 /** @param rootDir undefined removes the choice */
 export function writeDefaultContext(rootDir: string | undefined, path = defaultContextPath()): void {
@@ -186,16 +173,17 @@ export function writeDefaultContext(rootDir: string | undefined, path = defaultC
   writeFileSync(path, `${rootDir}\n`, { mode: 0o600 });
 }
 
-/** The root directory of the flags, the environment or the default context, and which of them named it. */
+/** The root directory of the flags, the environment or `kubelet-ts use`, and which of them named it. */
 export function chooseRootDir(
   flag: string | undefined,
   environment: NodeJS.ProcessEnv = process.env,
-): { rootDir: string; origin: RootDirOrigin } | undefined {
+): { rootDir: string; origin: string } | undefined {
   if (flag !== undefined) return { rootDir: flag, origin: "--root-dir" };
   if (environment.KUBELET_TS_ROOT_DIR)
     return { rootDir: environment.KUBELET_TS_ROOT_DIR, origin: "KUBELET_TS_ROOT_DIR" };
-  const chosen = readDefaultContext(defaultContextPath(environment));
-  return chosen === undefined ? undefined : { rootDir: chosen, origin: "kubelet-ts use" };
+  // A file that cannot be read chooses nothing.
+  const chosen = readTextIfReadable(defaultContextPath(environment), MAX_BYTES)?.trim();
+  return chosen ? { rootDir: chosen, origin: "kubelet-ts use" } : undefined;
 }
 
 /** `--root-dir` wins over KUBELET_TS_ROOT_DIR in the environment, that over the default of `kubelet-ts use`. */

@@ -4,12 +4,6 @@ import { readOutput } from "../../base/files/bounded-stream.ts";
 import { type ChosenContainer, chooseRunningContainer } from "../client/container-streams.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 
-/** One side of a copy: a local path, or one in a container of a pod. */
-interface CopyPlace {
-  pod?: string;
-  path: string;
-}
-
 const MAX_ERROR_BYTES = 4096;
 
 /** `kubelet-ts cp`: copies files and directories with tar, which the image must have. Returns the exit code. */
@@ -34,8 +28,8 @@ const inNamespace = (request: CommandRequest, namespace: string): CommandRequest
   value: (flag) => (flag === "namespace" ? namespace : request.value(flag)),
 });
 
-/** `web:/path`, `./path`, `/path`. A local path with a colon begins with `./` or `/`. */
-export function parseCopyPlace(text: string): CopyPlace {
+/** One side of a copy: `web:/path`, `./path`, `/path`. A local path with a colon begins with `./` or `/`. */
+export function parseCopyPlace(text: string): { pod?: string; path: string } {
   const match = /^([^/.:][^/:]*(?:\/[^/:]+)?):(.*)$/.exec(text);
   if (!match) return { path: text };
   if (match[2] === "") throw new UsageError(`"${text}" names no path: write ${text}/path`);

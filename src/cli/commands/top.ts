@@ -55,18 +55,13 @@ async function measuredPods(api: KubeletApi, names: readonly string[], request: 
 
 type UsageOrder = "cpu" | "memory" | undefined;
 
-interface UsageRow {
-  namespace: string;
-  cells: string[];
-}
-
 interface Usage {
   cpu?: CpuSummary;
   memory?: MemorySummary;
 }
 
 /** Usage of pods or their containers: CPU in thousandths of a core, working set in Mi, as kubectl prints them. */
-export const toUsageRows = (pods: readonly PodSummary[], order: UsageOrder, perContainer: boolean): UsageRow[] =>
+export const toUsageRows = (pods: readonly PodSummary[], order: UsageOrder, perContainer: boolean) =>
   sorted(pods, order).flatMap(({ podRef: { name, namespace }, containers, ...usage }) =>
     perContainer
       ? sorted(containers ?? [], order).map((it) => ({ namespace, cells: [name, it.name, ...usageCells(it)] }))

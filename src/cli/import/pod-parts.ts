@@ -55,7 +55,7 @@ export function uniqueName(base: string, taken: Set<string>): string {
 }
 
 /** Literal text for fields in which Kubernetes expands `$(NAME)`. */
-export const withoutExpansion = (text: string): string => text.replaceAll("$(", "$$$$(");
+const withoutExpansion = (text: string): string => text.replaceAll("$(", "$$$$(");
 
 /** The members that are neither undefined nor empty. */
 export const present = (members: object): object =>
@@ -137,7 +137,7 @@ export interface ContainerSettings {
 }
 
 /** A pod without its containers. */
-export interface PodSettings {
+interface PodSettings {
   name: string;
   annotations: Readonly<Record<string, string>>;
   /** `host` for that of the machine. */

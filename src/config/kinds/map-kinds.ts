@@ -14,7 +14,7 @@ import {
 } from "./scalar-kinds.ts";
 
 /** A map of `key=value` pairs; in the file a map. @param show value in the syntax of flag and file */
-export function mapKind<V>(
+function mapKind<V>(
   hint: string,
   parse: (key: string, value: unknown) => Parsed<V>,
   show: (value: V) => unknown,
