@@ -57,11 +57,7 @@ describe("field of the container → HostConfig", () => {
       { securityContext: { capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } } },
       { CapAdd: ["NET_ADMIN"], CapDrop: ["ALL"] },
     ],
-    [
-      "allowPrivilegeEscalation: false",
-      { securityContext: { allowPrivilegeEscalation: false } },
-      { SecurityOpt: ["no-new-privileges"] },
-    ],
+    ["no escalation", { securityContext: { allowPrivilegeEscalation: false } }, { SecurityOpt: ["no-new-privileges"] }],
     ["procMount: Unmasked", { securityContext: { procMount: "Unmasked" } }, { MaskedPaths: [], ReadonlyPaths: [] }],
     [
       "resources",
@@ -84,11 +80,7 @@ describe("field of the pod → HostConfig of its containers", () => {
     ["hostPID", { hostPID: true }, { PidMode: "host" }],
     ["hostIPC: the sandbox has it", { hostIPC: true }, { IpcMode: "container:sandbox" }],
     ["shareProcessNamespace", { shareProcessNamespace: true }, { PidMode: "container:sandbox" }],
-    [
-      "fsGroup and supplementalGroups",
-      { securityContext: { fsGroup: 3, supplementalGroups: [4, 5] } },
-      { GroupAdd: ["3", "4", "5"] },
-    ],
+    ["groups", { securityContext: { fsGroup: 3, supplementalGroups: [4, 5] } }, { GroupAdd: ["3", "4", "5"] }],
     ["priorityClassName system-node-critical", { priorityClassName: "system-node-critical" }, { OomScoreAdj: -997 }],
   ])("%s", (_, spec, want) => {
     expect(bodyOf({ spec }).HostConfig).toMatchObject(want);
@@ -139,40 +131,29 @@ const bind = (over: Partial<Mount> = {}): Mount => ({
 });
 
 describe("mounts", () => {
-  test.each<[string, Mount, Json]>([
-    ["a host path", bind(), { Binds: ["/s:/t"] }],
-    ["read-only", bind({ readOnly: true }), { Binds: ["/s:/t:ro"] }],
-    ["HostToContainer", bind({ propagation: "HostToContainer" }), { Binds: ["/s:/t:rslave"] }],
-    ["Bidirectional", bind({ propagation: "Bidirectional" }), { Binds: ["/s:/t:rshared"] }],
-    [
-      "read-only and HostToContainer",
-      bind({ readOnly: true, propagation: "HostToContainer" }),
-      { Binds: ["/s:/t:ro,rslave"] },
-    ],
-    ["files of the pod's own, without SELinux", bind({ relabel: true }), { Binds: ["/s:/t"] }],
-    ["a relative mountPath", bind({ target: "data" }), { Binds: ["/s:/data"] }],
-    ["a named volume", bind({ type: "volume", source: "claim" }), { Binds: ["claim:/t:nocopy"] }],
-    [
-      "a named volume, read-only",
-      bind({ type: "volume", source: "claim", readOnly: true }),
-      { Binds: ["claim:/t:ro,nocopy"] },
-    ],
-    [
-      "a path with a colon",
-      bind({ source: "/a:b", propagation: "HostToContainer" }),
-      {
-        Mounts: [
-          { Type: "bind", Source: "/a:b", Target: "/t", ReadOnly: false, BindOptions: { Propagation: "rslave" } },
-        ],
-      },
-    ],
-    [
-      "recursiveReadOnly IfPossible is what the engine does anyway",
-      bind({ readOnly: true, recursiveReadOnly: "IfPossible" }),
-      { Binds: ["/s:/t:ro"] },
-    ],
+  const slave = { propagation: "HostToContainer" } as const;
+  const claim = { type: "volume", source: "claim" } as const;
+  const ifPossible = { readOnly: true, recursiveReadOnly: "IfPossible" } as const;
+  test.each<[string, Mount, string]>([
+    ["a host path", bind(), "/s:/t"],
+    ["read-only", bind({ readOnly: true }), "/s:/t:ro"],
+    ["HostToContainer", bind(slave), "/s:/t:rslave"],
+    ["Bidirectional", bind({ propagation: "Bidirectional" }), "/s:/t:rshared"],
+    ["read-only and HostToContainer", bind({ readOnly: true, ...slave }), "/s:/t:ro,rslave"],
+    ["files of the pod's own, without SELinux", bind({ relabel: true }), "/s:/t"],
+    ["a relative mountPath", bind({ target: "data" }), "/s:/data"],
+    ["a named volume", bind(claim), "claim:/t:nocopy"],
+    ["a named volume, read-only", bind({ ...claim, readOnly: true }), "claim:/t:ro,nocopy"],
+    ["recursiveReadOnly IfPossible is what the engine does anyway", bind(ifPossible), "/s:/t:ro"],
   ])("%s", (_, mount, want) => {
-    expect(bodyOf({}, { mounts: [mount] }).HostConfig).toMatchObject(want);
+    expect(bodyOf({}, { mounts: [mount] }).HostConfig.Binds).toEqual([want]);
+  });
+
+  test("a path with a colon", () => {
+    const BindOptions = { Propagation: "rslave" };
+    expect(bodyOf({}, { mounts: [bind({ source: "/a:b", ...slave })] }).HostConfig.Mounts).toEqual([
+      { Type: "bind", Source: "/a:b", Target: "/t", ReadOnly: false, BindOptions },
+    ]);
   });
 
   const SELINUX = { ...ENGINE, securityOptions: [...ENGINE.securityOptions, "name=selinux"] };
@@ -180,11 +161,7 @@ describe("mounts", () => {
   test.each<[string, Mount, string]>([
     ["a hostPath keeps its label", bind(), "/s:/t"],
     ["files of the pod's own get the pod's", bind({ relabel: true }), "/s:/t:Z"],
-    [
-      "dockershim's order of options",
-      bind({ relabel: true, readOnly: true, propagation: "HostToContainer" }),
-      "/s:/t:ro,Z,rslave",
-    ],
+    ["dockershim's order of options", bind({ relabel: true, readOnly: true, ...slave }), "/s:/t:ro,Z,rslave"],
   ])("with SELinux: %s", (_, mount, want) => {
     const paths = { hostsFile: "/p/etc-hosts", terminationLogFile: "/p/log", seccompRoot: "", podLogsDir: "" };
     expect(bodyOf({}, { mounts: [mount], engine: SELINUX, paths }).HostConfig.Binds).toEqual([
@@ -196,38 +173,25 @@ describe("mounts", () => {
 
   const NEW = { ...ENGINE, apiVersion: "1.48" };
 
+  const image = { type: "image", source: "img:1" } as const;
+  const ofImage = { Type: "image", Source: "img:1", Target: "/t", ReadOnly: true };
+  const forced = { Propagation: "rprivate", ReadOnlyForceRecursive: true };
   test.each<[string, Mount, Json]>([
     [
       "recursiveReadOnly Enabled (1.44)",
       bind({ readOnly: true, recursiveReadOnly: "Enabled" }),
-      {
-        Type: "bind",
-        Source: "/s",
-        Target: "/t",
-        ReadOnly: true,
-        BindOptions: { Propagation: "rprivate", ReadOnlyForceRecursive: true },
-      },
+      { Type: "bind", Source: "/s", Target: "/t", ReadOnly: true, BindOptions: forced },
     ],
     [
       "subPath of a named volume (1.45)",
-      bind({ type: "volume", source: "claim", subPath: "a/b" }),
-      {
-        Type: "volume",
-        Source: "claim",
-        Target: "/t",
-        ReadOnly: false,
-        VolumeOptions: { NoCopy: true, Subpath: "a/b" },
-      },
+      bind({ ...claim, subPath: "a/b" }),
+      { ...ofImage, Type: "volume", Source: "claim", ReadOnly: false, VolumeOptions: { NoCopy: true, Subpath: "a/b" } },
     ],
-    [
-      "an image (1.48)",
-      bind({ type: "image", source: "img:1" }),
-      { Type: "image", Source: "img:1", Target: "/t", ReadOnly: true },
-    ],
+    ["an image (1.48)", bind(image), ofImage],
     [
       "subPath of an image (1.48)",
-      bind({ type: "image", source: "img:1", subPath: "etc" }),
-      { Type: "image", Source: "img:1", Target: "/t", ReadOnly: true, ImageOptions: { Subpath: "etc" } },
+      bind({ ...image, subPath: "etc" }),
+      { ...ofImage, ImageOptions: { Subpath: "etc" } },
     ],
   ])("%s, refused by an older engine", (_, mount, want) => {
     expect(bodyOf({}, { mounts: [mount], engine: NEW }).HostConfig.Mounts).toEqual([want]);
@@ -241,8 +205,7 @@ describe("mounts", () => {
     expect(bodyOf({}, { mounts: [bind({ readOnly: true })], engine: NEW }).HostConfig).toMatchObject({
       Mounts: [{ ...readOnly, BindOptions: { ReadOnlyNonRecursive: true } }],
     });
-    const ifPossible = bind({ readOnly: true, recursiveReadOnly: "IfPossible" });
-    expect(bodyOf({}, { mounts: [ifPossible], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
+    expect(bodyOf({}, { mounts: [bind(ifPossible)], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
     const ofThePod = bind({ readOnly: true, relabel: true });
     expect(bodyOf({}, { mounts: [ofThePod], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
   });

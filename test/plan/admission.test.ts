@@ -69,22 +69,10 @@ describe("of two pods for one port the older one runs, whatever their names are"
     return { ...one, pod: { ...one.pod, metadata: { ...one.pod.metadata, creationTimestamp } }, resourceVersion };
   };
   test.each([
-    {
-      when: "another second",
-      first: aged("z", "2026-01-01T00:00:00Z", 9),
-      second: aged("a", "2026-01-01T00:00:01Z", 1),
-    },
-    {
-      when: "the same second",
-      first: aged("z", "2026-01-01T00:00:00Z", 1),
-      second: aged("a", "2026-01-01T00:00:00Z", 2),
-    },
-    {
-      when: "a pod of a manifest",
-      first: desired("z", { hostPort: 8080 }),
-      second: aged("a", "2026-01-01T00:00:00Z", 1),
-    },
-  ])("$when", ({ first, second }) => {
+    ["another second", aged("z", "2026-01-01T00:00:00Z", 9), aged("a", "2026-01-01T00:00:01Z", 1)],
+    ["the same second", aged("z", "2026-01-01T00:00:00Z", 1), aged("a", "2026-01-01T00:00:00Z", 2)],
+    ["a pod of a manifest", desired("z", { hostPort: 8080 }), aged("a", "2026-01-01T00:00:00Z", 1)],
+  ])("%s", (_when, first, second) => {
     expect(reasons([second, first])).toEqual({ a: "NodePorts" });
     expect(reasons([second, first], { running: ["a"] })).toEqual({ z: "NodePorts" });
   });
@@ -94,50 +82,40 @@ const reasons = (...given: Parameters<typeof admit>) =>
   Object.fromEntries(Object.entries(admit(...given)).map(([uid, { reason }]) => [uid, reason]));
 
 describe("reasons and messages are upstream's", () => {
-  test.each([
-    {
-      what: "too many CPUs",
-      wish: { cpu: "100" },
-      reason: "OutOfcpu",
-      message: "Pod Node didn't have enough resource: cpu, requested: 100000, used: 0, capacity: 2000",
-    },
-    {
-      what: "too many CPUs, critical",
-      wish: { cpu: "100", critical: true },
-      reason: "UnexpectedAdmissionError",
-      message:
-        "Pod Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 98000), ]",
-    },
-    {
-      what: "too much memory, critical",
-      wish: { memory: "100Gi", critical: true },
-      reason: "UnexpectedAdmissionError",
-      message:
-        "Pod Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: memory, q: 82202537984), ]",
-    },
-    {
-      what: "an init container alone too big",
-      wish: { spec: { initContainers: [aContainer({ name: "i", resources: { requests: { cpu: "3" } } })] } },
-      reason: "OutOfcpu",
-      message: "Pod Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000",
-    },
-    {
-      what: "a nodeSelector that does not match",
-      wish: { spec: { nodeSelector: { disktype: "ssd" } } },
-      reason: "NodeAffinity",
-      message:
-        "Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity; --node-labels=disktype=ssd gives the node what the nodeSelector asks for",
-    },
-    {
-      what: "another OS",
-      wish: { spec: { os: { name: "windows" as const } } },
-      reason: "PodOSNotSupported",
-      message:
-        "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS: spec.os.name is windows, this node runs linux",
-    },
-  ])("$what", ({ wish, reason, message }) => {
-    expect(admit([desired("a", wish as Wish)]).a).toMatchObject({ reason, message });
-  }); // prettier-ignore
+  const lacks = (what: string) => `Pod Node didn't have enough resource: ${what}`;
+  const noVictim = (what: string) =>
+    `Pod Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: ${what}), ]`;
+  const bigInit = [aContainer({ name: "i", resources: { requests: { cpu: "3" } } })];
+  test.each<[what: string, Wish, reason: string, message: string]>([
+    ["too many CPUs", { cpu: "100" }, "OutOfcpu", lacks("cpu, requested: 100000, used: 0, capacity: 2000")],
+    ["too many CPUs, critical", { cpu: "100", critical: true }, "UnexpectedAdmissionError", noVictim("cpu, q: 98000")],
+    [
+      "too much memory, critical",
+      { memory: "100Gi", critical: true },
+      "UnexpectedAdmissionError",
+      noVictim("memory, q: 82202537984"),
+    ],
+    [
+      "an init container alone too big",
+      { spec: { initContainers: bigInit } },
+      "OutOfcpu",
+      lacks("cpu, requested: 3000, used: 0, capacity: 2000"),
+    ],
+    [
+      "a nodeSelector that does not match",
+      { spec: { nodeSelector: { disktype: "ssd" } } },
+      "NodeAffinity",
+      "Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity; --node-labels=disktype=ssd gives the node what the nodeSelector asks for",
+    ],
+    [
+      "another OS",
+      { spec: { os: { name: "windows" } } },
+      "PodOSNotSupported",
+      "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS: spec.os.name is windows, this node runs linux",
+    ],
+  ])("%s", (_what, wish, reason, message) => {
+    expect(admit([desired("a", wish)]).a).toMatchObject({ reason, message });
+  });
 
   test("what the node is asked for and has: no word", () => {
     const fine: Wish[] = [
@@ -307,16 +285,16 @@ describe("an edit of resources of a running pod", () => {
   });
 });
 
+const expression = (key: string, operator: string, ...values: string[]) => ({
+  matchExpressions: [{ key, operator, ...(values.length > 0 && { values }) }],
+});
+const required = (...nodeSelectorTerms: object[]) =>
+  ({
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  }) as Partial<Pod["spec"]>;
+
 describe("node affinity", () => {
   const labels = computeNodeLabels("node1", "arm64", { zone: "a", cores: "4" });
-  const required = (...terms: object[]) =>
-    aPod({
-      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } },
-    } as Partial<Pod["spec"]>);
-  const expression = (key: string, operator: string, ...values: string[]) => ({
-    matchExpressions: [{ key, operator, values }],
-  });
-
   test.each([
     { term: expression("zone", "In", "a", "b"), want: true },
     { term: expression("zone", "In", "b"), want: false },
@@ -335,15 +313,19 @@ describe("node affinity", () => {
     { term: { matchFields: [{ key: "metadata.name", operator: "NotIn", values: ["node1"] }] }, want: false },
     { term: {}, want: false },
   ])("$term: $want", ({ term, want }) => {
-    expect(matchesNode(required(term), "node1", labels)).toBe(want);
+    expect(matchesNode(aPod(required(term)), "node1", labels)).toBe(want);
   });
 
   test("terms are alternatives, expressions of a term are not", () => {
     const no = expression("zone", "In", "b");
     const yes = expression("zone", "In", "a");
-    expect(matchesNode(required(no, yes), "node1", labels)).toBe(true);
+    expect(matchesNode(aPod(required(no, yes)), "node1", labels)).toBe(true);
     expect(
-      matchesNode(required({ matchExpressions: [...no.matchExpressions, ...yes.matchExpressions] }), "node1", labels),
+      matchesNode(
+        aPod(required({ matchExpressions: [...no.matchExpressions, ...yes.matchExpressions] })),
+        "node1",
+        labels,
+      ),
     ).toBe(false);
   });
 
@@ -391,13 +373,6 @@ test("labels of the API's Node count for new pods of the API; a pod that runs st
 });
 
 describe("labels that the template of a workload asks for", () => {
-  const expression = (key: string, operator: string, ...values: string[]) => ({
-    matchExpressions: [{ key, operator, ...(values.length > 0 && { values }) }],
-  });
-  const required = (...nodeSelectorTerms: object[]) =>
-    ({
-      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
-    }) as Partial<Pod["spec"]>;
   const ofTemplate = (spec: Partial<Pod["spec"]>): DesiredPod => ({ ...desired("a", { spec }), isFromTemplate: true });
 
   test.each([
