@@ -215,12 +215,21 @@ export class ApiServer {
     const { namespace, matches } = parseSelection(target, request.query);
     const { store, deleter } = this.#deps.objects;
     const objects = store.list(resourceId(definition), namespace).filter(matches);
+    const refused: ApiError[] = [];
     for (const { metadata } of objects) {
       const { name } = metadata;
       // One deletion may have taken others with it.
       if (!store.get(resourceId(definition), metadata.namespace, name)) continue;
-      deleter.delete({ definition, namespace: metadata.namespace, name }, options);
+      try {
+        deleter.delete({ definition, namespace: metadata.namespace, name }, options);
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        refused.push(error);
+      }
     }
+    // Those that may be deleted are; the others are named together.
+    const [first] = refused;
+    if (first) throw new ApiError(first.code, first.reason, refused.map(({ message }) => message).join("; "));
     return json(200, {
       kind: `${definition.kind}List`,
       apiVersion: apiVersionOf(definition),
