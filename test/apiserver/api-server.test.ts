@@ -301,7 +301,7 @@ describe("delete", () => {
 
   test("a collection with an object of a file: the others go, and the refusal names it", async () => {
     const { post, remove, names, foreign } = anApiServer();
-    for (const name of ["a", "b", "c"]) await post(CONFIG_MAPS, named(name));
+    for (const name of ["a", "b", "c"]) await post(CONFIG_MAPS, named(name, {}));
     foreign.set("default/b", "it comes from /etc/x.yaml:3: edit that file");
     const { status, json } = await remove(CONFIG_MAPS);
     expect([status, json.message]).toEqual([403, expect.stringContaining("edit that file")]);
