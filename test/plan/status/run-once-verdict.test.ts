@@ -18,62 +18,53 @@ const one = (status: Partial<ContainerStatus>): ContainerStatus => ({
 const pod = (phase: string, containers: ContainerStatus[], more: object = {}): Pod =>
   ({ ...aPod(), status: { phase, containerStatuses: containers, ...more } }) as Pod;
 
-test.each([
-  { when: "runs and has started", pod: pod("Running", [one({ state: { running: {} }, started: true })]), want: "up" },
-  {
-    when: "runs, its startup probe has not passed",
-    pod: pod("Running", [one({ state: { running: {} }, started: false })]),
-    want: "waiting",
-  },
-  { when: "succeeded", pod: pod("Succeeded", []), want: "succeeded" },
-  { when: "has no status yet", pod: aPod(), want: "waiting" },
-])("a pod that $when: $want", ({ pod: given, want }) => {
-  expect(judgeRunOnce(given, "running").state).toBe(want as never);
+const waiting = (reason: string, message?: string) => ({ waiting: { reason, ...(message && { message }) } });
+const ended = (exitCode: number, reason: string, message?: string) => ({
+  terminated: { exitCode, reason, ...(message && { message }) },
 });
+const looping = (lastState: ContainerStatus["lastState"] = {}) =>
+  pod("Running", [one({ state: waiting("CrashLoopBackOff"), lastState })]);
 
-test.each([
-  {
-    when: "an image that is not to be had",
-    pod: pod("Pending", [one({ state: { waiting: { reason: "ErrImagePull", message: "manifest unknown" } } })]),
-    message: "container app: ErrImagePull: manifest unknown",
-  },
-  {
-    when: "a command that does not exist",
-    pod: pod("Running", [
-      one({
-        state: { waiting: { reason: "CrashLoopBackOff" } },
-        lastState: { terminated: { exitCode: 127, reason: "ContainerCannotRun", message: "exec: no such file" } },
-      }),
-    ]),
-    message: "container app could not be started: exec: no such file",
-  },
-  {
-    when: "a crash, with its last words",
-    pod: pod("Running", [
-      one({
-        state: { waiting: { reason: "CrashLoopBackOff" } },
-        lastState: { terminated: { exitCode: 2, reason: "Error", message: "no config\n" } },
-      }),
-    ]),
-    message: "container app exited with code 2: no config",
-  },
-  {
-    when: "a failed job",
-    pod: pod("Failed", [one({ state: { terminated: { exitCode: 137, reason: "OOMKilled" } } })]),
-    message: "container app exited with code 137 (OOMKilled)",
-  },
-  {
-    when: "a refusal",
-    pod: pod("Failed", [], { reason: "NodePorts", message: "Pod Predicate NodePorts failed" }),
-    message: "NodePorts: Pod Predicate NodePorts failed",
-  },
-])("$when is a failure, said at once", ({ pod: given, message }) => {
+test.each<[when: string, Pod, want: string]>([
+  ["runs and has started", pod("Running", [one({ state: { running: {} }, started: true })]), "up"],
+  ["has not passed its startup probe", pod("Running", [one({ state: { running: {} }, started: false })]), "waiting"],
+  ["succeeded", pod("Succeeded", []), "succeeded"],
+  ["has no status yet", aPod(), "waiting"],
+])("a pod that %s", (_when, given, want) => expect(judgeRunOnce(given, "running").state).toBe(want as never));
+
+test.each<[when: string, Pod, message: string]>([
+  [
+    "an image that is not to be had",
+    pod("Pending", [one({ state: waiting("ErrImagePull", "manifest unknown") })]),
+    "container app: ErrImagePull: manifest unknown",
+  ],
+  [
+    "a command that does not exist",
+    looping(ended(127, "ContainerCannotRun", "exec: no such file")),
+    "container app could not be started: exec: no such file",
+  ],
+  [
+    "a crash, with its last words",
+    looping(ended(2, "Error", "no config\n")),
+    "container app exited with code 2: no config",
+  ],
+  [
+    "a failed job",
+    pod("Failed", [one({ state: ended(137, "OOMKilled") })]),
+    "container app exited with code 137 (OOMKilled)",
+  ],
+  [
+    "a refusal",
+    pod("Failed", [], { reason: "NodePorts", message: "Pod Predicate NodePorts failed" }),
+    "NodePorts: Pod Predicate NodePorts failed",
+  ],
+])("%s is a failure, said at once", (_when, given, message) => {
   expect(judgeRunOnce(given, "running")).toMatchObject({ state: "failed", message });
 });
 
 test("what keeps the sandbox away is a failure", () => {
-  const waiting = pod("Pending", [one({ state: { waiting: { reason: "ContainerCreating" } } })]);
-  expect(judgeRunOnce(waiting, "running", { sandboxError: "hostPath type check failed" })).toEqual({
+  const creating = pod("Pending", [one({ state: waiting("ContainerCreating") })]);
+  expect(judgeRunOnce(creating, "running", { sandboxError: "hostPath type check failed" })).toEqual({
     state: "failed",
     message: "hostPath type check failed",
   });
@@ -92,9 +83,8 @@ test("a pod whose edit is in progress is not up, however well the old revision r
 });
 
 test("a failure of the old revision does not count before the edit was planned", () => {
-  const looping = pod("Running", [one({ state: { waiting: { reason: "CrashLoopBackOff" } } })]);
-  expect(judgeRunOnce(looping, "running", { rollout: "pending" }).state).toBe("waiting");
-  expect(judgeRunOnce(looping, "running", { rollout: "progressing" }).state).toBe("failed");
+  expect(judgeRunOnce(looping(), "running", { rollout: "pending" }).state).toBe("waiting");
+  expect(judgeRunOnce(looping(), "running", { rollout: "progressing" }).state).toBe("failed");
 });
 
 describe("what is waited for", () => {
