@@ -115,17 +115,7 @@ describeWithClients("the authenticated port: flags", () => {
     expect(readdirSync(node.rootDir)).not.toContain("pki");
   });
 
-  test("--port: without a way in it stays closed unless it is named; 0 is off", async () => {
-    const node = testNode();
-    const flags = node.flags().filter((flag) => !flag.startsWith("--port="));
-    const effective = async (...more: string[]) => {
-      const child = node.spawn(["config", "-o", "json", ...flags, ...more]);
-      const { stdout } = await child.finished();
-      return (JSON.parse(stdout) as { config: { port: number } }).config.port;
-    };
-    expect(await effective()).toBe(0);
-    expect(await effective(TRUSTING)).toBe(10250);
-    expect(await effective(TRUSTING, "--port=0")).toBe(0);
+  test("--port: named, it is open, and refuses who has no way in", async () => {
     const { port } = await serve();
     expect((await curl(port, "/healthz", unknown)).status).toBe(401);
   });

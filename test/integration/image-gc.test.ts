@@ -3,29 +3,18 @@ import { tarArchive } from "../../src/docker/engine/tar.ts";
 import { PAUSE_IMAGE, pauseExecutable } from "../../src/docker/pause-image.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
-import { RUN_ID, type TestNode } from "../support/test-node.ts";
-
-const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
-const sha256 = (data: Uint8Array) => new Bun.CryptoHasher("sha256").update(data).digest("hex");
+import { callEngine, RUN_ID, type TestNode } from "../support/test-node.ts";
 
 /** An image of this test alone: one program that waits, and a label of its own. */
 async function makeImage(node: TestNode, name: string): Promise<string> {
   const reference = `kubelet-ts-test/${name}-${RUN_ID}:1`;
   const architecture = process.arch === "arm64" ? "arm64" : "amd64";
   const layer = tarArchive([{ path: "wait", mode: 0o755, data: pauseExecutable(architecture) }]);
-  const config = bytes({
-    architecture,
-    os: "linux",
-    config: { Entrypoint: ["/wait"], Labels: { "kubelet-ts-test": `${node.name}-${name}` } },
-    rootfs: { type: "layers", diff_ids: [`sha256:${sha256(layer)}`] },
-  });
-  const manifest = bytes([{ Config: `${sha256(config)}.json`, RepoTags: [reference], Layers: ["layer.tar"] }]);
-  const archive = tarArchive([
-    { path: "manifest.json", mode: 0o644, data: manifest },
-    { path: `${sha256(config)}.json`, mode: 0o644, data: config },
-    { path: "layer.tar", mode: 0o644, data: layer },
-  ]);
-  await node.docker.loadImage(archive);
+  const query = new URLSearchParams({ fromSrc: "-", repo: reference.slice(0, -2), tag: "1" });
+  for (const change of ['ENTRYPOINT ["/wait"]', `LABEL kubelet-ts-test=${node.name}-${name}`]) {
+    query.append("changes", change);
+  }
+  await callEngine(`/images/create?${query}`, { "Content-Type": "application/x-tar" }, "POST", layer);
   return reference;
 }
 

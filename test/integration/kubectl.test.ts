@@ -1,12 +1,10 @@
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { kubectlClients, startForKubectl } from "../support/kubectl.ts";
 import { askApi, startWithApi } from "../support/local-api.ts";
 import { object, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
-import { freePorts } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
 const clients = kubectlClients();
@@ -22,21 +20,6 @@ const web = sleeper(
   {},
   { labels: { app: "web" } },
 );
-
-/** The answer of a port to a connection; "" when there is none. */
-function talk(port: number): Promise<string> {
-  return new Promise((resolve) => {
-    let text = "";
-    const socket = connect(port, "127.0.0.1");
-    socket.setTimeout(2_000, () => socket.destroy());
-    socket.on("data", (data) => {
-      text += data.toString();
-      socket.end();
-    });
-    socket.on("error", () => {});
-    socket.on("close", () => resolve(text));
-  });
-}
 
 describeWithEngine("the local Kubernetes API", () => {
   test.each(clients)("kubectl $version submits, reads, changes and deletes", async (client) => {
@@ -95,8 +78,7 @@ describeWithEngine("the local Kubernetes API", () => {
       expect([failed.code, failed.stdout]).toEqual([3, "out\n"]);
       expect(failed.stderr).toContain("err\n");
       expect(await kubectl.output(["exec", "-i", "web", "--", "cat"], "typed")).toBe("typed");
-      const missing = await kubectl.run(["exec", "web", "--", "no-such-program"]);
-      expect(missing.code).not.toBe(0);
+      expect((await kubectl.run(["exec", "web", "--", "no-such-program"])).code).not.toBe(0);
 
       // Larger than every buffer between client and container.
       const original = Buffer.alloc(3_000_000, 0).map((_, index) => (index * 31) % 251);
@@ -107,19 +89,16 @@ describeWithEngine("the local Kubernetes API", () => {
       await kubectl.words(`cp web:/tmp/copy ${back}`);
       expect(Bun.hash(readFileSync(back))).toBe(Bun.hash(original));
 
-      const [port = 0] = freePorts(1);
-      const server = kubectl.spawn(["exec", "web", "--", "sh", "-c", "while true; do echo pong | nc -l -p 8080; done"]);
-      const forward = () => kubectl.spawn(["port-forward", "pod/web", `${port}:8080`]);
-      let forwarder = forward();
+      const serve = "echo pong > /tmp/index.html; httpd -p 8080 -h /tmp";
+      await kubectl.output(["exec", "web", "--", "sh", "-c", serve]);
+      // A port that it finds itself.
+      const forwarder = kubectl.spawn(["port-forward", "pod/web", ":8080"]);
       try {
-        await until("the port is forwarded", async () => {
-          // It ends with its first connection that is refused: between two turns of the loop nothing listens.
-          if (forwarder.exitCode !== null) forwarder = forward();
-          return (await talk(port)).includes("pong");
-        });
+        const { value } = await forwarder.stdout.getReader().read();
+        const [, port] = /127\.0\.0\.1:(\d+)/.exec(new TextDecoder().decode(value)) ?? [];
+        expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("pong\n");
       } finally {
         forwarder.kill();
-        server.kill();
       }
 
       await until("pods are measured", async () => /web\s+\d+m\s+\d+Mi/.test(await kubectl.words("top pod")));
@@ -138,10 +117,9 @@ describeWithEngine("the local Kubernetes API", () => {
     const { port } = await startWithApi(node, [`--token-auth-file=${tokens}`, "--local-api-address=127.0.0.1"]);
     expect(statSync(join(node.rootDir, "api.sock")).mode & 0o777).toBe(0o600);
     expect(statSync(join(node.rootDir, "admin.conf")).mode & 0o777).toBe(0o600);
-    const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "s" }, stringData: { key: "hunter2" } };
     const secrets = "/api/v1/namespaces/default/secrets";
-    const made = await askApi(node, "POST", secrets, secret);
-    expect(made.status).toBe(201);
+    const secret = object("Secret", "s", { stringData: { key: "hunter2" } });
+    expect((await askApi(node, "POST", secrets, secret)).status).toBe(201);
 
     const over = async (path: string, token?: string, method = "GET") => {
       const response = await fetch(`https://127.0.0.1:${port}${path}`, {

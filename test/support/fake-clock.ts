@@ -2,14 +2,12 @@ import type { Clock } from "../../src/base/model/clock.ts";
 
 interface Timer {
   dueMs: number;
-  order: number;
   callback: () => void;
 }
 
 /** A clock that moves only on command. Timers run in the order they are due, promises settle in between. */
 export class FakeClock implements Clock {
   #nowMs = 0;
-  #order = 0;
   #wallMs: number;
   readonly #timers = new Set<Timer>();
 
@@ -26,7 +24,7 @@ export class FakeClock implements Clock {
   }
 
   schedule(ms: number, callback: () => void): () => void {
-    const timer: Timer = { dueMs: this.#nowMs + Math.max(0, ms), order: this.#order++, callback };
+    const timer: Timer = { dueMs: this.#nowMs + Math.max(0, ms), callback };
     this.#timers.add(timer);
     return () => void this.#timers.delete(timer);
   }
@@ -80,12 +78,9 @@ export class FakeClock implements Clock {
   }
 
   #next(endMs: number): Timer | undefined {
-    let next: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (timer.dueMs > endMs) continue;
-      if (!next || timer.dueMs < next.dueMs || (timer.dueMs === next.dueMs && timer.order < next.order)) next = timer;
-    }
-    return next;
+    // Sorting is stable: of two due at the same time the older one comes first.
+    const due = [...this.#timers].filter(({ dueMs }) => dueMs <= endMs);
+    return due.sort((a, b) => a.dueMs - b.dueMs)[0];
   }
 }
 

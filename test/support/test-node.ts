@@ -393,8 +393,13 @@ export function unmountBelow(directory: string): void {
 }
 
 /** A call that a kubelet has no use for: what people do with the docker command. @throws when the engine refuses */
-export async function callEngine(path: string, headers: Record<string, string> = {}, method = "POST"): Promise<string> {
-  const response = await fetch(`http://docker${path}`, { unix: engineSocketPath(), method, headers });
+export async function callEngine(
+  path: string,
+  headers: Record<string, string> = {},
+  method = "POST",
+  body?: Bun.BodyInit,
+): Promise<string> {
+  const response = await fetch(`http://docker${path}`, { unix: engineSocketPath(), method, headers, body });
   const text = await response.text();
   // Errors after the first byte come inside a successful answer.
   if (!response.ok || text.includes('"errorDetail"')) throw new Error(`${method} ${path}: ${response.status} ${text}`);
