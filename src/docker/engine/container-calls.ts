@@ -1,7 +1,8 @@
 import * as v from "valibot";
+import type { CommandResult } from "../../base/model/container-access.ts";
 import { DockerConnection, type Filters, filtersText, segment } from "./docker-connection.ts";
 import { DockerUnreachableError, isNotFound } from "./docker-error.ts";
-import { type ExecOptions, type ExecOutcome, runExec } from "./exec.ts";
+import { type ExecOptions, runExec } from "./exec.ts";
 import {
   type ContainerCreated,
   ContainerCreatedSchema,
@@ -230,7 +231,7 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /** Runs a command to its end. When its time has elapsed or the signal aborts, its processes are killed. */
-  exec(id: string, argv: readonly string[], options: ExecOptions = {}): Promise<ExecOutcome> {
+  exec(id: string, argv: readonly string[], options: ExecOptions = {}): Promise<CommandResult> {
     return runExec(this, id, argv, options, this.schedule);
   }
 }

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import type { CommandResult } from "../../base/model/container-access.ts";
 import type { ExecInspect } from "./schemas.ts";
 import type { OutputChunk } from "./stream-frames.ts";
 import type { Schedule } from "./transport.ts";
@@ -13,18 +14,6 @@ export interface ExecOptions {
   signal?: AbortSignal | undefined;
   /** The attached streams; stdout and stderr without a terminal when absent. */
   streams?: { stdin: boolean; stdout: boolean; stderr: boolean; tty: boolean } | undefined;
-}
-
-export interface ExecOutcome {
-  /** Absent when it timed out. 126/127 where the command cannot be run, as in a shell. */
-  exitCode: number | undefined;
-  /** stdout and stderr, interleaved as received, UTF-8. */
-  output: string;
-  /** stderr alone, up to the limit. */
-  stderr: string;
-  /** The output was longer than the limit. */
-  truncated: boolean;
-  timedOut: boolean;
 }
 
 /** The calls that an exec consists of; `DockerClient` has them. */
@@ -51,7 +40,7 @@ export async function runExec(
   argv: readonly string[],
   options: ExecOptions,
   schedule: Schedule,
-): Promise<ExecOutcome> {
+): Promise<CommandResult> {
   const { signal } = options;
   const maxOutputBytes = options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES;
   const stop = new AbortController();
@@ -70,12 +59,10 @@ export async function runExec(
   const kept: Uint8Array[] = [];
   const keptStderr: Uint8Array[] = [];
   let keptBytes = 0;
-  let truncated = false;
-  const outcome = (exitCode: number | undefined): ExecOutcome => ({
+  const outcome = (exitCode: number | undefined): CommandResult => ({
     exitCode,
     output: new TextDecoder().decode(Buffer.concat(kept)),
     stderr: new TextDecoder().decode(Buffer.concat(keptStderr)),
-    truncated,
     timedOut,
   });
 
@@ -88,7 +75,6 @@ export async function runExec(
     if (options.timeoutMs && options.timeoutMs > 0) startTimer(options.timeoutMs);
     for await (const { stream, data } of await calls.execStart(execId, { signal: stop.signal })) {
       const room = maxOutputBytes - keptBytes;
-      if (data.length > room) truncated = true;
       if (room > 0) {
         const piece = data.slice(0, room);
         kept.push(piece);
