@@ -78,7 +78,7 @@ plan/container-limits | LimitedSwap: an eighth of the memory, an eighth of the s
 base/host/oom-group | the container's cgroup is reported | singleProcessOOMKill
 integration/kubectl | the port, the socket and who is let in | local-api-port local-api-address token-auth-file
 server/servers | a port of 0 is off | healthz-port
-integration/authenticated-port | --port: without a way in it stays closed unless it is named; 0 is off | port
+integration/authenticated-port | --port: named, it is open, and refuses who has no way in | port
 integration/authenticated-port | over a certificate of our own that is kept | cert-dir
 integration/authenticated-port | --tls-cert-file, --tls-private-key-file | tls-cert-file tls-private-key-file
 integration/authenticated-port | who has a certificate gets in | client-ca-file
