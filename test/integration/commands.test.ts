@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { startWithApi } from "../support/local-api.ts";
-import { claim, list, persistentVolume, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
+import { claim, list, persistentVolume, STOPPABLE, shell, sleeper, workload } from "../support/manifests.ts";
 import { engineSocketPath, type TestNode } from "../support/test-node.ts";
 
 describeWithEngine("commands that query a running kubelet", () => {
@@ -152,6 +152,26 @@ describeWithEngine("commands over the local API", () => {
       stdout: `pod/web-${node.name} restarted\n`,
     });
     await node.successorOf("app", before.Id);
+  });
+
+  test("restart of a workload from a file: its pods restart one after the other", async () => {
+    const node = testNode();
+    node.writeManifest("web.json", workload("Deployment", "web", { replicas: 2 }));
+    await node.start();
+    const running = async () => (await node.containers("app")).filter(({ State }) => State === "running");
+    await node.until("two containers", async () => (await running()).length === 2);
+    const before = (await running()).map(({ Id }) => Id);
+    await node.until(
+      "the pods to be Ready",
+      async () => (await node.run("wait deploy/web --for=condition=Available")).exitCode === 0,
+    );
+    expect(await node.run("restart deploy/web")).toMatchObject({
+      exitCode: 0,
+      stdout: "deployment.apps/web restarted\n",
+    });
+    const after = (await running()).map(({ Id }) => Id);
+    expect(after).toHaveLength(2);
+    expect(after.filter((id) => before.includes(id))).toEqual([]);
   });
 
   test("a claim and a PersistentVolume in use stay Terminating, also over a restart, until the pod is gone", async () => {

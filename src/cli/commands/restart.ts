@@ -1,9 +1,13 @@
-import { ApiClient } from "../client/api-client.ts";
+import type { PodStatus } from "../../base/api/pod-status.ts";
+import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
 import { kindOf, referenceOf, selectObjects } from "../client/object-targets.ts";
 import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";
 
 /** Kinds with a pod template. */
 const WITH_TEMPLATE = new Set(["Deployment", "StatefulSet", "DaemonSet"]);
+const POLL_MS = 250;
+/** Time for one pod of a workload to become Ready again. */
+const READY_LIMIT_MS = 10 * 60_000;
 
 /** `kubelet-ts restart`: the containers of a pod, or, as `kubectl rollout restart`, the pods of a workload. */
 export async function runRestart(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -12,14 +16,18 @@ export async function runRestart(request: CommandRequest, io: CommandIo): Promis
   if (targets.length === 0) io.stderr("No resources found\n");
   for (const { resource, namespace, name } of targets) {
     const object = await api.requireObject(resource, namespace, name);
-    if (resource.kind === "Pod") {
-      const pod = encodeURIComponent(object.metadata.name ?? name);
-      await api.json("POST", `/apis/kubelet-ts.io/v1/namespaces/${namespace}/pods/${pod}/restart`);
-    } else if (WITH_TEMPLATE.has(resource.kind)) {
+    if (resource.kind === "Pod") await restartPod(api, namespace, object.metadata.name ?? name);
+    else if (WITH_TEMPLATE.has(resource.kind)) {
       const annotations = { "kubectl.kubernetes.io/restartedAt": io.now().toISOString() };
       const patch = { spec: { template: { metadata: { annotations } } } };
       const path = api.pathOf(resource, namespace, name);
-      await api.json("PATCH", path, patch, { "Content-Type": "application/merge-patch+json" });
+      try {
+        await api.json("PATCH", path, patch, { "Content-Type": "application/merge-patch+json" });
+      } catch (error) {
+        if (!(error instanceof ApiStatusError) || error.code !== 403) throw error;
+        // The text of the workload is in a file, which is not ours to edit: its pods restart in place.
+        await restartPodsOf(api, namespace, object);
+      }
     } else {
       throw new CommandError(
         `${kindOf(resource)} "${name}" has no pods to restart: restart takes a pod, Deployment, StatefulSet or DaemonSet`,
@@ -29,3 +37,33 @@ export async function runRestart(request: CommandRequest, io: CommandIo): Promis
   }
   return 0;
 }
+
+const restartPod = (api: ApiClient, namespace: string, name: string) =>
+  api.json("POST", `/apis/kubelet-ts.io/v1/namespaces/${namespace}/pods/${encodeURIComponent(name)}/restart`);
+
+/** One pod after the other: the next one when the last is Ready again. @throws CommandError when one does not become Ready */
+async function restartPodsOf(api: ApiClient, namespace: string, { spec }: ApiObject): Promise<void> {
+  const { matchLabels = {} } = (spec as { selector: { matchLabels?: Record<string, string> } }).selector;
+  const labelSelector = Object.entries(matchLabels)
+    .map((pair) => pair.join("="))
+    .join();
+  const pods = await api.findResource("pods");
+  for (const pod of await api.list(pods, namespace, { labelSelector })) {
+    const { name = "" } = pod.metadata;
+    const before = idsOf(pod);
+    await restartPod(api, namespace, name);
+    const end = Date.now() + READY_LIMIT_MS;
+    for (;;) {
+      const now = await api.find(api.pathOf(pods, namespace, name));
+      const isNew = now && !idsOf(now).some((id) => before.includes(id));
+      if (!now || (isNew && isReady(now))) break;
+      if (Date.now() > end) throw new CommandError(`pod "${name}" is not Ready again: the others were not restarted`);
+      await Bun.sleep(POLL_MS);
+    }
+  }
+}
+
+const statusOf = ({ status }: ApiObject) => status as PodStatus | undefined;
+const idsOf = (pod: ApiObject) => (statusOf(pod)?.containerStatuses ?? []).map(({ containerID }) => containerID);
+const isReady = (pod: ApiObject) =>
+  statusOf(pod)?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
