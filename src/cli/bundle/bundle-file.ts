@@ -153,7 +153,7 @@ export function checkBundle(index: BundleIndex, found: readonly FoundFile[], arc
     if (there.size !== file.size || there.sha256 !== file.sha256) {
       return `"${file.path}" is damaged: its checksum is not that of the index`;
     }
-    if (file.path.startsWith(MANIFESTS) && !/^[^/]+$/.test(file.path.slice(MANIFESTS.length))) {
+    if (file.path.startsWith(MANIFESTS) && !/^(?!\.\.?$)[^/]+$/.test(file.path.slice(MANIFESTS.length))) {
       return `"${file.path}" is not a name of a manifest`;
     }
   }

@@ -109,7 +109,9 @@ export async function runUninstall(request: CommandRequest, io: CommandIo): Prom
   if (isAbsent(state) && !(withPods && state.canStart)) {
     throw new CommandError(`kubelet-ts is not installed at ${target.destdir}${state.paths.binary}`);
   }
-  await carryOut(planUninstall(state, withPods), target, state.manager, request.isOn("dry-run"), io);
+  const plan = planUninstall(state, withPods);
+  if ("problem" in plan) throw new CommandError(`${target.destdir}${plan.problem}`);
+  await carryOut(plan, target, state.manager, request.isOn("dry-run"), io);
   return 0;
 }
 

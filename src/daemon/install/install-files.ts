@@ -8,6 +8,8 @@ export interface InstallPaths {
   manifestDir: string;
   config: string;
   unit: string;
+  /** The link that lets the service start with the machine. */
+  enabling: string;
 }
 
 export type ServiceManager = "systemd" | "systemd-user" | "openrc";
@@ -21,6 +23,7 @@ export function installPaths(manager: ServiceManager, home: string): InstallPath
       manifestDir: `${home}/.config/kubelet-ts/manifests`,
       config: `${home}/.config/kubelet-ts/config.yaml`,
       unit: `${home}/.config/systemd/user/kubelet-ts.service`,
+      enabling: `${home}/.config/systemd/user/default.target.wants/kubelet-ts.service`,
     };
   }
   return {
@@ -29,6 +32,10 @@ export function installPaths(manager: ServiceManager, home: string): InstallPath
     manifestDir: "/etc/kubernetes/manifests",
     config: "/etc/kubelet-ts/config.yaml",
     unit: manager === "openrc" ? "/etc/init.d/kubelet-ts" : "/etc/systemd/system/kubelet-ts.service",
+    enabling:
+      manager === "openrc"
+        ? "/etc/runlevels/default/kubelet-ts"
+        : "/etc/systemd/system/multi-user.target.wants/kubelet-ts.service",
   };
 }
 
@@ -59,6 +66,9 @@ export function withChecksum(text: string): string {
   // A script's interpreter has to stay in the first line.
   return first.startsWith("#!") ? [first, mark, ...rest].join("\n") : `${mark}\n${text}`;
 }
+
+/** Whether an installation of any version wrote the text, which may have been edited since. */
+export const isInstalled = (text: string): boolean => text.split("\n", 2).some((line) => line.startsWith(MARK));
 
 /** Whether the text is as an installation of any version wrote it. */
 export function isUnedited(text: string): boolean {

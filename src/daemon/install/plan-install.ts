@@ -1,5 +1,6 @@
 import {
   type InstallPaths,
+  isInstalled,
   isUnedited,
   renderConfig,
   renderOpenrc,
@@ -43,6 +44,8 @@ export type InstallStep =
   /** Puts a link to a file, or a copy, over another, atomically. */
   | { kind: "keep"; from: string; to: string }
   | { kind: "remove"; path: string }
+  /** A symbolic link. */
+  | { kind: "link"; path: string; to: string }
   | { kind: "run"; argv: readonly string[]; mayFail?: true };
 
 const directory = (path: string): InstallStep => ({ kind: "directory", path });
@@ -93,6 +96,7 @@ export function planInstall(state: InstallState): InstallPlan {
     if (isEdited) notes.push(`${paths.unit} was edited and is left as it is; the new one is ${path}`);
   }
   if (state.canStart) steps.push(...startSteps(manager));
+  else steps.push(directory(parent(paths.enabling)), { kind: "link", path: paths.enabling, to: paths.unit });
   if (state.canStart && state.installedHash === undefined)
     notes.push(`A link to the web page of this node: ${manager === "systemd-user" ? "" : "sudo "}kubelet-ts page`);
   if (manager === "systemd-user" && !state.isLingering)
@@ -122,8 +126,14 @@ export const isAbsent = ({ installedHash, unit }: InstallState): boolean =>
  * Removes the service and the program; configuration, manifests and the root directory stay. Pure.
  * @param withPods also stops the pods and removes their containers: also those that an earlier removal left
  */
-export function planUninstall(state: InstallState, withPods: boolean): InstallPlan {
+export function planUninstall(state: InstallState, withPods: boolean): InstallPlan | { problem: string } {
   const { paths, manager } = state;
+  const isOurs = state.installedHash === state.ownHash || state.hasPrevious || isInstalled(state.unit ?? "");
+  if (!isOurs && !isAbsent(state)) {
+    return {
+      problem: `${paths.binary} was not installed by kubelet-ts install: no service of it is there; remove it by hand`,
+    };
+  }
   const steps: InstallStep[] = [];
   if (state.canStart && state.unit !== undefined) {
     if (manager === "openrc") {
@@ -137,6 +147,7 @@ export function planUninstall(state: InstallState, withPods: boolean): InstallPl
   }
   if (isAbsent(state)) return { steps, notes: ["kubelet-ts was not installed; its pods are stopped"] };
   const files = [paths.unit, `${paths.unit}.new`, paths.binary, paths.previousBinary];
+  if (!state.canStart) files.push(paths.enabling);
   steps.push(...files.map((path): InstallStep => ({ kind: "remove", path })));
   if (state.canStart && manager !== "openrc") steps.push(tryRun(...systemctl(manager), "daemon-reload"));
   const notes = [`Kept: ${paths.config}, ${paths.manifestDir} and the root directory`];

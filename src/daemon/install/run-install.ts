@@ -9,8 +9,10 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readlinkSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
@@ -68,7 +70,42 @@ export async function readInstallState(
 }
 
 const toDestination = (paths: InstallPaths, destdir: string): InstallPaths =>
-  Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, destdir + path])) as unknown as InstallPaths;
+  Object.fromEntries(
+    Object.entries(paths).map(([name, path]) => [name, within(destdir, path)]),
+  ) as unknown as InstallPaths;
+
+const MAX_LINKS = 40;
+
+/**
+ * A path below another root, as a program with that root finds it: links in it lead nowhere outside. The last name is not
+ * followed: a file is replaced, not what a link at its place leads to.
+ * @param follows also a link at the last name
+ */
+export function within(destdir: string, path: string, follows = false): string {
+  if (destdir === "") return path;
+  let here = "/";
+  const names = path.split("/").filter((name) => name !== "");
+  for (let links = 0; names.length > 0; ) {
+    const next = join(here, names.shift() ?? "");
+    const target = names.length > 0 || follows ? readLink(destdir + next) : undefined;
+    if (target === undefined) {
+      here = next;
+      continue;
+    }
+    if (++links > MAX_LINKS) throw new InstallError(`"${destdir}${path}" leads through too many links`);
+    if (target.startsWith("/")) here = "/";
+    names.unshift(...target.split("/").filter((name) => name !== "" && name !== "."));
+  }
+  return destdir + here;
+}
+
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
 
 /** A step failed; what was done before it stays and is done again by the next try. */
 export class InstallError extends Error {}
@@ -82,21 +119,26 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
   try {
     switch (step.kind) {
       case "directory":
-        return void mkdirSync(destdir + step.path, { recursive: true, mode: 0o755 });
+        return void mkdirSync(within(destdir, step.path, true), { recursive: true, mode: 0o755 });
       case "write":
         return replaceFile(
-          destdir + step.path,
+          within(destdir, step.path),
           (path) => writeFileSync(path, step.text, { mode: step.mode }),
           step.mode,
         );
       case "copy-self":
-        return replaceFile(destdir + step.path, (path) => copyFileSync(process.execPath, path), 0o755);
+        return replaceFile(within(destdir, step.path), (path) => copyFileSync(process.execPath, path), 0o755);
       case "move":
-        return moveFile(destdir + step.from, destdir + step.to);
+        return moveFile(within(destdir, step.from), within(destdir, step.to));
       case "keep":
-        return replaceFile(destdir + step.to, (path) => linkOrCopy(destdir + step.from, path), 0o755);
+        return replaceFile(within(destdir, step.to), (path) => linkOrCopy(within(destdir, step.from), path), 0o755);
       case "remove":
-        return rmSync(destdir + step.path, { force: true });
+        return rmSync(within(destdir, step.path), { force: true });
+      case "link": {
+        const path = within(destdir, step.path);
+        rmSync(path, { force: true });
+        return symlinkSync(step.to, path);
+      }
       case "run":
         return await runStepProgram(step.argv, step.mayFail ?? false);
       default:
@@ -171,7 +213,7 @@ function moveFile(from: string, to: string): void {
 
 /** Removes what an installation that failed has left. */
 export function removeScratch(paths: readonly string[], destdir: string): void {
-  for (const path of paths) rmSync(destdir + path, { force: true });
+  for (const path of paths) rmSync(within(destdir, path), { force: true });
 }
 
 async function runStepProgram(argv: readonly string[], mayFail: boolean): Promise<void> {

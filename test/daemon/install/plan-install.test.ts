@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { installPaths, isUnedited, renderUnit, withChecksum } from "../../../src/daemon/install/install-files.ts";
 import {
+  type InstallPlan,
   type InstallState,
   type InstallStep,
   planInstall,
@@ -32,6 +33,8 @@ const INSTALLED: InstallState = {
   hasConfig: true,
   hasManifestDir: true,
 };
+
+const uninstall = (...given: Parameters<typeof planUninstall>) => planUninstall(...given) as InstallPlan;
 
 const shown = (steps: readonly InstallStep[]) =>
   steps.map((step) =>
@@ -123,12 +126,28 @@ test("a rollback swaps the two binaries; after an upgrade that left none it puts
 });
 
 test("uninstall below another directory runs nothing on this machine, with --pods neither", () => {
-  const { steps } = planUninstall({ ...INSTALLED, canStart: false }, true);
+  const { steps } = uninstall({ ...INSTALLED, canStart: false }, true);
   expect(steps.filter(({ kind }) => kind !== "remove")).toEqual([]);
 });
 
+test("install below another directory enables the service, and uninstall takes that back", () => {
+  const off = { ...INSTALLED, canStart: false };
+  const link = { kind: "link" as const, path: paths.enabling, to: paths.unit };
+  expect(planInstall(off).steps.at(-1)).toEqual(link);
+  expect(shown(uninstall(off, false).steps)).toContain(`remove ${paths.enabling}`);
+});
+
+test("a program that no installation put there is left alone", () => {
+  const stranger = { ...INSTALLED, installedHash: "other", unit: undefined };
+  expect(planUninstall(stranger, false)).toEqual({ problem: expect.stringContaining("was not installed by") });
+  expect(planUninstall({ ...stranger, unit: "[Unit]\n" }, false)).toHaveProperty("problem");
+  for (const known of [{ unit: INSTALLED.unit }, { hasPrevious: true }, { installedHash: "b" }]) {
+    expect(planUninstall({ ...stranger, ...known }, false)).toHaveProperty("steps");
+  }
+});
+
 test("uninstall --pods stops the pods that an earlier uninstall left, and nothing else", () => {
-  const { steps, notes } = planUninstall({ ...NEW, dockerEndpoint: "unix:///e.sock" }, true);
+  const { steps, notes } = uninstall({ ...NEW, dockerEndpoint: "unix:///e.sock" }, true);
   expect(shown(steps)).toEqual([
     "/tmp/kubelet-ts delete --all --root-dir=/var/lib/kubelet --docker-endpoint=unix:///e.sock",
   ]);
@@ -136,7 +155,7 @@ test("uninstall --pods stops the pods that an earlier uninstall left, and nothin
 });
 
 test("uninstall leaves pods, configuration and manifests alone unless asked", () => {
-  const { steps, notes } = planUninstall(INSTALLED, false);
+  const { steps, notes } = uninstall(INSTALLED, false);
   expect(shown(steps)).toEqual([
     "systemctl disable --now kubelet-ts.service",
     `remove ${paths.unit}`,
@@ -146,9 +165,7 @@ test("uninstall leaves pods, configuration and manifests alone unless asked", ()
     "systemctl daemon-reload",
   ]);
   expect(notes[0]).toContain("Pods keep running");
-  expect(shown(planUninstall(INSTALLED, true).steps)[1]).toBe(
-    "/tmp/kubelet-ts delete --all --root-dir=/var/lib/kubelet",
-  );
+  expect(shown(uninstall(INSTALLED, true).steps)[1]).toBe("/tmp/kubelet-ts delete --all --root-dir=/var/lib/kubelet");
 });
 
 test.each([
