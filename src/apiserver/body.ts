@@ -98,9 +98,23 @@ function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
   } catch (error) {
     throw badRequest(`the object provided is unrecognized: ${(error as Error).message}`);
   }
+  if (isDeeperThan(value, MAX_DEPTH))
+    throw badRequest(`the object provided has more than ${MAX_DEPTH} levels of nesting`);
   // A full parse only where there is something to report.
   if (onRepeated && countWrittenKeys(text) > countKeys(value)) reportRepeated(bytes, onRepeated);
   return value;
+}
+
+/** As for manifests. */
+const MAX_DEPTH = 100;
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > levels) return true;
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
+  }
+  return false;
 }
 
 /** Strings before a colon are keys. */

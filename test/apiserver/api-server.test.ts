@@ -240,6 +240,25 @@ describe("delete", () => {
     expect((await remove(`${CONFIG_MAPS}/c`, { preconditions })).status).toBe(status);
   });
 
+  test("a body that is nested deeply is refused", async () => {
+    const { call, post } = anApiServer();
+    const deep = (levels: number) => `{"a":${"[".repeat(levels)}${"]".repeat(levels)}}`;
+    for (const levels of [101, 400_000]) {
+      const { status, json } = await post(CONFIG_MAPS, deep(levels));
+      expect([status, json.message]).toEqual([400, expect.stringMatching(/levels of nesting|unrecognized/)]);
+    }
+    expect(
+      (
+        await call({
+          method: "PATCH",
+          path: `${CONFIG_MAPS}/c`,
+          body: deep(400_000),
+          headers: { "Content-Type": "application/merge-patch+json" },
+        })
+      ).status,
+    ).toBe(400);
+  });
+
   test("finalizers keep an object until the last of them goes", async () => {
     const { post, get, patch, remove } = anApiServer();
     await post(CONFIG_MAPS, named("c", { finalizers: ["example.com/x"] }));
