@@ -111,6 +111,16 @@ interface SortedReplicaSets {
   orphaned: ReadonlyMap<string, WorkloadRecord>;
 }
 
+/** Uids of workloads by key; undefined for those of manifests. */
+type WantedWorkloads = ReadonlyMap<string, string | undefined>;
+
+export const wantedWorkloads = (workloads: readonly DesiredWorkload[]): WantedWorkloads =>
+  new Map(workloads.map(({ kind, object: { metadata } }) => [objectKey(kind, metadata), metadata.uid]));
+
+/** Whether a record is that of a wanted workload: one that was deleted and created again has another uid. */
+export const isWanted = (wanted: WantedWorkloads, key: string, { uid }: Pick<WorkloadRecord, "uid">): boolean =>
+  wanted.has(key) && (wanted.get(key) ?? uid) === uid;
+
 /**
  * Separates the ReplicaSets that a Deployment owns or adopts (by name and template) from those it orphaned. Pure.
  * @param records of all workloads, by key
@@ -120,7 +130,7 @@ export function sortReplicaSets(
   records: ReadonlyMap<string, WorkloadRecord>,
 ): SortedReplicaSets {
   const replicaSets = workloads.filter((desired): desired is DesiredReplicaSet => desired.kind === "ReplicaSet");
-  const wanted = new Set<string>(workloads.map(({ kind, object }) => objectKey(kind, object.metadata)));
+  const wanted = wantedWorkloads(workloads);
   const owned = new Set<DesiredWorkload>();
   const orphaned = new Map<string, WorkloadRecord>();
   for (const replicaSet of replicaSets) {
@@ -128,7 +138,7 @@ export function sortReplicaSets(
     for (const [ownerKey, record] of records) {
       const revision = findRevisionOf(replicaSet, record);
       if (!revision) continue;
-      if (wanted.has(ownerKey)) owned.add(replicaSet);
+      if (isWanted(wanted, ownerKey, record)) owned.add(replicaSet);
       else if (!records.has(key)) orphaned.set(key, toOrphanRecord(replicaSet, record, revision));
     }
   }

@@ -5,7 +5,7 @@ import { compareFullNames, type PodUID, podFullName } from "../base/model/identi
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import { adoptPods, adoptReplicaSets, sortReplicaSets } from "./adoption.ts";
+import { adoptPods, adoptReplicaSets, isWanted, sortReplicaSets, wantedWorkloads } from "./adoption.ts";
 import { ClaimBinder } from "./claim-binder.ts";
 import { replacedClaims, resolveClaims } from "./claims.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
@@ -244,10 +244,11 @@ export class WorkloadManager {
   #dropDeleted(): boolean {
     const objects = this.#prepared.workloads;
     const children = objects.flatMap((desired) => (desired.kind === "CronJob" ? this.#childrenOf(desired) : []));
-    const wanted = new Set<string>(
-      [...objects, ...children].map(({ kind, object }) => objectKey(kind, object.metadata)),
+    const wanted = wantedWorkloads([...objects, ...children]);
+    const { isChanged, deleted } = this.#records.retain(
+      (key, record) => isWanted(wanted, key, record),
+      (key) => this.#isComplete || wanted.has(key),
     );
-    const { isChanged, deleted } = this.#records.retain(wanted, this.#isComplete);
     for (const { uid, revisions } of deleted) {
       for (const gone of new Set([uid, ...Object.values(revisions).map((it) => it.uid)])) {
         this.#deps.recorder.objectGone(gone);

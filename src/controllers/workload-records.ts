@@ -95,14 +95,17 @@ export class WorkloadRecords {
 
   /**
    * Deletes the records of workloads that are not wanted any more.
-   * @param isComplete every source was read: restored records are deleted too
+   * @param mayForget a restored record of this key may be deleted: every source was read, or another object has the name
    * @returns whether there was one, and the records that had an entry
    */
-  retain(wanted: ReadonlySet<string>, isComplete: boolean): { isChanged: boolean; deleted: WorkloadRecord[] } {
-    const deleted = [...this.#entries].filter(([key]) => !wanted.has(key));
+  retain(
+    isKept: (key: string, record: WorkloadRecord) => boolean,
+    mayForget: (key: string) => boolean,
+  ): { isChanged: boolean; deleted: WorkloadRecord[] } {
+    const deleted = [...this.#entries].filter(([key, { record }]) => !isKept(key, record));
     for (const [key] of deleted) this.#entries.delete(key);
-    const forgotten = isComplete ? [...this.#restored.keys()].filter((key) => !wanted.has(key)) : [];
-    for (const key of forgotten) this.#restored.delete(key);
+    const forgotten = [...this.#restored].filter(([key, record]) => mayForget(key) && !isKept(key, record));
+    for (const [key] of forgotten) this.#restored.delete(key);
     return { isChanged: deleted.length + forgotten.length > 0, deleted: deleted.map(([, { record }]) => record) };
   }
 

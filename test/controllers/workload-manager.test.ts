@@ -240,6 +240,19 @@ describe("a Deployment deleted with --cascade=orphan", () => {
     );
   });
 
+  test("one that is created again before the deletion was seen adopts its pods", async () => {
+    const world = aManager();
+    const submitted = (uid: string) => ({ ...deployment("web"), metadata: { ...deployment("web").metadata, uid } });
+    world.set(submitted("first"));
+    world.manager.deletePod(world.uids[0]!, {});
+    await world.clock.advance(100);
+    const before = world.uids;
+    world.set(submitted("second"), replicaSetOf(world));
+    expect(world.uids).toEqual(before);
+    world.set(submitted("second"));
+    expect(world.uids).toEqual(before);
+  });
+
   test("a pod that was orphaned a moment ago, which no source describes yet, is not taken over", async () => {
     const world = aManager();
     const { manager } = world;
