@@ -1,3 +1,4 @@
+import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { isRecord } from "../base/text/json.ts";
 import {
@@ -93,6 +94,7 @@ export class ObjectWriter {
     refuseInvalid(definition, metadata.name, definition.validateCreate?.(decoded) ?? []);
     const live = store.get(resourceId(definition), namespace, metadata.name);
     if (live) throw alreadyExists(definition, metadata.name, live.metadata.deletionTimestamp !== undefined);
+    if (definition.kind === "Pod") this.#warnOfSecond(definition, decoded, request);
     const object = hasGeneration(definition, decoded) ? withMetadata(decoded, { generation: 1 }) : decoded;
     const manager = as ?? updateManager(definition, request.manager, "");
     // The status is the server's.
@@ -102,6 +104,15 @@ export class ObjectWriter {
       : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
     if (!request.dryRun) this.#deps.storage.create(object, body);
     return this.#keep(definition, withMetadata(object, { managedFields }), request);
+  }
+
+  /** A pod of a manifest has the name of its node appended. */
+  #warnOfSecond(definition: ResourceDefinition, { metadata, spec }: ApiObject, { warn }: WriteRequest): void {
+    const { store, rules } = this.#deps;
+    const name = `${metadata.name}-${(spec as Pod["spec"]).nodeName}`;
+    const first = store.get("pods", metadata.namespace, name);
+    const refusal = first && !rules.isMadeByController(definition, first) && rules.refusalOf(definition, first);
+    if (refusal) warn(`${refusal}; this is a second pod`);
   }
 
   /**

@@ -66,6 +66,15 @@ describe("create", () => {
     if (message !== undefined) expect(found.json.message).toContain(message);
   });
 
+  test("a pod that runs from a manifest already: a warning names its file", async () => {
+    const { post, foreign, store } = anApiServer();
+    store.put("pods", { ...aPod("web-node1"), metadata: { name: "web-node1", namespace: "default", uid: "u" } });
+    foreign.set("default/web-node1", 'pod "web-node1" comes from /m/web.yaml:1: edit that file');
+    const second = await post(PODS, aPod("web"));
+    expect(second.status).toBe(201);
+    expect(second.headers.Warning).toContain("comes from /m/web.yaml:1: edit that file; this is a second pod");
+  });
+
   test("dryRun=All answers as if, and keeps nothing", async () => {
     const { post, get, files } = anApiServer();
     expect((await post(`${PODS}?dryRun=All`, aPod("x"))).status).toBe(201);

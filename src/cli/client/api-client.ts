@@ -58,6 +58,9 @@ export class ApiStatusError extends CommandError {
   }
 }
 
+/** The API serves no such kind, or not in this version. */
+export class UnservedKindError extends CommandError {}
+
 const ANSWER_LIMIT_MS = 60_000;
 const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 const SOCKET = "api.sock";
@@ -170,7 +173,7 @@ export class ApiClient {
     if (found) return found;
     const other = all.find((it) => it.kind === kind);
     const hint = other ? `; it serves it as ${apiVersionOf(other)}` : "";
-    throw new CommandError(
+    throw new UnservedKindError(
       `the server does not serve ${kind || "objects without a kind"} of ${apiVersion || "no apiVersion"}${hint}`,
     );
   }

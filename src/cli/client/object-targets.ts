@@ -1,6 +1,6 @@
 import type { ResourceDefinition } from "../../apiserver/resource-definition.ts";
 import { type CommandRequest, UsageError } from "../sub-command.ts";
-import type { ApiClient, ApiResource } from "./api-client.ts";
+import { type ApiClient, type ApiResource, UnservedKindError } from "./api-client.ts";
 import { readManifestObjects } from "./manifest-objects.ts";
 
 /** An object that a command is about. */
@@ -64,12 +64,17 @@ export async function readWrittenObjects(
 /**
  * Objects by `-f` where a command takes it, by names, or all of kinds by `--all` and `--selector`.
  * @param verb for messages: `delete`
+ * @param onUnserved gets each object of a kind that is not served, which is left out; without it that is thrown
  * @throws UsageError, CommandError
  */
 export async function selectObjects(
   api: ApiClient,
   request: CommandRequest,
-  { takesFiles, verb }: { takesFiles: boolean; verb: string },
+  {
+    takesFiles,
+    verb,
+    onUnserved,
+  }: { takesFiles: boolean; verb: string; onUnserved?: ((problem: string) => void) | undefined },
 ): Promise<ObjectTarget[]> {
   const { positionals, values, value, isOn } = request;
   const files = takesFiles ? values("filename") : [];
@@ -79,13 +84,17 @@ export async function selectObjects(
   const namespace = value("namespace") || "default";
   if (files.length > 0) {
     if (positionals.length > 0 || isSelected) throw new UsageError("give names, -f, --all or --selector");
-    return await Promise.all(
-      (await readManifestObjects(files, isOn("recursive"))).map(async ({ object }) => ({
-        resource: await api.resourceOf(object),
-        namespace: object.metadata.namespace ?? namespace,
-        name: object.metadata.name ?? "",
-      })),
-    );
+    const targets: ObjectTarget[] = [];
+    for (const { file, object } of await readManifestObjects(files, isOn("recursive"))) {
+      const { namespace: own = namespace, name = "" } = object.metadata;
+      try {
+        targets.push({ resource: await api.resourceOf(object), namespace: own, name });
+      } catch (error) {
+        if (!(error instanceof UnservedKindError) || !onUnserved) throw error;
+        onUnserved(`${file}: ${object.kind} "${name}": ${error.message}`);
+      }
+    }
+    return targets;
   }
   const { kinds, named, assumed } = await readWrittenObjects(api, positionals);
   if (named.length > 0) {
@@ -123,6 +132,20 @@ export async function selectObjects(
     }),
   );
   return lists.flat();
+}
+
+/**
+ * Refuses to submit what runs from a manifest already. A pod has the name of its node appended there: it would run twice.
+ * @param isNew the object is created, not changed
+ * @throws ApiStatusError 403 that names the manifest
+ */
+export async function refuseSecond(api: ApiClient, { resource, namespace, name }: ObjectTarget, isNew: boolean) {
+  if (!resource.namespaced || (resource.kind !== "Pod" && !isNew)) return;
+  const found = (await api.findObject(resource, namespace, name))?.metadata.name;
+  if (found === undefined || (found === name && !isNew)) return;
+  // The server knows where an object comes from, and tells who would change it.
+  const headers = { "Content-Type": "application/merge-patch+json" };
+  await api.json("PATCH", `${api.pathOf(resource, namespace, found)}?dryRun=All`, {}, headers);
 }
 
 /** `pod/web`, `deployment.apps/web`, as kubectl prints it. */

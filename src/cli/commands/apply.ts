@@ -1,7 +1,7 @@
 import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
 import { ApiClient, type ApiObject, type ApiResource, FIELD_MANAGER } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-objects.ts";
-import { referenceOf } from "../client/object-targets.ts";
+import { referenceOf, refuseSecond } from "../client/object-targets.ts";
 import { CommandError, type CommandIo, type CommandRequest, dryRunText } from "../sub-command.ts";
 
 /** Words of `--validate`, as kubectl takes them. Source: meta/v1 `FieldValidation`. */
@@ -47,6 +47,8 @@ async function submit(request: CommandRequest, io: CommandIo, one: Submit): Prom
         continue;
       }
       const namespace = object.metadata.namespace ?? value("namespace") ?? "default";
+      const { name: written } = object.metadata;
+      if (written !== undefined) await refuseSecond(api, { resource, namespace, name: written }, one === createOne);
       const dryRun = dryRunText(request);
       const query = new URLSearchParams({
         fieldValidation: FIELD_VALIDATION[value("validate") ?? ""] ?? "Strict",

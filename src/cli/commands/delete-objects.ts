@@ -50,9 +50,10 @@ export async function deleteByApi(
   };
   const api = await ApiClient.open(request);
   api.onWarning = (warning) => io.stderr(`Warning: ${warning}\n`);
-  const targets = await selectObjects(api, request, { takesFiles: true, verb: "delete" });
-  if (targets.length === 0) io.stderr("No resources found\n");
   const problems: string[] = [];
+  const onUnserved = (problem: string) => void problems.push(problem);
+  const targets = await selectObjects(api, request, { takesFiles: true, verb: "delete", onUnserved });
+  if (targets.length === 0 && problems.length === 0) io.stderr("No resources found\n");
   await Promise.all(
     targets.map(async (target) => {
       try {

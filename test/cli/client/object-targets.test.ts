@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { ApiClient, type ApiResource, parseWarnings } from "../../../src/cli/client/api-client.ts";
-import { readWrittenObjects, selectObjects } from "../../../src/cli/client/object-targets.ts";
+import { readWrittenObjects, refuseSecond, selectObjects } from "../../../src/cli/client/object-targets.ts";
 import type { CommandRequest } from "../../../src/cli/sub-command.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
@@ -40,6 +42,8 @@ function apiServer(): { api: ApiClient; asked: string[]; stop: () => Promise<voi
       const names = pathname.includes("/namespaces/lab/") && name !== undefined ? [] : OBJECTS[plural]!;
       const items = names.map((it) => ({ metadata: { name: it, namespace: "default" }, spec: { nodeName: "node1" } }));
       if (name === undefined) return Response.json({ items });
+      if (request.method === "PATCH" && name === "db-node1")
+        return Response.json({ message: "it comes from /m/db.yaml: edit that file" }, { status: 403 });
       const found = items.find((item) => item.metadata.name === name);
       return found
         ? Response.json(found)
@@ -92,6 +96,35 @@ test("a misspelt kind in front of a name selects nothing", async () => {
   expect(select([])).rejects.toThrow("name what to delete");
   expect(select(["pod/web"], { all: true })).rejects.toThrow("not both");
   expect(select(["pod/web"], { "all-namespaces": true })).rejects.toThrow("give -n, not -A");
+  await stop();
+});
+
+test("a kind that is not served keeps no other object of the file back", async () => {
+  const { api, stop } = apiServer();
+  const file = join(tempDir(), "all.yaml");
+  const kinds = ["v1\nkind: Pod", "policy/v1\nkind: PodDisruptionBudget", "v1\nkind: Pod"];
+  writeFileSync(file, kinds.map((it, i) => `---\napiVersion: ${it}\nmetadata: {name: p${i}}\n`).join(""));
+  const input = { ...request([]), values: (flag: string) => (flag === "filename" ? [file] : []) } as CommandRequest;
+  const unserved: string[] = [];
+  const onUnserved = (message: string) => void unserved.push(message);
+  const found = await selectObjects(api, input, { takesFiles: true, verb: "delete", onUnserved });
+  expect(found.map(({ name }) => name)).toEqual(["p0", "p2"]);
+  expect(unserved).toEqual([
+    `${file}: PodDisruptionBudget "p1": the server does not serve PodDisruptionBudget of policy/v1`,
+  ]);
+  expect(selectObjects(api, input, { takesFiles: true, verb: "wait for" })).rejects.toThrow("does not serve");
+  await stop();
+});
+
+test("a pod that runs from a manifest already is not submitted as a second one", async () => {
+  const { api, stop } = apiServer();
+  const refuse = async (kind: string, name: string, isNew = false) =>
+    refuseSecond(api, { resource: await api.findResource(kind), namespace: "default", name }, isNew);
+  expect(refuse("po", "db")).rejects.toThrow("/m/db.yaml: edit that file");
+  expect(refuse("po", "db-node1", true)).rejects.toThrow("/m/db.yaml: edit that file");
+  await refuse("po", "web");
+  await refuse("po", "new");
+  await refuse("svc", "db");
   await stop();
 });
 
