@@ -97,7 +97,7 @@ function readMap(map: MapNode, path: string, walk: Walk): void {
     if (row.is === "option") readOption(row, field, node, walk);
     else if (row.is !== "command") {
       const value = toPlainValue(node);
-      if (isZero(value) || row.accepted.includes(String(value))) continue;
+      if (isZero(value) || row.accepted.includes(asFlag(value))) continue;
       if (row.is === "refused") walk.result.errors.push(`${at}: ${field}: ${row.why}`);
       else walk.result.warnings.push(`${at}: ${field} has no effect: ${row.why}`);
     }
@@ -112,6 +112,13 @@ function readOption(row: OptionRow, field: string, node: SourceNode, walk: Walk)
   if ("problem" in parsed) walk.result.errors.push(`${at}: ${field}: ${parsed.problem}`);
   else walk.result.settings.push({ row, value: parsed.value, origin: at.replace(/:\d+$/, "") });
 }
+
+/** A scalar or a list of scalars as the value of a flag. Maps have no text: without a prototype, `String` throws. */
+const asFlag = (value: unknown): string =>
+  [value]
+    .flat()
+    .map((item) => (typeof item === "object" ? "{}" : item))
+    .join(",");
 
 /** Go's zero value of an unset field. Booleans are excluded: those that default to true are pointers upstream. */
 function isZero(value: unknown): boolean {

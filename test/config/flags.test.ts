@@ -105,7 +105,8 @@ const WRONG = `
 --system-reserved=gpu=1 => --system-reserved: gpu: not one of cpu, memory, ephemeral-storage, pid
 --manifest-url=ftp://h/ => --manifest-url: must be an http:, https: or unix: URL, got "ftp://h/"
 --api-servers=http://m:8080 => --api-servers: kubelets take the address of an API server from a file: use --kubeconfig
---container-runtime=rkt => --container-runtime: kubelet-ts runs pods on Docker only; rkt no longer exists
+--container-runtime=rkt => --container-runtime: kubelet-ts runs pods on Docker only: remove the flag
+--container-runtime=remote => --container-runtime: kubelet-ts runs pods on Docker only: remove the flag
 --cloud-provider=openstack => --cloud-provider: must be one of "", external, got "openstack"`;
 
 describe("what is wrong is said with the way out", () => {

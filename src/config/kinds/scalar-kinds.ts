@@ -111,10 +111,11 @@ function checkedText(hint: string, check: (text: string) => string | undefined):
   });
 }
 
-/** A quantity rounded up to a whole number; undefined when malformed or negative. */
+/** A quantity rounded up to a whole number; undefined when malformed, negative, or too large for a number. */
 export function quantityToNumber(quantity: string): number | undefined {
   const parsed = parseQuantity(quantity);
-  return parsed === undefined || isNegativeQuantity(parsed) ? undefined : quantityToWhole(quantity);
+  const whole = parsed === undefined || isNegativeQuantity(parsed) ? undefined : quantityToWhole(quantity);
+  return Number.isFinite(whole) ? whole : undefined;
 }
 
 /** Bytes from a quantity, at least `min`. */

@@ -70,7 +70,7 @@ export const ENGINE_OPTIONS = options("Engine and images", {
 });
 
 export const ENGINE_OTHERS = [
-  ...refused(`${DOCKER_ONLY}; rkt no longer exists`, "container-runtime", ["", "docker", "remote"]),
+  ...refused(`${DOCKER_ONLY}: remove the flag`, "container-runtime", ["", "docker"]),
   ...inapplicable(
     `${DOCKER_ONLY}: use --docker-endpoint`,
     `

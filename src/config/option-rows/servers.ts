@@ -153,10 +153,11 @@ export const SERVER_OTHERS = [
   ),
   ...inapplicable(
     "kubelet-ts has no Go profiler",
-    `
-      contention-profiling?|enableContentionProfiling |enableProfilingHandler profiling? |enableDebugFlagsHandler
-      show-hidden-metrics-for-version|showHiddenMetricsForVersion |tracing |tlsCurvePreferences`,
+    "contention-profiling?|enableContentionProfiling |enableProfilingHandler profiling? |enableDebugFlagsHandler",
   ),
+  ...inapplicable("no metrics are hidden", "show-hidden-metrics-for-version|showHiddenMetricsForVersion"),
+  ...inapplicable("kubelet-ts records no traces", "|tracing"),
+  ...inapplicable("TLS chooses its curves", "|tlsCurvePreferences"),
   ...inapplicable("the logs of services are not served: ask journalctl", "|enableSystemLogQuery", ["false"]),
   ...inapplicable(
     "kubelet-ts has its own collector of statistics",
