@@ -1,14 +1,16 @@
+import { statSync } from "node:fs";
 import { resolve } from "node:path";
+import { readNodeName } from "../base/host/node-info.ts";
 import { keepNodeName } from "../base/host/node-name.ts";
 import { reExecute } from "../base/host/re-execute.ts";
 import { prepareRootDirectory } from "../base/host/root-directory.ts";
-import { lockRootDir, type RootLock } from "../base/host/root-lock.ts";
+import { lockRootDir, type RootLock, readInstance } from "../base/host/root-lock.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll, writeStderr } from "../base/host/write-all.ts";
 import { type Configuration, SettingsError } from "../base/model/configuration.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { findConfigPaths } from "../config/flags.ts";
-import type { KubeletOptions } from "../config/option-table.ts";
+import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../config/resolve-options.ts";
 import { chooseConfiguration, openConfigurationStore } from "../daemon/choose-configuration.ts";
 import { instanceInfo } from "../daemon/instance-info.ts";
@@ -21,6 +23,7 @@ import { runOnce } from "../daemon/run-once.ts";
 import { logUnexpectedErrors } from "../daemon/unexpected-errors.ts";
 import { buildFacts, versionLine } from "../daemon/version.ts";
 import { isLoopback } from "../server/host-header.ts";
+import { describeFinding } from "../sources/source-set.ts";
 import { removeProxies } from "./client/find-kubelet.ts";
 import { type CommandManual, renderHelp } from "./help.ts";
 
@@ -121,10 +124,7 @@ async function runLocked(
   try {
     prepareRootDirectory(options.rootDir);
     lock = await lockRootDir(options.rootDir);
-    if (!lock)
-      throw new Error(
-        `Another kubelet-ts uses the root directory "${options.rootDir}"; set another one with --root-dir`,
-      );
+    if (!lock) return await reportBusyRoot(options, positionals, logger);
     const { publish } = lock;
     const { configPaths, configDir = [] } = findConfigPaths(argv, environment);
     const kept = keepNodeName(options.rootDir, options.hostnameOverride);
@@ -163,6 +163,48 @@ async function runLocked(
     lock?.release();
   }
 }
+
+/** Mistakes of the manifests come first: the kubelet that has the root directory would refuse them as well. */
+async function reportBusyRoot(options: KubeletOptions, given: readonly string[], logger: Logger): Promise<number> {
+  const { checkInputs, readInputs } = await import("./validate-inputs.ts");
+  const rules = { ...options, nodeName: readNodeName(options.hostnameOverride), comparesAllLabels: false };
+  const manifest = { strictness: options.validate, nodeName: rules.nodeName, allowPrivileged: true } as const;
+  const inputs = await readInputs(given, () => process.stdin);
+  const results = checkInputs(inputs, { ...manifest, source: "file" }, rules);
+  const errors = results.flatMap(({ findings }) => findings).filter(({ severity }) => severity === "error");
+  for (const finding of errors) logger.error(describeFinding(finding));
+  logger.error(describeBusyRoot(options.rootDir, readInstance(options.rootDir), given, isDirectory));
+  return errors.length > 0 ? EXIT.badInput : EXIT.failed;
+}
+
+const isDirectory = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/** Why the root directory cannot be used, and the way to give these manifests to the kubelet that has it. */
+export function describeBusyRoot(
+  rootDir: string,
+  holder: ReturnType<typeof readInstance>,
+  manifests: readonly string[],
+  isDirectory: (path: string) => boolean,
+): string {
+  const another = "set another root directory with --root-dir";
+  if (holder === undefined || holder === "unreadable")
+    return `Another kubelet-ts uses the root directory "${rootDir}"; ${another}`;
+  const { pid, nodeName, mode, manifestPaths = [] } = holder;
+  if (mode === "run-once")
+    return `A kubelet-ts that ends soon uses the root directory "${rootDir}" (pid ${pid}): try again then`;
+  const here = `A kubelet-ts already runs on the root directory "${rootDir}" (pid ${pid}, node "${nodeName}")`;
+  if (manifests.length === 0) return `${here}; for a second kubelet ${another}`;
+  const flag = rootDir === DEFAULT_KUBELET_OPTIONS.rootDir ? "" : ` --root-dir=${quoteWord(rootDir)}`;
+  const command = `kubelet-ts apply${flag} -f ${manifests.map(quoteWord).join(" -f ")}`;
+  const directory = manifestPaths.find(isDirectory);
+  const [them, copy] = manifests.length === 1 ? ["the manifest", "it"] : ["the manifests", "them"];
+  const place = directory === undefined ? "" : `, or copy ${copy} into its manifest directory "${directory}"`;
+  return `${here}: give it ${them} with "${command}"${place}`;
+}
+
+/** As a shell takes it. */
+const quoteWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Logs the first failed check of the machine: it often explains why the kubelet cannot run. */
 async function logFailedCheck(options: KubeletOptions, environment: Environment, logger: Logger): Promise<void> {

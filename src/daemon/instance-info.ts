@@ -12,6 +12,7 @@ type InstanceOptions = Pick<
   | "hostnameOverride"
   | "rootDir"
   | "runOnce"
+  | "podManifestPaths"
   | "enableServer"
   | "readOnlyAddress"
   | "readOnlyPort"
@@ -45,6 +46,7 @@ export function instanceInfo(
     version: buildInfo.version,
     nodeName: readNodeName(options.hostnameOverride),
     rootDir: options.rootDir,
+    manifestPaths: options.podManifestPaths,
     mode: options.runOnce ? "run-once" : "supervise",
     ...(isStarting && { isStarting }),
     readOnlyUrl: boundPort === undefined ? undefined : toLocalUrl(options.readOnlyAddress, boundPort),

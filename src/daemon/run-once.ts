@@ -3,7 +3,9 @@ import { readNodeName } from "../base/host/node-info.ts";
 import { isOfContainer, sampleProcesses } from "../base/host/process-sample.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
 import { writeAll, writeStderr } from "../base/host/write-all.ts";
+import { isWorkload } from "../base/model/desired-object.ts";
 import type { DesiredState } from "../base/model/desired-pod.ts";
+import { podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { DockerContainers } from "../docker/docker-containers.ts";
@@ -37,6 +39,9 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
     if (!hasBadInput) logger.error("The manifests contain no pod; nothing was started");
     return EXIT.badInput;
   }
+  const cronJobs = findCronJobs(read.state);
+  for (const message of cronJobs.messages) logger[cronJobs.isAll ? "error" : "warn"](message);
+  if (cronJobs.isAll) return EXIT.badInput;
   await parts.connect(stop);
   await parts.feed.storeRunOnce();
   await parts.preload(stop);
@@ -47,6 +52,20 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
   if (options.output !== "text") writeAll(1, await serializeResults(results, options.output));
   if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;
   return hasBadInput ? EXIT.badInput : EXIT.done;
+}
+
+/**
+ * CronJobs start nothing now, and later this process has ended.
+ * @returns a message for each, and whether nothing else has pods
+ */
+export function findCronJobs({ pods, objects = [] }: Pick<DesiredState, "pods" | "objects">) {
+  const workloads = objects.filter(isWorkload);
+  const found = workloads.filter(({ kind }) => kind === "CronJob");
+  const messages = found.map(({ object, origin }) => {
+    const way = origin === "" || origin === "-" ? "MANIFEST" : origin;
+    return `CronJob "${podFullName(object.metadata)}" does not run with --runonce: run "kubelet-ts ${way}", which stays and starts its Jobs at their times, or write a Job`;
+  });
+  return { messages, isAll: found.length > 0 && pods.length === 0 && found.length === workloads.length };
 }
 
 function buildReport(options: KubeletOptions): RunOnceReport {

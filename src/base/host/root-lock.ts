@@ -22,6 +22,8 @@ export interface InstanceInfo {
   dockerEndpoint: string;
   /** Its addresses are not open yet. */
   isStarting?: true;
+  /** Its static pod paths, absolute. */
+  manifestPaths?: readonly string[];
   /** Where the page answers; absent while it does not. */
   pageUrl?: string | undefined;
 }
