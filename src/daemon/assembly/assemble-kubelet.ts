@@ -16,6 +16,7 @@ import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import { computeMaxPods } from "../../plan/node-allocatable.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
 import { ProbeLog } from "../../server/page/probe-log.ts";
 import { buildFeed } from "../../sources/build-sources.ts";
@@ -93,7 +94,7 @@ export async function assembleKubelet(input: AssembleInput) {
     recorder: context.recorder,
     nodeName: context.node.name,
     nodeLabels: nodeLabelsOf(context),
-    maxPods: options.maxPods,
+    maxPods: computeMaxPods(options, context.node.cpuCount),
     comparesAllLabels: options.validate === "strict",
     file: openStateFile(context, "workloads"),
     kubelet,
