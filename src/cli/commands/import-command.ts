@@ -13,14 +13,14 @@ import { CommandError, type CommandIo, type CommandRequest, findObject, UsageErr
 const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 const MAX_FILE_BYTES = 10 * 2 ** 20;
 
-/** `kubelet-ts import`: manifests to standard output, notes to standard error. Returns the exit code. */
+/** `kubelet-ts import`: manifests to standard output, notes to standard error. Returns the exit code: 1 when a file was not read. */
 export async function runImport(request: CommandRequest, io: CommandIo): Promise<number> {
   const { command, positionals } = request;
-  const { manifests, notes } =
+  const { manifests, notes, isIncomplete } =
     findObject(command, positionals[0]) === "docker" ? await importContainers(request) : importComposeFile(request);
   for (const note of notes) io.stderr(`${note}\n`);
   io.stdout(manifests.map(writeYaml).join("---\n"));
-  return 0;
+  return isIncomplete ? 1 : 0;
 }
 
 async function importContainers(request: CommandRequest): Promise<Imported> {
@@ -88,7 +88,8 @@ function importFile(path: string, project: string | undefined): Imported {
     const notes = isDefault
       ? overrides.map((name) => `${name}: is not read: give the output of \`docker compose config\``)
       : [];
-    return { ...imported, notes: [...notes, ...imported.notes] };
+    const isIncomplete = imported.isIncomplete || notes.length > 0;
+    return { ...imported, notes: [...notes, ...imported.notes], isIncomplete };
   } catch (error) {
     if (error instanceof NotComposeError)
       throw new CommandError(`${path}: this is not a Compose file: ${error.message}`);

@@ -23,8 +23,12 @@ export interface ComposeInput {
 export interface ComposeContext extends ComposeInput, Record<"services" | "volumes" | "configs" | "secrets", JsonMap> {
   /** Gets the Docker volumes that the pods use by name. */
   claims: Set<string>;
-  /** The Docker network in which the pods find each other; absent for a single service. */
+  /** The Docker network in which the pods find each other; absent for a single service that names none. */
   network: string | undefined;
+  /** The key of the network that all services name; absent when they differ. */
+  networkKey: string | undefined;
+  /** Notes on the whole file. */
+  notes: ImportNotes;
 }
 
 /** Volumes of the pod of a service, with the documents they need. */
@@ -35,10 +39,12 @@ export class ComposeVolumes {
   readonly #context: ComposeContext;
   readonly #notes: ImportNotes;
   readonly #podName: string;
+  readonly #isPrivileged: boolean;
 
   /** Reads `volumes`, `tmpfs`, `devices`, `configs`, `secrets` and `shm_size` of the service. */
   constructor(podName: string, service: { readonly [key: string]: Json }, context: ComposeContext, notes: ImportNotes) {
     this.#podName = podName;
+    this.#isPrivileged = service.privileged === true;
     this.#context = context;
     this.#notes = notes;
     for (const [index, volume] of listOf(service.volumes).entries()) {
@@ -126,8 +132,22 @@ export class ComposeVolumes {
       return this.#mount(text, { emptyDir: {} }, {});
     }
     const [source = "", target = "", options = ""] = parts;
-    const readOnly = options.split(",").includes("ro");
-    this.#mount(target, this.#sourceOf(source), readOnly ? { readOnly: true } : {});
+    const words = options.split(",");
+    const propagation = this.#propagationOf(
+      words.find((word) => /^r?(?:shared|slave|private)$/.test(word)),
+      at,
+    );
+    this.#mount(target, this.#sourceOf(source), { ...(words.includes("ro") && { readOnly: true }), ...propagation });
+  }
+
+  #propagationOf(mode: string | undefined, at: string): object {
+    if (mode === "rslave" || (mode === "rshared" && this.#isPrivileged))
+      return { mountPropagation: mode === "rslave" ? "HostToContainer" : "Bidirectional" };
+    if (mode === "rshared" || mode === "shared" || mode === "slave") {
+      const wayOut = mode === "slave" ? "rslave is" : "rshared is, for a privileged container";
+      this.#notes.add(at, `the propagation ${mode} is not carried over: ${wayOut}`);
+    }
+    return {};
   }
 
   #addLong(volume: { readonly [key: string]: Json }, at: string): void {
@@ -138,8 +158,10 @@ export class ComposeVolumes {
     const extra = { ...(volume.read_only === true && { readOnly: true }), ...(subPath !== undefined && { subPath }) };
     if (type === "tmpfs") {
       this.#addMemory(target, isRecord(volume.tmpfs) ? textOf(volume.tmpfs.size) : undefined);
-    } else if (type === "bind") this.#mount(target, { hostPath: { path: this.#absolute(source) } }, extra);
-    else if (type === "volume" && source !== "") this.#mount(target, this.#claimOf(source), extra);
+    } else if (type === "bind") {
+      const propagation = this.#propagationOf(isRecord(volume.bind) ? textOf(volume.bind.propagation) : undefined, at);
+      this.#mount(target, { hostPath: { path: this.#absolute(source) } }, { ...extra, ...propagation });
+    } else if (type === "volume" && source !== "") this.#mount(target, this.#claimOf(source), extra);
     else if (type === "volume") this.#addShort(target, at);
     else this.#notes.add(at, `volumes of type ${type} are not carried over`);
   }
@@ -153,8 +175,44 @@ export class ComposeVolumes {
     const own = isRecord(declared) ? textOf(declared.name) : undefined;
     const isExternal = isRecord(declared) && declared.external === true;
     const claimName = own ?? (isExternal ? name : `${this.#context.project}_${name}`);
-    this.#context.claims.add(claimName);
+    const driver = isRecord(declared) ? (textOf(declared.driver) ?? "local") : "local";
+    const options = isRecord(declared) && isRecord(declared.driver_opts) ? declared.driver_opts : {};
+    if (driver === "local" && Object.keys(options).length === 0) this.#context.claims.add(claimName);
+    else {
+      const source = driver === "local" ? this.#localSourceOf(options, `volumes.${name}`) : undefined;
+      if (source) return source;
+      const flags = [`--driver ${driver}`, ...Object.keys(options).map((key) => `--opt ${key}=…`), claimName];
+      const message = `create it first, or it is an empty local volume: docker volume create ${flags.join(" ")}`;
+      this.#context.notes.add(`volumes.${name}`, message);
+    }
     return { persistentVolumeClaim: { claimName } };
+  }
+
+  /** What Docker's local driver mounts with these options; undefined for what a pod cannot mount. */
+  #localSourceOf(options: { readonly [key: string]: Json }, at: string): object | undefined {
+    const { notes } = this.#context;
+    const [type = "", device = ""] = [textOf(options.type), textOf(options.device)];
+    const words = (textOf(options.o) ?? "").split(",").filter((word) => word !== "" && word !== "rw");
+    if (words.some((word) => /^r?bind$/.test(word)) && device !== "") {
+      const others = words.filter((word) => !/^r?bind$/.test(word));
+      if (others.length > 0) notes.add(at, `o=${others.join(",")} is not carried over: set readOnly at its mounts`);
+      return { hostPath: { path: this.#absolute(device) } };
+    }
+    if (type === "tmpfs") {
+      notes.add(at, "each pod has a volume in memory of its own");
+      const size = words.find((word) => word.startsWith("size="))?.slice("size=".length);
+      const sizeLimit = size === undefined ? undefined : toQuantity(size);
+      return { emptyDir: { medium: "Memory", ...(sizeLimit && { sizeLimit }) } };
+    }
+    if (!/^nfs4?$/.test(type)) return undefined;
+    const [, host = "", path = ""] = /^([^/]*):(\/.*)$/.exec(device) ?? [];
+    const server = words.find((word) => word.startsWith("addr="))?.slice("addr=".length) ?? host;
+    if (server === "" || path === "") return undefined;
+    const others = words.filter((word) => !/^(?:addr=.*|ro|(?:nfs)?vers=4(?:\.1)?)$/.test(word));
+    if (others.length > 0) {
+      notes.add(at, `o=${others.join(",")} is not carried over: a PersistentVolume of nfs has mountOptions`);
+    }
+    return { nfs: { server, path, ...(words.includes("ro") && { readOnly: true }) } };
   }
 }
 

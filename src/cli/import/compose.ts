@@ -36,21 +36,63 @@ export function importCompose(input: ComposeInput): Imported {
   const services = content.services as { readonly [name: string]: Json };
   const project = typeof content.name === "string" ? content.name : input.project;
   const names = Object.keys(services);
-  const network = names.length > 1 ? toDnsLabel(project) : undefined;
+  const networks = mapAt(content, "networks");
+  const used = new Set(names.flatMap((name) => networkKeysOf(services[name])));
+  const networkKey = used.size === 1 ? [...used][0] : undefined;
+  const isNamed = [...used].some((key) => key !== "default");
+  const network = names.length > 1 || isNamed ? nameOfNetwork(networkKey, networks, project) : undefined;
   const [volumes, configs, secrets] = [mapAt(content, "volumes"), mapAt(content, "configs"), mapAt(content, "secrets")];
   const claims = new Set<string>();
-  const context = { ...input, project, services, volumes, configs, secrets, claims, network };
+  const context = { ...input, project, services, volumes, configs, secrets, claims, network, networkKey, notes };
   for (const key of Object.keys(content)) {
     const isRead = ["services", "name", "version", "volumes", "configs", "secrets", "networks"].includes(key);
-    if (!isRead && !key.startsWith("x-")) notes.add(key, FILE_ADVICE[key] ?? "is not carried over");
+    if (key === "include") notes.addMissing(key, RESOLVE);
+    else if (!isRead && !key.startsWith("x-")) notes.add(key, "is not carried over");
   }
   const manifests = names.flatMap((name) => {
     const service = services[name];
     if (!isRecord(service)) throw new NotComposeError(`services.${name} is not a map`);
     return toServiceManifests(name, service, context, notes);
   });
-  const first = network === undefined ? [] : [`create the network of the pods first: docker network create ${network}`];
-  return { manifests, notes: [...first, ...volumeNotes(claims), ...notes.lines] };
+  const first = network === undefined ? [] : [networkNote(network, networks[networkKey ?? ""])];
+  for (const key of used.size > 1 ? used : []) {
+    const lost = isRecord(networks[key]) ? Object.keys(networks[key]) : [];
+    const message = `${lost.join(", ")}: not carried over: all pods are in one network, ${network}`;
+    if (lost.length > 0) notes.add(`networks.${key}`, message);
+  }
+  const { isIncomplete } = notes;
+  return { manifests, notes: [...first, ...volumeNotes(claims), ...notes.lines], isIncomplete };
+}
+
+/** Keys of the networks of a service. */
+function networkKeysOf(service: Json | undefined): string[] {
+  if (!isRecord(service) || service.network_mode !== undefined) return [];
+  const keys = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks);
+  return keys.length > 0 ? keys : ["default"];
+}
+
+function nameOfNetwork(key: string | undefined, networks: JsonMap, project: string): string {
+  const declared = key === undefined ? undefined : networks[key];
+  const own = isRecord(declared) ? textOf(declared.name) : undefined;
+  if (own !== undefined) return own;
+  if (key === undefined || key === "default") return toDnsLabel(project);
+  return isRecord(declared) && declared.external === true ? key : `${project}_${key}`;
+}
+
+/** The command that makes the network as the file declares it. */
+function networkNote(name: string, declared: Json | undefined): string {
+  const { external, driver, driver_opts, internal, enable_ipv6, attachable, ipam } = isRecord(declared) ? declared : {};
+  if (external === true) return `the network of the pods is external: docker network create ${name}, unless it exists`;
+  const [pool] = isRecord(ipam) && Array.isArray(ipam.config) ? ipam.config : [];
+  const { subnet, gateway, ip_range } = isRecord(pool) ? pool : {};
+  const flags = Object.entries({ driver, subnet, gateway, "ip-range": ip_range }).flatMap(([flag, value]) =>
+    textOf(value) === undefined ? [] : [`--${flag} ${textOf(value)}`],
+  );
+  for (const [flag, value] of Object.entries({ internal, ipv6: enable_ipv6, attachable })) {
+    if (value === true) flags.push(`--${flag}`);
+  }
+  for (const [key, value = ""] of pairsOf(driver_opts)) flags.push(`--opt ${key}=${value}`);
+  return `create the network of the pods first: docker network create ${[...flags, name].join(" ")}`;
 }
 
 function volumeNotes(claims: ReadonlySet<string>): string[] {
@@ -61,15 +103,14 @@ function volumeNotes(claims: ReadonlySet<string>): string[] {
   ];
 }
 
-const mapAt = (content: { readonly [key: string]: Json }, key: string): { readonly [name: string]: Json } => {
+type JsonMap = { readonly [name: string]: Json };
+
+const mapAt = (content: JsonMap, key: string): JsonMap => {
   const value = content[key];
   return isRecord(value) ? value : {};
 };
 
-type Service = { readonly [key: string]: Json };
-
-/** Image of the init containers that wait for other services. */
-const WAIT_IMAGE = "busybox:1.35";
+type Service = JsonMap;
 
 /** Keys with a place of its own for each of their entries. */
 const MAPS = ["environment", "group_add", "labels", "sysctls"];
@@ -112,8 +153,10 @@ function toServiceManifests(name: string, service: Service, context: ComposeCont
   };
   const annotations = Object.fromEntries(pairsOf(service.annotations).map(([key, value = ""]) => [key, value]));
   if (context.network !== undefined && service.network_mode === undefined)
-    annotations["kubelet-ts.io/network"] = context.network;
-  noteNetwork(service, notes);
+    Object.assign(annotations, { "kubelet-ts.io/network": context.network }, addressOf(service, context, notes));
+  const dependencies = dependenciesOf(service, context, notes);
+  if (dependencies.length > 0) annotations["kubelet-ts.io/depends-on"] = dependencies.join(",");
+  noteNetwork(podName, service, context, notes);
   const pod = {
     name: podName,
     annotations,
@@ -125,7 +168,7 @@ function toServiceManifests(name: string, service: Service, context: ComposeCont
     dns: textsOf(service.dns),
     dnsSearch: textsOf(service.dns_search),
     dnsOptions: textsOf(service.dns_opt),
-    initContainers: waitingContainersOf(service, context, notes),
+    initContainers: [],
     volumes: volumes.volumes,
   };
   return [...volumes.documents, ...toPodManifests(pod, [settings])];
@@ -146,7 +189,7 @@ function variablesOf(service: Service, context: ComposeContext, notes: ImportNot
     const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
     if (text !== undefined)
       for (const [key, value] of parseEnvFile(text, context.environment)) variables.set(key, value);
-    else if (!isRecord(file) || file.required !== false) notes.add("env_file", `${name} cannot be read`);
+    else if (!isRecord(file) || file.required !== false) notes.addMissing("env_file", `${name} cannot be read`);
   }
   for (const [key, value] of pairsOf(service.environment)) {
     const found = value ?? context.environment.get(key);
@@ -165,7 +208,15 @@ const pairsOf = (value: Json | undefined, separator: string | RegExp = "="): [st
         return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
       });
 
-function noteNetwork(service: Service, notes: ImportNotes): void {
+/** The fixed address of a service in the network of the pods, as an annotation. */
+function addressOf({ networks }: Service, { networkKey }: ComposeContext, notes: ImportNotes): object {
+  const given = isRecord(networks) && networkKey !== undefined ? networks[networkKey] : undefined;
+  const address = isRecord(given) ? textOf(given.ipv4_address) : undefined;
+  if (isRecord(given) && given.ipv6_address !== undefined) notes.add("networks", "ipv6_address is not carried over");
+  return address === undefined ? {} : { "kubelet-ts.io/ip": address };
+}
+
+function noteNetwork(podName: string, service: Service, context: ComposeContext, notes: ImportNotes): void {
   const mode = textOf(service.network_mode);
   if (mode === "none") notes.add("network_mode", "none is not carried over: every pod has a network");
   else if (mode !== undefined && mode !== "host" && mode !== "bridge") {
@@ -176,9 +227,12 @@ function noteNetwork(service: Service, notes: ImportNotes): void {
   if (hostname !== undefined && toDnsLabel(hostname) !== hostname) {
     notes.add("hostname", `${hostname} is not a DNS label: the host name is ${toDnsLabel(hostname)}`);
   }
-  const networks = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks);
-  if (networks.some((name) => name !== "default")) {
-    notes.add("networks", "all services are in one network; aliases and fixed addresses are not carried over");
+  const networks = isRecord(service.networks) ? Object.values(service.networks) : [];
+  const has = (key: string) => networks.some((network) => isRecord(network) && network[key] !== undefined);
+  if (has("aliases")) notes.add("networks", `aliases are not carried over: other services reach it as ${podName}`);
+  if (context.networkKey === undefined && networkKeysOf(service).some((key) => key !== "default")) {
+    const lost = ["ipv4_address", "ipv6_address"].some(has) ? "; fixed addresses are not carried over" : "";
+    notes.add("networks", `the services name several networks, and a pod has one: all are in one network${lost}`);
   }
 }
 
@@ -194,7 +248,13 @@ function restartOf({ restart, deploy }: Service): string {
 function resourcesOf(service: Service, notes: ImportNotes): Pick<ContainerSettings, "limits" | "requests"> {
   const deploy = isRecord(service.deploy) ? service.deploy : {};
   const replicas = textOf(deploy.replicas);
-  if (replicas !== undefined && replicas !== "1") notes.add("deploy.replicas", `one pod is written, not ${replicas}`);
+  if (replicas !== undefined && replicas !== "1") {
+    notes.add("deploy.replicas", `one pod is written, not ${replicas}: a Deployment with replicas runs several`);
+  }
+  for (const key of isRecord(deploy.restart_policy) ? Object.keys(deploy.restart_policy) : []) {
+    const message = "is not carried over: attempts are not limited, and delays grow to five minutes";
+    if (key !== "condition") notes.add(`deploy.restart_policy.${key}`, message);
+  }
   for (const key of Object.keys(deploy)) {
     if (!["resources", "replicas", "restart_policy"].includes(key)) notes.add(`deploy.${key}`, "is not carried over");
   }
@@ -218,32 +278,26 @@ function resourcesOf(service: Service, notes: ImportNotes): Pick<ContainerSettin
   };
 }
 
-/** `depends_on`: init containers that wait until a port of the other service accepts connections. */
-function waitingContainersOf(service: Service, context: ComposeContext, notes: ImportNotes): object[] {
-  const names = isRecord(service.depends_on) ? Object.keys(service.depends_on) : textsOf(service.depends_on);
+const CONDITIONS: Readonly<Record<string, string>> = {
+  service_started: "Running",
+  service_healthy: "Ready",
+  service_completed_successfully: "Succeeded",
+};
+
+/** `depends_on` as entries of the annotation `kubelet-ts.io/depends-on`. */
+function dependenciesOf(service: Service, { services }: ComposeContext, notes: ImportNotes): string[] {
+  const dependencies = isRecord(service.depends_on) ? service.depends_on : {};
+  const names = isRecord(service.depends_on) ? Object.keys(dependencies) : textsOf(service.depends_on);
   return names.flatMap((name) => {
-    const other = context.services[name];
-    const port =
-      isRecord(other) && context.network !== undefined && service.network_mode === undefined
-        ? firstPortOf(other)
-        : undefined;
-    if (port === undefined) {
-      notes.add(
-        `depends_on.${name}`,
-        "pods have no order, and the service has no TCP port to wait for: let the client try again",
-      );
-      return [];
+    const { condition, restart, required } = isRecord(dependencies[name]) ? dependencies[name] : {};
+    if (restart === true) notes.add(`depends_on.${name}`, "restart is not carried over: a pod that runs is left alone");
+    if (isRecord(services[name])) {
+      return [`default/${toDnsLabel(name)}=${CONDITIONS[textOf(condition) ?? ""] ?? "Running"}`];
     }
-    const host = toDnsLabel(name);
-    // Not every build of busybox has `nc -z`.
-    const command = ["/bin/sh", "-c", `until nc -w 1 ${host} ${port} -e /bin/true; do sleep 1; done`];
-    return [{ name: toDnsLabel(`wait-for-${name}`), image: WAIT_IMAGE, imagePullPolicy: "IfNotPresent", command }];
+    if (required !== false) notes.add(`depends_on.${name}`, "there is no such service: it is not waited for");
+    return [];
   });
 }
-
-/** The first TCP port of a service, published or not. */
-const firstPortOf = (service: Service): number | undefined =>
-  portsOf(service, new ImportNotes()).find(({ protocol }) => protocol === undefined)?.containerPort;
 
 const MAX_PORTS = 1000;
 
@@ -299,14 +353,16 @@ function toRange(text: string): number[] {
 }
 
 const RESOLVE = "is not carried over: give the output of `docker compose config` instead of this file";
+const NOT_CARRIED = "is not carried over";
 const NAMES = "is not carried over: pods find each other by their names, in the network of the project";
 
-/** Keys that are read elsewhere; every other key is named in a note. */
+/** Keys that are carried over; those of {@link ADVICE} are named in a note. Together all of the Compose specification. */
 const READ_KEYS = new Set(
   `image command entrypoint environment env_file ports expose volumes tmpfs configs secrets restart healthcheck deploy
   mem_limit mem_reservation cpus network_mode networks user cap_add cap_drop privileged read_only security_opt sysctls
   group_add pid ipc shm_size devices extra_hosts dns dns_search dns_opt hostname tty stdin_open working_dir
-  stop_grace_period stop_signal labels annotations depends_on pull_policy profiles`.split(/\s+/),
+  stop_grace_period stop_signal labels annotations depends_on pull_policy profiles extends attach develop
+  pull_refresh_after`.split(/\s+/),
 );
 
 /** Advice on keys of a service that a manifest cannot express. */
@@ -314,40 +370,56 @@ const ADVICE: Readonly<Record<string, string>> = {
   blkio_config: adviceOf("BlkioWeight"),
   cgroup_parent: adviceOf("CgroupParent"),
   build: "images are not built: run `docker compose build` first",
-  container_name: "names of containers follow from the pod",
+  cgroup: NOT_CARRIED,
+  container_name: "names of containers follow from the pod: other services reach it by the name of the pod only",
+  cpu_count: "has an effect on Windows only",
+  cpu_percent: "has an effect on Windows only",
+  cpu_period: "is not carried over: set resources.limits.cpu to cpu_quota divided by cpu_period",
+  cpu_quota: "is not carried over: set resources.limits.cpu to cpu_quota divided by cpu_period",
+  cpu_rt_period: adviceOf("CpuRealtimePeriod"),
+  cpu_rt_runtime: adviceOf("CpuRealtimeRuntime"),
   cpu_shares: "is not carried over: set resources.requests.cpu",
   cpuset: adviceOf("CpusetCpus"),
+  credential_spec: "has an effect on Windows only",
   device_cgroup_rules: adviceOf("DeviceCgroupRules"),
   domainname: "is not carried over: set hostname and subdomain",
-  extends: RESOLVE,
+  driver_opts: NOT_CARRIED,
   external_links: NAMES,
   gpus: adviceOf("DeviceRequests"),
   init: adviceOf("Init"),
+  isolation: "has an effect on Windows only",
+  label_file: "is not carried over: set metadata.labels",
   links: NAMES,
   logging: "is not carried over: logs of pods are files, and --container-log-max-size limits all of them",
+  mac_address: NOT_CARRIED,
+  mem_swappiness: adviceOf("MemorySwappiness"),
   memswap_limit: "is not carried over: pods with a memory limit have no swap",
+  models: "is not carried over: give its address in a variable",
+  oom_kill_disable: adviceOf("OomKillDisable"),
   oom_score_adj: adviceOf("OomScoreAdj"),
   pids_limit: adviceOf("PidsLimit"),
   platform: "is not carried over: the image of this machine's platform runs",
   post_start: "is not carried over: set lifecycle.postStart",
   pre_stop: "is not carried over: set lifecycle.preStop",
+  provider: "is not carried over: what it provides must run already",
   runtime: adviceOf("Runtime"),
   scale: "one pod is written: a Deployment with replicas runs several",
   storage_opt: adviceOf("StorageOpt"),
   ulimits: adviceOf("Ulimits"),
+  use_api_socket: "is not carried over: mount the socket of the engine as a hostPath",
+  userns_mode: adviceOf("UsernsMode"),
+  uts: adviceOf("UTSMode"),
   volumes_from: "is not carried over: mount the same volumes, or make both services containers of one pod",
 };
 
 /** Names each key of a service that is not carried over. */
 function noteServiceKeys(service: { readonly [key: string]: Json }, notes: ImportNotes): void {
   for (const key of Object.keys(service)) {
-    if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(`${key}`, ADVICE[key] ?? "is not carried over");
+    if (key === "extends") notes.addMissing(key, RESOLVE);
+    else if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(key, ADVICE[key] ?? "is not a key of a service");
   }
   if (Array.isArray(service.profiles) && service.profiles.length > 0) {
     const names = service.profiles.join(", ");
     notes.add("profiles", `compose runs it only with the profile ${names}: leave out the pod if it is not wanted`);
   }
 }
-
-/** Advice on keys of the whole file. */
-const FILE_ADVICE: Readonly<Record<string, string>> = { include: RESOLVE };

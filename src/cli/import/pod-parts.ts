@@ -8,25 +8,41 @@ export interface Imported {
   manifests: object[];
   /** Steps before the pods run, and each setting that is not carried over. */
   notes: readonly string[];
+  /** A file that belongs to it was not read, so the manifests are not whole. */
+  isIncomplete?: boolean;
 }
 
 /** Collects what an import cannot carry over; one line per key. */
 export class ImportNotes {
   readonly lines: string[];
+  readonly #missing: string[];
   readonly #prefix: string;
 
-  constructor(lines: string[] = [], prefix = "") {
+  constructor(lines: string[] = [], prefix = "", missing: string[] = []) {
     this.lines = lines;
+    this.#missing = missing;
     this.#prefix = prefix;
+  }
+
+  get isIncomplete(): boolean {
+    return this.#missing.length > 0;
   }
 
   /** The same notes for the keys of one part, e.g. `services.web.`. */
   of(prefix: string): ImportNotes {
-    return new ImportNotes(this.lines, prefix);
+    return new ImportNotes(this.lines, prefix, this.#missing);
   }
 
+  /** The same line is added once. */
   add(key: string, message: string): void {
-    this.lines.push(`${this.#prefix}${key}: ${message}`);
+    const line = `${this.#prefix}${key}: ${message}`;
+    if (!this.lines.includes(line)) this.lines.push(line);
+  }
+
+  /** A note on a file that was not read: see {@link Imported.isIncomplete}. */
+  addMissing(key: string, message: string): void {
+    this.#missing.push(key);
+    this.add(key, message);
   }
 }
 
@@ -303,6 +319,9 @@ function probeOf({ healthcheck: check, at, notes }: ContainerSettings): object |
   if (kind === undefined || kind === "NONE") return undefined;
   const message = "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container";
   notes.add(at("healthcheck"), message);
+  if (check.start_interval !== undefined) {
+    notes.add(at("healthcheck"), "start_interval is not carried over: a startupProbe has a periodSeconds of its own");
+  }
   return present({
     exec: { command: kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words },
     initialDelaySeconds: check.start_period === undefined ? undefined : toSeconds(textOf(check.start_period) ?? ""),

@@ -20,7 +20,7 @@ const FILES: Readonly<Record<string, string>> = {
 };
 
 function convert(file: Json, environment: Readonly<Record<string, string>> = {}) {
-  const { manifests, notes } = importCompose({
+  const { manifests, notes, isIncomplete } = importCompose({
     file,
     project: "shop",
     directory: "/srv/shop",
@@ -31,7 +31,7 @@ function convert(file: Json, environment: Readonly<Record<string, string>> = {})
   const text = manifests.map((object) => JSON.stringify(object)).join("\n---\n");
   // The text begins with a comment because a stream that begins with { is one JSON value.
   const read = readManifest(Buffer.from(`# compose\n${text}`), { file: "f", nodeName: "n", source: "file" });
-  return { manifests: manifests as Manifest[], notes, read };
+  return { manifests: manifests as Manifest[], notes, isIncomplete, read };
 }
 
 const podOf = (manifests: Manifest[], name = "web") =>
@@ -84,14 +84,11 @@ describe("what is written passes validation", () => {
   test("the pod of a service", () => {
     const { manifests, notes } = convert(FULL, { KEY: "k3y" });
     expect(podOf(manifests)).toMatchObject({
-      metadata: { annotations: { "kubelet-ts.io/network": "shop" } },
+      metadata: { annotations: { "kubelet-ts.io/network": "shop", "kubelet-ts.io/depends-on": "default/db=Ready" } },
       spec: {
         restartPolicy: "Always",
         terminationGracePeriodSeconds: 90,
         os: { name: "linux" },
-        initContainers: [
-          { name: "wait-for-db", command: ["/bin/sh", "-c", "until nc -w 1 db 5432 -e /bin/true; do sleep 1; done"] },
-        ],
         containers: [
           {
             args: ["nginx", "-g", "daemon off;"],
@@ -164,11 +161,23 @@ describe("keys", () => {
     [{ build: "." }, "services.web.build: images are not built"],
     [{ user: "nginx" }, "services.web.user: nginx is not a number"],
     [{ ports: ["80"] }, "services.web.ports[0]: has no published port"],
-    [{ depends_on: ["db"] }, "services.web.depends_on.db: pods have no order"],
+    [{ depends_on: ["db"] }, "services.web.depends_on.db: there is no such service"],
+    [{ depends_on: { db: { restart: true } } }, "services.web.depends_on.db: restart is not carried over"],
+    [{ networks: { lan: { aliases: ["www"] } } }, "services.web.networks: aliases are not carried over"],
+    [{ networks: { lan: { ipv6_address: "fd00::2" } } }, "services.web.networks: ipv6_address is not carried over"],
+    [{ networks: ["a", "b"] }, "services.web.networks: the services name several networks"],
+    [{ volumes: ["/a:/a:shared"] }, "services.web.volumes[0]: the propagation shared is not carried over: rshared is"],
+    [{ healthcheck: { test: ["CMD", "a"], start_interval: "1s" } }, "services.web.healthcheck: start_interval is not"],
+    [
+      { deploy: { restart_policy: { condition: "any", delay: "5s" } } },
+      "services.web.deploy.restart_policy.delay: is not carried over: attempts are not limited",
+    ],
+    [{ container_name: "www" }, "services.web.container_name: names of containers follow from the pod"],
+    [{ imag: "a" }, "services.web.imag: is not a key of a service"],
     [{ environment: ["A"] }, "services.web.environment.A: has no value"],
     [{ network_mode: "service:x" }, "services.web.network_mode: service:x is not carried over"],
     [{ network_mode: "none" }, "services.web.network_mode: none is not carried over: every pod has a network"],
-    [{ deploy: { replicas: 3 } }, "services.web.deploy.replicas: one pod is written"],
+    [{ deploy: { replicas: 3 } }, "services.web.deploy.replicas: one pod is written, not 3: a Deployment"],
     [
       { deploy: { resources: { limits: { pids: 5 } } } },
       "services.web.deploy.resources.limits.pids: is not carried over: --pod-max-pids",
@@ -186,6 +195,137 @@ describe("keys", () => {
     const { notes } = convert(service(fields));
     expect(notes.filter((line) => line.startsWith(note))).toHaveLength(1);
   });
+});
+
+/** All keys of a service. Source: compose specification, schema/compose-spec.json. */
+const SPECIFIED = `annotations attach blkio_config build cap_add cap_drop cgroup cgroup_parent command configs container_name
+  cpu_count cpu_percent cpu_period cpu_quota cpu_rt_period cpu_rt_runtime cpu_shares cpus cpuset credential_spec depends_on
+  deploy develop device_cgroup_rules devices dns dns_opt dns_search domainname driver_opts entrypoint env_file environment
+  expose extends external_links extra_hosts gpus group_add healthcheck hostname image init ipc isolation label_file labels
+  links logging mac_address mem_limit mem_reservation mem_swappiness memswap_limit models network_mode networks
+  oom_kill_disable oom_score_adj pid pids_limit platform ports post_start pre_stop privileged profiles provider pull_policy
+  pull_refresh_after read_only restart runtime scale secrets security_opt shm_size stdin_open stop_grace_period stop_signal
+  storage_opt sysctls tmpfs tty ulimits use_api_socket user userns_mode uts volumes volumes_from working_dir`;
+
+test("every key of the specification is carried over or has a note of its own", () => {
+  const file = service(Object.fromEntries(SPECIFIED.split(/\s+/).map((key) => [key, key === "image" ? "a" : []])));
+  expect(convert(file).notes.filter((note) => note.includes("is not a key"))).toEqual([]);
+});
+
+describe("driver_opts of a volume", () => {
+  const sourceOf = (declared: Json) => {
+    const file = { ...(service({ volumes: ["v:/v"] }) as object), volumes: { v: declared } } as Json;
+    const { manifests, notes, read } = convert(file);
+    expect(read.findings).toEqual([]);
+    return { source: podOf(manifests)!.spec.volumes[0], notes };
+  };
+  const local = (type: string, o: string, device: string) => ({ driver: "local", driver_opts: { type, o, device } });
+
+  test.each<[Json, object]>([
+    [local("nfs", "addr=10.0.0.2,rw,nfsvers=4.1", ":/export"), { nfs: { server: "10.0.0.2", path: "/export" } }],
+    [local("nfs4", "ro", "nas:/export"), { nfs: { server: "nas", path: "/export", readOnly: true } }],
+    [local("none", "bind", "/srv/data"), { hostPath: { path: "/srv/data" } }],
+    [local("none", "rbind,rw", "./data"), { hostPath: { path: "/srv/shop/data" } }],
+  ])("%j is what it mounts", (declared, want) => {
+    const { source, notes } = sourceOf(declared);
+    expect(source).toEqual({ name: "v", ...want });
+    expect(notes).toEqual([]);
+  });
+
+  test.each<[Json, object, string]>([
+    [
+      local("cifs", "username=u,password=hunter2", "//nas/media"),
+      { persistentVolumeClaim: { claimName: "shop_v" } },
+      "volumes.v: create it first, or it is an empty local volume: docker volume create --driver local --opt type=… --opt o=… --opt device=… shop_v",
+    ],
+    [
+      { driver: "rclone" },
+      { persistentVolumeClaim: { claimName: "shop_v" } },
+      "volumes.v: create it first, or it is an empty local volume: docker volume create --driver rclone shop_v",
+    ],
+    [
+      local("tmpfs", "size=64m", "tmpfs"),
+      { emptyDir: { medium: "Memory", sizeLimit: "64Mi" } },
+      "volumes.v: each pod has a volume in memory of its own",
+    ],
+    [
+      local("nfs", "addr=nas,soft,timeo=30", ":/export"),
+      { nfs: { server: "nas", path: "/export" } },
+      "volumes.v: o=soft,timeo=30 is not carried over: a PersistentVolume of nfs has mountOptions",
+    ],
+  ])("%j has a note", (declared, want, note) => {
+    const { source, notes } = sourceOf(declared);
+    expect(source).toEqual({ name: "v", ...want });
+    expect(notes).toEqual([note]);
+  });
+});
+
+test("the propagation of a bind mount is that of its volumeMount", () => {
+  const bind = { type: "bind", source: "/m", target: "/m", bind: { propagation: "rslave" } };
+  const { manifests } = convert(service({ privileged: true, volumes: ["/a:/a:ro,rshared", bind] }));
+  expect(podOf(manifests)!.spec.containers[0].volumeMounts).toEqual([
+    { name: "a", mountPath: "/a", readOnly: true, mountPropagation: "Bidirectional" },
+    { name: "m", mountPath: "/m", mountPropagation: "HostToContainer" },
+  ]);
+});
+
+describe("networks", () => {
+  const networkOf = (networks: Json, declared: Json) => {
+    const { manifests, notes } = convert({ ...(service({ networks }) as object), networks: declared } as Json);
+    return { annotations: podOf(manifests)!.metadata.annotations, notes };
+  };
+  const ipam = { config: [{ subnet: "10.9.0.0/24", gateway: "10.9.0.1" }] };
+
+  test.each<[string, Json, Json, object, string]>([
+    [
+      "a fixed address in a macvlan",
+      { lan: { ipv4_address: "10.9.0.7" } },
+      { lan: { driver: "macvlan", driver_opts: { parent: "eth0" }, ipam } },
+      { "kubelet-ts.io/network": "shop_lan", "kubelet-ts.io/ip": "10.9.0.7" },
+      "create the network of the pods first: docker network create --driver macvlan --subnet 10.9.0.0/24 --gateway 10.9.0.1 --opt parent=eth0 shop_lan",
+    ],
+    [
+      "an internal one",
+      ["back"],
+      { back: { internal: true, name: "inside" } },
+      { "kubelet-ts.io/network": "inside" },
+      "create the network of the pods first: docker network create --internal inside",
+    ],
+    [
+      "an external one",
+      ["proxy"],
+      { proxy: { external: true } },
+      { "kubelet-ts.io/network": "proxy" },
+      "the network of the pods is external: docker network create proxy, unless it exists",
+    ],
+  ])("%s that all services name is that of the pods", (_, networks, declared, annotations, note) => {
+    expect(networkOf(networks, declared)).toEqual({ annotations, notes: [note] });
+  });
+
+  test("of several the settings are named", () => {
+    const { notes } = networkOf(["front", "back"], { front: null, back: { internal: true } });
+    expect(notes).toContain("networks.back: internal: not carried over: all pods are in one network, shop");
+  });
+});
+
+test("depends_on is the order between the pods", () => {
+  const conditions = { db: "service_healthy", migrate: "service_completed_successfully", mq: "service_started" };
+  const depends_on = Object.fromEntries(Object.entries(conditions).map(([name, condition]) => [name, { condition }]));
+  const others = Object.fromEntries(["db", "migrate", "mq"].map((name) => [name, { image: "a" }]));
+  const { manifests } = convert({ services: { web: { image: "b", depends_on }, ...others } });
+  expect(podOf(manifests)!.metadata.annotations["kubelet-ts.io/depends-on"]).toBe(
+    "default/db=Ready,default/migrate=Succeeded,default/mq=Running",
+  );
+  expect(podOf(manifests)!.spec.initContainers).toBeUndefined();
+});
+
+test.each<[string, Json, boolean]>([
+  ["include", { include: ["a.yaml"], ...(service({}) as object) }, true],
+  ["extends", service({ extends: { service: "a", file: "b.yaml" } }), true],
+  ["env_file", service({ env_file: "none.env" }), true],
+  ["an env_file that is not required", service({ env_file: [{ path: "none.env", required: false }] }), false],
+])("without the file of %s the import is incomplete", (_, file, want) => {
+  expect(convert(file).isIncomplete).toBe(want);
 });
 
 test("labels and annotations are those of the pod", () => {
