@@ -188,7 +188,7 @@ export class ComposeVolumes {
     return { persistentVolumeClaim: { claimName } };
   }
 
-  /** What Docker's local driver mounts with these options; undefined for what a pod cannot mount. */
+  /** A volume that Docker's local driver mounts with these options; undefined for what a pod cannot mount. */
   #localSourceOf(options: { readonly [key: string]: Json }, at: string): object | undefined {
     const { notes } = this.#context;
     const [type = "", device = ""] = [textOf(options.type), textOf(options.device)];
