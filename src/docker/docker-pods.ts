@@ -170,7 +170,7 @@ export class DockerPods implements PodEngine {
         }
       } catch (error) {
         if (signal.aborted) return;
-        if (failures === 0) onLost(error as Error);
+        if (failures <= 1) onLost(error as Error);
       }
       if (signal.aborted) return;
       const pauseMs = RECONNECT_MS[Math.min(failures, RECONNECT_MS.length - 1)]!;

@@ -35,6 +35,7 @@ export class RuntimeWatcher {
   readonly #deps: RuntimeWatcherDeps;
   readonly #stop = new AbortController();
   #isSynced = false;
+  #isFollowing = false;
   #runtimeError: Error | undefined;
   #isSlow = false;
   #lastListAtMs: number;
@@ -49,13 +50,19 @@ export class RuntimeWatcher {
   start(): void {
     const { runtime, cache } = this.#deps;
     void runtime.watch({
-      onOpen: () => this.#resync(),
+      onOpen: () => {
+        this.#isFollowing = true;
+        this.#resync();
+      },
       onEvent: (event) => {
         if (event.action === "oom") this.ooms.emit(event.id);
         // A failed inspect means that the engine is gone: the resync after that inspects everything.
         cache.handleEvent(event).catch(() => {});
       },
-      onLost: (error) => this.#onRuntimeError(error),
+      onLost: (error) => {
+        this.#onRuntimeError(error, this.#isFollowing);
+        this.#isFollowing = false;
+      },
       signal: this.#stop.signal,
     });
   }
@@ -121,9 +128,13 @@ export class RuntimeWatcher {
     );
   }
 
-  #onRuntimeError(error: Error): void {
+  /** @param isCut an open event stream ended: an engine that does not come back is an error of its own */
+  #onRuntimeError(error: Error, isCut = false): void {
     if (this.#stop.signal.aborted) return;
-    if (this.#runtimeError?.message !== error.message) this.#deps.logger.error(error.message);
+    if (this.#runtimeError?.message !== error.message) {
+      if (isCut) this.#deps.logger.warn(`${error.message}; it is opened again`);
+      else this.#deps.logger.error(error.message);
+    }
     this.#runtimeError = error;
     this.healthChanges.emit();
   }

@@ -24,6 +24,24 @@ describe("errors of the runtime", () => {
     expect(world.engine.calls).toEqual([]);
   });
 
+  test("a cut of the event stream is a warning, an engine that stays away an error", async () => {
+    await world.started(named("web"));
+    const said = () => world.logger.lines.filter((line) => line.includes("engine"));
+    world.engine.lose("The Docker engine ended the event stream");
+    world.engine.back();
+    await world.clock.advance(100);
+    expect(said()).toEqual([
+      "warn The Docker engine ended the event stream; it is opened again",
+      "info The Docker engine answers again",
+    ]);
+    world.engine.lose("The Docker engine ended the event stream");
+    world.engine.lose("Cannot connect to the Docker engine");
+    expect(said().slice(2)).toEqual([
+      "warn The Docker engine ended the event stream; it is opened again",
+      "error Cannot connect to the Docker engine",
+    ]);
+  });
+
   test("an engine that has become slow is reported once, and when it is no longer", async () => {
     await world.started(named("web"));
     const { engine, clock } = world;

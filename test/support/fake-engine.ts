@@ -118,9 +118,9 @@ export class FakeEngine implements PodEngine, PodServices {
   }
 
   /** The event stream breaks; `back` opens it again. */
-  lose(): void {
+  lose(message = "The Docker engine does not answer"): void {
     this.isDown = true;
-    this.#watch?.onLost(new Error("The Docker engine does not answer"));
+    this.#watch?.onLost(new Error(message));
   }
 
   back(): void {

@@ -15,6 +15,8 @@ export class ExplicitClusterDns {
 
   /** @param sent as the client sent it */
   note({ metadata }: ApiObject, sent: unknown): void {
+    // Its author wrote no manifest: the command writes out the defaults.
+    if (metadata.managedFields?.some(({ manager }) => manager === "kubectl-run")) return;
     if (metadata.uid !== undefined && writesClusterDns(sent)) this.#uids.add(metadata.uid);
   }
 

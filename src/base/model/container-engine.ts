@@ -55,7 +55,7 @@ export interface WatchOptions {
   /** The subscription is active: list existing containers now. Called again after each reconnection. */
   onOpen: () => void;
   onEvent: (event: RuntimeEvent) => void;
-  /** The stream was lost; it reconnects on its own. */
+  /** The stream was lost, or did not open again at once; it reconnects on its own. */
   onLost: (error: Error) => void;
   signal: AbortSignal;
 }

@@ -53,6 +53,10 @@ test("what a client sent counts until the object is gone", () => {
   dns.note(pod(), { spec: { dnsPolicy: "ClusterFirst" } });
   expect(dns.of(pod())).toEqual({ asksForClusterDns: true });
   expect(dns.of(pod({ uid: "2" }))).toEqual({});
+  // It writes out every default.
+  const run = pod({ uid: "3", managedFields: [{ manager: "kubectl-run", operation: "Update" }] });
+  dns.note(run, run);
+  expect(dns.of(run)).toEqual({});
   dns.forget(pod());
   expect(dns.of(pod())).toEqual({});
 });
