@@ -128,6 +128,9 @@ export const expired = (message: string) => new ApiError(410, "Expired", message
 export const tooLarge = (limitBytes: number) =>
   new ApiError(413, "RequestEntityTooLarge", `Request entity too large: limit is ${limitBytes}`);
 
+export const tooManyValues = (limit: number) =>
+  new ApiError(413, "RequestEntityTooLarge", `Request entity too large: the object has more than ${limit} values`);
+
 export const tooManyRequests = (message: string) => new ApiError(429, "TooManyRequests", message);
 
 export const notAcceptable = () =>

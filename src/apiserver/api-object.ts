@@ -1,6 +1,9 @@
 import type { OwnerReference } from "../base/api/meta.ts";
 import { checkDnsSubdomain } from "../manifest/validate/names.ts";
-import type { StatusCause } from "./api-error.ts";
+import { badRequest, type StatusCause, tooManyValues } from "./api-error.ts";
+
+/** As for manifests. */
+const MAX_DEPTH = 100;
 
 /** A set of fields as nested maps: `f:<name>`, `k:<keys as JSON>`, `v:<value as JSON>`, `.` for the field itself. */
 export type FieldsV1 = { [step: string]: FieldsV1 };
@@ -85,4 +88,28 @@ export function checkObjectName(name: string): StatusCause[] {
     field: "metadata.name",
     message: `Invalid value: ${JSON.stringify(name)}: ${message}`,
   }));
+}
+
+/**
+ * Values of one object, fields and items at every level, those of managedFields included: each takes time on the way to
+ * the file. etcd's limit of 1.5 MiB refuses objects of some 100,000.
+ */
+export const MAX_VALUES = 30_000;
+
+/** @throws ApiError 413 when a value has more than {@link MAX_VALUES}; 400 when it is nested more deeply than a manifest may be */
+export function checkSize(value: unknown): void {
+  let count = 0;
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) throw badRequest(`the object provided has more than ${MAX_DEPTH} levels of nesting`);
+    const next: unknown[] = [];
+    for (const one of level) {
+      if (typeof one !== "object" || one === null) continue;
+      const members = Object.values(one);
+      count += members.length;
+      if (count > MAX_VALUES) throw tooManyValues(MAX_VALUES);
+      for (const member of members) next.push(member);
+    }
+    level = next;
+  }
 }

@@ -2,7 +2,8 @@ import { isRecord } from "../base/text/json.ts";
 import { parseStream } from "../manifest/yaml/parse-stream.ts";
 import { readDocument } from "../manifest/yaml/read-document.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
-import { badRequest, unsupportedMediaType } from "./api-error.ts";
+import { badRequest, tooManyValues, unsupportedMediaType } from "./api-error.ts";
+import { checkSize, MAX_VALUES } from "./api-object.ts";
 import type { ApiRequest } from "./api-request.ts";
 
 /** Size limit of a request body. Source: apiserver's `--max-resource-write-bytes` (3 MiB). */
@@ -98,29 +99,18 @@ function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
   } catch (error) {
     throw badRequest(`the object provided is unrecognized: ${(error as Error).message}`);
   }
-  if (isDeeperThan(value, MAX_DEPTH))
-    throw badRequest(`the object provided has more than ${MAX_DEPTH} levels of nesting`);
+  checkSize(value);
   // A full parse only where there is something to report.
   if (onRepeated && countWrittenKeys(text) > countKeys(value)) reportRepeated(bytes, onRepeated);
   return value;
 }
 
-/** As for manifests. */
-const MAX_DEPTH = 100;
-
-function isDeeperThan(value: unknown, levels: number): boolean {
-  let level = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > levels) return true;
-    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
-  }
-  return false;
-}
-
-/** Strings before a colon are keys. */
+/** Strings before a colon are keys. @throws ApiError 413 when they are too many */
 function countWrittenKeys(json: string): number {
   let count = 0;
-  for (const [string] of json.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?/g)) if (string.endsWith(":")) count++;
+  for (const [string] of json.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?/g)) {
+    if (string.endsWith(":") && ++count > MAX_VALUES) throw tooManyValues(MAX_VALUES);
+  }
   return count;
 }
 
@@ -147,6 +137,7 @@ function readYaml(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message}`);
   }
+  checkSize(value);
   if (onRepeated) reportRepeated(bytes, onRepeated);
   return value;
 }

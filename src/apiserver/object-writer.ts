@@ -14,7 +14,7 @@ import {
   STALE,
   type StatusCause,
 } from "./api-error.ts";
-import { type ApiMetadata, type ApiObject, checkObjectName, generateName, toApiTime } from "./api-object.ts";
+import { type ApiMetadata, type ApiObject, checkObjectName, checkSize, generateName, toApiTime } from "./api-object.ts";
 import type { ObjectReader } from "./kinds/object-reader.ts";
 import { type Manager, trackUpdate } from "./managed-fields.ts";
 import type { ObjectRules } from "./object-rules.ts";
@@ -102,8 +102,10 @@ export class ObjectWriter {
     const managedFields = as
       ? (input.metadata.managedFields ?? [])
       : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
+    const owned = withMetadata(object, { managedFields });
+    checkSize(owned);
     if (!request.dryRun) this.#deps.storage.create(object, body);
-    return this.#keep(definition, withMetadata(object, { managedFields }), request);
+    return this.#keep(definition, owned, request);
   }
 
   /** A pod of a manifest has the name of its node appended. */
@@ -214,6 +216,7 @@ export class ObjectWriter {
         : live.metadata.generation;
     const object = generation === undefined ? tracked : withMetadata(tracked, { generation });
     if (Bun.deepEquals(clean(object), clean(live))) return live;
+    checkSize(object);
     return this.#keep(definition, object, request);
   }
 
@@ -231,6 +234,7 @@ export class ObjectWriter {
 
   #readBody({ definition, namespace, name }: Target, body: unknown): ApiObject {
     if (!isRecord(body)) throw badRequest("the body of the request is not an object");
+    checkSize(body);
     const metadata = isRecord(body.metadata) ? body.metadata : {};
     const apiVersion = body.apiVersion ?? apiVersionOf(definition);
     const kind = body.kind ?? definition.kind;

@@ -268,6 +268,33 @@ describe("delete", () => {
     ).toBe(400);
   });
 
+  describe("more values than an object may have", () => {
+    const many = (count: number, prefix = "k") =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${index}`, "v"]));
+    const aBig = (data: object, more: object = {}) => ({ ...aConfigMap("c"), data, ...more });
+    const repeated = `{"metadata":{"name":"c"},${'"d":1,'.repeat(60_000)}"e":1}`;
+
+    test.each([
+      ["keys", aBig(many(60_000))],
+      ["keys whose owners are too many", aBig(many(20_000))],
+      ["unknown fields", aBig({}, many(150_000))],
+      ["items", aBig({}, { list: Array(150_000).fill({}) })],
+      ["repeated fields", repeated],
+    ])("%s are refused", async (_, body) => {
+      const { post, files } = anApiServer();
+      const { status, json } = await post(CONFIG_MAPS, body);
+      expect([status, json.reason, json.message]).toEqual([413, "RequestEntityTooLarge", expect.any(String)]);
+      expect(files.size).toBe(0);
+    });
+
+    test("patches do not add up to them, and what was kept can be sent again", async () => {
+      const { post, get, put, patch } = anApiServer();
+      expect((await post(CONFIG_MAPS, aBig(many(14_000)))).status).toBe(201);
+      expect((await patch(`${CONFIG_MAPS}/c`, { data: many(14_000, "more") })).status).toBe(413);
+      expect((await put(`${CONFIG_MAPS}/c`, (await get(`${CONFIG_MAPS}/c`)).json)).status).toBe(200);
+    });
+  });
+
   test("finalizers keep an object until the last of them goes", async () => {
     const { post, get, patch, remove } = anApiServer();
     await post(CONFIG_MAPS, named("c", { finalizers: ["example.com/x"] }));

@@ -68,3 +68,20 @@ test("a pod whose author wrote dnsPolicy ClusterFirst is distinguished from one 
   const asking = next.directory.read().files.filter(({ object }) => next.clusterDns.of(object).asksForClusterDns);
   expect(asking.map(({ object }) => object.metadata.name)).toEqual(["wrote-it", "by-hand"]);
 });
+
+test("an object of thousands of values is written as JSON, which takes a tenth of the time, and read again", async () => {
+  const { rootDir, directory, definition } = aDirectory();
+  await directory.loadYaml();
+  const object = aConfigMap("v", 1);
+  const path = join(rootDir, "manifests/default/configmap-c.yaml");
+  directory.save(definition, { ...object, data: { value: "line\n".repeat(5_000) } });
+  expect(readFileSync(path, "utf8")).toStartWith("apiVersion: v1\n");
+  const data = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`k${index}`, "v"]));
+  directory.save(definition, { ...object, data });
+  expect(readFileSync(path, "utf8")).toStartWith("{\n");
+  expect(
+    aDirectory(rootDir)
+      .directory.read()
+      .files.map((file) => file.object.data),
+  ).toEqual([data]);
+});
