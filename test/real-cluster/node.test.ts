@@ -81,7 +81,10 @@ describeCluster("a node of a cluster", () => {
     const first = await kubectl.readyPod(name);
     const { annotations } = first.metadata;
     expect(annotations["kubernetes.io/config.source"]).toBe("file");
-    expect(annotations["kubernetes.io/config.mirror"]).toBe(annotations["kubernetes.io/config.hash"]);
+    expect(annotations["kubernetes.io/config.hash"]).not.toBeUndefined();
+    await kubectl.until("its events", async () =>
+      /Started container/.test(await kubectl.words(`describe pod ${name}`)),
+    );
     expect(first.metadata.ownerReferences[0]).toMatchObject({ kind: "Node", name: node.name, controller: true });
     const ids = await node.containerIds();
     await kubectl.words(`delete pod ${name}`);

@@ -164,8 +164,8 @@ export class NodeMirror {
   #toObject({ metadata, spec, status }: Pod): ApiObject {
     const { annotations } = metadata;
     const seen = annotations?.["kubernetes.io/config.seen"];
-    const hash = annotations?.["kubernetes.io/config.hash"];
-    const isStatic = hash !== undefined && !this.#deps.node.workloads.hasPod(metadata.uid ?? "");
+    const hasHash = annotations?.["kubernetes.io/config.hash"] !== undefined;
+    const isStatic = hasHash && !this.#deps.node.workloads.hasPod(metadata.uid ?? "");
     const created = metadata.creationTimestamp ?? status?.startTime ?? seen;
     return {
       apiVersion: "v1",
@@ -175,8 +175,8 @@ export class NodeMirror {
         name: metadata.name ?? "",
         namespace: metadata.namespace ?? "default",
         creationTimestamp: created ? toApiTime(new Date(created)) : null,
-        // kubectl drain leaves mirror pods alone. Source: the kubelet's mirror pods.
-        ...(isStatic && { annotations: { ...annotations, "kubernetes.io/config.mirror": hash } }),
+        // kubectl drain leaves mirror pods alone, describe finds their events by this UID. Source: the kubelet's mirror pods.
+        ...(isStatic && { annotations: { ...annotations, "kubernetes.io/config.mirror": metadata.uid } }),
       } as ApiObject["metadata"],
       spec,
       status: status ?? { phase: "Pending" },

@@ -170,6 +170,10 @@ interface MirrorPlan {
 /** The revision of the static pod that a mirror pod represents. */
 const hashOf = ({ metadata }: Pod): string => metadata.annotations?.[CONFIG_HASH_ANNOTATION] ?? metadata.uid ?? "";
 
+/** Whether it shows this revision, and names the UID of its events, by which kubectl describe and log shippers find them. */
+const isMirrorOf = ({ metadata: { annotations } }: ApiPod, pod: Pod): boolean =>
+  annotations?.[MIRROR_ANNOTATION] === pod.metadata.uid && annotations?.[CONFIG_HASH_ANNOTATION] === hashOf(pod);
+
 /**
  * Which mirror pods are to be created and removed, so that the API server shows each static pod. One that was deleted,
  * gracefully or not, or that shows an earlier revision is removed and created again. Pure.
@@ -185,9 +189,7 @@ export function planMirrors({ staticPods, isWanted, apiPods, isComplete, node }:
     if (!known) {
       if (isWanted(pod)) plan.create.push(toMirrorPod(pod, node));
     } else if (!isMirrorPod(known)) plan.taken.push(pod);
-    else if (isTerminating(known) || known.metadata.annotations?.[MIRROR_ANNOTATION] !== hashOf(pod)) {
-      plan.remove.push(known);
-    }
+    else if (isTerminating(known) || !isMirrorOf(known, pod)) plan.remove.push(known);
   }
   if (isComplete) {
     for (const pod of apiPods) if (isMirrorPod(pod) && !shown.has(nameOf(pod))) plan.remove.push(pod);
@@ -205,7 +207,7 @@ function toMirrorPod(pod: Pod, node: { name: string; uid: string }): object {
       name,
       namespace,
       ...(labels && { labels }),
-      annotations: { ...annotations, [MIRROR_ANNOTATION]: hashOf(pod) },
+      annotations: { ...annotations, [CONFIG_HASH_ANNOTATION]: hashOf(pod), [MIRROR_ANNOTATION]: pod.metadata.uid },
       ownerReferences: [owner],
     },
     spec: { ...pod.spec, nodeName: node.name },

@@ -112,7 +112,7 @@ const aMirror = (name: string, hash: string | undefined = "h1", more: object = {
     name,
     namespace: "default",
     uid: `api-${name}`,
-    ...(hash !== "" && { annotations: { "kubernetes.io/config.mirror": hash } }),
+    ...(hash !== "" && { annotations: { "kubernetes.io/config.mirror": name, "kubernetes.io/config.hash": hash } }),
     ...more,
   },
   spec: {},
@@ -138,6 +138,14 @@ test.each([
     api: [aMirror("a", "h1", terminating)],
     want: { remove: ["a"] },
   },
+  {
+    when: "one that names another UID",
+    statics: [aStatic("a")],
+    api: [
+      aMirror("a", "h1", { annotations: { "kubernetes.io/config.mirror": "h1", "kubernetes.io/config.hash": "h1" } }),
+    ],
+    want: { remove: ["a"] },
+  },
   { when: "one without a static pod", statics: [], api: [aMirror("a")], want: { remove: ["a"] } },
   {
     when: "a pod of that name that is not a mirror",
@@ -160,12 +168,12 @@ test("a static pod that terminates keeps its mirror pod and gets no new one", ()
   expect(plan([aStatic("a")], [], { isWanted: false }).create).toEqual([]);
 });
 
-test("its owner is the Node, and its annotation the revision", () => {
+test("its owner is the Node, and its annotations are the UID, under which kubectl describe looks for events, and the revision", () => {
   const facts = { isComplete: true, isWanted: () => true, node: NODE };
   const { create } = planMirrors({ staticPods: [aStatic("a")], apiPods: [], ...facts });
   expect(create[0]).toMatchObject({
     metadata: {
-      annotations: { "kubernetes.io/config.mirror": "h1", "kubernetes.io/config.hash": "h1" },
+      annotations: { "kubernetes.io/config.mirror": "a", "kubernetes.io/config.hash": "h1" },
       ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "n", uid: "node-uid", controller: true }],
     },
     spec: { nodeName: "n" },
