@@ -1,5 +1,5 @@
 import type { ArgDef, ArgsDef } from "citty";
-import { didYouMean, nearestName } from "../base/text/nearest-name.ts";
+import { didYouMean, nearestFlag } from "../base/text/nearest-name.ts";
 
 /** A flag as a citty declaration and its names. */
 export interface Flag {
@@ -85,8 +85,11 @@ export function readArguments(
     const at = word.indexOf("=");
     const isLong = word.startsWith("--");
     const written = isLong ? word.slice(2, at < 0 ? undefined : at) : word.charAt(1);
+    const whole = at < 0 ? word : word.slice(0, at);
+    // A long name after one dash, as Go programs accept: `-namespace x` is no namespace "amespace".
+    const isGoFlag = !isLong && whole.length > 2 && flags.some((known) => `-${writtenName(known)}` === whole);
     const flag = flags.find((known) => (isLong ? writtenName(known) : known.short) === written);
-    if (!flag) return { problem: unknownFlag(isLong ? `--${written}` : `-${written}`, name, flags) };
+    if (!flag || isGoFlag) return { problem: unknownFlag(whole, name, flags) };
     let attached = isLong ? (at < 0 ? undefined : word.slice(at + 1)) : word.slice(2).replace(/^=/, "") || undefined;
     if (!flag.takesValue && !isLong && attached !== undefined && !word.includes("=")) {
       // The remaining letters are flags too.
@@ -146,8 +149,9 @@ const FIXES: Readonly<Record<string, string>> = {
 function unknownFlag(written: string, name: string, flags: readonly Flag[]): string {
   const fix = FIXES[written];
   if (fix !== undefined) return `${written}: no such flag of ${name}; ${fix}`;
-  const near = nearestName(written.replace(/^-+/, ""), flags.map(writtenName));
-  return `${written}: no such flag of ${name}${near && written.startsWith("--") ? `; did you mean --${near}?` : ""}`;
+  const long = written.replace(/^-+/, "");
+  const near = long.length > 1 ? nearestFlag(long, flags.map(writtenName)) : undefined;
+  return `${written}: no such flag of ${name}${near ? `; did you mean --${near}?` : ""}`;
 }
 
 /** The hidden command behind the completion scripts. */

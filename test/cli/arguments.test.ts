@@ -38,6 +38,11 @@ describe("arguments", () => {
     ["pods --watch=maybe", '--watch must be true or false (found "maybe")'],
     ["pods --ouptut=json", "--ouptut: no such flag of get; did you mean --output?"],
     ["pods -z", "-z: no such flag of get"],
+    ["pods -namespace x", "-namespace: no such flag of get; did you mean --namespace?"],
+    ["pods -sort-by=name", "-sort-by: no such flag of get; did you mean --sort-by?"],
+    ["pods -zelector x", "-zelector: no such flag of get; did you mean --selector?"],
+    ["pods --all", "--all: no such flag of get; did you mean --all-namespaces?"],
+    ["pods -nnamespace", [{ namespace: "namespace" }, "pods"]],
   ])("%s", (line, want) => {
     expect(parsed(line.split(" "))).toEqual(want);
   });
@@ -46,6 +51,14 @@ describe("arguments", () => {
     expect(parsed(["web", "--stream=Stdot"], LOGS)).toBe(
       '--stream must be All, Stdout or Stderr (found "Stdot"; did you mean Stdout?)',
     );
+  });
+
+  test.each([
+    ["-tail 5", "-tail: no such flag of logs; did you mean --tail?"],
+    ["web -tail=5", "-tail: no such flag of logs; did you mean --tail?"],
+    ["web -follow", "-follow: no such flag of logs; did you mean --follow?"],
+  ])("a long name after one dash: logs %s", (line, want) => {
+    expect(parsed(line.split(" "), LOGS)).toBe(want);
   });
 
   test("switches can be written together", () => {

@@ -199,7 +199,12 @@ describe("exit codes", () => {
   });
 
   test("nothing found is not a failure", async () => {
-    const err = "No resources found in empty namespace.\n";
+    const err = "No resources found in empty namespace; they are in default, prod\n";
+    const near = "No resources found in pord namespace; did you mean prod?\n";
+    expect(await run("get pods -n pord")).toEqual({ code: 0, out: "", err: near });
+    expect(await run("get events -n prod")).toMatchObject({
+      err: "No resources found in prod namespace; they are in default\n",
+    });
     expect(await run("get pods -n empty")).toEqual({ code: 0, out: "", err });
     expect(await run("get pods -l app=none")).toEqual({ code: 0, out: "", err: "No resources found\n" });
     expect(JSON.parse((await run("get pods -n empty -o json")).out)).toMatchObject({ kind: "List", items: [] });

@@ -86,6 +86,7 @@ const WRONG = `
 --manfest-url=x => --manfest-url: no such flag; did you mean --manifest-url?
 --pod-manifests-path x => --pod-manifests-path: no such flag; did you mean --pod-manifest-path?
 --file-check-freqency=1s => --file-check-freqency: no such flag; did you mean --file-check-frequency?
+--pod-manifest= => --pod-manifest: no such flag; did you mean --pod-manifest-path?
 -max-pods=1 => -max-pods: no such flag; did you mean --max-pods?
 --xyzzy => --xyzzy: no such flag (see kubelet-ts --help)
 --max-pods => --max-pods: needs a value

@@ -19,6 +19,12 @@ export function nearestName(written: string, candidates: Iterable<string>): stri
   return best;
 }
 
+/** As {@link nearestName}; without a near one the only candidate that begins with what was written: `pod-manifest`. */
+export function nearestFlag(written: string, candidates: readonly string[]): string | undefined {
+  const longer = candidates.filter((candidate) => candidate.startsWith(`${written}-`));
+  return nearestName(written, candidates) ?? (longer.length === 1 ? longer[0] : undefined);
+}
+
 /** `; did you mean NAME?`, as the end of a message; "" when none is close. @param quote around the name */
 export function didYouMean(written: string, candidates: Iterable<string>, quote = ""): string {
   const near = nearestName(written, candidates);

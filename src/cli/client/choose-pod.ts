@@ -61,9 +61,21 @@ const MAX_NAMES = 10;
 function notFound(all: readonly Pod[], candidates: readonly Pod[], name: string, { namespace }: PodScope): string {
   const where = namespace === undefined ? "" : ` in namespace "${namespace}"`;
   const elsewhere = namespace === undefined ? undefined : findPod(all, name, { namespace: undefined });
+  const others = namespace === undefined ? "" : namespaceHint(namespace, all.map(namespaceOf));
   const hint =
-    elsewhere && "metadata" in elsewhere ? `it is in namespace "${namespaceOf(elsewhere)}"` : hintOf(name, candidates);
+    elsewhere && "metadata" in elsewhere
+      ? `it is in namespace "${namespaceOf(elsewhere)}"`
+      : others
+        ? `the namespace has no pods${others}`
+        : hintOf(name, candidates);
   return `pod "${name}" not found${where}; ${hint}`;
+}
+
+/** The namespace that may be meant, as the end of a message; "" where the written one has objects. @param known those with objects */
+export function namespaceHint(written: string, known: readonly string[]): string {
+  const names = [...new Set(known)].toSorted();
+  if (names.length === 0 || names.includes(written)) return "";
+  return didYouMean(written, names) || `; they are in ${names.slice(0, MAX_NAMES).join(", ")}`;
 }
 
 function hintOf(name: string, candidates: readonly Pod[]): string {

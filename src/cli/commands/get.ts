@@ -10,7 +10,7 @@ import {
   type ApiTable,
   isNamed,
 } from "../client/api-client.ts";
-import { choosePods } from "../client/choose-pod.ts";
+import { choosePods, namespaceHint } from "../client/choose-pod.ts";
 import { KubeletApiError } from "../client/kubelet-api.ts";
 import { kindOf, readWrittenObjects, referenceOf } from "../client/object-targets.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
@@ -61,6 +61,8 @@ interface ObjectSource {
   /** Why the engine is asked instead of a kubelet. */
   readonly note: string | undefined;
   read(now: Date): Promise<SeenKind[]>;
+  /** Namespaces that have objects of these kinds. */
+  namespaces(): Promise<string[]>;
   /** Lines below a table of these objects. */
   notes(items: readonly ResourceItem[]): Promise<string[]>;
 }
@@ -94,7 +96,7 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
   if (view.render) io.stdout(view.render(isOne ? items[0]?.object : toList(items.map(({ object }) => object))));
   else if (items.length === 0 && (isTable || options.format === "name")) {
     const note = source.note === undefined ? "" : ` (${source.note})`;
-    if (source.names === 0) io.stderr(`${nothingFound(request)}${note}\n`);
+    if (source.names === 0) io.stderr(`${nothingFound(request, await source.namespaces())}${note}\n`);
   } else {
     // Names, JSON and YAML of several kinds are one list.
     const parts = isTable ? seen.filter((kind) => kind.items.length > 0) : [{ columns: [], items }];
@@ -157,10 +159,14 @@ async function loadYaml(): Promise<(value: unknown) => string> {
   return (value) => stringify(value, { version: "1.1", lineWidth: 0, indentSeq: false });
 }
 
-function nothingFound(request: CommandRequest): string {
+function nothingFound(request: CommandRequest, namespaces: readonly string[]): string {
   const { namespace } = scopeOf(request);
-  return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
+  if (namespace === undefined) return "No resources found";
+  return `No resources found in ${namespace} namespace${namespaceHint(namespace, namespaces) || "."}`;
 }
+
+const namespacesOf = (objects: readonly ApiObject[]): string[] =>
+  objects.flatMap(({ metadata }) => metadata.namespace ?? []);
 
 /** How the kubelet is asked for each kind. */
 const READ: Readonly<Record<ResourceName, (reader: PodReader) => Promise<readonly object[]>>> = {
@@ -189,6 +195,7 @@ async function openNodeObjects(request: CommandRequest): Promise<ObjectSource> {
           : chooseOthers(request, kind, all as readonly ApiObject[], names);
       return [{ ...toTable(kind, chosen, now), all, problems }];
     },
+    namespaces: async () => namespacesOf((await READ[kind](reader)) as readonly ApiObject[]),
     notes: async (items) => (kind === "pods" ? await podNotes(reader, items, names.length > 0) : []),
   };
 }
@@ -245,6 +252,10 @@ async function openServedObjects(request: CommandRequest): Promise<ObjectSource>
     periodMs: 1000,
     emptyResponsesToBelieve: 1,
     read: () => Promise.all([...wanted].map(([kind, of]) => readKind(api, request, kind, of, wanted.size > 1))),
+    namespaces: async () => {
+      const lists = await Promise.all([...wanted.keys()].map((kind) => api.list(kind, undefined)));
+      return namespacesOf(lists.flat());
+    },
     notes: async () => [],
   };
 }

@@ -37,6 +37,8 @@ describe("what is reported instead", () => {
     ["nothing-like-it", undefined, ["there are web-node1, db-node1, twin-node1"]],
     ["db", "default", ['not found in namespace "default"', 'it is in namespace "prod"']],
     ["wbe", "prod", ["there are db-node1, twin-node1"]],
+    ["wbe", "prdo", ["the namespace has no pods; did you mean prod?"]],
+    ["wbe", "elsewhere", ["the namespace has no pods; they are in default, prod"]],
   ])("%s in %p", (name, namespace, message) => {
     const found = findPod(ALL, name, { namespace });
     for (const part of message) expect((found as { problem: string }).problem).toContain(part);
