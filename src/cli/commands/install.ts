@@ -9,7 +9,7 @@ import { resolveOptions } from "../../config/resolve-options.ts";
 import { type CheckResult, runChecks } from "../../daemon/doctor/checks.ts";
 import { gatherFacts } from "../../daemon/doctor/gather-facts.ts";
 import { serviceEnvironment } from "../../daemon/install/find-service.ts";
-import { installPaths, type ServiceManager } from "../../daemon/install/install-files.ts";
+import { installPaths, OTHER_SERVICE_MANAGER, type ServiceManager } from "../../daemon/install/install-files.ts";
 import {
   type InstallPlan,
   type InstallState,
@@ -127,7 +127,7 @@ async function readTarget(request: CommandRequest) {
     const unit = installPaths("systemd", "").unit;
     throw new CommandError(
       target.isRoot
-        ? "neither systemd nor OpenRC runs this machine: start kubelet-ts from its own service manager"
+        ? `neither systemd nor OpenRC runs this machine: ${OTHER_SERVICE_MANAGER}`
         : `installing for the whole machine (${unit}) needs root: use sudo; a user service needs systemd`,
     );
   }

@@ -1,4 +1,5 @@
 import { apiAtLeast } from "../../base/model/container-engine.ts";
+import { OTHER_SERVICE_MANAGER } from "../install/install-files.ts";
 import type { MachineFacts } from "./gather-facts.ts";
 import type { ImageFacts } from "./gather-images.ts";
 
@@ -37,6 +38,7 @@ export function runChecks(facts: MachineFacts): CheckResult[] {
     ...checkEngine(facts.engine, facts),
     ...checkKernel(facts),
     checkCpu(facts),
+    checkNodeName(facts.node),
     ...facts.disks.map(checkDisk),
     ...checkClock(facts),
     checkNameservers(facts),
@@ -84,7 +86,7 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
       : warn("pressure information", noPsi, "boot with psi=1"),
     swapBytes > 0 && facts.failSwapOn
       ? fail("swap", "swap is on, and --fail-swap-on is set", "swapoff -a, or remove --fail-swap-on")
-      : ok("swap", swapBytes > 0 ? `${formatGib(swapBytes)} of swap, which is allowed` : "off"),
+      : ok("swap", swapBytes > 0 ? `${formatBytes(swapBytes)} of swap, which is allowed` : "off"),
     instances >= 128 && watches >= 8192
       ? ok("inotify", `${instances} instances, ${watches} watches for each user`)
       : warn("inotify", few, "sysctl -w fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=65536"),
@@ -112,6 +114,14 @@ function checkCpu({ binaryTarget, cpuFlags }: MachineFacts): CheckResult {
   return ok("CPU", `runs ${binaryTarget} binaries`);
 }
 
+function checkNodeName({ name, last, machine }: MachineFacts["node"]): CheckResult {
+  const change = `the node was ${last} and is ${name} from the next start on: pods of manifests are replaced`;
+  if (name !== last) return warn("node name", change, `--hostname-override=${last} keeps the name`);
+  if (name === machine) return ok("node name", name);
+  const fix = `--hostname-override=${machine} renames it and replaces its pods, --hostname-override=${name} keeps the name`;
+  return warn("node name", `the node is ${name}, and this machine is called ${machine}`, fix);
+}
+
 function checkDisk({
   name,
   path,
@@ -124,7 +134,7 @@ function checkDisk({
   if (capacityBytes === undefined) return fail(label, `${path} cannot be examined`, `mkdir -p ${path}`);
   if (capacityBytes === 0) return fail(label, `the file system of ${path} holds no files`, "choose another directory");
   const percentFree = (freeBytes / Math.max(capacityBytes, 1)) * 100;
-  const text = `${path}: ${formatGib(freeBytes)} of ${formatGib(capacityBytes)} free`;
+  const text = `${path}: ${formatBytes(freeBytes)} of ${formatBytes(capacityBytes)} free`;
   if (inodes > 0 && freeInodes / inodes < 0.05) {
     return fail(
       label,
@@ -132,9 +142,13 @@ function checkDisk({
       `find ${path} -xdev | cut -d/ -f1-5 | sort | uniq -c | sort -n | tail`,
     );
   }
-  if (percentFree < 10)
-    return fail(label, `${text}: pods are evicted below 10 %`, "docker system df; docker image prune");
-  if (percentFree < 15) return warn(label, `${text}: images are evicted below 15 %`, "docker image prune");
+  const isOfImages = name === "images";
+  if (percentFree < 10) {
+    const fix = isOfImages ? "docker system df; docker image prune" : `du -xh --max-depth=2 ${path} | sort -h | tail`;
+    return fail(label, `${text}: pods are evicted below 10 %`, fix);
+  }
+  if (percentFree < 15 && isOfImages)
+    return warn(label, `${text}: images are evicted below 15 %`, "docker image prune");
   return ok(label, text);
 }
 
@@ -209,8 +223,9 @@ function checkCertificate({ path, expiresMs }: { path: string; expiresMs: number
   return ok(name, `valid until ${when}`);
 }
 
-function checkUnit({ unit }: MachineFacts): CheckResult[] {
-  if (!unit) return [warn("service", "kubelet-ts does not start with this machine", "sudo kubelet-ts install")];
+function checkUnit({ unit, hasServiceManager }: MachineFacts): CheckResult[] {
+  const start = hasServiceManager ? "sudo kubelet-ts install" : OTHER_SERVICE_MANAGER;
+  if (!unit) return [warn("service", "kubelet-ts does not start with this machine", start)];
   const { path, install, problem } = unit;
   if (problem) return [(problem.isFailure ? fail : warn)("service", `${path} ${problem.text}`, problem.fix)];
   if (unit.isEdited) {
@@ -221,7 +236,8 @@ function checkUnit({ unit }: MachineFacts): CheckResult[] {
   return [ok("service", path)];
 }
 
-const formatGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+const formatBytes = (bytes: number) =>
+  bytes < 2 ** 30 ? `${Math.floor(bytes / 2 ** 20)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
 const NODE_ARCHITECTURE: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
 
@@ -282,7 +298,7 @@ function checkEngine(engine: MachineFacts["engine"], network: Pick<MachineFacts,
     ...(engine.rootless ? [warn("rootless engine", "host ports below 1024 and some volumes are not available")] : []),
     ...engine.warnings.map((warning) => warn("engine", warning.replace(/^WARNING: /, ""))),
     checkUserlandProxy(engine.userlandProxy),
-    ...engine.bridgeSubnets.filter(isIpv4Subnet).map((subnet) => checkAddressPool(subnet, network)),
+    ...engine.bridgeSubnets.filter(isIpv4Subnet).map((subnet) => checkAddressPool(subnet, engine, network)),
   ];
 }
 
@@ -301,10 +317,18 @@ function checkUserlandProxy({ isOn, hasIptables, processes }: MachineFacts["engi
 }
 
 /** Whether the pods' addresses suffice, and are not those of other machines. */
-function checkAddressPool(subnet: string, { routes, maxPods }: Pick<MachineFacts, "routes" | "maxPods">): CheckResult {
+function checkAddressPool(
+  subnet: string,
+  { bridge, bridges }: MachineFacts["engine"],
+  { routes, maxPods }: Pick<MachineFacts, "routes" | "maxPods">,
+): CheckResult {
   const name = "address pool";
-  const fix = 'set "bip" in /etc/docker/daemon.json to a free network, as in "10.99.0.1/16", and restart Docker';
-  const overlap = routes.find((route) => isOverlap(route, subnet));
+  // The engine refuses to start with both "bip" and "bridge".
+  const fix =
+    bridge === "docker0"
+      ? 'set "bip" in /etc/docker/daemon.json to a free network, as in "10.99.0.1/16", and restart Docker'
+      : `give ${bridge} an address of a free network, as in 10.99.0.1/16, where the machine's network is configured, and restart Docker`;
+  const overlap = routes.find((route) => !bridges.includes(route.device) && isOverlap(route, subnet));
   if (overlap) {
     const text = `pods get addresses of ${subnet}, and ${overlap.device} leads to ${overlap.subnet}: pods do not reach machines there`;
     return warn(name, text, fix);

@@ -3,13 +3,15 @@ import { existsSync, readdirSync, readlinkSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
+import { readKeptNames } from "../../base/host/node-name.ts";
 import { findPortHolder, hasListener } from "../../base/host/port-holder.ts";
-import { readInstance } from "../../base/host/root-lock.ts";
+import { listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
 import { examineService, findService } from "../install/find-service.ts";
+import { detectManager } from "../install/run-install.ts";
 import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
 import { type ReadEncrypted, readManifestFiles } from "./read-manifest-files.ts";
 
@@ -48,7 +50,9 @@ const ENGINE_TIMEOUT_MS = 5000;
 export async function gatherFacts(input: GatherInput) {
   const { options, environment } = input;
   const { engine, client, rootDir } = await readEngine(options, environment);
-  const manifests = await readManifestFiles(options, input.decrypt);
+  const paths =
+    options.podManifestPaths.length + options.manifestUrls.length > 0 ? undefined : runningManifestPaths(options);
+  const manifests = await readManifestFiles({ ...options, ...(paths && { podManifestPaths: paths }) }, input.decrypt);
   const service = findService();
   return {
     configuration: input.configuration,
@@ -71,6 +75,7 @@ export async function gatherFacts(input: GatherInput) {
     /** Flags of the first CPU; empty where they cannot be read. */
     cpuFlags: /^flags\s*:\s*(.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.split(" ") ?? [],
     binaryTarget: input.binaryTarget,
+    node: readNode(options),
     disks: readDisks([
       ["root directory", options.rootDir],
       ["images", rootDir],
@@ -91,7 +96,23 @@ export async function gatherFacts(input: GatherInput) {
     images: client ? await gatherImages(client, manifests.specs, manifests.secrets, input.credentials) : [],
     certificates: readCertificates(options),
     unit: service && (await examineService(service)),
+    hasServiceManager: detectManager({ destdir: "", isRoot: true, home: "", user: "" }) !== undefined,
   };
+}
+
+/** Static pod paths of the kubelet that uses the root directory, else of the only one that runs. */
+function runningManifestPaths({ rootDir }: KubeletOptions): string[] {
+  const own = readInstance(rootDir);
+  const others = own ? [own] : listInstances().map(readInstance);
+  const found = others.filter((instance) => typeof instance === "object");
+  return found.length === 1 ? [...(found[0]?.manifestPaths ?? [])] : [];
+}
+
+/** Names of the node: of the next start, of the last run, and the machine's own. */
+function readNode({ rootDir, hostnameOverride }: KubeletOptions) {
+  const { name: last } = readKeptNames(rootDir, readNodeName(hostnameOverride));
+  const name = hostnameOverride === "" ? last : readNodeName(hostnameOverride);
+  return { name, last, machine: hostnameOverride === "" ? readNodeName("") : name };
 }
 
 async function readEngine(options: KubeletOptions, environment: GatherInput["environment"]) {
@@ -111,13 +132,17 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
     warnings: [] as readonly string[],
     /** Subnets of the default bridge. */
     bridgeSubnets: [] as readonly string[],
+    /** Device of the default bridge. */
+    bridge: "docker0",
+    /** Devices of networks of the engine that have names of their own. */
+    bridges: [] as readonly string[],
     userlandProxy: readUserlandProxy(),
     /** Names of containers that another kubelet or orchestrator made. */
     foreignContainers: [] as readonly { name: string; owner: string }[],
     rootless: false,
   };
   const signal = AbortSignal.timeout(ENGINE_TIMEOUT_MS);
-  const nodeName = readNodeName(options.hostnameOverride);
+  const { owner: nodeName } = readKeptNames(options.rootDir, readNodeName(options.hostnameOverride));
   try {
     const endpoint = DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment);
     const client = new DockerClient(endpoint, {
@@ -133,6 +158,8 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
       client.listNetworks({ signal }),
       client.listContainers({ all: true }, { signal }),
     ]);
+    const deviceOf = ({ Options }: (typeof networks)[number]) => Options["com.docker.network.bridge.name"] ?? "";
+    const bridge = networks.find(({ Name }) => Name === "bridge");
     const engine: typeof unknown = {
       ...unknown,
       version: info.ServerVersion,
@@ -144,9 +171,9 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
       liveRestore: info.LiveRestoreEnabled,
       warnings: info.Warnings,
       rootless: info.SecurityOptions.some((option) => option.startsWith("name=rootless")),
-      bridgeSubnets: networks
-        .filter(({ Name }) => Name === "bridge")
-        .flatMap(({ IPAM }) => (IPAM?.Config ?? []).map(({ Subnet }) => Subnet)),
+      bridgeSubnets: (bridge?.IPAM?.Config ?? []).map(({ Subnet }) => Subnet),
+      bridge: (bridge && deviceOf(bridge)) || unknown.bridge,
+      bridges: networks.map(deviceOf).filter((device) => device !== ""),
       foreignContainers: containers.flatMap(({ Names, Labels }) => {
         const owner = ownerOf(Labels, nodeName);
         return owner ? { name: Names[0] ?? "", owner } : [];

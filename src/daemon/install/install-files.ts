@@ -12,6 +12,10 @@ export interface InstallPaths {
   enabling: string;
 }
 
+/** The way to a service where neither systemd nor OpenRC runs. */
+export const OTHER_SERVICE_MANAGER =
+  "have its own service manager run: kubelet-ts --pod-manifest-path=/etc/kubernetes/manifests";
+
 export type ServiceManager = "systemd" | "systemd-user" | "openrc";
 
 /** Paths for the whole machine, or below the home directory of a user. */

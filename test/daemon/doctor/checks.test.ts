@@ -22,6 +22,8 @@ const HEALTHY: MachineFacts = {
     liveRestore: true,
     warnings: [],
     bridgeSubnets: ["172.17.0.0/16"],
+    bridge: "docker0",
+    bridges: ["docker0"],
     userlandProxy: { isOn: true, hasIptables: true, processes: 3 },
     foreignContainers: [],
     rootless: false,
@@ -48,6 +50,8 @@ const HEALTHY: MachineFacts = {
       freeInodes: 900,
     },
   ],
+  node: { name: "vm", last: "vm", machine: "vm" },
+  hasServiceManager: true,
   nowMs: 1000 * DAY_MS,
   buildMs: 900 * DAY_MS,
   clockSynchronized: true,
@@ -144,8 +148,18 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["OOM scores", { mayLowerOomScores: false }, "CAP_SYS_RESOURCE", "--cap-add"],
   ["CPU!", { cpuFlags: ["sse2"] }, "AVX2", "baseline"],
   ["CPU!", { cpuFlags: ["sse2"], binaryTarget: "x64-musl" }, "AVX2", "baseline"],
-  ["disk of root directory!", disk({ freeBytes: 5 * GIB }), "5.0 GiB of 100.0 GiB", "docker"],
-  ["disk of root directory", disk({ freeBytes: 12 * GIB }), "15 %", "docker image prune"],
+  [
+    "address pool",
+    { ...engine({ bridge: "lan0" }), routes: [{ subnet: "172.17.5.0/24", device: "tun0" }] },
+    "tun0 leads",
+    "give lan0 an address",
+  ],
+  ["disk of root directory!", disk({ freeBytes: 5 * GIB }), "5.0 GiB of 100.0 GiB", "du -x"],
+  ["disk of root directory!", disk({ freeBytes: 2 ** 20, capacityBytes: 2 ** 26 }), "1 MiB of 64 MiB", "du -x"],
+  ["disk of images!", disk({ name: "images", freeBytes: 5 * GIB }), "10 %", "docker image prune"],
+  ["disk of images", disk({ name: "images", freeBytes: 12 * GIB }), "15 %", "docker image prune"],
+  ["node name", { node: { name: "old", last: "old", machine: "new" } }, "called new", "--hostname-override=new"],
+  ["node name", { node: { name: "new", last: "old", machine: "new" } }, "was old", "--hostname-override=old"],
   ["disk of root directory!", disk({ freeInodes: 10 }), "inodes", "find"],
   ["disk of root directory!", disk({ capacityBytes: 0 }), "holds no files", "another directory"],
   ["disk of root directory!", disk({ capacityBytes: undefined }), "cannot be examined", "mkdir"],
@@ -189,6 +203,7 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["certificate /pki/kubelet.crt!", certificate(999), "expired", "remove"],
   ["certificate /pki/kubelet.crt", certificate(1010), "expires on", "replace"],
   ["service", { unit: undefined }, "does not start", "kubelet-ts install"],
+  ["service", { unit: undefined, hasServiceManager: false }, "does not start", "kubelet-ts --pod-manifest-path="],
   ["service", unit({ isCurrent: false, isEdited: true }), "was edited", "systemctl edit"],
   ["service", unit({ isCurrent: false }), "another version", "kubelet-ts install"],
   ["service!", unit({ problem: failed }), "kubelet-ts.service has failed with exit code 2", "journalctl"],
@@ -214,6 +229,11 @@ describe("each check fails", () => {
 
 test.each([
   ["a binary for older processors runs without AVX2", { cpuFlags: ["sse2"], binaryTarget: "x64-baseline" }],
+  [
+    "a bridge of Docker's own name is no other network",
+    { ...engine({ bridge: "lan0", bridges: ["lan0"] }), routes: [{ subnet: "172.17.0.0/16", device: "lan0" }] },
+  ],
+  ["the root directory's disk holds no images", disk({ freeBytes: 12 * GIB })],
   ["a machine without a firewall of the engine is served by the proxy", proxy(true, false, 90)],
 ])("%s", (_, change) => {
   expect(runChecks({ ...HEALTHY, ...change }).filter(({ status }) => status !== "ok")).toEqual([]);
