@@ -8,6 +8,7 @@ import type { TypedObject } from "../base/model/desired-object.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { podFullName } from "../base/model/identity.ts";
+import { parseImageReference } from "../base/text/image-reference.ts";
 import { isManifestUrl, maskUrl } from "../base/text/url.ts";
 import { FieldPath } from "../manifest/field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
@@ -131,6 +132,7 @@ export function checkInputs(
   });
   const results = read.flatMap((manifest) => manifest.results);
   reportRefusals(results, reportDuplicates(results), rules);
+  reportImages(results);
   reportDangling(results, indexObjects(read));
   reportDependencies(results);
   return results;
@@ -211,6 +213,31 @@ function reportDependencies(results: readonly ObjectResult[]): void {
     if (!problem) continue;
     const path = (result.positions?.path ?? FieldPath.root).child("metadata").child("annotations");
     add(result, "ignored", path.key(DEPENDS_ON_ANNOTATION), problem.message.replace(`${DEPENDS_ON_ANNOTATION}: `, ""));
+  }
+}
+
+/** The kubelet runs the other containers of such a pod, as upstream's: only here it is an error. */
+function reportImages(results: readonly ObjectResult[]): void {
+  for (const result of results) {
+    const candidate = result.ok ? candidateOf(result) : undefined;
+    if (!candidate) continue;
+    for (const list of ["initContainers", "containers"] as const) {
+      for (const [index, { image }] of (candidate.pod.spec[list] ?? []).entries()) {
+        const why = imageProblem(image ?? "");
+        const path = candidate.path.child("spec").child(list).index(index).child("image");
+        const message = `is no image name (found ${JSON.stringify(image)}): ${why}; its container would wait with InvalidImageName`;
+        if (why !== undefined) add(result, "unsupported", path, message);
+      }
+    }
+  }
+}
+
+function imageProblem(image: string): string | undefined {
+  try {
+    parseImageReference(image);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
   }
 }
 

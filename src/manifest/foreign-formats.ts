@@ -119,12 +119,15 @@ export function describeForeignList({ items }: ListNode): string {
 }
 
 /**
- * The next step for a patch of a Kustomization: a workload that has neither a selector nor an image; undefined for
- * everything else.
+ * The next step for a patch of a Kustomization, a workload that has neither a selector nor an image, and for a workload
+ * with the spec of a pod; undefined for everything else.
  */
 export function describePatch(kind: string, root: MapNode): string | undefined {
   const spec = root.entries.get("spec")?.value;
   if (!needsSelector(kind) || (spec && spec.kind !== "map") || spec?.entries.has("selector")) return undefined;
+  if (spec?.entries.has("containers")) {
+    return `this ${kind} has the spec of a pod: write it under spec.template.spec`;
+  }
   const template = spec?.entries.get("template")?.value;
   const podSpec = template?.kind === "map" ? template.entries.get("spec")?.value : undefined;
   const containers = podSpec?.kind === "map" ? podSpec.entries.get("containers")?.value : undefined;

@@ -231,6 +231,11 @@ describe("a patch of a Kustomization", () => {
     expect(read(text, "strict").findings[0]!.field).toStartWith("spec.");
   });
 
+  test("a Deployment with the spec of a pod is none", () => {
+    const text = `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {containers: [{name: a, image: b}]}\n`;
+    expect(read(text).findings).toMatchObject([saying("write it under spec.template.spec")]);
+  });
+
   test.each([
     ["metadata: {labels: {tier: front}}, ", { tier: "front" }],
     ["", { app: "web" }],
