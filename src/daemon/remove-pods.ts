@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { prepareRootDirectory } from "../base/host/root-directory.ts";
 import { lockRootDir } from "../base/host/root-lock.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
-import { type PodFullName, podFullName } from "../base/model/identity.ts";
+import { type DesiredObject, isWorkload, objectKey } from "../base/model/desired-object.ts";
+import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { PodServices } from "../base/model/pod-services.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -13,8 +14,10 @@ import { PodManager } from "../kubelet/pod-manager.ts";
 import { isRunning } from "../plan/container-history.ts";
 import { SANDBOX_GRACE_SECONDS } from "../plan/stop-pod.ts";
 import { CheckpointStore } from "../sources/checkpoint-store.ts";
+import { withoutRunnables } from "../sources/kept-source.ts";
 import { buildPodServices } from "./assembly/build-pod-services.ts";
 import { readNodeContext } from "./assembly/node-context.ts";
+import { openStateFile } from "./assembly/state-files.ts";
 import { instanceInfo } from "./instance-info.ts";
 import type { Environment } from "./kubelet-run.ts";
 
@@ -32,6 +35,8 @@ interface RemovePodsInput {
   graceSeconds?: number;
   /** Also removes what earlier runs left below the root directory for pods that have no container any more. */
   removeLeftovers: boolean;
+  /** Workloads that leave the checkpoints with their pods. */
+  isForgotten?: (workload: DesiredObject) => boolean;
   /** Called when the stop of a pod begins and when the pod is removed. */
   onProgress: (pod: EnginePod, step: "stopping" | "removed") => void;
   signal: AbortSignal;
@@ -61,24 +66,28 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
     const pods = await first.engine.listPods(signal);
     const chosen = input.choose(pods);
     const failures: RemovalFailure[] = [];
-    for (const nodeName of new Set(chosen.map(({ owner }) => owner.nodeName))) {
+    const nodeNames = chosen.map(({ owner }) => owner.nodeName);
+    if (input.removeLeftovers) nodeNames.push(first.nodeName);
+    for (const nodeName of new Set(nodeNames)) {
       const own = await servicesOf(input, nodeName);
       all.push(own);
-      const removed = new Set<PodFullName>();
+      const removed = new Map<PodUID, PodFullName>();
       await Promise.all(
         chosen
           .filter(({ owner }) => owner.nodeName === nodeName)
           .map(async (pod) => {
             try {
               await removePod(pod, own.services, input);
-              removed.add(podFullName(pod.snapshot));
+              removed.set(pod.snapshot.uid, podFullName(pod.snapshot));
             } catch (error) {
               signal.throwIfAborted();
               failures.push({ name: pod.snapshot.name, why: messageOf(error) });
             }
           }),
       );
-      await dropFromCheckpoints(input, nodeName, removed);
+      await dropFromCheckpoints(input, nodeName, new Set(removed.values()));
+      const rest = pods.filter(({ snapshot }) => !removed.has(snapshot.uid)).map(({ snapshot }) => snapshot.uid);
+      await own.markRemoved((uid) => removed.has(uid) || (input.removeLeftovers && !rest.includes(uid)));
     }
     if (input.removeLeftovers) {
       const kept = new Set(pods.filter((pod) => !chosen.includes(pod)).map(({ snapshot }) => snapshot.uid));
@@ -98,22 +107,17 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
 
 /** A kubelet that starts later would run the pods of its checkpoints again. */
 async function dropFromCheckpoints(
-  { options, logger }: RemovePodsInput,
+  { options, logger, isForgotten = () => false }: RemovePodsInput,
   nodeName: string,
   removed: ReadonlySet<PodFullName>,
 ): Promise<void> {
-  if (removed.size === 0) return;
   const dir = join(options.rootDir, "checkpoints");
   const store = new CheckpointStore({ dir, nodeName, clock: new SystemClock(), logger });
   for (const { id, name, checkpoint } of store.loadOthers(new Set())) {
-    const texts = [...checkpoint.texts].map(
-      ([text, objects]) =>
-        [
-          text,
-          { ...objects, pods: objects.pods.filter(({ pod }) => !removed.has(podFullName(pod.metadata))) },
-        ] as const,
-    );
-    store.save(id, name, { ...checkpoint, texts: new Map(texts) });
+    const objects = [...checkpoint.texts.values()].flatMap((text) => text.objects ?? []);
+    const workloads = objects.filter((it) => isWorkload(it) && isForgotten(it));
+    const keys = new Set([...removed, ...workloads.map(({ kind, object }) => objectKey(kind, object.metadata))]);
+    if (keys.size > 0) store.save(id, name, { ...checkpoint, texts: withoutRunnables(checkpoint.texts, keys) });
   }
   await store.flush();
 }
@@ -131,7 +135,15 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
   });
   const parts = await buildPodServices(context, { podManager: new PodManager() });
   await parts.engine.connect(signal);
+  const records = openStateFile(context, "pods");
   return {
+    nodeName: context.owner.nodeName,
+    /** Nothing of these pods is left for the next kubelet to look for. */
+    markRemoved: async (isGone: (uid: PodUID) => boolean) => {
+      const all = records.read() ?? [];
+      if (all.some(({ uid, isRemoved }) => !isRemoved && isGone(uid)))
+        await records.write(all.map((pod) => (isGone(pod.uid) ? { ...pod, isRemoved: true } : pod)));
+    },
     services: parts.services as PodServices,
     engine: parts.engine,
     listPodDirs: () => parts.volumes.listPodDirs(),

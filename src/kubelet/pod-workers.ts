@@ -195,9 +195,10 @@ export class PodWorkers {
       desired,
       hasWorker: (uid) => this.#workers.has(uid),
       isRejected,
+      hasContainers: (uid) => cache.refOf(uid) !== undefined,
       sourceOf: (uid) => cleanup.get(uid)?.sourceId,
     });
-    for (const ref of unclaimed) this.#reportUnclaimed(ref);
+    this.#reportUnclaimed(unclaimed);
     for (const { ref, why } of remove) {
       logger.info(`Removing pod "${podFullName(ref)}": ${why}`);
       this.remove(this.ensure(ref), desired);
@@ -228,12 +229,18 @@ export class PodWorkers {
     return left !== undefined && !left.isRemoved;
   }
 
-  #reportUnclaimed(ref: PodRef): void {
-    if (this.#unclaimed.has(ref.uid)) return;
-    this.#unclaimed.add(ref.uid);
+  /** One warning for all of them: they may be the pods of one workload. */
+  #reportUnclaimed(refs: readonly PodRef[]): void {
+    const found = refs.filter(({ uid }) => !this.#unclaimed.has(uid));
+    const [first] = found;
+    if (!first) return;
+    for (const { uid } of found) this.#unclaimed.add(uid);
+    const more = found.length - 10;
+    const names = found.slice(0, 10).map((ref) => `"${podFullName(ref)}"`);
     this.#deps.worker.logger.warn(
-      `Pod "${podFullName(ref)}" keeps running unsupervised: its manifest and its source are not known; ` +
-        `to remove it, stop this kubelet and run "kubelet-ts delete pod ${ref.name} --namespace=${ref.namespace}"`,
+      `Pod ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""} keeps running unsupervised: its manifest and its ` +
+        "source are not known; to remove it, stop this kubelet and run " +
+        `"kubelet-ts delete pod ${first.name} --namespace=${first.namespace}"`,
     );
   }
 }
@@ -248,18 +255,19 @@ export interface OrphanInput {
   /** Pods that are already taken care of. */
   hasWorker: (uid: PodUID) => boolean;
   isRejected: (uid: PodUID) => boolean;
+  hasContainers: (uid: PodUID) => boolean;
   /** The source that described the pod when it was last desired; undefined: not known. */
   sourceOf: (uid: PodUID) => string | undefined;
 }
 
 interface Orphans {
   remove: { ref: PodRef; why: string }[];
-  /** Their manifest and their source are not known: nothing shows that they were deleted. */
+  /** With containers. Their manifest and their source are not known: nothing shows that they were deleted. */
   unclaimed: PodRef[];
 }
 
 /** Sorts pods that belong to no desired pod: a pod is removed only when the source that described it was read. Pure. */
-export function findOrphans({ refs, desired, hasWorker, isRejected, sourceOf }: OrphanInput): Orphans {
+export function findOrphans({ refs, desired, hasWorker, isRejected, hasContainers, sourceOf }: OrphanInput): Orphans {
   const { completeSources, deletions } = desired;
   const isDeleted = (uid: PodUID) => {
     if (completeSources === undefined || deletions?.has(uid)) return true;
@@ -276,7 +284,7 @@ export function findOrphans({ refs, desired, hasWorker, isRejected, sourceOf }: 
     if (isRejected(uid)) orphans.remove.push({ ref, why: "the node refuses it" });
     else if (desiredUids.has(uid)) continue;
     else if (isDeleted(uid)) orphans.remove.push({ ref, why: "no manifest describes it" });
-    else orphans.unclaimed.push(ref);
+    else if (hasContainers(uid)) orphans.unclaimed.push(ref);
   }
   return orphans;
 }

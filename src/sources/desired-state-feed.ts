@@ -1,7 +1,13 @@
 import type { ConfigMap } from "../base/api/config-map.ts";
 import type { Secret } from "../base/api/secret.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
-import { type DesiredObject, type ObjectKey, type ObjectKind, objectKey } from "../base/model/desired-object.ts";
+import {
+  type DesiredObject,
+  isWorkload,
+  type ObjectKey,
+  type ObjectKind,
+  objectKey,
+} from "../base/model/desired-object.ts";
 import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { compareFullNames, type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
@@ -205,14 +211,24 @@ export class DesiredStateFeed {
     return new Set(this.#sources.filter((_, index) => this.#sets[index]?.isComplete).map(({ id }) => id));
   }
 
-  #reportUnclaimed({ pods, notices }: DesiredState): void {
+  /** One warning for each source. */
+  #reportUnclaimed({ pods, objects = [] }: DesiredState): void {
     const said = new Set<string>();
-    for (const { pod } of pods) {
-      const unclaimed = notices?.get(pod.metadata.uid!)?.find(({ reason }) => reason === "Unclaimed");
-      if (!unclaimed) continue;
-      const key = `unclaimed:${pod.metadata.uid}`;
+    for (const source of this.#deps.kept) {
+      const from = source.set().unclaimedFrom;
+      const names = [
+        ...pods.filter(({ sourceId }) => sourceId === source.id).map(({ pod }) => `pod ${podFullName(pod.metadata)}`),
+        ...objects
+          .filter((it) => isWorkload(it) && it.sourceId === source.id)
+          .map(({ kind, object }) => objectKey(kind, object.metadata)),
+      ];
+      if (from === undefined || names.length === 0) continue;
+      const key = `unclaimed:${source.id}`;
       said.add(key);
-      this.#facts.log(key, "warn", `Pod "${podFullName(pod.metadata)}" is unclaimed: ${unclaimed.message}`);
+      const what =
+        `The source ${from} is not configured any more; what it described keeps running until a configured source ` +
+        `describes it or it is removed ("kubelet-ts delete KIND NAME --namespace=NAMESPACE")`;
+      this.#facts.log(key, "warn", `${what}: ${firstOf(names)}`);
     }
     this.#facts.prune("unclaimed:", said);
   }
@@ -308,6 +324,12 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
     isComplete: sets.every((set) => set?.isComplete),
     isRead: sets.every((set) => set !== undefined),
   };
+}
+
+/** A line of the log holds no thousand names. */
+function firstOf(names: readonly string[]): string {
+  const more = names.length - 10;
+  return names.slice(0, 10).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
 /** Says why an unclaimed pod runs, and both ways out. */

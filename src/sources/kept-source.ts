@@ -1,4 +1,4 @@
-import { type ObjectKey, objectKey } from "../base/model/desired-object.ts";
+import { isWorkload, type ObjectKey, objectKey } from "../base/model/desired-object.ts";
 import { type PodFullName, podFullName } from "../base/model/identity.ts";
 import { type CheckpointStore, type FeedSource, type ObjectsByText, sourceId } from "./checkpoint-store.ts";
 import { joinLocations, type Objects, type SourceSet, type SourceStatus } from "./source-set.ts";
@@ -21,6 +21,24 @@ const without = (objects: Objects, keys: ReadonlySet<RunnableKey>): Objects => (
   pods: objects.pods.filter(({ pod }) => !keys.has(podFullName(pod.metadata))),
   objects: (objects.objects ?? []).filter(({ kind, object }) => !keys.has(objectKey(kind, object.metadata))),
 });
+
+/** Whether pods come of it. */
+const hasPods = ({ pods, objects = [] }: Objects): boolean => pods.length > 0 || objects.some(isWorkload);
+
+/**
+ * The texts without some pods and objects. ConfigMaps and Secrets leave with the last pod or workload of their text; those
+ * of a text of their own, with the last one of all.
+ */
+export function withoutRunnables(texts: ObjectsByText, keys: ReadonlySet<RunnableKey>): ObjectsByText {
+  const left = [...texts].map(([text, objects]) => [text, objects, without(objects, keys)] as const);
+  const isLast = left.some(([, before]) => hasPods(before)) && !left.some(([, , rest]) => hasPods(rest));
+  return new Map(
+    left.flatMap(([text, before, rest]) => {
+      if (hasPods(rest) || (!hasPods(before) && !isLast)) return [[text, rest] as const];
+      return runnableKeys(rest).length > 0 ? [[text, { ...rest, configMaps: [], secrets: [] }] as const] : [];
+    }),
+  );
+}
 
 interface KeptSourceDeps {
   id: string;
@@ -63,8 +81,9 @@ export class KeptSource implements FeedSource {
   async stop(): Promise<void> {}
 
   status(): SourceStatus {
-    const pods = this.set().pods.length;
-    const state = this.#deps.origin === "unclaimed" && pods > 0 ? "unclaimed" : "ok";
+    const set = this.set();
+    const pods = set.pods.length;
+    const state = this.#deps.origin === "unclaimed" && hasPods(set) ? "unclaimed" : "ok";
     const message = state === "unclaimed" ? { message: "not configured any more; its pods keep running" } : {};
     return { kind: "file", name: this.name, state, ...message, pods, reads: 0, failures: 0 };
   }
@@ -76,9 +95,7 @@ export class KeptSource implements FeedSource {
   /** Drops these pods and workloads, on disk too. @returns whether it had one of them */
   drop(keys: ReadonlySet<RunnableKey>): boolean {
     if (![...this.#texts.values()].some((objects) => runnableKeys(objects).some((key) => keys.has(key)))) return false;
-    const left = [...this.#texts].map(([text, objects]) => [text, without(objects, keys)] as const);
-    // ConfigMaps and Secrets leave with the last pod of their text.
-    this.#texts = new Map(left.filter(([, objects]) => runnableKeys(objects).length > 0));
+    this.#texts = withoutRunnables(this.#texts, keys);
     this.#deps.store.save(this.#deps.id, this.#deps.name, { texts: this.#texts });
     return true;
   }

@@ -251,6 +251,12 @@ describeWithEngine("commands while no kubelet runs", () => {
 
     expect(await run(node, "down --all")).toMatchObject({ exitCode: 0, stdout: `pod "db-${node.name}" deleted\n` });
     expect(await node.listAll()).toEqual([]);
+    // Nothing of them is left for the next kubelet to report.
+    const { data } = JSON.parse(readFileSync(join(node.rootDir, "state", `pods-${node.name}.json`), "utf8"));
+    expect(data.map(({ isRemoved }: { isRemoved?: true }) => isRemoved)).toEqual([true, true]);
+    const [checkpoint = ""] = readdirSync(join(node.rootDir, "checkpoints"));
+    const { body } = JSON.parse(readFileSync(join(node.rootDir, "checkpoints", checkpoint), "utf8"));
+    expect(body.texts).toEqual({});
     expect(readdirSync(join(node.rootDir, "pods"))).toEqual([]);
     expect(existsSync(node.rootDir)).toBe(true);
   });
@@ -270,6 +276,21 @@ describeWithEngine("commands while no kubelet runs", () => {
       async () => (await node.pods()).length === 1 && (await node.containers("app")).length === 1,
     );
     expect((await run(node, "get pods -o name")).stdout).toBe(`pod/web-${node.name}\n`);
+  });
+
+  test("down --all takes the workloads of a source that is gone", async () => {
+    const node = testNode();
+    node.writeManifest("web.json", list(claim("data"), workload("Deployment", "web", { replicas: 2 })));
+    const child = await node.start();
+    await node.untilRunning(2);
+    await child.stop();
+    expect((await run(node, "down --all --now")).exitCode).toBe(0);
+    expect(await node.listAll()).toEqual([]);
+    const dir = join(node.rootDir, "checkpoints");
+    const texts = readdirSync(dir).map((file) => JSON.parse(readFileSync(join(dir, file), "utf8")).body.texts);
+    const kinds = texts.flatMap(Object.values).flatMap(({ objects }) => objects.map((it: { kind: string }) => it.kind));
+    // The claim stays: its data are not removed with pods.
+    expect(kinds).toEqual(["PersistentVolumeClaim"]);
   });
 
   test("-f names the pods of a manifest", async () => {

@@ -12,6 +12,7 @@ const find = (over: Partial<OrphanInput> & { state?: Partial<DesiredState> }) =>
     desired: { pods: [], configMaps: new Map(), secrets: new Map(), completeSources: new Set(["file"]), ...state },
     hasWorker: () => false,
     isRejected: () => false,
+    hasContainers: () => true,
     sourceOf: () => undefined,
     ...rest,
   });
@@ -27,6 +28,7 @@ const desiredPod = { pod: aPod({}, { uid: "a" }), source: "file", revision: "1" 
 
 test.each([
   { when: "its source is not known", over: {}, want: { remove: [], unclaimed: ["a"] } },
+  { when: "nothing of it runs", over: { hasContainers: () => false }, want: NONE },
   { when: "its source was not read", over: { sourceOf: () => "url" }, want: { remove: [], unclaimed: ["a"] } },
   { when: "its source was read", over: { sourceOf: () => "file" }, want: NO_MANIFEST },
   { when: "it came from the local API", over: { sourceOf: () => "api" }, want: NO_MANIFEST },

@@ -125,7 +125,8 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
   const { options: given, errors } = await resolveOptions(flags);
   if (errors.length > 0) throw new UsageError(errors.join("\n"));
   const options = { ...given, ...readRemovalSettings(rootDir) };
-  const isNew = !existsSync(rootDir);
+  const isAll = request.isOn("all") && request.value("selector") === undefined && existsSync(rootDir);
+  const { namespace } = scopeOf(request);
   const problems: string[] = [];
   // Read before the removal, which drops the pods from the checkpoints.
   const kept = readKeptPods(rootDir).filter(({ origin }) => existsSync(origin.replace(/(:\d+| \(.*\))$/, "")));
@@ -145,7 +146,8 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
         return chosen;
       },
       ...(wanted.graceSeconds !== undefined && { graceSeconds: wanted.graceSeconds }),
-      removeLeftovers: request.isOn("all") && request.value("selector") === undefined && !isNew,
+      removeLeftovers: isAll,
+      isForgotten: ({ object }) => isAll && [undefined, object.metadata.namespace ?? "default"].includes(namespace),
       onProgress: ({ snapshot }, step) => {
         if (step !== "removed") return;
         removed.add(snapshot.uid);
