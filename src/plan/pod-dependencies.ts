@@ -63,7 +63,9 @@ export function findHold(
 
 function isMet({ condition }: PodDependency, { status, rollout }: DependencyState): boolean {
   if (!status || rollout !== "live") return false;
-  if (condition === "Succeeded") return status.phase === "Succeeded";
+  // A pod that has succeeded ran, and will not run again.
+  if (condition !== "Ready" && status.phase === "Succeeded") return true;
+  if (condition === "Succeeded") return false;
   if (condition === "Ready") {
     return status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false;
   }

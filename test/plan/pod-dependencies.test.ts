@@ -42,6 +42,7 @@ describe("a pod may start", () => {
       may: false,
     },
     { when: "when the other has succeeded", dependsOn: "default/db=Succeeded", state: db(succeeded), may: true },
+    { when: "when the other ran and has succeeded", dependsOn: "default/db=Running", state: db(succeeded), may: true },
     { when: "not while the other has yet to succeed", dependsOn: "default/db=Succeeded", state: db(ready), may: false },
     { when: "with a malformed annotation, which is a finding", dependsOn: "db", state: db(undefined), may: true },
   ])("$when", ({ dependsOn, state, may }) => {
