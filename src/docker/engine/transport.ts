@@ -66,6 +66,9 @@ const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 /** Limit of an error response: an engine's refusal is one sentence. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
+/** Calls at a time whose connections are kept for later calls: Bun keeps an idle one for minutes, and as many as there were. */
+const MAX_POOLED = 32;
+
 /** Deadline of a call that sets none. */
 const DEFAULT_TIMEOUT_MS = 120_000;
 
@@ -80,6 +83,8 @@ export class DockerTransport {
   readonly #schedule: Schedule;
   readonly #timeoutMs: number;
   readonly #maxResponseBytes: number;
+  /** Calls in work that are read whole. */
+  #sending = 0;
   #tls: { ca: string; cert: string; key: string; rejectUnauthorized: boolean } | undefined;
 
   constructor(
@@ -102,10 +107,11 @@ export class DockerTransport {
     const deadline = this.#deadline(request);
     return this.#explained(request, deadline, async (operation) => {
       try {
-        const response = await this.#fetch(request, operation, deadline.signal);
+        const response = await this.#fetch(request, operation, deadline.signal, ++this.#sending <= MAX_POOLED);
         const text = await collectText(response.body, request.maxResponseBytes ?? this.#maxResponseBytes, operation);
         return { status: response.status, header: (name) => response.headers.get(name) ?? undefined, text };
       } finally {
+        this.#sending--;
         deadline.end();
       }
     });
@@ -116,7 +122,7 @@ export class DockerTransport {
     const deadline = this.#deadline(request);
     return this.#explained(request, deadline, async (operation) => {
       try {
-        const { body, headers } = await this.#fetch(request, operation, deadline.signal);
+        const { body, headers } = await this.#fetch(request, operation, deadline.signal, false);
         deadline.stopTimer();
         const explained = <T>(work: () => Promise<T>) => this.#explained(request, deadline, work);
         const chunks = readChunks(body, explained, () => deadline.end());
@@ -145,12 +151,13 @@ export class DockerTransport {
     });
   }
 
-  /** @throws DockerError for any status from 400 */
-  async #fetch(request: DockerRequest, operation: string, signal: AbortSignal): Promise<Response> {
+  /** @param keepalive keeps the connection for later calls. @throws DockerError for any status from 400 */
+  async #fetch(request: DockerRequest, operation: string, signal: AbortSignal, keepalive: boolean): Promise<Response> {
     const response = await httpFetch(`${this.#origin()}${request.path}${queryText(request.query)}`, {
       method: request.method,
       headers: requestHeaders(request),
       signal,
+      keepalive,
       // Our own deadline rules; Bun's default would end a silent call after five minutes.
       timeout: false,
       ...(request.json !== undefined ? { body: JSON.stringify(request.json) } : {}),

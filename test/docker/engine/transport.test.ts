@@ -50,3 +50,25 @@ test("an answer within the limit is read whole", async () => {
   });
   expect((await transportTo(daemon.socketPath).send(REQUEST)).text).toBe(body);
 });
+
+test.each(["send", "open"] as const)("many calls at a time by %s leave few idle connections", async (call) => {
+  const open = new Set<unknown>();
+  const waiting: (() => void)[] = [];
+  using daemon = await RawDaemon.listen((socket) => {
+    open.add(socket);
+    socket.on("close", () => open.delete(socket));
+    socket.on("data", () => {
+      waiting.push(() => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"));
+      if (waiting.length < 100) return;
+      for (const answer of waiting.splice(0)) answer();
+    });
+  });
+  const transport = transportTo(daemon.socketPath);
+  const read = async () => {
+    const answer = await transport[call](REQUEST);
+    if ("chunks" in answer) for await (const _ of answer.chunks);
+  };
+  await Promise.all(Array.from({ length: 100 }, read));
+  for (let waits = 0; open.size > 32 && waits < 100; waits++) await Bun.sleep(20);
+  expect(open.size).toBeLessThanOrEqual(32);
+});
