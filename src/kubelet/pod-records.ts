@@ -1,3 +1,4 @@
+import type { PodCondition } from "../base/api/pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
@@ -23,7 +24,11 @@ interface Eviction extends Rejection {
 /** As stored: times are RFC 3339. */
 export type StoredEvictions = readonly (readonly [PodUID, Omit<Eviction, "since"> & { since: string }])[];
 
+/** With the times of their transitions. */
+export type StoredConditions = readonly (readonly [PodUID, readonly PodCondition[]])[];
+
 interface PodRecordFiles {
+  conditions: Persisted<StoredConditions>;
   completions: Persisted<Record<PodUID, Completion>>;
   podCleanup: Persisted<readonly PodToCleanUp[]>;
   shutdownTerminated: Persisted<ContainerId[]>;
@@ -49,6 +54,9 @@ export class PodRecords {
    */
   readonly evictions: StoredMap<PodUID, Eviction, StoredEvictions>;
 
+  /** The last conditions of each pod: one that is as before our restart keeps the time of its transition. */
+  readonly conditions: StoredMap<PodUID, readonly PodCondition[], StoredConditions>;
+
   constructor(files: PodRecordFiles) {
     this.completions = new StoredMap(files.completions, Object.entries, Object.fromEntries);
     this.cleanup = new StoredMap(
@@ -65,6 +73,11 @@ export class PodRecords {
       files.evictions,
       (stored) => stored.map(([uid, eviction]) => [uid, { ...eviction, since: new Date(eviction.since) }]),
       (all) => [...all].map(([uid, eviction]) => [uid, { ...eviction, since: eviction.since.toISOString() }]),
+    );
+    this.conditions = new StoredMap(
+      files.conditions,
+      (stored) => stored.filter(([uid]) => this.cleanup.has(uid)),
+      (all) => [...all],
     );
   }
 }

@@ -1,5 +1,5 @@
 import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
-import type { PodStatus } from "../base/api/pod.ts";
+import type { PodCondition, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
@@ -43,6 +43,7 @@ interface StatusUpdate {
 export class PodStatusTracker {
   readonly #deps: PodStatusTrackerDeps;
   #status: PodStatus | undefined;
+  readonly #earlierConditions: readonly PodCondition[] | undefined;
   #completion: Completion | undefined;
   #lastPodIps: readonly string[] = [];
   #startTime: Date | undefined;
@@ -51,9 +52,17 @@ export class PodStatusTracker {
   #planned: PodRevision | undefined;
   #last: { revision?: PodRevision | undefined; progress: RolloutProgress } = { progress: "pending" };
 
-  /** @param completion how the pod ended in an earlier process */
-  constructor(deps: PodStatusTrackerDeps, completion: Completion | undefined) {
+  /**
+   * @param completion how the pod ended in an earlier process
+   * @param conditions its last ones there
+   */
+  constructor(
+    deps: PodStatusTrackerDeps,
+    completion: Completion | undefined,
+    conditions: readonly PodCondition[] | undefined,
+  ) {
     this.#deps = deps;
+    this.#earlierConditions = conditions;
     this.#completion = completion;
   }
 
@@ -151,6 +160,7 @@ export class PodStatusTracker {
       startTime: this.#startTime!,
       ...(currentEnd && { end: currentEnd }),
       ...(previous && { previous }),
+      previousConditions: previous?.conditions ?? this.#earlierConditions ?? [],
       extraConditions: [
         ...(revision.extraConditions ?? []),
         ...disruptionOf(currentEnd),

@@ -1,4 +1,4 @@
-import type { Pod, PodStatus } from "../base/api/pod.ts";
+import type { Pod, PodCondition, PodStatus } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
@@ -83,13 +83,22 @@ export class PodWorker {
   #isClearing = false;
   #isTearingDown = false;
 
-  /** @param completion how the pod ended in an earlier process */
-  constructor(ref: PodRef, deps: PodWorkerDeps, owner: PodWorkerOwner, completion?: Completion) {
+  /**
+   * @param completion how the pod ended in an earlier process
+   * @param conditions its last ones there
+   */
+  constructor(
+    ref: PodRef,
+    deps: PodWorkerDeps,
+    owner: PodWorkerOwner,
+    completion?: Completion,
+    conditions?: readonly PodCondition[],
+  ) {
     this.ref = ref;
     this.#deps = deps;
     this.#owner = owner;
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
-    this.#status = new PodStatusTracker(deps, completion);
+    this.#status = new PodStatusTracker(deps, completion, conditions);
     this.#timer = new PodWorkTimer(deps.clock, deps.counter);
     this.#actions = new PodActions(ref, deps, this.#state, () => this.wake(), this.#stop.signal);
   }

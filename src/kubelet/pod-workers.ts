@@ -81,7 +81,9 @@ export class PodWorkers {
     if (!left || (sourceId !== undefined && (left.sourceId !== sourceId || left.isRemoved)))
       records.cleanup.set(uid, { uid, name, namespace, ...(sourceId !== undefined && { sourceId }) });
     this.#removedAtMs.delete(uid);
-    const worker = this.#workers.get(uid) ?? new PodWorker(ref, deps, this, records.completions.get(uid));
+    const worker =
+      this.#workers.get(uid) ??
+      new PodWorker(ref, deps, this, records.completions.get(uid), records.conditions.get(uid));
     this.#workers.set(uid, worker);
     return worker;
   }
@@ -99,7 +101,11 @@ export class PodWorkers {
   }
 
   onStatus(worker: PodWorker): void {
-    this.#deps.statuses.changed(worker.ref.uid);
+    const { uid } = worker.ref;
+    const { conditions } = this.#deps.records;
+    const now = worker.status?.conditions ?? [];
+    if (!Bun.deepEquals(conditions.get(uid), now)) conditions.set(uid, now);
+    this.#deps.statuses.changed(uid);
     this.onRollout(worker);
   }
 
@@ -116,11 +122,12 @@ export class PodWorkers {
   }
 
   onGone({ ref: { uid } }: PodWorker): void {
-    const { cleanup, completions } = this.#deps.records;
+    const { cleanup, completions, conditions } = this.#deps.records;
     this.#workers.delete(uid);
     cleanup.set(uid, { ...cleanup.get(uid)!, isRemoved: true });
     this.#removedAtMs.set(uid, this.#deps.worker.clock.monotonicMs());
     completions.delete(uid);
+    conditions.delete(uid);
     this.gone.emit(uid);
   }
 

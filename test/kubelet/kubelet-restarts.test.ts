@@ -308,6 +308,24 @@ describe("our own restart", () => {
     expect(world.statusOf("job")?.containerStatuses).toEqual(ended!.containerStatuses!);
   });
 
+  test("conditions keep their transition times over a restart of kubelet-ts, until they change", async () => {
+    const readyOf = () => world.statusOf("web")?.conditions?.find(({ type }) => type === "Ready");
+    await world.started(named("web"));
+    await world.clock.advance(60_000);
+    const before = world.statusOf("web")?.conditions;
+    world.renew();
+    await world.clock.advance(60_000);
+    await world.started(named("web"));
+    expect(world.statusOf("web")?.conditions).toEqual(before!);
+    await world.exit("web", "app", 1, 1);
+    await world.exit("web", "app", 1, 1);
+    expect(readyOf()).toMatchObject({ status: "False" });
+    expect(readyOf()?.lastTransitionTime).not.toBe(before?.find(({ type }) => type === "Ready")?.lastTransitionTime);
+    world.want();
+    await world.clock.advance(60_000);
+    expect(world.conditions).toEqual([]);
+  });
+
   test("but an edit runs it again", async () => {
     await world.started(named("job", { restartPolicy: "Never" }));
     await world.exit("job", "app", 0, 100);

@@ -1,4 +1,4 @@
-import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
+import type { Pod, PodCondition, PodStatus } from "../../src/base/api/pod.ts";
 import type { DesiredPod, DesiredState } from "../../src/base/model/desired-pod.ts";
 import { allContainersOf } from "../../src/base/model/pod-containers.ts";
 import type { PodRef } from "../../src/base/model/pod-ref.ts";
@@ -64,6 +64,7 @@ export class KubeletWorld {
   completions = new Map<string, Completion>();
   podCleanup: readonly PodRef[] = [];
   evictions: StoredEvictions = [];
+  conditions: readonly (readonly [string, readonly PodCondition[]])[] = [];
   rollouts: StoredRollouts = [];
   ephemeralContainers: StoredEphemeralContainers = [];
   oomVerdicts: readonly string[] = [];
@@ -153,7 +154,14 @@ export class KubeletWorld {
     this.imageUpdates = this.#newImageUpdates?.(clock);
     const runtime = engine;
     const kept = <
-      K extends "podCleanup" | "evictions" | "shutdownTerminated" | "rollouts" | "ephemeralContainers" | "oomVerdicts",
+      K extends
+        | "podCleanup"
+        | "conditions"
+        | "evictions"
+        | "shutdownTerminated"
+        | "rollouts"
+        | "ephemeralContainers"
+        | "oomVerdicts",
     >(
       key: K,
     ) => ({
@@ -198,6 +206,7 @@ export class KubeletWorld {
         },
         podCleanup: kept("podCleanup"),
         evictions: kept("evictions"),
+        conditions: kept("conditions"),
         shutdownTerminated: kept("shutdownTerminated"),
       }),
       revisions: new RevisionSelector({

@@ -49,6 +49,7 @@ export function buildKubelet(
     podManager,
     records: new PodRecords({
       completions: openStateFile(context, "completions"),
+      conditions: openStateFile(context, "conditions"),
       podCleanup: openStateFile(context, "pods"),
       shutdownTerminated: openStateFile(context, "cut-off"),
       evictions,

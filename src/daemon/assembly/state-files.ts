@@ -2,7 +2,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { EphemeralContainerSchema, ResourceRequirementsSchema } from "../../base/api/container.ts";
 import type { PersistentVolume } from "../../base/api/persistent-volume.ts";
-import { PodStatusSchema } from "../../base/api/pod-status.ts";
+import { PodConditionSchema, PodStatusSchema } from "../../base/api/pod-status.ts";
 import { StateFile } from "../../base/host/state-file.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import type { ClaimRecord } from "../../controllers/claims.ts";
@@ -66,6 +66,7 @@ const volatile = <T>(schema: v.GenericSchema<unknown, T>) => ({ schema, durable:
 export const STATE_FILES = {
   allocations: durable(v.record(text, v.record(text, ResourceRequirementsSchema))),
   completions: durable(v.record(text, completion)),
+  conditions: volatile(v.array(v.tuple([text, v.array(PodConditionSchema)]))),
   cordon: durable(v.object({ cordon: v.exactOptional(v.object({ since: timestamp, assigned: texts })) })),
   /** Containers that a shutdown of the node terminated. */
   "cut-off": durable(texts),

@@ -38,6 +38,8 @@ interface PodStatusInput {
   startTime: Date;
   end?: PodEnd;
   previous?: PodStatus;
+  /** Absent: those of the status before. */
+  previousConditions?: readonly PodCondition[];
   extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
   now: Date;
 }
@@ -94,7 +96,7 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     statuses,
     hasSandbox: sandbox?.state === "ready",
     gates: new Map(),
-    previous: input.previous?.conditions ?? [],
+    previous: input.previousConditions ?? input.previous?.conditions ?? [],
     now: formatTime(input.now),
     extra: input.extraConditions ?? [],
   });

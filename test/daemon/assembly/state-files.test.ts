@@ -13,6 +13,11 @@ test.each([
     [["u", { reason: "Evicted", message: "", revision: "r", since: "yesterday" }]],
   ],
   [
+    "conditions",
+    [["u", [{ type: "Ready", status: "True", lastProbeTime: null, lastTransitionTime: "2026-01-01T00:00:00Z" }]]],
+    [["u", [{ type: "Ready", status: 1 }]]],
+  ],
+  [
     "completions",
     { u: { runRevision: "r", end: { phase: "Succeeded" }, status } },
     { u: { runRevision: "r", end: { phase: "Running" }, status } },
