@@ -102,13 +102,19 @@ describe("a pod", () => {
         true,
       );
     world.kubelet.start();
-    desire([named("web")], ["s1"], "s1");
+    desire([named("web"), named("api")], ["s1"], "s1");
     await world.clock.advance(1_000);
     world.renew();
     world.kubelet.start();
     desire([], ["s2"]);
     await world.clock.advance(1_000);
-    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.engine.running().toSorted()).toEqual([
+      "api-node1/POD",
+      "api-node1/app",
+      "web-node1/POD",
+      "web-node1/app",
+    ]);
+    // One warning for both.
     expect(world.logger.lines.filter((line) => line.includes("keeps running unsupervised"))).toHaveLength(1);
     desire([], ["s1", "s2"]);
     await world.clock.advance(20_000);
