@@ -3,6 +3,7 @@ import { basename } from "node:path";
 import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { withRequests } from "../base/api/pod-requests.ts";
+import { matchesSelector, toLabelSelector } from "../base/api/selectors.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
 import type { TypedObject } from "../base/model/desired-object.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
@@ -133,6 +134,7 @@ export function checkInputs(
   const results = read.flatMap((manifest) => manifest.results);
   reportRefusals(results, reportDuplicates(results), rules);
   reportImages(results);
+  reportServices(results);
   reportDangling(results, indexObjects(read));
   reportDependencies(results);
   return results;
@@ -231,6 +233,27 @@ function reportImages(results: readonly ObjectResult[]): void {
     }
   }
 }
+
+/** Warns of Services that select none of the pods of the input. */
+function reportServices(results: readonly ObjectResult[]): void {
+  for (const result of results) {
+    const selector = result.ok && result.desired?.kind === "Service" ? result.desired.object.spec.selector : undefined;
+    if (!selector || Object.keys(selector).length === 0) continue;
+    const others = results.filter((other) => other.namespace === result.namespace && mayHavePods(other));
+    const pods = others.map((other) => candidateOf(other)?.pod);
+    const wanted = toLabelSelector(selector);
+    // A refused workload, or one without replicas, may be the one that is meant.
+    if (pods.length === 0 || pods.some((pod) => !pod || matchesSelector(wanted, pod.metadata.labels))) continue;
+    const labels = new Set(pods.flatMap((pod) => Object.entries(pod?.metadata.labels ?? {}).map((it) => it.join("="))));
+    const found = labels.size > 0 ? `their labels are ${[...labels].slice(0, 10).join(", ")}` : "they have no labels";
+    const path = (result.positions?.path ?? FieldPath.root).child("spec").child("selector");
+    add(result, "ignored", path, `selects no pod of this input: ${found}`);
+  }
+}
+
+const WITHOUT_PODS: readonly string[] = ["Service", "PersistentVolume", "PersistentVolumeClaim"];
+const mayHavePods = ({ kind, pod, desired, ok }: ObjectResult): boolean =>
+  !ok || pod !== undefined || (desired !== undefined && !WITHOUT_PODS.includes(kind));
 
 function imageProblem(image: string): string | undefined {
   try {

@@ -12,6 +12,47 @@ const errorsOf = (manifest: object) =>
     findings.filter(({ severity }) => severity === "error").map(({ field, message }) => [ok, field, message]),
   );
 
+const warningsOf = (...manifests: object[]) => {
+  const bytes = Buffer.from(manifests.map((manifest) => `---\n${JSON.stringify(manifest)}\n`).join(""));
+  return checkInputs([{ file: "a.yaml", bytes }], OPTIONS, RULES).flatMap(({ findings }) =>
+    findings.map(({ field, message }) => `${field} ${message}`),
+  );
+};
+
+describe("a Service that selects none of the pods of the input", () => {
+  const service = (selector: object, namespace = "default") => ({
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "web", namespace },
+    spec: { selector, ports: [{ port: 80 }] },
+  });
+  const deployment = (replicas: number) => ({
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "web" },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: "web" } },
+      template: { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "a", image: "b:1" }] } },
+    },
+  });
+  const nothing = (labels: string) => [`spec.selector selects no pod of this input: ${labels}`];
+
+  test.each([
+    { when: "matches", of: [service({ app: "web" }), deployment(1)], want: [] },
+    { when: "differs", of: [service({ app: "wbe" }), deployment(1)], want: nothing("their labels are app=web") },
+    { when: "is in another namespace", of: [service({ app: "web" }, "prod"), deployment(1)], want: [] },
+    { when: "matches a workload without replicas", of: [service({ app: "web" }), deployment(0)], want: [] },
+    { when: "is alone", of: [service({ app: "web" })], want: [] },
+  ])("$when", ({ of, want }) => expect(warningsOf(...of)).toEqual([...want]));
+});
+
+test("a named port of a Service may be the same number", () => {
+  const spec = { selector: { app: "web" }, ports: [{ port: 80, targetPort: "http" }] };
+  const service = { apiVersion: "v1", kind: "Service", metadata: { name: "web" }, spec };
+  expect(warningsOf(service)).toEqual([expect.stringContaining("the container calls http, where it is not 80")]);
+});
+
 describe("an image name that no engine can read", () => {
   test.each([
     ["nginx :1.22", "invalid reference format"],

@@ -137,9 +137,11 @@ export function findServiceNotes(service: Field<Service>): SupportNote[] {
   for (const item of spec.field("ports").items()) {
     const { port, targetPort = port } = item.value;
     if (targetPort === port || clusterIP === "None") continue;
-    const target =
-      typeof targetPort === "number" ? `port ${targetPort}` : `the port that the container calls ${targetPort}`;
-    const message = `the name ${metadata.name} leads to the pods themselves:${inside} use ${target} instead of ${port}`;
+    const use =
+      typeof targetPort === "number"
+        ? `use port ${targetPort} instead of ${port}`
+        : `use the port that the container calls ${targetPort}, where it is not ${port}`;
+    const message = `the name ${metadata.name} leads to the pods themselves:${inside} ${use}`;
     notes.push(item.field("targetPort").note(message));
   }
   const noProxy = "has no effect here: there is no proxy";
