@@ -12,9 +12,8 @@ import type { PodWorker } from "./pod-worker.ts";
 
 /** A desired pod without a worker of its own: refused, waiting for a terminating pod, or not assigned to the node. */
 export type BlockedPod =
-  | { rejection: Rejection; since: Date }
-  | { waitsFor: PodFullName }
-  | { unschedulable: string; since: Date };
+  /** Since: the start of the pod, as its status shows it. */
+  { rejection: Rejection; since: Date } | { waitsFor: PodFullName } | { unschedulable: string; since: Date };
 
 interface BlockedPodsDeps {
   clock: Pick<Clock, "now">;
@@ -68,10 +67,10 @@ export class BlockedPods {
     this.#current.set(ref.uid, { unschedulable: why, since: isKnown ? before.since : this.#deps.clock.now() });
   }
 
-  /** An eviction reports itself. */
-  evict({ pod, revision }: DesiredPod, rejection: Rejection): void {
+  /** An eviction reports itself. @param startTime of its status, which keeps it. Source: the kubelet's status manager. */
+  evict({ pod, revision }: DesiredPod, rejection: Rejection, startTime: string | null | undefined): void {
     const uid = pod.metadata.uid!;
-    const since = this.#deps.clock.now();
+    const since = startTime ? new Date(startTime) : this.#deps.clock.now();
     this.evictions.set(uid, { ...rejection, revision, since });
     this.#current.set(uid, { rejection, since });
   }

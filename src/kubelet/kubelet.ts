@@ -103,8 +103,9 @@ export class Kubelet {
   evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
     const desired = this.#deps.podManager.get(uid);
     if (!desired) return;
-    this.#blocked.evict(desired, why);
-    this.#workers.get(uid)?.limitGrace(maxGraceSeconds);
+    const worker = this.#workers.get(uid);
+    this.#blocked.evict(desired, why, worker?.status?.startTime);
+    worker?.limitGrace(maxGraceSeconds);
     this.#reconcile();
   }
 

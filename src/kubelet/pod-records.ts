@@ -18,6 +18,7 @@ export interface PodToCleanUp extends PodRef {
 interface Eviction extends Rejection {
   /** Revision of the manifest: an edited pod may run. */
   revision: string;
+  /** Start of the pod. */
   since: Date;
 }
 

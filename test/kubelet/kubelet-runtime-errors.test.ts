@@ -279,9 +279,15 @@ describe("an evicted pod", () => {
     expect(world.engine.calls.filter((call) => call.startsWith("start app"))).toHaveLength(2);
   });
 
-  test("stays stopped, with its status and since when, through our own restart", async () => {
-    await evicted(named("web"), named("db"));
+  test("stays stopped, with its status and the start of the pod, through our own restart", async () => {
+    await world.started(named("web"), named("db"));
+    const { startTime } = world.statusOf("web")!;
+    await world.clock.advance(60_000);
+    world.kubelet.evict("uid-web", why, 0);
+    expect(world.statusOf("web")).toEqual({ phase: "Failed", ...why, startTime });
+    await world.clock.advance(1_000);
     const before = world.statusOf("web");
+    expect(before?.startTime).toBe(startTime);
     await world.clock.advance(60_000);
     world.renew();
     await world.started(named("web"), named("db"));
