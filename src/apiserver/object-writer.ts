@@ -104,7 +104,7 @@ export class ObjectWriter {
       : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
     const owned = withMetadata(object, { managedFields });
     checkSize(owned);
-    if (!request.dryRun) this.#deps.storage.create(object, body);
+    if (!request.dryRun) this.#deps.storage.create(owned, body);
     return this.#keep(definition, owned, request);
   }
 

@@ -132,7 +132,7 @@ export class RuntimeWatcher {
   #onRuntimeError(error: Error, isCut = false): void {
     if (this.#stop.signal.aborted) return;
     if (this.#runtimeError?.message !== error.message) {
-      if (isCut) this.#deps.logger.warn(`${error.message}; it is opened again`);
+      if (isCut) this.#deps.logger.warn(`${error.message}; the event stream is opened again`);
       else this.#deps.logger.error(error.message);
     }
     this.#runtimeError = error;

@@ -21,6 +21,12 @@ describe("create", () => {
     expect([...files.keys()]).toEqual(["pods:default/web"]);
   });
 
+  test("the storage learns who created it: kubectl run asks for no cluster DNS", async () => {
+    const { post, created } = anApiServer();
+    await post(`${PODS}?fieldManager=kubectl-run`, aPod("web"));
+    expect(created.map(({ metadata }) => metadata.managedFields?.[0]?.manager)).toEqual(["kubectl-run"]);
+  });
+
   test("generateName appends five letters", async () => {
     const { post } = anApiServer();
     const body = { ...aPod(""), metadata: { generateName: "web-" } };

@@ -65,8 +65,9 @@ export function anApiServer(
   ]);
   const files = new Map<string, ApiObject>();
   const fault: { error: Error | undefined } = { error: undefined };
+  const created: ApiObject[] = [];
   const storage: ObjectStorage = {
-    create: () => {},
+    create: (object) => void created.push(object),
     save: (definition, object) => {
       if (fault.error) throw fault.error;
       files.set(`${definition.plural}:${keyOf(object)}`, object);
@@ -184,6 +185,7 @@ export function anApiServer(
     registry,
     writer,
     deleter,
+    created,
     files,
     fault,
     foreign,

@@ -31,13 +31,13 @@ describe("errors of the runtime", () => {
     world.engine.back();
     await world.clock.advance(100);
     expect(said()).toEqual([
-      "warn The Docker engine ended the event stream; it is opened again",
+      "warn The Docker engine ended the event stream; the event stream is opened again",
       "info The Docker engine answers again",
     ]);
     world.engine.lose("The Docker engine ended the event stream");
     world.engine.lose("Cannot connect to the Docker engine");
     expect(said().slice(2)).toEqual([
-      "warn The Docker engine ended the event stream; it is opened again",
+      "warn The Docker engine ended the event stream; the event stream is opened again",
       "error Cannot connect to the Docker engine",
     ]);
   });
