@@ -94,6 +94,7 @@ const OCTAL: ScalarTag = {
  * @throws ComposeTextError with line and column
  */
 export function parseCompose(text: string): Json {
+  if (isNestedTooDeeply(text)) throw new ComposeTextError("it is nested too deeply");
   const lines = new LineCounter();
   const document = parseDocument(text, {
     version: "1.2",
@@ -113,6 +114,16 @@ export function parseCompose(text: string): Json {
   } catch (failure) {
     throw new ComposeTextError((failure as Error).message);
   }
+}
+
+/** The parser takes minutes for thousands of levels: brackets, indentation, and indicators in a row are counted before. */
+function isNestedTooDeeply(text: string): boolean {
+  let depth = 0;
+  for (const [bracket] of text.matchAll(/[[\]{}]/g)) {
+    depth = Math.max(0, depth + (bracket === "[" || bracket === "{" ? 1 : -1));
+    if (depth > 5 * MAX_DEPTH) return true;
+  }
+  return /^ {500}/m.test(text) || /(?:[-?] +){100}/.test(text);
 }
 
 function toJson(value: unknown, levels: number): Json {

@@ -391,6 +391,9 @@ describe("the text", () => {
     ["a: [1", "1:6: "],
     ["a: 1\na: 2", "2:1: "],
     [`${"[".repeat(200)}${"]".repeat(200)}`, "nested too deeply"],
+    ["[".repeat(50_000), "nested too deeply"],
+    ["? ".repeat(3000), "nested too deeply"],
+    [Array.from({ length: 600 }, (_, level) => `${" ".repeat(level)}a:`).join("\n"), "nested too deeply"],
     [
       Array.from(
         "abcdefghij",
