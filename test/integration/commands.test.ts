@@ -154,13 +154,19 @@ describeWithEngine("commands over the local API", () => {
     await node.successorOf("app", before.Id);
   });
 
-  test("restart of a workload from a file: its pods restart one after the other", async () => {
+  test("restart of a workload from a file: its pods restart one after the other, and no others", async () => {
     const node = testNode();
-    node.writeManifest("web.json", workload("Deployment", "web", { replicas: 2 }));
+    const selector = { matchExpressions: [{ key: "app", operator: "In", values: ["web"] }] };
+    node.writeManifest("web.json", workload("Deployment", "web", { replicas: 2, selector }));
+    node.writeManifest("other.json", workload("StatefulSet", "other", { replicas: 1 }));
     await node.start();
-    const running = async () => (await node.containers("app")).filter(({ State }) => State === "running");
+    const running = async (name = "web") =>
+      (await node.containers("app")).filter(
+        ({ State, Labels }) => State === "running" && Labels["io.kubernetes.pod.name"]?.startsWith(`${name}-`),
+      );
     await node.until("two containers", async () => (await running()).length === 2);
-    const before = (await running()).map(({ Id }) => Id);
+    await node.until("the other one", async () => (await running("other")).length === 1);
+    const [before, other] = [(await running()).map(({ Id }) => Id), await running("other")];
     await node.until(
       "the pods to be Ready",
       async () => (await node.run("wait deploy/web --for=condition=Available")).exitCode === 0,
@@ -172,6 +178,7 @@ describeWithEngine("commands over the local API", () => {
     const after = (await running()).map(({ Id }) => Id);
     expect(after).toHaveLength(2);
     expect(after.filter((id) => before.includes(id))).toEqual([]);
+    expect((await running("other")).map(({ Id }) => Id)).toEqual(other.map(({ Id }) => Id));
   });
 
   test("a claim and a PersistentVolume in use stay Terminating, also over a restart, until the pod is gone", async () => {

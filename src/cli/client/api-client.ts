@@ -19,6 +19,7 @@ export interface ApiObject {
     uid?: string;
     resourceVersion?: string;
     labels?: Record<string, string>;
+    ownerReferences?: readonly { kind: string; name: string; uid: string; controller?: boolean }[];
   };
   [field: string]: unknown;
 }

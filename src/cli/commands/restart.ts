@@ -42,13 +42,17 @@ const restartPod = (api: ApiClient, namespace: string, name: string) =>
   api.json("POST", `/apis/kubelet-ts.io/v1/namespaces/${namespace}/pods/${encodeURIComponent(name)}/restart`);
 
 /** One pod after the other: the next one when the last is Ready again. @throws CommandError when one does not become Ready */
-async function restartPodsOf(api: ApiClient, namespace: string, { spec }: ApiObject): Promise<void> {
-  const { matchLabels = {} } = (spec as { selector: { matchLabels?: Record<string, string> } }).selector;
-  const labelSelector = Object.entries(matchLabels)
-    .map((pair) => pair.join("="))
-    .join();
+async function restartPodsOf(api: ApiClient, namespace: string, workload: ApiObject): Promise<void> {
   const pods = await api.findResource("pods");
-  for (const pod of await api.list(pods, namespace, { labelSelector })) {
+  const ownedBy = async (resource: typeof pods, owners: readonly ApiObject[]) => {
+    const uids = new Set(owners.map(({ metadata }) => metadata.uid));
+    const isOwned = ({ metadata }: ApiObject) =>
+      metadata.ownerReferences?.some(({ uid, controller }) => controller && uids.has(uid));
+    return (await api.list(resource, namespace)).filter(isOwned);
+  };
+  const owners =
+    workload.kind === "Deployment" ? await ownedBy(await api.findResource("replicasets"), [workload]) : [workload];
+  for (const pod of await ownedBy(pods, owners)) {
     const { name = "" } = pod.metadata;
     const before = idsOf(pod);
     await restartPod(api, namespace, name);
