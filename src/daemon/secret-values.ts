@@ -68,6 +68,7 @@ export class SecretValues {
   }
 
   stop(): void {
+    this.#round++;
     this.#cancelTimer?.();
     for (const watch of this.#watches.values()) watch.stop();
     this.#watches.clear();
@@ -75,14 +76,15 @@ export class SecretValues {
 
   #update(): void {
     const [state, isComplete] = this.#last!;
-    const round = ++this.#round;
     const wanted = [...state.secrets].flatMap(([fullName, secret]) => this.#wantedOf(fullName, secret));
+    const paths = new Set(wanted.map(({ path }) => path));
+    for (const path of this.#values.keys()) if (!paths.has(path)) this.#values.delete(path);
     if (wanted.length === 0) {
       this.stop();
-      this.#values.clear();
       this.#deps.publish(state, isComplete);
       return;
     }
+    const round = ++this.#round;
     const isCurrent = () => round === this.#round;
     const publish = () => isCurrent() && this.#publish(state, isComplete, wanted);
     const reading = this.#read(wanted, isCurrent).then(publish);

@@ -57,6 +57,27 @@ test("a value that cannot be read any more stays as it was, and the one that rep
   values.stop();
 });
 
+test("after a stop nothing is published, and values of Secrets that are gone are forgotten", async () => {
+  const { clock, published, values, files } = setUp({ "/nowhere/a": "first", "/nowhere/b": "other" });
+  values.setDesired(secretWith("a=file:/nowhere/a"), true);
+  await clock.advance(0);
+  values.setDesired(secretWith("b=file:/nowhere/b"), true);
+  await clock.advance(0);
+  delete files["/nowhere/a"];
+  values.setDesired(secretWith("a=file:/nowhere/a"), true);
+  await clock.advance(0);
+  expect(published.map((state) => [readKey(state, "a"), readKey(state, "b")])).toEqual([
+    ["first", ""],
+    ["", "other"],
+    ["", ""],
+  ]);
+  values.setDesired(secretWith("b=file:/nowhere/b"), true);
+  values.stop();
+  await clock.advance(120_000);
+  expect(published).toHaveLength(3);
+  expect(clock.pendingTimers).toBe(0);
+});
+
 test("files on a disk that does not answer delay others by a second, together", async () => {
   const hanging = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`/nowhere/${index}`, "hangs"]));
   const { clock, published, values, files } = setUp({ ...hanging, "/nowhere/a": "here" });
