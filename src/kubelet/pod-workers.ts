@@ -78,8 +78,10 @@ export class PodWorkers {
     const { worker: deps, records } = this.#deps;
     const { uid, name, namespace } = ref;
     const left = records.cleanup.get(uid);
-    if (!left || (sourceId !== undefined && (left.sourceId !== sourceId || left.isRemoved)))
-      records.cleanup.set(uid, { uid, name, namespace, ...(sourceId !== undefined && { sourceId }) });
+    const source = sourceId ?? left?.sourceId;
+    if (!left || left.isRemoved || left.sourceId !== source) {
+      records.cleanup.set(uid, { uid, name, namespace, ...(source !== undefined && { sourceId: source }) });
+    }
     this.#removedAtMs.delete(uid);
     const worker =
       this.#workers.get(uid) ??

@@ -223,8 +223,15 @@ describe("our own restart", () => {
     await world.clock.advance(60_000);
     expect(world.engine.running()).toEqual([]);
     for (const step of ["late", "after our restart"]) {
+      world.engine.takesMs.set("stop", 500);
       await world.engine.startSandbox({ pod, attempt: 1, hash: "" });
-      await world.clock.advance(60_000);
+      let isCleanedUp = false;
+      for (let waited = 0; waited < 60_000; waited += 100) {
+        await world.clock.advance(100);
+        isCleanedUp ||= world.podCleanup.some((left) => !("isRemoved" in left));
+      }
+      // A crash of the kubelet in between leaves what it had to clean up on disk.
+      expect(isCleanedUp).toBe(true);
       expect({ step, running: world.engine.running() }).toEqual({ step, running: [] });
       world.renew();
       world.kubelet.setDesired(state(), true);
