@@ -6,6 +6,7 @@ import type { NodeInfo } from "../base/model/node.ts";
 import type { PodEvent } from "../base/model/pod-event.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef, toNodeAllocatable } from "./downward-api.ts";
+import { PodStepError } from "./waiting-reasons.ts";
 
 export interface EnvironmentVariable {
   name: string;
@@ -44,8 +45,12 @@ type ResolvedEnvironment =
     }
   | { missing: EnvironmentProblem; env?: undefined };
 
-/** Ends the evaluation; leaves this file as `missing` only. */
-class Unresolved extends Error {}
+/** Ends the evaluation. */
+class Unresolved extends PodStepError {
+  constructor(message: string) {
+    super("CreateContainerConfigError", message);
+  }
+}
 
 /**
  * `envFrom`, then `env` over it. A value may refer to earlier ones; the last of equal names wins; an optional reference
@@ -73,7 +78,10 @@ export function resolveEnvironment(pod: Pod, container: Container, facts: Enviro
   return { env: [...values].map(([name, value]) => ({ name, value })), warnings };
 }
 
-/** `command` and `args` with `$(NAME)` replaced from the container's own environment (not the image's). */
+/**
+ * `command` and `args` with `$(NAME)` replaced from the container's own environment (not the image's).
+ * @throws PodStepError CreateContainerConfigError for one that becomes too long
+ */
 export function expandCommand(
   container: Container,
   env: readonly EnvironmentVariable[],
@@ -258,7 +266,10 @@ export function parseEnvFile(text: string): ParsedEnvFile {
   return { values };
 }
 
-/** Replaces `$(NAME)` by its value; `$$` gives `$`; unknown references stay. Source: upstream's `expansion.Expand`. */
+/**
+ * Replaces `$(NAME)` by its value; `$$` gives `$`; unknown references stay. Source: upstream's `expansion.Expand`.
+ * @throws PodStepError for a text that becomes too long for a program
+ */
 export function expand(text: string, lookup: (name: string) => string | undefined): string {
   let length = text.length;
   return text.replace(/\$(?:\$|\(([^)]*)\))/g, (found: string, name: string | undefined) => {

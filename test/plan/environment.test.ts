@@ -255,6 +255,9 @@ test("references that multiply a value end at what the kernel gives to a program
     value: `$(${String.fromCharCode(65 + index)})`.repeat(10),
   }));
   expect(outcome([{ name: "A", value: "0123456789" }, ...env])).toContain("would become longer than 131072 characters");
+  const container = aContainer({ args: ["$(A)".repeat(200)] });
+  const expanding = () => expandCommand(container, [{ name: "A", value: "x".repeat(1000) }]);
+  expect(expanding).toThrow(expect.objectContaining({ reason: "CreateContainerConfigError" }));
   expect(() =>
     expandCommand(aContainer({ args: ["$(A)".repeat(20_000)] }), [{ name: "A", value: "0123456789" }]),
   ).toThrow();

@@ -13,6 +13,7 @@ import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../../base/mod
 import type { ProbeKind, ProbeOutcome, ProbeResult, Prober, StoredProbeResults } from "../../base/model/prober.ts";
 import { expand } from "../../plan/environment.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
+import { PodStepError } from "../../plan/waiting-reasons.ts";
 import { ProbeWorker, type ProbeWorkerDeps, type ProbeWorkerListener } from "./probe-worker.ts";
 
 export interface ProbeAttemptRecord {
@@ -316,10 +317,18 @@ function probesOf(container: Container): [ProbeKind, Probe][] {
   });
 }
 
-/** Only variables with a value of their own are replaced, unexpanded. Source: `ExpandContainerCommandOnlyStatic`. */
+/**
+ * Only variables with a value of their own are replaced, unexpanded. Source: `ExpandContainerCommandOnlyStatic`.
+ * A command that becomes too long for a program stays as written.
+ */
 function expandCommand(probe: Probe, container: Container): string[] | undefined {
   const command = probe.exec?.command;
   if (!command?.some((word) => word.includes("$"))) return undefined;
   const values = new Map((container.env ?? []).map(({ name, value }) => [name, value ?? ""]));
-  return command.map((word) => expand(word, (name) => values.get(name)));
+  try {
+    return command.map((word) => expand(word, (name) => values.get(name)));
+  } catch (error) {
+    if (error instanceof PodStepError) return undefined;
+    throw error;
+  }
 }

@@ -285,6 +285,18 @@ describe("what it asks", () => {
     expect(commands[0]).toEqual(["test", "$(A)", "$$(A)", "$(B)"]);
   });
 
+  test("the command as written when it would become longer than the kernel takes", async () => {
+    const targets: ProbeTarget[] = [];
+    const world = new World((_ms, _probe, target) => {
+      targets.push(target);
+      return OK;
+    });
+    const readinessProbe = probe({ exec: { command: ["$(A)".repeat(200)] } });
+    world.see(podWith({ readinessProbe, env: [{ name: "A", value: "x".repeat(1000) }] }), [aRunning()]);
+    await world.clock.advance(5000);
+    expect(targets[0]?.execCommand).toBeUndefined();
+  });
+
   test("nothing while the postStart hook runs", async () => {
     const world = new World(() => OK);
     const pod = podWith({ readinessProbe: exec({ periodSeconds: 1 }) });
