@@ -35,6 +35,12 @@ export function readKeptNames(rootDir: string, nodeName: string): KeptNames {
   }
 }
 
+/** The name of the node that a pod's name ends with, of all names its root directory was used with, else the first. */
+export function nodeNameOfPod(rootDir: string, podName: string, owner: string): string {
+  const { name, former } = readKeptNames(rootDir, owner);
+  return [name, ...former].find((it) => podName.endsWith(`-${it}`)) ?? owner;
+}
+
 /**
  * The name of the node of a root directory: that of `--hostname-override`, else that of the last run, else that of the
  * machine. A machine that is renamed keeps its pods, which have the name of the node in theirs.

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
+import { nodeNameOfPod } from "../../base/host/node-name.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError, known } from "../../docker/engine/docker-error.ts";
@@ -34,7 +35,7 @@ export function openEngine(request: CommandRequest, noKubelet: string): EngineRe
   return new EngineReader({
     client: engineClient(request),
     rootHash: rootDir === undefined ? undefined : computeRootHash(resolve(rootDir)),
-    kept: readKeptPods(resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir)).map(({ pod }) => pod),
+    rootDir: resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir),
     note: noKubelet,
   });
 }
@@ -43,18 +44,22 @@ export function openEngine(request: CommandRequest, noKubelet: string): EngineRe
 export class EngineReader {
   readonly #client: DockerClient;
   readonly #rootHash: string | undefined;
+  readonly #rootDir: string;
+  /** Pods of the checkpoints; of two with one UID the first counts. */
   readonly #kept: ReadonlyMap<string, Pod>;
   readonly note: string;
 
   /**
    * @param rootHash undefined: the pods of every root directory
-   * @param kept pods of the checkpoints; of two with one UID the first counts
+   * @param rootDir that of the checkpoints
    * @param note why only the engine can be asked
    */
-  constructor(input: { client: DockerClient; rootHash: string | undefined; kept: readonly Pod[]; note: string }) {
+  constructor(input: { client: DockerClient; rootHash: string | undefined; rootDir: string; note: string }) {
     this.#client = input.client;
     this.#rootHash = input.rootHash;
-    this.#kept = new Map(input.kept.toReversed().map((pod) => [pod.metadata.uid ?? "", pod]));
+    this.#rootDir = input.rootDir;
+    const kept = readKeptPods(input.rootDir).map(({ pod }): [string, Pod] => [pod.metadata.uid ?? "", pod]);
+    this.#kept = new Map(kept.toReversed());
     this.note = input.note;
   }
 
@@ -64,7 +69,11 @@ export class EngineReader {
       throw error instanceof DockerUnreachableError ? new KubeletApiError(`${this.note}; ${error.message}`) : error;
     });
     const now = new Date();
-    return pods.map((pod) => toPod(pod, this.#kept.get(pod.snapshot.uid), now));
+    return pods.map((found) => {
+      const { snapshot, owner } = found;
+      const nodeName = nodeNameOfPod(this.#rootDir, snapshot.name, owner.nodeName);
+      return toPod(found, this.#kept.get(snapshot.uid) ?? toPodOfLabels(found, nodeName), now);
+    });
   }
 
   async events(): Promise<never> {
@@ -83,11 +92,9 @@ export class EngineReader {
 /**
  * A pod as the API shows it. Without its manifest every container counts as a main container that restarts; a running
  * container counts as ready, for nothing probes it.
- * @param kept the pod by its manifest, if a checkpoint has it
+ * @param pod by the manifest, if a checkpoint has it
  */
-export function toPod(found: EnginePod, kept: Pod | undefined, now: Date): Pod {
-  const { snapshot } = found;
-  const pod = kept ?? toPodOfLabels(found);
+export function toPod({ snapshot }: EnginePod, pod: Pod, now: Date): Pod {
   const createdAt = [...snapshot.sandboxes, ...snapshot.containers].map((it) => it.createdAt.getTime());
   const startTime = new Date(Math.min(...createdAt));
   const probes = new Map(
@@ -112,7 +119,7 @@ export function toPod(found: EnginePod, kept: Pod | undefined, now: Date): Pod {
   return { ...pod, status };
 }
 
-function toPodOfLabels({ snapshot, owner: { nodeName } }: EnginePod): Pod {
+export function toPodOfLabels({ snapshot }: EnginePod, nodeName: string): Pod {
   const { name, namespace, uid, containers, sandboxes } = snapshot;
   // The newest of each name.
   const newest = new Map(

@@ -1,6 +1,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../../base/api/pod.ts";
+import { nodeNameOfPod } from "../../base/host/node-name.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
 import { podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
@@ -141,7 +142,7 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
       environment: process.env,
       logger: warningsTo(io),
       choose: (pods) => {
-        const { chosen, missing } = chooseEnginePods(pods, wanted);
+        const { chosen, missing } = chooseEnginePods(pods, rootDir, wanted);
         problems.push(...missing);
         return chosen;
       },
@@ -174,8 +175,12 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
 }
 
 /** @returns pods, and what to say about names that nothing has */
-function chooseEnginePods(pods: readonly EnginePod[], { request, isSelected, names, isKindAssumed, inputs }: Wanted) {
-  const listed = new Map(pods.map((pod) => [podFullName(pod.snapshot), toNamedPod(pod)]));
+export function chooseEnginePods(pods: readonly EnginePod[], rootDir: string, wanted: Wanted) {
+  const { request, isSelected, names, isKindAssumed, inputs } = wanted;
+  const nodeNames = new Map(
+    pods.map((pod) => [pod, nodeNameOfPod(rootDir, pod.snapshot.name, pod.owner.nodeName)] as const),
+  );
+  const listed = new Map(pods.map((pod) => [podFullName(pod.snapshot), toNamedPod(pod, nodeNames.get(pod))]));
   const { chosen: named, problems: missing } =
     isSelected || names.length > 0
       ? choosePods(request, [...listed.values()], names)
@@ -185,7 +190,7 @@ function chooseEnginePods(pods: readonly EnginePod[], { request, isSelected, nam
     return { chosen: [], missing: [...missing, "nothing was removed"] };
   const full = new Set(named.map(({ metadata }) => podFullName(metadata)));
   const chosen = new Set(pods.filter(({ snapshot }) => full.has(podFullName(snapshot))));
-  for (const input of inputs) for (const pod of podsOfManifest(input, pods)) chosen.add(pod);
+  for (const input of inputs) for (const pod of podsOfManifest(input, nodeNames)) chosen.add(pod);
   if (inputs.length > 0 && chosen.size === 0) {
     const files = inputs.map(({ file }) => file).join(", ");
     missing.push(`no pod of ${files} is here; objects of other kinds are deleted by a running kubelet`);
@@ -194,17 +199,18 @@ function chooseEnginePods(pods: readonly EnginePod[], { request, isSelected, nam
 }
 
 /** The parts of a pod by which it is chosen; its labels are on its sandbox. */
-function toNamedPod({ snapshot: { name, namespace, sandboxes, containers }, owner: { nodeName } }: EnginePod): Pod {
+function toNamedPod({ snapshot: { name, namespace, sandboxes, containers } }: EnginePod, nodeName?: string): Pod {
   const { labels = {} } = sandboxes[0] ?? containers[0] ?? {};
   return { metadata: { name, namespace, labels }, spec: { nodeName } } as unknown as Pod;
 }
 
-function podsOfManifest(input: Wanted["inputs"][number], pods: readonly EnginePod[]): EnginePod[] {
-  return [...new Set(pods.map(({ owner }) => owner.nodeName))].flatMap((nodeName) => {
+/** @param nodeNames the node name that the name of each pod ends with */
+function podsOfManifest(input: Wanted["inputs"][number], nodeNames: ReadonlyMap<EnginePod, string>): EnginePod[] {
+  return [...new Set(nodeNames.values())].flatMap((nodeName) => {
     const { results } = readManifest(input.bytes, { file: input.file, nodeName, source: "file", strictness: "ignore" });
     const named = new Set(results.flatMap(({ pod }) => (pod ? `${namespaceOf(pod)}/${pod.metadata.name}` : [])));
-    return pods.filter(
-      ({ owner, snapshot }) => owner.nodeName === nodeName && named.has(`${snapshot.namespace}/${snapshot.name}`),
+    return [...nodeNames].flatMap(([pod, name]) =>
+      name === nodeName && named.has(`${pod.snapshot.namespace}/${pod.snapshot.name}`) ? pod : [],
     );
   });
 }

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { keepNodeName, readKeptNames } from "../../../src/base/host/node-name.ts";
+import { keepNodeName, nodeNameOfPod, readKeptNames } from "../../../src/base/host/node-name.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -28,6 +28,9 @@ test("--hostname-override renames the node; containers and state keep the first 
   expect(keepNodeName(root, "b").name).toBe("b");
   expect(readKeptNames(root, "any")).toEqual({ owner: machine, name: "b", former: ["c", machine] });
   expect(keepNodeName(root, "")).toMatchObject({ name: "b" });
+  // Containers have the first name on their labels.
+  const names = ["web-b", "web-c", `web-${machine}`, "web-7d9"];
+  expect(names.map((pod) => nodeNameOfPod(root, pod, machine))).toEqual(["b", "c", machine, machine]);
 });
 
 test("a file that is damaged counts as none, and one that cannot be written is told", () => {

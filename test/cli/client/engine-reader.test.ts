@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { summarizePod } from "../../../src/apiserver/printers/pod-row.ts";
-import { toPod } from "../../../src/cli/client/engine-reader.ts";
+import type { PodSnapshot } from "../../../src/base/model/pod-snapshot.ts";
+import { toPod, toPodOfLabels } from "../../../src/cli/client/engine-reader.ts";
 import { aContainer, anExited, aPod, aRunning, aSandbox, aSnapshot, EPOCH } from "../../support/builders.ts";
 
 const owner = { nodeName: "node1", rootHash: "0" };
@@ -9,6 +10,11 @@ const labels = {
   "kubelet-ts.io/node": "node1",
   "io.kubernetes.pod.name": "web-node1",
   "annotation.x": "y",
+};
+
+const ofLabels = (snapshot: PodSnapshot) => {
+  const found = { owner, snapshot, graceSeconds: 30 };
+  return toPod(found, toPodOfLabels(found, "node1"), EPOCH);
 };
 
 describe("a pod by its containers alone", () => {
@@ -21,7 +27,7 @@ describe("a pod by its containers alone", () => {
       ],
       [aSandbox({ labels })],
     );
-    const pod = toPod({ owner, snapshot, graceSeconds: 30 }, undefined, EPOCH);
+    const pod = ofLabels(snapshot);
     expect(pod.spec.containers.map(({ name }) => name)).toEqual(["a", "b"]);
     expect(pod.metadata.labels).toEqual({ app: "web" });
     expect(summarizePod(pod)).toMatchObject({ ready: 2, total: 2, status: "Running", restarts: 1 });
@@ -35,7 +41,7 @@ describe("a pod by its containers alone", () => {
   });
 
   test("without a container that runs is not Running", () => {
-    const pod = toPod({ owner, snapshot: aSnapshot([anExited("app", 1)]), graceSeconds: 30 }, undefined, EPOCH);
+    const pod = ofLabels(aSnapshot([anExited("app", 1)]));
     expect(summarizePod(pod)).toMatchObject({ ready: 0, total: 1, status: "Error" });
   });
 });
