@@ -25,7 +25,6 @@ import { assembleKubelet } from "./assembly/assemble-kubelet.ts";
 import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
 import { buildStats, startCluster, startLocalApi, startNodeServers } from "./assembly/build-servers.ts";
 import { buildView } from "./assembly/kubelet-view.ts";
-import { nodeFacts } from "./assembly/node-facts.ts";
 import type { ConfigurationStart } from "./choose-configuration.ts";
 import { ConfigurationTrial } from "./configuration-trial.ts";
 import type { KubeletRun } from "./kubelet-run.ts";
@@ -64,9 +63,8 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   const eviction = buildEvictionManager(parts, view, stats);
   const configuration = () => configurationStatus();
   const isShuttingDown = () => shutdown?.refusal() !== undefined;
-  const facts = nodeFacts(parts, { eviction, isShuttingDown, configuration });
   // The ports answer before the engine does, so that health checks can report it.
-  const servers = startNodeServers(parts, view, stats, facts, { configuration, onServers });
+  const servers = startNodeServers(parts, view, stats, { eviction, isShuttingDown, configuration, onServers });
   // Pods are compared with the new settings; none is restarted by them.
   let isSupervising = false;
   const settings = buildSettingsReloader(run, clock, () => {

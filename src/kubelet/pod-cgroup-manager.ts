@@ -5,7 +5,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { computeKubepodsBounds } from "../plan/node-allocatable.ts";
+import { computeKubepodsBounds } from "../plan/admission.ts";
 import {
   type CgroupLimits,
   type CgroupName,

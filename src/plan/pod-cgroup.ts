@@ -3,7 +3,7 @@ import { quantityToWhole } from "../base/api/quantity.ts";
 import type { CgroupPlan, CgroupWrite } from "../base/model/cgroup-plan.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
-import type { computeKubepodsBounds } from "./node-allocatable.ts";
+import type { computeKubepodsBounds } from "./admission.ts";
 import {
   computePodTotal,
   computeQosClass,

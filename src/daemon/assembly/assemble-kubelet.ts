@@ -1,9 +1,12 @@
 import type { VersionInfo } from "../../apiserver/discovery.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
+import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
+import type { PodUID } from "../../base/model/identity.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
@@ -11,12 +14,17 @@ import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { ExternalNames } from "../../controllers/external-names.ts";
 import { ServiceHosts } from "../../controllers/service-hosts.ts";
 import { WorkloadManager } from "../../controllers/workload-manager.ts";
+import type { DockerEngine } from "../../docker/docker-engine.ts";
+import { findPodRefusal } from "../../docker/pod-refusal.ts";
+import type { PodRules } from "../../kubelet/blocked-pods.ts";
+import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { computeMaxPods } from "../../plan/node-allocatable.ts";
+import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from "../../plan/admission.ts";
+import { conflictOverPorts } from "../../plan/pod-network.ts";
 import { makeSigningRequest } from "../../server/certificates/certificate-process.ts";
 import { ProbeLog } from "../../server/page/probe-log.ts";
 import { buildFeed } from "../../sources/build-sources.ts";
@@ -32,7 +40,6 @@ import { buildImageGc, buildImageUpdates, preloadImageArchives } from "./build-i
 import { buildKubelet, buildProbes } from "./build-kubelet.ts";
 import { buildPodServices } from "./build-pod-services.ts";
 import { type NodeContext, type NodeContextInput, nodeLabelsOf, readNodeContext } from "./node-context.ts";
-import { PodAdmission } from "./pod-admission.ts";
 import { openStateFile } from "./state-files.ts";
 
 interface AssembleInput extends NodeContextInput {
@@ -94,7 +101,7 @@ export async function assembleKubelet(input: AssembleInput) {
     recorder: context.recorder,
     nodeName: context.node.name,
     nodeLabels: nodeLabelsOf(context),
-    maxPods: computeMaxPods(options, context.node.cpuCount),
+    maxPods: admission.maxPods,
     comparesAllLabels: options.validate === "strict",
     file: openStateFile(context, "workloads"),
     kubelet,
@@ -129,6 +136,86 @@ export async function assembleKubelet(input: AssembleInput) {
     preload: (signal: AbortSignal) => preloadImageArchives(context, engine, imageGc, signal),
     connect,
   };
+}
+
+/** Returns why the node takes no such pod at present, or undefined. Asked for pods that do not run yet. */
+type PodAdmitHandler = (pod: Pod) => Rejection | undefined;
+
+/** Decides which pods the node takes: features of the engine, admit handlers, resources, in this order. */
+class PodAdmission implements PodRules {
+  /** Pods that the node takes at most. */
+  readonly maxPods: number;
+  readonly #context: NodeContext;
+  readonly #engine: DockerEngine;
+  readonly #cordon: NodeCordon | undefined;
+  readonly #node: NodeAdmission;
+  readonly #handlers: PodAdmitHandler[] = [];
+
+  /** @param cordon absent for a node whose pods something else assigns */
+  constructor(context: NodeContext, engine: DockerEngine, cordon: NodeCordon | undefined) {
+    const { node, options, allocatable } = context;
+    this.#context = context;
+    this.#engine = engine;
+    this.#cordon = cordon;
+    this.maxPods = computeMaxPods(options, node.cpuCount);
+    const { ephemeralStorageBytes, ...others } = allocatable;
+    const offer = {
+      name: node.name,
+      labels: nodeLabelsOf(context),
+      comparesAllLabels: options.validate === "strict",
+      maxPods: this.maxPods,
+      ...others,
+      // 0: the size of the disk is not known.
+      ...(ephemeralStorageBytes > 0 && { ephemeralStorageBytes }),
+      ...(node.hugePageBytes && { hugePageBytes: node.hugePageBytes }),
+    };
+    this.#node = new NodeAdmission(offer, openStateFile(context, "allocations"));
+  }
+
+  /** Eviction and node shutdown refuse new pods this way. */
+  addHandler(handler: PodAdmitHandler): void {
+    this.#handlers.push(handler);
+  }
+
+  /** The Node of the API has these labels. */
+  setNodeLabels(labels: Readonly<Record<string, string>>): void {
+    this.#node.setLabels(labels);
+  }
+
+  toPodRevision(desired: DesiredPod, state: DesiredState): PodRevision {
+    return toPodRevision(desired, state, this.#context.options, this.#context.node);
+  }
+
+  holdOf(desired: DesiredPod): string | undefined {
+    return this.#cordon?.holdOf(desired);
+  }
+
+  conflict(a: Pod, b: Pod): boolean {
+    return conflictOverPorts(a, b);
+  }
+
+  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission {
+    const refusals = new Map<PodUID, Rejection>();
+    for (const { pod } of pods) {
+      const uid = pod.metadata.uid ?? "";
+      const refusal = this.#findRefusal(pod, !running.has(uid));
+      if (refusal) refusals.set(uid, refusal);
+    }
+    // Refused pods take no resources from others.
+    const others = pods.filter(({ pod }) => !refusals.has(pod.metadata.uid ?? ""));
+    const { rejections, resizes } = this.#node.admit(others, running, isComplete);
+    return { rejections: new Map([...rejections, ...refusals]), resizes };
+  }
+
+  #findRefusal(pod: Pod, isNew: boolean): Rejection | undefined {
+    const unsupported = findPodRefusal({ pod, engine: this.#engine.info(), settings: this.#context.options });
+    if (unsupported || !isNew) return unsupported;
+    for (const handler of this.#handlers) {
+      const refusal = handler(pod);
+      if (refusal) return refusal;
+    }
+    return undefined;
+  }
 }
 
 /** A longer text takes more than some 10 ms, and is parsed in another thread. */

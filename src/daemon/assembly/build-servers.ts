@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { ephemeralContainersRoute } from "../../apiserver/node/ephemeral-containers.ts";
 import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes, restartRoute, updateRoutes } from "../../apiserver/node/node-routes.ts";
@@ -6,10 +7,16 @@ import { podRoutes } from "../../apiserver/node/pod-routes.ts";
 import { LogDirectory } from "../../base/host/log-directory.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
+import type { ConfigurationStatus } from "../../base/model/configuration.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
+import type { ImageStore } from "../../docker/docker-images.ts";
+import { usableRuntimes } from "../../docker/sandbox-create-body.ts";
+import { isApiAtLeast } from "../../docker/security.ts";
+import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
+import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/admission.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";
 import { PodStreams } from "../../server/pod-streams.ts";
 import { Servers } from "../../server/servers.ts";
@@ -26,10 +33,10 @@ import {
   podMetrics,
   sourceMetrics,
 } from "../node-metrics.ts";
+import { buildInfo, kubeletVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { buildPage } from "./build-page.ts";
-import { certificateStore } from "./node-context.ts";
-import type { NodeFactsInput } from "./node-facts.ts";
+import { certificateStore, nodeLabelsOf } from "./node-context.ts";
 
 /** Measurements of the node and of the pods in the view. */
 export function buildStats({ context, engine }: AssembledKubelet, view: KubeletView): NodeStats {
@@ -59,9 +66,10 @@ export function startNodeServers(
   parts: AssembledKubelet,
   view: KubeletView,
   stats: NodeStats,
-  nodeFacts: ReadNodeFacts,
-  { configuration, onServers }: Pick<NodeFactsInput, "configuration"> & Pick<KubeletRun, "onServers">,
+  { onServers, ...input }: NodeFactsInput & Pick<KubeletRun, "onServers">,
 ): Servers {
+  const { configuration } = input;
+  const nodeFacts = readNodeFacts(parts, input);
   const { options, clock, logger, recorder, metrics, background } = parts.context;
   let servers: Servers | undefined;
   servers = new Servers(view, {
@@ -100,6 +108,85 @@ export function startNodeServers(
   });
   onServers(servers);
   return servers;
+}
+
+/** An engine that does not answer by then leaves the node without its images. */
+const IMAGES_WITHIN_MS = 1000;
+
+interface NodeFactsInput {
+  eviction: Pick<EvictionManager, "states">;
+  /** The machine is about to go down. */
+  isShuttingDown: () => boolean;
+  /** undefined without configuration files. */
+  configuration: () => ConfigurationStatus | undefined;
+}
+
+/** Facts that `/node` shows in addition to measurements: read at each request, except when the kubelet became ready. */
+function readNodeFacts(parts: AssembledKubelet, input: NodeFactsInput): ReadNodeFacts {
+  const { eviction, isShuttingDown, configuration } = input;
+  const { kubelet, networks } = parts;
+  const { node, options, clock } = parts.context;
+  const findProblem = () => {
+    // Upstream's words.
+    if (isShuttingDown()) return "node is shutting down";
+    return parts.engine.connectError ?? kubelet.runtimeError ?? toNetworkError(networks.problem());
+  };
+  const ready = { runtimeError: findProblem(), since: clock.now() };
+  const noteReady = () => {
+    const runtimeError = findProblem();
+    if ((runtimeError === undefined) !== (ready.runtimeError === undefined)) ready.since = clock.now();
+    ready.runtimeError = runtimeError;
+  };
+  kubelet.onChange(noteReady);
+  const fixed = {
+    name: node.name,
+    ip: node.ip,
+    labels: nodeLabelsOf(parts.context),
+    taints: options.nodeTaints,
+    maxPods: parts.admission.maxPods,
+    maxImages: options.nodeStatusMaxImages,
+    kubeletPort: options.port,
+    kubeletVersion: options.kubeconfig === "" ? buildInfo.version : kubeletVersion,
+    allocatable: {
+      ...computeNodeAllocatable(node, options),
+      diskBytes: (capacityBytes: number) => computeAllocatableDisk(capacityBytes, options),
+    },
+    createdAt: createdAt(options.rootDir),
+  };
+  const readImages = () => {
+    const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
+    return Promise.race([parts.engine.images.inventory().catch((): ImageStore | undefined => undefined), none]);
+  };
+  return async (withImages = true) => {
+    const [store] = await Promise.all([withImages ? readImages() : undefined, networks.findProblem().catch(() => {})]);
+    noteReady();
+    const engine = parts.engine.infoIfKnown;
+    return {
+      ...fixed,
+      cordonedSince: parts.cordon?.since,
+      pressures: eviction.states(),
+      ready: { ...ready },
+      images: store?.images,
+      configuration: configuration(),
+      runtimes: engine && {
+        names: usableRuntimes(engine),
+        recursiveReadOnlyMounts: isApiAtLeast(engine, "1.44"),
+      },
+    };
+  };
+}
+
+const toNetworkError = (problem: string | undefined) =>
+  problem && `runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:${problem}`;
+
+/** A node is as old as its root directory; undefined where the file system does not keep that. */
+function createdAt(directory: string): Date | undefined {
+  try {
+    const { birthtime } = statSync(directory);
+    return birthtime.getTime() > 0 ? birthtime : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Begins to serve. Resolves when the socket does; the port may come later. */
