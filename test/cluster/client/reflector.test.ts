@@ -78,6 +78,12 @@ const line = (type: string, it: object) => `${JSON.stringify({ type, object: it 
 /** A watch that says this and continues without a word. */
 const open = (...lines: string[]) =>
   new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(`${lines.join("")}\n`)) }));
+const fails = (status = 500, headers = {}) => new Response("boom", { status, headers });
+const gone = () => {
+  const message = "too old resource version";
+  return new Response(line("ERROR", { kind: "Status", code: 410, reason: "Expired", message, metadata: {} }));
+};
+const bookmark = () => new Response(line("BOOKMARK", object("", "9")));
 const names = (reflector: Reflector<ObjectOfApi>) => reflector.list().map(({ metadata }) => metadata.name);
 
 describe("a list and a watch", () => {
@@ -117,21 +123,30 @@ describe("a list and a watch", () => {
     expect(versions).toEqual([undefined, ["", "6"], ["6", "7"], ["3", ""]]);
   });
 
-  test("a watch that ended continues from the last version, without a list", async () => {
+  test.each<[what: string, first: () => Response, version: string, delays: number[]]>([
+    ["that ended", bookmark, "9", [800]],
+    [
+      "that was answered with 429, not before the time it names,",
+      () => fails(429, { "Retry-After": "7" }),
+      "5",
+      [7_000],
+    ],
+    ["that a load balancer answered with 503", () => fails(503), "5", [800]],
+  ])("a watch %s continues from the last version, without a list", async (_, first, version, waits) => {
     const { lists, watches } = reflect({
       list: () => listOf("5"),
-      watch: (_, count) => (count === 1 ? new Response(line("BOOKMARK", object("", "9"))) : open()),
+      watch: (_, count) => (count === 1 ? first() : open()),
     });
     await until("it watches again", () => watches.length === 2);
-    expect(watches[1]?.get("resourceVersion")).toBe("9");
+    expect(watches[1]?.get("resourceVersion")).toBe(version);
+    expect(delays).toEqual(waits);
     expect(lists).toHaveLength(1);
   });
 
   test("410 as the first event leads to a list that is not from a cache", async () => {
-    const gone = { kind: "Status", code: 410, reason: "Expired", message: "too old resource version", metadata: {} };
     const { reflector, lists, watches } = reflect({
       list: (_, count) => listOf(String(count * 10), object(`n${count}`, "1")),
-      watch: (_, count) => (count === 1 ? new Response(line("ERROR", gone)) : open()),
+      watch: (_, count) => (count === 1 ? gone() : open()),
     });
     await until("it watches again", () => watches.length === 2);
     expect(lists.map((query) => query.get("resourceVersion"))).toEqual(["0", null]);
@@ -141,63 +156,34 @@ describe("a list and a watch", () => {
 
   test("objects stay while the server refuses, and health is reported", async () => {
     const { reflector, watches, errors } = reflect({
-      list: (_, count) => (count < 3 ? listOf("5", object("a", "3")) : new Response("", { status: 500 })),
-      watch: () => new Response("boom", { status: 500 }),
+      list: (_, count) => (count < 3 ? listOf("5", object("a", "3")) : fails()),
+      watch: () => fails(),
     });
     await until("several attempts", () => watches.length >= 2);
     expect(names(reflector)).toEqual(["a"]);
     expect(errors[0]).toContain("answered 500");
   });
 
-  test("429 is not asked again before the time it names, and continues from the same version", async () => {
-    const { lists, watches } = reflect({
-      list: () => listOf("5"),
-      watch: (_, count) => (count === 1 ? new Response("", { status: 429, headers: { "Retry-After": "7" } }) : open()),
-    });
-    await until("it watches again", () => watches.length === 2);
-    expect(delays).toEqual([7_000]);
-    expect(watches[1]?.get("resourceVersion")).toBe("5");
-    expect(lists).toHaveLength(1);
-  });
-
-  test("503 of a load balancer leads to no list: the watch continues from the same version", async () => {
-    const { lists, watches } = reflect({
-      list: () => listOf("5"),
-      watch: (_, count) => (count === 1 ? new Response("", { status: 503 }) : open()),
-    });
-    await until("it watches again", () => watches.length === 2);
-    expect(watches[1]?.get("resourceVersion")).toBe("5");
-    expect(lists).toHaveLength(1);
-  });
-
-  test("410 of a server that is back is not followed by the delay that its absence had grown to", async () => {
-    const gone = { kind: "Status", code: 410, reason: "Expired", message: "too old resource version", metadata: {} };
-    const { lists, watches } = reflect({
-      list: () => listOf("5"),
-      watch: (_, count) => {
-        if (count < 6) return new Response("", { status: 503 });
-        return count === 6 ? new Response(line("ERROR", gone)) : open();
-      },
-    });
-    await until("it watches again", () => watches.length === 7);
-    expect(delays).toEqual([800, 1_600, 3_200, 6_400, 12_800, 800]);
-    expect(lists).toHaveLength(2);
-  });
-
-  test("watches that fail have growing delays, although each list between them succeeds", async () => {
-    const { watches } = reflect({ list: () => listOf("5"), watch: () => new Response("boom", { status: 500 }) });
-    await until("several attempts", () => watches.length >= 8);
-    expect(delays.slice(0, 7)).toEqual([800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000]);
-  });
-
-  test("an event ends the growth of delays", async () => {
-    const { watches } = reflect({
-      list: () => listOf("5"),
-      watch: (_, count) =>
-        count === 3 ? new Response(line("ADDED", object("a", "6"))) : new Response("boom", { status: 500 }),
-    });
-    await until("several attempts", () => watches.length >= 6);
-    expect(delays.slice(0, 4)).toEqual([800, 1_600, 800, 1_600]);
+  const GROWING = [800, 1_600, 3_200, 6_400, 12_800];
+  test.each<[what: string, watch: (count: number) => Response, delays: number[], lists: number]>([
+    ["grow although each list between them succeeds", () => fails(), [...GROWING, 25_600, 30_000], 0],
+    [
+      "grow no more after an event",
+      (count) => (count === 3 ? new Response(line("ADDED", object("a", "6"))) : fails()),
+      [800, 1_600, 800, 1_600],
+      0,
+    ],
+    [
+      "that an absence had grown to do not follow on the 410 of a server that is back",
+      (count) => (count < 6 ? fails(503) : count === 6 ? gone() : open()),
+      [...GROWING, 800],
+      2,
+    ],
+  ])("delays of watches that fail %s", async (_, watch, waits, listed) => {
+    const { lists, watches } = reflect({ list: () => listOf("5"), watch: (_, count) => watch(count) });
+    await until("several attempts", () => watches.length > waits.length);
+    expect(delays.slice(0, waits.length)).toEqual(waits);
+    if (listed > 0) expect(lists).toHaveLength(listed);
   });
 
   test("watches that are reset begin again from where they were", async () => {

@@ -1,6 +1,6 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { CoreEvent } from "../../../src/base/api/event.ts";
-import type { Container, ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
+import type { ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
 import { explainPod, renderExplanation, toPlainText } from "../../../src/plan/status/explain-pod.ts";
 import { ago, ended, has, NOW, running, shown } from "../../cli/print/pods.ts";
 
@@ -15,16 +15,20 @@ const event = (reason: string, message: string, container?: string): CoreEvent =
 
 interface Given {
   status: ContainerStatus;
-  container?: Partial<Container>;
+  container?: object;
   events?: CoreEvent[];
   log?: string[];
   spec?: Partial<Pod["spec"]>;
 }
 
+/** Of a pod that is alone on the node, if nothing else is given. */
+const explainOf = (pod: Pod, given: Partial<Parameters<typeof explainPod>[0]> = {}) =>
+  explainPod({ pod, events: [], logs: new Map(), pods: [pod], now: NOW, ...given });
+
 function explain({ status, container = {}, events = [], log = [], spec = {} }: Given) {
   const pod = shown({ mains: [status] });
   const edited = { ...pod, spec: { ...pod.spec, ...spec, containers: [{ ...pod.spec.containers[0]!, ...container }] } };
-  return explainPod({ pod: edited, events, logs: new Map([["app", log]]), pods: [edited], now: NOW });
+  return explainOf(edited, { events, logs: new Map([["app", log]]) });
 }
 
 const waitingFor = (reason: string, message = "") => has("app", { waiting: { reason, message } });
@@ -34,136 +38,111 @@ const crashed = (exitCode: number, reason = "Error", more: object = {}) =>
     { waiting: { reason: "CrashLoopBackOff", message: "back-off 1m20s restarting failed container=app" } },
     { restartCount: 4, lastState: ended(reason, exitCode, more) },
   );
+const noPull = (message: string): Given => ({ status: waitingFor("ErrImagePull", message) });
+const noConfig = (message: string): Given => ({ status: waitingFor("CreateContainerConfigError", message) });
+const unready = (more: object = {}) => has("app", running, { ready: false, ...more });
+const unhealthy = (message: string) => event("Unhealthy", message, "app");
+const killed = (why: string) => event("Killing", `Container app ${why}`, "app");
+const PROBE_FAILED = "failed liveness probe, will be restarted";
+const pending = () => shown({ mains: [waitingFor("ContainerCreating")], status: { phase: "Pending" } });
+const mountFailed = (message: string) => event("FailedMount", `MountVolume.SetUp failed for volume "v" : ${message}`);
 
-describe("the commonest mistakes have a way out", () => {
-  test.each<[string, Given, string, string]>([
-    [
-      "an image that does not exist",
-      {
-        status: waitingFor("ImagePullBackOff", "Back-off"),
-        events: [event("Failed", 'Failed to pull image "x": manifest unknown', "app")],
-      },
-      "manifest unknown",
-      "name and tag",
-    ],
-    [
-      "a registry that wants credentials",
-      { status: waitingFor("ErrImagePull", "pull access denied") },
-      "denied",
-      "docker login",
-    ],
-    [
-      "an unreachable registry",
-      { status: waitingFor("ErrImagePull", "lookup r: no such host") },
-      "no such host",
-      "--images-dir",
-    ],
-    ["an image that is never pulled", { status: waitingFor("ErrImageNeverPull") }, "Never", "IfNotPresent"],
-    [
-      "a missing ConfigMap",
-      { status: waitingFor("CreateContainerConfigError", 'configmap "conf" not found') },
-      'ConfigMap "conf" is missing',
-      "optional",
-    ],
-    [
-      "a missing key",
-      { status: waitingFor("CreateContainerConfigError", "couldn't find key k in Secret default/s") },
-      'key "k" is missing',
-      "add the key",
-    ],
-    [
-      "root that is forbidden",
-      { status: waitingFor("CreateContainerConfigError", "container has runAsNonRoot and image will run as root") },
-      "runs as root",
-      "runAsUser",
-    ],
-    ["exit code 127", { status: crashed(127) }, "exit code 127", "not in the image"],
-    [
-      "too little memory",
-      { status: crashed(137, "OOMKilled"), container: { resources: { limits: { memory: "16Mi" } } } },
-      "16Mi",
-      "raise",
-    ],
-    ["success that is restarted", { status: crashed(0, "Completed") }, "restartPolicy is Always", "foreground"],
-    [
-      "a shell line as a command",
-      { status: crashed(127, "ContainerCannotRun"), container: { command: ["a && b"] } },
-      "cannot be started",
-      '["sh", "-c", "a && b"]',
-    ],
-    [
-      "a failed liveness probe",
-      {
-        status: crashed(143),
-        events: [
-          event("Unhealthy", "Liveness probe failed: 500", "app"),
-          event("Killing", "failed liveness probe", "app"),
-        ],
-      },
-      "Liveness probe failed: 500",
-      "startupProbe",
-    ],
-    [
-      "a failed liveness probe of a program that ends with success on its stop signal, while it is not ready",
-      {
-        status: has("app", running, { ready: false, restartCount: 2, lastState: ended("Completed", 0) }),
-        container: { readinessProbe: { tcpSocket: { port: 80 } } } as unknown as Partial<Container>,
-        events: [
-          event("Unhealthy", "Readiness probe failed: refused", "app"),
-          event("Unhealthy", "Liveness probe failed: refused", "app"),
-          event("Killing", "Container app failed liveness probe, will be restarted", "app"),
-        ],
-      },
-      "Liveness probe failed: refused",
-      "startupProbe",
-    ],
-    [
-      "success after an earlier run that its probe ended",
-      {
-        status: crashed(0, "Completed"),
-        events: [{ ...event("Killing", "Container app failed liveness probe", "app"), lastTimestamp: ago(90) }],
-      },
-      "restartPolicy is Always",
-      "foreground",
-    ],
-    [
-      "an edit of a container that is not ready yet",
-      {
-        status: has("app", running, { ready: false, started: true, restartCount: 1, lastState: ended("Error", 137) }),
-        events: [event("Killing", "Container app definition changed, will be restarted", "app")],
-      },
-      "not ready",
-      "",
-    ],
-    [
-      "a port that is taken",
-      { status: crashed(1), log: ["bind: address already in use"] },
-      "end of its log",
-      "each its own",
-    ],
-    [
-      "a probe of a closed port",
-      {
-        status: has("app", running, { ready: false }),
-        container: { readinessProbe: { httpGet: { port: 81 } } } as unknown as Partial<Container>,
-        events: [event("Unhealthy", "Readiness probe failed: connection refused", "app")],
-      },
-      "connection refused",
-      "0.0.0.0",
-    ],
-    [
-      "a readiness gate",
-      { status: has("app", running, { ready: false }), spec: { readinessGates: [{ conditionType: "lb" }] } },
-      "pod",
-      "",
-    ],
-  ])("%s", (_, given, problem, fix) => {
-    const explanation = explain(given);
-    expect(explanation.isReady).toBe(false);
-    const text = renderExplanation(explanation);
-    expect(text).toContain(problem);
-    expect(text).toContain(fix);
-  });
+/** What is wrong, the problem that is named, and the fix. */
+const MISTAKES: [string, Given, string, string][] = [
+  [
+    "an image that does not exist",
+    {
+      status: waitingFor("ImagePullBackOff", "Back-off"),
+      events: [event("Failed", 'Failed to pull image "x": manifest unknown', "app")],
+    },
+    "manifest unknown",
+    "name and tag",
+  ],
+  ["a registry that wants credentials", noPull("pull access denied"), "denied", "docker login"],
+  ["an unreachable registry", noPull("lookup r: no such host"), "no such host", "--images-dir"],
+  ["an image that is never pulled", { status: waitingFor("ErrImageNeverPull") }, "Never", "IfNotPresent"],
+  ["a missing ConfigMap", noConfig('configmap "conf" not found'), 'ConfigMap "conf" is missing', "optional"],
+  ["a missing key", noConfig("couldn't find key k in Secret default/s"), 'key "k" is missing', "add the key"],
+  [
+    "root that is forbidden",
+    noConfig("container has runAsNonRoot and image will run as root"),
+    "runs as root",
+    "runAsUser",
+  ],
+  ["exit code 127", { status: crashed(127) }, "exit code 127", "not in the image"],
+  [
+    "too little memory",
+    { status: crashed(137, "OOMKilled"), container: { resources: { limits: { memory: "16Mi" } } } },
+    "16Mi",
+    "raise",
+  ],
+  ["success that is restarted", { status: crashed(0, "Completed") }, "restartPolicy is Always", "foreground"],
+  [
+    "a shell line as a command",
+    { status: crashed(127, "ContainerCannotRun"), container: { command: ["a && b"] } },
+    "cannot be started",
+    '["sh", "-c", "a && b"]',
+  ],
+  [
+    "a failed liveness probe",
+    { status: crashed(143), events: [unhealthy("Liveness probe failed: 500"), killed(PROBE_FAILED)] },
+    "Liveness probe failed: 500",
+    "startupProbe",
+  ],
+  [
+    "a failed liveness probe of a program that ends with success on its stop signal, while it is not ready",
+    {
+      status: unready({ restartCount: 2, lastState: ended("Completed", 0) }),
+      container: { readinessProbe: { tcpSocket: { port: 80 } } },
+      events: [
+        unhealthy("Readiness probe failed: refused"),
+        unhealthy("Liveness probe failed: refused"),
+        killed(PROBE_FAILED),
+      ],
+    },
+    "Liveness probe failed: refused",
+    "startupProbe",
+  ],
+  [
+    "success after an earlier run that its probe ended",
+    { status: crashed(0, "Completed"), events: [{ ...killed(PROBE_FAILED), lastTimestamp: ago(90) }] },
+    "restartPolicy is Always",
+    "foreground",
+  ],
+  [
+    "an edit of a container that is not ready yet",
+    {
+      status: unready({ started: true, restartCount: 1, lastState: ended("Error", 137) }),
+      events: [killed("definition changed, will be restarted")],
+    },
+    "not ready",
+    "",
+  ],
+  [
+    "a port that is taken",
+    { status: crashed(1), log: ["bind: address already in use"] },
+    "end of its log",
+    "each its own",
+  ],
+  [
+    "a probe of a closed port",
+    {
+      status: unready(),
+      container: { readinessProbe: { httpGet: { port: 81 } } },
+      events: [unhealthy("Readiness probe failed: connection refused")],
+    },
+    "connection refused",
+    "0.0.0.0",
+  ],
+  ["a readiness gate", { status: unready(), spec: { readinessGates: [{ conditionType: "lb" }] } }, "pod", ""],
+];
+
+test.each(MISTAKES)("a common mistake has a way out: %s", (_, given, problem, fix) => {
+  const explanation = explain(given);
+  expect(explanation.isReady).toBe(false);
+  const text = renderExplanation(explanation);
+  expect(text).toContain(problem);
+  expect(text).toContain(fix);
 });
 
 test("the next restart is reported", () => {
@@ -180,68 +159,62 @@ test.each([
 });
 
 test("a pod that is ready needs no explanation", () => {
-  const pod = shown({ ready: true });
-  const explanation = explainPod({ pod, events: [], logs: new Map(), pods: [pod], now: NOW });
-  expect(renderExplanation(explanation)).toBe('pod "default/web-node1" is Ready');
+  expect(renderExplanation(explainOf(shown({ ready: true })))).toBe('pod "default/web-node1" is Ready');
 });
 
-test("a missing volume and a refused host port belong to the pod", () => {
-  const pending = shown({ mains: [waitingFor("ContainerCreating")], status: { phase: "Pending" } });
-  const mount = event("FailedMount", 'MountVolume.SetUp failed for volume "v" : secret "tls" not found');
-  const first = explainPod({ pod: pending, events: [mount], logs: new Map(), pods: [], now: NOW });
-  expect(first.causes).toMatchObject([{ subject: "pod", fix: expect.stringContaining('Secret "tls"') }]);
+const held = shown({ mains: [], status: { phase: "Failed", reason: "NodePorts", message: "host port 80 is held" } });
+const beyond = (requested: number) => {
+  const message = `Pod Node didn't have enough resource: cpu, requested: ${requested}, used: 1500, capacity: 2000`;
+  return { ...shown({}), status: { phase: "Failed", reason: "OutOfcpu", message } } as Pod;
+};
+const hostPath = (text: string) => [mountFailed(`hostPath type check failed: ${text}`)];
+const bindFailed = event("FailedCreatePodSandBox", "listen tcp4 0.0.0.0:18082: bind: address already in use");
+const portHolders = new Map([[18_082, "nginx (pid 812)"]]);
+const [says, saysAll] = [expect.stringContaining, expect.arrayContaining];
 
-  const refused = shown({
-    mains: [],
-    status: { phase: "Failed", reason: "NodePorts", message: "host port 80 is held" },
-  });
-  const second = explainPod({ pod: refused, events: [], logs: new Map(), pods: [], now: NOW });
-  expect(second.causes).toMatchObject([{ facts: ["host port 80 is held"], fix: expect.stringContaining("hostPort") }]);
+test.each<[string, Pod, Partial<Parameters<typeof explainPod>[0]>, object]>([
+  ["a missing volume", pending(), { events: [mountFailed('secret "tls" not found')] }, { fix: says('Secret "tls"') }],
+  ["a refused host port", held, {}, { facts: ["host port 80 is held"], fix: says("hostPort") }],
+  [
+    "a host port of another program, which is named",
+    pending(),
+    { events: [bindFailed], portHolders },
+    { problem: "host port 18082 is in use", facts: saysAll(["port 18082 is held by nginx (pid 812)"]) },
+  ],
+  ["no directory", pending(), { events: hostPath("/data is not a directory") }, { fix: says("DirectoryOrCreate") }],
+  ["no file", pending(), { events: hostPath("/data is not a file") }, { fix: says("FileOrCreate") }],
+  ["requests beyond the node", beyond(64_000), {}, { fix: says("more than the whole node has") }],
+  ["requests beyond what is left", beyond(1_000), {}, { fix: says("remove another pod") }],
+])("a cause that belongs to the pod: %s", (_, pod, given, want) => {
+  expect(explainOf(pod, given).causes).toMatchObject([{ subject: "pod", ...want }]);
 });
 
 test("a container that only waits is left out where another one has a cause", () => {
-  const pod = shown({
-    init: [has("init", ended("Error", 1))],
-    mains: [waitingFor("PodInitializing")],
-    status: { phase: "Pending" },
-  });
-  const { causes, condition } = explainPod({ pod, events: [], logs: new Map(), pods: [], now: NOW });
+  const init = [has("init", ended("Error", 1))];
+  const { causes, condition } = explainOf(
+    shown({ init, mains: [waitingFor("PodInitializing")], status: { phase: "Pending" } }),
+  );
   expect(causes.map(({ subject }) => subject)).toEqual(["init container init"]);
   expect(condition).toStartWith("Initialized is False");
 });
 
-test("the problem of a pod that waits for another pod is the message of its wait", () => {
-  const message = 'waits for pod "default/db" to be Ready';
-  const { causes } = explain({ status: waitingFor("WaitingForDependency", message) });
-  expect(causes.map(({ problem }) => problem)).toEqual([message]);
-});
-
 test("an init container that runs is what the pod waits for", () => {
-  const pod = shown({
-    mains: [has("app", { waiting: { reason: "PodInitializing" } }, { ready: false })],
-    init: [has("init", running, { ready: false })],
-  });
-  const { causes } = explainPod({ pod, events: [], logs: new Map(), pods: [pod], now: NOW });
-  expect(causes[0]).toMatchObject({ subject: "init container init", problem: expect.stringMatching(/still runs/) });
+  const init = [has("init", running, { ready: false })];
+  const { causes } = explainOf(shown({ mains: [waitingFor("PodInitializing")], init }));
+  expect(causes[0]).toMatchObject({ subject: "init container init", problem: says("still runs") });
 });
 
 test("a ready pod is explained with why it was restarted a short time ago", () => {
-  const events = [
-    event("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500", "app"),
-    event("Killing", "Container app failed liveness probe, will be restarted", "app"),
-  ];
-  const pod = shown({
-    mains: [has("app", running, { ready: true, restartCount: 2, lastState: ended("Error", 137) })],
-    ready: true,
-  });
-  const explanation = explainPod({ pod, events, logs: new Map(), pods: [pod], now: NOW });
+  const events = [unhealthy("Liveness probe failed: HTTP probe failed with statuscode: 500"), killed(PROBE_FAILED)];
+  const mains = [has("app", running, { ready: true, restartCount: 2, lastState: ended("Error", 137) })];
+  const pod = shown({ mains, ready: true });
+  const explanation = explainOf(pod, { events });
   expect([explanation.isReady, explanation.causes]).toEqual([true, []]);
   const text = renderExplanation(explanation);
   expect(text).toContain("is Ready; it was restarted a short time ago:");
   expect(text).toContain("a liveness or startup probe failed");
   expect(text).toContain("statuscode: 500");
-  const later = explainPod({ pod, events, logs: new Map(), pods: [pod], now: new Date(NOW.getTime() + 3_600_000) });
-  expect(later.recent).toEqual([]);
+  expect(explainOf(pod, { events, now: new Date(NOW.getTime() + 3_600_000) }).recent).toEqual([]);
 });
 
 test("a misspelt image has a near name among those of other pods", () => {
@@ -251,72 +224,41 @@ test("a misspelt image has a near name among those of other pods", () => {
   const pods = [{ metadata: { ...other.metadata, uid: "other" }, spec, status: { containerStatuses: [named] } }];
   const waiting = shown({ mains: [waitingFor("ErrImagePull", "no such host")] });
   const pod = { ...waiting, spec: { ...waiting.spec, containers: [{ name: "app", image: "busybx:1.35" }] } } as Pod;
-  const { causes } = explainPod({ pod, events: [], logs: new Map(), pods: pods as Pod[], now: NOW });
+  const { causes } = explainOf(pod, { pods: pods as Pod[] });
   expect(causes[0]?.facts).toContain('this machine has an image "busybox:1.35": is that the one?');
 });
 
-test("a host port of another program names the program", () => {
-  const pending = shown({ mains: [waitingFor("ContainerCreating")] });
-  const pod = { ...pending, status: { ...pending.status, phase: "Pending" } } as Pod;
-  const failed = event("FailedCreatePodSandBox", "listen tcp4 0.0.0.0:18082: bind: address already in use");
-  const portHolders = new Map([[18_082, "nginx (pid 812)"]]);
-  const { causes } = explainPod({ pod, events: [failed], logs: new Map(), pods: [], portHolders, now: NOW });
-  expect(causes[0]).toMatchObject({ problem: "host port 18082 is in use" });
-  expect(causes[0]?.facts).toContain("port 18082 is held by nginx (pid 812)");
-});
-
 test.each([
-  ["/data is not a directory", "DirectoryOrCreate"],
-  ["/data is not a file", "FileOrCreate"],
-])("a hostPath that is missing: %s", (text, type) => {
-  const pending = shown({ mains: [waitingFor("ContainerCreating")] });
-  const pod = { ...pending, status: { ...pending.status, phase: "Pending" } } as Pod;
-  const mount = event("FailedMount", `MountVolume.SetUp failed for volume "d" : hostPath type check failed: ${text}`);
-  const { causes } = explainPod({ pod, events: [mount], logs: new Map(), pods: [], now: NOW });
-  expect(causes[0]?.fix).toContain(type);
-});
-
-test("requests beyond the node are reported from requests beyond what is left", () => {
-  const refused = (requested: number) => {
-    const message = `Pod Node didn't have enough resource: cpu, requested: ${requested}, used: 1500, capacity: 2000`;
-    const pod = { ...shown({}), status: { phase: "Failed", reason: "OutOfcpu", message } } as Pod;
-    return explainPod({ pod, events: [], logs: new Map(), pods: [], now: NOW }).causes[0]?.fix;
-  };
-  expect(refused(64_000)).toContain("more than the whole node has");
-  expect(refused(1_000)).toContain("remove another pod");
-});
-
-test("a pod that waits for another one names it; a manifest that is not in force says why", () => {
+  [
+    "DependenciesMet",
+    'waits for pod "default/db"',
+    "False",
+    /not Ready: DependenciesMet is False: waits for pod "default.db"/,
+  ],
+  [
+    "ManifestLive",
+    "waits for its turn",
+    "True",
+    /is Ready\n\nmanifest: its newest revision does not run\n {2}waits for its turn$/,
+  ],
+])("a pod with %s=False says why", (type, message, ready, want) => {
   const pod = shown({ mains: [waitingFor("WaitingForDependency", "waits")] });
-  const conditions = (type: string, message: string, ready: "True" | "False") => [
+  const conditions = [
     { type, status: "False", message },
     { type: "ContainersReady", status: ready, message: "not ready: [app]" },
     { type: "Ready", status: ready },
   ];
-  const render = (found: object[]) =>
-    renderExplanation(
-      explainPod({
-        pod: { ...pod, status: { ...pod.status, conditions: found } } as Pod,
-        events: [],
-        logs: new Map(),
-        pods: [],
-        now: NOW,
-      }),
-    );
-  expect(render(conditions("DependenciesMet", 'waits for pod "default/db"', "False"))).toContain(
-    'not Ready: DependenciesMet is False: waits for pod "default/db"',
-  );
-  expect(render(conditions("ManifestLive", "waits for its turn", "True"))).toEndWith(
-    "is Ready\n\nmanifest: its newest revision does not run\n  waits for its turn",
-  );
+  expect(renderExplanation(explainOf({ ...pod, status: { ...pod.status, conditions } } as Pod))).toMatch(want);
 });
 
 test.each([
   ["WaitingForDependency", 'waits for pod "default/db" to be Ready', "kubelet-ts explain db"],
   ["DependencyNotFound", 'there is no pod "default/db"', "add that pod"],
   ["DependencyCycle", "the dependencies form a cycle: default/a -> default/a", "take one of these pods out"],
-])("%s has a way out", (reason, message, fix) => {
-  expect(renderExplanation(explain({ status: waitingFor(reason, message) }))).toContain(`Fix: ${fix}`);
+])("%s is the problem, and has a way out", (reason, message, fix) => {
+  const explanation = explain({ status: waitingFor(reason, message) });
+  expect(explanation.causes.map(({ problem }) => problem)).toEqual([message]);
+  expect(renderExplanation(explanation)).toContain(`Fix: ${fix}`);
 });
 
 test.each([
