@@ -21,7 +21,7 @@ interface Given {
   spec?: Partial<Pod["spec"]>;
 }
 
-/** Of a pod that is alone on the node, if nothing else is given. */
+/** Explains a pod that is alone on the node, if nothing else is given. */
 const explainOf = (pod: Pod, given: Partial<Parameters<typeof explainPod>[0]> = {}) =>
   explainPod({ pod, events: [], logs: new Map(), pods: [pod], now: NOW, ...given });
 
@@ -47,7 +47,7 @@ const PROBE_FAILED = "failed liveness probe, will be restarted";
 const pending = () => shown({ mains: [waitingFor("ContainerCreating")], status: { phase: "Pending" } });
 const mountFailed = (message: string) => event("FailedMount", `MountVolume.SetUp failed for volume "v" : ${message}`);
 
-/** What is wrong, the problem that is named, and the fix. */
+/** Mistakes, each with the problem that is named, and the fix. */
 const MISTAKES: [string, Given, string, string][] = [
   [
     "an image that does not exist",
