@@ -122,7 +122,8 @@ async function runLocked(
   const environment = removeProxies();
   let lock: RootLock | undefined;
   try {
-    prepareRootDirectory(options.rootDir);
+    const warning = prepareRootDirectory(options.rootDir);
+    if (warning !== undefined) logger.warn(warning);
     lock = await lockRootDir(options.rootDir);
     if (!lock) return await reportBusyRoot(options, positionals, logger);
     const { publish } = lock;

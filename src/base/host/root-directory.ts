@@ -2,15 +2,19 @@ import { accessSync, constants, mkdirSync } from "node:fs";
 
 /**
  * Creates the root directory, and checks that it can be used; read-only is accepted: pods keep running.
+ * @returns a warning, with its fix
  * @throws Error
  */
-export function prepareRootDirectory(path: string): void {
+export function prepareRootDirectory(path: string): string | undefined {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     accessSync(path, constants.W_OK | constants.X_OK);
+    return undefined;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "EROFS" && isThere(path)) return;
+    if (code === "EROFS" && isThere(path)) {
+      return `The root directory "${path}" is on a read-only file system: pods keep running, new ones cannot start and nothing is kept. Mount it writable, ${OTHER_DIRECTORY}`;
+    }
     const { problem, remedy } = explain(code, message);
     throw new Error(`The root directory "${path}" cannot be used: ${problem}. ${remedy}`, { cause: error });
   }

@@ -225,7 +225,9 @@ export class ApiClient {
     const all = await this.list(resource, undefined);
     const elsewhere = all.find((object) => isNamed(object, name))?.metadata.namespace;
     const here = all.filter(({ metadata }) => !resource.namespaced || metadata.namespace === namespace);
-    const names = here.flatMap(({ metadata }) => metadata.name ?? []);
+    const names = here.flatMap(({ metadata: { name: full = "" }, spec }) =>
+      full.replace(`-${(spec as { nodeName?: string } | undefined)?.nodeName}`, ""),
+    );
     const hint =
       elsewhere === undefined
         ? didYouMean(name, names, '"')

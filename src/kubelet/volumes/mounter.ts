@@ -103,19 +103,21 @@ export async function sweepMountTests(rootDir: string, mounter: Pick<Mounter, "u
 export async function canMount(rootDir: string, mounter: Mounter): Promise<{ ok: true } | { ok: false; why: string }> {
   if (process.getuid?.() !== 0) return { ok: false, why: "not running as root" };
   if (!sharesMountNamespace()) return { ok: false, why: "running in a mount namespace of its own" };
-  mkdirSync(rootDir, { recursive: true, mode: 0o750 });
-  const root = realpathSync(rootDir);
-  await sweepMountTests(root, mounter);
-  const target = join(root, `${MOUNT_TEST}${process.pid}`);
-  mkdirSync(target, { recursive: true, mode: 0o700 });
+  let target: string | undefined;
   try {
+    mkdirSync(rootDir, { recursive: true, mode: 0o750 });
+    const root = realpathSync(rootDir);
+    await sweepMountTests(root, mounter);
+    const path = join(root, `${MOUNT_TEST}${process.pid}`);
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    target = path;
     await mounter.mountFileSystem("tmpfs", target, ["size=4096"]);
     await mounter.unmount(target);
     return { ok: true };
   } catch (error) {
     return { ok: false, why: messageOf(error) };
   } finally {
-    rmdirSync(target);
+    if (target !== undefined) rmdirSync(target);
   }
 }
 

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { Mounter, MountFailedError, sweepMountTests } from "../../../src/kubelet/volumes/mounter.ts";
+import { prepareRootDirectory } from "../../../src/base/host/root-directory.ts";
+import { canMount, Mounter, MountFailedError, sweepMountTests } from "../../../src/kubelet/volumes/mounter.ts";
 import { mounting, tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -27,6 +28,14 @@ test("what mount(8) says is in the error", async () => {
   const error = await new Mounter().mountFileSystem("tmpfs", missing, []).catch((thrown) => thrown);
   expect(error).toBeInstanceOf(MountFailedError);
   expect(error.message).toStartWith(`mount -t tmpfs tmpfs ${missing}: `);
+});
+
+test.if(mounting.ok)("a root directory that is read-only is used without mounts, with a warning", async () => {
+  const mounter = new Mounter();
+  const root = tempDir();
+  await mounter.mountFileSystem("tmpfs", root, ["ro"]);
+  expect(prepareRootDirectory(root)).toContain("is on a read-only file system");
+  expect(await canMount(root, mounter)).toEqual({ ok: false, why: expect.stringContaining("EROFS") });
 });
 
 test("what a killed process left of its mount test is swept", async () => {
