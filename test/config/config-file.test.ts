@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { detectKind, parseConfigFile } from "../../src/config/config-file.ts";
+import { ROW_BY_FIELD } from "../../src/config/option-table.ts";
 
 const fixture = (name: string) =>
   readFileSync(join(import.meta.dir, "../fixtures/kubelet-configuration", name), "utf8");
@@ -31,10 +32,47 @@ describe("scalars have the types that the kubelet reads", () => {
 });
 
 describe("real files parse", () => {
-  test("kubeadm's: only what is set counts, zeros are defaults", () => {
-    const { errors, warnings } = parseConfigFile(fixture("kubeadm.yaml"), "k.yaml");
+  const CLUSTER_ONLY = /webhook|Webhook|rotateCert/;
+  const GIB = 1024 ** 3;
+  test.each<[file: string, warnings: string[], settings: object]>([
+    [
+      "kind",
+      [
+        "k.yaml:20:1: containerRuntimeEndpoint has no effect: kubelet-ts runs pods on Docker only: use --docker-endpoint",
+      ],
+      { cgroupRoot: "/kubelet", failSwapOn: false, imageGcHighThresholdPercent: 100 },
+    ],
+    [
+      "documentation",
+      ["k.yaml:41:1: cpuManagerPolicy has no effect: kubelet-ts has no such manager; containers run on all CPUs"],
+      {
+        address: "192.168.0.8",
+        port: 20250,
+        evictionSoft: [{ signal: "memory.available", quantity: 1.5 * GIB }],
+        evictionSoftGracePeriodMs: { "memory.available": 90_000 },
+        systemReserved: { cpu: "500m", memory: "1Gi", "ephemeral-storage": "1Gi" },
+        kubeReserved: { cpu: "1", memory: "2Gi", "ephemeral-storage": "1Gi" },
+        shutdownGracePeriodMs: 30_000,
+        nodeTaints: [{ key: "dedicated", value: "edge", effect: "NoSchedule" }],
+        manifestUrlHeaders: [{ name: "Metadata-Flavor", value: "Google" }],
+        memorySwap: "LimitedSwap",
+        crashLoopBackOffMaxMs: 100_000,
+        allowedUnsafeSysctls: ["kernel.msg*", "net.core.somaxconn"],
+        logFormat: "json",
+        verbosity: 3,
+      },
+    ],
+    // As /configz of a kubelet shows them: of nothing is warned.
+    ["defaults-1.20", [], {}],
+  ])("%s", (file, expected, settings) => {
+    const { errors, warnings } = parseConfigFile(fixture(`${file}.yaml`), "k.yaml");
     expect(errors).toEqual([]);
-    expect(warnings).toEqual([]);
+    expect(file === "kind" ? warnings.filter((line) => !CLUSTER_ONLY.test(line)) : warnings).toEqual(expected);
+    expect(set(fixture(`${file}.yaml`))).toMatchObject(settings);
+  });
+
+  test("kubeadm's: only what is set counts, zeros are defaults", () => {
+    expect(parseConfigFile(fixture("kubeadm.yaml"), "k.yaml")).toMatchObject({ errors: [], warnings: [] });
     expect(set(fixture("kubeadm.yaml"))).toEqual({
       anonymousAuth: false,
       clientCaFile: "/etc/kubernetes/pki/ca.crt",
@@ -51,54 +89,11 @@ describe("real files parse", () => {
     });
   });
 
-  test("kind's", () => {
-    const { errors, warnings } = parseConfigFile(fixture("kind.yaml"), "k.yaml");
-    expect(errors).toEqual([]);
-    expect(warnings.filter((line) => !/webhook|Webhook|rotateCert/.test(line))).toEqual([
-      "k.yaml:20:1: containerRuntimeEndpoint has no effect: kubelet-ts runs pods on Docker only: use --docker-endpoint",
-    ]);
-    expect(set(fixture("kind.yaml"))).toMatchObject({
-      cgroupRoot: "/kubelet",
-      failSwapOn: false,
-      imageGcHighThresholdPercent: 100,
-    });
-  });
-
-  test("the defaults of 1.20, spelled out as /configz of a kubelet shows them, warn of nothing", () => {
-    expect(parseConfigFile(fixture("defaults-1.20.yaml"), "k.yaml")).toMatchObject({ errors: [], warnings: [] });
-  });
-
-  test("the documentation's", () => {
-    const { errors, warnings } = parseConfigFile(fixture("documentation.yaml"), "k.yaml");
-    expect(errors).toEqual([]);
-    expect(warnings).toEqual([
-      "k.yaml:41:1: cpuManagerPolicy has no effect: kubelet-ts has no such manager; containers run on all CPUs",
-    ]);
-    expect(set(fixture("documentation.yaml"))).toMatchObject({
-      address: "192.168.0.8",
-      port: 20250,
-      evictionSoft: [{ signal: "memory.available", quantity: 1.5 * 1024 ** 3 }],
-      evictionSoftGracePeriodMs: { "memory.available": 90_000 },
-      systemReserved: { cpu: "500m", memory: "1Gi", "ephemeral-storage": "1Gi" },
-      kubeReserved: { cpu: "1", memory: "2Gi", "ephemeral-storage": "1Gi" },
-      shutdownGracePeriodMs: 30_000,
-      nodeTaints: [{ key: "dedicated", value: "edge", effect: "NoSchedule" }],
-      manifestUrlHeaders: [{ name: "Metadata-Flavor", value: "Google" }],
-      memorySwap: "LimitedSwap",
-      crashLoopBackOffMaxMs: 100_000,
-      allowedUnsafeSysctls: ["kernel.msg*", "net.core.somaxconn"],
-      logFormat: "json",
-      verbosity: 3,
-    });
-  });
-
   test("JSON, and a document of kubeadm before it", () => {
-    expect(set(`{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","maxPods":7}`)).toEqual({
-      maxPods: 7,
-    });
-    expect(set(`apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\n---\n${HEAD}maxPods: 7\n`)).toEqual({
-      maxPods: 7,
-    });
+    const json = `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","maxPods":7}`;
+    expect(set(json)).toEqual({ maxPods: 7 });
+    const before = "apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\n---\n";
+    expect(set(`${before}${HEAD}maxPods: 7\n`)).toEqual({ maxPods: 7 });
   });
 });
 
@@ -173,4 +168,48 @@ test.each([
   ["", "unknown"],
 ] as const)("%p is a %s", (text, want) => {
   expect(detectKind(text)).toBe(want);
+});
+
+/** Values of every shape, one a line. */
+const SHAPES = `{}
+{a: 1}
+{a: {b: [c, {d: null}]}}
+[]
+[a]
+[{a: {b: 1}}, null, [1]]
+0
+{memory.available: 1e999, imagefs.available: 17, cpu: 1e999, memory: {a: 1}}
+17
+-1.5
+1e999
+null
+true
+""
+text`.split("\n");
+
+/** One field of a KubeletConfiguration, of any depth. */
+function configurationWith(field: string, value: string): string {
+  const [leaf = "", ...outer] = field.split(".").reverse();
+  const body = outer.reduce((inner, name) => `${name}: {${inner}}`, `${leaf}: ${value}`);
+  return `${HEAD}${body}\n`;
+}
+
+describe("a value of any shape is read, warned of or refused, and never thrown at", () => {
+  const fields = [...ROW_BY_FIELD.keys()].flatMap((field) => [field, `${field}.below`, field.split(".", 1)[0]!]);
+  test.each([...new Set(fields)])("%s", (field) => {
+    for (const shape of SHAPES) {
+      const { settings, warnings, errors, unknown } = parseConfigFile(configurationWith(field, shape), "k.yaml");
+      for (const message of [...warnings, ...errors, ...unknown]) expect(message).toStartWith("k.yaml:3:");
+      // `config` and /configz show each value.
+      for (const { row, value } of settings) JSON.stringify([row.kind.toField(value), row.kind.toText(value)]);
+    }
+  });
+});
+
+test("a map below a field without effect is one warning", () => {
+  const { warnings, errors } = parseConfigFile(configurationWith("tracing", "{samplingRatePerMillion: 10}"), "k.yaml");
+  expect(errors).toEqual([]);
+  expect(warnings).toEqual([
+    expect.stringMatching(/^k\.yaml:3:1: tracing has no effect: kubelet-ts records no traces$/),
+  ]);
 });

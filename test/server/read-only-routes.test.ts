@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
-import type { CoreEvent, CoreEventList } from "../../src/base/api/event.ts";
+import type { CoreEventList } from "../../src/base/api/event.ts";
 import type { HttpResponse } from "../../src/server/http-response.ts";
 import { cleanPath } from "../../src/server/http-response.ts";
 import { acceptsGzip, routeReadOnly } from "../../src/server/read-only-routes.ts";
@@ -9,7 +9,7 @@ import recordedRequests from "../fixtures/oracle/http/get.json";
 import recordedMethods from "../fixtures/oracle/http/other-methods.json";
 import recordedHeaders from "../fixtures/oracle/http/request-headers.json";
 import { layTree } from "../stats/lay-tree.ts";
-import { aPod } from "../support/builders.ts";
+import { aCoreEvent, aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest, aServerWorld } from "./a-context.ts";
 import { expectRecorded, type RecordedResponse } from "./recorded-response.ts";
@@ -307,32 +307,11 @@ test.each([
   ["/.hidden", "/.hidden"],
 ])("%s is cleaned to %s", (path, want) => expect(cleanPath(path)).toBe(want));
 
-function anEvent(name: string, over: Partial<CoreEvent> = {}, namespace = "default"): CoreEvent {
-  const at = "2026-11-21T06:40:00Z";
-  const id = `${name}.1`;
-  return {
-    apiVersion: "v1",
-    kind: "Event",
-    metadata: { name: id, namespace, uid: id, resourceVersion: "1", creationTimestamp: at },
-    involvedObject: { kind: "Pod", namespace, name, uid: `u-${name}`, apiVersion: "v1" },
-    reason: "Started",
-    message: "Started container app",
-    source: { component: "kubelet", host: "node1" },
-    firstTimestamp: at,
-    lastTimestamp: at,
-    count: 1,
-    type: "Normal",
-    eventTime: null,
-    reportingComponent: "kubelet",
-    reportingInstance: "node1",
-    ...over,
-  };
-}
-
+const AT = "2026-11-21T06:40:00Z";
 const EVENTS = [
-  anEvent("a"),
-  anEvent("b", { type: "Warning", reason: "BackOff" }),
-  anEvent("a", { reason: "Pulled" }, "kube-system"),
+  aCoreEvent("a", AT),
+  aCoreEvent("b", AT, { type: "Warning", reason: "BackOff" }),
+  aCoreEvent("a", AT, { reason: "Pulled" }, "kube-system"),
 ];
 
 function askEvents(target: string, headers: Record<string, string> = {}) {

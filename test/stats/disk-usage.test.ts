@@ -31,53 +31,23 @@ test("asking never waits; the next question has the answer", async () => {
   expect(disk.ask(["/a"]).get("/a")).toMatchObject({ usedBytes: 4096, inodesUsed: 1, at: clock.now() });
 });
 
-test("without a request nothing is measured; known values are measured again after the period", async () => {
-  const { disk, clock, scans } = setUp();
-  disk.ask(["/a"]);
-  await disk.settled();
-  await clock.advance(59_000);
-  disk.ask(["/a"]);
-  expect(scans).toHaveLength(1);
-  await clock.advance(600_000);
-  expect(scans).toHaveLength(1);
-  disk.ask(["/a"]);
-  expect(scans).toHaveLength(2);
-});
-
-test("a new directory does not wait for the period", async () => {
-  const { disk, clock, scans } = setUp();
-  disk.ask(["/a"]);
-  await disk.settled();
-  await clock.advance(2_000);
-  disk.ask(["/a", "/b"]);
-  expect(scans.at(-1)).toEqual(["/a", "/b"]);
-});
-
-test("after a long scan there is a long rest, also for new directories", async () => {
-  const { disk, clock, scans } = setUp(10_000);
-  disk.ask(["/a"]);
-  await clock.advance(10_000);
-  await disk.settled();
-  await clock.advance(199_000);
-  disk.ask(["/a", "/b"]);
-  expect(scans).toHaveLength(1);
-  await clock.advance(2_000);
-  disk.ask(["/a", "/b"]);
-  expect(scans).toHaveLength(2);
-});
-
-test("one scan at a time", async () => {
-  const { disk, clock, scans } = setUp(1_000);
-  disk.ask(["/a"]);
-  disk.ask(["/a", "/b"]);
-  expect(scans).toHaveLength(1);
-  await clock.advance(1_000);
-});
-
-test("no directory, no scan", () => {
-  const { disk, scans } = setUp();
-  disk.ask([]);
-  expect(scans).toEqual([]);
+/** Requests for directories after so many seconds, and how many scans there were by then; without directories the scan ends. */
+test.each([
+  ["known values are measured again after the period, at a request", 0, "0 /a = 1, 59 /a = 1, 600 = 1, 0 /a = 2"],
+  ["a new directory does not wait for the period", 0, "0 /a = 1, 2 /a /b = 2"],
+  ["after a long scan there is a long rest, also for new ones", 10_000, "0 /a = 1, 10 = 1, 199 /a /b = 1, 2 /a /b = 2"],
+  ["one scan at a time", 1_000, "0 /a = 1, 0 /a /b = 1, 1 = 1"],
+  ["no directory, no scan", 0, "0 = 0"],
+])("%s", async (_, scanMs, requests) => {
+  const { disk, clock, scans } = setUp(scanMs);
+  for (const request of requests.split(", ")) {
+    const [seconds, ...directories] = request.split(" = ")[0]!.split(" ");
+    await clock.advance(Number(seconds) * 1000);
+    disk.ask(directories);
+    if (scanMs === 0 || directories.length === 0) await disk.settled();
+    expect(`${request.split(" = ")[0]} = ${scans.length}`).toBe(request);
+  }
+  if (scans.length > 1) expect(scans.at(-1)).toEqual(requests.includes("/b") ? ["/a", "/b"] : ["/a"]);
 });
 
 test("a file system is measured by its capacity alone", async () => {

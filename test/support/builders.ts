@@ -1,3 +1,4 @@
+import type { CoreEvent } from "../../src/base/api/event.ts";
 import type { Container, Pod } from "../../src/base/api/pod.ts";
 import type {
   ContainerLimits,
@@ -146,5 +147,32 @@ export function aPlanInput(given: PlanCase = {}): PodPlanInput {
     ...(given.deadlineAtMs !== undefined && { deadlineAtMs: given.deadlineAtMs }),
     ...(given.end && { end: given.end }),
     ...(given.hold && { hold: given.hold }),
+  };
+}
+
+/** An Event about a pod, which happened once. */
+export function aCoreEvent(
+  name: string,
+  time: string,
+  over: Partial<CoreEvent> = {},
+  namespace = "default",
+): CoreEvent {
+  const id = `${name}.1`;
+  return {
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: { name: id, namespace, uid: id, resourceVersion: "1", creationTimestamp: time },
+    involvedObject: { kind: "Pod", namespace, name, uid: `u-${name}`, apiVersion: "v1" },
+    reason: "Started",
+    message: "Started container app",
+    source: { component: "kubelet", host: "node1" },
+    firstTimestamp: time,
+    lastTimestamp: time,
+    count: 1,
+    type: "Normal",
+    eventTime: null,
+    reportingComponent: "kubelet",
+    reportingInstance: "node1",
+    ...over,
   };
 }

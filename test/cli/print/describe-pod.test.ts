@@ -4,30 +4,14 @@ import type { CoreEvent } from "../../../src/base/api/event.ts";
 import type { Probe } from "../../../src/base/api/pod.ts";
 import { probeText } from "../../../src/cli/print/describe-container.ts";
 import { describePod } from "../../../src/cli/print/describe-pod.ts";
-import { aContainer } from "../../support/builders.ts";
+import { aContainer, aCoreEvent } from "../../support/builders.ts";
 import { ago, ended, has, NOW, running, type ShownPod, shown, waiting } from "./pods.ts";
 
 const TIMES = { now: NOW, toText: (time: string | null | undefined) => formatLongTime(time, () => 0) };
 
 const describeShown = (pod: ShownPod, events: CoreEvent[] = []) => describePod(shown(pod), events, TIMES);
 
-const anEvent = (over: Partial<CoreEvent>): CoreEvent => ({
-  apiVersion: "v1",
-  kind: "Event",
-  metadata: { name: "e", namespace: "default", uid: "e", resourceVersion: "1", creationTimestamp: ago(60) },
-  involvedObject: { kind: "Pod", namespace: "default", name: "web-node1", uid: "u", apiVersion: "v1" },
-  reason: "Started",
-  message: "Started container app",
-  source: { component: "kubelet", host: "node1" },
-  firstTimestamp: ago(60),
-  lastTimestamp: ago(60),
-  count: 1,
-  type: "Normal",
-  eventTime: null,
-  reportingComponent: "kubelet",
-  reportingInstance: "node1",
-  ...over,
-});
+const anEvent = (over: Partial<CoreEvent>) => aCoreEvent("web-node1", ago(60), over);
 
 test("a pod in kubectl's layout", () => {
   const text = describeShown(

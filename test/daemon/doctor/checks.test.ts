@@ -113,6 +113,11 @@ const certificate = (days: number) => ({ certificates: [{ path: "/pki/kubelet.cr
 const taken: MachineFacts["ports"] = [
   { flag: "read-only-port", port: 10_255, state: "taken", holder: "nginx (pid 7)" },
 ];
+const absent = { present: false };
+const gone = { remote: { problem: "gone" } };
+const foreign = { remote: { architectures: ["s390x", "unknown"] } };
+const tunnel = { routes: [{ subnet: "172.17.5.0/24", device: "tun0" }] };
+const configuration = (errors: string[], rejected?: string) => ({ configuration: { errors, rejected } });
 const failed = { text: "has failed with exit code 2", fix: "journalctl -u kubelet-ts", isFailure: true };
 const stopped = { text: "is stopped", fix: "systemctl start kubelet-ts", isFailure: false };
 
@@ -125,18 +130,13 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["engine API!", engine({ apiVersion: "1.9" }), "older than 1.32", "install Docker"],
   ["storage driver", engine({ storageDriver: "vfs" }), "slow", "overlay2"],
   ["log driver", engine({ logDriver: "none" }), "nothing to read", "json-file"],
-  [
-    "cgroup driver!",
-    engine({ wantedCgroupDriver: "cgroupfs" }),
-    "systemd, and --cgroup-driver is cgroupfs",
-    "to systemd",
-  ],
+  ["cgroup driver!", engine({ wantedCgroupDriver: "cgroupfs" }), "systemd, and --cgroup-driver is", "to systemd"],
   ["live-restore", engine({ liveRestore: false }), "restarts every pod", "live-restore"],
   ["rootless engine", engine({ rootless: true }), "below 1024", undefined],
   ["engine", engine({ warnings: ["WARNING: No swap limit support"] }), "No swap limit support", undefined],
   ["userland proxy!", proxy(false, false, 0), "host ports of pods do not answer", "userland-proxy"],
   ["userland proxy", proxy(true, true, 60), "60 processes", "userland-proxy"],
-  ["address pool", { routes: [{ subnet: "172.17.5.0/24", device: "tun0" }] }, "tun0 leads to 172.17.5.0/24", "bip"],
+  ["address pool", tunnel, "tun0 leads to 172.17.5.0/24", "bip"],
   ["address pool", engine({ bridgeSubnets: ["10.9.0.0/26"] }), "61 addresses for up to 110 pods", "bip"],
   ["cgroups!", { cgroupControllers: ["cpu", "pids"] }, "memory", "cgroup_enable=memory"],
   ["pressure information", { hasPsi: false }, "PSI", "psi=1"],
@@ -148,12 +148,7 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["OOM scores", { mayLowerOomScores: false }, "CAP_SYS_RESOURCE", "--cap-add"],
   ["CPU!", { cpuFlags: ["sse2"] }, "AVX2", "baseline"],
   ["CPU!", { cpuFlags: ["sse2"], binaryTarget: "x64-musl" }, "AVX2", "baseline"],
-  [
-    "address pool",
-    { ...engine({ bridge: "lan0" }), routes: [{ subnet: "172.17.5.0/24", device: "tun0" }] },
-    "tun0 leads",
-    "give lan0 an address",
-  ],
+  ["address pool", { ...engine({ bridge: "lan0" }), ...tunnel }, "tun0 leads", "give lan0 an address"],
   ["disk of root directory!", disk({ freeBytes: 5 * GIB }), "5.0 GiB of 100.0 GiB", "du -x"],
   ["disk of root directory!", disk({ freeBytes: 2 ** 20, capacityBytes: 2 ** 26 }), "1 MiB of 64 MiB", "du -x"],
   ["disk of images!", disk({ name: "images", freeBytes: 5 * GIB }), "10 %", "docker image prune"],
@@ -171,35 +166,15 @@ const FAILING: [string, Partial<MachineFacts>, string, string | undefined][] = [
   ["other orchestrators", { otherOrchestrators: ["k3s (pid 9)"] }, "k3s (pid 9)", "stop it"],
   ["manifests", manifests({ paths: [] }), "none", "--pod-manifest-path"],
   ["manifests!", manifests({ findings: [finding] }), "/pods/a.yaml:3:5: spec.x: no such field", "edit /pods/a.yaml"],
-  ["image nginx:1.22", image({ present: false }), "pulled", "docker pull"],
-  ["image nginx:1.22!", image({ present: false, pullPolicy: "Never" }), "Never", "docker load"],
+  ["image nginx:1.22", image(absent), "pulled", "docker pull"],
+  ["image nginx:1.22!", image({ ...absent, pullPolicy: "Never" }), "Never", "docker load"],
   ["image nginx:1.22!", image({ architecture: "s390x" }), "s390x", "--platform"],
-  [
-    "image nginx:1.22!",
-    image({ present: false, remote: { problem: "gone" } }),
-    "cannot be pulled: gone",
-    "imagePullSecrets",
-  ],
-  [
-    "image nginx:1.22!",
-    image({ remote: { problem: "gone" } }),
-    "is Always, and it cannot be pulled: gone",
-    "IfNotPresent",
-  ],
-  [
-    "image nginx:1.22!",
-    image({ present: false, remote: { architectures: ["s390x", "unknown"] } }),
-    "for s390x,",
-    "for this",
-  ],
+  ["image nginx:1.22!", image({ ...absent, ...gone }), "cannot be pulled: gone", "imagePullSecrets"],
+  ["image nginx:1.22!", image(gone), "is Always, and it cannot be pulled: gone", "IfNotPresent"],
+  ["image nginx:1.22!", image({ ...absent, ...foreign }), "for s390x,", "for this"],
   ["time zone", { timeZone: { name: "UTC", problem: "TZ is x" } }, "TZ is x", "timedatectl"],
-  [
-    "configuration!",
-    { configuration: { errors: ["/c.yaml:3:1: maxPod"], rejected: undefined } },
-    "/c.yaml:3:1",
-    "config",
-  ],
-  ["configuration", { configuration: { errors: [], rejected: "no engine" } }, "is used: no engine", "correct the file"],
+  ["configuration!", configuration(["/c.yaml:3:1: maxPod"]), "/c.yaml:3:1", "config"],
+  ["configuration", configuration([], "no engine"), "is used: no engine", "correct the file"],
   ["certificate /pki/kubelet.crt!", certificate(999), "expired", "remove"],
   ["certificate /pki/kubelet.crt", certificate(1010), "expires on", "replace"],
   ["service", { unit: undefined }, "does not start", "kubelet-ts install"],
