@@ -1,5 +1,6 @@
 import type { ArgDef, ArgsDef } from "citty";
 import { didYouMean, nearestFlag } from "../base/text/nearest-name.ts";
+import { readWords } from "../config/flags.ts";
 
 /** A flag as a citty declaration and its names. */
 export interface Flag {
@@ -48,6 +49,10 @@ function shortOf(def: ArgDef): string | undefined {
 /** The name users write: a switch that is on by default is declared without its `no-`. */
 export const writtenName = ({ name, def }: Flag): string => (isNegative(def) ? `no-${name}` : name);
 
+/** @param written with its dashes */
+export const isNamed = (flag: Flag, written: string): boolean =>
+  written === `--${writtenName(flag)}` || (flag.short !== undefined && written === `-${flag.short}`);
+
 const isNegative = (def: ArgDef): boolean => def.type === "boolean" && def.default === true;
 
 /**
@@ -68,35 +73,18 @@ export function readArguments(
   const flags = flagsOf(args);
   const values = new Map<string, string[]>();
   const positionals: string[] = [];
-  const rest = [...argv];
-  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
-    if (word === "--") {
-      positionals.push(...rest);
+  const find = (written: string) => flags.find((flag) => isNamed(flag, written));
+  const words = readWords(argv, (written) => find(written)?.takesValue, true);
+  for (const { kind, text, value: given, index } of words) {
+    if (kind !== "flag") {
+      positionals.push(text);
+      if (!stopsAtCommand || positionals.length === 1) continue;
+      positionals.push(...argv.slice(index + 1));
       break;
     }
-    if (!word.startsWith("-") || word === "-") {
-      positionals.push(word);
-      if (stopsAtCommand && positionals.length > 1) {
-        positionals.push(...rest);
-        break;
-      }
-      continue;
-    }
-    const at = word.indexOf("=");
-    const isLong = word.startsWith("--");
-    const written = isLong ? word.slice(2, at < 0 ? undefined : at) : word.charAt(1);
-    const whole = at < 0 ? word : word.slice(0, at);
-    // A long name after one dash, as Go programs accept: `-namespace x` is no namespace "amespace".
-    const isGoFlag = !isLong && whole.length > 2 && flags.some((known) => `-${writtenName(known)}` === whole);
-    const flag = flags.find((known) => (isLong ? writtenName(known) : known.short) === written);
-    if (!flag || isGoFlag) return { problem: unknownFlag(whole, name, flags) };
-    let attached = isLong ? (at < 0 ? undefined : word.slice(at + 1)) : word.slice(2).replace(/^=/, "") || undefined;
-    if (!flag.takesValue && !isLong && attached !== undefined && !word.includes("=")) {
-      // The remaining letters are flags too.
-      rest.unshift(`-${attached}`);
-      attached = undefined;
-    }
-    const value = attached ?? (flag.takesValue ? rest.shift() : "true");
+    const flag = find(text);
+    if (!flag) return { problem: unknownFlag(text, name, flags) };
+    const value = given ?? (flag.takesValue ? undefined : "true");
     if (value === undefined) return { problem: `--${writtenName(flag)} needs a value: ${hintOf(flag.def)}` };
     const problem = valueProblem(flag, value);
     if (problem) return { problem };
@@ -156,18 +144,3 @@ function unknownFlag(written: string, name: string, flags: readonly Flag[]): str
 
 /** The hidden command behind the completion scripts. */
 export const COMPLETE_ARGUMENT = "__complete";
-
-/** Positions of the words that are neither flags nor values of flags. */
-export function bareWords(
-  argv: readonly string[],
-  takesValue: (flag: string) => boolean,
-): { indexes: number[]; afterDashes: readonly string[] } {
-  const indexes: number[] = [];
-  for (let index = 0; index < argv.length; index++) {
-    const word = argv[index] ?? "";
-    if (word === "--") return { indexes, afterDashes: argv.slice(index + 1) };
-    if (!word.startsWith("-") || word === "-") indexes.push(index);
-    else if (!word.includes("=") && takesValue(word) && !argv[index + 1]?.startsWith("--")) index++;
-  }
-  return { indexes, afterDashes: [] };
-}

@@ -1,9 +1,7 @@
 import { nearestName } from "../base/text/nearest-name.ts";
 import { isManifestUrl } from "../base/text/url.ts";
-import { parseCommandLine } from "../config/flags.ts";
-import { takesValue } from "../config/option-row.ts";
-import { ROW_BY_FLAG } from "../config/option-table.ts";
-import { bareWords, flagsOf } from "./arguments.ts";
+import { parseCommandLine, readWords, flagTakesValue as takesValue } from "../config/flags.ts";
+import { flagsOf, isNamed } from "./arguments.ts";
 import { CHANGE_COMMANDS, INSIDE_COMMANDS } from "./declarations/change.ts";
 import { SETUP_COMMANDS } from "./declarations/setup.ts";
 import { SHOW_COMMANDS } from "./declarations/show.ts";
@@ -76,13 +74,14 @@ const FILENAME_FLAG =
  * @param exists whether a file or directory of that name exists
  */
 export function readCommandLine(argv: readonly string[], exists: (path: string) => boolean): Invocation {
-  const bare = bareWords(argv, flagTakesValue);
-  const [first] = bare.indexes;
-  const word = first === undefined ? undefined : argv[first];
-  const command = findCommand(word);
-  if (first !== undefined && command) return { kind: "command", command, argv: argv.toSpliced(first, 1) };
-  if (word === "help" && first !== undefined) {
-    const [topic] = bare.indexes.slice(1).map((index) => argv[index]);
+  const bare = readWords(argv, flagTakesValue)
+    .filter(({ kind }) => kind !== "flag")
+    .toArray();
+  const [first, second] = bare.filter(({ kind }) => kind === "argument");
+  const command = findCommand(first?.text);
+  if (first && command) return { kind: "command", command, argv: argv.toSpliced(first.index, 1) };
+  if (first?.text === "help") {
+    const topic = second?.text;
     if (topic === "flags") return { kind: "flags-help" };
     if (topic === undefined) return { kind: "kubelet", argv: ["--help"] };
     const about = findCommand(topic);
@@ -92,9 +91,9 @@ export function readCommandLine(argv: readonly string[], exists: (path: string) 
   if (argv.some((flag) => /^(-f|--filename(=|$))/.test(flag))) {
     return { kind: "refused", message: FILENAME_FLAG };
   }
-  const missing = [...bare.indexes.map((index) => argv[index] ?? ""), ...bare.afterDashes].find(
-    (name) => name !== "" && name !== "-" && !isManifestUrl(name) && isMissing(name, exists),
-  );
+  const missing = bare
+    .map(({ text }) => text)
+    .find((name) => name !== "" && name !== "-" && !isManifestUrl(name) && isMissing(name, exists));
   if (missing === undefined) return { kind: "kubelet", argv };
   const problem = isPlainWord(missing)
     ? unknownWord(missing)
@@ -133,15 +132,13 @@ function unknownWord(word: string): string {
 }
 
 /**
- * Whether a flag in front of the command takes the next word as its value: for the kubelet, else for some command.
+ * Whether a flag in front of the command takes the next word as its value: for the kubelet, else for some command; undefined
+ * for an unknown flag.
  * @param written with its dashes, without a value
  */
-export function flagTakesValue(written: string): boolean {
-  const isLong = written.startsWith("--");
-  const name = written.replace(/^-+/, "");
-  const row = ROW_BY_FLAG.get(name) ?? ROW_BY_FLAG.get(name.replaceAll("_", "-"));
-  if (row && (isLong ? row.flag !== undefined : row.short === name)) return takesValue(row);
-  return COMMANDS.some(({ args }) =>
-    flagsOf(args).some((flag) => (isLong ? flag.name : flag.short) === name && flag.takesValue),
-  );
+export function flagTakesValue(written: string): boolean | undefined {
+  const ofKubelet = takesValue(written);
+  if (ofKubelet !== undefined) return ofKubelet;
+  const known = COMMANDS.flatMap(({ args }) => flagsOf(args).filter((flag) => isNamed(flag, written)));
+  return known.length === 0 ? undefined : known.some((flag) => flag.takesValue);
 }

@@ -1,5 +1,4 @@
 import { statSync } from "node:fs";
-import { resolve } from "node:path";
 import { readNodeName } from "../base/host/node-info.ts";
 import { keepNodeName } from "../base/host/node-name.ts";
 import { reExecute } from "../base/host/re-execute.ts";
@@ -9,7 +8,6 @@ import { SystemClock } from "../base/host/system-clock.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll, writeStderr } from "../base/host/write-all.ts";
 import { type Configuration, SettingsError } from "../base/model/configuration.ts";
 import type { Logger } from "../base/model/logger.ts";
-import { findConfigPaths } from "../config/flags.ts";
 import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../config/option-table.ts";
 import { type ResolvedOptions, resolveOptions } from "../config/resolve-options.ts";
 import { chooseConfiguration, openConfigurationStore } from "../daemon/choose-configuration.ts";
@@ -61,7 +59,7 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   warn = (message) => logger.warn(message);
   early.forEach(warn);
   logStart(resolved, logger);
-  const exitCode = await runLocked(resolved, logger, argv, { resolve, configuration: start, cwd });
+  const exitCode = await runLocked(resolved, logger, { resolve, configuration: start });
   return exitCode === "restart" ? restart(argv, variables, logger) : exitCode;
 }
 
@@ -114,10 +112,9 @@ function logStart({ options, origins, warnings }: ResolvedOptions, logger: Logge
 
 /** Runs while this process holds the lock of the root directory. */
 async function runLocked(
-  { options, positionals }: ResolvedOptions,
+  { options, positionals, configPaths }: ResolvedOptions,
   logger: AppLogger,
-  argv: readonly string[],
-  { cwd, ...given }: Pick<KubeletRun, "resolve" | "configuration"> & { cwd: string },
+  given: Pick<KubeletRun, "resolve" | "configuration">,
 ): Promise<number | "restart"> {
   const environment = removeProxies();
   let lock: RootLock | undefined;
@@ -127,7 +124,6 @@ async function runLocked(
     lock = await lockRootDir(options.rootDir);
     if (!lock) return await reportBusyRoot(options, positionals, logger);
     const { publish } = lock;
-    const { configPaths, configDir = [] } = findConfigPaths(argv, environment);
     const kept = keepNodeName(options.rootDir, options.hostnameOverride);
     for (const notice of kept.notices) logger.warn(notice);
     const resolveWithName: KubeletRun["resolve"] = async (configuration) => {
@@ -145,7 +141,7 @@ async function runLocked(
       logger,
       configuration: given.configuration,
       resolve: resolveWithName,
-      configPaths: [...configPaths, configDir].flat().map((path) => resolve(cwd, path)),
+      configPaths,
       stop: stopOnSignals(logger),
       onServers: (servers) => publish(instanceInfo(options, environment, servers)),
     };

@@ -49,39 +49,24 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
     else if (parsed.value === true) line.request ??= flag === "help" ? "help" : "version";
   };
   let previous: string | undefined;
-  for (let index = 0; index < argv.length; index++) {
-    const word = argv[index]!;
-    if (word === "--") {
-      line.positionals.push(...argv.slice(index + 1));
-      break;
-    }
-    if (word === "-" || !word.startsWith("-")) {
+  for (const { kind, text, value } of readWords(argv, flagTakesValue)) {
+    if (kind !== "flag") {
       // `--runonce true` would make "true" a manifest.
-      if (previous !== undefined && /^(true|false)$/i.test(word)) {
-        line.errors.push(`--${previous} ${word}: write --${previous}=${word}`);
-      } else line.positionals.push(word);
+      if (kind === "argument" && previous !== undefined && /^(true|false)$/i.test(text)) {
+        line.errors.push(`--${previous} ${text}: write --${previous}=${text}`);
+      } else line.positionals.push(text);
       previous = undefined;
       continue;
     }
-    const { name, dashes, attached } = takeApart(word);
-    const row = findRow(name, dashes, (message) => warnings.add(message));
-    if (!row) {
-      line.errors.push(unknownFlag(dashes + name));
-      previous = undefined;
-      continue;
+    const row = findRow(text);
+    const flag = row?.flag ?? text.replace(/^-+/, "");
+    previous = row && value === undefined ? flag : undefined;
+    if (!row) line.errors.push(unknownFlag(text));
+    else if (value === undefined && takesValue(row)) line.errors.push(`--${flag}: needs a value`);
+    else {
+      if (text.startsWith("--") && text !== `--${flag}`) warnings.add(`${text}: write --${flag}`);
+      apply(row, flag, value ?? "true");
     }
-    const flag = row.flag ?? name;
-    let value = attached;
-    if (value === undefined && takesValue(row)) {
-      value = argv[++index];
-      if (value === undefined || isKnownFlag(value)) {
-        line.errors.push(`--${flag}: needs a value`);
-        index--;
-        continue;
-      }
-    }
-    previous = value === undefined ? flag : undefined;
-    apply(row, flag, value ?? "true");
   }
   for (const [flag, { row, text }] of unsupported) {
     if (row.accepted.includes(text)) continue;
@@ -91,34 +76,74 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return { ...line, settings: [...settings.values()], warnings: [...warnings] };
 }
 
-function takeApart(word: string): { name: string; dashes: string; attached?: string } {
-  const dashes = word.startsWith("--") ? "--" : "-";
-  const body = word.slice(dashes.length);
-  const at = body.indexOf("=");
-  const name = at < 0 ? body : body.slice(0, at);
-  if (dashes === "-" && name.length > 1) {
-    // `-v4`; but `-version` is meant as `--version`.
-    const row = ROW_BY_FLAG.get(name.charAt(0));
-    if (row?.short === name.charAt(0) && takesValue(row) && !ROW_BY_FLAG.has(name)) {
-      return { name: name.charAt(0), dashes, attached: body.slice(1) };
+/** The row of a flag as it is written, e.g. `--max_pods` or `-v`. */
+function findRow(written: string): FlagRow | undefined {
+  const [, dashes, name = ""] = /^(--?)(.*)$/s.exec(written) ?? [];
+  const dashed = name.replaceAll("_", "-");
+  const row = ROW_BY_FLAG.get(name) ?? ROW_BY_FLAG.get(dashed);
+  const isMeant = dashes === "--" ? row?.flag === name || row?.flag === dashed : row?.short === name;
+  return isMeant ? row : undefined;
+}
+
+/** @param written with its dashes. @returns undefined for a flag that the kubelet does not have */
+export function flagTakesValue(written: string): boolean | undefined {
+  const row = findRow(written);
+  return row && takesValue(row);
+}
+
+/** A part of a command line. */
+export interface Word {
+  /** `rest`: an argument behind `--`. */
+  kind: "argument" | "flag" | "rest";
+  /** The argument, or the name of the flag as written: `--max-pods`, `-v`. */
+  text: string;
+  /** The text behind `=` or behind the letter of a flag, or the next word. */
+  value?: string | undefined;
+  /** Position on the command line. */
+  index: number;
+}
+
+/**
+ * Takes a command line apart: `--name value`, `--name=value`, `-n value`, `-n=value`, `-nvalue`; `--` ends the flags.
+ * @param takesValue whether a flag, with its dashes, needs a value; undefined: there is no such flag
+ * @param asKubectl `-it` is two flags, and a value may look like a flag
+ */
+export function* readWords(
+  argv: readonly string[],
+  takesValue: (flag: string) => boolean | undefined,
+  asKubectl = false,
+): Generator<Word, void> {
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index]!;
+    if (word === "--") {
+      for (const text of argv.slice(index + 1)) yield { kind: "rest", text, index: ++index };
+    } else if (!word.startsWith("-") || word === "-") yield { kind: "argument", text: word, index };
+    else {
+      for (const { text, value } of splitFlags(word, takesValue, asKubectl)) {
+        const next = value === undefined && takesValue(text) ? argv[index + 1] : undefined;
+        const isFlag = next === "--" || (next?.startsWith("--") && takesValue(next.split("=", 1)[0]!) !== undefined);
+        const isNext = next !== undefined && (asKubectl || !isFlag);
+        yield { kind: "flag", text, value: isNext ? next : value, index };
+        if (isNext) index++;
+      }
     }
   }
-  return at < 0 ? { name, dashes } : { name, dashes, attached: body.slice(at + 1) };
 }
 
-function findRow(name: string, dashes: string, warn: (message: string) => void): FlagRow | undefined {
-  const row = ROW_BY_FLAG.get(name);
-  if (dashes === "-") return row?.short === name ? row : undefined;
-  if (row?.flag === name) return row;
-  const dashed = name.replaceAll("_", "-");
-  const normalized = ROW_BY_FLAG.get(dashed);
-  if (dashed === name || normalized?.flag !== dashed) return undefined;
-  warn(`--${name}: write --${dashed}`);
-  return normalized;
+/** The flags of one word. A long name after one dash, as Go programs accept, stays whole: it has an error of its own. */
+function splitFlags(
+  word: string,
+  takesValue: (flag: string) => boolean | undefined,
+  areJoined: boolean,
+): { text: string; value: string | undefined }[] {
+  const [name = "", value] = word.split(/=(.*)/s, 2);
+  const [letter, rest] = [word.slice(0, 2), word.slice(2)];
+  const takes = takesValue(letter);
+  const isWhole = rest === "" || letter === "--" || name.length === 2 || takesValue(`-${name}`) !== undefined;
+  if (isWhole || takes === undefined || !(takes || areJoined)) return [{ text: name, value }];
+  if (takes || value !== undefined) return [{ text: letter, value: rest }];
+  return [{ text: letter, value }, ...splitFlags(`-${rest}`, takesValue, areJoined)];
 }
-
-const isKnownFlag = (word: string): boolean =>
-  word.startsWith("--") && ROW_BY_FLAG.has(word.slice(2).split("=", 1)[0]!);
 
 function unknownFlag(written: string): string {
   const name = written.replace(/^-+/, "");
@@ -171,21 +196,4 @@ export function environmentSettings(environment: Readonly<Record<string, string 
     all.warnings.push(...line.warnings.map((message) => message.replaceAll(`--${flag}`, variable)));
   }
   return all;
-}
-
-type ConfigPaths = Pick<CommandLine, "configPaths" | "configDir">;
-
-/** The files and directories of `--config` and `--config-dir`, or of their variables, as they are written. */
-export const findConfigPaths = (
-  argv: readonly string[],
-  environment: Readonly<Record<string, string | undefined>>,
-): ConfigPaths => chooseConfigPaths(parseCommandLine(argv), environmentSettings(environment));
-
-/** A flag replaces its variable. */
-export function chooseConfigPaths(flags: ConfigPaths, variables: ConfigPaths): ConfigPaths {
-  const configDir = flags.configDir ?? variables.configDir;
-  return {
-    configPaths: flags.configPaths.length > 0 ? flags.configPaths : variables.configPaths,
-    ...(configDir !== undefined && { configDir }),
-  };
 }

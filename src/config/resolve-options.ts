@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Configuration, ConfigurationFile } from "../base/model/configuration.ts";
 import type { EvictionThreshold } from "../base/model/option-values.ts";
 import { isManifestUrl } from "../base/text/url.ts";
-import { type CommandLine, chooseConfigPaths, environmentSettings, parseCommandLine, type Setting } from "./flags.ts";
+import { environmentSettings, parseCommandLine, type Setting } from "./flags.ts";
 import {
   DEFAULT_KUBELET_OPTIONS,
   type KubeletOptions,
@@ -24,6 +24,8 @@ export interface ResolvedOptions {
   request?: "help" | "version";
   warnings: string[];
   errors: string[];
+  /** Absolute paths of `--config` and `--config-dir`, or of their variables. */
+  configPaths: string[];
   /** Files of settings that were read; absent without --config and --config-dir. */
   configuration?: Configuration;
 }
@@ -49,7 +51,9 @@ export async function resolveOptions(
   const variables = environmentSettings(environment);
   const warnings = [...line.warnings, ...variables.warnings];
   const errors = [...line.errors, ...variables.errors];
-  const files = await readConfiguration(chooseConfigPaths(line, variables), cwd, { warnings, errors }, configuration);
+  const configPaths = (line.configPaths.length > 0 ? line : variables).configPaths;
+  const configDir = line.configDir ?? variables.configDir;
+  const files = await readConfiguration({ configPaths, configDir }, cwd, { warnings, errors }, configuration);
   const given = new Set(line.settings.map(({ row }) => row.option));
   const flags = [...variables.settings.filter(({ row }) => !given.has(row.option)), ...line.settings].map((setting) =>
     absolutePaths(setting, cwd),
@@ -69,6 +73,7 @@ export async function resolveOptions(
     ...(line.request ? { request: line.request } : {}),
     warnings: [...warnings, ...checked.warnings],
     errors: [...errors, ...checked.errors],
+    configPaths: [...configPaths, configDir ?? []].flat().map((path) => resolve(cwd, path)),
     ...(files.configuration && { configuration: files.configuration }),
   };
 }
@@ -91,7 +96,7 @@ interface ReadSettings {
 }
 
 async function readConfiguration(
-  line: Pick<CommandLine, "configPaths" | "configDir">,
+  line: { configPaths: readonly string[]; configDir: string | undefined },
   cwd: string,
   { warnings, errors }: Pick<ResolvedOptions, "warnings" | "errors">,
   replacement: Configuration | undefined,

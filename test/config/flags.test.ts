@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { environmentSettings, findConfigPaths, parseCommandLine, variableOf } from "../../src/config/flags.ts";
+import { environmentSettings, parseCommandLine, variableOf } from "../../src/config/flags.ts";
 import { OPTION_TABLE } from "../../src/config/option-table.ts";
 import { resolveOptions } from "../../src/config/resolve-options.ts";
 import { tempDirs } from "../support/temp-dir.ts";
@@ -178,8 +178,8 @@ test("files of settings are named by variables, too; a flag replaces its variabl
   writeFileSync(file, "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 3\n");
   const variables = { KUBELET_TS_CONFIG: file, KUBELET_TS_CONFIG_DIR: "/drop-ins" };
   expect((await resolve([], { KUBELET_TS_CONFIG: file })).options.maxPods).toBe(3);
-  expect(findConfigPaths([], variables)).toEqual({ configPaths: [file], configDir: "/drop-ins" });
-  expect(findConfigPaths(["--config=/other"], variables)).toEqual({ configPaths: ["/other"], configDir: "/drop-ins" });
+  expect((await resolve([], variables)).configPaths).toEqual([file, "/drop-ins"]);
+  expect((await resolve(["--config=/other"], variables)).configPaths).toEqual(["/other", "/drop-ins"]);
 });
 
 test("a bad value and a misspelt name are reported by the variable's name", () => {

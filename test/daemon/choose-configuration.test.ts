@@ -10,6 +10,7 @@ const resolved = (id: string, errors: string[] = [], options: Partial<KubeletOpt
   options: { ...DEFAULT_KUBELET_OPTIONS, ...options },
   origins: {} as never,
   positionals: [],
+  configPaths: [],
   warnings: [],
   errors,
   configuration: configuration(id),

@@ -23,6 +23,7 @@ function world() {
         options: { ...DEFAULT_KUBELET_OPTIONS, ...next.options },
         origins: {} as never,
         positionals: [],
+        configPaths: [],
         warnings: [],
         errors: next.errors,
       };

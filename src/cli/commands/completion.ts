@@ -1,9 +1,10 @@
 import type { ArgDef } from "citty";
 import type { Pod } from "../../base/api/pod.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
+import { readWords, type Word } from "../../config/flags.ts";
 import { takesValue as rowTakesValue } from "../../config/option-row.ts";
 import { SHOWN_ROWS } from "../../config/option-table.ts";
-import { bareWords, COMPLETE_ARGUMENT, type Flag, flagsOf, writtenName } from "../arguments.ts";
+import { COMPLETE_ARGUMENT, type Flag, flagsOf, isNamed, writtenName } from "../arguments.ts";
 import { ApiClient } from "../client/api-client.ts";
 import { findPod, inScope, namespaceOf } from "../client/choose-pod.ts";
 import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
@@ -36,7 +37,7 @@ export async function runComplete(
   const names =
     completion.names === undefined
       ? []
-      : await Promise.race([namesOf(completion, words).catch(() => []), Bun.sleep(NAMES_LIMIT_MS).then(() => [])]);
+      : await Promise.race([namesOf(completion).catch(() => []), Bun.sleep(NAMES_LIMIT_MS).then(() => [])]);
   const known = new Set(completion.candidates.map(({ word }) => word));
   const candidates = [...completion.candidates, ...names.filter(({ word }) => !known.has(word))];
   io.stdout(renderCandidates({ ...completion, candidates }));
@@ -44,10 +45,11 @@ export async function runComplete(
 }
 
 /** From the kubelet that the flags typed so far name; pods also from the engine while none runs. */
-async function namesOf(completion: Completion, words: readonly string[]): Promise<Candidate[]> {
+async function namesOf(completion: Completion): Promise<Candidate[]> {
   removeProxies();
-  const { names, positionals, command, typed: word } = completion;
-  const request = { value: (flag: string) => typedValue(words, FLAGS[flag] ?? [`--${flag}`]) } as CommandRequest;
+  const { names, positionals, command, typed: word, given } = completion;
+  const value = (flag: string) => given.findLast(({ text }) => (FLAGS[flag] ?? [`--${flag}`]).includes(text))?.value;
+  const request = { value } as CommandRequest;
   if (names === "kubelet") {
     return listKubelets().map(({ nodeName, rootDir }) => ({ word: nodeName, description: rootDir }));
   }
@@ -107,18 +109,6 @@ async function objectsOf(request: CommandRequest, kind: string, namespace: strin
 
 const podsOf = async (request: CommandRequest): Promise<readonly Pod[]> => (await openReader(request)).pods();
 
-/** The last value of a flag on an unfinished command line; bash makes `--flag=value` three words. */
-function typedValue(words: readonly string[], flags: readonly string[]): string | undefined {
-  let found: string | undefined;
-  for (const [index, word] of words.slice(0, -1).entries()) {
-    const [flag = "", attached] = word.split(/=(.*)/s, 2);
-    if (!flags.includes(flag)) continue;
-    const next = words[index + 1];
-    found = attached ?? (next === "=" ? words[index + 2] : next);
-  }
-  return found;
-}
-
 /**
  * Names only a running kubelet or the engine knows. `name`: of an object of the kind in front of it; `place`: a pod with
  * the colon that a path follows.
@@ -144,6 +134,8 @@ interface Completion {
   command: SubCommand | undefined;
   /** Positionals before this word. */
   positionals: string[];
+  /** Flags before this word. */
+  given: readonly Word[];
 }
 
 /** Values of an argument, by its choices or its value hint. */
@@ -198,21 +190,23 @@ const ROOT_FLAGS: readonly Flag[] = SHOWN_ROWS.flatMap((row): Flag[] => {
  */
 export function completeWords(
   words: readonly string[],
-  { commands, takesValue }: { commands: readonly SubCommand[]; takesValue: (flag: string) => boolean },
+  { commands, takesValue }: { commands: readonly SubCommand[]; takesValue: (flag: string) => boolean | undefined },
 ): Completion {
   const joined = joinEquals(words.slice(0, -1));
   const isSplit = words.at(-2) === "=" || words.at(-1) === "=";
   const last = isSplit ? (words.at(-1) === "=" ? "" : (words.at(-1) ?? "")) : (words.at(-1) ?? "");
   const before = isSplit ? joined.map((word) => word.replace(/=$/, "")) : joined;
-  const bare = bareWords(before, takesValue);
-  const command = commands.find(({ name }) => name === before[bare.indexes[0] ?? -1]);
-  const positionals = [...bare.indexes.slice(command ? 1 : 0).map((index) => before[index] ?? ""), ...bare.afterDashes];
+  const read = [...readWords(before, takesValue)];
+  const given = read.filter(({ kind }) => kind === "flag");
+  const bare = read.filter(({ kind }) => kind !== "flag");
+  const command = commands.find(({ name }) => bare[0]?.kind === "argument" && name === bare[0].text);
+  const positionals = bare.slice(command ? 1 : 0).map(({ text }) => text);
   const flags = !command || command.takesKubeletFlags ? ROOT_FLAGS : flagsOf(command.args);
-  const base = { prefix: "", typed: last, command, positionals };
+  const base = { prefix: "", typed: last, command, positionals, given };
 
   const attached = /^(--[\w-]+=)(.*)$/s.exec(last);
   const flagWord = attached ? attached[1]?.slice(0, -1) : before.at(-1);
-  const flag = flags.find((known) => flagWord === `--${writtenName(known)}` || flagWord === `-${known.short}`);
+  const flag = flags.find((known) => isNamed(known, flagWord ?? ""));
   if (flag?.takesValue && (attached || isSplit || !last.startsWith("--"))) {
     const part = attached ? { prefix: attached[1] ?? "", typed: attached[2] ?? "" } : {};
     return { ...base, ...valuesOf(flag.def, command), ...part };

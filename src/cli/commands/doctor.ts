@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { LOCAL_TEXT_FILES } from "../../base/files/text-files.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
-import { findConfigPaths, parseCommandLine } from "../../config/flags.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { openConfigurationStore } from "../../daemon/choose-configuration.ts";
@@ -22,10 +21,9 @@ const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
  * given. Returns the exit code: 0 no check failed, 1 one did, 2 bad usage.
  */
 export async function runDoctor(rawArgs: readonly string[], io: CommandIo): Promise<number> {
-  const { configPaths, configDir } = findConfigPaths(rawArgs, process.env);
-  const { positionals, settings } = parseCommandLine(rawArgs);
-  const namesManifests = positionals.length > 0 || settings.some(({ row }) => row.option === "podManifestPaths");
-  const isNamed = configPaths.length > 0 || configDir !== undefined || namesManifests;
+  const given = await resolveOptions(rawArgs, process.cwd(), "show");
+  const namesManifests = given.positionals.length > 0 || given.origins.podManifestPaths.startsWith("--");
+  const isNamed = given.configPaths.length > 0 || namesManifests;
   const service = isNamed ? undefined : findService();
   const config = service?.paths.config;
   const argv = config !== undefined && existsSync(config) ? [`--config=${config}`, ...rawArgs] : rawArgs;
