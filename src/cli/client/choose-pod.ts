@@ -88,7 +88,8 @@ function hintOf(name: string, candidates: readonly Pod[]): string {
   return `there are ${full.slice(0, MAX_NAMES).join(", ")}${more}`;
 }
 
-const POD_KIND = /^(pods?|po)\//i;
+/** The kind before the name of a pod. */
+export const POD_KIND = /^(pods?|po)\//i;
 
 /**
  * The pod of `web`, `pod/web`, or of `deployment/web`, `service/web` and the like: of several the one that is ready.

@@ -1,14 +1,17 @@
+import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { findPortHolders } from "../../base/host/port-holder.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import { explainObject, type ObjectExplanation, renderObjectExplanation } from "../../plan/status/explain-object.ts";
 import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
-import { findLogTarget, findPod, inScope } from "../client/choose-pod.ts";
+import { ApiClient } from "../client/api-client.ts";
+import { findLogTarget, findPod, inScope, POD_KIND, podsOfObject } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, type RefusedText } from "../client/kubelet-api.ts";
-import { kindNames, loadServedKinds } from "../client/object-targets.ts";
+import { kindNames, kindOf, loadServedKinds } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
 import { type DocumentedType, findField, renderFields, renderTree } from "../print/kind-fields.ts";
 import {
@@ -23,7 +26,7 @@ import {
 const LOG_LINES = 20;
 const MAX_LOG_BYTES = 16_384;
 
-/** `kubelet-ts explain`: why pods are not ready. Returns 0 when all of them are, else 1. */
+/** `kubelet-ts explain`: why pods, and objects with pods, are not ready. Returns 0 when all of them are, else 1. */
 export async function runExplain(request: CommandRequest, io: CommandIo): Promise<number> {
   const [kind = "", ...rest] = request.positionals;
   const names = ["pod", "pods", "po"].includes(kind) ? rest : request.positionals;
@@ -39,7 +42,14 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const pods = await api.pods();
   const scope = scopeOf(request);
   const refused = await api.refusedManifests().catch(() => []);
-  const chosen = names.length === 0 ? inScope(pods, scope) : names.map((name) => find(pods, name, scope, refused));
+  const objects = await findObjects(request, names, pods, events);
+  const podNames = objects.length > 0 ? names.filter((name) => POD_KIND.test(name)) : names;
+  const chosen = [
+    ...new Set([
+      ...(names.length === 0 ? inScope(pods, scope) : podNames.map((name) => find(pods, name, scope, refused))),
+      ...objects.flatMap((it) => it.pods),
+    ]),
+  ];
   if (names.length === 0 && chosen.length === 0) throw new UsageError("there are no pods");
   const client = engineClient(request, (await locateKubelet(request)).instance?.dockerEndpoint);
   const explanations = await Promise.all(
@@ -54,11 +64,50 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
       }),
     ),
   );
-  if (request.value("output") === "json") io.stdout(`${JSON.stringify(explanations, null, 2)}\n`);
-  else io.stdout(`${explanations.map(renderExplanation).join("\n\n")}\n`);
+  const all = [...objects.map((it) => it.explanation), ...explanations];
+  const texts = all.map((it) => ("state" in it ? renderObjectExplanation(it) : renderExplanation(it)));
+  io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
   if (names.length === 0) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
-  const isFine = explanations.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
+  const isFine = all.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
   return isFine ? 0 : 1;
+}
+
+/**
+ * The objects of `deploy/web svc/db` or `deploy web`, with their pods; none when pods are named.
+ * @throws CommandError, UsageError
+ */
+async function findObjects(
+  request: CommandRequest,
+  names: readonly string[],
+  pods: readonly Pod[],
+  events: readonly CoreEvent[],
+): Promise<{ explanation: ObjectExplanation; pods: Pod[] }[]> {
+  const [first = "", ...rest] = names;
+  const kinds = first.includes("/") || rest.length === 0 ? [] : await loadServedKinds();
+  const isKind = kinds.some((kind) => kind.plural !== "pods" && kindNames(kind).includes(first.toLowerCase()));
+  const words = isKind ? rest.map((name) => `${first}/${name}`) : names.filter((name) => name.includes("/"));
+  const written = words.filter((word) => !POD_KIND.test(word));
+  if (written.length === 0) return [];
+  if (words.length < names.length && !isKind) throw new UsageError("give names of pods, or KIND/NAME, not both");
+  const api = await ApiClient.open(request, "Without it only pods are known");
+  const namespace = scopeOf(request).namespace ?? "default";
+  return Promise.all(
+    written.map(async (word) => {
+      const [kind = "", name = "", ...more] = word.split("/");
+      if (name === "" || more.length > 0) throw new UsageError(`"${word}" must be KIND/NAME, as in deploy/web`);
+      const resource = await api.findResource(kind);
+      const object = await api.requireObject(resource, namespace, name);
+      const own = podsOfObject(object, inScope(pods, { namespace }));
+      const explanation = explainObject(object.kind, {
+        kind: kindOf(resource),
+        object,
+        pods: own,
+        events: events.filter(({ involvedObject }) => involvedObject.uid === object.metadata.uid),
+      });
+      if (!explanation) throw new CommandError(`${word} has no state to explain: kubelet-ts describe ${word}`);
+      return { explanation, pods: own };
+    }),
+  );
 }
 
 /** Whether there is a pod of that name; without a kubelet and an engine there is none. */

@@ -118,7 +118,8 @@ const allStatuses = ({ status }: Pod): ContainerStatus[] => [
   ...(status?.containerStatuses ?? []),
 ];
 
-const isTrue = ({ status }: Pod, type: string): boolean =>
+/** Whether a pod has that condition. */
+export const isTrue = ({ status }: Pod, type: string): boolean =>
   status?.conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
 
 /** A container that does what it should: it is ready, or it ended well where that is wanted. */

@@ -1,0 +1,161 @@
+import type { CoreEvent } from "../../base/api/event.ts";
+import type { Pod } from "../../base/api/pod.ts";
+import type { Cause } from "./explain-container.ts";
+import { isTrue } from "./explain-pod.ts";
+
+/** An object of the API that is no pod, as far as its explanation reads it. */
+interface ExplainedObject {
+  metadata: { name?: string; namespace?: string };
+  spec?: unknown;
+  status?: unknown;
+}
+
+interface ExplainObjectInput {
+  /** As kubectl shows it: `deployment.apps`. */
+  kind: string;
+  object: ExplainedObject;
+  /** Pods that it selects or owns. */
+  pods: readonly Pod[];
+  /** Events of the object, oldest first. */
+  events: readonly CoreEvent[];
+}
+
+/** Why a workload, Job, claim or Service does not do its work; the same for the terminal and JSON. */
+export interface ObjectExplanation {
+  kind: string;
+  namespace: string | undefined;
+  name: string;
+  isReady: boolean;
+  /** `1 of 2 pods are Ready`. */
+  state: string;
+  causes: Cause[];
+}
+
+interface Spec {
+  replicas?: number;
+  suspend?: boolean;
+  completions?: number;
+  paused?: boolean;
+  type?: string;
+  selector?: object;
+}
+
+interface Status {
+  phase?: string;
+  replicas?: number;
+  readyReplicas?: number;
+  desiredNumberScheduled?: number;
+  numberReady?: number;
+  lastScheduleTime?: string;
+  succeeded?: number;
+  active?: number;
+  conditions?: readonly { type: string; status: string; reason?: string; message?: string }[];
+}
+
+type Judgment = Pick<ObjectExplanation, "isReady" | "state"> & { causes?: Cause[] };
+
+const MAX_WARNINGS = 3;
+
+const cause = (problem: string, fix: string, facts: string[] = []): Cause => ({
+  subject: "object",
+  problem,
+  facts,
+  fix,
+});
+
+const isReadyPod = (pod: Pod): boolean => isTrue(pod, "Ready");
+
+const judgeReplicas = (ready = 0, wanted = 1, spec: Spec = {}): Judgment => ({
+  isReady: ready >= wanted && wanted > 0,
+  state: `${ready} of ${wanted} pods are Ready`,
+  causes: [
+    ...(wanted === 0 ? [cause("no pods are wanted", "set replicas to 1 or more: kubectl scale --replicas=1")] : []),
+    ...(spec.paused ? [cause("its rollout is paused", "kubectl rollout resume")] : []),
+  ],
+});
+
+const byReplicas = ({ replicas, paused }: Spec, { readyReplicas }: Status): Judgment =>
+  judgeReplicas(readyReplicas, replicas, paused ? { paused } : {});
+
+/** How the kinds that have a state say whether they do their work. */
+const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: readonly Pod[]) => Judgment>> = {
+  Deployment: byReplicas,
+  ReplicaSet: byReplicas,
+  ReplicationController: byReplicas,
+  StatefulSet: byReplicas,
+  DaemonSet: (_, { numberReady, desiredNumberScheduled = 0 }) =>
+    desiredNumberScheduled > 0
+      ? judgeReplicas(numberReady, desiredNumberScheduled)
+      : {
+          isReady: false,
+          state: "no pod of it belongs on this node",
+          causes: [cause("its nodeSelector or affinity does not match this node", "kubectl get node --show-labels")],
+        },
+  Job: ({ suspend, completions = 1 }, { conditions = [], succeeded = 0, active = 0 }) => {
+    const [complete, failed] = ["Complete", "Failed"].map((end) =>
+      conditions.some(({ type, status }) => type === end && status === "True"),
+    );
+    const state = complete ? "Complete" : `${succeeded} of ${completions} completions, ${active} pods run`;
+    const causes = suspend && !complete ? [cause("it is suspended", "set spec.suspend to false")] : [];
+    return { isReady: causes.length === 0 && !failed, state, causes };
+  },
+  CronJob: ({ suspend }, { lastScheduleTime }) => ({
+    isReady: !suspend,
+    state: lastScheduleTime === undefined ? "it has not run yet" : `last run ${lastScheduleTime}`,
+    causes: suspend ? [cause("it is suspended", "set spec.suspend to false")] : [],
+  }),
+  Service: ({ type, selector }, _, pods) => {
+    if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
+    if (selector === undefined) return { isReady: true, state: "it has no selector: its endpoints are set by others" };
+    const ready = pods.filter(isReadyPod).length;
+    const causes =
+      pods.length > 0
+        ? []
+        : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
+    return { isReady: ready > 0, state: `${ready} of its ${pods.length} pods are Ready`, causes };
+  },
+  PersistentVolumeClaim: (_, { phase = "Pending" }) => ({ isReady: phase === "Bound", state: phase }),
+};
+
+/** Conditions that say why. */
+const BAD_CONDITIONS = new Set(["ReplicaFailure True", "Failed True", "FailureTarget True", "Progressing False"]);
+
+/**
+ * Explains an object's status and events. Pure.
+ * @param kind of the object, as in `Deployment`
+ * @returns undefined for a kind that has no state
+ */
+export function explainObject(kind: string, { kind: shown, object, pods, events }: ExplainObjectInput) {
+  const judge = Object.hasOwn(JUDGMENTS, kind) ? JUDGMENTS[kind] : undefined;
+  if (!judge) return undefined;
+  const { metadata, spec, status } = object as { metadata: ExplainedObject["metadata"]; spec?: Spec; status?: Status };
+  const { isReady, state, causes = [] } = judge(spec ?? {}, status ?? {}, pods);
+  const conditions = (status?.conditions ?? []).flatMap(({ type, status: is, reason = "", message = "" }) =>
+    BAD_CONDITIONS.has(`${type} ${is}`)
+      ? [cause(`${type} is ${is}: ${reason}`, "", message === "" ? [] : [message])]
+      : [],
+  );
+  const warnings = isReady ? [] : events.filter(({ type }) => type === "Warning").slice(-MAX_WARNINGS);
+  const explanation: ObjectExplanation = {
+    kind: shown,
+    namespace: metadata.namespace,
+    name: metadata.name ?? "",
+    isReady,
+    state,
+    causes: [
+      ...causes,
+      ...(isReady ? [] : conditions),
+      ...warnings.map(({ reason = "", message = "" }) => cause(reason, "", [message])),
+    ],
+  };
+  return explanation;
+}
+
+/** Text for the terminal. */
+export function renderObjectExplanation({ kind, name, isReady, state, causes }: ObjectExplanation): string {
+  const head = `${kind} "${name}" is ${isReady ? "" : "not "}ready: ${state}`;
+  const blocks = causes.map(({ problem, facts, fix }) =>
+    [problem, ...facts.map((fact) => `  ${fact}`), ...(fix ? [`  Fix: ${fix}`] : [])].join("\n"),
+  );
+  return [head, ...blocks].join("\n\n");
+}

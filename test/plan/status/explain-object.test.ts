@@ -1,0 +1,40 @@
+import { expect, test } from "bun:test";
+import { explainObject, renderObjectExplanation } from "../../../src/plan/status/explain-object.ts";
+import { aPod } from "../../support/builders.ts";
+
+const READY = { ...aPod(), status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } } as never;
+const replicaFailure = { type: "ReplicaFailure", status: "True", reason: "FailedCreate", message: "no room" };
+const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", message: "three times" };
+
+test.each<[string, object, object, number, string]>([
+  ["Deployment", { replicas: 2 }, { readyReplicas: 2 }, 0, 'x "web" is ready: 2 of 2 pods are Ready'],
+  ["Deployment", {}, {}, 0, 'x "web" is not ready: 0 of 1 pods are Ready'],
+  ["StatefulSet", { replicas: 0 }, {}, 0, "no pods are wanted\n  Fix: set replicas"],
+  ["Deployment", { paused: true }, {}, 0, "its rollout is paused\n  Fix: kubectl rollout resume"],
+  ["ReplicaSet", {}, { conditions: [replicaFailure] }, 0, "ReplicaFailure is True: FailedCreate\n  no room"],
+  ["DaemonSet", {}, { desiredNumberScheduled: 0 }, 0, "nodeSelector or affinity does not match this node"],
+  ["Job", {}, { conditions: [failed] }, 0, "Failed is True: BackoffLimitExceeded\n  three times"],
+  ["Job", { completions: 3 }, { succeeded: 1, active: 1 }, 0, "is ready: 1 of 3 completions, 1 pods run"],
+  ["CronJob", { suspend: true }, {}, 0, "it is suspended\n  Fix: set spec.suspend to false"],
+  ["Service", { selector: { app: "web" } }, {}, 0, "its selector matches no pod\n  Fix: compare"],
+  ["Service", { selector: { app: "web" } }, {}, 1, 'x "web" is ready: 1 of its 1 pods are Ready'],
+  ["Service", { type: "ExternalName" }, {}, 0, "is ready: it is a name for another host"],
+  ["PersistentVolumeClaim", {}, {}, 0, 'x "web" is not ready: Pending'],
+])("%s %j %j", (kind, spec, status, podCount, text) => {
+  const pods = Array.from({ length: podCount }, () => READY);
+  const explanation = explainObject(kind, {
+    kind: "x",
+    object: { metadata: { name: "web" }, spec, status },
+    pods,
+    events: [],
+  });
+  expect(renderObjectExplanation(explanation!)).toContain(text);
+});
+
+test("warnings are causes, the latest three; a kind without a state has no explanation", () => {
+  const object = { metadata: { name: "data" } };
+  const events = [1, 2, 3, 4].map((n) => ({ type: "Warning", reason: `R${n}`, message: `m${n}` }) as never);
+  const found = explainObject("PersistentVolumeClaim", { kind: "x", object, pods: [], events });
+  expect(found?.causes.map(({ problem }) => problem)).toEqual(["R2", "R3", "R4"]);
+  expect(explainObject("ConfigMap", { kind: "x", object, pods: [], events })).toBeUndefined();
+});
