@@ -1,12 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { WorkloadKind } from "../../src/base/model/desired-object.ts";
 import type { PodFacts } from "../../src/controllers/controller.ts";
 import type { PodRecord, RevisionRecord } from "../../src/controllers/workload-record.ts";
 import { replicaSetAnnotations } from "../../src/controllers/workload-record.ts";
 import { computeWorkloadStatus } from "../../src/controllers/workload-status.ts";
-import { WorkloadWorld } from "./workload-world.ts";
+import { readScenarios, WorkloadWorld } from "./workload-world.ts";
 
 type Json = Record<string, unknown>;
 
@@ -37,12 +35,7 @@ interface Scenario {
   states: State[];
 }
 
-const FIXTURE = join(import.meta.dir, "../fixtures/oracle/controller-steps.jsonl.gz");
-const scenarios = new TextDecoder()
-  .decode(Bun.gunzipSync(readFileSync(FIXTURE)))
-  .trimEnd()
-  .split("\n")
-  .map((line) => JSON.parse(line) as Scenario);
+const scenarios = readScenarios<Scenario>("controller-steps.jsonl.gz");
 
 const CHANGE_CAUSE = "kubernetes.io/change-cause";
 const INTERMEDIATE = ["Scaled down replica set rs to 7"];

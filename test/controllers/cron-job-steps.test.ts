@@ -1,9 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { WorkloadEvent } from "../../src/controllers/controller.ts";
 import type { JobRecord } from "../../src/controllers/workload-record.ts";
-import { manifest, WorkloadWorld } from "./workload-world.ts";
+import { manifest, readScenarios, WorkloadWorld } from "./workload-world.ts";
 
 interface Step {
   /** `minute`, `end`; anything else is an edit of the spec. */
@@ -28,12 +26,7 @@ interface Scenario {
   states: State[];
 }
 
-const FIXTURE = join(import.meta.dir, "../fixtures/oracle/cron-job-steps.jsonl.gz");
-const scenarios = new TextDecoder()
-  .decode(Bun.gunzipSync(readFileSync(FIXTURE)))
-  .trimEnd()
-  .split("\n")
-  .map((line) => JSON.parse(line) as Scenario);
+const scenarios = readScenarios<Scenario>("cron-job-steps.jsonl.gz");
 
 const START = Date.parse("2026-03-01T10:00:00Z");
 const MINUTE_MS = 60_000;

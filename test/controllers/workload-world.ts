@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Pod } from "../../src/base/api/pod.ts";
 import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/base/model/desired-object.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/controllers/controller.ts";
@@ -154,3 +156,11 @@ export class WorkloadWorld {
     return (this.record!.revisions[revision]!.template as Pod).spec.containers[0]!.image!;
   }
 }
+
+/** Scenarios recorded of a controller manager, one a line. */
+export const readScenarios = <Scenario>(name: string): Scenario[] =>
+  new TextDecoder()
+    .decode(Bun.gunzipSync(readFileSync(join(import.meta.dir, "../fixtures/oracle", name))))
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Scenario);

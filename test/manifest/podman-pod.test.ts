@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/base/api/pod.ts";
 import type { Strictness } from "../../src/manifest/manifest-result.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 
@@ -128,11 +129,48 @@ describe("what has one meaning only", () => {
     expect(errorsOf(pod(container("    Image: c\n")))).toMatchObject([{ message }]);
   });
 
-  test("numbers in quotes", () => {
-    const { pods, findings } = read(pod(container('    ports: [{containerPort: "80"}]\n')));
-    expect(pods[0]!.pod.spec.containers[0]!.ports![0]!.containerPort).toBe(80);
-    expect(findings[0]).toMatchObject({ severity: "warning", line: 8 });
-    expect(read(pod(container('    ports: [{containerPort: "$PORT"}]\n'))).pods).toEqual([]);
+  const publishing = (name: string, port: number) =>
+    `{name: ${name}, image: b, ports: [{containerPort: ${port}, hostPort: 90}]}`;
+  const published = (second: number) => pod(`  containers: [${publishing("a", 80)}, ${publishing("c", second)}]\n`);
+  const quoted = (port: string) => pod(container(`    ports: [{containerPort: "${port}"}]\n`));
+  const hostname = (name: string) => pod(`  hostname: ${name}\n${container("")}`);
+  const namedPort = "    ports: [{containerPort: 80, name: webPort}]\n    livenessProbe: {httpGet: {port: webPort}}\n";
+
+  test.each<[what: string, text: string, pick: (pod: Pod) => unknown, want: unknown, strictErrors: number]>([
+    ["a number in quotes", quoted("80"), ({ spec }) => spec.containers[0]!.ports![0]!.containerPort, 80, 1],
+    [
+      "the name of a port with capitals is in lower case, and probes follow",
+      pod(container(namedPort)),
+      ({ spec: { containers } }) => [containers[0]!.ports![0]!.name, containers[0]!.livenessProbe!.httpGet!.port],
+      ["webport", "webport"],
+      2,
+    ],
+    ["the host name My-Host", hostname("My-Host"), ({ spec }) => spec.hostname, "my-host", 1],
+    ["the host name pod_A", hostname("pod_A"), ({ spec }) => spec.hostname, "pod-a", 1],
+    [
+      "a port that two containers publish alike is published once",
+      published(80),
+      ({ spec }) => spec.containers.map((it) => it.ports?.[0]?.hostPort),
+      [90, undefined],
+      1,
+    ],
+    [
+      "labels that no selector can ask for are left out",
+      pod(container(""), "name: p, labels: {app: My App, tier: web}"),
+      ({ metadata }) => ({ ...metadata.labels }),
+      { tier: "web" },
+      1,
+    ],
+  ])("%s", (_, text, pick, want, strictErrors) => {
+    expect(errorsOf(text)).toEqual([]);
+    expect(pick(read(text).pods[0]!.pod)).toEqual(want);
+    expect(errorsOf(text, "strict")).toHaveLength(strictErrors);
+  });
+
+  test("what has no such meaning is an error, and a difference has its line", () => {
+    expect(read(quoted("80")).findings[0]).toMatchObject({ severity: "warning", line: 8 });
+    expect(read(quoted("$PORT")).pods).toEqual([]);
+    expect(errorsOf(published(81))).toHaveLength(1);
   });
 
   test("a misplaced false is a warning where it is so anyway, and an error where it is not", () => {
@@ -146,13 +184,6 @@ describe("what has one meaning only", () => {
     expect(errorsOf(misplaced(false), "strict")).toHaveLength(1);
   });
 
-  test("names of ports with capitals are in lower case, and probes follow", () => {
-    const ports = "    ports: [{containerPort: 80, name: webPort}]\n    livenessProbe: {httpGet: {port: webPort}}\n";
-    expect(errorsOf(pod(container(ports)))).toEqual([]);
-    const [first] = read(pod(container(ports))).pods[0]!.pod.spec.containers;
-    expect([first!.ports![0]!.name, first!.livenessProbe!.httpGet!.port]).toEqual(["webport", "webport"]);
-  });
-
   test("annotations of containers that Kubernetes has no names for are left out; others stay errors", () => {
     const annotated = (key: string) => pod(container(""), `name: p, annotations: {${key}: "1"}`);
     for (const key of ["run.oci.keep_original_groups/a", "x.y/z/a"]) {
@@ -161,32 +192,5 @@ describe("what has one meaning only", () => {
       expect(pods[0]!.pod.metadata.annotations).not.toHaveProperty([key]);
     }
     expect(errorsOf(annotated("x.y/z/other"))).toHaveLength(1);
-  });
-
-  test.each([
-    ["My-Host", "my-host"],
-    ["pod_A", "pod-a"],
-  ])("the host name %s is %s", (hostname, want) => {
-    const text = pod(`  hostname: ${hostname}\n${container("")}`);
-    expect(errorsOf(text)).toEqual([]);
-    expect(read(text).pods[0]!.pod.spec.hostname).toBe(want);
-    expect(errorsOf(text, "strict")).toHaveLength(1);
-  });
-
-  test("a port that two containers publish alike is published once; otherwise it is an error", () => {
-    const publishing = (name: string, port: number) =>
-      `{name: ${name}, image: b, ports: [{containerPort: ${port}, hostPort: 90}]}`;
-    const ports = (second: number) => pod(`  containers: [${publishing("a", 80)}, ${publishing("c", second)}]\n`);
-    expect(errorsOf(ports(80))).toEqual([]);
-    const { containers } = read(ports(80)).pods[0]!.pod.spec;
-    expect(containers.map((it) => it.ports?.[0]?.hostPort)).toEqual([90, undefined]);
-    expect(errorsOf(ports(81))).toHaveLength(1);
-    expect(errorsOf(ports(80), "strict")).toHaveLength(1);
-  });
-
-  test("labels that no selector can ask for are left out", () => {
-    const text = pod(container(""), "name: p, labels: {app: My App, tier: web}");
-    expect(errorsOf(text)).toEqual([]);
-    expect({ ...read(text).pods[0]!.pod.metadata.labels }).toEqual({ tier: "web" });
   });
 });

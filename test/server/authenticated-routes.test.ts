@@ -144,8 +144,7 @@ describe("who may", () => {
     ["a page", {}, 403],
   ])("with --anonymous-auth: %s", async (_, more, want) => {
     const { ask } = aWorld({ rules: { ...knownOnly, anonymousAuth: true } });
-    const { method, headers } = from("https://dashboard.example", more);
-    expect(statusOf(await ask(run, { method, headers }))).toBe(want);
+    expect(statusOf(await ask(run, from("https://dashboard.example", more)))).toBe(want);
   });
 
   test("AlwaysDeny authenticates every client and refuses all", async () => {
@@ -179,14 +178,22 @@ describe("/containerLogs", () => {
     expect(containers.asked).toEqual([want]);
   });
 
-  test.each([
-    ["new", 'container "new" in pod "web-node1" is waiting to start: image can\'t be pulled'],
-    ["unseen", 'container "unseen" in pod "web-node1" is not available'],
-    ["log?previous=1", 'previous terminated container "log" in pod "web-node1" not found'],
-  ])("%s has none: 400", async (path, want) => {
+  test.each<[path: string, status: number, text: string]>([
+    ["new", 400, 'container "new" in pod "web-node1" is waiting to start: image can\'t be pulled'],
+    ["unseen", 400, 'container "unseen" in pod "web-node1" is not available'],
+    ["log?previous=1", 400, 'previous terminated container "log" in pod "web-node1" not found'],
+    ["log?tailLines=x", 400, ""],
+    ["log?follow=maybe", 400, ""],
+    ["log?sinceTime=yesterday", 400, ""],
+    ["log?tailLines=-1", 422, ""],
+    ["log?limitBytes=0", 422, ""],
+    ["log?sinceSeconds=0", 422, ""],
+    ["log?sinceSeconds=5&sinceTime=2026-11-21T06:00:00Z", 422, ""],
+    ["log?stream=Both", 422, ""],
+  ])("%s is %d", async (path, status, text) => {
     const { ask, containers } = aWorld();
     const answer = await ask(`${logs}/${path}`);
-    expect([statusOf(answer), await textOf(answer)]).toEqual([400, want]);
+    expect([statusOf(answer), text && (await textOf(answer))]).toEqual([status, text]);
     expect(containers.asked).toEqual([]);
   });
 
@@ -205,21 +212,6 @@ describe("/containerLogs", () => {
     expect(statusOf(await ask(`${logs}/log?${query}`))).toBe(200);
     const all = { follow: false, timestamps: false, stdout: true, stderr: true };
     expect(containers.selection).toEqual({ ...all, ...want });
-  });
-
-  test.each([
-    ["tailLines=x", 400],
-    ["follow=maybe", 400],
-    ["sinceTime=yesterday", 400],
-    ["tailLines=-1", 422],
-    ["limitBytes=0", 422],
-    ["sinceSeconds=0", 422],
-    ["sinceSeconds=5&sinceTime=2026-11-21T06:00:00Z", 422],
-    ["stream=Both", 422],
-  ])("?%s is %d", async (query, want) => {
-    const { ask, containers } = aWorld();
-    expect(statusOf(await ask(`${logs}/log?${query}`))).toBe(want);
-    expect(containers.asked).toEqual([]);
   });
 
   test("what the engine refuses is said", async () => {

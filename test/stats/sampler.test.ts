@@ -17,7 +17,11 @@ const shared = {
 };
 
 /** On a tree of its own, to be changed. */
-const setUpOwn = (name: TreeName) => setUp(name, [podOf(name)], layTree(name, makeDirectory()));
+function setUpOwn(name: TreeName) {
+  const tree = layTree(name, makeDirectory());
+  const again = () => setUp(name, [podOf(name)], tree);
+  return { ...again(), again };
+}
 
 function setUp(name: TreeName, pods: readonly PodFacts[] = [podOf(name)], tree = shared[name]) {
   const { roots, cgroup } = tree;
@@ -100,13 +104,13 @@ describe("cgroup v2", () => {
   });
 
   test("a kernel without memory.peak, pressure, io and hugetlb", () => {
-    const { cgroup, proc } = setUpOwn("cgroup-v2");
+    const { cgroup, proc, again } = setUpOwn("cgroup-v2");
     const directory = join(cgroup, CONTAINER_PATHS["cgroup-v2"]);
     for (const file of ["memory.peak", "memory.events", "memory.swap.current", "io.stat", "pids.current"]) {
       rmSync(join(directory, file));
     }
     rmSync(join(proc, "pressure"), { recursive: true });
-    const sampler = new Sampler(new CgroupReader(proc), new FakeClock(), () => [podOf("cgroup-v2")], proc);
+    const { sampler } = again();
     const { stats } = sampler.sample("all").pods[0]!.containers[0]!.cgroup;
     expect(stats.memory).toMatchObject({ maxUsageBytes: undefined, oomKills: undefined, swapBytes: 0 });
     expect(stats).toMatchObject({ pids: undefined, blockIo: [], pressure: undefined });
@@ -114,11 +118,9 @@ describe("cgroup v2", () => {
 });
 
 test("a kernel without a memory controller: CPU is reported, memory is not", () => {
-  const { cgroup, proc } = setUpOwn("cgroup-v2");
+  const { cgroup, again } = setUpOwn("cgroup-v2");
   writeFileSync(join(cgroup, "cgroup.controllers"), "cpuset cpu io pids\n");
-  const pods = [podOf("cgroup-v2")];
-  const sampler = new Sampler(new CgroupReader(proc), new FakeClock(), () => pods, proc);
-  const [pod] = sampler.sample("all").pods;
+  const [pod] = again().sampler.sample("all").pods;
   const { stats } = pod!.containers[0]!.cgroup;
   expect(stats.cpu.usageNanoseconds).toBe(40_981_100_000);
   expect(stats.memory).toEqual({});

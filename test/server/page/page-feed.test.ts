@@ -71,32 +71,36 @@ function subscriber() {
   return { it, events, slow: () => (isFast = false), fast: () => (isFast = true) };
 }
 
+/** A world with a page that is open. */
+async function opened(over: Partial<PageSource> = {}) {
+  const made = world(over);
+  const page = subscriber();
+  const end = await made.feed.subscribe(page.it);
+  const changed = async (pods: Pod[]) => {
+    made.change(pods);
+    await made.clock.advance(100);
+  };
+  return { ...made, ...page, end, changed };
+}
+
 test("a page gets a snapshot, then only what changed", async () => {
-  const { clock, feed, change, state } = world();
-  const { it, events } = subscriber();
-  const end = await feed.subscribe(it);
+  const { state, events, end, changed } = await opened();
   expect(events.map(([event, { pods }]) => [event, pods.map(({ uid }) => uid)])).toEqual([["snapshot", ["a"]]]);
-  change([...state.pods, pod("b")]);
-  await clock.advance(100);
+  await changed([...state.pods, pod("b")]);
   const [event, { changedPods, removedPods }] = events.at(-1)!;
   expect([event, changedPods?.map(({ uid }) => uid), removedPods]).toEqual(["update", ["b"], undefined]);
-  change(state.pods.slice(1));
-  await clock.advance(100);
+  await changed(state.pods.slice(1));
   expect(events.at(-1)![1].removedPods).toEqual(["a"]);
   end();
   expect(state.listeners.size).toBe(0);
 });
 
 test("a slow page is sent nothing until it has caught up, and then the whole state", async () => {
-  const { clock, feed, change, state } = world();
-  const { it, events, slow, fast } = subscriber();
-  await feed.subscribe(it);
+  const { feed, state, it, events, slow, fast, changed } = await opened();
   slow();
-  change([...state.pods, pod("b")]);
-  await clock.advance(100);
+  await changed([...state.pods, pod("b")]);
   const count = events.length;
-  change([...state.pods, pod("c")]);
-  await clock.advance(100);
+  await changed([...state.pods, pod("c")]);
   expect(events.length).toBe(count);
   fast();
   feed.resume(it);
@@ -164,25 +168,19 @@ test("the history of pods is kept while a source has not been read", async () =>
 
 test("a pod that is not ready is explained again with each change, and sent if its reason is another one", async () => {
   let why = "";
-  const { clock, feed, change, state } = world({
+  const { state, events, changed } = await opened({
     toRow: (it) => podRow(it.metadata.uid ?? "", { isReady: false, why }),
   });
-  const { it, events } = subscriber();
-  await feed.subscribe(it);
   why = "its image is being pulled";
-  change(state.pods);
-  await clock.advance(100);
+  await changed(state.pods);
   expect(events.at(-1)![1].changedPods).toMatchObject([{ why }]);
 });
 
 test("a pod that changed in nothing that a row shows is not sent again", async () => {
-  const { clock, feed, change } = world();
-  const { it, events } = subscriber();
-  await feed.subscribe(it);
+  const { clock, events, changed } = await opened();
   await clock.advance(100);
   const count = events.length;
-  change([pod("a")]);
-  await clock.advance(100);
+  await changed([pod("a")]);
   expect(events.length).toBe(count);
 });
 
