@@ -61,14 +61,12 @@ describe("a JSON patch", () => {
   });
 });
 
-describe("a merge patch", () => {
-  test.each([
-    ["removes by null", "{a: 1, b: 2}", "{a: null}", "{b: 2}"],
-    ["merges maps", "{a: {x: 1, y: 2}}", "{a: {y: 3}}", "{a: {x: 1, y: 3}}"],
-    ["replaces lists", "{a: [1, 2]}", "{a: [3]}", "{a: [3]}"],
-    ["drops null inside a new map", "{}", "{a: {x: null, y: 1}}", "{a: {y: 1}}"],
-  ])("%s", (_, doc, patch, want) => expectPatched(applyMergePatch, doc, patch, want));
-});
+test.each([
+  ["removes by null", "{a: 1, b: 2}", "{a: null}", "{b: 2}"],
+  ["merges maps", "{a: {x: 1, y: 2}}", "{a: {y: 3}}", "{a: {x: 1, y: 3}}"],
+  ["replaces lists", "{a: [1, 2]}", "{a: [3]}", "{a: [3]}"],
+  ["drops null inside a new map", "{}", "{a: {x: null, y: 1}}", "{a: {y: 1}}"],
+])("a merge patch: %s", (_, doc, patch, want) => expectPatched(applyMergePatch, doc, patch, want));
 
 describe("a strategic merge patch", () => {
   test.each([

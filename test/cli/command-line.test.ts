@@ -4,20 +4,18 @@ import { findCommand, readCommandLine } from "../../src/cli/command-line.ts";
 const read = (line: string) =>
   readCommandLine(line.split(" ").filter(Boolean), (path) => ["pods", "web.yaml"].includes(path));
 
-describe("a command is found behind flags", () => {
-  test.each([
-    ["get pods", "get", "pods"],
-    ["--root-dir R get pods", "get", "--root-dir R pods"],
-    ["--root-dir=R get pods", "get", "--root-dir=R pods"],
-    ["--docker-endpoint=unix:///x logs web", "logs", "--docker-endpoint=unix:///x web"],
-    ["-n prod get pods", "get", "-n prod pods"],
-    ["--watch get pods", "get", "--watch pods"],
-    ["--root-dir R validate x.yaml", "validate", "--root-dir R x.yaml"],
-    ["help get", "get", "--help"],
-    ["--root-dir R help get", "get", "--help"],
-  ])("%s", (line, name, argv) => {
-    expect(read(line)).toEqual({ kind: "command", command: findCommand(name)!, argv: argv.split(" ") });
-  });
+test.each([
+  ["get pods", "get", "pods"],
+  ["--root-dir R get pods", "get", "--root-dir R pods"],
+  ["--root-dir=R get pods", "get", "--root-dir=R pods"],
+  ["--docker-endpoint=unix:///x logs web", "logs", "--docker-endpoint=unix:///x web"],
+  ["-n prod get pods", "get", "-n prod pods"],
+  ["--watch get pods", "get", "--watch pods"],
+  ["--root-dir R validate x.yaml", "validate", "--root-dir R x.yaml"],
+  ["help get", "get", "--help"],
+  ["--root-dir R help get", "get", "--help"],
+])("a command is found behind flags: %s", (line, name, argv) => {
+  expect(read(line)).toEqual({ kind: "command", command: findCommand(name)!, argv: argv.split(" ") });
 });
 
 describe("a kubelet is started only by flags and manifests", () => {
@@ -41,36 +39,34 @@ describe("a kubelet is started only by flags and manifests", () => {
   test("help", () => expect(read("help")).toEqual({ kind: "kubelet", argv: ["--help"] }));
 });
 
-describe("anything else is refused with the way out", () => {
-  test.each([
-    ["validte x.yaml", "did you mean validate?"],
-    ["--root-dir R gte pods", "did you mean get?"],
-    ["frobnicate", "commands are get, describe, logs"],
-    ["help gte", "did you mean get?"],
-    ["ps", "kubelet-ts get pods"],
-    ["--root-dir R ps", "kubelet-ts get pods"],
-    ["auth can-i get pods", "use kubectl auth after: kubelet-ts kubeconfig --merge"],
-    ["scale deploy/web", "kubelet-ts apply -f <manifest>"],
-    ["web.yaml get pods", 'no command "get"'],
-    [
-      "nginx:1.22",
-      '"metadata":{"name":"nginx"},"spec":{"containers":[{"name":"nginx","image":"nginx:1.22"}]}}\' | kubelet-ts',
-    ],
-    ["registry.example:5000/team/app@sha256:0a", '"containers":[{"name":"app"'],
-    ["docker.io/library/redis:7", "is an image, and no file"],
-    ["missing.yaml", 'manifest "missing.yaml" does not exist'],
-    ["/etc/missing.json", 'manifest "/etc/missing.json" does not exist'],
-    ["-- missing.yml", 'manifest "missing.yml" does not exist'],
-    ["--runonce missing.yaml", "does not exist"],
-    [
-      "--root-dri=R missing.yaml",
-      '--root-dri: no such flag; did you mean --root-dir?\nkubelet-ts: manifest "missing.yaml" does not exist',
-    ],
-    ["missing.yaml --root-dri=R", "--root-dri: no such flag"],
-    ["--root-dri R ps", "--root-dri: no such flag"],
-    ["-f web.yaml", "kubelet-ts --runonce <manifest>"],
-    ["--filename=web.yaml", "kubelet-ts --runonce <manifest>"],
-  ])("%s: %s", (line, text) => {
-    expect(read(line)).toMatchObject({ kind: "refused", message: expect.stringContaining(text) });
-  });
+test.each([
+  ["validte x.yaml", "did you mean validate?"],
+  ["--root-dir R gte pods", "did you mean get?"],
+  ["frobnicate", "commands are get, describe, logs"],
+  ["help gte", "did you mean get?"],
+  ["ps", "kubelet-ts get pods"],
+  ["--root-dir R ps", "kubelet-ts get pods"],
+  ["auth can-i get pods", "use kubectl auth after: kubelet-ts kubeconfig --merge"],
+  ["scale deploy/web", "kubelet-ts apply -f <manifest>"],
+  ["web.yaml get pods", 'no command "get"'],
+  [
+    "nginx:1.22",
+    '"metadata":{"name":"nginx"},"spec":{"containers":[{"name":"nginx","image":"nginx:1.22"}]}}\' | kubelet-ts',
+  ],
+  ["registry.example:5000/team/app@sha256:0a", '"containers":[{"name":"app"'],
+  ["docker.io/library/redis:7", "is an image, and no file"],
+  ["missing.yaml", 'manifest "missing.yaml" does not exist'],
+  ["/etc/missing.json", 'manifest "/etc/missing.json" does not exist'],
+  ["-- missing.yml", 'manifest "missing.yml" does not exist'],
+  ["--runonce missing.yaml", "does not exist"],
+  [
+    "--root-dri=R missing.yaml",
+    '--root-dri: no such flag; did you mean --root-dir?\nkubelet-ts: manifest "missing.yaml" does not exist',
+  ],
+  ["missing.yaml --root-dri=R", "--root-dri: no such flag"],
+  ["--root-dri R ps", "--root-dri: no such flag"],
+  ["-f web.yaml", "kubelet-ts --runonce <manifest>"],
+  ["--filename=web.yaml", "kubelet-ts --runonce <manifest>"],
+])("anything else is refused with the way out: %s: %s", (line, text) => {
+  expect(read(line)).toMatchObject({ kind: "refused", message: expect.stringContaining(text) });
 });

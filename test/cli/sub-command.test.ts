@@ -144,25 +144,23 @@ describe("ports behind a name", () => {
   });
 });
 
-describe("the pods of an object", () => {
-  const labelled = (name: string, labels: Record<string, string>, owner?: string) => {
-    const ownerReferences = owner && [{ apiVersion: "v1", kind: "Job", name: "j", uid: owner }];
-    return { ...aPod(), metadata: { name, namespace: "default", labels, ...(ownerReferences && { ownerReferences }) } };
-  };
-  const pods = [labelled("a", { app: "web" }), labelled("b", { app: "db" }), labelled("c", {}, "u1")] as Pod[];
-  const object = (selector: unknown): ApiObject => {
-    const metadata = { name: "x", uid: "u1" };
-    return { apiVersion: "v1", kind: "X", metadata, spec: { selector } };
-  };
-  const names = (it: ApiObject) => podsOfObject(it, pods).map(({ metadata }) => metadata.name);
+const labelled = (name: string, labels: Record<string, string>, owner?: string) => {
+  const ownerReferences = owner && [{ apiVersion: "v1", kind: "Job", name: "j", uid: owner }];
+  return { ...aPod(), metadata: { name, namespace: "default", labels, ...(ownerReferences && { ownerReferences }) } };
+};
+const pods = [labelled("a", { app: "web" }), labelled("b", { app: "db" }), labelled("c", {}, "u1")] as Pod[];
+const object = (selector: unknown): ApiObject => {
+  const metadata = { name: "x", uid: "u1" };
+  return { apiVersion: "v1", kind: "X", metadata, spec: { selector } };
+};
+const names = (it: ApiObject) => podsOfObject(it, pods).map(({ metadata }) => metadata.name);
 
-  test.each([
-    [{ app: "web" }, ["a"]],
-    [{ matchLabels: { app: "db" } }, ["b"]],
-    [{ matchExpressions: [{ key: "app", operator: "Exists" }] }, ["a", "b"]],
-    [undefined, ["c"]],
-  ])("%j", (selector, want) => expect(names(object(selector))).toEqual(want));
-});
+test.each([
+  [{ app: "web" }, ["a"]],
+  [{ matchLabels: { app: "db" } }, ["b"]],
+  [{ matchExpressions: [{ key: "app", operator: "Exists" }] }, ["a", "b"]],
+  [undefined, ["c"]],
+])("the pods of an object: %j", (selector, want) => expect(names(object(selector))).toEqual(want));
 
 test.each<[Record<string, string | true>, number | undefined | RegExp]>([
   [{}, undefined],

@@ -19,33 +19,33 @@ const warningsOf = (...manifests: object[]) => {
   );
 };
 
-describe("a Service that selects none of the pods of the input", () => {
-  const service = (selector: object, namespace = "default") => ({
-    apiVersion: "v1",
-    kind: "Service",
-    metadata: { name: "web", namespace },
-    spec: { selector, ports: [{ port: 80 }] },
-  });
-  const deployment = (replicas: number) => ({
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "web" },
-    spec: {
-      replicas,
-      selector: { matchLabels: { app: "web" } },
-      template: { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "a", image: "b:1" }] } },
-    },
-  });
-  const nothing = (labels: string) => [`spec.selector selects no pod of this input: ${labels}`];
-
-  test.each([
-    { when: "matches", of: [service({ app: "web" }), deployment(1)], want: [] },
-    { when: "differs", of: [service({ app: "wbe" }), deployment(1)], want: nothing("their labels are app=web") },
-    { when: "is in another namespace", of: [service({ app: "web" }, "prod"), deployment(1)], want: [] },
-    { when: "matches a workload without replicas", of: [service({ app: "web" }), deployment(0)], want: [] },
-    { when: "is alone", of: [service({ app: "web" })], want: [] },
-  ])("$when", ({ of, want }) => expect(warningsOf(...of)).toEqual([...want]));
+const service = (selector: object, namespace = "default") => ({
+  apiVersion: "v1",
+  kind: "Service",
+  metadata: { name: "web", namespace },
+  spec: { selector, ports: [{ port: 80 }] },
 });
+const deployment = (replicas: number) => ({
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: "web" },
+  spec: {
+    replicas,
+    selector: { matchLabels: { app: "web" } },
+    template: { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "a", image: "b:1" }] } },
+  },
+});
+const nothing = (labels: string) => [`spec.selector selects no pod of this input: ${labels}`];
+
+test.each([
+  { when: "matches", of: [service({ app: "web" }), deployment(1)], want: [] },
+  { when: "differs", of: [service({ app: "wbe" }), deployment(1)], want: nothing("their labels are app=web") },
+  { when: "is in another namespace", of: [service({ app: "web" }, "prod"), deployment(1)], want: [] },
+  { when: "matches a workload without replicas", of: [service({ app: "web" }), deployment(0)], want: [] },
+  { when: "is alone", of: [service({ app: "web" })], want: [] },
+])("a Service that selects none of the pods of the input: $when", ({ of, want }) =>
+  expect(warningsOf(...of)).toEqual([...want]),
+);
 
 test("a named port of a Service may be the same number", () => {
   const spec = { selector: { app: "web" }, ports: [{ port: 80, targetPort: "http" }] };

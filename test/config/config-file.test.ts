@@ -194,17 +194,18 @@ function configurationWith(field: string, value: string): string {
   return `${HEAD}${body}\n`;
 }
 
-describe("a value of any shape is read, warned of or refused, and never thrown at", () => {
-  const fields = [...ROW_BY_FIELD.keys()].flatMap((field) => [field, `${field}.below`, field.split(".", 1)[0]!]);
-  test.each([...new Set(fields)])("%s", (field) => {
+const fields = [...ROW_BY_FIELD.keys()].flatMap((field) => [field, `${field}.below`, field.split(".", 1)[0]!]);
+test.each([...new Set(fields)])(
+  "a value of any shape is read, warned of or refused, and never thrown at: %s",
+  (field) => {
     for (const shape of SHAPES) {
       const { settings, warnings, errors, unknown } = parseConfigFile(configurationWith(field, shape), "k.yaml");
       for (const message of [...warnings, ...errors, ...unknown]) expect(message).toStartWith("k.yaml:3:");
       // `config` and /configz show each value.
       for (const { row, value } of settings) JSON.stringify([row.kind.toField(value), row.kind.toText(value)]);
     }
-  });
-});
+  },
+);
 
 test("a map below a field without effect is one warning", () => {
   const { warnings, errors } = parseConfigFile(configurationWith("tracing", "{samplingRatePerMillion: 10}"), "k.yaml");

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { WorkloadKind } from "../../src/base/model/desired-object.ts";
 import type { PodFacts } from "../../src/controllers/controller.ts";
 import type { PodRecord, RevisionRecord } from "../../src/controllers/workload-record.ts";
@@ -173,39 +173,37 @@ class Replay extends WorkloadWorld {
   }
 }
 
-describe("a workload goes through the states recorded of a controller manager", () => {
-  test.each(scenarios.map((scenario) => [`${scenario.kind} ${scenario.name}`, scenario] as const))(
-    "%s",
-    async (_, { name, kind, spec, steps, states }) => {
-      const replay = new Replay(kind, spec, states[0]!.annotations !== undefined);
-      const edits = steps.filter((step) => step.do !== "ready");
-      for (const recorded of states) {
-        await replay.take(recorded.did, edits);
-        replay.removeDeleted();
-        const { did, events: _events, ...theirs } = recorded;
-        const { revision: _revision, ...wanted } = theirs as typeof theirs & { revision?: string };
-        const found = replay.state(recorded);
-        // The reason NewReplicaSetCreated lasts until the next reconciliation, which the recording did not wait for.
-        // Upstream waits for the bad pod until it is deleted by hand; here the correction replaces it (docs/differences.md).
-        if (name === "bad revision" && did.startsWith("image v")) continue;
-        const isBetween = wanted.conditions.some((it) => it.includes("NewReplicaSetCreated"));
-        expect({ did, ...found }).toEqual({ did, ...wanted, ...(isBetween && { conditions: found.conditions }) });
-      }
-      if (kind === "DaemonSet") {
-        const events = replay.events.map((event) => `${event.reason}: ${event.message.replace(/web-\w+$/, "pod")}`);
-        const recorded = states.flatMap(({ events }) => events);
-        expect([...new Set(events)].sort()).toEqual([...new Set(recorded)].sort());
-      }
-      if (kind !== "Deployment") return;
-      const events = replay.events.filter(({ reason }) => reason === "ScalingReplicaSet").map(({ message }) => message);
-      const scaled = new Set(events.map((message) => message.replace(/web-[0-9a-z]+/, "rs")));
+test.each(scenarios.map((scenario) => [`${scenario.kind} ${scenario.name}`, scenario] as const))(
+  "a workload goes through the states recorded of a controller manager: %s",
+  async (_, { name, kind, spec, steps, states }) => {
+    const replay = new Replay(kind, spec, states[0]!.annotations !== undefined);
+    const edits = steps.filter((step) => step.do !== "ready");
+    for (const recorded of states) {
+      await replay.take(recorded.did, edits);
+      replay.removeDeleted();
+      const { did, events: _events, ...theirs } = recorded;
+      const { revision: _revision, ...wanted } = theirs as typeof theirs & { revision?: string };
+      const found = replay.state(recorded);
+      // The reason NewReplicaSetCreated lasts until the next reconciliation, which the recording did not wait for.
+      // Upstream waits for the bad pod until it is deleted by hand; here the correction replaces it (docs/differences.md).
+      if (name === "bad revision" && did.startsWith("image v")) continue;
+      const isBetween = wanted.conditions.some((it) => it.includes("NewReplicaSetCreated"));
+      expect({ did, ...found }).toEqual({ did, ...wanted, ...(isBetween && { conditions: found.conditions }) });
+    }
+    if (kind === "DaemonSet") {
+      const events = replay.events.map((event) => `${event.reason}: ${event.message.replace(/web-\w+$/, "pod")}`);
       const recorded = states.flatMap(({ events }) => events);
-      // Pods became Ready one after the other, so that some scalings of the recording have one more step.
-      const others = recorded
-        .map((event) => event.replace(/^Deployment ScalingReplicaSet: (?:\(combined from similar events\): )?/, ""))
-        .map((message) => message.replace(/rs:\S+/, "rs"))
-        .filter((message) => !scaled.has(message));
-      expect(others).toEqual(name === "proportional" ? INTERMEDIATE : []);
-    },
-  );
-});
+      expect([...new Set(events)].sort()).toEqual([...new Set(recorded)].sort());
+    }
+    if (kind !== "Deployment") return;
+    const events = replay.events.filter(({ reason }) => reason === "ScalingReplicaSet").map(({ message }) => message);
+    const scaled = new Set(events.map((message) => message.replace(/web-[0-9a-z]+/, "rs")));
+    const recorded = states.flatMap(({ events }) => events);
+    // Pods became Ready one after the other, so that some scalings of the recording have one more step.
+    const others = recorded
+      .map((event) => event.replace(/^Deployment ScalingReplicaSet: (?:\(combined from similar events\): )?/, ""))
+      .map((message) => message.replace(/rs:\S+/, "rs"))
+      .filter((message) => !scaled.has(message));
+    expect(others).toEqual(name === "proportional" ? INTERMEDIATE : []);
+  },
+);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { WorkloadEvent } from "../../src/controllers/controller.ts";
 import type { JobRecord } from "../../src/controllers/workload-record.ts";
 import { manifest, readScenarios, WorkloadWorld } from "./workload-world.ts";
@@ -86,18 +86,16 @@ class Replay extends WorkloadWorld {
   }
 }
 
-describe("a CronJob taken through the steps of a real controller manager has the same Jobs", () => {
-  test.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
-    "%s",
-    async (_, { spec, steps, states }) => {
-      const replay = new Replay(structuredClone(spec));
-      replay.reconcile();
-      expect({ did: "create", ...replay.state() }).toEqual(states[0]!);
-      for (const [index, step] of steps.entries()) {
-        await replay.take(step);
-        const wanted = states[index + 1]!;
-        expect({ did: wanted.did, ...replay.state() }).toEqual(wanted);
-      }
-    },
-  );
-});
+test.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
+  "a CronJob taken through the steps of a real controller manager has the same Jobs: %s",
+  async (_, { spec, steps, states }) => {
+    const replay = new Replay(structuredClone(spec));
+    replay.reconcile();
+    expect({ did: "create", ...replay.state() }).toEqual(states[0]!);
+    for (const [index, step] of steps.entries()) {
+      await replay.take(step);
+      const wanted = states[index + 1]!;
+      expect({ did: wanted.did, ...replay.state() }).toEqual(wanted);
+    }
+  },
+);

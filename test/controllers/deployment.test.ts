@@ -42,17 +42,15 @@ describe("pods", () => {
   });
 });
 
-describe("fenceposts", () => {
-  test.each([
-    { replicas: 1, rollingUpdate: undefined, want: { surge: 1, unavailable: 0 } },
-    { replicas: 4, rollingUpdate: undefined, want: { surge: 1, unavailable: 1 } },
-    { replicas: 10, rollingUpdate: undefined, want: { surge: 3, unavailable: 2 } },
-    { replicas: 10, rollingUpdate: { maxSurge: 0, maxUnavailable: "5%" }, want: { surge: 0, unavailable: 1 } },
-    { replicas: 2, rollingUpdate: { maxSurge: "100%", maxUnavailable: 5 }, want: { surge: 2, unavailable: 2 } },
-  ])("$replicas replicas, $rollingUpdate", ({ replicas, rollingUpdate, want }) => {
-    const [object] = readObjects(deployment({ replicas, strategy: { rollingUpdate } }));
-    expect(computeFenceposts(object!.object.spec as never)).toEqual(want);
-  });
+test.each([
+  { replicas: 1, rollingUpdate: undefined, want: { surge: 1, unavailable: 0 } },
+  { replicas: 4, rollingUpdate: undefined, want: { surge: 1, unavailable: 1 } },
+  { replicas: 10, rollingUpdate: undefined, want: { surge: 3, unavailable: 2 } },
+  { replicas: 10, rollingUpdate: { maxSurge: 0, maxUnavailable: "5%" }, want: { surge: 0, unavailable: 1 } },
+  { replicas: 2, rollingUpdate: { maxSurge: "100%", maxUnavailable: 5 }, want: { surge: 2, unavailable: 2 } },
+])("fenceposts: $replicas replicas, $rollingUpdate", ({ replicas, rollingUpdate, want }) => {
+  const [object] = readObjects(deployment({ replicas, strategy: { rollingUpdate } }));
+  expect(computeFenceposts(object!.object.spec as never)).toEqual(want);
 });
 
 describe("a rolling update", () => {
@@ -105,14 +103,12 @@ test("Recreate ends every old pod before the first new one", () => {
   expect(world.images).toEqual(["busybox:2", "busybox:2"]);
 });
 
-describe("scale", () => {
-  test("down takes pods that are not Ready first, then the youngest", () => {
-    const world = started({ replicas: 4 });
-    const [oldest, sick, third] = world.live;
-    world.set(sick!, { isReady: false });
-    world.apply(deployment({ replicas: 2 }));
-    expect(world.live).toEqual([oldest!, third!]);
-  });
+test("scale: down takes pods that are not Ready first, then the youngest", () => {
+  const world = started({ replicas: 4 });
+  const [oldest, sick, third] = world.live;
+  world.set(sick!, { isReady: false });
+  world.apply(deployment({ replicas: 2 }));
+  expect(world.live).toEqual([oldest!, third!]);
 });
 
 test.each(["ReplicaSet", "ReplicationController"])("a %s keeps its pods when its template is edited", (kind) => {

@@ -34,57 +34,51 @@ test("a container that says nothing", () => {
   });
 });
 
-describe("field of the container", () => {
-  test.each<[string, Json, Json]>([
-    ["workingDir", { workingDir: "/w" }, { WorkingDir: "/w" }],
-    ["tty", { tty: true }, { Tty: true }],
-    ["stdin", { stdin: true }, { OpenStdin: true }],
-    ["stdin and stdinOnce", { stdin: true, stdinOnce: true }, { OpenStdin: true, StdinOnce: true }],
-    ["lifecycle.stopSignal", { lifecycle: { stopSignal: "SIGUSR1" } }, { StopSignal: "SIGUSR1" }],
-    ["securityContext.runAsUser", { securityContext: { runAsUser: 7 } }, { User: "7" }],
-    ["securityContext.runAsGroup", { securityContext: { runAsGroup: 8 } }, { User: "0:8" }],
-  ])("%s", (_, container, want) => {
-    expect(bodyOf({ container })).toMatchObject(want);
-  });
+test.each<[string, Json, Json]>([
+  ["workingDir", { workingDir: "/w" }, { WorkingDir: "/w" }],
+  ["tty", { tty: true }, { Tty: true }],
+  ["stdin", { stdin: true }, { OpenStdin: true }],
+  ["stdin and stdinOnce", { stdin: true, stdinOnce: true }, { OpenStdin: true, StdinOnce: true }],
+  ["lifecycle.stopSignal", { lifecycle: { stopSignal: "SIGUSR1" } }, { StopSignal: "SIGUSR1" }],
+  ["securityContext.runAsUser", { securityContext: { runAsUser: 7 } }, { User: "7" }],
+  ["securityContext.runAsGroup", { securityContext: { runAsGroup: 8 } }, { User: "0:8" }],
+])("field of the container: %s", (_, container, want) => {
+  expect(bodyOf({ container })).toMatchObject(want);
 });
 
-describe("field of the container → HostConfig", () => {
-  test.each<[string, Json, Json]>([
-    ["privileged", { securityContext: { privileged: true } }, { Privileged: true }],
-    ["readOnlyRootFilesystem", { securityContext: { readOnlyRootFilesystem: true } }, { ReadonlyRootfs: true }],
-    [
-      "capabilities",
-      { securityContext: { capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } } },
-      { CapAdd: ["NET_ADMIN"], CapDrop: ["ALL"] },
-    ],
-    ["no escalation", { securityContext: { allowPrivilegeEscalation: false } }, { SecurityOpt: ["no-new-privileges"] }],
-    ["procMount: Unmasked", { securityContext: { procMount: "Unmasked" } }, { MaskedPaths: [], ReadonlyPaths: [] }],
-    [
-      "resources",
-      { resources: { requests: { cpu: "250m", memory: "64Mi" }, limits: { cpu: "1", memory: "128Mi" } } },
-      { CpuShares: 256, CpuQuota: 100_000, Memory: 134_217_728, MemorySwap: 134_217_728, OomScoreAdj: 998 },
-    ],
-    [
-      "resources: nvidia.com/gpu",
-      { resources: { limits: { "nvidia.com/gpu": "2" } } },
-      { DeviceRequests: [{ Driver: "", Count: 2, Capabilities: [["gpu"]] }] },
-    ],
-  ])("%s", (_, container, want) => {
-    expect(bodyOf({ container }).HostConfig).toMatchObject(want);
-  });
+test.each<[string, Json, Json]>([
+  ["privileged", { securityContext: { privileged: true } }, { Privileged: true }],
+  ["readOnlyRootFilesystem", { securityContext: { readOnlyRootFilesystem: true } }, { ReadonlyRootfs: true }],
+  [
+    "capabilities",
+    { securityContext: { capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } } },
+    { CapAdd: ["NET_ADMIN"], CapDrop: ["ALL"] },
+  ],
+  ["no escalation", { securityContext: { allowPrivilegeEscalation: false } }, { SecurityOpt: ["no-new-privileges"] }],
+  ["procMount: Unmasked", { securityContext: { procMount: "Unmasked" } }, { MaskedPaths: [], ReadonlyPaths: [] }],
+  [
+    "resources",
+    { resources: { requests: { cpu: "250m", memory: "64Mi" }, limits: { cpu: "1", memory: "128Mi" } } },
+    { CpuShares: 256, CpuQuota: 100_000, Memory: 134_217_728, MemorySwap: 134_217_728, OomScoreAdj: 998 },
+  ],
+  [
+    "resources: nvidia.com/gpu",
+    { resources: { limits: { "nvidia.com/gpu": "2" } } },
+    { DeviceRequests: [{ Driver: "", Count: 2, Capabilities: [["gpu"]] }] },
+  ],
+])("field of the container → HostConfig: %s", (_, container, want) => {
+  expect(bodyOf({ container }).HostConfig).toMatchObject(want);
 });
 
-describe("field of the pod → HostConfig of its containers", () => {
-  test.each<[string, Json, Json]>([
-    ["hostNetwork", { hostNetwork: true }, { NetworkMode: "container:sandbox", UTSMode: "host" }],
-    ["hostPID", { hostPID: true }, { PidMode: "host" }],
-    ["hostIPC: the sandbox has it", { hostIPC: true }, { IpcMode: "container:sandbox" }],
-    ["shareProcessNamespace", { shareProcessNamespace: true }, { PidMode: "container:sandbox" }],
-    ["groups", { securityContext: { fsGroup: 3, supplementalGroups: [4, 5] } }, { GroupAdd: ["3", "4", "5"] }],
-    ["priorityClassName system-node-critical", { priorityClassName: "system-node-critical" }, { OomScoreAdj: -997 }],
-  ])("%s", (_, spec, want) => {
-    expect(bodyOf({ spec }).HostConfig).toMatchObject(want);
-  });
+test.each<[string, Json, Json]>([
+  ["hostNetwork", { hostNetwork: true }, { NetworkMode: "container:sandbox", UTSMode: "host" }],
+  ["hostPID", { hostPID: true }, { PidMode: "host" }],
+  ["hostIPC: the sandbox has it", { hostIPC: true }, { IpcMode: "container:sandbox" }],
+  ["shareProcessNamespace", { shareProcessNamespace: true }, { PidMode: "container:sandbox" }],
+  ["groups", { securityContext: { fsGroup: 3, supplementalGroups: [4, 5] } }, { GroupAdd: ["3", "4", "5"] }],
+  ["priorityClassName system-node-critical", { priorityClassName: "system-node-critical" }, { OomScoreAdj: -997 }],
+])("field of the pod → HostConfig of its containers: %s", (_, spec, want) => {
+  expect(bodyOf({ spec }).HostConfig).toMatchObject(want);
 });
 
 describe("setting → HostConfig", () => {

@@ -160,18 +160,16 @@ describe("Docker network by annotation", () => {
   });
 });
 
-describe("user namespaces", () => {
-  const remapping = { ...ENGINE, securityOptions: ["name=userns"] };
+const remapping = { ...ENGINE, securityOptions: ["name=userns"] };
 
-  test.each<[string, Json, SandboxRequest["engine"], string | undefined]>([
-    ["an engine that does not remap has nothing to choose", { hostUsers: true }, ENGINE, undefined],
-    ["a remapping engine remaps", {}, remapping, undefined],
-    ["hostUsers: true takes the pod out", { hostUsers: true }, remapping, "host"],
-    ["hostUsers: false leaves it in", { hostUsers: false }, remapping, undefined],
-    ["host namespaces can only be shared outside", { hostNetwork: true }, remapping, "host"],
-  ])("%s", (_, spec, engine, want) => {
-    expect(bodyOf({ spec }, { engine }).HostConfig.UsernsMode).toBe(want);
-  });
+test.each<[string, Json, SandboxRequest["engine"], string | undefined]>([
+  ["an engine that does not remap has nothing to choose", { hostUsers: true }, ENGINE, undefined],
+  ["a remapping engine remaps", {}, remapping, undefined],
+  ["hostUsers: true takes the pod out", { hostUsers: true }, remapping, "host"],
+  ["hostUsers: false leaves it in", { hostUsers: false }, remapping, undefined],
+  ["host namespaces can only be shared outside", { hostNetwork: true }, remapping, "host"],
+])("user namespaces: %s", (_, spec, engine, want) => {
+  expect(bodyOf({ spec }, { engine }).HostConfig.UsernsMode).toBe(want);
 });
 
 test("under systemd the cgroup parent is the bare name of a slice", () => {

@@ -106,20 +106,18 @@ describe("a text of another format is named as what it is, with the next step", 
   });
 });
 
-describe("placeholders that nothing replaced", () => {
-  test.each([
-    ["image: b:1", "metadata:\n  name: {{ app }}", "(Ansible"],
-    ["image: {{ image }}", "metadata: {name: a}", "(Ansible"],
-    ["image: '{{ image }}'", "metadata: {name: a}", "render the template first"],
-    ["image: '{{ .Values.image }}'", "metadata: {name: a}", "helm template"],
-    ["image: $IMAGE", "metadata: {name: a}", "envsubst"],
-    ["image: registry/$" + "{IMAGE}", "metadata: {name: a}", "envsubst"],
-    ["image: b:1", "metadata: {name: $APP}", "envsubst"],
-    ["image: b:1", "metadata: {name: <your-app>}", "replace the placeholder"],
-  ])("%s, %s", (image, metadata, next) => {
-    const text = `${KIND}${metadata}\nspec:\n  containers:\n  - name: c\n    ${image}\n`;
-    expect(errorsOf(text).map(({ message }) => message)).toContainEqual(expect.stringContaining(next));
-  });
+test.each([
+  ["image: b:1", "metadata:\n  name: {{ app }}", "(Ansible"],
+  ["image: {{ image }}", "metadata: {name: a}", "(Ansible"],
+  ["image: '{{ image }}'", "metadata: {name: a}", "render the template first"],
+  ["image: '{{ .Values.image }}'", "metadata: {name: a}", "helm template"],
+  ["image: $IMAGE", "metadata: {name: a}", "envsubst"],
+  ["image: registry/$" + "{IMAGE}", "metadata: {name: a}", "envsubst"],
+  ["image: b:1", "metadata: {name: $APP}", "envsubst"],
+  ["image: b:1", "metadata: {name: <your-app>}", "replace the placeholder"],
+])("placeholders that nothing replaced: %s, %s", (image, metadata, next) => {
+  const text = `${KIND}${metadata}\nspec:\n  containers:\n  - name: c\n    ${image}\n`;
+  expect(errorsOf(text).map(({ message }) => message)).toContainEqual(expect.stringContaining(next));
 });
 
 describe("GCE container declarations", () => {

@@ -71,19 +71,17 @@ function aFile(written: StoredAllocations = {}) {
   return file;
 }
 
-describe("of two pods for one port the older one runs, whatever their names are", () => {
-  const aged = (name: string, creationTimestamp: string, resourceVersion: number): DesiredPod => {
-    const one = desired(name, { hostPort: 8080 });
-    return { ...one, pod: { ...one.pod, metadata: { ...one.pod.metadata, creationTimestamp } }, resourceVersion };
-  };
-  test.each([
-    ["another second", aged("z", "2026-01-01T00:00:00Z", 9), aged("a", "2026-01-01T00:00:01Z", 1)],
-    ["the same second", aged("z", "2026-01-01T00:00:00Z", 1), aged("a", "2026-01-01T00:00:00Z", 2)],
-    ["a pod of a manifest", desired("z", { hostPort: 8080 }), aged("a", "2026-01-01T00:00:00Z", 1)],
-  ])("%s", (_when, first, second) => {
-    expect(reasons([second, first])).toEqual({ a: "NodePorts" });
-    expect(reasons([second, first], { running: ["a"] })).toEqual({ z: "NodePorts" });
-  });
+const aged = (name: string, creationTimestamp: string, resourceVersion: number): DesiredPod => {
+  const one = desired(name, { hostPort: 8080 });
+  return { ...one, pod: { ...one.pod, metadata: { ...one.pod.metadata, creationTimestamp } }, resourceVersion };
+};
+test.each([
+  ["another second", aged("z", "2026-01-01T00:00:00Z", 9), aged("a", "2026-01-01T00:00:01Z", 1)],
+  ["the same second", aged("z", "2026-01-01T00:00:00Z", 1), aged("a", "2026-01-01T00:00:00Z", 2)],
+  ["a pod of a manifest", desired("z", { hostPort: 8080 }), aged("a", "2026-01-01T00:00:00Z", 1)],
+])("of two pods for one port the older one runs, whatever their names are: %s", (_when, first, second) => {
+  expect(reasons([second, first])).toEqual({ a: "NodePorts" });
+  expect(reasons([second, first], { running: ["a"] })).toEqual({ z: "NodePorts" });
 });
 
 const reasons = (...given: Parameters<typeof admit>) =>

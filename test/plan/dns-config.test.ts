@@ -27,28 +27,26 @@ function resolvConf(spec: Spec, facts: DnsFacts, namespace?: string) {
 const CLUSTER_FIRST =
   "nameserver 10.96.0.10\nsearch default.svc.cluster.local svc.cluster.local cluster.local corp.example lab.example\noptions ndots:5\n";
 
-describe("as recorded with cluster flags", () => {
-  const withHostNet: Spec = { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" };
-  const merged: Spec["dnsConfig"] = {
-    nameservers: ["9.9.9.9"],
-    searches: ["extra.example", "svc.cluster.local"],
-    options: [{ name: "ndots", value: "2" }, { name: "single-request" }],
-  };
-  test.each<[when: string, Spec, want: string, namespace?: string]>([
-    ["ClusterFirst", {}, CLUSTER_FIRST],
-    ["ClusterFirst in another namespace", {}, CLUSTER_FIRST.replace("default.svc", "shop.svc"), "shop"],
-    ["Default", { dnsPolicy: "Default" }, HOST],
-    ["ClusterFirst with host networking is Default", { hostNetwork: true }, HOST],
-    ["ClusterFirstWithHostNet", withHostNet, CLUSTER_FIRST],
-    ["None", { dnsPolicy: "None", dnsConfig: { nameservers: ["1.1.1.1"] } }, "nameserver 1.1.1.1\n"],
-    [
-      "dnsConfig is merged: no duplicates, options of the same name replaced",
-      { dnsConfig: merged },
-      "nameserver 10.96.0.10\nnameserver 9.9.9.9\nsearch default.svc.cluster.local svc.cluster.local cluster.local corp.example lab.example extra.example\noptions ndots:2 single-request\n",
-    ],
-  ])("%s", (_when, spec, want, ...[namespace]) => {
-    expect(resolvConf(spec, CLUSTER, namespace)).toEqual({ text: want, warnings: [] });
-  });
+const withHostNet: Spec = { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" };
+const merged: Spec["dnsConfig"] = {
+  nameservers: ["9.9.9.9"],
+  searches: ["extra.example", "svc.cluster.local"],
+  options: [{ name: "ndots", value: "2" }, { name: "single-request" }],
+};
+test.each<[when: string, Spec, want: string, namespace?: string]>([
+  ["ClusterFirst", {}, CLUSTER_FIRST],
+  ["ClusterFirst in another namespace", {}, CLUSTER_FIRST.replace("default.svc", "shop.svc"), "shop"],
+  ["Default", { dnsPolicy: "Default" }, HOST],
+  ["ClusterFirst with host networking is Default", { hostNetwork: true }, HOST],
+  ["ClusterFirstWithHostNet", withHostNet, CLUSTER_FIRST],
+  ["None", { dnsPolicy: "None", dnsConfig: { nameservers: ["1.1.1.1"] } }, "nameserver 1.1.1.1\n"],
+  [
+    "dnsConfig is merged: no duplicates, options of the same name replaced",
+    { dnsConfig: merged },
+    "nameserver 10.96.0.10\nnameserver 9.9.9.9\nsearch default.svc.cluster.local svc.cluster.local cluster.local corp.example lab.example extra.example\noptions ndots:2 single-request\n",
+  ],
+])("as recorded with cluster flags: %s", (_when, spec, want, ...[namespace]) => {
+  expect(resolvConf(spec, CLUSTER, namespace)).toEqual({ text: want, warnings: [] });
 });
 
 describe("as recorded without cluster flags", () => {

@@ -127,32 +127,30 @@ describe("the order of evictions", () => {
   });
 });
 
-describe("limits of the disk", () => {
-  const pod = aPod({
-    containers: [
-      aContainer({ resources: { limits: { "ephemeral-storage": "10Mi" } } } as never),
-      aContainer({ name: "b" }),
-    ],
-    volumes: [{ name: "cache", emptyDir: { sizeLimit: "4Mi" } }],
-  } as Partial<Pod["spec"]>);
-  const disk = (volumeMi: number, appMi: number, otherMi = 0) => ({
-    volumes: new Map([["cache", { usedBytes: volumeMi * MI, inodes: 1, ephemeral: true }]]),
-    containers: new Map([
-      ["app", appMi * MI],
-      ["b", otherMi * MI],
-    ]),
-  });
-  test.each([
-    { when: "just what is allowed", use: disk(4, 6), want: undefined },
-    { when: "the volume", use: disk(5, 0), want: 'Usage of EmptyDir volume "cache" exceeds the limit "4Mi". ' },
-    {
-      when: "all together",
-      use: disk(4, 5, 2),
-      want: "Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ",
-    },
-  ])("$when", ({ use, want }) => {
-    expect(findExceededLimit(pod, use)?.message).toBe(want);
-  });
+const pod = aPod({
+  containers: [
+    aContainer({ resources: { limits: { "ephemeral-storage": "10Mi" } } } as never),
+    aContainer({ name: "b" }),
+  ],
+  volumes: [{ name: "cache", emptyDir: { sizeLimit: "4Mi" } }],
+} as Partial<Pod["spec"]>);
+const disk = (volumeMi: number, appMi: number, otherMi = 0) => ({
+  volumes: new Map([["cache", { usedBytes: volumeMi * MI, inodes: 1, ephemeral: true }]]),
+  containers: new Map([
+    ["app", appMi * MI],
+    ["b", otherMi * MI],
+  ]),
+});
+test.each([
+  { when: "just what is allowed", use: disk(4, 6), want: undefined },
+  { when: "the volume", use: disk(5, 0), want: 'Usage of EmptyDir volume "cache" exceeds the limit "4Mi". ' },
+  {
+    when: "all together",
+    use: disk(4, 5, 2),
+    want: "Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ",
+  },
+])("limits of the disk: $when", ({ use, want }) => {
+  expect(findExceededLimit(pod, use)?.message).toBe(want);
 });
 
 test.each([

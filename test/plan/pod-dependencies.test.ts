@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Pod, PodStatus } from "../../src/base/api/pod.ts";
 import {
   type DependencyState,
@@ -28,26 +28,24 @@ const db = (status: PodStatus | undefined, rollout: DependencyState["rollout"] =
   rollout,
 });
 
-describe("a pod may start", () => {
-  test.each([
-    { when: "without dependencies", dependsOn: undefined, state: db(undefined), may: true },
-    { when: "when the other is Ready", dependsOn: "default/db=Ready", state: db(ready), may: true },
-    { when: "named with the node suffix too", dependsOn: "default/db-node1", state: db(ready), may: true },
-    { when: "not while the other is not Ready", dependsOn: "default/db", state: db(unready), may: false },
-    { when: "not before the other has a status", dependsOn: "default/db", state: db(undefined), may: false },
-    {
-      when: "not while an edit of the other is in progress",
-      dependsOn: "default/db",
-      state: db(ready, "pending"),
-      may: false,
-    },
-    { when: "when the other has succeeded", dependsOn: "default/db=Succeeded", state: db(succeeded), may: true },
-    { when: "when the other ran and has succeeded", dependsOn: "default/db=Running", state: db(succeeded), may: true },
-    { when: "not while the other has yet to succeed", dependsOn: "default/db=Succeeded", state: db(ready), may: false },
-    { when: "with a malformed annotation, which is a finding", dependsOn: "db", state: db(undefined), may: true },
-  ])("$when", ({ dependsOn, state, may }) => {
-    expect(findHold(pod("app", dependsOn), () => [state], 0) === undefined).toBe(may);
-  });
+test.each([
+  { when: "without dependencies", dependsOn: undefined, state: db(undefined), may: true },
+  { when: "when the other is Ready", dependsOn: "default/db=Ready", state: db(ready), may: true },
+  { when: "named with the node suffix too", dependsOn: "default/db-node1", state: db(ready), may: true },
+  { when: "not while the other is not Ready", dependsOn: "default/db", state: db(unready), may: false },
+  { when: "not before the other has a status", dependsOn: "default/db", state: db(undefined), may: false },
+  {
+    when: "not while an edit of the other is in progress",
+    dependsOn: "default/db",
+    state: db(ready, "pending"),
+    may: false,
+  },
+  { when: "when the other has succeeded", dependsOn: "default/db=Succeeded", state: db(succeeded), may: true },
+  { when: "when the other ran and has succeeded", dependsOn: "default/db=Running", state: db(succeeded), may: true },
+  { when: "not while the other has yet to succeed", dependsOn: "default/db=Succeeded", state: db(ready), may: false },
+  { when: "with a malformed annotation, which is a finding", dependsOn: "db", state: db(undefined), may: true },
+])("a pod may start: $when", ({ dependsOn, state, may }) => {
+  expect(findHold(pod("app", dependsOn), () => [state], 0) === undefined).toBe(may);
 });
 
 test("the reason names the pod and the condition, and the timeout when it is over", () => {

@@ -57,18 +57,16 @@ test.each([
   expect(nextRegularMs({ periodMs: 1000, originMs: 0 }, 10_000, nowMs)).toBe(want);
 });
 
-describe("early attempts", () => {
-  const http = { periodSeconds: 10, successThreshold: 1 };
-  test.each([
-    { when: "readiness", kind: "readiness", probe: http, want: [200, 600, 1400, 3000, 6200] },
-    { when: "startup", kind: "startup", probe: { ...http, periodSeconds: 1 }, want: [200, 600] },
-    { when: "liveness has none", kind: "liveness", probe: http, want: [] },
-    { when: "exec has none", kind: "readiness", probe: { ...http, exec: { command: ["true"] } }, want: [] },
-    { when: "a success threshold has none", kind: "readiness", probe: { ...http, successThreshold: 2 }, want: [] },
-  ] as const)("$when", ({ kind, probe, want }) => {
-    const { exec, ...rest } = { exec: undefined, ...probe };
-    expect(earlyAttemptsMs(kind, exec ? { ...rest, exec: { command: [...exec.command] } } : rest)).toEqual([...want]);
-  });
+const http = { periodSeconds: 10, successThreshold: 1 };
+test.each([
+  { when: "readiness", kind: "readiness", probe: http, want: [200, 600, 1400, 3000, 6200] },
+  { when: "startup", kind: "startup", probe: { ...http, periodSeconds: 1 }, want: [200, 600] },
+  { when: "liveness has none", kind: "liveness", probe: http, want: [] },
+  { when: "exec has none", kind: "readiness", probe: { ...http, exec: { command: ["true"] } }, want: [] },
+  { when: "a success threshold has none", kind: "readiness", probe: { ...http, successThreshold: 2 }, want: [] },
+] as const)("early attempts: $when", ({ kind, probe, want }) => {
+  const { exec, ...rest } = { exec: undefined, ...probe };
+  expect(earlyAttemptsMs(kind, exec ? { ...rest, exec: { command: [...exec.command] } } : rest)).toEqual([...want]);
 });
 
 /** Results after each attempt: `+` success, `-` failure; in the outcome `?` is undecided and `!` a failure on hold. */
@@ -101,19 +99,17 @@ test.each([
   expect(initialProbeState(kind, stored)).toMatchObject({ result: stored, isOnHold: onHold });
 });
 
-describe("thresholds", () => {
-  test.each([
-    { kind: "readiness", given: {}, attempts: "+--+---+", want: "++++++-+" },
-    { kind: "readiness", given: { success: 2 }, attempts: "+-++---++", want: "---+++--+" },
-    { kind: "readiness", given: { success: 2, failure: 2 }, attempts: "-+-++--", want: "----++-" },
-    { kind: "readiness", given: { failure: 1 }, attempts: "+-+", want: "+-+" },
-    { kind: "liveness", given: {}, attempts: "--+--+---", want: "++++++++!" },
-    { kind: "liveness", given: { failure: 1 }, attempts: "+-", want: "+!" },
-    { kind: "startup", given: { failure: 4 }, attempts: "---+", want: "???+" },
-    { kind: "startup", given: { failure: 2 }, attempts: "--", want: "?!" },
-  ] as const)("$kind: $attempts gives $want", ({ kind, given, attempts, want }) => {
-    expect(results(kind, attempts, given)).toBe(want);
-  });
+test.each([
+  { kind: "readiness", given: {}, attempts: "+--+---+", want: "++++++-+" },
+  { kind: "readiness", given: { success: 2 }, attempts: "+-++---++", want: "---+++--+" },
+  { kind: "readiness", given: { success: 2, failure: 2 }, attempts: "-+-++--", want: "----++-" },
+  { kind: "readiness", given: { failure: 1 }, attempts: "+-+", want: "+-+" },
+  { kind: "liveness", given: {}, attempts: "--+--+---", want: "++++++++!" },
+  { kind: "liveness", given: { failure: 1 }, attempts: "+-", want: "+!" },
+  { kind: "startup", given: { failure: 4 }, attempts: "---+", want: "???+" },
+  { kind: "startup", given: { failure: 2 }, attempts: "--", want: "?!" },
+] as const)("thresholds: $kind: $attempts gives $want", ({ kind, given, attempts, want }) => {
+  expect(results(kind, attempts, given)).toBe(want);
 });
 
 const holds = (kind: ProbeKind, startup: { exists: boolean; result: ProbeResult | undefined }, stored?: ProbeResult) =>

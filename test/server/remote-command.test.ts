@@ -42,20 +42,18 @@ async function aSession(
   return { ...socket, clock, containers, done };
 }
 
-describe("as recorded from kubelet 1.20", () => {
-  const known = recorded.filter(({ framesHex }) => !framesHex.startsWith("<"));
-  test.each(known.map(({ head, framesHex }) => [head.at(-1)!.split(": ")[1]!, framesHex]))(
-    "%s",
-    async (protocol, want) => {
-      const containers = new FakeContainers();
-      containers.output = [stdout("hello\n")];
-      const { hex, done, isClosed } = await aSession(protocol, containers);
-      await done;
-      await until("the farewell", isClosed);
-      expect(hex()).toBe(want);
-    },
-  );
-});
+const known = recorded.filter(({ framesHex }) => !framesHex.startsWith("<"));
+test.each(known.map(({ head, framesHex }) => [head.at(-1)!.split(": ")[1]!, framesHex]))(
+  "as recorded from kubelet 1.20: %s",
+  async (protocol, want) => {
+    const containers = new FakeContainers();
+    containers.output = [stdout("hello\n")];
+    const { hex, done, isClosed } = await aSession(protocol, containers);
+    await done;
+    await until("the farewell", isClosed);
+    expect(hex()).toBe(want);
+  },
+);
 
 const text = (hex: string) => Buffer.from(hex, "hex").toString("latin1");
 
@@ -174,41 +172,39 @@ describe("who leaves", () => {
   });
 });
 
-describe("ports", () => {
-  async function aServer(answer: string): Promise<{ server: Server; port: number }> {
-    const server = createServer((socket) => {
-      socket.on("data", (chunk) => socket.end(`${answer} ${chunk}`));
-      socket.on("error", () => {});
-    });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    cleanUp(() => server.close());
-    return { server, port: (server.address() as { port: number }).port };
-  }
-
-  test("each has two channels that begin with its number; what goes wrong is said on the second", async () => {
-    const first = await aServer("one");
-    const gone = await aServer("gone");
-    await new Promise((resolve) => gone.server.close(resolve));
-    const { connection, send, hex, isClosed } = await aSocket();
-    const protocol = chooseProtocol("v4.channel.k8s.io", REMOTE_COMMAND_PROTOCOLS)!;
-    const ports = [first.port, gone.port];
-    const clock = new FakeClock();
-    const address = { ip: "127.0.0.1", hostNetwork: false, sandboxId: "", sandboxPid: 0 };
-    const dial = (port: number, signal: AbortSignal) => dialPod(address, port, signal);
-    const options = { protocol, dial, ports, pod: "default/web", clock, idleTimeoutMs: 0 };
-    const done = servePortForward(connection, options);
-    send(0, "hello");
-    await done;
-    await until("the farewell", isClosed);
-    const opening = (channel: number, port: number) => {
-      const bytes = Buffer.from([0x82, 3, channel, port & 0xff, port >> 8]);
-      return bytes.toString("hex");
-    };
-    const openings = [opening(0, first.port), opening(1, first.port), opening(2, gone.port), opening(3, gone.port)];
-    expect(hex()).toStartWith(openings.join(""));
-    expect(text(hex())).toContain("one hello");
-    expect(text(hex())).toContain(`\u0003error forwarding port ${gone.port} to pod default/web: `);
-    expect(clock.pendingTimers).toBe(0);
+async function aServer(answer: string): Promise<{ server: Server; port: number }> {
+  const server = createServer((socket) => {
+    socket.on("data", (chunk) => socket.end(`${answer} ${chunk}`));
+    socket.on("error", () => {});
   });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanUp(() => server.close());
+  return { server, port: (server.address() as { port: number }).port };
+}
+
+test("ports: each has two channels that begin with its number; what goes wrong is said on the second", async () => {
+  const first = await aServer("one");
+  const gone = await aServer("gone");
+  await new Promise((resolve) => gone.server.close(resolve));
+  const { connection, send, hex, isClosed } = await aSocket();
+  const protocol = chooseProtocol("v4.channel.k8s.io", REMOTE_COMMAND_PROTOCOLS)!;
+  const ports = [first.port, gone.port];
+  const clock = new FakeClock();
+  const address = { ip: "127.0.0.1", hostNetwork: false, sandboxId: "", sandboxPid: 0 };
+  const dial = (port: number, signal: AbortSignal) => dialPod(address, port, signal);
+  const options = { protocol, dial, ports, pod: "default/web", clock, idleTimeoutMs: 0 };
+  const done = servePortForward(connection, options);
+  send(0, "hello");
+  await done;
+  await until("the farewell", isClosed);
+  const opening = (channel: number, port: number) => {
+    const bytes = Buffer.from([0x82, 3, channel, port & 0xff, port >> 8]);
+    return bytes.toString("hex");
+  };
+  const openings = [opening(0, first.port), opening(1, first.port), opening(2, gone.port), opening(3, gone.port)];
+  expect(hex()).toStartWith(openings.join(""));
+  expect(text(hex())).toContain("one hello");
+  expect(text(hex())).toContain(`\u0003error forwarding port ${gone.port} to pod default/web: `);
+  expect(clock.pendingTimers).toBe(0);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { until } from "../support/until.ts";
 import { cleanUps } from "./a-client.ts";
 import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
@@ -22,20 +22,18 @@ test("messages arrive whole, also in parts and with a ping between them", async 
   expect((await messages.next()).value!).toHaveLength(70_000);
 });
 
-describe("a client that breaks the rules is cut off:", () => {
-  const huge = Buffer.concat([Buffer.from([0x82, 0xff]), Buffer.from("0000000000100001", "hex")]);
-  test.each([
-    { what: "a frame without a mask", bytes: Buffer.from([0x82, 0x01, 0x78]) },
-    { what: "reserved bits", bytes: Buffer.from([0xc2, 0x80]) },
-    { what: "a split ping", bytes: clientFrame(OPCODE.ping, Buffer.from("x"), { final: false }) },
-    { what: "a continuation of nothing", bytes: clientFrame(OPCODE.continuation, Buffer.from("x")) },
-    { what: "a message of more than a MiB", bytes: huge },
-  ])("$what", async ({ bytes }) => {
-    const { client, connection, isClosed } = await connected();
-    client.write(bytes);
-    await until("the end", isClosed);
-    expect(connection.gone.aborted).toBe(true);
-  });
+const huge = Buffer.concat([Buffer.from([0x82, 0xff]), Buffer.from("0000000000100001", "hex")]);
+test.each([
+  { what: "a frame without a mask", bytes: Buffer.from([0x82, 0x01, 0x78]) },
+  { what: "reserved bits", bytes: Buffer.from([0xc2, 0x80]) },
+  { what: "a split ping", bytes: clientFrame(OPCODE.ping, Buffer.from("x"), { final: false }) },
+  { what: "a continuation of nothing", bytes: clientFrame(OPCODE.continuation, Buffer.from("x")) },
+  { what: "a message of more than a MiB", bytes: huge },
+])("a client that breaks the rules is cut off: $what", async ({ bytes }) => {
+  const { client, connection, isClosed } = await connected();
+  client.write(bytes);
+  await until("the end", isClosed);
+  expect(connection.gone.aborted).toBe(true);
 });
 
 test("a client that sends faster than it is read has to wait", async () => {

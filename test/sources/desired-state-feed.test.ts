@@ -325,32 +325,30 @@ spec:
   });
 });
 
-describe("pods of --runonce", () => {
-  async function runOnce(box: Box, name: string, text: string): Promise<void> {
-    const path = join(box.root, name);
-    writeSettled(path, text);
-    const { feed } = box.boot({ runOnce: true }, [path]);
-    await feed.readOnce(new AbortController().signal);
-    await feed.storeRunOnce();
-    await feed.stop();
-  }
+async function runOnce(box: Box, name: string, text: string): Promise<void> {
+  const path = join(box.root, name);
+  writeSettled(path, text);
+  const { feed } = box.boot({ runOnce: true }, [path]);
+  await feed.readOnce(new AbortController().signal);
+  await feed.storeRunOnce();
+  await feed.stop();
+}
 
-  test("are supervised by a kubelet on the same root directory", async () => {
-    const box = new Box();
-    await runOnce(box, "web.yaml", `${manifest("web")}---\n${manifest("side")}`);
-    await runOnce(box, "db.yaml", manifest("db"));
-    await runOnce(box, "web.yaml", manifest("web", "busybox:2"));
-    writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
-    const service = box.boot({ podManifestPaths: [box.manifests] }).start();
-    // A run adds pods and replaces those of the same name; it removes none.
-    expect(service.pods).toEqual(["a=busybox:1", "db=busybox:1", "side=busybox:1", "web=busybox:2"]);
-    expect(service.state!.notices).toBeUndefined();
-    expect(service.feed.status().at(-1)).toMatchObject({ name: "--runonce", state: "ok", pods: 3 });
-    expect(service.feed.forget("default/db-node1")).toBe(true);
-    await service.feed.stop();
-    const next = box.boot({ podManifestPaths: [box.manifests] }).start();
-    expect(next.pods).toEqual(["a=busybox:1", "side=busybox:1", "web=busybox:2"]);
-  });
+test("pods of --runonce: are supervised by a kubelet on the same root directory", async () => {
+  const box = new Box();
+  await runOnce(box, "web.yaml", `${manifest("web")}---\n${manifest("side")}`);
+  await runOnce(box, "db.yaml", manifest("db"));
+  await runOnce(box, "web.yaml", manifest("web", "busybox:2"));
+  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
+  const service = box.boot({ podManifestPaths: [box.manifests] }).start();
+  // A run adds pods and replaces those of the same name; it removes none.
+  expect(service.pods).toEqual(["a=busybox:1", "db=busybox:1", "side=busybox:1", "web=busybox:2"]);
+  expect(service.state!.notices).toBeUndefined();
+  expect(service.feed.status().at(-1)).toMatchObject({ name: "--runonce", state: "ok", pods: 3 });
+  expect(service.feed.forget("default/db-node1")).toBe(true);
+  await service.feed.stop();
+  const next = box.boot({ podManifestPaths: [box.manifests] }).start();
+  expect(next.pods).toEqual(["a=busybox:1", "side=busybox:1", "web=busybox:2"]);
 });
 
 test("refused manifests are listed with their place until they are good", async () => {

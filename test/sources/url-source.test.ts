@@ -153,13 +153,14 @@ describe("answers", () => {
   });
 });
 
-describe("the metadata server of Google Compute Engine", () => {
-  test.each([
-    ["http://metadata.google.internal/x", "Google"],
-    ["http://169.254.169.254/x", "Google"],
-    ["http://metadata/x", "Google"],
-    ["http://manifests.example/x", null],
-  ])("%s is asked with the header Metadata-Flavor: %p", async (url, wanted) => {
+test.each([
+  ["http://metadata.google.internal/x", "Google"],
+  ["http://169.254.169.254/x", "Google"],
+  ["http://metadata/x", "Google"],
+  ["http://manifests.example/x", null],
+])(
+  "the metadata server of Google Compute Engine: %s is asked with the header Metadata-Flavor: %p",
+  async (url, wanted) => {
     let found: string | null | undefined;
     const proxy = serve((request) => {
       found = request.headers.get("Metadata-Flavor");
@@ -167,8 +168,8 @@ describe("the metadata server of Google Compute Engine", () => {
     });
     await new Watched(url, { proxyFor: () => proxy }).once();
     expect(found).toBe(wanted);
-  });
-});
+  },
+);
 
 describe("what is not a response leaves the pods alone", () => {
   const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024));

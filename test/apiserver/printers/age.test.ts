@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { formatAge, formatLongTime, formatSince, parseTime } from "../../../src/apiserver/printers/age.ts";
 
 const S = 1000;
@@ -6,34 +6,32 @@ const M = 60 * S;
 const H = 60 * M;
 const D = 24 * H;
 
-describe("formatAge", () => {
-  test.each([
-    [-5 * S, "<invalid>"],
-    [-1.9 * S, "0s"],
-    [0, "0s"],
-    [999, "0s"],
-    [43 * S, "43s"],
-    [119 * S, "119s"],
-    [120 * S, "2m"],
-    [5 * M + 32 * S, "5m32s"],
-    [9 * M + 59 * S, "9m59s"],
-    [10 * M + 30 * S, "10m"],
-    [179 * M, "179m"],
-    [3 * H, "3h"],
-    [3 * H + 20 * M, "3h20m"],
-    [8 * H + 59 * M, "8h"],
-    [47 * H, "47h"],
-    [48 * H, "2d"],
-    [2 * D + 4 * H, "2d4h"],
-    [7 * D + 23 * H, "7d23h"],
-    [8 * D + 23 * H, "8d"],
-    [729 * D, "729d"],
-    [730 * D, "2y"],
-    [731 * D, "2y1d"],
-    [9 * 365 * D + 5 * D, "9y"],
-  ])("%d ms is %s", (ms, want) => {
-    expect(formatAge(ms)).toBe(want);
-  });
+test.each([
+  [-5 * S, "<invalid>"],
+  [-1.9 * S, "0s"],
+  [0, "0s"],
+  [999, "0s"],
+  [43 * S, "43s"],
+  [119 * S, "119s"],
+  [120 * S, "2m"],
+  [5 * M + 32 * S, "5m32s"],
+  [9 * M + 59 * S, "9m59s"],
+  [10 * M + 30 * S, "10m"],
+  [179 * M, "179m"],
+  [3 * H, "3h"],
+  [3 * H + 20 * M, "3h20m"],
+  [8 * H + 59 * M, "8h"],
+  [47 * H, "47h"],
+  [48 * H, "2d"],
+  [2 * D + 4 * H, "2d4h"],
+  [7 * D + 23 * H, "7d23h"],
+  [8 * D + 23 * H, "8d"],
+  [729 * D, "729d"],
+  [730 * D, "2y"],
+  [731 * D, "2y1d"],
+  [9 * 365 * D + 5 * D, "9y"],
+])("formatAge: %d ms is %s", (ms, want) => {
+  expect(formatAge(ms)).toBe(want);
 });
 
 test.each([

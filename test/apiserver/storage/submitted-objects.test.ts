@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ExplicitClusterDns } from "../../../src/apiserver/kinds/cluster-dns.ts";
@@ -49,10 +49,11 @@ test("a namespace that was submitted is itself after a restart, with its labels,
   await submitted.stop();
 });
 
-describe("what the kubelet gets of a submitted object is what the reader makes of its manifest", () => {
-  const examples = join(import.meta.dir, "../../../examples");
-  const files = readdirSync(examples, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".yaml"));
-  test.each(files)("%s", async (file) => {
+const examples = join(import.meta.dir, "../../../examples");
+const files = readdirSync(examples, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".yaml"));
+test.each(files)(
+  "what the kubelet gets of a submitted object is what the reader makes of its manifest: %s",
+  async (file) => {
     const read = readPlainObjects(readFileSync(join(examples, file)));
     const { registry, store, own, submitted, clock } = aStart(tempDir());
     let set: SourceSet | undefined;
@@ -95,5 +96,5 @@ describe("what the kubelet gets of a submitted object is what the reader makes o
     };
     expect(plain(set!)).toEqual(plain(manifest));
     await submitted.stop();
-  });
-});
+  },
+);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { InstanceInfo } from "../../../src/base/host/root-lock.ts";
 import {
@@ -43,21 +43,19 @@ const OTHER = anInstance({ rootDir: "/srv/a", nodeName: "a", readOnlyUrl: "http:
 const THIRD = anInstance({ rootDir: "/srv/b", nodeName: "b", readOnlyUrl: "http://127.0.0.1:12346" });
 const NOTHING = { rootDir: undefined, server: undefined };
 
-describe("which kubelet is asked", () => {
-  test.each([
-    ["the one of the default root directory", NOTHING, [DEFAULT, OTHER], DEFAULT.readOnlyUrl],
-    ["the only one there is", NOTHING, [OTHER], OTHER.readOnlyUrl],
-    ["the one of --root-dir", { ...NOTHING, rootDir: "/srv/b/" }, [DEFAULT, OTHER, THIRD], THIRD.readOnlyUrl],
-    ["the one at --server", { ...NOTHING, server: "10.0.0.7:10255" }, [DEFAULT], "http://10.0.0.7:10255"],
-    [
-      "by its port where its socket is another user's",
-      NOTHING,
-      [anInstance({ socketPath: "/root/kubelet-ts.sock" })],
-      DEFAULT.readOnlyUrl,
-    ],
-  ] as const)("%s", async (_, options, instances, want) => {
-    expect(await findKubelet(options, running(...instances))).toMatchObject({ url: want as string });
-  });
+test.each([
+  ["the one of the default root directory", NOTHING, [DEFAULT, OTHER], DEFAULT.readOnlyUrl],
+  ["the only one there is", NOTHING, [OTHER], OTHER.readOnlyUrl],
+  ["the one of --root-dir", { ...NOTHING, rootDir: "/srv/b/" }, [DEFAULT, OTHER, THIRD], THIRD.readOnlyUrl],
+  ["the one at --server", { ...NOTHING, server: "10.0.0.7:10255" }, [DEFAULT], "http://10.0.0.7:10255"],
+  [
+    "by its port where its socket is another user's",
+    NOTHING,
+    [anInstance({ socketPath: "/root/kubelet-ts.sock" })],
+    DEFAULT.readOnlyUrl,
+  ],
+] as const)("which kubelet is asked: %s", async (_, options, instances, want) => {
+  expect(await findKubelet(options, running(...instances))).toMatchObject({ url: want as string });
 });
 
 test("its socket goes before its port", async () => {
@@ -70,34 +68,32 @@ test("its socket goes before its port", async () => {
   expect(found).toMatchObject({ socketPath });
 });
 
-describe("why none can be asked", () => {
-  test.each([
-    ["none runs", NOTHING, [], ['"/var/lib/kubelet"', "nor on any other", "--pod-manifest-path"]],
-    ["one of several must be chosen", NOTHING, [OTHER, THIRD], ["--root-dir=/srv/a", "--root-dir=/srv/b", '"a"']],
-    [
-      "another one runs, and the default root directory has pods",
-      NOTHING,
-      [OTHER, "has pods"],
-      ['"/var/lib/kubelet"', "--root-dir=/srv/a"],
-    ],
-    ["another one runs", { ...NOTHING, rootDir: "/srv/b" }, [OTHER], ['"/srv/b"', "--root-dir=/srv/a"]],
-    ["its port is off", NOTHING, [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0 })], ["--read-only-port=10255"]],
-    [
-      "its socket is another user's",
-      NOTHING,
-      [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0, socketPath: "/root/kubelet-ts.sock" })],
-      ["its read-only port off", "usually root"],
-    ],
-    ["its port is taken", NOTHING, [anInstance({ readOnlyUrl: undefined })], ["another program", "10255"]],
-    ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
-    ["its root directory is another user's", NOTHING, ["/var/lib/kubelet"], ["--server"]],
-    ["the address is none", { ...NOTHING, server: "ftp://x" }, [DEFAULT], ["--server", "ftp://x"]],
-  ] as const)("%s", async (_, options, instances, message) => {
-    const [last] = instances.slice(-1);
-    const finder = running(...instances.filter((it) => it !== "has pods"));
-    const found = await findKubelet(options, { ...finder, hasPods: () => last === "has pods" });
-    for (const part of message) expect((found as { problem: string }).problem).toContain(part);
-  });
+test.each([
+  ["none runs", NOTHING, [], ['"/var/lib/kubelet"', "nor on any other", "--pod-manifest-path"]],
+  ["one of several must be chosen", NOTHING, [OTHER, THIRD], ["--root-dir=/srv/a", "--root-dir=/srv/b", '"a"']],
+  [
+    "another one runs, and the default root directory has pods",
+    NOTHING,
+    [OTHER, "has pods"],
+    ['"/var/lib/kubelet"', "--root-dir=/srv/a"],
+  ],
+  ["another one runs", { ...NOTHING, rootDir: "/srv/b" }, [OTHER], ['"/srv/b"', "--root-dir=/srv/a"]],
+  ["its port is off", NOTHING, [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0 })], ["--read-only-port=10255"]],
+  [
+    "its socket is another user's",
+    NOTHING,
+    [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0, socketPath: "/root/kubelet-ts.sock" })],
+    ["its read-only port off", "usually root"],
+  ],
+  ["its port is taken", NOTHING, [anInstance({ readOnlyUrl: undefined })], ["another program", "10255"]],
+  ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
+  ["its root directory is another user's", NOTHING, ["/var/lib/kubelet"], ["--server"]],
+  ["the address is none", { ...NOTHING, server: "ftp://x" }, [DEFAULT], ["--server", "ftp://x"]],
+] as const)("why none can be asked: %s", async (_, options, instances, message) => {
+  const [last] = instances.slice(-1);
+  const finder = running(...instances.filter((it) => it !== "has pods"));
+  const found = await findKubelet(options, { ...finder, hasPods: () => last === "has pods" });
+  for (const part of message) expect((found as { problem: string }).problem).toContain(part);
 });
 
 test.each([

@@ -308,22 +308,20 @@ describe("several containers", () => {
   });
 });
 
-describe("settings that a manifest cannot express are named", () => {
-  test.each([
-    ["--ulimit", { Ulimits: [{ Name: "nofile" }] }],
-    ["--gpus", { DeviceRequests: [{ Count: -1 }] }],
-    ["--init", { Init: true }],
-    ["--rm", { AutoRemove: true }],
-    ["--cpuset-cpus", { CpusetCpus: "0" }],
-    ["--runtime", { Runtime: "nvidia" }],
-    ["--memory-swap", { MemorySwap: 100 }],
-    ["--log-driver", { LogConfig: { Type: "journald", Config: {} } }],
-    ["--log-opt max-size", { LogConfig: { Type: "json-file", Config: { "max-size": "1m" } } }],
-    ["HostConfig.NewField", { NewField: 1 }],
-  ])("%s", (flag, host) => {
-    const notes = new ImportNotes();
-    noteSettings(container({ host }), notes.of("web: "));
-    expect(notes.lines).toHaveLength(1);
-    expect(notes.lines[0]).toStartWith(`web: ${flag}: `);
-  });
+test.each([
+  ["--ulimit", { Ulimits: [{ Name: "nofile" }] }],
+  ["--gpus", { DeviceRequests: [{ Count: -1 }] }],
+  ["--init", { Init: true }],
+  ["--rm", { AutoRemove: true }],
+  ["--cpuset-cpus", { CpusetCpus: "0" }],
+  ["--runtime", { Runtime: "nvidia" }],
+  ["--memory-swap", { MemorySwap: 100 }],
+  ["--log-driver", { LogConfig: { Type: "journald", Config: {} } }],
+  ["--log-opt max-size", { LogConfig: { Type: "json-file", Config: { "max-size": "1m" } } }],
+  ["HostConfig.NewField", { NewField: 1 }],
+])("settings that a manifest cannot express are named: %s", (flag, host) => {
+  const notes = new ImportNotes();
+  noteSettings(container({ host }), notes.of("web: "));
+  expect(notes.lines).toHaveLength(1);
+  expect(notes.lines[0]).toStartWith(`web: ${flag}: `);
 });

@@ -24,41 +24,39 @@ function aWorld() {
   return { clock, api: new FakeApi(clock) };
 }
 
-describe("the engine's runtime of a pod", () => {
-  const gvisor: RuntimeClassEntry = ["gvisor", "runsc"];
-  const classOf = ([name, handler]: RuntimeClassEntry) => ({ metadata: { name }, handler });
+const gvisor: RuntimeClassEntry = ["gvisor", "runsc"];
+const classOf = ([name, handler]: RuntimeClassEntry) => ({ metadata: { name }, handler });
 
-  test.each([
-    { when: "its class is there", classes: [gvisor], asked: "gvisor", want: "runsc" },
-    {
-      when: "its class is docker's, as for dockershim",
-      classes: [["usual", "docker"] as const],
-      asked: "usual",
-      want: "",
-    },
-    {
-      when: "its class is not there",
-      classes: [],
-      asked: "gvisor",
-      want: 'runtimeclass.node.k8s.io "gvisor" not found',
-    },
-    { when: "an earlier process knew the class", stored: [gvisor], asked: "gvisor", want: "runsc" },
-    { when: "the API server has never answered", asked: "gvisor", want: "the API server has not answered" },
-    { when: "it has no class, which is not asked for", asked: undefined, want: "" },
-  ])("when $when", async ({ classes, stored, asked, want }) => {
-    const { clock, api } = aWorld();
-    const file = aFile<RuntimeClassEntry>(stored);
-    const items = classes?.map(classOf);
-    if (items) api.set("/apis/node.k8s.io/v1/runtimeclasses", { metadata: { resourceVersion: "1" }, items });
-    const runtimes = new RuntimeClasses(api, clock, file);
-    const found = runtimes.handlerOf(aPod(asked === undefined ? {} : { runtimeClassName: asked })).catch(String);
-    await clock.advance(5_000);
-    if (want === "") expect(await found).toBe("");
-    else expect(await found).toContain(want);
-    if (classes) expect(file.read()).toEqual(classes);
-    if (asked === undefined) expect(api.requests).toEqual([]);
-    await runtimes.stop();
-  });
+test.each([
+  { when: "its class is there", classes: [gvisor], asked: "gvisor", want: "runsc" },
+  {
+    when: "its class is docker's, as for dockershim",
+    classes: [["usual", "docker"] as const],
+    asked: "usual",
+    want: "",
+  },
+  {
+    when: "its class is not there",
+    classes: [],
+    asked: "gvisor",
+    want: 'runtimeclass.node.k8s.io "gvisor" not found',
+  },
+  { when: "an earlier process knew the class", stored: [gvisor], asked: "gvisor", want: "runsc" },
+  { when: "the API server has never answered", asked: "gvisor", want: "the API server has not answered" },
+  { when: "it has no class, which is not asked for", asked: undefined, want: "" },
+])("the engine's runtime of a pod: when $when", async ({ classes, stored, asked, want }) => {
+  const { clock, api } = aWorld();
+  const file = aFile<RuntimeClassEntry>(stored);
+  const items = classes?.map(classOf);
+  if (items) api.set("/apis/node.k8s.io/v1/runtimeclasses", { metadata: { resourceVersion: "1" }, items });
+  const runtimes = new RuntimeClasses(api, clock, file);
+  const found = runtimes.handlerOf(aPod(asked === undefined ? {} : { runtimeClassName: asked })).catch(String);
+  await clock.advance(5_000);
+  if (want === "") expect(await found).toBe("");
+  else expect(await found).toContain(want);
+  if (classes) expect(file.read()).toEqual(classes);
+  if (asked === undefined) expect(api.requests).toEqual([]);
+  await runtimes.stop();
 });
 
 describe("the Services", () => {

@@ -25,14 +25,12 @@ function aWorld(lifeSeconds?: number) {
   return { clock, api, tokens, dues: () => dues };
 }
 
-describe("when a token is replaced", () => {
-  test.each([
-    { life: "ten minutes", lifeMs: 10 * MINUTE_MS, want: 8 * MINUTE_MS },
-    { life: "a day", lifeMs: 24 * HOUR_MS, want: 19.2 * HOUR_MS },
-    { life: "a year", lifeMs: 365 * 24 * HOUR_MS, want: 24 * HOUR_MS },
-  ])("a life of $life", ({ lifeMs, want }) => {
-    expect(computeRefreshDelay(lifeMs)).toBe(want);
-  });
+test.each([
+  { life: "ten minutes", lifeMs: 10 * MINUTE_MS, want: 8 * MINUTE_MS },
+  { life: "a day", lifeMs: 24 * HOUR_MS, want: 19.2 * HOUR_MS },
+  { life: "a year", lifeMs: 365 * 24 * HOUR_MS, want: 24 * HOUR_MS },
+])("when a token is replaced: a life of $life", ({ lifeMs, want }) => {
+  expect(computeRefreshDelay(lifeMs)).toBe(want);
 });
 
 describe("tokens of a pod", () => {

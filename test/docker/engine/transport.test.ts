@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { DockerProtocolError } from "../../../src/docker/engine/docker-error.ts";
 import { DockerTransport, realSchedule } from "../../../src/docker/engine/transport.ts";
 import { RawDaemon } from "../../support/fake-daemon.ts";
@@ -24,23 +24,21 @@ const endless = (head: string, sent: { bytes: number }) =>
     });
   });
 
-describe("an answer without end", () => {
-  const OK = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
-  const FAILED = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\n\r\n";
+const OK = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
+const FAILED = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\n\r\n";
 
-  test.each([
-    ["send", OK],
-    ["send", FAILED],
-    ["open", FAILED],
-    ["hijack", FAILED],
-  ] as const)("%s ends at the limit", async (call, head) => {
-    const sent = { bytes: 0 };
-    using daemon = await endless(head, sent);
-    const outcome = transportTo(daemon.socketPath)[call](REQUEST);
-    await expect(outcome).rejects.toThrow(DockerProtocolError);
-    // Bytes in socket buffers come on top.
-    expect(sent.bytes).toBeLessThan(MAX_BYTES + 16 * 1024 * 1024);
-  });
+test.each([
+  ["send", OK],
+  ["send", FAILED],
+  ["open", FAILED],
+  ["hijack", FAILED],
+] as const)("an answer without end: %s ends at the limit", async (call, head) => {
+  const sent = { bytes: 0 };
+  using daemon = await endless(head, sent);
+  const outcome = transportTo(daemon.socketPath)[call](REQUEST);
+  await expect(outcome).rejects.toThrow(DockerProtocolError);
+  // Bytes in socket buffers come on top.
+  expect(sent.bytes).toBeLessThan(MAX_BYTES + 16 * 1024 * 1024);
 });
 
 test("an answer within the limit is read whole", async () => {

@@ -70,60 +70,58 @@ describe("what counts", () => {
   });
 });
 
-describe("responses, in pieces", () => {
-  const ok = (output: string) => ({ result: "success", output });
-  const refused = (detail: string) => ({ result: "failure", output: expect.stringContaining(`/": ${detail}`) });
-  const broken = (detail: string) => refused(`net/http: HTTP/1.x transport connection broken: ${detail}`);
-  const unread = (output: string) => ({ result: "unknown", output });
-  test.each([
-    { when: "a length", text: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloJUNK", want: ok("hello") },
-    {
-      when: "chunks",
-      text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\n",
-      want: ok("hello!"),
-    },
-    { when: "no length", text: "HTTP/1.0 200 OK\r\n\r\nhello", want: ok("hello") },
-    { when: "no body by status", text: "HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", want: ok("") },
-    {
-      when: "five interim responses",
-      text: `${"HTTP/1.1 100 C\r\n\r\n".repeat(5)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`,
-      want: ok("ok"),
-    },
-    { when: "bare line feeds", text: "HTTP/1.0 200 OK\nContent-Length: 2\n\nok", want: ok("ok") },
-    { when: "no reason phrase", text: "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", want: ok("ok") },
-    { when: "binary", text: "\x15\x03\x01", want: broken("malformed HTTP response") },
-    { when: "a bad status", text: "HTTP/1.1 2xx OK\r\n\r\n", want: broken('malformed HTTP response "HTTP/1.1 2') },
-    { when: "a bad header", text: "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", want: broken("malformed MIME header") },
-    { when: "a bad length", text: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", want: broken("bad Content-Length") },
-    {
-      when: "endless headers",
-      text: `HTTP/1.1 200 OK\r\n${"name: value\r\n".repeat(20_000)}`,
-      want: broken("server response"),
-    },
-    { when: "half a head", text: "HTTP/1.1 200 OK\r\nA", want: refused("unexpected EOF") },
-    {
-      when: "half a body",
-      text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-      want: unread("unexpected EOF"),
-    },
-    {
-      when: "a bad chunk",
-      text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-      want: { result: "unknown", output: expect.stringContaining("malformed chunked encoding") },
-    },
-  ])("$when", async ({ text, want }) => {
-    for (const pieces of [1, 3]) {
-      const server = await rawServer(async (socket) => {
-        const size = Math.ceil(text.length / pieces);
-        for (let at = 0; at < text.length && !socket.destroyed; at += size) {
-          await new Promise((written) => socket.write(text.slice(at, at + size), "latin1", written));
-          await settle();
-        }
-        socket.end();
-      });
-      expect(await probe({ port: server.port })).toEqual(want as ProbeOutcome);
-    }
-  });
+const ok = (output: string) => ({ result: "success", output });
+const refused = (detail: string) => ({ result: "failure", output: expect.stringContaining(`/": ${detail}`) });
+const broken = (detail: string) => refused(`net/http: HTTP/1.x transport connection broken: ${detail}`);
+const unread = (output: string) => ({ result: "unknown", output });
+test.each([
+  { when: "a length", text: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloJUNK", want: ok("hello") },
+  {
+    when: "chunks",
+    text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\n",
+    want: ok("hello!"),
+  },
+  { when: "no length", text: "HTTP/1.0 200 OK\r\n\r\nhello", want: ok("hello") },
+  { when: "no body by status", text: "HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", want: ok("") },
+  {
+    when: "five interim responses",
+    text: `${"HTTP/1.1 100 C\r\n\r\n".repeat(5)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`,
+    want: ok("ok"),
+  },
+  { when: "bare line feeds", text: "HTTP/1.0 200 OK\nContent-Length: 2\n\nok", want: ok("ok") },
+  { when: "no reason phrase", text: "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", want: ok("ok") },
+  { when: "binary", text: "\x15\x03\x01", want: broken("malformed HTTP response") },
+  { when: "a bad status", text: "HTTP/1.1 2xx OK\r\n\r\n", want: broken('malformed HTTP response "HTTP/1.1 2') },
+  { when: "a bad header", text: "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", want: broken("malformed MIME header") },
+  { when: "a bad length", text: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", want: broken("bad Content-Length") },
+  {
+    when: "endless headers",
+    text: `HTTP/1.1 200 OK\r\n${"name: value\r\n".repeat(20_000)}`,
+    want: broken("server response"),
+  },
+  { when: "half a head", text: "HTTP/1.1 200 OK\r\nA", want: refused("unexpected EOF") },
+  {
+    when: "half a body",
+    text: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
+    want: unread("unexpected EOF"),
+  },
+  {
+    when: "a bad chunk",
+    text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    want: { result: "unknown", output: expect.stringContaining("malformed chunked encoding") },
+  },
+])("responses, in pieces: $when", async ({ text, want }) => {
+  for (const pieces of [1, 3]) {
+    const server = await rawServer(async (socket) => {
+      const size = Math.ceil(text.length / pieces);
+      for (let at = 0; at < text.length && !socket.destroyed; at += size) {
+        await new Promise((written) => socket.write(text.slice(at, at + size), "latin1", written));
+        await settle();
+      }
+      socket.end();
+    });
+    expect(await probe({ port: server.port })).toEqual(want as ProbeOutcome);
+  }
 });
 
 describe("the request", () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -18,21 +18,21 @@ const server = createServer().listen(join(dir, "sock"));
 await new Promise((resolve) => server.once("listening", resolve));
 server.unref();
 
-describe("the recorded outcomes (oracle 24)", () => {
-  const not = (path: string, what: string) => `hostPath type check failed: ${path} is not a ${what}`;
-  test.each<[HostPathType, string, string | undefined]>([
-    ["Directory", join(dir, "missing-dir"), not(join(dir, "missing-dir"), "directory")],
-    ["Directory", join(dir, "file"), not(join(dir, "file"), "directory")],
-    ["DirectoryOrCreate", join(dir, "file"), not(join(dir, "file"), "directory")],
-    ["File", join(dir, "missing-file"), not(join(dir, "missing-file"), "file")],
-    ["File", join(dir, "dir"), not(join(dir, "dir"), "file")],
-    ["FileOrCreate", join(dir, "nodir/file"), `open ${join(dir, "nodir/file")}: no such file or directory`],
-    ["FileOrCreate", join(dir, "dir"), not(join(dir, "dir"), "file")],
-    ["Socket", join(dir, "missing-sock"), not(join(dir, "missing-sock"), "socket file")],
-    ["CharDevice", join(dir, "file"), not(join(dir, "file"), "character device")],
-    ["BlockDevice", "/dev/null", not("/dev/null", "block device")],
-  ])("%s %s", (type, path, want) => expect(prepareHostPath({ path, type })).toBe(want));
-});
+const not = (path: string, what: string) => `hostPath type check failed: ${path} is not a ${what}`;
+test.each<[HostPathType, string, string | undefined]>([
+  ["Directory", join(dir, "missing-dir"), not(join(dir, "missing-dir"), "directory")],
+  ["Directory", join(dir, "file"), not(join(dir, "file"), "directory")],
+  ["DirectoryOrCreate", join(dir, "file"), not(join(dir, "file"), "directory")],
+  ["File", join(dir, "missing-file"), not(join(dir, "missing-file"), "file")],
+  ["File", join(dir, "dir"), not(join(dir, "dir"), "file")],
+  ["FileOrCreate", join(dir, "nodir/file"), `open ${join(dir, "nodir/file")}: no such file or directory`],
+  ["FileOrCreate", join(dir, "dir"), not(join(dir, "dir"), "file")],
+  ["Socket", join(dir, "missing-sock"), not(join(dir, "missing-sock"), "socket file")],
+  ["CharDevice", join(dir, "file"), not(join(dir, "file"), "character device")],
+  ["BlockDevice", "/dev/null", not("/dev/null", "block device")],
+])("the recorded outcomes (oracle 24): %s %s", (type, path, want) =>
+  expect(prepareHostPath({ path, type })).toBe(want),
+);
 
 test.each<[HostPathType, string]>([
   ["", "dir"],

@@ -26,60 +26,58 @@ function files(source: Omit<Volume, "name">) {
   );
 }
 
-describe("configMap", () => {
-  test.each<{ when: string; configMap: NonNullable<Volume["configMap"]>; want: string | Record<string, string> }>([
-    {
-      when: "all keys, binary ones too",
-      configMap: { name: "cfg", defaultMode: 0o644 },
-      want: { a: "644 1", b: "644 2", bin: "644 \u0000\ufffd" },
+test.each<{ when: string; configMap: NonNullable<Volume["configMap"]>; want: string | Record<string, string> }>([
+  {
+    when: "all keys, binary ones too",
+    configMap: { name: "cfg", defaultMode: 0o644 },
+    want: { a: "644 1", b: "644 2", bin: "644 \u0000\ufffd" },
+  },
+  {
+    when: "items with paths and modes of their own",
+    configMap: {
+      name: "cfg",
+      defaultMode: 0o400,
+      items: [
+        { key: "a", path: "x/a" },
+        { key: "b", path: "b", mode: 0o755 },
+      ],
     },
-    {
-      when: "items with paths and modes of their own",
-      configMap: {
-        name: "cfg",
-        defaultMode: 0o400,
-        items: [
-          { key: "a", path: "x/a" },
-          { key: "b", path: "b", mode: 0o755 },
-        ],
-      },
-      want: { "x/a": "400 1", b: "755 2" },
+    want: { "x/a": "400 1", b: "755 2" },
+  },
+  { when: "missing", configMap: { name: "no", defaultMode: 420 }, want: 'configmap "no" not found' },
+  { when: "of another namespace", configMap: { name: "cfg2", defaultMode: 420 }, want: 'configmap "cfg2" not found' },
+  { when: "missing but optional", configMap: { name: "no", defaultMode: 420, optional: true }, want: {} },
+  {
+    when: "a key that is not there",
+    configMap: { name: "cfg", defaultMode: 420, items: [{ key: "z", path: "z" }] },
+    want: "references non-existent config key: z",
+  },
+  {
+    when: "a key that is not there but optional",
+    configMap: {
+      name: "cfg",
+      defaultMode: 420,
+      optional: true,
+      items: [
+        { key: "z", path: "z" },
+        { key: "a", path: "a" },
+      ],
     },
-    { when: "missing", configMap: { name: "no", defaultMode: 420 }, want: 'configmap "no" not found' },
-    { when: "of another namespace", configMap: { name: "cfg2", defaultMode: 420 }, want: 'configmap "cfg2" not found' },
-    { when: "missing but optional", configMap: { name: "no", defaultMode: 420, optional: true }, want: {} },
-    {
-      when: "a key that is not there",
-      configMap: { name: "cfg", defaultMode: 420, items: [{ key: "z", path: "z" }] },
-      want: "references non-existent config key: z",
-    },
-    {
-      when: "a key that is not there but optional",
-      configMap: {
-        name: "cfg",
-        defaultMode: 420,
-        optional: true,
-        items: [
-          { key: "z", path: "z" },
-          { key: "a", path: "a" },
-        ],
-      },
-      want: { a: "644 1" },
-    },
-  ])("$when", ({ configMap, want }) => expect<string | Record<string, string>>(files({ configMap })).toEqual(want));
-});
+    want: { a: "644 1" },
+  },
+])("configMap: $when", ({ configMap, want }) =>
+  expect<string | Record<string, string>>(files({ configMap })).toEqual(want),
+);
 
-describe("secret", () => {
-  test.each<{ when: string; secret: NonNullable<Volume["secret"]>; want: string | Record<string, string> }>([
-    { when: "decoded", secret: { secretName: "sec", defaultMode: 0o400 }, want: { pw: "400 geheim" } },
-    { when: "missing", secret: { secretName: "no", defaultMode: 420 }, want: 'secret "no" not found' },
-    {
-      when: "a key that is not there",
-      secret: { secretName: "sec", defaultMode: 420, items: [{ key: "z", path: "z" }] },
-      want: "references non-existent secret key: z",
-    },
-  ])("$when", ({ secret, want }) => expect<string | Record<string, string>>(files({ secret })).toEqual(want));
-});
+test.each<{ when: string; secret: NonNullable<Volume["secret"]>; want: string | Record<string, string> }>([
+  { when: "decoded", secret: { secretName: "sec", defaultMode: 0o400 }, want: { pw: "400 geheim" } },
+  { when: "missing", secret: { secretName: "no", defaultMode: 420 }, want: 'secret "no" not found' },
+  {
+    when: "a key that is not there",
+    secret: { secretName: "sec", defaultMode: 420, items: [{ key: "z", path: "z" }] },
+    want: "references non-existent secret key: z",
+  },
+])("secret: $when", ({ secret, want }) => expect<string | Record<string, string>>(files({ secret })).toEqual(want));
 
 test("downwardAPI: fields and resources", () => {
   const downwardAPI: NonNullable<Volume["downwardAPI"]> = {

@@ -237,25 +237,23 @@ describe("files from objects", () => {
   });
 });
 
-describe("fileKeyRef's file", () => {
-  const E: Volume = { name: "e", emptyDir: {} };
+const E: Volume = { name: "e", emptyDir: {} };
 
-  test("is read from the emptyDir, never from outside of it", async () => {
-    const { manager, pod } = await setUp(podWith([E]));
-    const directory = manager.directories("uid1").volume("empty-dir", "e");
-    writeFileSync(join(directory, "env"), "A='1'");
-    writeFileSync(join(directory, "big"), "x".repeat(65_537));
-    mkdirSync(join(directory, "dir"));
-    symlinkSync("env", join(directory, "inside"));
-    symlinkSync("/etc/passwd", join(directory, "outside"));
-    const read = (path: string) => manager.readEnvFile(pod, "e", path);
-    expect(await read("env")).toBe("A='1'");
-    expect(await read("inside")).toBe("A='1'");
-    expect(await read("none")).toBeUndefined();
-    expect(read("outside")).rejects.toThrow("leads out");
-    expect(read("dir")).rejects.toThrow("not a regular file");
-    expect(read("big")).rejects.toThrow("larger than 65536 bytes");
-  });
+test("fileKeyRef's file: is read from the emptyDir, never from outside of it", async () => {
+  const { manager, pod } = await setUp(podWith([E]));
+  const directory = manager.directories("uid1").volume("empty-dir", "e");
+  writeFileSync(join(directory, "env"), "A='1'");
+  writeFileSync(join(directory, "big"), "x".repeat(65_537));
+  mkdirSync(join(directory, "dir"));
+  symlinkSync("env", join(directory, "inside"));
+  symlinkSync("/etc/passwd", join(directory, "outside"));
+  const read = (path: string) => manager.readEnvFile(pod, "e", path);
+  expect(await read("env")).toBe("A='1'");
+  expect(await read("inside")).toBe("A='1'");
+  expect(await read("none")).toBeUndefined();
+  expect(read("outside")).rejects.toThrow("leads out");
+  expect(read("dir")).rejects.toThrow("not a regular file");
+  expect(read("big")).rejects.toThrow("larger than 65536 bytes");
 });
 
 describe("tearDown", () => {

@@ -10,43 +10,39 @@ function read(spec: string, strictness: Strictness = "strict") {
 
 const CLAIM = "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}";
 
-describe("cannot be done here: an error, and the pod does not run, but Kubernetes would take it", () => {
-  const token = "projected: {sources: [{serviceAccountToken: {path: t}}]}";
-  const device = "initContainers: [{name: i, image: b, volumeDevices: [{name: v, devicePath: /d}]}]";
-  const claim = "volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]";
-  test.each([
-    ["serviceAccountName: robot", "serviceAccountName"],
-    ["os: {name: windows}", "os"],
-    ["securityContext: {supplementalGroupsPolicy: Strict}", "securityContext.supplementalGroupsPolicy"],
-    ["volumes: [{name: v, csi: {driver: a.b}}]", "volumes[0].csi"],
-    ["volumes: [{name: v, gitRepo: {repository: x}}]", "volumes[0].gitRepo"],
-    [
-      `serviceAccountName: default\n  volumes: [{name: v, ${token}}]`,
-      "volumes[0].projected.sources[0].serviceAccountToken",
-    ],
-    ["resourceClaims: [{name: c, resourceClaimName: x}]", "resourceClaims"],
-    [`volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: ${CLAIM}}}}]`, "volumes[0].ephemeral"],
-    [`${device}\n  ${claim}`, "initContainers[0].volumeDevices"],
-  ])("%s", (spec, field) => {
-    const { results, pods } = read(`  ${spec}\n`);
-    const errors = results[0]!.findings.filter((finding) => finding.severity === "error");
-    expect(errors).toMatchObject([{ code: "unsupported", field: `spec.${field}` }]);
-    expect(results[0]).toMatchObject({ valid: true, ok: false, pod: expect.anything() });
-    expect(pods).toEqual([]);
-  });
+const token = "projected: {sources: [{serviceAccountToken: {path: t}}]}";
+const device = "initContainers: [{name: i, image: b, volumeDevices: [{name: v, devicePath: /d}]}]";
+const claim = "volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]";
+test.each([
+  ["serviceAccountName: robot", "serviceAccountName"],
+  ["os: {name: windows}", "os"],
+  ["securityContext: {supplementalGroupsPolicy: Strict}", "securityContext.supplementalGroupsPolicy"],
+  ["volumes: [{name: v, csi: {driver: a.b}}]", "volumes[0].csi"],
+  ["volumes: [{name: v, gitRepo: {repository: x}}]", "volumes[0].gitRepo"],
+  [
+    `serviceAccountName: default\n  volumes: [{name: v, ${token}}]`,
+    "volumes[0].projected.sources[0].serviceAccountToken",
+  ],
+  ["resourceClaims: [{name: c, resourceClaimName: x}]", "resourceClaims"],
+  [`volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: ${CLAIM}}}}]`, "volumes[0].ephemeral"],
+  [`${device}\n  ${claim}`, "initContainers[0].volumeDevices"],
+])("cannot be done here: an error, and the pod does not run, but Kubernetes would take it: %s", (spec, field) => {
+  const { results, pods } = read(`  ${spec}\n`);
+  const errors = results[0]!.findings.filter((finding) => finding.severity === "error");
+  expect(errors).toMatchObject([{ code: "unsupported", field: `spec.${field}` }]);
+  expect(results[0]).toMatchObject({ valid: true, ok: false, pod: expect.anything() });
+  expect(pods).toEqual([]);
 });
 
-describe("means nothing here: a warning, and the pod runs", () => {
-  test.each([
-    ["affinity: {nodeAffinity: {}}", "affinity"],
-    ["tolerations: [{key: a, operator: Exists}]", "tolerations"],
-    ["schedulerName: mine", "schedulerName"],
-    ["preemptionPolicy: Never", "preemptionPolicy"],
-  ])("%s", (spec, field) => {
-    const { findings, pods } = read(`  ${spec}\n`);
-    expect(findings).toMatchObject([{ code: "ignored", severity: "warning", field: `spec.${field}` }]);
-    expect(pods).toHaveLength(1);
-  });
+test.each([
+  ["affinity: {nodeAffinity: {}}", "affinity"],
+  ["tolerations: [{key: a, operator: Exists}]", "tolerations"],
+  ["schedulerName: mine", "schedulerName"],
+  ["preemptionPolicy: Never", "preemptionPolicy"],
+])("means nothing here: a warning, and the pod runs: %s", (spec, field) => {
+  const { findings, pods } = read(`  ${spec}\n`);
+  expect(findings).toMatchObject([{ code: "ignored", severity: "warning", field: `spec.${field}` }]);
+  expect(pods).toHaveLength(1);
 });
 
 test("a service account is an error with --validate=strict only: otherwise the pod runs without a token", () => {
@@ -75,19 +71,17 @@ test("each field is in the table once", () => {
   expect(paths.filter((path, index) => paths.indexOf(path) !== index)).toEqual([]);
 });
 
-describe("unknown fields", () => {
-  const text =
-    "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: b, comand: [x]}]\n";
-  test.each([
-    ["strict", "error", 0],
-    ["warn", "warning", 1],
-    ["ignore", undefined, 1],
-  ] as const)("%s", (strictness, severity, pods) => {
-    const result = readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file", strictness });
-    expect(result.findings[0]?.severity).toBe(severity as never);
-    expect(result.pods).toHaveLength(pods);
-    expect(result.results[0]!.valid).toBe(true);
-  });
+const text =
+  "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: b, comand: [x]}]\n";
+test.each([
+  ["strict", "error", 0],
+  ["warn", "warning", 1],
+  ["ignore", undefined, 1],
+] as const)("unknown fields: %s", (strictness, severity, pods) => {
+  const result = readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file", strictness });
+  expect(result.findings[0]?.severity).toBe(severity as never);
+  expect(result.pods).toHaveLength(pods);
+  expect(result.results[0]!.valid).toBe(true);
 });
 
 function readResources(resources: string, spec = "") {

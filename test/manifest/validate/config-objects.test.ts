@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 import { findDanglingReferences } from "../../../src/manifest/references.ts";
 
@@ -51,28 +51,26 @@ test("a list of numbers is read as bytes, as Go's JSON does it", () => {
   expect(secrets[0]?.data).toEqual({ a: "aGk=", b: "" });
 });
 
-describe("mistakes", () => {
-  const CREDENTIALS = "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: nope}";
-  const ACCOUNT = "metadata.annotations[kubernetes.io/service-account.name] FieldValueRequired";
-  test.each([
-    ["ConfigMap", "data: {a/b: x}", "data[a/b] FieldValueInvalid"],
-    ["ConfigMap", "data: {a: x}\nbinaryData: {a: aGk=}", "data[a] FieldValueInvalid"],
-    ["ConfigMap", "data: {a: 5}", "data[a] DecodeError"],
-    ["ConfigMap", "binaryData: {a: '***'}", "binaryData[a] DecodeError"],
-    ["ConfigMap", `data: {a: ${"x".repeat(1024 * 1024 + 1)}}`, "data FieldValueTooLong"],
-    ["Secret", "data: {a: not-base64}", "data[a] DecodeError"],
-    ["Secret", "data: {a: [104, 256]}", "data[a] DecodeError"],
-    ["Secret", "data: {a: [x]}", "data[a] DecodeError"],
-    ["Secret", "type: kubernetes.io/tls\ndata: {tls.crt: aGk=}", "data[tls.key] FieldValueRequired"],
-    ["Secret", "type: kubernetes.io/ssh-auth", "data[ssh-privatekey] FieldValueRequired"],
-    ["Secret", CREDENTIALS, "data[.dockerconfigjson] FieldValueInvalid"],
-    ["Secret", "type: kubernetes.io/basic-auth", "data[username] FieldValueRequired"],
-    ["Secret", "type: kubernetes.io/service-account-token", ACCOUNT],
-  ])("%s %#", (kind, lines, want) => {
-    const { findings, secrets, configMaps } = read(`apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n${lines}\n`);
-    expect(`${findings[0]?.field} ${findings[0]?.type}`).toBe(want);
-    expect([...secrets, ...configMaps]).toEqual([]);
-  });
+const CREDENTIALS = "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: nope}";
+const ACCOUNT = "metadata.annotations[kubernetes.io/service-account.name] FieldValueRequired";
+test.each([
+  ["ConfigMap", "data: {a/b: x}", "data[a/b] FieldValueInvalid"],
+  ["ConfigMap", "data: {a: x}\nbinaryData: {a: aGk=}", "data[a] FieldValueInvalid"],
+  ["ConfigMap", "data: {a: 5}", "data[a] DecodeError"],
+  ["ConfigMap", "binaryData: {a: '***'}", "binaryData[a] DecodeError"],
+  ["ConfigMap", `data: {a: ${"x".repeat(1024 * 1024 + 1)}}`, "data FieldValueTooLong"],
+  ["Secret", "data: {a: not-base64}", "data[a] DecodeError"],
+  ["Secret", "data: {a: [104, 256]}", "data[a] DecodeError"],
+  ["Secret", "data: {a: [x]}", "data[a] DecodeError"],
+  ["Secret", "type: kubernetes.io/tls\ndata: {tls.crt: aGk=}", "data[tls.key] FieldValueRequired"],
+  ["Secret", "type: kubernetes.io/ssh-auth", "data[ssh-privatekey] FieldValueRequired"],
+  ["Secret", CREDENTIALS, "data[.dockerconfigjson] FieldValueInvalid"],
+  ["Secret", "type: kubernetes.io/basic-auth", "data[username] FieldValueRequired"],
+  ["Secret", "type: kubernetes.io/service-account-token", ACCOUNT],
+])("mistakes: %s %#", (kind, lines, want) => {
+  const { findings, secrets, configMaps } = read(`apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n${lines}\n`);
+  expect(`${findings[0]?.field} ${findings[0]?.type}`).toBe(want);
+  expect([...secrets, ...configMaps]).toEqual([]);
 });
 
 test.each([

@@ -70,46 +70,42 @@ describe("defaults", () => {
   });
 });
 
-describe("mistakes, as the API server of 1.20 has them", () => {
-  const update = (rollingUpdate: object) => ({ strategy: { rollingUpdate } });
-  const pods = (spec: object) => ({ template: template(spec) });
-  const nameless = pods({ containers: [{ image: "busybox:1.35" }] });
-  const other = { selector: { matchLabels: { app: "db" } } };
+const update = (rollingUpdate: object) => ({ strategy: { rollingUpdate } });
+const pods = (spec: object) => ({ template: template(spec) });
+const nameless = pods({ containers: [{ image: "busybox:1.35" }] });
+const other = { selector: { matchLabels: { app: "db" } } };
 
-  test.each([
-    [{ selector: undefined }, "selector", "Required"],
-    [{ selector: {} }, "selector", "Invalid"],
-    [other, "template.metadata.labels", "Invalid"],
-    [{ replicas: -1 }, "replicas", "Invalid"],
-    [pods({ restartPolicy: "Never" }), "template.spec.restartPolicy", "NotSupported"],
-    [pods({ activeDeadlineSeconds: 5 }), "template.spec.activeDeadlineSeconds", "Forbidden"],
-    [{ strategy: { type: "Blue" } }, "strategy", "NotSupported"],
-    [{ strategy: { type: "Recreate", rollingUpdate: { maxSurge: 1 } } }, "strategy.rollingUpdate", "Forbidden"],
-    [update({ maxSurge: 0, maxUnavailable: "0%" }), "strategy.rollingUpdate.maxUnavailable", "Invalid"],
-    [update({ maxUnavailable: "101%" }), "strategy.rollingUpdate.maxUnavailable", "Invalid"],
-    [update({ maxSurge: "few" }), "strategy.rollingUpdate.maxSurge", "Invalid"],
-    [{ minReadySeconds: 600 }, "progressDeadlineSeconds", "Invalid"],
-    [nameless, "template.spec.containers[0].name", "Required"],
-  ])("%j: %s", (spec, field, type) => {
-    const { objects, findings } = read(workload("Deployment", spec));
-    expect(objects).toEqual([]);
-    const want = { field: `spec.${field}`, type: `FieldValue${type}`, severity: "error", code: "invalid" };
-    expect(findings).toMatchObject([want]);
-  });
+test.each([
+  [{ selector: undefined }, "selector", "Required"],
+  [{ selector: {} }, "selector", "Invalid"],
+  [other, "template.metadata.labels", "Invalid"],
+  [{ replicas: -1 }, "replicas", "Invalid"],
+  [pods({ restartPolicy: "Never" }), "template.spec.restartPolicy", "NotSupported"],
+  [pods({ activeDeadlineSeconds: 5 }), "template.spec.activeDeadlineSeconds", "Forbidden"],
+  [{ strategy: { type: "Blue" } }, "strategy", "NotSupported"],
+  [{ strategy: { type: "Recreate", rollingUpdate: { maxSurge: 1 } } }, "strategy.rollingUpdate", "Forbidden"],
+  [update({ maxSurge: 0, maxUnavailable: "0%" }), "strategy.rollingUpdate.maxUnavailable", "Invalid"],
+  [update({ maxUnavailable: "101%" }), "strategy.rollingUpdate.maxUnavailable", "Invalid"],
+  [update({ maxSurge: "few" }), "strategy.rollingUpdate.maxSurge", "Invalid"],
+  [{ minReadySeconds: 600 }, "progressDeadlineSeconds", "Invalid"],
+  [nameless, "template.spec.containers[0].name", "Required"],
+])("mistakes, as the API server of 1.20 has them: %j: %s", (spec, field, type) => {
+  const { objects, findings } = read(workload("Deployment", spec));
+  expect(objects).toEqual([]);
+  const want = { field: `spec.${field}`, type: `FieldValue${type}`, severity: "error", code: "invalid" };
+  expect(findings).toMatchObject([want]);
 });
 
-describe("what one node cannot do is said", () => {
-  const port = { containers: [{ name: "app", image: "busybox:1.35", ports: [{ containerPort: 80, hostPort: 8080 }] }] };
-  const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
-  const apart = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };
-  test.each([
-    ["a rolling update of a host port", { template: template(port) }, "spec.strategy", "host port 8080"],
-    ["replicas of a host port", { replicas: 2, template: template(port) }, "spec.replicas", "one of them gets it"],
-    ["replicas that keep apart", { replicas: 3, template: template(apart) }, "spec.replicas", "all 3 run on it"],
-  ])("%s", (_what, spec, field, says) => {
-    const { objects, findings } = read(workload("Deployment", spec));
-    expect(objects).toHaveLength(1);
-    const found = findings.find((finding) => finding.field === field);
-    expect(found).toMatchObject({ severity: "warning", message: expect.stringContaining(says) });
-  });
+const port = { containers: [{ name: "app", image: "busybox:1.35", ports: [{ containerPort: 80, hostPort: 8080 }] }] };
+const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
+const apart = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };
+test.each([
+  ["a rolling update of a host port", { template: template(port) }, "spec.strategy", "host port 8080"],
+  ["replicas of a host port", { replicas: 2, template: template(port) }, "spec.replicas", "one of them gets it"],
+  ["replicas that keep apart", { replicas: 3, template: template(apart) }, "spec.replicas", "all 3 run on it"],
+])("what one node cannot do is said: %s", (_what, spec, field, says) => {
+  const { objects, findings } = read(workload("Deployment", spec));
+  expect(objects).toHaveLength(1);
+  const found = findings.find((finding) => finding.field === field);
+  expect(found).toMatchObject({ severity: "warning", message: expect.stringContaining(says) });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { ContainerStatus, Pod } from "../../../src/base/api/pod.ts";
 import type { ProcessSample } from "../../../src/base/model/pod-snapshot.ts";
 import { hasSettled, judgeRunOnce, type TimedSample } from "../../../src/plan/status/run-once-verdict.ts";
@@ -87,30 +87,28 @@ test("a failure of the old revision does not count before the edit was planned",
   expect(judgeRunOnce(looping(), "running", { rollout: "progressing" }).state).toBe("failed");
 });
 
-describe("what is waited for", () => {
-  const ready = { conditions: [{ type: "Ready", status: "True" }] };
-  const running = one({ state: { running: {} }, started: true });
-  const unstarted = one({ state: { running: {} }, started: false });
-  const unready = pod("Running", [running]);
-  const crashed = pod("Pending", [one({ state: { terminated: { exitCode: 1 } } })]);
+const ready = { conditions: [{ type: "Ready", status: "True" }] };
+const running = one({ state: { running: {} }, started: true });
+const unstarted = one({ state: { running: {} }, started: false });
+const unready = pod("Running", [running]);
+const crashed = pod("Pending", [one({ state: { terminated: { exitCode: 1 } } })]);
 
-  test.each([
-    ["ready", pod("Running", [{ ...running, ready: true }], ready), "up", "Running"],
-    ["ready", unready, "waiting", "container app: not ready"],
-    ["running", unready, "up", "Running"],
-    ["none", pod("Running", [unstarted]), "up", "Running"],
-    ["running", pod("Running", [unstarted]), "waiting", /startup probe/],
-    ["none", crashed, "waiting", "waiting"],
-    ["completed", pod("Running", [running]), "failed", "never completes: its restartPolicy is Always"],
-    ["completed", { ...unready, spec: { ...unready.spec, restartPolicy: "Never" } }, "waiting", "Running"],
-    ["completed", pod("Succeeded", []), "succeeded", "Succeeded"],
-    ["ready", pod("Succeeded", []), "succeeded", "Succeeded"],
-    ["none", pod("Failed", []), "failed", "Failed"],
-  ] as const)("--wait=%s: %#", (wait, given, state, message) => {
-    const verdict = judgeRunOnce(given as Pod, wait);
-    expect(verdict.state).toBe(state);
-    expect(verdict.message).toMatch(message);
-  });
+test.each([
+  ["ready", pod("Running", [{ ...running, ready: true }], ready), "up", "Running"],
+  ["ready", unready, "waiting", "container app: not ready"],
+  ["running", unready, "up", "Running"],
+  ["none", pod("Running", [unstarted]), "up", "Running"],
+  ["running", pod("Running", [unstarted]), "waiting", /startup probe/],
+  ["none", crashed, "waiting", "waiting"],
+  ["completed", pod("Running", [running]), "failed", "never completes: its restartPolicy is Always"],
+  ["completed", { ...unready, spec: { ...unready.spec, restartPolicy: "Never" } }, "waiting", "Running"],
+  ["completed", pod("Succeeded", []), "succeeded", "Succeeded"],
+  ["ready", pod("Succeeded", []), "succeeded", "Succeeded"],
+  ["none", pod("Failed", []), "failed", "Failed"],
+] as const)("what is waited for: --wait=%s: %#", (wait, given, state, message) => {
+  const verdict = judgeRunOnce(given as Pod, wait);
+  expect(verdict.state).toBe(state);
+  expect(verdict.message).toMatch(message);
 });
 
 const at = (atMs: number, state: ProcessSample["state"], switches = 0, cpuMs = 0): TimedSample => ({

@@ -85,46 +85,47 @@ const statusOf = (answer: RouteResponse | undefined) =>
 
 const bodyOf = (answer: RouteResponse | undefined) => (answer as { body: string }).body;
 
-describe("status of a route: without session, with session, with session from a foreign origin", () => {
-  test.each<[string, number | undefined, number | undefined, number | undefined]>([
-    ["GET /", 200, 200, 200],
-    ["HEAD /", 200, 200, 200],
-    ["POST /", 405, 405, 405],
-    ["DELETE /page/api/node", 405, 405, 405],
-    ["GET /page", 404, 404, 403],
-    ["GET /page/nothing", 404, 404, 403],
-    ["GET /page/assets/nothing.js", 404, 404, 403],
-    ["GET /metrics", undefined, undefined, undefined],
-    ["GET /pages", undefined, undefined, undefined],
-    ["GET /page/login", 405, 405, 403],
-    ["GET /page/api/node", 200, 200, 403],
-    ["GET /page/api/node/history", 200, 200, 403],
-    ["GET /page/api/apply", 404, 404, 403],
-    ["GET /page/api/pods/u1", 200, 200, 403],
-    ["GET /page/api/pods/u1/history", 200, 200, 403],
-    ["GET /page/api/pods/u2", 404, 404, 403],
-    ["GET /page/api/pods/u1/restart", 404, 404, 403],
-    ["GET /page/api/pods/u1/logs", 401, 404, 403],
-    ["HEAD /page/api/pods/u1/logs", 401, 405, 403],
-    ["GET /page/api/pods/u1/shell", 401, 404, 403],
-    ["GET /page/api/pods/u1/processes", 401, 200, 403],
-    ["POST /page/stream", 401, 405, 403],
-    ["HEAD /page/stream", 405, 405, 403],
-    ["GET /page/stream", 400, 400, 403],
-    ["POST /page/api/node", 401, 404, 403],
-    ["POST /page/api/apply", 401, 400, 403],
-    ["POST /page/api/pods/u1/restart", 401, 200, 403],
-    ["POST /page/api/pods/u1/delete", 401, 200, 403],
-    ["POST /page/api/pods/u1/history", 401, 404, 403],
-    ["POST /page/api/pods/u2/delete", 401, 404, 403],
-  ])("%s: %p, %p, %p", async (line, without, withSession, foreign) => {
+test.each<[string, number | undefined, number | undefined, number | undefined]>([
+  ["GET /", 200, 200, 200],
+  ["HEAD /", 200, 200, 200],
+  ["POST /", 405, 405, 405],
+  ["DELETE /page/api/node", 405, 405, 405],
+  ["GET /page", 404, 404, 403],
+  ["GET /page/nothing", 404, 404, 403],
+  ["GET /page/assets/nothing.js", 404, 404, 403],
+  ["GET /metrics", undefined, undefined, undefined],
+  ["GET /pages", undefined, undefined, undefined],
+  ["GET /page/login", 405, 405, 403],
+  ["GET /page/api/node", 200, 200, 403],
+  ["GET /page/api/node/history", 200, 200, 403],
+  ["GET /page/api/apply", 404, 404, 403],
+  ["GET /page/api/pods/u1", 200, 200, 403],
+  ["GET /page/api/pods/u1/history", 200, 200, 403],
+  ["GET /page/api/pods/u2", 404, 404, 403],
+  ["GET /page/api/pods/u1/restart", 404, 404, 403],
+  ["GET /page/api/pods/u1/logs", 401, 404, 403],
+  ["HEAD /page/api/pods/u1/logs", 401, 405, 403],
+  ["GET /page/api/pods/u1/shell", 401, 404, 403],
+  ["GET /page/api/pods/u1/processes", 401, 200, 403],
+  ["POST /page/stream", 401, 405, 403],
+  ["HEAD /page/stream", 405, 405, 403],
+  ["GET /page/stream", 400, 400, 403],
+  ["POST /page/api/node", 401, 404, 403],
+  ["POST /page/api/apply", 401, 400, 403],
+  ["POST /page/api/pods/u1/restart", 401, 200, 403],
+  ["POST /page/api/pods/u1/delete", 401, 200, 403],
+  ["POST /page/api/pods/u1/history", 401, 404, 403],
+  ["POST /page/api/pods/u2/delete", 401, 404, 403],
+])(
+  "status of a route: without session, with session, with session from a foreign origin: %s: %p, %p, %p",
+  async (line, without, withSession, foreign) => {
     const { ask, cookie, done } = world();
     expect(statusOf(await ask(line, { headers: ORIGIN }))).toBe(without);
     expect(statusOf(await ask(line, { headers: { ...cookie, Origin: "http://evil.test" } }))).toBe(foreign);
     expect(done).toEqual([]);
     expect(statusOf(await ask(line, { headers: { ...ORIGIN, ...cookie } }))).toBe(withSession);
-  });
-});
+  },
+);
 
 const site = (value: string) => ({ "Sec-Fetch-Site": value });
 test.each<[Record<string, string>, number]>([
