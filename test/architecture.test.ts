@@ -148,7 +148,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stats/cgroups": ["base/host", "base/text"],
   manifest: ["base/api", "base/model", "base/text", "valibot"],
   "manifest/yaml": [],
-  "base/api": ["valibot"],
+  "base/api": ["base/text/duration.ts", "valibot"],
   "base/text": ["croner", "yaml"],
   "base/files": ["base/text"],
   "base/logging": ["base/model"],

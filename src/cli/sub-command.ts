@@ -1,7 +1,7 @@
 import { defineCommand, runCommand } from "citty";
-import { parseDuration } from "../base/api/duration.ts";
 import { type LabelFilter, parseLabelSelector } from "../base/api/selectors.ts";
 import { BROKEN_PIPE_EXIT, BrokenPipeError, writeAll } from "../base/host/write-all.ts";
+import { parseDuration } from "../base/text/duration.ts";
 import { didYouMean } from "../base/text/nearest-name.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/engine/docker-error.ts";
 import { readArguments } from "./arguments.ts";

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import { parseDuration } from "../base/api/duration.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { runProgram } from "../base/host/run-program.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { parseDuration } from "../base/text/duration.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { fullNameOf, type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
 import { readDocument } from "../manifest/yaml/read-document.ts";

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { MAX_RESTART_PERIOD_ANNOTATION } from "../base/api/annotations.ts";
-import { parseDuration } from "../base/api/duration.ts";
 import type { Pod, QOSClass } from "../base/api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { allContainersOf, containersOf } from "../base/model/pod-containers.ts";
 import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { parseDuration } from "../base/text/duration.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { attemptsOf } from "../plan/container-history.ts";
 import { computeContainerLimits, type PendingResize } from "../plan/container-limits.ts";

@@ -1,5 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
-import { formatQuantity, quantityToWhole } from "../base/api/quantity.ts";
+import { formatBytes, quantityToWhole } from "../base/api/quantity.ts";
 import type { NodeSignals, PressureType } from "../base/model/node.ts";
 import type { EvictionSignal, EvictionThreshold } from "../base/model/option-values.ts";
 import { computePodTotal, isCriticalPod } from "./pod-resources.ts";
@@ -167,7 +167,7 @@ export function toEvictionMessage(resource: EvictionResource, { pod, usage }: Ev
     const bytes = (used || undefined)?.get(name);
     const request = resources.requests?.[resource] ?? "0";
     if (bytes === undefined || bytes <= quantityToWhole(request)) continue;
-    lines.push(`Container ${name} was using ${toSize(bytes)}, which exceeds its request of ${request}. `);
+    lines.push(`Container ${name} was using ${formatBytes(bytes)}, which exceeds its request of ${request}. `);
   }
   return lines.join("");
 }
@@ -196,7 +196,7 @@ export function findExceededLimit({ spec }: Pod, disk: PodDiskUsage): ExceededLi
   });
   const total = sum(limits.map(({ bytes }) => bytes));
   if (total > 0 && diskBytesOf(disk) > total) {
-    const message = `Pod ephemeral local storage usage exceeds the total limit of containers ${toSize(total)}. `;
+    const message = `Pod ephemeral local storage usage exceeds the total limit of containers ${formatBytes(total)}. `;
     return { signal: "ephemeralpodfs.limit", message };
   }
   const full = limits.find(({ name, bytes }) => bytes > 0 && (disk.containers.get(name) ?? 0) > bytes);
@@ -222,4 +222,3 @@ export function findPressureRefusal(
 }
 
 const sum = (numbers: Iterable<number>) => [...numbers].reduce((total, one) => total + one, 0);
-const toSize = (bytes: number) => formatQuantity({ unscaled: BigInt(Math.ceil(bytes)), scale: 0, format: "BinarySI" });

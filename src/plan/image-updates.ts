@@ -8,9 +8,9 @@ import {
   parseImageUpdatePolicy,
   UPDATE_DEADLINE_ANNOTATION,
 } from "../base/api/annotations.ts";
-import { parseDuration } from "../base/api/duration.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
+import { parseDuration } from "../base/text/duration.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
 import { parseTimeWindow, type TimeWindow } from "../base/text/time-window.ts";
 

@@ -4,9 +4,9 @@ import {
   type PodDependency,
   parseDependsOn,
 } from "../base/api/annotations.ts";
-import { formatDuration, parseDuration } from "../base/api/duration.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
+import { formatDuration, parseDuration } from "../base/text/duration.ts";
 import type { WaitingReason } from "./pod-plan.ts";
 import type { RolloutProgress } from "./rollout.ts";
 

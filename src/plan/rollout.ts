@@ -3,8 +3,8 @@ import {
   ROLLBACK_DEADLINE_ANNOTATION,
   ROLLBACK_RESTARTS_ANNOTATION,
 } from "../base/api/annotations.ts";
-import { formatDuration, parseDuration } from "../base/api/duration.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
+import { formatDuration, parseDuration } from "../base/text/duration.ts";
 import { attemptsOf } from "./container-history.ts";
 import type { PodPlanInput } from "./pod-plan.ts";
 

@@ -1,4 +1,4 @@
-import { formatQuantity } from "../base/api/quantity.ts";
+import { formatBytes, formatMillis } from "../base/api/quantity.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
 import { type PressureState, type PressureType, UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
 import type { NodeTaint } from "../base/model/option-values.ts";
@@ -84,7 +84,6 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: NodeObjectMachine
   const { name, labels, taints, allocatable, maxPods, createdAt, images } = facts;
   const disk = cadvisor.nodeFs?.capacityBytes;
   const shared = { ...hugePages(machine.hugepages), pods: String(maxPods) };
-  const cpu = { unscaled: BigInt(allocatable.cpuMillis), scale: -3, format: "DecimalSI" } as const;
   return {
     kind: "Node",
     apiVersion: "v1",
@@ -93,14 +92,14 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: NodeObjectMachine
     status: {
       capacity: {
         cpu: String(machine.num_cores),
-        ...(disk !== undefined && { "ephemeral-storage": toBinary(disk) }),
-        memory: toBinary(machine.memory_capacity),
+        ...(disk !== undefined && { "ephemeral-storage": formatBytes(disk) }),
+        memory: formatBytes(machine.memory_capacity),
         ...shared,
       },
       allocatable: {
-        cpu: formatQuantity(cpu),
+        cpu: formatMillis(allocatable.cpuMillis),
         ...(disk !== undefined && { "ephemeral-storage": String(Math.floor(allocatable.diskBytes(disk))) }),
-        memory: toBinary(allocatable.memoryBytes),
+        memory: formatBytes(allocatable.memoryBytes),
         ...shared,
       },
       conditions: toNodeConditions(facts, now),
@@ -169,12 +168,9 @@ const toImageList = (images: NonNullable<NodeObjectFacts["images"]>, max: number
 const toRuntimeHandlers = ({ names, recursiveReadOnlyMounts }: NonNullable<NodeObjectFacts["runtimes"]>) =>
   ["", ...names.toSorted()].map((name) => ({ name, features: { recursiveReadOnlyMounts, userNamespaces: false } }));
 
-const toBinary = (bytes: number) =>
-  formatQuantity({ unscaled: BigInt(Math.floor(bytes)), scale: 0, format: "BinarySI" });
-
 const hugePages = (pages: NodeObjectMachine["machine"]["hugepages"]): Record<string, string> =>
   Object.fromEntries(
     pages
       .map(({ page_size, num_pages }) => [page_size * 1024, num_pages] as const)
-      .map(([bytes, count]) => [`hugepages-${toBinary(bytes)}`, toBinary(bytes * count)]),
+      .map(([bytes, count]) => [`hugepages-${formatBytes(bytes)}`, formatBytes(bytes * count)]),
   );

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { parseDuration } from "./duration.ts";
+import { parseDuration } from "../text/duration.ts";
 import type { Secret } from "./secret.ts";
 
 /** Prefix of the annotations of pods that have a meaning to kubelet-ts only. */

@@ -112,9 +112,9 @@ export function formatQuantity(q: Quantity): string {
   return formatDecimal(q);
 }
 
-/** Whole bytes with the largest binary unit that divides them: `64Mi`. */
+/** Bytes, rounded up, with the largest binary unit that divides them: `64Mi`. */
 export const formatBytes = (bytes: number): string =>
-  formatQuantity({ unscaled: BigInt(bytes), scale: 0, format: "BinarySI" });
+  formatQuantity({ unscaled: BigInt(Math.ceil(bytes)), scale: 0, format: "BinarySI" });
 
 /** Thousandths, e.g. of CPUs: `250m`, `2`. */
 export const formatMillis = (millis: number): string =>

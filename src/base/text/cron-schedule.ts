@@ -1,4 +1,5 @@
 import { Cron } from "croner";
+import { parseDuration } from "./duration.ts";
 
 /** When a CronJob runs. @param since from which `@every` counts: the last run, or the creation */
 export interface CronSchedule {
@@ -67,23 +68,11 @@ export function parseCronSchedule(text: string, timeZone?: string): CronSchedule
   return toSchedule(fields.join(" "), timeZone);
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-};
-
 /** Whole seconds, at least one. Source: robfig/cron `Every`. */
 function toInterval(text: string): CronSchedule | { problem: string } {
-  if (!/^(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+$/.test(text)) {
-    return { problem: "@every must have a duration such as 1h30m" };
-  }
-  let ms = 0;
-  for (const [, amount, unit] of text.matchAll(/([\d.]+)([a-zµ]+)/g)) ms += Number(amount) * UNIT_MS[unit!]!;
+  // Without a sign, and not a bare 0.
+  const ms = /^\d.*[smh]$/.test(text) ? parseDuration(text) : undefined;
+  if (ms === undefined) return { problem: "@every must have a duration such as 1h30m" };
   const intervalMs = Math.max(1, Math.floor(ms / 1000)) * 1000;
   const runsBefore = (time: Date, since: Date) => Math.floor((time.getTime() - since.getTime()) / intervalMs);
   const runAt = (since: Date, count: number) => new Date(since.getTime() + count * intervalMs);

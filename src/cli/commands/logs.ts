@@ -1,6 +1,6 @@
-import { parseDuration } from "../../base/api/duration.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { BrokenPipeError } from "../../base/host/write-all.ts";
+import { parseDuration } from "../../base/text/duration.ts";
 import type { LogsOptions } from "../../docker/engine/container-calls.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerError, isNotFound } from "../../docker/engine/docker-error.ts";

@@ -1,6 +1,6 @@
-import { formatDuration } from "../../base/api/duration.ts";
 import { formatBytes, formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import type { EvictionSignal, EvictionThreshold } from "../../base/model/option-values.ts";
+import { formatDuration } from "../../base/text/duration.ts";
 import { isRecord } from "../../base/text/json.ts";
 import {
   asText,

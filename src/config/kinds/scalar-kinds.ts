@@ -1,8 +1,8 @@
 import { isIP } from "node:net";
 import { parseImageUpdatePolicy } from "../../base/api/annotations.ts";
-import { formatDuration, parseDuration } from "../../base/api/duration.ts";
 import { formatBytes, isNegativeQuantity, parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
+import { formatDuration, parseDuration } from "../../base/text/duration.ts";
 import { parseTimeWindow } from "../../base/text/time-window.ts";
 
 export const text: ValueKind<string> = scalarKind("string", (value) => ({ value }));

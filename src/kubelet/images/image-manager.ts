@@ -1,4 +1,3 @@
-import { formatDuration } from "../../base/api/duration.ts";
 import type { Container, Pod } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
@@ -17,6 +16,7 @@ import type { Logger } from "../../base/model/logger.ts";
 import { containerFieldPath } from "../../base/model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
+import { formatDuration } from "../../base/text/duration.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { applyDefaultTag, type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
 import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../../plan/back-off.ts";

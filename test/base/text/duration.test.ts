@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { formatDuration, parseDuration } from "../../../src/base/api/duration.ts";
+import { formatDuration, parseDuration } from "../../../src/base/text/duration.ts";
 
 test.each([
   ["20s", 20_000],
