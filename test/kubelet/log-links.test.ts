@@ -156,12 +156,7 @@ describe("links that a pod planted", () => {
 
 test("links to logs that the engine no longer has are swept, others stay", async () => {
   const docker = join(tempDir(), "docker");
-  const swept = new LogLinks({
-    podLogsDir,
-    containersLogsDir,
-    engineLogPath: (id) => logPathIn(docker, id),
-    log,
-  });
+  const swept = new LogLinks({ podLogsDir, containersLogsDir, engineLogPath: (id) => logPathIn(docker, id), log });
   const kept = { ...POD, uid: "u2" };
   mkdirSync(join(docker, "containers", "d".repeat(64)), { recursive: true });
   writeFileSync(logPathIn(docker, "d".repeat(64)), "");

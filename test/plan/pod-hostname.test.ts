@@ -14,11 +14,7 @@ test.each<{ when: string; name?: string; spec?: Partial<Pod["spec"]>; domain?: s
   {
     when: "setHostnameAsFQDN",
     spec: { hostname: "hh", subdomain: "ss", setHostnameAsFQDN: true },
-    want: {
-      hostname: "hh",
-      domain: "ss.default.svc.cluster.local",
-      kernelHostname: "hh.ss.default.svc.cluster.local",
-    },
+    want: { hostname: "hh", domain: "ss.default.svc.cluster.local", kernelHostname: "hh.ss.default.svc.cluster.local" },
   },
   {
     when: "setHostnameAsFQDN without a subdomain",

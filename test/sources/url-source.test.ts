@@ -101,10 +101,7 @@ const list = (...names: string[]) =>
   JSON.stringify({
     apiVersion: "v1",
     kind: "PodList",
-    items: names.map((name) => ({
-      metadata: { name },
-      spec: { containers: [{ name: "main", image: "busybox:1" }] },
-    })),
+    items: names.map((name) => ({ metadata: { name }, spec: { containers: [{ name: "main", image: "busybox:1" }] } })),
   });
 
 describe("answers", () => {

@@ -27,10 +27,7 @@ const manager = () =>
   new ImageGcManager({
     clock,
     logger,
-    images: {
-      list: async () => [...there.values()],
-      remove: async ({ id }) => there.delete(id),
-    },
+    images: { list: async () => [...there.values()], remove: async ({ id }) => there.delete(id) },
     readDisk: async () => ({ capacityBytes: 1e9, availableBytes: 1e7 }),
     wantedNames: () => wanted,
     isReady: () => isReady,

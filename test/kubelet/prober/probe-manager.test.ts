@@ -407,11 +407,7 @@ describe("comings and goings", () => {
 });
 
 describe("our own restart", () => {
-  const pod = podWith({
-    startupProbe: exec(),
-    readinessProbe: exec(),
-    livenessProbe: exec(),
-  });
+  const pod = podWith({ startupProbe: exec(), readinessProbe: exec(), livenessProbe: exec() });
 
   test("flips nothing: what the store holds of a container stands until its probes know better", async () => {
     const before = new World(() => OK);

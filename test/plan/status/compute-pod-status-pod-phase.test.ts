@@ -14,10 +14,7 @@ interface One {
 const gone: One = {};
 const waiting = (reason = "ContainerCreating"): One => ({ state: { waiting: { reason } } });
 const running: One = { state: { running: {} } };
-const ended = (exitCode: number, spec: Partial<Container> = {}): One => ({
-  state: { terminated: { exitCode } },
-  spec,
-});
+const ended = (exitCode: number, spec: Partial<Container> = {}): One => ({ state: { terminated: { exitCode } }, spec });
 const crashLoop = (exitCode: number): One => ({
   ...waiting("CrashLoopBackOff"),
   lastState: { terminated: { exitCode } },
