@@ -25,6 +25,7 @@ import { assembleKubelet } from "./assembly/assemble-kubelet.ts";
 import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
 import { buildStats, startCluster, startLocalApi, startNodeServers } from "./assembly/build-servers.ts";
 import { buildView } from "./assembly/kubelet-view.ts";
+import { openStateFile } from "./assembly/state-files.ts";
 import type { ConfigurationStart } from "./choose-configuration.ts";
 import { ConfigurationTrial } from "./configuration-trial.ts";
 import type { KubeletRun } from "./kubelet-run.ts";
@@ -51,6 +52,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
     rate: { perSecond: options.eventRecordQps, burst: options.eventBurst },
   });
   const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder });
+  recorder.keepIn(openStateFile(parts.context, "events"));
   logger.info(`${versionLine()} on node "${parts.context.node.name}", root directory "${options.rootDir}"`);
   clock.onTimer = (lagMs) => {
     parts.context.loopLag.observe(lagMs);
@@ -121,6 +123,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop(), parts.cluster?.stop()]);
+  recorder.store();
   await parts.context.background.settled();
   trial?.stopped();
   logger.info(isRestart ? "Restarting; pods keep running" : "Stopped; pods keep running");

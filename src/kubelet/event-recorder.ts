@@ -4,6 +4,7 @@ import { type Rate, TokenBucket } from "../base/concurrency/token-bucket.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
+import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder, EventTarget, PodEvent } from "../base/model/pod-event.ts";
 import { formatTime } from "../plan/status/compute-pod-status.ts";
 
@@ -26,6 +27,21 @@ const REPEAT_LOG_MS = 60_000;
 const MAX_MESSAGE_CHARS = 1024;
 /** Events dropped within this time are logged as one line. */
 const DROP_NOTICE_MS = 1000;
+
+/** So often at most events are stored. */
+const STORE_MS = 10_000;
+/** The newest of all pods are stored. */
+const MAX_STORED = 1000;
+
+/** An event on disk, oldest first: its times in milliseconds since 1970. */
+interface StoredEvent {
+  ref: EventTarget;
+  event: PodEvent;
+  name: string;
+  count: number;
+  firstMs: number;
+  lastMs: number;
+}
 
 interface KeptEvent {
   event: PodEvent;
@@ -60,6 +76,8 @@ export class PodEventRecorder implements EventRecorder {
   #dropped = 0;
   #droppedWhenLogged = 0;
   #cancelDropNotice: (() => void) | undefined;
+  #file: Persisted<readonly StoredEvent[]> | undefined;
+  #cancelStore: (() => void) | undefined;
 
   constructor(deps: PodEventRecorderDeps) {
     this.#deps = deps;
@@ -75,6 +93,36 @@ export class PodEventRecorder implements EventRecorder {
     return this.#version;
   }
 
+  /** Takes over the events of the last hour from a file, and keeps them there from now on. */
+  keepIn(file: Persisted<readonly StoredEvent[]>): void {
+    const { clock } = this.#deps;
+    const sinceMs = clock.now().getTime() - KEEP_GONE_MS;
+    const isOurs = new Set(this.#rings.keys());
+    for (const { ref, event, name, count, firstMs, lastMs } of file.read() ?? []) {
+      if (lastMs < sinceMs || isOurs.has(ref.uid)) continue;
+      const ring = this.#ringOf(ref);
+      ring.goneAtMs = clock.monotonicMs();
+      const times = { first: new Date(firstMs), last: new Date(lastMs), lastLoggedMs: Number.NEGATIVE_INFINITY };
+      ring.events.set(keyOf(event), { event, name, count, ...times, version: ++this.#version });
+    }
+    this.#file = file;
+    this.#dropOldRings();
+  }
+
+  /** Writes what is not stored yet. */
+  store(): void {
+    this.#cancelStore?.();
+    this.#cancelStore = undefined;
+    const all = [...this.#rings.values()].flatMap(({ ref, events }) =>
+      [...events.values()].map(({ event, name, count, first, last, version }) => {
+        const stored: StoredEvent = { ref, event, name, count, firstMs: first.getTime(), lastMs: last.getTime() };
+        return [version, stored] as const;
+      }),
+    );
+    const newest = all.toSorted(([a], [b]) => a - b).slice(-MAX_STORED);
+    this.#file?.write(newest.map(([, stored]) => stored));
+  }
+
   /** Calls back after every event that was kept. */
   onRecord(listener: () => void): () => void {
     return this.#listeners.add(listener);
@@ -85,7 +133,7 @@ export class PodEventRecorder implements EventRecorder {
     const ring = this.#ringOf(target);
     const isLong = event.message.length > MAX_MESSAGE_CHARS;
     const message = isLong ? `${event.message.slice(0, MAX_MESSAGE_CHARS - 1)}…` : event.message;
-    const key = [event.type, event.reason, event.fieldPath ?? "", withoutRandomness(message)].join("\0");
+    const key = keyOf({ ...event, message });
     const now = this.#deps.clock.now();
     const before = ring.events.get(key) ?? this.#newEvent(target.name, now);
     const version = ++this.#version;
@@ -95,6 +143,7 @@ export class PodEventRecorder implements EventRecorder {
     dropSurplus(ring.events, event);
     this.#log(ring, kept);
     this.#dropOldRings();
+    if (this.#file) this.#cancelStore ??= this.#deps.clock.schedule(STORE_MS, () => this.store());
     this.#listeners.emit();
   }
 
@@ -235,6 +284,9 @@ function forgetLogTimes(ring: PodRing, matches: (kept: KeptEvent) => boolean): v
 
 /** Error messages of the engine contain random file names: these do not make another event. */
 const withoutRandomness = (message: string) => message.replace(/[0-9a-f]{64}|\d{8,}/g, "#");
+
+const keyOf = ({ type, reason, fieldPath = "", message }: PodEvent) =>
+  [type, reason, fieldPath, withoutRandomness(message)].join("\0");
 
 /** Makes room after `added`: first among those like it, then among all, oldest first. */
 function dropSurplus(events: Map<string, KeptEvent>, added: PodEvent): void {

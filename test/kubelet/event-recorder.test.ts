@@ -206,3 +206,46 @@ test("what comes faster than the rate is dropped, counted, and reported once", a
   await clock.advance(1000);
   expect(notices()[1]).toStartWith("warn 3 events were dropped");
 });
+
+test("events outlive a restart, for an hour after their last occurrence", async () => {
+  const { clock, logger, events } = recorder();
+  let stored: unknown;
+  const file = {
+    read: () => stored as never,
+    write: (value: unknown) => {
+      stored = JSON.parse(JSON.stringify(value));
+    },
+  };
+  events.keepIn(file);
+  events.record(WEB, UNHEALTHY);
+  await clock.advance(10_000);
+  events.record(WEB, STARTED);
+  events.store();
+  const before = events.list();
+  const restart = () => {
+    const next = new PodEventRecorder({ clock, logger, nodeName: "node1", rate: { perSecond: 0, burst: 0 } });
+    next.keepIn(file);
+    return next;
+  };
+  const after = restart();
+  expect(after.list()).toEqual(before);
+  after.record(WEB, STARTED);
+  expect(after.list().map(({ reason, count }) => [reason, count])).toEqual([
+    ["Unhealthy", 1],
+    ["Started", 2],
+  ]);
+  await clock.advance(3_600_000 - 5_000);
+  expect(messages(restart())).toEqual(["Started container app"]);
+});
+
+test("a write of the events waits for others; the newest thousand are stored", async () => {
+  const { clock, events } = recorder();
+  const writes: unknown[][] = [];
+  events.keepIn({ read: () => undefined, write: (value) => void writes.push([...value]) });
+  for (let pod = 0; pod < 30; pod++) {
+    for (let n = 0; n < 40; n++) events.record({ ...WEB, uid: `u${pod}` }, { ...STARTED, reason: `R${n}` });
+  }
+  await clock.advance(60_000);
+  expect(writes.map(({ length }) => length)).toEqual([1000]);
+  expect(writes[0]?.at(-1)).toMatchObject({ ref: { uid: "u29" }, event: { reason: "R39" } });
+});

@@ -128,7 +128,7 @@ deployment, it describes the fields of manifests instead.`,
     section: "Show",
     usage: ["events [--for KIND/NAME] [flags]"],
     wordsHint: "; name an object as in --for pod/web",
-    about: "Lists the events of the last hour and of this run of the kubelet.",
+    about: "Lists the events of the last hour, also those of a kubelet before a restart.",
     args: {
       for: text("name", "of this object, also after it is gone"),
       types: text("Normal|Warning", "only these types"),

@@ -71,6 +71,28 @@ export const STATE_FILES = {
   /** Containers that a shutdown of the node terminated. */
   "cut-off": durable(texts),
   "ephemeral-containers": durable(v.array(v.tuple([text, v.array(EphemeralContainerSchema)]))),
+  events: volatile(
+    v.array(
+      v.object({
+        ref: v.object({
+          ...uidAndName,
+          namespace: text,
+          kind: v.exactOptional(text),
+          apiVersion: v.exactOptional(text),
+        }),
+        event: v.object({
+          type: v.picklist(["Normal", "Warning"]),
+          reason: text,
+          message: text,
+          fieldPath: v.exactOptional(text),
+        }),
+        name: text,
+        count: v.number(),
+        firstMs: v.number(),
+        lastMs: v.number(),
+      }),
+    ),
+  ),
   evictions: durable(
     v.array(v.tuple([text, v.object({ reason: text, message: text, revision: text, since: timestamp })])),
   ),
