@@ -1,6 +1,5 @@
 import { isRecord } from "../base/text/json.ts";
-import { parseStream } from "../manifest/yaml/parse-stream.ts";
-import { readDocument } from "../manifest/yaml/read-document.ts";
+import { parseStream, readDocument } from "../manifest/yaml/parse-stream.ts";
 import type { SourceNode } from "../manifest/yaml/source-node.ts";
 import { badRequest, tooManyValues, unsupportedMediaType } from "./api-error.ts";
 import { checkSize, MAX_VALUES } from "./api-object.ts";

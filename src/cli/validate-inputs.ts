@@ -15,7 +15,7 @@ import { FieldPath } from "../manifest/field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { findDanglingReferences } from "../manifest/references.ts";
-import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
+import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { listManifests, looksLikeManifest, readManifestFile } from "../sources/manifest-files.ts";
 import { fetchManifest } from "../sources/url-fetch.ts";

@@ -6,7 +6,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { fullNameOf, type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
-import { readDocument } from "../manifest/yaml/read-document.ts";
+import { readDocument } from "../manifest/yaml/parse-stream.ts";
 import { type RegistryCredential, registryMatches } from "./engine/docker-config.ts";
 
 const versionsOf = (group: string) => v.picklist(["v1", "v1beta1", "v1alpha1"].map((version) => `${group}/${version}`));

@@ -8,8 +8,8 @@ import type { FieldError, SupportNote } from "./field.ts";
 import type { FieldPath } from "./field-path.ts";
 import { directoryOf } from "./host-paths.ts";
 import type { ManifestResult, ObjectPositions, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import type { LineTable } from "./yaml/parse-stream.ts";
 import type { SourceNode } from "./yaml/source-node.ts";
-import type { LineTable } from "./yaml/source-text.ts";
 
 /** Inputs of reading one document, other than its nodes. */
 export interface ReadContext {

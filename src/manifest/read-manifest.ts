@@ -5,9 +5,8 @@ import { describeForeignText, describeTemplate } from "./foreign-formats.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
-import { type ParsedStream, parseStream } from "./yaml/parse-stream.ts";
+import { LineTable, type ParsedStream, parseStream } from "./yaml/parse-stream.ts";
 import { TextError, toSourceNode } from "./yaml/source-node.ts";
-import { LineTable } from "./yaml/source-text.ts";
 
 /**
  * Reads one manifest: every document of a YAML stream, or one JSON value. Errors become findings; nothing is thrown, and

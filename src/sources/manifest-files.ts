@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, stat
 import { join } from "node:path";
 import { readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
 import { type FileSystemId, findFileSystem } from "../base/files/mount-points.ts";
-import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
+import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)(\.age)?$/i;
 

@@ -5,7 +5,7 @@ import { LOCAL_TEXT_FILES, type TextFiles } from "../base/files/text-files.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
 import type { SecretHeader } from "../base/model/option-values.ts";
 import { maskUrl } from "../base/text/url.ts";
-import { MAX_MANIFEST_BYTES } from "../manifest/yaml/source-text.ts";
+import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 
 const MAX_REDIRECTS = 10;
 const TOO_LONG = `responded with ${MAX_MANIFEST_BYTES} bytes or more`;

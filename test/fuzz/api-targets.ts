@@ -7,7 +7,7 @@ import { applyConfiguration } from "../../src/apiserver/server-side-apply.ts";
 import { parseFieldSelector } from "../../src/base/api/selectors.ts";
 import { readJsonPath, readJsonPathTemplate } from "../../src/cli/print/json-path.ts";
 import { parseKubeconfig } from "../../src/cluster/client/kubeconfig.ts";
-import { readDocument } from "../../src/manifest/yaml/read-document.ts";
+import { readDocument } from "../../src/manifest/yaml/parse-stream.ts";
 import { TextError } from "../../src/manifest/yaml/source-node.ts";
 import { isLocalHost } from "../../src/server/host-header.ts";
 import { decodeBody, UrlFetchError } from "../../src/sources/url-fetch.ts";

@@ -9,7 +9,7 @@ import { computeRootHash } from "../../docker/labels.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
 import type { PlainObject } from "../../manifest/plain-objects.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/source-text.ts";
+import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/parse-stream.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts";
 import { engineClient } from "../client/engine-reader.ts";

@@ -28,7 +28,7 @@ import {
 } from "../../daemon/install/run-install.ts";
 import { buildFacts } from "../../daemon/version.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
-import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/source-text.ts";
+import { MAX_MANIFEST_BYTES } from "../../manifest/yaml/parse-stream.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { removeProxies } from "../client/find-kubelet.ts";
 import { CommandError, type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";

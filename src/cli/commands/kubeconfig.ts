@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { readBoundedText, readTextIfExists } from "../../base/files/bounded-read.ts";
-import { readDocument } from "../../manifest/yaml/read-document.ts";
+import { readDocument } from "../../manifest/yaml/parse-stream.ts";
 import { findApiSocket } from "../client/api-client.ts";
 import { CommandError, type CommandIo, type CommandRequest } from "../sub-command.ts";
 

@@ -2,7 +2,7 @@ import { dirname, isAbsolute, join } from "node:path";
 import * as v from "valibot";
 import { readBoundedText } from "../../base/files/bounded-read.ts";
 import { messageOf } from "../../base/text/error-message.ts";
-import { readDocument } from "../../manifest/yaml/read-document.ts";
+import { readDocument } from "../../manifest/yaml/parse-stream.ts";
 
 /** Far above any kubeconfig with embedded certificates. */
 const MAX_KUBECONFIG_BYTES = 4 * 1024 * 1024;
