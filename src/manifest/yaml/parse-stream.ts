@@ -1,7 +1,6 @@
 import { parseJson } from "./json-parser.ts";
 import { isDeeperThan, type ParsedDocument, TextError, toPlainValue } from "./source-node.ts";
-import { AliasBudget, composeDocument } from "./yaml-compose.ts";
-import { YamlParser } from "./yaml-parser.ts";
+import { AliasBudget, composeDocument, YamlParser } from "./yaml-parser.ts";
 
 /** Limit of a manifest, exclusive. Unit: bytes. Source: kubelet `maxConfigLength`. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
