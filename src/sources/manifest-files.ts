@@ -1,7 +1,9 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, statSync } from "node:fs";
+import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { FileSlot } from "../base/concurrency/file-slot.ts";
 import { readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
-import { type FileSystemId, findFileSystem } from "../base/files/mount-points.ts";
+import { type FileSystemId, findFileSystem, toFileSystemId } from "../base/files/mount-points.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)(\.age)?$/i;
@@ -57,10 +59,10 @@ export function listManifests(path: string): Listing {
   }
 }
 
-export const missingListing = (path: string): Listing => ({ kind: "missing", message: `"${path}" does not exist` });
+const missingListing = (path: string): Listing => ({ kind: "missing", message: `"${path}" does not exist` });
 
 /** The files of a directory that are read and those that are skipped by their names, in byte order. */
-export function sortNames(directory: string, names: readonly string[]) {
+function sortNames(directory: string, names: readonly string[]) {
   const files: string[] = [];
   const skipped: { path: string; reason: string }[] = [];
   for (const name of names.toSorted(compareNames)) {
@@ -131,7 +133,7 @@ export function readManifestFile(path: string, known?: FileIdentity): FileConten
 
 const isLink = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 
-export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
+function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
   return a.ino === b.ino && a.dev === b.dev && a.size === b.size && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs;
 }
 
@@ -152,5 +154,84 @@ function explain(code: string | undefined): string | undefined {
       return "its network file system is gone (ESTALE)";
     default:
       return undefined;
+  }
+}
+
+/** A longer check is left to a thread, which may hang. Local disks respond within milliseconds. */
+const CHECK_TIMEOUT_MS = 1_000;
+/** More files are cheaper to check together, in a thread. */
+const MAX_CHECKED_FILES = 1_000;
+
+/**
+ * The snapshot of a path that is missing, or whose files are all what `known` describes, as in an empty directory;
+ * undefined in every other case. Calls stat only, and waits for the disk outside the event loop.
+ */
+export async function snapshotIfUnchanged(
+  path: string,
+  known: ReadonlyMap<string, FileIdentity>,
+): Promise<ManifestSnapshot | undefined> {
+  if (known.size > MAX_CHECKED_FILES) return undefined;
+  try {
+    const listing = await listForCheck(path);
+    const files = "files" in listing ? listing.files : [];
+    if (files.length > MAX_CHECKED_FILES) return undefined;
+    const contents = new Map<string, FileContent>();
+    for (const file of files) {
+      const found = await stat(file, { bigint: true });
+      const identity = known.get(file);
+      if (found.isDirectory()) contents.set(file, { kind: "not-a-file", what: "a directory" });
+      else if (found.isFile() && identity && isSameFile(identity, found)) contents.set(file, { kind: "same" });
+      else return undefined;
+    }
+    return { listing, contents };
+  } catch {
+    return undefined;
+  }
+}
+
+/** As `listManifests`. @throws Error for what cannot be listed */
+async function listForCheck(path: string): Promise<Listing> {
+  let real: string;
+  try {
+    real = await realpath(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return missingListing(path);
+    throw error;
+  }
+  const found = await stat(real);
+  if (!found.isDirectory()) return { kind: "file", files: [path] };
+  const place = toFileSystemId(real, found.dev);
+  return { kind: "directory", ...sortNames(path, await readdir(path)), place };
+}
+
+/**
+ * Checks a path for changes before a thread is started to read it: most checks find none. While the check of a path hangs,
+ * the path is left to the thread.
+ */
+export class ManifestChangeCheck {
+  readonly #slot: FileSlot;
+  readonly #check: typeof snapshotIfUnchanged;
+  readonly #underWay = new Set<string>();
+
+  constructor(slot: FileSlot, check = snapshotIfUnchanged) {
+    this.#slot = slot;
+    this.#check = check;
+  }
+
+  /** @returns undefined: the path must be read */
+  async snapshotIfUnchanged(
+    path: string,
+    known: ReadonlyMap<string, FileIdentity>,
+  ): Promise<ManifestSnapshot | undefined> {
+    if (this.#underWay.has(path)) return undefined;
+    const check = () => {
+      this.#underWay.add(path);
+      return this.#check(path, known).finally(() => this.#underWay.delete(path));
+    };
+    try {
+      return await this.#slot.run(check, CHECK_TIMEOUT_MS);
+    } catch {
+      return undefined;
+    }
   }
 }

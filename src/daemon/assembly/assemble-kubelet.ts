@@ -31,7 +31,7 @@ import { buildFeed } from "../../sources/build-sources.ts";
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
-import { ManifestChangeCheck } from "../../sources/manifest-change-check.ts";
+import { ManifestChangeCheck } from "../../sources/manifest-files.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import { SecretValues } from "../secret-values.ts";

@@ -2,8 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
-import { ManifestChangeCheck, snapshotIfUnchanged } from "../../src/sources/manifest-change-check.ts";
-import { type FileIdentity, readManifests } from "../../src/sources/manifest-files.ts";
+import {
+  type FileIdentity,
+  ManifestChangeCheck,
+  readManifests,
+  snapshotIfUnchanged,
+} from "../../src/sources/manifest-files.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
