@@ -10,8 +10,8 @@ import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../pla
 import { isRevisionLive, type RolloutProgress } from "../plan/rollout.ts";
 import { computePodStatus } from "../plan/status/compute-pod-status.ts";
 import type { PodRevision } from "./edit-rules.ts";
+import type { PodSyncState } from "./pod-actions.ts";
 import type { PodCache } from "./pod-cache.ts";
-import type { PodSyncState } from "./pod-sync-state.ts";
 
 /** How a pod ended. */
 export interface Completion {

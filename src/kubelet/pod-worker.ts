@@ -15,9 +15,8 @@ import { runsOnce } from "../plan/restart-policy.ts";
 import type { RolloutProgress } from "../plan/rollout.ts";
 import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import { type PodRevision, pendingResizeOf } from "./edit-rules.ts";
-import { PodActions, type PodActionsDeps } from "./pod-actions.ts";
+import { PodActions, type PodActionsDeps, PodSyncState } from "./pod-actions.ts";
 import { type Completion, PodStatusTracker } from "./pod-status-tracker.ts";
-import { PodSyncState } from "./pod-sync-state.ts";
 import type { ProbeManager } from "./prober/probe-manager.ts";
 
 export interface PodWorkerDeps extends PodActionsDeps {

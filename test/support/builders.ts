@@ -6,7 +6,7 @@ import type {
   PodSnapshot,
   SandboxSnapshot,
 } from "../../src/base/model/pod-snapshot.ts";
-import { PodSyncState } from "../../src/kubelet/pod-sync-state.ts";
+import { PodSyncState } from "../../src/kubelet/pod-actions.ts";
 import type { ContainerProbeState, PodPlanInput } from "../../src/plan/pod-plan.ts";
 
 /** Wall time at which everything in the builders' world happens; monotonic 0 is the same instant. */
