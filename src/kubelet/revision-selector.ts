@@ -5,12 +5,12 @@ import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
+import { StoredMap } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { ImageUpdateManager } from "./images/image-update-manager.ts";
 import type { PodWorker } from "./pod-worker.ts";
 import { RolloutManager, type StoredRollouts } from "./rollout-manager.ts";
-import { StoredMap } from "./stored-map.ts";
 
 export type StoredEphemeralContainers = [uid: PodUID, containers: readonly EphemeralContainer[]][];
 

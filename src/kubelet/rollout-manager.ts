@@ -3,11 +3,11 @@ import type { DesiredPod, DesiredState, PodNotice } from "../base/model/desired-
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
+import { StoredMap } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
 import { rolloutLimitsOf, wantsRollback } from "../plan/rollout.ts";
 import { PodTrials, type TriedPod } from "./pod-trials.ts";
-import { StoredMap } from "./stored-map.ts";
 
 /** State of one pod that survives restarts: its last revision that was Ready, and the one that was rolled back. */
 interface StoredRollout {

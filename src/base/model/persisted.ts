@@ -4,3 +4,47 @@ export interface Persisted<T> {
   read(): T | undefined;
   write(value: T): void;
 }
+
+/** A map that survives restarts of the process. Changes of one turn of the event loop are one write. */
+export class StoredMap<K, V, Stored> extends Map<K, V> {
+  readonly #file: Persisted<Stored>;
+  readonly #toStored: (entries: ReadonlyMap<K, V>) => Stored;
+  #isWriteDue = false;
+
+  /**
+   * @param toEntries reads the form in which the entries are stored
+   * @param toStored the reverse
+   */
+  constructor(
+    file: Persisted<Stored>,
+    toEntries: (stored: Stored) => Iterable<readonly [K, V]>,
+    toStored: (entries: ReadonlyMap<K, V>) => Stored,
+  ) {
+    super();
+    this.#file = file;
+    this.#toStored = toStored;
+    const stored = file.read();
+    if (stored !== undefined) for (const [key, value] of toEntries(stored)) super.set(key, value);
+  }
+
+  override set(key: K, value: V): this {
+    super.set(key, value);
+    this.#write();
+    return this;
+  }
+
+  override delete(key: K): boolean {
+    const isThere = super.delete(key);
+    if (isThere) this.#write();
+    return isThere;
+  }
+
+  #write(): void {
+    if (this.#isWriteDue) return;
+    this.#isWriteDue = true;
+    queueMicrotask(() => {
+      this.#isWriteDue = false;
+      this.#file.write(this.#toStored(this));
+    });
+  }
+}

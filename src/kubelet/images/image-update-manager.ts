@@ -8,6 +8,7 @@ import type { DesiredPod, DesiredState, ImagePinRef } from "../../base/model/des
 import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { Persisted } from "../../base/model/persisted.ts";
+import { StoredMap } from "../../base/model/persisted.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
 import { podRefOf } from "../../base/model/pod-ref.ts";
@@ -34,7 +35,6 @@ import {
   updateOwnerOf,
 } from "../../plan/image-updates.ts";
 import { PodTrials, type TriedPod } from "../pod-trials.ts";
-import { StoredMap } from "../stored-map.ts";
 import {
   findTargets,
   type ImageUpdateReport,
