@@ -11,7 +11,7 @@ import type { Finding } from "../base/model/finding.ts";
 import { podFullName } from "../base/model/identity.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
 import { isManifestUrl, maskUrl } from "../base/text/url.ts";
-import { FieldPath } from "../manifest/field-path.ts";
+import { FieldPath } from "../manifest/field.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { findDanglingReferences } from "../manifest/references.ts";

@@ -1,7 +1,7 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import type { FieldPath } from "../manifest/field-path.ts";
+import type { FieldPath } from "../manifest/field.ts";
 import { admitPods } from "../plan/admission.ts";
 import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";

@@ -5,7 +5,7 @@ import type { DesiredObject, TypedObject } from "../base/model/desired-object.ts
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import type { ManifestLocation, SourceKind } from "../base/model/manifest-origin.ts";
-import type { FieldPath } from "./field-path.ts";
+import type { FieldPath } from "./field.ts";
 
 /**
  * Treatment of unknown fields and objects without effect. `strict`: both are errors, and names must follow Kubernetes'

@@ -2,7 +2,7 @@ import { type Pod, PodSchema } from "../base/api/pod.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "./decode/decode.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
-import { FieldPath } from "./field-path.ts";
+import { FieldPath } from "./field.ts";
 import { parseJson } from "./yaml/json-parser.ts";
 
 const podShape = objectShapeOf(PodSchema);

@@ -1,6 +1,6 @@
 import type { Finding } from "../base/model/finding.ts";
 import { encryptionOf } from "../base/text/age-text.ts";
-import { FieldPath } from "./field-path.ts";
+import { FieldPath } from "./field.ts";
 import { describeForeignText, describeTemplate } from "./foreign-formats.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";

@@ -1,7 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
-import { Field } from "./field.ts";
-import { FieldPath } from "./field-path.ts";
+import { Field, FieldPath } from "./field.ts";
 
 /** The names and keys of ConfigMaps and Secrets, as all sources that refer to one have them. */
 interface Source {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Field } from "../../src/manifest/field.ts";
-import { FieldPath } from "../../src/manifest/field-path.ts";
+import { Field, FieldPath } from "../../src/manifest/field.ts";
 import { directoryOf, resolveHostPaths } from "../../src/manifest/host-paths.ts";
 import { aPod } from "../support/builders.ts";
 
