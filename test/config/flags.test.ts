@@ -91,6 +91,8 @@ const WRONG = `
 --xyzzy => --xyzzy: no such flag (see kubelet-ts --help)
 --max-pods => --max-pods: needs a value
 --max-pods --v=2 => --max-pods: needs a value
+--max-pods -- a.yaml => --max-pods: needs a value
+-hv4 => -hv4: no such flag (see kubelet-ts --help)
 --max-pods=many => --max-pods: must be a whole number from 0 to 2147483647, got "many"
 --max-pods=1.5 => --max-pods: must be a whole number from 0 to 2147483647, got "1.5"
 --read-only-port=65536 => --read-only-port: must be a whole number from 0 to 65535 (0 = off), got "65536"
