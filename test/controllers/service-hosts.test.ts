@@ -32,14 +32,15 @@ const pod = (
   } as Pod["status"] & object,
 });
 
-/** A name server with these addresses; without an entry it answers with an error. */
-function nameServer(addresses: Record<string, string[]> = {}) {
+/** A name server with these addresses; without an entry its answer is an error, or `otherwise`. */
+function nameServer(addresses: Record<string, string[]> = {}, otherwise?: Promise<string[]>) {
   const clock = new FakeClock();
   const logger = new RecordingLogger();
   const asked: string[] = [];
   const lookUp = (name: string) => {
     asked.push(name);
-    return addresses[name] ? Promise.resolve(addresses[name]) : Promise.reject(new Error("ENOTFOUND"));
+    if (addresses[name]) return Promise.resolve(addresses[name]);
+    return otherwise ?? Promise.reject(new Error("ENOTFOUND"));
   };
   const names = new ExternalNames({ clock, logger, lookUp });
   return { clock, logger, asked, addresses, names, hosts: new ServiceHosts("", names) };
@@ -143,13 +144,7 @@ describe("of type ExternalName", () => {
   });
 
   test("holds up the other names until its first answer, at most five seconds", async () => {
-    const clock = new FakeClock();
-    const asked: string[] = [];
-    const lookUp = (name: string) => {
-      asked.push(name);
-      return new Promise<string[]>(() => {});
-    };
-    const hosts = new ServiceHosts("", new ExternalNames({ clock, logger: new RecordingLogger(), lookUp }));
+    const { hosts, clock, asked } = nameServer({}, new Promise(() => {}));
     const update = () =>
       hosts.update([service(), external("slow.example.com", "slow")], [pod("a", "10.0.0.1"), client], () => {});
     hosts.onChange(update);
@@ -217,27 +212,22 @@ describe("published ports", () => {
     return { ports: template.spec.containers[0]!.ports, warnings: prepared.warnings };
   };
 
-  test.each([
-    [
-      "NodePort with a number",
-      { type: "NodePort", ports: [{ port: 80, targetPort: 8080, nodePort: 30080 }] },
-      undefined,
-      [{ containerPort: 8080, protocol: "TCP", hostPort: 30080 }],
-    ],
+  const balanced = (targetPort: number | string) => ({ type: "LoadBalancer", ports: [{ port: 80, targetPort }] });
+  const tcp = (containerPort: number, hostPort: number) => ({ containerPort, protocol: "TCP", hostPort });
+  const numbered = { type: "NodePort", ports: [{ port: 80, targetPort: 8080, nodePort: 30080 }] };
+  test.each<[what: string, service: object, own: object[] | undefined, want: object[] | undefined]>([
+    ["NodePort with a number", numbered, undefined, [tcp(8080, 30080)]],
     [
       "LoadBalancer by the name of the container port",
-      { type: "LoadBalancer", ports: [{ port: 80, targetPort: "http" }] },
+      balanced("http"),
       [{ name: "http", containerPort: 8080 }],
-      [{ name: "http", containerPort: 8080, protocol: "TCP", hostPort: 80 }],
+      [{ name: "http", ...tcp(8080, 80) }],
     ],
     [
       "next to a host port of its own",
-      { type: "LoadBalancer", ports: [{ port: 80, targetPort: 8080 }] },
+      balanced(8080),
       [{ containerPort: 8080, hostPort: 9000 }],
-      [
-        { containerPort: 8080, protocol: "TCP", hostPort: 9000 },
-        { containerPort: 8080, protocol: "TCP", hostPort: 80 },
-      ],
+      [tcp(8080, 9000), tcp(8080, 80)],
     ],
     ["ClusterIP", { ports: [{ port: 80 }] }, undefined, undefined],
   ])("%s", (_what, spec, ports, want) => {

@@ -108,21 +108,14 @@ describe("the summary", () => {
 
   test("a container's memory, of which its limit leaves some", async () => {
     const [pod] = (await setUp("cgroup-v1").summary()).pods;
-    const [usageBytes, workingSetBytes] = [54_419_456, 1_990_656];
-    const availableBytes = 268_435_456 - workingSetBytes;
+    const memory = { usageBytes: 54_419_456, workingSetBytes: 1_990_656, rssBytes: 155_648 };
     const faults = { pageFaults: 1599, majorPageFaults: 0 };
+    const availableBytes = 268_435_456 - memory.workingSetBytes;
     expect(pod!.podRef).toEqual({ name: "web-node1", namespace: "default", uid: podOf("cgroup-v1").uid });
     expect(pod!.containers![0]).toMatchObject({
       name: "app",
       startTime: "2026-11-21T06:36:01Z",
-      memory: {
-        time: "2026-11-21T06:40:01Z",
-        availableBytes,
-        usageBytes,
-        workingSetBytes,
-        rssBytes: 155_648,
-        ...faults,
-      },
+      memory: { time: "2026-11-21T06:40:01Z", availableBytes, ...memory, ...faults },
     });
     expect(pod!.memory).not.toHaveProperty("availableBytes");
   });
@@ -238,10 +231,6 @@ describe("the summary", () => {
 });
 
 describe("the machine", () => {
-  test("has every member upstream's has", () => {
-    expect(missing(recordedSpec, readMachineInfo(trees["cgroup-v2"].roots))).toEqual([]);
-  });
-
   test("processors, caches, disks, interfaces and the cloud named by DMI", () => {
     const machine = readMachineInfo(trees["cgroup-v2"].roots);
     expect(machine).toMatchObject({
@@ -300,10 +289,11 @@ describe("the machine", () => {
 });
 
 describe("cAdvisor's resources", () => {
-  test("of the node and of a container have every member upstream's have", async () => {
+  test("of the machine, the node and a container have every member upstream's have", async () => {
     const { api, stats } = setUp("cgroup-v1", { disk: DISK });
     stats.diskMetrics();
     await stats.settled();
+    expect(missing(recordedSpec, readMachineInfo(trees["cgroup-v2"].roots))).toEqual([]);
     expect(missing(recordedRoot, api.container("/", { numStats: 0 }))).toEqual([]);
     const info = api.kubeletContainer({ namespace: "default", pod: "web-node1", container: "app" }, { numStats: 0 });
     expect(missing(recordedContainer, info)).toEqual([]);
@@ -421,8 +411,8 @@ describe("the metrics", () => {
     },
   );
 
-  test("figures of a container, with the time they were taken", async () => {
-    const { api } = setUp("cgroup-v2", { disk: DISK });
+  test("figures of a container, with the time they were taken; later no timer is left", async () => {
+    const { api, clock } = setUp("cgroup-v2", { disk: DISK });
     const text = cadvisorText(api);
     const sample = (name: string, labels = `container="app",`) =>
       /\} (.*)/.exec(text.split("\n").find((line) => line.startsWith(`container_${name}{${labels}`)) ?? "")?.[1];
@@ -442,14 +432,7 @@ describe("the metrics", () => {
     expect(sample("start_time_seconds")).toBe("1795242961.25");
     expect(sample("network_transmit_bytes_total", `container="POD",`)).toBe(`52538332 ${NOW}`);
     expect(sample("network_transmit_bytes_total")).toBeUndefined();
-  });
-
-  test("after the last request no timer is left", async () => {
-    const { api, clock } = setUp("cgroup-v2");
-    cadvisorText(api);
-    await clock.advance(60_000);
-    expect(cadvisorText(api)).toContain(" 40.9811 1795243260500\n");
-    await clock.advance(200_000);
+    await clock.advance(260_000);
     expect(clock.pendingTimers).toBe(0);
   });
 

@@ -212,52 +212,39 @@ test("every key of the specification is carried over or has a note of its own", 
   expect(convert(file).notes.filter((note) => note.includes("is not a key"))).toEqual([]);
 });
 
-describe("driver_opts of a volume", () => {
-  const sourceOf = (declared: Json) => {
-    const file = { ...(service({ volumes: ["v:/v"] }) as object), volumes: { v: declared } } as Json;
-    const { manifests, notes, read } = convert(file);
-    expect(read.findings).toEqual([]);
-    return { source: podOf(manifests)!.spec.volumes[0], notes };
-  };
-  const local = (type: string, o: string, device: string) => ({ driver: "local", driver_opts: { type, o, device } });
+const local = (type: string, o: string, device: string) => ({ driver: "local", driver_opts: { type, o, device } });
+const exported = { nfs: { server: "nas", path: "/export" } };
+const claim = { persistentVolumeClaim: { claimName: "shop_v" } };
+const create = (options: string) =>
+  `create it first, or it is an empty local volume: docker volume create --driver ${options} shop_v`;
 
-  test.each<[Json, object]>([
-    [local("nfs", "addr=10.0.0.2,rw,nfsvers=4.1", ":/export"), { nfs: { server: "10.0.0.2", path: "/export" } }],
-    [local("nfs4", "ro", "nas:/export"), { nfs: { server: "nas", path: "/export", readOnly: true } }],
-    [local("none", "bind", "/srv/data"), { hostPath: { path: "/srv/data" } }],
-    [local("none", "rbind,rw", "./data"), { hostPath: { path: "/srv/shop/data" } }],
-  ])("%j is what it mounts", (declared, want) => {
-    const { source, notes } = sourceOf(declared);
-    expect(source).toEqual({ name: "v", ...want });
-    expect(notes).toEqual([]);
-  });
-
-  test.each<[Json, object, string]>([
-    [
-      local("cifs", "username=u,password=hunter2", "//nas/media"),
-      { persistentVolumeClaim: { claimName: "shop_v" } },
-      "volumes.v: create it first, or it is an empty local volume: docker volume create --driver local --opt type=… --opt o=… --opt device=… shop_v",
-    ],
-    [
-      { driver: "rclone" },
-      { persistentVolumeClaim: { claimName: "shop_v" } },
-      "volumes.v: create it first, or it is an empty local volume: docker volume create --driver rclone shop_v",
-    ],
-    [
-      local("tmpfs", "size=64m", "tmpfs"),
-      { emptyDir: { medium: "Memory", sizeLimit: "64Mi" } },
-      "volumes.v: each pod has a volume in memory of its own",
-    ],
-    [
-      local("nfs", "addr=nas,soft,timeo=30", ":/export"),
-      { nfs: { server: "nas", path: "/export" } },
-      "volumes.v: o=soft,timeo=30 is not carried over: a PersistentVolume of nfs has mountOptions",
-    ],
-  ])("%j has a note", (declared, want, note) => {
-    const { source, notes } = sourceOf(declared);
-    expect(source).toEqual({ name: "v", ...want });
-    expect(notes).toEqual([note]);
-  });
+test.each<[declared: Json, source: object, note: string]>([
+  [local("nfs", "addr=10.0.0.2,rw,nfsvers=4.1", ":/export"), { nfs: { server: "10.0.0.2", path: "/export" } }, ""],
+  [local("nfs4", "ro", "nas:/export"), { nfs: { ...exported.nfs, readOnly: true } }, ""],
+  [local("none", "bind", "/srv/data"), { hostPath: { path: "/srv/data" } }, ""],
+  [local("none", "rbind,rw", "./data"), { hostPath: { path: "/srv/shop/data" } }, ""],
+  [
+    local("cifs", "username=u,password=hunter2", "//nas/media"),
+    claim,
+    create("local --opt type=… --opt o=… --opt device=…"),
+  ],
+  [{ driver: "rclone" }, claim, create("rclone")],
+  [
+    local("tmpfs", "size=64m", "tmpfs"),
+    { emptyDir: { medium: "Memory", sizeLimit: "64Mi" } },
+    "each pod has a volume in memory of its own",
+  ],
+  [
+    local("nfs", "addr=nas,soft,timeo=30", ":/export"),
+    exported,
+    "o=soft,timeo=30 is not carried over: a PersistentVolume of nfs has mountOptions",
+  ],
+])("a volume of %j is what it mounts", (declared, source, note) => {
+  const file = { ...(service({ volumes: ["v:/v"] }) as object), volumes: { v: declared } } as Json;
+  const { manifests, notes, read } = convert(file);
+  expect(read.findings).toEqual([]);
+  expect(podOf(manifests)!.spec.volumes[0]).toEqual({ name: "v", ...source });
+  expect(notes).toEqual(note ? [`volumes.v: ${note}`] : []);
 });
 
 test("the propagation of a bind mount is that of its volumeMount", () => {

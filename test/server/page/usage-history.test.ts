@@ -95,29 +95,33 @@ test.each([
   expect(usage.history("a", "1h", 1000).cpuCores).toEqual([0.25]);
 });
 
+const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
+/** Samples every minute from a time on. */
+function sampleFrom(usage: UsageRecorder, startMs: number, forMs: number, cores: number): void {
+  for (let ms = 0; ms < forMs; ms += MINUTE) usage.add(summary(cores, 0, ["a"]), startMs + ms);
+}
+
 test("after the clock was set back the charts show the new time only, and the day continues", () => {
   const usage = new UsageRecorder();
-  const day = 86_400_000;
-  for (let ms = day; ms < day + 600_000; ms += 60_000) usage.add(summary(1, 0, ["a"]), ms);
-  for (let ms = 60_000; ms <= 600_000; ms += 60_000) usage.add(summary(2, 0, ["a"]), ms);
-  const hour = usage.history("a", "1h", 600_000);
+  sampleFrom(usage, DAY, 10 * MINUTE, 1);
+  sampleFrom(usage, MINUTE, 10 * MINUTE, 2);
+  const hour = usage.history("a", "1h", 10 * MINUTE);
   expect(hour.times).toEqual(hour.times.toSorted((a, b) => a - b));
   expect(new Set(hour.cpuCores)).toEqual(new Set([2]));
-  expect(usage.history("a", "24h", 600_000).cpuCores.length).toBe(5);
+  expect(usage.history("a", "24h", 10 * MINUTE).cpuCores.length).toBe(5);
 });
 
 test("after a jump of the clock by a day, forward and back, the charts have the time before and after it", () => {
   const usage = new UsageRecorder();
-  const [hour, day] = [3_600_000, 86_400_000];
-  const start = 10 * day;
-  for (let ms = 0; ms < hour; ms += 60_000) usage.add(summary(1, 0, ["a"]), start + ms);
-  for (let ms = 0; ms < 600_000; ms += 60_000) usage.add(summary(2, 0, ["a"]), start + day + ms);
-  expect(new Set(usage.history("a", "1h", start + day + 600_000).cpuCores)).toEqual(new Set([2]));
-  for (let ms = hour; ms < 2 * hour; ms += 60_000) usage.add(summary(3, 0, ["a"]), start + ms);
-  const { times, cpuCores } = usage.history("a", "24h", start + 2 * hour);
+  const start = 10 * DAY;
+  sampleFrom(usage, start, HOUR, 1);
+  sampleFrom(usage, start + DAY, 10 * MINUTE, 2);
+  expect(new Set(usage.history("a", "1h", start + DAY + 10 * MINUTE).cpuCores)).toEqual(new Set([2]));
+  sampleFrom(usage, start + HOUR, HOUR, 3);
+  const { times, cpuCores } = usage.history("a", "24h", start + 2 * HOUR);
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   expect(new Set(cpuCores)).toEqual(new Set([1, 3]));
-  expect(times.at(-1)).toBeGreaterThan(start + 2 * hour - 240_000);
+  expect(times.at(-1)).toBeGreaterThan(start + 2 * HOUR - 4 * MINUTE);
 });
 
 const KB = 1000;
@@ -173,7 +177,6 @@ test("a full history forgets pods that are gone for those that are new", () => {
 });
 
 const temp = tempDirs();
-const HOUR_MS = 3_600_000;
 
 /** A process that keeps its history below `rootDir`. */
 function start(rootDir: string, write: ReplaceFile = replaceFile) {
@@ -201,10 +204,10 @@ test("the history is saved when the kubelet stops, and every hour: a crash loses
   await saved(rootDir);
   const second = start(rootDir);
   expect(second.cores()).toEqual([0.5]);
-  await second.clock.advance(HOUR_MS - 1);
+  await second.clock.advance(HOUR - 1);
   second.sample();
   await second.clock.advance(1);
-  await second.clock.advance(HOUR_MS - 1);
+  await second.clock.advance(HOUR - 1);
   second.sample();
   // No stop: the process is killed.
   const third = start(rootDir);
@@ -251,11 +254,11 @@ test("a disk that is full or read-only is reported once, and once more when it c
     replaceFile(path, content, options);
   });
   sample();
-  await clock.advance(5 * HOUR_MS);
+  await clock.advance(5 * HOUR);
   const lost = "warn The usage history cannot be saved; a restart loses the charts since the last save";
   expect(logger.lines).toEqual([lost]);
   isFull = false;
-  await clock.advance(HOUR_MS);
+  await clock.advance(HOUR);
   expect(logger.lines).toEqual([lost, "info The usage history is saved again"]);
   history.stop();
   expect(clock.pendingTimers).toBe(0);
