@@ -14,6 +14,7 @@ import {
   type RegistrationSettings,
   toNewNode,
   toReportedNode,
+  withExtendedResources,
 } from "./node-plan.ts";
 
 interface NodeAgentDeps {
@@ -90,7 +91,7 @@ export class NodeAgent {
   /** Addresses of the node, as its status has them or will have them. */
   async addresses(): Promise<readonly { address: string }[]> {
     const { status = {} } = await this.#readNode();
-    return this.#addressed(status, this.node).addresses ?? [];
+    return this.#withOthers(status, this.node).addresses ?? [];
   }
 
   /** Resolves when the Node exists. */
@@ -211,8 +212,9 @@ export class NodeAgent {
       const node = this.node ?? this.#found;
       const nowMs = clock.monotonicMs();
       const isOld = nowMs - this.#reportedAtMs >= settings.nodeStatusReportFrequencyMs;
-      if (!isOld && !isStatusChanged(node?.status, this.#addressed(next, node))) return;
-      const patch = computeNodeStatusPatch(node?.status, this.#addressed(next, node));
+      const reported = this.#withOthers(next, node);
+      if (!isOld && !isStatusChanged(node?.status, reported)) return;
+      const patch = computeNodeStatusPatch(node?.status, reported);
       await heartbeats.request({
         method: "PATCH",
         path: `/api/v1/nodes/${nodeName}/status`,
@@ -232,8 +234,11 @@ export class NodeAgent {
     }
   }
 
-  /** With an external cloud provider the addresses are those that its controller has set. */
-  #addressed(status: NonNullable<ApiNode["status"]>, node: ApiNode | undefined): NonNullable<ApiNode["status"]> {
+  /**
+   * With what others have set: extended resources and, with an external cloud provider, the addresses of its controller.
+   */
+  #withOthers(own: NonNullable<ApiNode["status"]>, node: ApiNode | undefined): NonNullable<ApiNode["status"]> {
+    const status = withExtendedResources(node?.status, own);
     const known = node?.status?.addresses;
     if (this.#deps.settings.cloudProvider !== "external" || !known?.length) return status;
     return { ...status, addresses: known };

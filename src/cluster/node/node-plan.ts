@@ -15,6 +15,8 @@ interface NodeStatus {
   conditions?: NodeCondition[];
   addresses?: { type: string; address: string }[];
   nodeInfo?: { bootID?: string };
+  capacity?: Record<string, string>;
+  allocatable?: Record<string, string>;
   [field: string]: unknown;
 }
 
@@ -105,6 +107,20 @@ export function computeAdoption(existing: ApiNode, node: ApiNode, settings: Regi
     ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
   };
   return Object.keys(metadata).length === 0 ? undefined : { metadata };
+}
+
+/**
+ * The status with the extended resources that others have set in the node's capacity; all of them are allocatable. Pure.
+ * Source: the kubelet's setter MachineInfo.
+ */
+export function withExtendedResources(before: NodeStatus | undefined, next: NodeStatus): NodeStatus {
+  const { capacity = {}, allocatable = {} } = next;
+  const extended = Object.entries(before?.capacity ?? {}).filter(
+    ([name]) => name.includes("/") && !Object.hasOwn(capacity, name),
+  );
+  if (extended.length === 0) return next;
+  const others = Object.fromEntries(extended);
+  return { ...next, capacity: { ...others, ...capacity }, allocatable: { ...others, ...allocatable } };
 }
 
 /** Whether a status has changed, apart from heartbeat times. */

@@ -9,6 +9,7 @@ import {
   type NodeCondition,
   type RegistrationSettings,
   toNewNode,
+  withExtendedResources,
 } from "../../../src/cluster/node/node-plan.ts";
 import { registrationSettings as settings } from "./registration-settings.ts";
 
@@ -94,6 +95,19 @@ describe("the status of the Node", () => {
   test("conditions of others count for nothing, fields that the server drops neither", () => {
     const before = { conditions: [condition("True"), condition("True", { type: "NetworkUnavailable" })] };
     expect(isStatusChanged(before, { conditions: [condition("True")], features: {} })).toBe(false);
+  });
+
+  test("an extended resource in the capacity of the Node is allocatable, and no change once it is", () => {
+    const next = { capacity: { cpu: "2" }, allocatable: { cpu: "1" }, conditions: [condition("True")] };
+    const before = { ...next, capacity: { cpu: "4", "example.com/dongle": "3" } };
+    const reported = withExtendedResources(before, next);
+    expect(reported).toMatchObject({
+      capacity: { cpu: "2", "example.com/dongle": "3" },
+      allocatable: { cpu: "1", "example.com/dongle": "3" },
+    });
+    expect(isStatusChanged(before, reported)).toBe(true);
+    expect(isStatusChanged(reported, withExtendedResources(reported, next))).toBe(false);
+    expect(withExtendedResources(undefined, next)).toBe(next);
   });
 
   test("the patch has what differs, and keeps the time of a transition that did not happen", () => {
