@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import type { Container } from "../../src/base/api/pod.ts";
 import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
@@ -8,6 +9,12 @@ let world: KubeletWorld;
 beforeEach(() => {
   world = new KubeletWorld();
 });
+
+/** The step of the engine fails so often. */
+const failAt = (step: string, error: Error, times = 1) => void world.engine.failures.set(step, { error, times });
+/** Containers a, with the hook, and b. */
+const podWithHook = (lifecycle: Container["lifecycle"] & object) =>
+  named("web", { containers: [aContainer({ name: "a", lifecycle }), aContainer({ name: "b" })] });
 
 describe("errors of the runtime", () => {
   test("an unreachable engine never means that all pods are gone", async () => {
@@ -72,12 +79,12 @@ describe("errors of the runtime", () => {
   test("a failing pull is reported, then its back-off, and it is tried again after that", async () => {
     const waiting = () => world.containerOf("web")?.state.waiting;
     const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
-    world.engine.failures.set("pull app", { error, times: 1 });
+    failAt("pull app", error);
     await world.started(named("web"));
     expect(world.statusOf("web")?.phase).toBe("Pending");
     expect(waiting()).toEqual({ reason: "ErrImagePull", message: "no such image" });
     const backOff = new PodStepError("ImagePullBackOff", "Back-off pulling image", { retryAfterMs: 18_000 });
-    world.engine.failures.set("pull app", { error: backOff, times: 1 });
+    failAt("pull app", backOff);
     await world.clock.advance(3_000);
     expect(waiting()).toEqual({ reason: "ImagePullBackOff", message: "Back-off pulling image" });
     await world.clock.advance(16_000);
@@ -88,7 +95,7 @@ describe("errors of the runtime", () => {
 
   test("one container that cannot be pulled does not delay the others", async () => {
     const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
-    world.engine.failures.set("pull a", { error, times: 99 });
+    failAt("pull a", error, 99);
     await world.started(named("web", { containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] }));
     expect(world.engine.running()).toContain("web-node1/b");
     expect(world.statusOf("web")?.phase).toBe("Pending");
@@ -111,7 +118,7 @@ describe("errors of the runtime", () => {
 
   test("a sandbox that cannot be made is tried again with growing pauses", async () => {
     const error = new PodStepError("FailedMount", "hostPath type check failed: /x is not a directory");
-    world.engine.failures.set("sandbox", { error, times: 3 });
+    failAt("sandbox", error, 3);
     await world.started(named("web"));
     await world.clock.advance(3_400);
     expect(world.engine.calls).toHaveLength(3);
@@ -121,10 +128,7 @@ describe("errors of the runtime", () => {
   });
 
   test("a container that cannot run counts as crashed", async () => {
-    world.engine.failures.set("start app", {
-      error: new PodStepError("RunContainerError", "exec: no such file"),
-      times: 99,
-    });
+    failAt("start app", new PodStepError("RunContainerError", "exec: no such file"), 99);
     await world.started(named("web"));
     await world.clock.advance(2_000);
     expect(world.containerOf("web")).toMatchObject({
@@ -180,10 +184,8 @@ describe("errors of the runtime", () => {
 
   test("a failed postStart hook kills its container only", async () => {
     const lifecycle = { postStart: { exec: { command: ["false"] } } };
-    world.engine.failures.set("postStart a", { error: new Error("exit 1"), times: 1 });
-    await world.started(
-      named("web", { containers: [aContainer({ name: "a", lifecycle }), aContainer({ name: "b" })] }),
-    );
+    failAt("postStart a", new Error("exit 1"));
+    await world.started(podWithHook(lifecycle));
     await world.clock.advance(100);
     expect(world.recorder.events).toContain("web-node1 Killing FailedPostStartHook");
     expect(world.engine.find("web-node1", "a")).toMatchObject({ container: { restartCount: 1, state: "running" } });
@@ -192,7 +194,7 @@ describe("errors of the runtime", () => {
 
   test("a container whose postStart hook failed is not ready for the time it takes to end", async () => {
     world.engine.stopTakesMs = 5_000;
-    world.engine.failures.set("postStart app", { error: new Error("exit 1"), times: 1 });
+    failAt("postStart app", new Error("exit 1"));
     const lifecycle = { postStart: { exec: { command: ["false"] } } };
     await world.started(named("web", { containers: [aContainer({ lifecycle })] }));
     await world.clock.advance(1_000);
@@ -205,9 +207,7 @@ describe("errors of the runtime", () => {
     const lifecycle = { postStart: { exec: { command: ["sleep", "12"] } } };
     const hook = Promise.withResolvers<void>();
     world.engine.runPostStart = () => hook.promise;
-    await world.started(
-      named("web", { containers: [aContainer({ name: "a", lifecycle }), aContainer({ name: "b" })] }),
-    );
+    await world.started(podWithHook(lifecycle));
     expect(world.statusOf("web")).toMatchObject({
       phase: "Running",
       containerStatuses: [
@@ -222,7 +222,7 @@ describe("errors of the runtime", () => {
 
   test("who waits for a sandbox or a volume is reported for what", async () => {
     const message = 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: /x is not a directory';
-    world.engine.failures.set("sandbox", { error: new PodStepError("FailedMount", message), times: 1 });
+    failAt("sandbox", new PodStepError("FailedMount", message));
     await world.started(named("web"));
     expect(world.statusOf("web")).toMatchObject({
       phase: "Pending",

@@ -170,60 +170,42 @@ test.each([
 
 describe("what is not a response leaves the pods alone", () => {
   const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024));
-  const cases: { what: string; url: () => string | Promise<string>; why: string }[] = [
-    { what: "500", url: () => serve(() => new Response("oh", { status: 500 })), why: "responded with 500" },
-    { what: "204", url: () => serve(() => new Response(null, { status: 204 })), why: "responded with 204" },
-    { what: "an empty body", url: () => serve(() => new Response("")), why: "empty body" },
-    { what: "a login page", url: () => serve(() => new Response("<html>Please log in</html>")), why: "has errors" },
-    { what: "a comment", url: () => serve(() => new Response("# nothing\n")), why: "has errors" },
-    {
-      what: "another kind",
-      url: () => serve(() => new Response('{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}')),
-      why: "has errors",
-    },
-    {
-      what: "a bomb",
-      url: () => serve(() => new Response(bomb, { headers: { "Content-Encoding": "gzip" } })),
-      why: "10485760 bytes or more",
-    },
-    {
-      what: "a body that is not encoded as its server says",
-      url: () => serve(() => new Response(manifest("web"), { headers: { "Content-Encoding": "gzip" } })),
-      why: "not encoded by gzip",
-    },
-    {
-      what: "an encoding that was not asked for",
-      url: () => serve(() => new Response("web", { headers: { "Content-Encoding": "compress" } })),
-      why: 'has the Content-Encoding "compress"',
-    },
-    { what: "an endless body", url: () => serve(() => new Response(endless())), why: "10485760 bytes or more" },
-    {
-      what: "a body cut short",
-      url: () => serveRaw((s) => s.end(`HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n${manifest("half")}`)),
-      why: "cut short",
-    },
-    {
-      what: "a chunk cut short",
-      url: () => serveRaw((s) => s.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\napiVersion`)),
-      why: "cut short",
-    },
-    { what: "no HTTP", url: () => serveRaw((s) => s.end("SSH-2.0-OpenSSH_9\r\n\r\n")), why: "not HTTP" },
-    { what: "no server", url: () => "http://127.0.0.1:1/", why: "refuses the connection" },
-    { what: "no socket", url: () => "unix:/nowhere/s:/", why: "does not exist" },
-    {
-      what: "a redirect in a circle",
-      url: () => serve((request) => Response.redirect(request.url, 302)),
-      why: "more than 10 times",
-    },
-    {
-      what: "a redirect to a file",
-      url: () => serve(() => new Response(null, { status: 302, headers: { Location: "file:///etc/passwd" } })),
-      why: "no URL",
-    },
-  ]; // prettier-ignore
-  test.each(cases)(
-    "$what",
-    async ({ url, why }) => {
+  type Body = ConstructorParameters<typeof Response>[0];
+  const says =
+    (body: Body | (() => Body), status = 200, headers: Record<string, string> = {}) =>
+    () =>
+      serve(() => new Response(typeof body === "function" ? body() : body, { status, headers }));
+  const encoded = (body: Body, encoding: string) => says(body, 200, { "Content-Encoding": encoding });
+  const sends =
+    (head: string, body = "") =>
+    () =>
+      serveRaw((socket) => socket.end(`${head}\r\n\r\n${body}`));
+  const service = '{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}';
+  const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked";
+  const tooLarge = "10485760 bytes or more";
+  const toFile = says(null, 302, { Location: "file:///etc/passwd" });
+  const inCircle = () => serve((request) => Response.redirect(request.url, 302));
+  test.each<[what: string, url: () => string | Promise<string>, why: string]>([
+    ["500", says("oh", 500), "responded with 500"],
+    ["204", says(null, 204), "responded with 204"],
+    ["an empty body", says(""), "empty body"],
+    ["a login page", says("<html>Please log in</html>"), "has errors"],
+    ["a comment", says("# nothing\n"), "has errors"],
+    ["another kind", says(service), "has errors"],
+    ["a bomb", encoded(bomb, "gzip"), tooLarge],
+    ["a body that is not encoded as its server says", encoded(manifest("web"), "gzip"), "not encoded by gzip"],
+    ["an encoding that was not asked for", encoded("web", "compress"), 'has the Content-Encoding "compress"'],
+    ["an endless body", says(endless), tooLarge],
+    ["a body cut short", sends("HTTP/1.1 200 OK\r\nContent-Length: 999", manifest("half")), "cut short"],
+    ["a chunk cut short", sends(chunked, "10\r\napiVersion"), "cut short"],
+    ["no HTTP", sends("SSH-2.0-OpenSSH_9"), "not HTTP"],
+    ["no server", () => "http://127.0.0.1:1/", "refuses the connection"],
+    ["no socket", () => "unix:/nowhere/s:/", "does not exist"],
+    ["a redirect in a circle", inCircle, "more than 10 times"],
+    ["a redirect to a file", toFile, "no URL"],
+  ])(
+    "%s",
+    async (_what, url, why) => {
       const known: Objects = readUrl(Buffer.from(manifest("web")), "x");
       const address = await url();
       const watched = new Watched(address, { lastKnownGood: () => ({ texts: new Map([[address, known]]) }) }).start();

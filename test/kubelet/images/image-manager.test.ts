@@ -51,10 +51,7 @@ beforeEach(() => {
   events = [];
   images = new Set();
   stop = new AbortController();
-  pull = ({ query }) => {
-    images.add(`${query.get("fromImage")}:${query.get("tag")}`);
-    return new Response("");
-  };
+  pull = pullWell;
   const inspect: FakeRoute = ({ path }) => {
     const name = path.slice("/images/".length, -"/json".length);
     return images.has(name)
@@ -71,6 +68,11 @@ afterEach(() => {
   daemon[Symbol.dispose]();
 });
 
+const pullWell = ({ query }: Parameters<FakeRoute>[0]) => {
+  images.add(`${query.get("fromImage")}:${query.get("tag")}`);
+  return new Response("");
+};
+const failing = () => imageFailure(ensure("Always"));
 const pulls = () => daemon.requests.filter(({ path }) => path === "/images/create").length;
 const refuse = (message: string, status = 404) => {
   pull = () => Response.json({ message }, { status });
@@ -133,30 +135,24 @@ describe("policies", () => {
     expect(daemon.requests).toEqual([]);
   });
 
+  /** The failure to have an image that the engine answers for like this. */
+  async function failureOf(image: string, message: string, status: number) {
+    const route = () => Response.json({ message }, { status });
+    using other = new FakeDaemon({ routes: { [`GET /images/${image}/json`]: route } });
+    start({}, other);
+    return await imageFailure(ensure("IfNotPresent", image));
+  }
+
   test("a name that only the engine finds bad", async () => {
     const why = "invalid reference format: repository name must be lowercase";
-    const strict = new FakeDaemon({
-      routes: {
-        "GET /images/UPPER/x:1/json": () =>
-          Response.json({ message: `no such image: UPPER/x:1: ${why}` }, { status: 400 }),
-      },
-    });
-    start({}, strict);
-    const error = await imageFailure(ensure("IfNotPresent", "UPPER/x:1"));
-    strict[Symbol.dispose]();
-    expect(error).toMatchObject({
+    expect(await failureOf("UPPER/x:1", `no such image: UPPER/x:1: ${why}`, 400)).toMatchObject({
       reason: "InvalidImageName",
       message: `Failed to apply default image tag "UPPER/x:1": couldn't parse image reference "UPPER/x:1": ${why}`,
     });
   });
 
   test("an engine that cannot answer is not an engine without the image", async () => {
-    const broken = new FakeDaemon({
-      routes: { [`GET /images/${REF}/json`]: () => Response.json({ message: "layer corrupt" }, { status: 500 }) },
-    });
-    start({}, broken);
-    const error = await imageFailure(ensure("IfNotPresent"));
-    broken[Symbol.dispose]();
+    const error = await failureOf(REF, "layer corrupt", 500);
     expect(error.reason).toBe("ImageInspectError");
     expect(error.message).toContain("layer corrupt");
     expect(events[0]).toStartWith(`Warning InspectFailed Failed to inspect image "${REF}"`);
@@ -202,21 +198,17 @@ describe("back-off", () => {
 
   test("two containers that wait for the same pull have failed once", async () => {
     refuse(NOT_FOUND);
-    await Promise.all([imageFailure(ensure("Always")), imageFailure(ensure("Always"))]);
-    expect(await imageFailure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
+    await Promise.all([failing(), failing()]);
+    expect(await failing()).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
     expect(pulls()).toBe(1);
   });
 
   test("what to do about it is said once, however many wait for it", async () => {
     refuse(NOT_FOUND);
     const other = aPod({}, { uid: "other" });
-    await Promise.all([
-      imageFailure(ensure("Always")),
-      imageFailure(ensure("Always")),
-      imageFailure(ensure("Always", REF, other)),
-    ]);
+    await Promise.all([failing(), failing(), imageFailure(ensure("Always", REF, other))]);
     await clock.advance(10_000);
-    await imageFailure(ensure("Always"));
+    await failing();
     const warnings = logger.lines.filter((line) => line.startsWith("warn"));
     expect(warnings).toEqual([`warn Image "${REF}" cannot be pulled: check the name and the tag`]);
   });
@@ -225,9 +217,8 @@ describe("back-off", () => {
     const counted: boolean[] = [];
     start({ onPull: (_, failed) => counted.push(failed) });
     refuse(NOT_FOUND);
-    await Promise.all([imageFailure(ensure("Always")), imageFailure(ensure("Always"))]);
-    pull = () => new Response("");
-    images.add(REF);
+    await Promise.all([failing(), failing()]);
+    pull = pullWell;
     await clock.advance(10_000);
     await ensure("Always");
     expect(counted).toEqual([true, false]);
@@ -250,18 +241,15 @@ describe("back-off", () => {
 
   test("a good pull forgives", async () => {
     refuse(NOT_FOUND);
-    await imageFailure(ensure("Always"));
+    await failing();
     await clock.advance(10_000);
-    await imageFailure(ensure("Always"));
+    await failing();
     await clock.advance(20_000);
-    pull = () => {
-      images.add(REF);
-      return new Response("");
-    };
+    pull = pullWell;
     await ensure("Always");
     refuse(NOT_FOUND);
-    expect(await imageFailure(ensure("Always"))).toMatchObject({ reason: "ErrImagePull" });
-    expect(await imageFailure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
+    expect(await failing()).toMatchObject({ reason: "ErrImagePull" });
+    expect(await failing()).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
   });
 
   test("an engine that was unreachable is not a failure of the image", async () => {
@@ -311,11 +299,7 @@ describe("failures distinguished", () => {
 describe("many who wait", () => {
   test("one pull per image, an event for each", async () => {
     const { promise: go, resolve } = Promise.withResolvers<void>();
-    pull = async ({ query }) => {
-      await go;
-      images.add(`${query.get("fromImage")}:${query.get("tag")}`);
-      return new Response("");
-    };
+    pull = (request) => go.then(() => pullWell(request));
     const waiting = Array.from({ length: 20 }, (_, index) =>
       ensure("IfNotPresent", REF, aPod({}, { uid: `pod${index}` })),
     );

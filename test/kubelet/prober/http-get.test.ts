@@ -41,6 +41,9 @@ function serve(fetch: (request: Request) => Response, tls?: { cert: string; key:
   return server.port!;
 }
 
+/** `Get "URL": what`, as Go says it. */
+const failed = (url: string, what: string) => ({ result: "failure" as const, output: `Get "${url}": ${what}` });
+
 describe("what counts", () => {
   test.each([
     { status: 200, want: { result: "success", output: "body" } },
@@ -160,10 +163,7 @@ describe("the request", () => {
   test("a header that would smuggle another is refused", async () => {
     const port = await closedPort();
     const evil = await probe({ port, httpHeaders: [{ name: "X", value: "a\r\nY: b" }] });
-    expect(evil).toEqual({
-      result: "failure",
-      output: `Get "http://127.0.0.1:${port}/": net/http: invalid header field value for "X"`,
-    });
+    expect(evil).toEqual(failed(`http://127.0.0.1:${port}/`, 'net/http: invalid header field value for "X"'));
   });
 
   test("goes to the host, scheme and named port of the manifest", async () => {
@@ -224,10 +224,7 @@ describe("redirects", () => {
       requests++;
       return new Response(null, { status: 302, headers: { location: `/${requests}` } });
     });
-    expect(await probe({ port })).toEqual({
-      result: "failure",
-      output: `Get "http://127.0.0.1:${port}/10": stopped after 10 redirects`,
-    });
+    expect(await probe({ port })).toEqual(failed(`http://127.0.0.1:${port}/10`, "stopped after 10 redirects"));
     expect(requests).toBe(10);
   });
 });
@@ -235,10 +232,9 @@ describe("redirects", () => {
 describe("no answer", () => {
   test("connection refused", async () => {
     const port = await closedPort();
-    expect(await probe({ port, path: "/x" })).toEqual({
-      result: "failure",
-      output: `Get "http://127.0.0.1:${port}/x": dial tcp 127.0.0.1:${port}: connect: connection refused`,
-    });
+    expect(await probe({ port, path: "/x" })).toEqual(
+      failed(`http://127.0.0.1:${port}/x`, `dial tcp 127.0.0.1:${port}: connect: connection refused`),
+    );
   });
 
   test("unknown host", async () => {
@@ -269,18 +265,16 @@ describe("no answer", () => {
       const flood = () => void (!socket.destroyed && socket.write("HTTP/1.1 100 C\r\n\r\n".repeat(1000), flood));
       flood();
     });
-    expect(await probe({ port: server.port })).toEqual({
-      result: "failure",
-      output: `Get "http://127.0.0.1:${server.port}/": net/http: too many 1xx informational responses`,
-    });
+    expect(await probe({ port: server.port })).toEqual(
+      failed(`http://127.0.0.1:${server.port}/`, "net/http: too many 1xx informational responses"),
+    );
   });
 
   test("plain HTTP where HTTPS was asked for", async () => {
     const port = serve(() => new Response("plain"));
-    expect(await probe({ port, scheme: "HTTPS" })).toEqual({
-      result: "failure",
-      output: `Get "https://127.0.0.1:${port}/": http: server gave HTTP response to HTTPS client`,
-    });
+    expect(await probe({ port, scheme: "HTTPS" })).toEqual(
+      failed(`https://127.0.0.1:${port}/`, "http: server gave HTTP response to HTTPS client"),
+    );
   });
 
   test.each([

@@ -506,15 +506,19 @@ describe("a stall of our own event loop", () => {
     expect(world.asked[1]! - world.asked[0]!).toBeLessThan(3000);
   });
 
-  test("lets an answer count: the container has failed", async () => {
+  test.each([
+    { what: "lets an answer count: the container has failed", stallMs: 1500, answer: NO, liveness: "failure" },
+    { what: "leaves a success alone: the container has answered", stallMs: 600, answer: OK, liveness: "success" },
+    { what: "is not needed for a failure to count", stallMs: 0, answer: NO, liveness: "failure" },
+  ] as const)("$what", async ({ stallMs, answer, liveness }) => {
     const world = new World(async () => {
-      world.clock.stall(1500);
-      return NO;
+      if (stallMs > 0) world.clock.stall(stallMs);
+      return answer;
     });
     world.see(pod, [aRunning()]);
     await world.clock.advance(12_000);
-    expect(world.asked).toHaveLength(1);
-    expect(world.state()?.liveness).toBe("failure");
+    expect(world.state()?.liveness).toBe(liveness);
+    if (liveness === "failure") expect(world.asked).toHaveLength(1);
   });
 
   test("voids at most three attempts in a row, and tells of each", async () => {
@@ -527,22 +531,5 @@ describe("a stall of our own event loop", () => {
     expect(world.state()?.liveness).toBe("failure");
     expect(world.asked).toHaveLength(4);
     expect(world.logger.lines.filter((line) => line.includes("does not count"))).toHaveLength(3);
-  });
-
-  test("leaves a success alone: the container has answered", async () => {
-    const world = new World(async () => {
-      world.clock.stall(600);
-      return OK;
-    });
-    world.see(pod, [aRunning()]);
-    await world.clock.advance(12_000);
-    expect(world.state()?.liveness).toBe("success");
-  });
-
-  test("a failure without a stall counts", async () => {
-    const world = new World(() => NO);
-    world.see(pod, [aRunning()]);
-    await world.clock.advance(12_000);
-    expect(world.state()?.liveness).toBe("failure");
   });
 });

@@ -49,12 +49,7 @@ describe("emptyDir (oracle 22)", () => {
   });
 
   forRoot("fsGroup: 2777 and the group (oracle 14)", async () => {
-    const { manager } = aManager(tempDir());
-    await manager.setUp(
-      podWith([{ name: "e", emptyDir: {} }], { securityContext: { fsGroup: 3333 } }),
-      { objects: NO_OBJECTS },
-      SIGNAL,
-    );
+    const { manager } = await setUp(podWith([{ name: "e", emptyDir: {} }], { securityContext: { fsGroup: 3333 } }));
     const path = manager.directories("uid1").volume("empty-dir", "e");
     expect(`${modeOf(path)} ${statSync(path).gid}`).toBe("2777 3333");
   });
@@ -164,16 +159,13 @@ describe("files from objects", () => {
       projected: { defaultMode: 0o644, sources: [{ configMap: { name: "cfg" } }, { secret: { name: "sec" } }] },
     },
   ];
-  const directory = (
-    manager: VolumeManager,
-    plugin: "configmap" | "secret" | "downward-api" | "projected",
-    name: string,
-  ) => manager.directories("uid1").volume(plugin, name);
+  type Plugin = "configmap" | "secret" | "downward-api" | "projected";
+  const directory = (manager: VolumeManager, plugin: Plugin, name: string) =>
+    manager.directories("uid1").volume(plugin, name);
 
   test("are written, mounted read-only, and follow the objects", async () => {
     const { manager, pod } = await setUp(podWith(VOLUMES), objects("1"));
-    const read = (plugin: Parameters<typeof directory>[1], path: string) =>
-      readFileSync(join(directory(manager, plugin, ""), path), "utf8");
+    const read = (plugin: Plugin, path: string) => readFileSync(join(directory(manager, plugin, ""), path), "utf8");
     const all = () => [
       read("configmap", "c/k"),
       read("secret", "s/pw"),
@@ -182,12 +174,8 @@ describe("files from objects", () => {
       read("projected", "p/pw"),
     ];
     expect(all()).toEqual(["1", "secret 1", 'app="web"', "1", "secret 1"]);
-    expect((await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).map(({ readOnly }) => readOnly)).toEqual([
-      true,
-      true,
-      true,
-      true,
-    ]);
+    const mounts = await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL);
+    expect(mounts.map(({ readOnly }) => readOnly)).toEqual(Array(4).fill(true));
 
     expect(await manager.refresh(pod, objects("1"))).toEqual({ changed: [], failures: [] });
     expect(await manager.refresh(pod, objects("2"))).toEqual({ changed: ["c", "s", "p"], failures: [] });
@@ -212,8 +200,7 @@ describe("files from objects", () => {
   });
 
   withMounts("secrets, projections and downward API files never touch a disk", async () => {
-    const { manager } = aManager(tempDir());
-    await manager.setUp(podWith(VOLUMES), { objects: objects("1") }, SIGNAL);
+    const { manager } = await setUp(podWith(VOLUMES), objects("1"));
     const mounted = new Mounter().listBeneath(manager.directories("uid1").pod);
     expect(mounted.sort()).toEqual([
       directory(manager, "downward-api", "d"),
