@@ -1,5 +1,3 @@
-import { describePlaceholder } from "./placeholders.ts";
-
 /** Path of a field, e.g. `spec.containers[0].name`. Cheap to extend: converted to text on demand. */
 export class FieldPath {
   readonly #parent: FieldPath | undefined;
@@ -215,4 +213,21 @@ function show(value: unknown): string {
   if (typeof value === "object" && value !== null) return "an object";
   const text = JSON.stringify(value);
   return text.length > 80 ? `${text.slice(0, 70)}…" of ${text.length - 2} characters` : text;
+}
+
+/** Names of placeholders in a text, and what replaces them. Each kind follows ": " in a message. */
+const PLACEHOLDERS: readonly [RegExp, string][] = [
+  [/\{\{.*\}\}|\{%.*%\}/, "placeholders of templates are not replaced here, render the template first"],
+  [/\$\{?[A-Za-z_]/, "variables are not replaced here, run `envsubst < FILE` first"],
+  [/^<[^<>]+>$|%\{\w+\}%/, "replace the placeholder"],
+];
+
+/** Longer texts are no names. */
+const MAX_PLACEHOLDER_LENGTH = 1024;
+
+/** The next step for a value in which a placeholder was left, with ": " before it; "" for other values. */
+export function describePlaceholder(value: unknown): string {
+  if (typeof value !== "string" || value.length > MAX_PLACEHOLDER_LENGTH) return "";
+  const kind = PLACEHOLDERS.find(([pattern]) => pattern.test(value));
+  return kind ? `: ${kind[1]}` : "";
 }

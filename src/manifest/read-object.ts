@@ -11,8 +11,7 @@ import { type DecodeIssue, decodeAnyCase, decodeObject, isTypeIssue } from "./de
 import { addFieldHomes } from "./decode/field-home.ts";
 import { type ObjectShape, objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
-import type { FieldPath } from "./field.ts";
-import { Field, type FieldError, type SupportNote } from "./field.ts";
+import { Field, type FieldError, type FieldPath, type SupportNote } from "./field.ts";
 import {
   convertContainerDeclaration,
   describeForeignFormat,

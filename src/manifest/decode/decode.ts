@@ -1,7 +1,6 @@
 import { formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
 import { nearestByWords, nearestName } from "../../base/text/nearest-name.ts";
-import type { FieldPath } from "../field.ts";
-import { describePlaceholder } from "../placeholders.ts";
+import { describePlaceholder, type FieldPath } from "../field.ts";
 import { isDeeperThan, type MapEntry, type MapNode, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
 import type { Field, ObjectShape, ScalarShape, Shape } from "./shape.ts";
 
