@@ -6,12 +6,12 @@ import { type DesiredObject, isWorkload, objectKey } from "../base/model/desired
 import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { PodServices } from "../base/model/pod-services.ts";
+import { isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { EnginePod } from "../docker/engine-pods.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import { PodManager } from "../kubelet/pod-manager.ts";
-import { isRunning } from "../plan/container-history.ts";
 import { SANDBOX_GRACE_SECONDS } from "../plan/stop-pod.ts";
 import { CheckpointStore } from "../sources/checkpoint-store.ts";
 import { withoutRunnables } from "../sources/kept-source.ts";

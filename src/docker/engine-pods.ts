@@ -1,7 +1,6 @@
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
 import type { Owner } from "../base/model/container-engine.ts";
-import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
-import { byNewest } from "../plan/container-history.ts";
+import { byNewest, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { known } from "./engine/docker-error.ts";
 import { toObserved } from "./inspect-to-snapshot.ts";

@@ -4,10 +4,9 @@ import type { Pod, QOSClass } from "../base/api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../base/model/desired-pod.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import { allContainersOf, containersOf } from "../base/model/pod-containers.ts";
-import type { PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { attemptsOf, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { attemptsOf } from "../plan/container-history.ts";
 import { computeContainerLimits, type PendingResize } from "../plan/container-limits.ts";
 import {
   computeSourceRevision,

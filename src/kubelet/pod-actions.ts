@@ -7,10 +7,16 @@ import { containerFieldPath, containersOf, findContainer } from "../base/model/p
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
 import type { PodRequest, PodServices, StartContainerRequest } from "../base/model/pod-services.ts";
-import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
+import {
+  attemptsOf,
+  type ContainerId,
+  type ContainerSnapshot,
+  isRunning,
+  isTerminated,
+  type PodSnapshot,
+} from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { BackOffEntry } from "../plan/back-off.ts";
-import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import {
   backOffKey,
   type PodAction,

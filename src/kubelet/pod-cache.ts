@@ -4,8 +4,13 @@ import type { ImageEngine, Observed, ObservedRuntime, RuntimeEvent } from "../ba
 import type { PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { PodRef } from "../base/model/pod-ref.ts";
-import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
-import { byNewest, isTerminated } from "../plan/container-history.ts";
+import {
+  byNewest,
+  type ContainerId,
+  type ContainerSnapshot,
+  isTerminated,
+  type PodSnapshot,
+} from "../base/model/pod-snapshot.ts";
 import type { ImageNames } from "../plan/status/compute-pod-status.ts";
 
 /** Events after which inspect has a new result. The others (exec_*, attach, top, kill, …) do not change the state. */

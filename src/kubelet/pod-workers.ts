@@ -3,9 +3,8 @@ import { Listeners } from "../base/concurrency/listeners.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
-import type { ContainerId } from "../base/model/pod-snapshot.ts";
+import { type ContainerId, isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { isRunning } from "../plan/container-history.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import {
   type DependencyState,

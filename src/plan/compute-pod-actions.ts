@@ -1,10 +1,15 @@
 import type { Container } from "../base/api/pod.ts";
 import { podFullName } from "../base/model/identity.ts";
 import { allContainersOf, containersOf, findContainer } from "../base/model/pod-containers.ts";
-import type { ContainerSnapshot, SandboxSnapshot } from "../base/model/pod-snapshot.ts";
+import {
+  attemptsOf,
+  type ContainerSnapshot,
+  isRunning,
+  isTerminated,
+  type SandboxSnapshot,
+} from "../base/model/pod-snapshot.ts";
 import { formatDuration } from "../base/text/duration.ts";
 import { backOffRemainingMs, nextBackOff } from "./back-off.ts";
-import { attemptsOf, isRunning, isTerminated } from "./container-history.ts";
 import { computeLimitsUpdate } from "./container-limits.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
 import {

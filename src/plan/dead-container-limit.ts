@@ -1,6 +1,5 @@
 import type { PodUID } from "../base/model/identity.ts";
-import type { ContainerId, PodSnapshot } from "../base/model/pod-snapshot.ts";
-import { isTerminated } from "./container-history.ts";
+import { type ContainerId, isTerminated, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { SyncState } from "./pod-plan.ts";
 
 /** One dead container of any pod. */

@@ -1,9 +1,8 @@
 import type { Pod, PodSpec } from "../base/api/pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { ShutdownPeriod } from "../base/model/option-values.ts";
-import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
+import { type ContainerId, type ContainerSnapshot, isTerminated } from "../base/model/pod-snapshot.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import { isTerminated } from "./container-history.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
 import type { PodEnd } from "./pod-plan.ts";
 import { endsOnlyOnSuccess } from "./restart-policy.ts";

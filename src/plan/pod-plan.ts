@@ -1,7 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
-import type { ContainerId, ContainerLimits, PodSnapshot } from "../base/model/pod-snapshot.ts";
+import { attemptsOf, type ContainerId, type ContainerLimits, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
-import { attemptsOf } from "./container-history.ts";
 import type { WaitingReasonName } from "./waiting-reasons.ts";
 
 /** Why a container is killed; `message` of the action is that of the `Killing` event. */

@@ -4,8 +4,8 @@ import {
   ROLLBACK_RESTARTS_ANNOTATION,
 } from "../base/api/annotations.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
+import { attemptsOf } from "../base/model/pod-snapshot.ts";
 import { formatDuration, parseDuration } from "../base/text/duration.ts";
-import { attemptsOf } from "./container-history.ts";
 import type { PodPlanInput } from "./pod-plan.ts";
 
 /** When an edit has failed. */

@@ -1,5 +1,4 @@
-import type { ContainerSnapshot, PodSnapshot } from "../base/model/pod-snapshot.ts";
-import { isRunning } from "./container-history.ts";
+import { type ContainerSnapshot, isRunning, type PodSnapshot } from "../base/model/pod-snapshot.ts";
 import type { KillReason, PodAction, SyncState } from "./pod-plan.ts";
 
 /** Shortest time between SIGTERM and SIGKILL, for any manifest. Source: the kubelet's minimumGracePeriod. */

@@ -12,10 +12,9 @@ import { StoredMap } from "../../base/model/persisted.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
 import { podRefOf } from "../../base/model/pod-ref.ts";
-import type { ContainerSnapshot } from "../../base/model/pod-snapshot.ts";
+import { type ContainerSnapshot, isRunning } from "../../base/model/pod-snapshot.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
-import { isRunning } from "../../plan/container-history.ts";
 import {
   decideUpdateStep,
   type ImageUpdateRecord,

@@ -11,8 +11,14 @@ import type {
   QOSClass,
 } from "../../base/api/pod.ts";
 import { isEphemeral } from "../../base/model/pod-containers.ts";
-import type { ContainerLimits, ContainerSnapshot, PodSnapshot } from "../../base/model/pod-snapshot.ts";
-import { attemptsOf, isRunning, isTerminated } from "../container-history.ts";
+import {
+  attemptsOf,
+  type ContainerLimits,
+  type ContainerSnapshot,
+  isRunning,
+  isTerminated,
+  type PodSnapshot,
+} from "../../base/model/pod-snapshot.ts";
 import { computeActualResources, hasResources } from "../container-limits.ts";
 import type { ContainerProbeState, PodEnd, WaitingReason } from "../pod-plan.ts";
 import { decideRestart, isSidecar } from "../restart-policy.ts";
