@@ -145,15 +145,15 @@ export function sortReplicaSets(
   return { owned, orphaned };
 }
 
-/** The record of a new Deployment that adopts ReplicaSets again, and their uids. */
+/** The record of a new Deployment that adopts ReplicaSets, and their uids. */
 interface AdoptedReplicaSets {
   record: WorkloadRecord;
   uids: string[];
 }
 
 /**
- * The ReplicaSets that a new Deployment adopts again, with their pods: those that a Deployment of its name left behind and
- * its selector matches; undefined where there are none. Pure. Source: `ReplicaSetControllerRefManager`.
+ * The ReplicaSets of the API that a new Deployment adopts, with their pods: those that its selector matches and no
+ * controller owns; undefined where there are none. Pure. Source: `ReplicaSetControllerRefManager`.
  * @param workloads all of them
  * @param records of all workloads, by key
  */
@@ -172,9 +172,10 @@ export function adoptReplicaSets(
     if (replicaSet.kind !== "ReplicaSet" || replicaSet.object.metadata.uid === undefined) continue;
     const { metadata, spec } = replicaSet.object;
     const own = records.get(objectKey("ReplicaSet", metadata));
-    const hash = spec.template.metadata.labels?.[HASH_LABEL];
+    const [newest] = Object.values(own?.revisions ?? {}).sort((a, b) => b.revision - a.revision);
+    const hash = spec.template.metadata.labels?.[HASH_LABEL] ?? newest?.hash;
     const revision = own && Object.values(own.revisions).find((it) => it.hash === hash);
-    if (!revision || revision.name !== `${object.metadata.name}-${hash}`) continue;
+    if (!revision || metadata.ownerReferences?.some(({ controller }) => controller)) continue;
     if ((metadata.namespace ?? "default") !== (object.metadata.namespace ?? "default")) continue;
     if (!selector || !matchesSelector(selector, metadata.labels)) continue;
     const pods = own.pods.filter((pod) => pod.revision === hash);

@@ -285,6 +285,51 @@ describe("a Deployment deleted with --cascade=orphan", () => {
   });
 });
 
+describe("a new Deployment adopts a ReplicaSet of a client that its selector matches", () => {
+  const replicaSet = (image = "busybox:1", metadata: object = {}) =>
+    manifest(
+      "ReplicaSet",
+      { name: "old", uid: "rs", labels: { app: "web" }, ...metadata },
+      { replicas: 2, selector: { matchLabels: { app: "web" } }, template: podTemplate(image) },
+    );
+  const adopting = (first: object) => {
+    const world = aManager();
+    world.set(first);
+    const before = world.uids;
+    world.set(deployment("web"), first);
+    return { world, before };
+  };
+  const sizes = ({ manager }: ReturnType<typeof aManager>) =>
+    manager.reader
+      .derivedObjects()
+      .map(({ metadata, spec }) => [metadata.name, (spec as { replicas: number }).replicas]);
+
+  test("of its template: the pods run on, scaled", () => {
+    const { world, before } = adopting(replicaSet());
+    expect(sizes(world)).toEqual([["old", 1]]);
+    expect(before).toEqual(expect.arrayContaining(world.uids));
+    expect(world.manager.hasTakenOver("rs")).toBe(true);
+  });
+
+  test("of another template: an old revision, rolled over", () => {
+    const { world } = adopting(replicaSet("busybox:2"));
+    expect(sizes(world)).toEqual([
+      ["old", 1],
+      [expect.stringMatching(/^web-/), 1],
+    ]);
+  });
+
+  const controller = { apiVersion: "x/v1", kind: "X", name: "x", uid: "x", controller: true };
+  test.each([
+    ["of another controller", { ownerReferences: [controller] }],
+    ["with other labels", { labels: { app: "x" } }],
+    ["of another namespace", { namespace: "lab" }],
+  ])("not one %s", (_, metadata) => {
+    const { world } = adopting(replicaSet("busybox:1", metadata));
+    expect(world.manager.hasTakenOver("rs")).toBe(false);
+  });
+});
+
 describe("a text that was never right is unknown", () => {
   const service = manifest("Service", { name: "web" }, { selector: { app: "web" }, ports: [{ port: 80 }] });
 
