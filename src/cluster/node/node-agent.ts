@@ -51,8 +51,10 @@ export class NodeAgent {
   readonly #registered = Promise.withResolvers<void>();
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #uid: string | undefined;
-  /** The Node as the registration found or made it; counts until it is listed. */
+  /** The Node as the registration found or made it, or the last patch of its status; counts until the watch is newer. */
   #found: ApiNode | undefined;
+  /** The Node of the watch when its status was patched: {@link #found} is newer. */
+  #outdated: ApiNode | undefined;
   /** Status of this machine at the registration. */
   #registeredStatus: ApiNode["status"];
   #isCreated = false;
@@ -209,13 +211,14 @@ export class NodeAgent {
       const { status: next = {} } = await this.#readNode();
       // It was removed by hand: a kubelet that registers makes it again. Source: newer kubelets at their next start.
       if (this.#reflector.isListed && !this.node) await this.#createOrAdopt(signal);
-      const node = this.node ?? this.#found;
+      const watched = this.node;
+      const node = watched && watched !== this.#outdated ? watched : this.#found;
       const nowMs = clock.monotonicMs();
       const isOld = nowMs - this.#reportedAtMs >= settings.nodeStatusReportFrequencyMs;
       const reported = this.#withOthers(next, node);
       if (!isOld && !isStatusChanged(node?.status, reported)) return;
       const patch = computeNodeStatusPatch(node?.status, reported);
-      await heartbeats.request({
+      this.#found = await heartbeats.request<ApiNode>({
         method: "PATCH",
         path: `/api/v1/nodes/${nodeName}/status`,
         body: patch,
@@ -223,6 +226,7 @@ export class NodeAgent {
         timeoutMs: STATUS_TIMEOUT_MS,
         signal,
       });
+      this.#outdated = watched;
       this.#reportedAtMs = nowMs;
       if (node?.status) this.#recordConditions(node.status, next);
       if (this.#isFailing) logger.info("The status of the node is reported again");

@@ -45,7 +45,7 @@ function restarted({ registerNode = false } = {}) {
   heartbeats.set(LEASE, { spec: {} });
   heartbeats.set(`${NODES}/n/status`, ({ body }) => {
     patches.push(body as (typeof patches)[number]);
-    return {};
+    return { ...withReady(isReady ? "True" : "False", now()) };
   });
   const agent = new NodeAgent({
     client: Object.assign(api, { resetWatches: () => {} }) as never,
@@ -75,7 +75,7 @@ function restarted({ registerNode = false } = {}) {
     isReady = true;
     agent.statusChanged();
   };
-  return { clock, api, logger, heartbeats, patches, events, becomeReady };
+  return { clock, agent, api, logger, heartbeats, patches, events, becomeReady };
 }
 
 test("a restart does not make a Ready node NotReady while the engine is still being asked", async () => {
@@ -102,6 +102,17 @@ test("a node that does not become Ready after a restart is reported as such", as
   // API servers refuse a status.config that names a file.
   expect(patches.map(({ status }) => Object.keys(status))).toEqual([["conditions"]]);
   expect(patches.map(({ status }) => status.conditions.at(-1)!.status)).toEqual(["False"]);
+});
+
+test("a change is reported once, although the watch has not shown it yet", async () => {
+  const { clock, agent, patches, events, becomeReady } = restarted();
+  await clock.advance(6_000);
+  for (const change of [() => agent.statusChanged(), becomeReady, () => agent.statusChanged()]) {
+    change();
+    await clock.advance(100);
+  }
+  expect(events).toEqual(["Starting", "NodeHasNoDiskPressure", "NodeNotReady", "NodeReady"]);
+  expect(patches).toHaveLength(2);
 });
 
 test("the Lease and the status do not wait behind other requests", async () => {
