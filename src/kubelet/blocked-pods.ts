@@ -1,8 +1,7 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
-import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
-import type { Logger } from "../base/model/logger.ts";
+import type { PodFullName, PodUID } from "../base/model/identity.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
 import { podRefOf } from "../base/model/pod-ref.ts";
 import type { Admission, Rejection } from "../plan/admission.ts";
@@ -17,7 +16,6 @@ export type BlockedPod =
 
 interface BlockedPodsDeps {
   clock: Pick<Clock, "now">;
-  logger: Logger;
   recorder: EventRecorder;
   records: Pick<PodRecords, "evictions">;
 }
@@ -92,12 +90,11 @@ export class BlockedPods {
   }
 
   reject({ pod }: DesiredPod, why: Rejection): void {
-    const { clock, logger, recorder } = this.#deps;
+    const { clock, recorder } = this.#deps;
     const ref = podRefOf(pod);
     const before = this.#before.get(ref.uid);
     const isKnown = before && "rejection" in before && before.rejection.message === why.message;
     if (!isKnown) {
-      logger.error(`Pod "${podFullName(ref)}" is refused: ${why.reason}: ${why.message}`);
       // The status has "Pod " before the message of the event. Source: the kubelet's rejectPod.
       recorder.record(ref, { type: "Warning", reason: why.reason, message: why.message.replace(/^Pod /, "") });
     }

@@ -121,5 +121,9 @@ class LineReader {
 }
 
 /** A response of the server, as in an ERROR event, stays what it is. */
-const toUnreachable = (what: string, error: unknown) =>
-  error instanceof ApiStatusError ? error : new ApiUnreachableError(`${what}: ${messageOf(error)}`, { cause: error });
+function toUnreachable(what: string, error: unknown): Error {
+  if (error instanceof ApiStatusError) return error;
+  // How node:http names a connection that ends within a response.
+  const why = messageOf(error) === "aborted" ? "the API server closed the connection" : messageOf(error);
+  return new ApiUnreachableError(`${what}: ${why}`, { cause: error });
+}

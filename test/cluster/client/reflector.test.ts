@@ -68,7 +68,7 @@ function reflect({ list, watch }: Answers) {
     () => server.stop(true),
   );
   reflector.start();
-  return { reflector, client, lists, watches, errors, changes };
+  return { reflector, client, server, lists, watches, errors, changes };
 }
 
 const object = (name: string, resourceVersion: string) => ({ metadata: { namespace: "d", name, resourceVersion } });
@@ -94,6 +94,20 @@ describe("a list and a watch", () => {
     });
     await until("the events are applied", () => names(reflector).join() === "b,c");
     expect(watches[0]?.get("resourceVersion")).toBe("5");
+  });
+
+  test("an API server that dies within a watch is named as the cause", async () => {
+    const { server, client, reflector } = reflect({
+      list: () => listOf("5"),
+      watch: () => open(line("ADDED", object("a", "6"))),
+    });
+    const reasons: string[] = [];
+    const { reachability } = client;
+    reachability.noteFailure = (reason) => void reasons.push(reason);
+    await until("the watch is open", () => names(reflector).length > 0);
+    void server.stop(true);
+    await until("it is reported", () => reasons.length > 0);
+    expect(reasons[0]).toEndWith(": the API server closed the connection");
   });
 
   test("objects are kept without their managedFields", async () => {
