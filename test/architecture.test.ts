@@ -225,7 +225,7 @@ interface Import {
 }
 
 interface SourceFile {
-  /** Below src/, e.g. `plan/back-off.ts`. */
+  /** Below src/, e.g. `plan/admission.ts`. */
   path: string;
   /** "" for main.ts. */
   folder: string;

@@ -12,7 +12,7 @@ import { podFullName } from "../base/model/identity.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
 import { isManifestUrl, maskUrl } from "../base/text/url.ts";
 import { FieldPath } from "../manifest/field.ts";
-import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
+import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/object-reading.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { findDanglingReferences } from "../manifest/references.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";

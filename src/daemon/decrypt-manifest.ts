@@ -1,6 +1,6 @@
 import { readBoundedText } from "../base/files/bounded-read.ts";
 import { encryptionOf } from "../base/text/age-text.ts";
-import type { ManifestResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
+import type { ManifestResult, ReadManifestOptions } from "../manifest/object-reading.ts";
 import { refuseManifest } from "../manifest/read-manifest.ts";
 
 const MAX_IDENTITY_BYTES = 64 * 1024;

@@ -16,8 +16,8 @@ import {
   type PodSnapshot,
 } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import type { BackOffEntry } from "../plan/back-off.ts";
 import {
+  type BackOffEntry,
   backOffKey,
   type PodAction,
   type RecoverBackOffInput,

@@ -1,14 +1,88 @@
+import { dirname, resolve } from "node:path";
+import type { ConfigMap } from "../base/api/config-map.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { Pod } from "../base/api/pod.ts";
-import { objectKey, type TypedObject } from "../base/model/desired-object.ts";
+import type { Secret } from "../base/api/secret.ts";
+import { type DesiredObject, objectKey, type TypedObject } from "../base/model/desired-object.ts";
+import type { DesiredPod } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
-import type { ManifestLocation } from "../base/model/manifest-origin.ts";
+import type { ManifestLocation, SourceKind } from "../base/model/manifest-origin.ts";
 import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
-import type { FieldError, FieldPath, SupportNote } from "./field.ts";
-import { directoryOf } from "./host-paths.ts";
-import type { ManifestResult, ObjectPositions, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import type { Field, FieldError, FieldPath, SupportNote } from "./field.ts";
 import type { LineTable } from "./yaml/parse-stream.ts";
 import type { SourceNode } from "./yaml/source-node.ts";
+
+/**
+ * Treatment of unknown fields and objects without effect. `strict`: both are errors, and names must follow Kubernetes'
+ * rules. `standard`: unknown fields are errors; objects without effect on one node, what `podman kube play` accepts, and
+ * container declarations without apiVersion are accepted with a warning. `warn`, `ignore`: as `standard`, but unknown fields are
+ * warnings or are ignored (as the kubelet does).
+ */
+export type Strictness = "strict" | "standard" | "warn" | "ignore";
+
+export interface ReadManifestOptions {
+  /** File path, masked URL or `-`; used in findings and `DesiredPod.origin`. */
+  file: string;
+  /** Lower case; suffix of every pod name. */
+  nodeName: string;
+  source: SourceKind;
+  /** Default `strict`. */
+  strictness?: Strictness;
+  /** Whether containers may be privileged. Default true, as the kubelet has it. */
+  allowPrivileged?: boolean;
+  /** Whether pods may have ephemeral containers, as running pods do. Default false. */
+  allowEphemeralContainers?: boolean;
+  /** Fill in `ObjectResult.positions`, which keeps the whole text in memory. Default false. */
+  keepPositions?: boolean;
+}
+
+/** Maps fields of an object to positions in the text. */
+export interface ObjectPositions {
+  /** Path of the object in its document. */
+  path: FieldPath;
+  locate(path: FieldPath): { line: number; column: number };
+  /** "" where the line may be part of a Secret. */
+  lineText(line: number): string;
+}
+
+/** Result for one object of the stream, as `validate` prints it. A list is represented by its items. */
+export interface ObjectResult {
+  file: string;
+  /** 1-based number of the YAML document. */
+  document: number;
+  /** Kind as written; "" when not known. */
+  kind: string;
+  /** Name as written, without the node suffix; "" when not known. */
+  name: string;
+  namespace: string;
+  /** Kubernetes' verdict: no `syntax` or `invalid` finding, and a kind that the kubelet accepts. */
+  valid: boolean;
+  /** Valid, runnable here, and without findings that the strictness makes errors. */
+  ok: boolean;
+  findings: Finding[];
+  /** The defaulted pod with its static-pod identity; present whenever it is valid or runs here. */
+  pod?: Pod;
+  /** Objects of other kinds, defaulted. */
+  desired?: TypedObject;
+  positions?: ObjectPositions;
+}
+
+/** Contents of one manifest. */
+export interface ManifestResult {
+  /** Only pods that are valid and runnable here, in the order of the text. */
+  pods: DesiredPod[];
+  /** Namespace filled in; values of `binaryData` in base64. */
+  configMaps: ConfigMap[];
+  /** Namespace filled in; `stringData` merged into `data` (base64). */
+  secrets: Secret[];
+  /** Objects of the other kinds, in the order of the text. */
+  objects: DesiredObject[];
+  /** Where each object other than a pod begins, by {@link ObjectKey}; the first of a name counts. */
+  locations: Record<string, ManifestLocation>;
+  /** All findings of all objects, in the order of the text. */
+  findings: Finding[];
+  results: ObjectResult[];
+}
 
 /** Inputs of reading one document, other than its nodes. */
 export interface ReadContext {
@@ -210,4 +284,38 @@ function locateField(root: SourceNode, path: FieldPath, atKey = false): number {
     node = next;
   }
   return atKey ? keyOffset : node.offset;
+}
+
+/** The absolute directory of a manifest file; undefined for standard input, URLs and the API. */
+export const directoryOf = ({ file, source }: ReadManifestOptions): string | undefined =>
+  source === "file" && file !== "-" && !/^\w+:\/\//.test(file) ? dirname(resolve(file)) : undefined;
+
+/**
+ * Makes the relative paths of hostPath volumes absolute: Kubernetes accepts them and cannot mount them; podman and Compose
+ * resolve them. Changes the pod in place.
+ * @param directory that the paths are relative to; without it they are refused
+ */
+export function resolveHostPaths(pod: Field<Pod>, directory: string | undefined): SupportNote[] {
+  const volumes = pod.field("spec").field("volumes").items();
+  return volumes.flatMap((volume) => {
+    const { hostPath } = volume.value;
+    if (!hostPath || hostPath.path === "" || hostPath.path.startsWith("/")) return [];
+    const path = volume.field("hostPath").field("path");
+    const problem = findProblem(hostPath.path, directory);
+    if (problem !== undefined) return path.note(problem, "unsupported");
+    hostPath.path = resolve(directory ?? "", hostPath.path);
+    const how = `it is read as ${hostPath.path}, relative to the manifest`;
+    return path.note(`is relative, which Kubernetes cannot mount: ${how}`);
+  });
+}
+
+/** Why a relative path cannot be resolved; undefined when it can. */
+function findProblem(written: string, directory: string | undefined): string | undefined {
+  if (/^[$%]|\$\{/.test(written)) {
+    return "variables are not replaced here: write an absolute path, or run `envsubst < FILE` first";
+  }
+  if (written.startsWith("~")) return "~ is not replaced here: write an absolute path";
+  return directory === undefined
+    ? "must be absolute: only in a manifest file can a path be relative, to the directory of the file"
+    : undefined;
 }

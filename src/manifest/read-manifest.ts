@@ -2,8 +2,14 @@ import type { Finding } from "../base/model/finding.ts";
 import { encryptionOf } from "../base/text/age-text.ts";
 import { FieldPath } from "./field.ts";
 import { describeForeignText, describeTemplate } from "./foreign-formats.ts";
-import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
-import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
+import {
+  MAX_FINDINGS_PER_FILE,
+  MAX_OBJECTS,
+  type ManifestResult,
+  mayShowLines,
+  type ObjectResult,
+  type ReadManifestOptions,
+} from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
 import { LineTable, type ParsedStream, parseStream } from "./yaml/parse-stream.ts";
 import { TextError, toSourceNode } from "./yaml/source-node.ts";

@@ -9,12 +9,13 @@ import {
   type SandboxSnapshot,
 } from "../base/model/pod-snapshot.ts";
 import { formatDuration } from "../base/text/duration.ts";
-import { backOffRemainingMs, nextBackOff } from "./back-off.ts";
 import { computeLimitsUpdate } from "./container-limits.ts";
 import type { PodRefusal } from "./pod-end-reasons.ts";
 import {
   backOffKey,
+  backOffRemainingMs,
   type KillReason,
+  nextBackOff,
   type PodAction,
   type PodEnd,
   type PodPlan,

@@ -6,7 +6,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { SourceKind } from "../base/model/manifest-origin.ts";
 import { isManifestUrl } from "../base/text/url.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
-import type { ManifestResult } from "../manifest/manifest-result.ts";
+import type { ManifestResult } from "../manifest/object-reading.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 import { CheckpointStore, type FeedSource, sourceId } from "./checkpoint-store.ts";
 import { DesiredStateFeed } from "./desired-state-feed.ts";

@@ -6,7 +6,7 @@ import type { Finding } from "../base/model/finding.ts";
 import { type PodFullName, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import type { ManifestResult } from "../manifest/manifest-result.ts";
+import type { ManifestResult } from "../manifest/object-reading.ts";
 import { type FileIdentity, looksLikeManifest, type ManifestSnapshot } from "./manifest-files.ts";
 import {
   describeFinding,

@@ -6,7 +6,7 @@ import type { DesiredPod, PodDeletion } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { ManifestLocation } from "../base/model/manifest-origin.ts";
-import type { ManifestResult } from "../manifest/manifest-result.ts";
+import type { ManifestResult } from "../manifest/object-reading.ts";
 
 export interface Objects {
   pods: readonly DesiredPod[];

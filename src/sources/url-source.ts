@@ -5,7 +5,7 @@ import type { Finding } from "../base/model/finding.ts";
 import type { PodFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { maskUrl } from "../base/text/url.ts";
-import type { ManifestResult } from "../manifest/manifest-result.ts";
+import type { ManifestResult } from "../manifest/object-reading.ts";
 import { type Checkpoint, sourceId } from "./checkpoint-store.ts";
 import {
   describeFinding,

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { armor, Encrypter, generateIdentity, identityToRecipient } from "age-encryption";
 import { readEncryptedManifest } from "../../src/daemon/decrypt-manifest.ts";
-import type { ReadManifestOptions } from "../../src/manifest/manifest-result.ts";
+import type { ReadManifestOptions } from "../../src/manifest/object-reading.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Strictness } from "../../src/manifest/manifest-result.ts";
+import type { Strictness } from "../../src/manifest/object-reading.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 
 const read = (text: string, strictness: Strictness = "standard") =>

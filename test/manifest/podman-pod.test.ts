@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import type { Strictness } from "../../src/manifest/manifest-result.ts";
+import type { Strictness } from "../../src/manifest/object-reading.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 
 const read = (text: string, how: Strictness | "api" = "standard") =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ObjectResult } from "../../src/manifest/manifest-result.ts";
+import type { ObjectResult } from "../../src/manifest/object-reading.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { isObjectKind } from "../../src/manifest/workloads/kind-rules.ts";
 import { bytesOf, comparable, errorSet, type OracleCase, readOracleCases } from "./oracle-cases.ts";

@@ -2,7 +2,7 @@ import { readNodeName } from "../../base/host/node-info.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { escapeControl } from "../../daemon/logging.ts";
-import type { ObjectResult, Strictness } from "../../manifest/manifest-result.ts";
+import type { ObjectResult, Strictness } from "../../manifest/object-reading.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 import { checkInputs, readInputs } from "../validate-inputs.ts";

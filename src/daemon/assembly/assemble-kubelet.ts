@@ -21,7 +21,7 @@ import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
-import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
+import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { type Admission, computeMaxPods, NodeAdmission, type Rejection } from "../../plan/admission.ts";
 import { conflictOverPorts } from "../../plan/pod-network.ts";

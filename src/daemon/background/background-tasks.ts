@@ -7,7 +7,7 @@ import { findPortHolder, findPortHolders } from "../../base/host/port-holder.ts"
 import { killExecProcesses } from "../../docker/engine/exec.ts";
 import { performLogLinkTask } from "../../kubelet/log-links.ts";
 import { hostFileTasks } from "../../kubelet/volumes/host-files.ts";
-import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
+import type { ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { listProcesses } from "../../server/page/process-list.ts";
 import { readManifests } from "../../sources/manifest-files.ts";

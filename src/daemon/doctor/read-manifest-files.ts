@@ -7,7 +7,7 @@ import type { TypedObject } from "../../base/model/desired-object.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
-import type { ManifestResult, ReadManifestOptions } from "../../manifest/manifest-result.ts";
+import type { ManifestResult, ReadManifestOptions } from "../../manifest/object-reading.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { looksLikeManifest, readManifests } from "../../sources/manifest-files.ts";
 

@@ -19,7 +19,7 @@ import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { formatDuration } from "../../base/text/duration.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { applyDefaultTag, type ImageReference, parseImageReference } from "../../base/text/image-reference.ts";
-import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../../plan/back-off.ts";
+import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../../plan/pod-plan.ts";
 import { PodStepError } from "../../plan/waiting-reasons.ts";
 
 /** Credentials of pods and of the machine: `ImageCredentials` of src/docker. */

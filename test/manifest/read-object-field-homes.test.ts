@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
-import { PodSchema } from "../../../src/base/api/pod.ts";
-import { DeploymentSchema } from "../../../src/base/api/workload.ts";
-import { findFieldHome } from "../../../src/manifest/decode/field-home.ts";
-import { objectShapeOf } from "../../../src/manifest/decode/shape.ts";
+import { PodSchema } from "../../src/base/api/pod.ts";
+import { DeploymentSchema } from "../../src/base/api/workload.ts";
+import { objectShapeOf } from "../../src/manifest/decode/shape.ts";
+import { findFieldHome } from "../../src/manifest/read-object.ts";
 
 const pod = objectShapeOf(v.object(PodSchema.entries));
 const deployment = objectShapeOf(v.object(DeploymentSchema.entries));

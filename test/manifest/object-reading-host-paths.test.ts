@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Field, FieldPath } from "../../src/manifest/field.ts";
-import { directoryOf, resolveHostPaths } from "../../src/manifest/host-paths.ts";
+import { directoryOf, resolveHostPaths } from "../../src/manifest/object-reading.ts";
 import { aPod } from "../support/builders.ts";
 
 function resolveOne(path: string, directory: string | undefined) {

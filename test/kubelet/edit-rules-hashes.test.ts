@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { computeContainerHash, computeSandboxHash } from "../../src/plan/pod-hashes.ts";
+import { computeContainerHash, computeSandboxHash } from "../../src/kubelet/edit-rules.ts";
 import { aPod, type Json } from "../docker/mapping-requests.ts";
 
 const MEMORY = { requests: { memory: "1Mi" }, limits: { memory: "10Mi" } };
