@@ -1,6 +1,6 @@
 import { parseJson } from "./json-parser.ts";
 import { isDeeperThan, type ParsedDocument, TextError, toPlainValue } from "./source-node.ts";
-import { AliasBudget, composeDocument, YamlParser } from "./yaml-parser.ts";
+import { AliasBudget, YamlParser } from "./yaml-parser.ts";
 
 /** Limit of a manifest, exclusive. Unit: bytes. Source: kubelet `maxConfigLength`. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
@@ -29,15 +29,15 @@ export function parseStream(bytes: Uint8Array): ParsedStream {
   if (JSON_START.test(source.text)) {
     // Go's JSON decoder replaces invalid UTF-8 instead of refusing it.
     const text = source.broken ? new TextDecoder("utf-8").decode(bytes) : source.text;
-    return { documents: [attempt(() => parseJson(text), 0)], lines: new LineTable(text) };
+    return { documents: [parseJsonDocument(text)], lines: new LineTable(text) };
   }
   const legal = stopAtIllegalCharacter(source);
   return { documents: parseYamlStream(legal), lines: new LineTable(legal.text) };
 }
 
-function attempt(parse: () => ReturnType<typeof parseJson>, offset: number): ParsedDocument {
+function parseJsonDocument(text: string): ParsedDocument {
   try {
-    return { kind: "value", root: parse(), offset };
+    return { kind: "value", root: parseJson(text), offset: 0 };
   } catch (error) {
     return { kind: "error", error: asTextError(error) };
   }
@@ -72,7 +72,7 @@ function parseFrom(
   documents: ParsedDocument[],
   budget: AliasBudget,
 ): number | undefined {
-  const parser = new YamlParser(source.text, base);
+  const parser = new YamlParser(source.text, budget, base);
   for (;;) {
     try {
       const next = parser.nextDocument();
@@ -86,10 +86,9 @@ function parseFrom(
         documents.push({ kind: "error", error: new TextError(message, next.start) });
         return undefined;
       }
-      const { root } = next;
-      const empty = root.kind === "scalar" && root.implicit && root.value === "";
-      if (empty) documents.push({ kind: "empty", offset: next.start });
-      else documents.push(attempt(() => composeDocument(root, budget), next.start));
+      const { root, start: offset, isEmpty, error } = next;
+      if (isEmpty) documents.push({ kind: "empty", offset });
+      else documents.push(error ? { kind: "error", error } : { kind: "value", root, offset });
     } catch (error) {
       const textError = asTextError(error);
       // An error at the end of a text that was cut off is caused by the cut.

@@ -1,34 +1,26 @@
-import { type MapEntry, type MapNode, type SourceNode, TextError } from "./source-node.ts";
+import { type ListNode, type MapEntry, type MapNode, type SourceNode, TextError } from "./source-node.ts";
 import { CORE_TAG, floatKey, resolveScalar, toJsonNumber, type YamlScalar } from "./yaml-scalars.ts";
 import { type Token, type TokenType, YamlScanner } from "./yaml-scanner.ts";
 
-/** A node before resolution: scalars are text, aliases point at their target. */
-type YamlNode = YamlScalar | YamlSequence | YamlMapping | YamlAlias;
-
-interface YamlSequence {
-  kind: "sequence";
+/** A value that was read, with what it counts, and what a key or a merge needs to know. */
+interface Composed<Node extends SourceNode = SourceNode> {
+  node: Node;
   start: number;
-  items: YamlNode[];
-}
-interface YamlMapping {
-  kind: "mapping";
-  start: number;
-  /** Keys and values alternate. */
-  items: YamlNode[];
-}
-interface YamlAlias {
-  kind: "alias";
-  start: number;
-  name: string;
-  target: YamlNode;
+  /** Values in it, counted again for every alias. */
+  size: number;
+  /** Characters of its scalars, counted again for every alias. */
+  characters: number;
+  /** A scalar before its resolution. */
+  scalar?: YamlScalar;
+  isAlias?: true;
 }
 
-interface Frame {
-  kind: "block-sequence" | "indentless-sequence" | "block-mapping" | "flow-sequence" | "flow-mapping" | "flow-pair";
-  items: YamlNode[];
+/** One document: its root, or the error of a text that has the form of YAML. */
+interface YamlDocument {
+  root: SourceNode;
   start: number;
-  /** Before the first entry (flow collections). */
-  first: boolean;
+  isEmpty: boolean;
+  error: TextError | undefined;
 }
 
 /** Consumed tokens are dropped in blocks of this size. */
@@ -36,18 +28,28 @@ const READ_AHEAD = 4096;
 
 const is = (token: Token, ...types: TokenType[]) => types.includes(token.type);
 
-/** Parses tokens into documents by libyaml's grammar, with an explicit stack instead of recursion. */
+/**
+ * Parses tokens into documents by libyaml's grammar, and makes values of them as go-yaml v2 and the conversion to JSON do:
+ * resolves scalars, expands aliases and merges; the last of two equal keys wins. Aliased values are shared, so memory is
+ * proportional to the text.
+ */
 export class YamlParser {
   readonly #scanner: YamlScanner;
+  readonly #budget: AliasBudget;
   #next = 0;
   #first = true;
-  #anchors = new Map<string, YamlNode>();
+  /** The value is missing while it is being read. */
+  #anchors = new Map<string, { value?: Composed }>();
   #tagHandles = new Map<string, string>();
-  #frames: Frame[] = [];
+  /** Values of the document, those that aliases add, and the first value that cannot be one of JSON. */
+  #count = 0;
+  #aliased = 0;
+  #refusal: TextError | undefined;
 
   /** @param position offset to begin at: the start of a line. */
-  constructor(text: string, position = 0) {
+  constructor(text: string, budget: AliasBudget, position = 0) {
     this.#scanner = new YamlScanner(text);
+    this.#budget = budget;
     this.#scanner.position = this.#scanner.lineStart = position;
   }
 
@@ -56,12 +58,14 @@ export class YamlParser {
     return this.#scanner.position;
   }
 
-  /** The next document's root, or undefined at the end of the stream. @throws TextError */
-  nextDocument(): { root: YamlNode; start: number } | undefined {
+  /** The next document, or undefined at the end of the stream. @throws TextError where the text is not YAML */
+  nextDocument(): YamlDocument | undefined {
     while (!this.#first && this.#peek().type === "document-end") this.#next++;
     const first = this.#peek();
     if (first.type === "stream-end") return undefined;
     this.#anchors = new Map();
+    this.#count = this.#aliased = 0;
+    this.#refusal = undefined;
     const explicit = !this.#first || is(first, "version-directive", "tag-directive", "document-start");
     this.#first = false;
     this.#readDirectives();
@@ -75,10 +79,12 @@ export class YamlParser {
       }
       this.#next++;
     }
-    const root = this.#parseRoot(explicit);
+    const isBare = explicit && is(this.#peek(), ...DOCUMENT_ENDS);
+    const { node, scalar } = isBare ? this.#scalar(emptyScalar(this.#peek().start)) : this.#parseNode([], true);
     if (this.#peek().type === "document-end") this.#next++;
     this.#scanner.resetCount();
-    return { root, start: first.start };
+    const isEmpty = scalar !== undefined && scalar.implicit && scalar.value === "";
+    return { root: node, start: first.start, isEmpty, error: this.#refusal };
   }
 
   #peek(): Token {
@@ -119,29 +125,14 @@ export class YamlParser {
     }
   }
 
-  #parseRoot(explicit: boolean): YamlNode {
-    const holder: YamlNode[] = [];
-    const ends: TokenType[] = ["version-directive", "tag-directive", "document-start", "document-end", "stream-end"];
-    if (explicit && is(this.#peek(), ...ends)) return emptyScalar(this.#peek().start);
-    this.#parseNode(holder, true, false);
-    for (let frame = this.#frames.at(-1); frame !== undefined; frame = this.#frames.at(-1)) this.#step(frame);
-    return holder[0]!;
-  }
-
-  /** Reads one node into `into`. A collection is only opened here; its frame reads the entries. */
-  #parseNode(into: YamlNode[], block: boolean, indentlessAllowed: boolean): void {
+  /**
+   * Reads a node, or takes an empty value when one of `ends` comes first.
+   * @param indentlessAllowed a list may begin in the column of its key
+   */
+  #parseNode(ends: readonly TokenType[], block: boolean, indentlessAllowed = false): Composed {
     const first = this.#peek();
-    if (first.type === "alias") {
-      this.#next++;
-      const target = this.#anchors.get(first.value);
-      if (!target)
-        throw new TextError(
-          'no anchor of that name comes before this "*": quote the value if no alias is meant',
-          first.start,
-        );
-      into.push({ kind: "alias", start: first.start, name: first.value, target });
-      return;
-    }
+    if (ends.includes(first.type)) return this.#empty();
+    if (first.type === "alias") return this.#alias(this.#take());
     let anchor = "";
     let tag = "";
     for (const type of first.type === "tag" ? (["tag", "anchor"] as const) : (["anchor", "tag"] as const)) {
@@ -150,36 +141,25 @@ export class YamlParser {
       if (type === "anchor") anchor = token.value;
       else tag = this.#resolveTag(token);
     }
+    const anchored: { value?: Composed } | undefined = anchor === "" ? undefined : {};
+    if (anchored) this.#anchors.set(anchor, anchored);
     const token = this.#peek();
-    const start = token.start;
-    const open = (kind: Frame["kind"], node: YamlSequence | YamlMapping, consume: boolean) => {
-      if (consume) this.#next++;
-      into.push(node);
-      if (anchor) this.#anchors.set(anchor, node);
-      this.#frames.push({ kind, items: node.items, start, first: true });
-    };
-    if (indentlessAllowed && token.type === "block-entry") {
-      return open("indentless-sequence", { kind: "sequence", start, items: [] }, false);
-    }
-    if (token.type === "flow-sequence-start")
-      return open("flow-sequence", { kind: "sequence", start, items: [] }, true);
-    if (token.type === "flow-mapping-start") return open("flow-mapping", { kind: "mapping", start, items: [] }, true);
-    if (block && token.type === "block-sequence-start") {
-      return open("block-sequence", { kind: "sequence", start, items: [] }, true);
-    }
-    if (block && token.type === "block-mapping-start") {
-      return open("block-mapping", { kind: "mapping", start, items: [] }, true);
-    }
-    let scalar: YamlScalar;
-    if (token.type === "scalar") {
+    const { type, start } = token;
+    let value: Composed;
+    if (indentlessAllowed && type === "block-entry") value = this.#blockList(start, ["key", "value"]);
+    else if (type === "scalar") {
       this.#next++;
       const implicit = (tag === "" && token.plain) || tag === "!";
-      scalar = { kind: "scalar", start, value: token.value, implicit, tag };
-    } else if (anchor !== "" || tag !== "") {
-      scalar = { kind: "scalar", start: first.start, value: "", implicit: tag === "", tag };
+      value = this.#scalar({ kind: "scalar", start, value: token.value, implicit, tag });
+    } else if (type === "flow-sequence-start") value = this.#flowList(this.#take().start);
+    else if (type === "flow-mapping-start") value = this.#flowMap(this.#take().start);
+    else if (block && type === "block-sequence-start") value = this.#blockList(this.#take().start);
+    else if (block && type === "block-mapping-start") value = this.#blockMap(this.#take().start);
+    else if (anchor !== "" || tag !== "") {
+      value = this.#scalar({ kind: "scalar", start: first.start, value: "", implicit: tag === "", tag });
     } else throw new TextError(`a value was expected here, not ${describe(token)}`, start);
-    into.push(scalar);
-    if (anchor) this.#anchors.set(anchor, scalar);
+    if (anchored) anchored.value = value;
+    return value;
   }
 
   #resolveTag(token: Token): string {
@@ -190,121 +170,191 @@ export class YamlParser {
     return prefix + token.value;
   }
 
-  #empty(frame: Frame): void {
+  #empty(): Composed {
     const { tokens } = this.#scanner;
-    frame.items.push(emptyScalar(this.#next > 0 ? tokens[this.#next - 1]!.end : this.#peek().start));
+    return this.#scalar(emptyScalar(this.#next > 0 ? tokens[this.#next - 1]!.end : this.#peek().start));
   }
 
-  /** Reads a node, or adds an empty value when one of `ends` comes first. */
-  #nodeUnless(frame: Frame, ends: TokenType[], block: boolean, indentlessAllowed = false): void {
-    if (is(this.#peek(), ...ends)) this.#empty(frame);
-    else this.#parseNode(frame.items, block, indentlessAllowed);
-  }
-
-  #step(frame: Frame): void {
-    switch (frame.kind) {
-      case "block-sequence":
-        return this.#stepBlockSequence(frame);
-      case "indentless-sequence":
-        if (this.#peek().type !== "block-entry") return void this.#frames.pop();
-        this.#next++;
-        return this.#nodeUnless(frame, ["block-entry", "key", "value", "block-end"], true);
-      case "block-mapping":
-        return this.#stepBlockMapping(frame);
-      case "flow-sequence":
-        return this.#stepFlowSequence(frame);
-      case "flow-mapping":
-        return this.#stepFlowMapping(frame);
-      case "flow-pair":
-        return this.#stepFlowPair(frame);
-    }
-  }
-
-  #stepBlockSequence(frame: Frame): void {
-    const token = this.#take();
-    if (token.type === "block-entry") return this.#nodeUnless(frame, ["block-entry", "block-end"], true);
-    if (token.type !== "block-end") {
-      throw new TextError(
-        `the next "- item" of the list was expected here, not ${describe(token)}: check the indentation`,
-        token.start,
-      );
-    }
-    this.#frames.pop();
-  }
-
-  #stepBlockMapping(frame: Frame): void {
-    const ends: TokenType[] = ["key", "value", "block-end"];
-    if (frame.items.length % 2 === 1) {
-      if (this.#peek().type !== "value") return this.#empty(frame);
-      this.#next++;
-      return this.#nodeUnless(frame, ends, true, true);
-    }
-    const token = this.#take();
-    if (token.type === "key") return this.#nodeUnless(frame, ends, true, true);
-    if (token.type !== "block-end") {
-      throw new TextError(
-        `the next "key: value" was expected here, not ${describe(token)}: check the indentation`,
-        token.start,
-      );
-    }
-    this.#frames.pop();
-  }
-
-  #stepFlowSequence(frame: Frame): void {
-    if (this.#peek().type !== "flow-sequence-end") {
-      if (!frame.first) this.#takeComma('"," or "]"');
-      frame.first = false;
+  /** @param outer tokens of the map around a list without indentation, which end it */
+  #blockList(start: number, outer: TokenType[] = []): Composed {
+    const list = this.#list(start);
+    for (;;) {
       const token = this.#peek();
+      if (token.type !== "block-entry" && outer.length > 0) return list;
+      this.#next++;
+      if (token.type === "block-end") return list;
+      if (token.type !== "block-entry") {
+        throw new TextError(
+          `the next "- item" of the list was expected here, not ${describe(token)}: check the indentation`,
+          token.start,
+        );
+      }
+      addItem(list, this.#parseNode(["block-entry", ...outer, "block-end"], true));
+    }
+  }
+
+  #blockMap(start: number): Composed {
+    const ends: TokenType[] = ["key", "value", "block-end"];
+    const map = this.#map(start);
+    for (;;) {
+      const token = this.#take();
+      if (token.type === "block-end") return map;
+      if (token.type !== "key") {
+        throw new TextError(
+          `the next "key: value" was expected here, not ${describe(token)}: check the indentation`,
+          token.start,
+        );
+      }
+      this.#addEntry(map, this.#parseNode(ends, true, true), () => this.#valueUnless(ends, true));
+    }
+  }
+
+  /** Reads what follows the ":" of an entry. */
+  #valueUnless(ends: TokenType[], block: boolean): Composed {
+    if (this.#peek().type !== "value") return this.#empty();
+    this.#next++;
+    return this.#parseNode(ends, block, block);
+  }
+
+  #flowList(start: number): Composed {
+    const list = this.#list(start);
+    for (let isFirst = true; this.#peek().type !== "flow-sequence-end"; isFirst = false) {
+      if (!isFirst) this.#takeComma('"," or "]"');
+      const token = this.#peek();
+      if (token.type === "flow-sequence-end") break;
+      if (token.type === "key") {
+        const pair = this.#map(this.#take().start);
+        this.#flowEntry(pair, "flow-sequence-end");
+        addItem(list, pair);
+      } else addItem(list, this.#parseNode([], false));
+    }
+    this.#next++;
+    return list;
+  }
+
+  #flowMap(start: number): Composed {
+    const map = this.#map(start);
+    for (let isFirst = true; this.#peek().type !== "flow-mapping-end"; isFirst = false) {
+      if (!isFirst) this.#takeComma('"," or "}"');
+      const token = this.#peek();
+      if (token.type === "flow-mapping-end") break;
       if (token.type === "key") {
         this.#next++;
-        const pair: YamlMapping = { kind: "mapping", start: token.start, items: [] };
-        frame.items.push(pair);
-        this.#frames.push({ kind: "flow-pair", items: pair.items, start: token.start, first: true });
-        return;
-      }
-      if (token.type !== "flow-sequence-end") return this.#parseNode(frame.items, false, false);
-    }
-    this.#next++;
-    this.#frames.pop();
-  }
-
-  #stepFlowPair(frame: Frame): void {
-    const ends: TokenType[] = ["flow-entry", "flow-sequence-end"];
-    if (frame.items.length === 2) return void this.#frames.pop();
-    if (frame.items.length === 0) return this.#nodeUnless(frame, ["value", ...ends], false);
-    if (this.#peek().type !== "value") return this.#empty(frame);
-    this.#next++;
-    this.#nodeUnless(frame, ends, false);
-  }
-
-  #stepFlowMapping(frame: Frame): void {
-    const ends: TokenType[] = ["flow-entry", "flow-mapping-end"];
-    if (frame.items.length % 2 === 1) {
-      if (this.#peek().type !== "value") return this.#empty(frame);
-      this.#next++;
-      return this.#nodeUnless(frame, ends, false);
-    }
-    if (this.#peek().type !== "flow-mapping-end") {
-      if (!frame.first) this.#takeComma('"," or "}"');
-      frame.first = false;
-      if (this.#peek().type === "key") {
-        this.#next++;
-        return this.#nodeUnless(frame, ["value", ...ends], false);
-      }
-      if (this.#peek().type !== "flow-mapping-end") {
+        this.#flowEntry(map, "flow-mapping-end");
         // A lone value is a key with an empty value.
-        this.#parseNode(frame.items, false, false);
-        return this.#empty(frame);
-      }
+      } else this.#addEntry(map, this.#parseNode([], false), () => this.#empty());
     }
     this.#next++;
-    this.#frames.pop();
+    return map;
+  }
+
+  #flowEntry(map: Composed<MapNode>, end: TokenType): void {
+    const key = this.#parseNode(["value", "flow-entry", end], false);
+    this.#addEntry(map, key, () => this.#valueUnless(["flow-entry", end], false));
   }
 
   #takeComma(what: string): void {
     const token = this.#take();
     if (token.type !== "flow-entry")
       throw new TextError(`${what} was expected here, not ${describe(token)}`, token.start);
+  }
+
+  #list(start: number): Composed<ListNode> {
+    this.#count++;
+    return { node: { kind: "list", items: [], offset: start }, start, size: 1, characters: 0 };
+  }
+
+  #map(start: number): Composed<MapNode> {
+    this.#count++;
+    return { node: { kind: "map", entries: new Map(), offset: start }, start, size: 1, characters: 0 };
+  }
+
+  #scalar(scalar: YamlScalar): Composed {
+    this.#count++;
+    const { start, value } = scalar;
+    const node = this.#attempt(() => composeScalar(scalar)) ?? { kind: "null", offset: start };
+    return { node, start, size: 1, characters: value.length, scalar };
+  }
+
+  /** Keeps the first error: the text is read on, to where the next document begins. */
+  #attempt<T>(compose: () => T): T | undefined {
+    try {
+      return compose();
+    } catch (error) {
+      if (!(error instanceof TextError)) throw error;
+      this.#refusal ??= error;
+      return undefined;
+    }
+  }
+
+  /** @throws TextError where no anchor of the name comes before */
+  #alias({ value: name, start }: Token): Composed {
+    const anchored = this.#anchors.get(name);
+    if (!anchored)
+      throw new TextError('no anchor of that name comes before this "*": quote the value if no alias is meant', start);
+    this.#count++;
+    const { value } = anchored;
+    if (!value) this.#refusal ??= new TextError("the value behind this alias contains itself", start);
+    if (!value || this.#refusal) return { ...this.#scalar(emptyScalar(start)), isAlias: true };
+    this.#count += value.size;
+    this.#aliased += value.size;
+    this.#attempt(() => {
+      this.#refuseBombs(start);
+      this.#budget.spend(value.size, value.characters, start);
+    });
+    return { ...value, start, size: value.size + 1, isAlias: true };
+  }
+
+  /** go-yaml's defence: small texts may be nearly all aliases, texts that expand to millions of values hardly any. */
+  #refuseBombs(offset: number): void {
+    if (this.#aliased <= 100 || this.#count <= 1000) return;
+    const part = Math.min(1, Math.max(0, (this.#count - 400_000) / 3_600_000));
+    if (this.#aliased / this.#count > 0.99 - 0.89 * part) {
+      throw new TextError("aliases make the document grow beyond measure", offset);
+    }
+  }
+
+  #addEntry(map: Composed<MapNode>, key: Composed, readValue: () => Composed): void {
+    const { scalar, isAlias } = key;
+    const isMerge = scalar?.value === "<<" && !isAlias && (scalar.implicit || scalar.tag === `${CORE_TAG}merge`);
+    const name = isMerge ? undefined : this.#attempt(() => keyName(key));
+    const value = readValue();
+    map.size += value.size;
+    map.characters += value.characters;
+    if (isMerge) return void this.#attempt(() => merge(map.node, value));
+    if (name === undefined) return;
+    map.size += key.size;
+    map.characters += key.characters;
+    const entry: MapEntry = { keyOffset: key.start, value: value.node };
+    const before = map.node.entries.get(name);
+    if (before && !before.isMerged) entry.isRepeated = true;
+    map.node.entries.set(name, entry);
+  }
+}
+
+const DOCUMENT_ENDS: TokenType[] = [
+  "version-directive",
+  "tag-directive",
+  "document-start",
+  "document-end",
+  "stream-end",
+];
+
+function addItem(list: Composed<ListNode>, item: Composed): void {
+  list.node.items.push(item.node);
+  list.size += item.size;
+  list.characters += item.characters;
+}
+
+/** `<<` overrides earlier keys of the map; later keys override it. @throws TextError */
+function merge({ entries }: MapNode, { node, start, isAlias }: Composed): void {
+  // In reverse order, because the first of several sources wins.
+  const sources = node.kind === "list" && !isAlias ? node.items.toReversed() : [node];
+  for (const source of sources) {
+    if (source.kind !== "map") {
+      throw new TextError('"<<" takes a map, or a list of maps', source === node ? start : source.offset);
+    }
+    for (const [key, entry] of source.entries) entries.set(key, { ...entry, isMerged: true });
   }
 }
 
@@ -350,141 +400,6 @@ export class AliasBudget {
   }
 }
 
-interface Composed {
-  node: SourceNode;
-  /** Values in it, counted again for every alias. */
-  size: number;
-  /** Characters of its scalars, counted again for every alias. */
-  characters: number;
-}
-
-/**
- * Converts YAML nodes to values as go-yaml v2 and the conversion to JSON do: resolves scalars, expands aliases and
- * merges; the last of two equal keys wins. Aliased values are shared, so memory is proportional to the text.
- * @throws TextError
- */
-export function composeDocument(root: YamlNode, budget: AliasBudget): SourceNode {
-  return new Composer(budget).compose(root).node;
-}
-
-class Composer {
-  readonly #done = new Map<YamlNode, Composed>();
-  readonly #open = new Set<YamlNode>();
-  #count = 0;
-  #aliased = 0;
-  #aliasDepth = 0;
-  readonly #budget: AliasBudget;
-
-  constructor(budget: AliasBudget) {
-    this.#budget = budget;
-  }
-
-  compose(node: YamlNode): Composed {
-    const done = this.#done.get(node);
-    if (done) return done;
-    if (this.#aliasDepth === 0) this.#count++;
-    switch (node.kind) {
-      case "scalar":
-        return { node: composeScalar(node), size: 1, characters: node.value.length };
-      case "alias":
-        return this.#composeAlias(node);
-      case "sequence": {
-        let size = 1;
-        let characters = 0;
-        const items: SourceNode[] = [];
-        this.#open.add(node);
-        for (const item of node.items) {
-          const composed = this.compose(item);
-          items.push(composed.node);
-          size += composed.size;
-          characters += composed.characters;
-        }
-        return this.#finish(node, { node: { kind: "list", items, offset: node.start }, size, characters });
-      }
-      case "mapping": {
-        const total = { size: 1, characters: 0 };
-        const map: MapNode = { kind: "map", entries: new Map(), offset: node.start };
-        this.#open.add(node);
-        for (let i = 0; i + 1 < node.items.length; i += 2) {
-          const { size, characters } = this.#addEntry(map, node.items[i]!, node.items[i + 1]!);
-          total.size += size;
-          total.characters += characters;
-        }
-        return this.#finish(node, { node: map, ...total });
-      }
-    }
-  }
-
-  #finish(node: YamlNode, composed: Composed): Composed {
-    this.#open.delete(node);
-    this.#done.set(node, composed);
-    return composed;
-  }
-
-  #composeAlias(alias: YamlAlias): Composed {
-    if (this.#open.has(alias.target)) throw new TextError("the value behind this alias contains itself", alias.start);
-    this.#aliasDepth++;
-    const target = this.compose(alias.target);
-    this.#aliasDepth--;
-    if (this.#aliasDepth === 0) {
-      this.#count += target.size;
-      this.#aliased += target.size;
-      this.#refuseBombs(alias);
-      this.#budget.spend(target.size, target.characters, alias.start);
-    }
-    return { ...target, size: target.size + 1 };
-  }
-
-  /** go-yaml's defence: small texts may be nearly all aliases, texts that expand to millions of values hardly any. */
-  #refuseBombs(alias: YamlAlias): void {
-    if (this.#aliased <= 100 || this.#count <= 1000) return;
-    const allowed =
-      this.#count <= 400_000
-        ? 0.99
-        : this.#count >= 4_000_000
-          ? 0.1
-          : 0.99 - (0.89 * (this.#count - 400_000)) / 3_600_000;
-    if (this.#aliased / this.#count > allowed) {
-      throw new TextError("aliases make the document grow beyond measure", alias.start);
-    }
-  }
-
-  #addEntry(map: MapNode, key: YamlNode, value: YamlNode): Omit<Composed, "node"> {
-    if (key.kind === "scalar" && key.value === "<<" && (key.implicit || key.tag === `${CORE_TAG}merge`)) {
-      return this.#merge(map, value);
-    }
-    const composedKey = this.compose(key);
-    const name = keyName(composedKey.node, key);
-    const composed = this.compose(value);
-    const before = map.entries.get(name);
-    const entry: MapEntry = { keyOffset: key.start, value: composed.node };
-    if (before && !before.isMerged) entry.isRepeated = true;
-    map.entries.set(name, entry);
-    return {
-      size: composedKey.size + composed.size,
-      characters: composedKey.characters + composed.characters,
-    };
-  }
-
-  /** `<<` overrides earlier keys of the map; later keys override it. */
-  #merge(map: MapNode, value: YamlNode): Omit<Composed, "node"> {
-    const sources = value.kind === "sequence" ? value.items : [value];
-    const total = { size: 0, characters: 0 };
-    // In reverse order, because the first of several sources wins.
-    for (let i = sources.length - 1; i >= 0; i--) {
-      const source = sources[i]!;
-      if ((source.kind === "alias" ? source.target : source).kind !== "mapping") {
-        throw new TextError('"<<" takes a map, or a list of maps', source.start);
-      }
-      const composed = this.compose(source);
-      total.size += composed.size;
-      total.characters += composed.characters;
-      for (const [key, entry] of (composed.node as MapNode).entries) map.entries.set(key, { ...entry, isMerged: true });
-    }
-    return total;
-  }
-}
-
 function composeScalar(node: YamlScalar): SourceNode {
   const resolved = resolveScalar(node);
   const offset = node.start;
@@ -503,28 +418,24 @@ function composeScalar(node: YamlScalar): SourceNode {
   }
 }
 
-/** The key as JSON's string. */
-function keyName(node: SourceNode, key: YamlNode): string {
+/** The key as JSON's string. @throws TextError */
+function keyName({ node, start, scalar }: Composed): string {
   switch (node.kind) {
     case "string":
       return node.value;
     case "bool":
       return node.value ? "true" : "false";
-    case "number":
-      return numberKey(key, node.json);
+    case "number": {
+      const resolved = resolveScalar(scalar!);
+      if (resolved.kind === "float") return floatKey(resolved.value);
+      if (resolved.kind === "int" && resolved.value > 2n ** 63n - 1n) {
+        throw new TextError("a number beyond 64 bits cannot be a key: quote it", start);
+      }
+      return node.json;
+    }
     case "null":
-      throw new TextError("a key is missing before the colon (or it is null: quote it)", key.start);
+      throw new TextError("a key is missing before the colon (or it is null: quote it)", start);
     default:
-      throw new TextError(`a ${node.kind} cannot be a key`, key.start);
+      throw new TextError(`a ${node.kind} cannot be a key`, start);
   }
-}
-
-function numberKey(key: YamlNode, json: string): string {
-  const scalar = key.kind === "alias" ? key.target : key;
-  const resolved = scalar.kind === "scalar" ? resolveScalar(scalar) : undefined;
-  if (resolved?.kind === "float") return floatKey(resolved.value);
-  if (resolved?.kind === "int" && resolved.value > 2n ** 63n - 1n) {
-    throw new TextError("a number beyond 64 bits cannot be a key: quote it", key.start);
-  }
-  return json;
 }
