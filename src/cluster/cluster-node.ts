@@ -7,7 +7,7 @@ import { SettingsError } from "../base/model/configuration.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
-import type { PodEvent } from "../base/model/pod-event.ts";
+import { nodeTarget } from "../base/model/pod-event.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { Rejection } from "../plan/admission.ts";
@@ -184,8 +184,7 @@ export class ClusterNode {
     // A flood of events must not delay statuses. Source: the kubelet's event client.
     const eventRate = { perSecond: options.eventRecordQps || DEFAULT_EVENT_QPS, burst: options.eventBurst };
     const eventClient = this.#clientOf(eventRate);
-    const events = new EventSink({ client: eventClient, clock, logger, nodeName, recorded: kubelet.events });
-    this.#events = events;
+    this.#events = new EventSink({ client: eventClient, clock, logger, recorded: kubelet.events });
     this.#agent = new NodeAgent({
       client,
       heartbeats: this.#clientOf({ perSecond: 0, burst: 0 }),
@@ -194,7 +193,7 @@ export class ClusterNode {
       nodeName,
       settings: options,
       readNode: kubelet.readNode,
-      record: (type, reason, message) => events.recordNode(type, reason, message),
+      record: (event) => kubelet.events.record(nodeTarget(nodeName), event),
       onNode: ({ metadata }) => {
         kubelet.onNodeLabels(metadata.labels ?? {});
         mirrors.changed();
@@ -258,11 +257,6 @@ export class ClusterNode {
       outage: this.client.reachability.outage,
       refusal: this.#source.failure,
     };
-  }
-
-  /** Records an event about the node. */
-  recordNode({ type, reason, message }: PodEvent): void {
-    this.#events?.recordNode(type, reason, message);
   }
 
   /** Why a pod must not be started: it has ended already. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/model/clock.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
-import type { EventRecorder } from "../base/model/pod-event.ts";
+import { type EventRecorder, nodeTarget } from "../base/model/pod-event.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { findSymptoms, judgeTrial, type TrialHealth, type TrialProgress } from "../plan/config-trial.ts";
 import { type ConfigurationStart, changedOptions } from "./choose-configuration.ts";
@@ -201,7 +201,7 @@ export class ConfigurationTrial {
 
   #record(type: "Normal" | "Warning", reason: string, message: string): void {
     const { recorder, nodeName } = this.#deps;
-    recorder.record({ kind: "Node", uid: nodeName, name: nodeName, namespace: "default" }, { type, reason, message });
+    recorder.record(nodeTarget(nodeName), { type, reason, message });
   }
 }
 

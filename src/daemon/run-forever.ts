@@ -7,6 +7,7 @@ import { SystemClock } from "../base/host/system-clock.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { ConfigurationStatus } from "../base/model/configuration.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { nodeTarget } from "../base/model/pod-event.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { MisconfigurationError } from "../docker/docker-engine.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
@@ -217,7 +218,7 @@ function buildShutdownManager({ context, kubelet }: AssembledKubelet): ShutdownM
  */
 function watchOomKills(parts: AssembledKubelet, view: KubeletView, stats: NodeStats): () => void {
   const { context, kubelet, oomEvents, cluster } = parts;
-  const { clock, logger, recorder } = context;
+  const { clock, logger, recorder, node } = context;
   const parser = new OomKillParser();
   const end = followKernelLog(({ message }) => {
     const kill = parser.feed(message);
@@ -227,7 +228,7 @@ function watchOomKills(parts: AssembledKubelet, view: KubeletView, stats: NodeSt
     const id = oom.container === undefined ? undefined : toContainerId(kill.victimCgroup);
     if (id !== undefined) kubelet.noteOom(id);
     if (oom.pod) recorder.record(oom.pod, oom.event);
-    if (oom.event.reason === "SystemOOM" && cluster) cluster.recordNode(oom.event);
+    if (oom.event.reason === "SystemOOM" && cluster) recorder.record(nodeTarget(node.name), oom.event);
     else if (!oom.pod) logger.warn(`${oom.event.reason}: ${oom.event.message}`);
   }, logger);
   if (end) return end;

@@ -1,5 +1,5 @@
 import type { DesiredState } from "../base/model/desired-pod.ts";
-import type { EventRecorder, EventTarget, PodEvent } from "../base/model/pod-event.ts";
+import { type EventRecorder, type EventTarget, nodeTarget, type PodEvent } from "../base/model/pod-event.ts";
 import { missingClusterDns } from "../plan/dns-config.ts";
 
 /** A manifest that is refused although no pod runs by an older text of it. */
@@ -26,7 +26,7 @@ export function manifestFacts(
   nodeName: string,
   clusterDns: readonly string[],
 ): ManifestFact[] {
-  const node: EventTarget = { kind: "Node", uid: nodeName, name: nodeName, namespace: "default" };
+  const node = nodeTarget(nodeName);
   const files = new Map<string, string>();
   for (const { file, message } of refused) if (!files.has(file)) files.set(file, message);
   const facts = [...files.values()].map((message) => ({ target: node, event: invalidManifest(message) }));

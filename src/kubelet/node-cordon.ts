@@ -2,7 +2,7 @@ import type { Clock } from "../base/model/clock.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { Persisted } from "../base/model/persisted.ts";
-import type { EventRecorder } from "../base/model/pod-event.ts";
+import { type EventRecorder, nodeTarget } from "../base/model/pod-event.ts";
 import { type Cordon, isHeldByCordon } from "../plan/cordon.ts";
 
 /** As stored: the time is RFC 3339. undefined: the node takes pods. */
@@ -44,7 +44,7 @@ export class NodeCordon {
     file.write({ ...(cordon && { cordon }) });
     const reason = isUnschedulable ? "NodeNotSchedulable" : "NodeSchedulable";
     const message = `Node ${name} status is now: ${reason}`;
-    recorder.record({ kind: "Node", uid: name, name, namespace: "default" }, { type: "Normal", reason, message });
+    recorder.record(nodeTarget(name), { type: "Normal", reason, message });
     return true;
   }
 

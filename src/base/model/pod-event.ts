@@ -18,6 +18,9 @@ export interface EventTarget {
   apiVersion?: string;
 }
 
+/** The node as the target of an event. Source: the kubelet's nodeRef. */
+export const nodeTarget = (name: string): EventTarget => ({ kind: "Node", uid: name, name, namespace: "default" });
+
 /** Takes events; aggregation, bounds and the log line are its business. */
 export interface EventRecorder {
   record(target: EventTarget, event: PodEvent): void;

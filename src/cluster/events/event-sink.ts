@@ -1,15 +1,16 @@
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import type { EventRecorder } from "../../base/model/pod-event.ts";
 import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
 import { WorkQueue } from "../client/work-queue.ts";
 
-/** Events of pods as the kubelet keeps them. */
-export interface RecordedEvents {
+/** Events of pods and of the node as the kubelet keeps them. */
+export interface RecordedEvents extends EventRecorder {
   /** Events that occurred after this version, oldest first; `metadata.resourceVersion` is the version of each. */
   newerThan(version: number): readonly CoreEvent[];
-  onRecord(listener: () => void): void;
+  onRecord(listener: () => void): unknown;
 }
 
 interface EventSinkDeps {
@@ -17,28 +18,14 @@ interface EventSinkDeps {
   client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
   logger: Logger;
-  nodeName: string;
   recorded: RecordedEvents;
 }
 
 /** Occurrences within this time are sent together. */
 const GATHER_MS = 500;
 const RETRY = { first: 1_000, longest: 60_000 };
-/** Events of the node that wait for the API server. */
-const MAX_NODE_EVENTS = 100;
 /** Events whose names are remembered, so that another occurrence counts up rather than appears twice. */
 const MAX_KNOWN = 5_000;
-
-interface NodeEvent {
-  type: "Normal" | "Warning";
-  reason: string;
-  message: string;
-  count: number;
-  first: Date;
-  last: Date;
-  name: string;
-  isSent: boolean;
-}
 
 /**
  * Sends the events of pods and of the node to the API server. A repeated event increments the count of the existing one.
@@ -50,9 +37,7 @@ export class EventSink {
   readonly #stop = new AbortController();
   /** Names of events that the API server has. */
   readonly #known = new Set<string>();
-  readonly #nodeEvents = new Map<string, NodeEvent>();
   #version = 0;
-  #count = 0;
   #cancel: (() => void) | undefined;
 
   constructor(deps: EventSinkDeps) {
@@ -66,24 +51,6 @@ export class EventSink {
     this.#stop.abort(new Error("stopped"));
     this.#cancel?.();
     this.#queue.stop();
-  }
-
-  /** Records an event about the node. */
-  recordNode(type: "Normal" | "Warning", reason: string, message: string): void {
-    const { clock, nodeName, logger } = this.#deps;
-    logger[type === "Warning" ? "warn" : "info"](`${reason}: ${message}`, { node: nodeName });
-    const now = clock.now();
-    const key = `${type} ${reason} ${message}`;
-    const known = this.#nodeEvents.get(key);
-    if (known) Object.assign(known, { count: known.count + 1, last: now, isSent: false });
-    else {
-      const timestampNs = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#count++ % 1_000_000);
-      const name = `${nodeName}.${timestampNs.toString(16)}`;
-      this.#nodeEvents.set(key, { type, reason, message, count: 1, first: now, last: now, name, isSent: false });
-      const [oldest] = this.#nodeEvents.keys();
-      if (this.#nodeEvents.size > MAX_NODE_EVENTS && oldest !== undefined) this.#nodeEvents.delete(oldest);
-    }
-    this.#plan();
   }
 
   #plan(): void {
@@ -100,14 +67,6 @@ export class EventSink {
         await this.#send(event);
         this.#version = Number(event.metadata.resourceVersion);
       }
-      for (const event of this.#nodeEvents.values()) {
-        if (event.isSent) continue;
-        event.isSent = true;
-        await this.#send(toNodeEvent(event, this.#deps.nodeName)).catch((error: unknown) => {
-          event.isSent = false;
-          throw error;
-        });
-      }
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       this.#deps.logger.debug(`Events cannot be sent to the API server: ${(error as Error).message}`);
@@ -116,34 +75,41 @@ export class EventSink {
   }
 
   /** @throws when another attempt makes sense; an event that is refused permanently is dropped */
-  async #send(event: object & { metadata: { name: string; namespace: string }; count: number }): Promise<void> {
+  async #send(event: CoreEvent): Promise<void> {
     const { name, namespace } = event.metadata;
     const path = `/api/v1/namespaces/${namespace}/events`;
     try {
-      if (this.#known.has(name) && (await this.#countUp(`${path}/${name}`, event))) return;
-      await this.#create(path, event);
+      if (!this.#known.has(name) && (await this.#create(path, event))) return;
+      if (!(await this.#countUp(`${path}/${name}`, event))) await this.#create(path, event);
     } catch (error) {
       if (!(error instanceof ApiStatusError) || error.code === 429 || error.code >= 500) throw error;
       this.#deps.logger.debug(`An event is refused: ${error.message}`);
     }
   }
 
-  async #create(path: string, event: object & { metadata: { name: string; namespace: string } }): Promise<void> {
+  /** @returns false when the event is there, as after a restart of the kubelet */
+  async #create(path: string, event: CoreEvent): Promise<boolean> {
     const { name, namespace } = event.metadata;
-    const body = { ...event, metadata: { name, namespace } };
-    try {
-      await this.#deps.client.request({ method: "POST", path, body, signal: this.#stop.signal });
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-    }
+    const { kind, name: node, uid } = event.involvedObject;
+    // kubectl finds the events of a node, which is in no namespace, only without one.
+    const involvedObject = kind === "Node" ? { kind, name: node, uid } : event.involvedObject;
+    const body = { ...event, involvedObject, metadata: { name, namespace } };
+    const request = this.#deps.client.request({ method: "POST", path, body, signal: this.#stop.signal });
+    const isNew = await request.then(
+      () => true,
+      (error: unknown) => {
+        if (isConflict(error)) return false;
+        throw error;
+      },
+    );
     this.#known.add(name);
     const [oldest] = this.#known;
     if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+    return isNew;
   }
 
   /** @returns false when the event is not there any more */
-  async #countUp(path: string, event: object): Promise<boolean> {
-    const { count, lastTimestamp, message } = event as CoreEvent;
+  async #countUp(path: string, { count, lastTimestamp, message }: CoreEvent): Promise<boolean> {
     const body = { count, lastTimestamp, message };
     try {
       const contentType = STRATEGIC_MERGE_PATCH;
@@ -154,22 +120,4 @@ export class EventSink {
       return false;
     }
   }
-}
-
-/** Source: the kubelet's nodeRef: the UID of a node in events is its name. */
-function toNodeEvent({ type, reason, message, count, first, last, name }: NodeEvent, nodeName: string) {
-  const toTime = (time: Date) => `${time.toISOString().slice(0, 19)}Z`;
-  return {
-    apiVersion: "v1",
-    kind: "Event",
-    metadata: { name, namespace: "default" },
-    involvedObject: { kind: "Node", name: nodeName, uid: nodeName },
-    type,
-    reason,
-    message,
-    source: { component: "kubelet", host: nodeName },
-    firstTimestamp: toTime(first),
-    lastTimestamp: toTime(last),
-    count,
-  };
 }

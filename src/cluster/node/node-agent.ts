@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import type { PodEvent } from "../../base/model/pod-event.ts";
 import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, MERGE_PATCH, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
 import { BackOff } from "../client/reachability.ts";
@@ -33,7 +34,7 @@ interface NodeAgentDeps {
   /** The node as it is now, as `v1.Node`. */
   readNode: () => Promise<object>;
   /** Records an event about the node. */
-  record: (type: "Normal" | "Warning", reason: string, message: string) => void;
+  record: (event: PodEvent) => void;
   /** The Node object of the API changed. */
   onNode: (node: ApiNode) => void;
 }
@@ -111,7 +112,7 @@ export class NodeAgent {
     signal.addEventListener("abort", () => void this.#reflector.stop(), { once: true });
     await this.#register(signal);
     if (signal.aborted) return;
-    record("Normal", "Starting", "Starting kubelet.");
+    record({ type: "Normal", reason: "Starting", message: "Starting kubelet." });
     // A Node that was Ready when it was created has no transition that would say so.
     const created = this.#isCreated ? { conditions: [{ type: "Ready", status: "False" }] } : undefined;
     this.#recordConditions(created, this.#registeredStatus);
@@ -194,7 +195,7 @@ export class NodeAgent {
     if (patch) await client.request({ method: "PATCH", path, body: patch, contentType: MERGE_PATCH, signal });
     this.#registeredStatus = node.status;
     const reboot = node.status && findReboot(nodeName, existing.status, node.status);
-    if (reboot !== undefined) record("Warning", "Rebooted", reboot);
+    if (reboot !== undefined) record({ type: "Warning", reason: "Rebooted", message: reboot });
   }
 
   #recordConditions(before: ApiNode["status"], next: ApiNode["status"]): void {
@@ -202,7 +203,8 @@ export class NodeAgent {
   }
 
   #recordStatus(reason: string): void {
-    this.#deps.record("Normal", reason, `Node ${this.#deps.nodeName} status is now: ${reason}`);
+    const message = `Node ${this.#deps.nodeName} status is now: ${reason}`;
+    this.#deps.record({ type: "Normal", reason, message });
   }
 
   async #report(signal: AbortSignal): Promise<void> {

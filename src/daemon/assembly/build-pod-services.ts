@@ -4,7 +4,7 @@ import { readMayLowerOomScores } from "../../base/host/node-info.ts";
 import { OomGroup } from "../../base/host/oom-group.ts";
 import { PodCgroups, runSystemctl } from "../../base/host/pod-cgroups.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
-import type { PodEvent } from "../../base/model/pod-event.ts";
+import { nodeTarget, type PodEvent } from "../../base/model/pod-event.ts";
 import type { PodNetworks } from "../../base/model/pod-networks.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
@@ -221,7 +221,7 @@ async function buildVolumes(
 
 /** Cgroups above the containers. */
 function buildPodCgroups(
-  { options, node, clock, logger, metrics }: NodeContext,
+  { options, node, clock, logger, recorder, metrics }: NodeContext,
   engine: DockerEngine,
   hierarchies: readonly CgroupMount[],
   { podManager, cluster }: PodServicesInput,
@@ -238,7 +238,7 @@ function buildPodCgroups(
     ownsQosCgroups: () => qosLock.hold(),
     options,
     logger,
-    ...(cluster && { onNodeBounded: () => cluster.recordNode(NODE_BOUNDED) }),
+    ...(cluster && { onNodeBounded: () => recorder.record(nodeTarget(node.name), NODE_BOUNDED) }),
   });
 }
 

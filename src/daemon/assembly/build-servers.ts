@@ -244,10 +244,7 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
     isReady: () => engine.connectError === undefined && kubelet.runtimeError === undefined && !networks.problem(),
     onNodeLabels: (labels) => admission.setNodeLabels(labels),
     onChange: (listener) => void kubelet.onChange(listener),
-    events: {
-      newerThan: (version) => context.recorder.newerThan(version),
-      onRecord: (listener) => void context.recorder.onRecord(listener),
-    },
+    events: context.recorder,
   });
 }
 

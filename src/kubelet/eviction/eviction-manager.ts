@@ -3,7 +3,7 @@ import type { Clock } from "../../base/model/clock.ts";
 import { type PodUID, podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { NodeSignals, PressureState, PressureType } from "../../base/model/node.ts";
-import type { EventRecorder } from "../../base/model/pod-event.ts";
+import { type EventRecorder, nodeTarget } from "../../base/model/pod-event.ts";
 import type { Rejection } from "../../plan/admission.ts";
 import {
   computeNodePressure,
@@ -181,8 +181,7 @@ export class EvictionManager {
   async #relieve(due: DueThreshold, signal: AbortSignal): Promise<void> {
     const { kubelet, logger, recorder, usage, nodeName: name } = this.#deps;
     const message = `Attempting to reclaim ${resourceOf(due.signal)}`;
-    const node = { kind: "Node", uid: name, name, namespace: "default" };
-    recorder.record(node, { type: "Warning", reason: "EvictionThresholdMet", message });
+    recorder.record(nodeTarget(name), { type: "Warning", reason: "EvictionThresholdMet", message });
     if (isDiskSignal(due.signal)) {
       const removed = kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 }) + (await usage.reclaimImages(signal));
       // The space freed may be enough; the next observation, after the engine is done, decides.

@@ -67,7 +67,7 @@ function restarted({ registerNode = false } = {}) {
         status: { ...node.status, config: { active: { configMap: { kubeletConfigKey: "/etc/k.yaml" } } } },
       };
     },
-    record: (_type, reason) => events.push(reason),
+    record: ({ reason }) => events.push(reason),
     onNode: () => {},
   });
   void agent.run(stop.signal);
