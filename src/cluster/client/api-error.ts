@@ -1,3 +1,4 @@
+import * as v from "valibot";
 import { messageOf } from "../../base/text/error-message.ts";
 
 /** A response of the API server that is not a success: its Status object. */
@@ -37,8 +38,8 @@ const MAX_MESSAGE_CHARS = 1024;
 
 /** @param what the request, for users, e.g. `GET /api/v1/nodes/a` */
 export function toApiError(what: string, code: number, body: string, retryAfter: string | null): ApiStatusError {
-  const { message, reason, seconds } = readStatus(body);
-  const delaySeconds = Number(retryAfter ?? seconds ?? Number.NaN);
+  const { message, reason, details } = readStatus(body);
+  const delaySeconds = Number(retryAfter ?? details?.retryAfterSeconds ?? Number.NaN);
   const text = (message ?? body.trim()).slice(0, MAX_MESSAGE_CHARS);
   return new ApiStatusError(
     code,
@@ -48,21 +49,16 @@ export function toApiError(what: string, code: number, body: string, retryAfter:
   );
 }
 
-function readStatus(body: string): { message?: string; reason?: string; seconds?: number } {
+const StatusSchema = v.object({
+  kind: v.literal("Status"),
+  message: v.optional(v.string()),
+  reason: v.optional(v.string()),
+  details: v.nullish(v.object({ retryAfterSeconds: v.optional(v.number()) })),
+});
+
+function readStatus(body: string): Partial<v.InferOutput<typeof StatusSchema>> {
   try {
-    const status = JSON.parse(body) as {
-      kind?: unknown;
-      message?: unknown;
-      reason?: unknown;
-      details?: { retryAfterSeconds?: unknown };
-    };
-    if (status.kind !== "Status") return {};
-    const { message, reason, details } = status;
-    return {
-      ...(typeof message === "string" && { message }),
-      ...(typeof reason === "string" && { reason }),
-      ...(typeof details?.retryAfterSeconds === "number" && { seconds: details.retryAfterSeconds }),
-    };
+    return v.parse(StatusSchema, JSON.parse(body));
   } catch {
     return {};
   }

@@ -1,3 +1,6 @@
+import http from "node:http";
+import https from "node:https";
+import { StringDecoder } from "node:string_decoder";
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
 import { readBoundedStream } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
@@ -6,7 +9,6 @@ import { messageOf } from "../../base/text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";
 import { computeBackOff, Reachability } from "./reachability.ts";
-import { openWatch } from "./watch-stream.ts";
 
 export interface ApiRequest {
   /** Default: GET. */
@@ -96,24 +98,15 @@ export class ClusterClient {
   ): Promise<boolean> {
     await this.#wait(signal);
     const settings = await this.#settings();
-    const url = toUrl(settings, path, query);
     const reset = this.#reset.signal;
-    const what = `GET ${path}`;
+    const heard = () => {
+      this.reachability.noteResponse();
+      onOpen?.();
+    };
     try {
-      const both = AbortSignal.any([signal, reset]);
-      await openWatch({
-        url,
-        settings,
-        headers: this.#headers(settings),
-        onEvent,
-        onOpen: () => {
-          this.reachability.noteResponse();
-          onOpen?.();
-        },
-        signal: both,
-        silenceMs,
-        what,
-      });
+      const stop = AbortSignal.any([signal, reset]);
+      const request = { url: toUrl(settings, path, query), settings, headers: this.#headers(settings) };
+      await followWatch(request, `GET ${path}`, { onEvent, onOpen: heard, silenceMs, signal: stop });
     } catch (error) {
       // The watch begins again from where it was.
       if (reset.aborted && !signal.aborted) return true;
@@ -191,4 +184,110 @@ const isWorthRepeating = (error: unknown): error is ApiStatusError =>
 function toUrl({ server }: ConnectionSettings, path: string, query: Readonly<Record<string, string>>): string {
   const text = new URLSearchParams(query).toString();
   return `${server}${path}${text === "" ? "" : `?${text}`}`;
+}
+
+interface WatchRequest {
+  url: string;
+  settings: ConnectionSettings;
+  headers: Readonly<Record<string, string>>;
+}
+
+interface WatchListener {
+  onEvent: (event: unknown) => void;
+  onOpen: () => void;
+  silenceMs: () => number;
+  signal: AbortSignal;
+}
+
+/** One object and its wrapping: etcd's limit of 1.5 MB, written generously. */
+const MAX_LINE_CHARS = 32 * 1024 * 1024;
+/** A watch is answered at once, before its first event. */
+const RESPONSE_TIMEOUT_MS = 30_000;
+const MAX_ERROR_CHARS = 64 * 1024;
+
+/** Reads a watch to its end. @throws ApiStatusError, ApiUnreachableError, or the reason of the signal */
+async function followWatch(
+  request: WatchRequest,
+  what: string,
+  { onEvent, onOpen, silenceMs, signal }: WatchListener,
+): Promise<void> {
+  const silence = new AbortController();
+  const stop = AbortSignal.any([signal, silence.signal]);
+  let timer = setTimeout(() => silence.abort(new Error("no response in time")), RESPONSE_TIMEOUT_MS);
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silence.abort(), silenceMs());
+  };
+  let isOpen = false;
+  try {
+    const send = request.settings.proxy === undefined ? sendDirectly : sendByFetch;
+    const { status, retryAfter, body } = await send(request, stop);
+    heard();
+    const decoder = new StringDecoder("utf8");
+    isOpen = status === 200;
+    if (isOpen) onOpen();
+    let refusal = "";
+    let rest = "";
+    for await (const chunk of body) {
+      heard();
+      const text = decoder.write(Buffer.from(chunk));
+      if (!isOpen) {
+        if (refusal.length < MAX_ERROR_CHARS) refusal += text;
+        continue;
+      }
+      const lines = text.split("\n");
+      lines[0] = rest + lines[0];
+      rest = lines.pop() ?? "";
+      if (rest.length > MAX_LINE_CHARS) throw new Error("an event of the watch is too long");
+      for (const line of lines) if (line !== "") onEvent(JSON.parse(line));
+    }
+    if (!isOpen) throw toApiError(what, status, refusal, retryAfter);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isOpen && silence.signal.aborted) return;
+    throw toUnreachable(what, error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+interface WatchResponse {
+  status: number;
+  retryAfter: string | null;
+  body: AsyncIterable<Uint8Array> | readonly Uint8Array[];
+}
+
+/**
+ * Over node:http: Bun's fetch allows 256 requests in the whole process, and there is a watch for each ConfigMap and Secret.
+ */
+function sendDirectly({ url, settings, headers }: WatchRequest, signal: AbortSignal): Promise<WatchResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<WatchResponse>();
+  const { serverName, ...tls } = settings.tls;
+  const options = { method: "GET", headers, agent: false as const, signal };
+  const request = url.startsWith("https:")
+    ? https.request(url, { ...options, ...tls, ...(serverName && { servername: serverName }) })
+    : http.request(url, options);
+  request.on("error", reject);
+  request.on("response", (response) => {
+    const { statusCode: status = 0, headers: found } = response;
+    resolve({ status, retryAfter: found["retry-after"] ?? null, body: response });
+  });
+  request.end();
+  return promise;
+}
+
+/** Behind a proxy, which node:http does not know. */
+async function sendByFetch({ url, settings, headers }: WatchRequest, signal: AbortSignal): Promise<WatchResponse> {
+  const { tls, proxy } = settings;
+  const options = { headers, tls, proxy, timeout: false, signal } as BunFetchRequestInit;
+  const { status, headers: found, body } = await httpFetch(url, options);
+  return { status, retryAfter: found.get("Retry-After"), body: body ?? [] };
+}
+
+/** A response of the server, as in an ERROR event, stays what it is. */
+function toUnreachable(what: string, error: unknown): Error {
+  if (error instanceof ApiStatusError) return error;
+  // How node:http names a connection that ends within a response.
+  const why = messageOf(error) === "aborted" ? "the API server closed the connection" : messageOf(error);
+  return new ApiUnreachableError(`${what}: ${why}`, { cause: error });
 }

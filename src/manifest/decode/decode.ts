@@ -296,12 +296,6 @@ export function decodeAnyCase(
   path: FieldPath,
   issues: DecodeIssue[],
 ): { decoded: object; miscased: readonly MiscasedField[] } {
-  const before = issues.length;
-  const decoded = decodeObject(node, shape, path, issues);
-  const isMiscased = ({ kind, nearest, path: at }: DecodeIssue) =>
-    kind === "unknown" && nearest?.toLowerCase() === String(at.steps().at(-1)).toLowerCase();
-  if (!issues.slice(before).some(isMiscased)) return { decoded, miscased: [] };
-  issues.length = before;
   const miscased: MiscasedField[] = [];
   const corrected = correct(node, shape, path, miscased);
   return { decoded: decodeObject(corrected, shape, path, issues), miscased };

@@ -1,11 +1,18 @@
-import type { Container, PodSpec } from "../../base/api/pod.ts";
+import type { Container, Lifecycle, LifecycleHandler, PodSpec, Probe } from "../../base/api/pod.ts";
 import type { Field } from "../field.ts";
 import { validateEnv, validateEnvFrom } from "./environment.ts";
-import { checkDnsLabel, checkPortName, checkPortNumber, hasSpaceAround } from "./names.ts";
-import { validateLifecycle, validateProbe } from "./probes.ts";
+import {
+  checkDescendingPath,
+  checkDnsLabel,
+  checkHttpHeaderName,
+  checkPort,
+  checkPortName,
+  checkPortNumber,
+  hasBacksteps,
+  hasSpaceAround,
+} from "./names.ts";
 import { validateResources } from "./resources.ts";
 import { validateSecurityContext } from "./security-context.ts";
-import { validateMounts } from "./volume-mounts.ts";
 import type { KnownVolumes } from "./volumes.ts";
 
 /** Properties of the pod that containers are validated against. */
@@ -196,5 +203,162 @@ function validateFileKeyVolumes(container: Field<Container>, volumes: KnownVolum
     const volume = volumes.get(name.value);
     if (!volume) name.notFound("must be the name of a valid volume of the pod");
     else if (!volume.emptyDir) name.invalid("must be an emptyDir volume");
+  }
+}
+
+/** Validates mounts and devices of a container. Source: core validation `ValidateVolumeMounts`, `ValidateVolumeDevices`. */
+function validateMounts(container: Field<Container>, volumes: KnownVolumes): void {
+  validateVolumeMounts(container, volumes);
+  const { volumeMounts: mounts = [] } = container.value;
+  const mountNames = new Set(mounts.map(({ name }) => name));
+  const mountPaths = lastByName(mounts, "mountPath");
+  const devicePaths = new Set<string>();
+  const deviceNames = new Set<string>();
+  for (const device of container.field("volumeDevices").items()) {
+    const name = device.field("name");
+    const volume = volumes.get(name.value);
+    if (name.value === "") name.required();
+    if (deviceNames.has(name.value)) name.invalid("must be unique in the container");
+    if (!volume) name.notFound("must be the name of a valid volume of the pod");
+    else if (!volume.persistentVolumeClaim && !volume.ephemeral) {
+      name.invalid("must be a persistentVolumeClaim or an ephemeral volume");
+    }
+    const path = device.field("devicePath");
+    if (path.value === "") path.required();
+    if (devicePaths.has(path.value)) path.invalid("must be unique in the container");
+    if (hasBacksteps(path.value)) path.invalid("must not contain '..'");
+    else devicePaths.add(path.value);
+    if (mountNames.has(name.value)) name.invalid("is mounted already");
+    if (mountPaths.has(path.value)) path.invalid("is the path of a mount already");
+    if (name.value !== "") deviceNames.add(name.value);
+  }
+}
+
+/** Upstream keeps the last path per name. */
+function lastByName<K extends string>(items: readonly ({ name: string } & Record<K, string>)[], key: K): Set<string> {
+  return new Set(new Map(items.map((item) => [item.name, item[key]])).values());
+}
+
+function validateVolumeMounts(container: Field<Container>, volumes: KnownVolumes): void {
+  const taken = new Set<string>();
+  const { volumeDevices: devices = [], securityContext } = container.value;
+  const deviceNames = new Set(devices.map((device) => device.name));
+  const devicePaths = lastByName(devices, "devicePath");
+  const mounts = container.field("volumeMounts");
+  for (const mount of mounts.items()) {
+    const name = mount.field("name");
+    const path = mount.field("mountPath");
+    if (name.value === "") name.required();
+    if (!volumes.has(name.value)) name.notFound("must be the name of a valid volume of the pod");
+    if (path.value === "") path.required();
+    if (taken.has(path.value)) path.invalid("must be unique in the container");
+    taken.add(path.value);
+    if (deviceNames.has(name.value)) name.invalid("is a device already");
+    if (devicePaths.has(path.value)) path.invalid("is the path of a device already");
+    for (const field of ["subPath", "subPathExpr"] as const) {
+      mount.as(mounts.path).field(field).format(checkDescendingPath);
+    }
+    if (mount.value.subPath !== undefined && mount.value.subPathExpr !== undefined) {
+      mount.field("subPathExpr").invalid("must be absent when subPath is set");
+    }
+    validatePropagation(mount.as(mounts.path), securityContext?.privileged ?? false);
+  }
+}
+
+type Mount = NonNullable<Container["volumeMounts"]>[number];
+
+/** @param mount with the path of the list: upstream reports these without the index */
+function validatePropagation(mount: Field<Mount>, isPrivileged: boolean): void {
+  const propagation = mount.field("mountPropagation");
+  propagation.oneOf(["Bidirectional", "HostToContainer", "None"]);
+  if (propagation.value === "Bidirectional" && !isPrivileged) {
+    propagation.forbidden("Bidirectional is for privileged containers only");
+  }
+  const recursive = mount.field("recursiveReadOnly");
+  recursive.oneOf(["Disabled", "Enabled", "IfPossible"]);
+  if (recursive.value !== "Enabled" && recursive.value !== "IfPossible") return;
+  if (!mount.value.readOnly) recursive.forbidden("may be set only when readOnly is true");
+  if (propagation.value !== undefined && propagation.value !== "None") {
+    recursive.forbidden("may be set only when mountPropagation is None");
+  }
+}
+
+const NUMBERS = [
+  "initialDelaySeconds",
+  "timeoutSeconds",
+  "periodSeconds",
+  "successThreshold",
+  "failureThreshold",
+] as const;
+
+/** @param kind liveness and startup probes succeed at once; readiness probes never kill. */
+function validateProbe(
+  probe: Field<Probe | undefined>,
+  kind: "liveness" | "readiness" | "startup",
+  pod: PodSpec,
+): void {
+  if (!probe.value) return;
+  validateHandler(probe, pod);
+  for (const name of NUMBERS) probe.field(name).nonNegative();
+  const grace = probe.field("terminationGracePeriodSeconds");
+  if (grace.value !== undefined && grace.value <= 0) grace.invalid("must be greater than 0");
+  if (kind === "readiness") {
+    if (grace.value !== undefined) grace.invalid("must be absent in a readinessProbe");
+  } else if (probe.value.successThreshold !== 1) {
+    probe.field("successThreshold").invalid(`must be 1 in a ${kind}Probe`);
+  }
+}
+
+function validateLifecycle(lifecycle: Field<Lifecycle | undefined>, pod: PodSpec): void {
+  validateHandler(lifecycle.field("postStart"), pod);
+  validateHandler(lifecycle.field("preStop"), pod);
+  const signal = lifecycle.field("stopSignal");
+  if (signal.value === undefined) return;
+  if (!pod.os) signal.forbidden("may be set only when spec.os.name is set");
+  else if (pod.os.name === "windows" && !["SIGTERM", "SIGKILL"].includes(signal.value)) {
+    signal.notSupported(["SIGTERM", "SIGKILL"]);
+  } else if (!SIGNALS.has(signal.value)) {
+    signal.notSupported(["SIGTERM", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGRTMIN+3"]);
+  }
+}
+
+const NAMED_SIGNALS =
+  "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ RTMIN RTMAX";
+const SIGNALS = new Set(NAMED_SIGNALS.split(" ").map((name) => `SIG${name}`));
+for (let i = 1; i <= 15; i++) SIGNALS.add(`SIGRTMIN+${i}`);
+for (let i = 1; i <= 14; i++) SIGNALS.add(`SIGRTMAX-${i}`);
+
+const HANDLERS = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] as const;
+
+/** Requires exactly one handler; upstream validates only the first. */
+function validateHandler(given: Field<Probe | LifecycleHandler | undefined>, pod: PodSpec): void {
+  if (!given.value) return;
+  const handler = given as unknown as Field<Partial<Probe & LifecycleHandler>>;
+  const [first, ...others] = HANDLERS.filter((name) => handler.value[name] !== undefined);
+  for (const extra of others) handler.field(extra).forbidden(`must be absent: there is ${first} already`);
+  switch (first) {
+    case undefined:
+      return handler.required("must have a handler: exec, httpGet, tcpSocket, grpc or sleep");
+    case "exec":
+      if (!handler.value.exec?.command) handler.field("exec").field("command").required();
+      return;
+    case "httpGet": {
+      const action = handler.field("httpGet");
+      action.field("port").format(checkPort);
+      action.field("scheme").oneOf(["HTTP", "HTTPS"]);
+      const headers = action.field("httpHeaders");
+      for (const header of headers.items()) header.field("name").as(headers.path).format(checkHttpHeaderName);
+      return;
+    }
+    case "tcpSocket":
+    case "grpc":
+      return handler.field(first).field("port").format(checkPort);
+    case "sleep": {
+      const seconds = handler.field("sleep").field("seconds");
+      const most = pod.terminationGracePeriodSeconds;
+      if (seconds.value! >= 0 && seconds.value! <= most) return;
+      const limit = `must be between 0 and terminationGracePeriodSeconds (${most})`;
+      seconds.as(handler.field("sleep").path).invalid(limit);
+    }
   }
 }

@@ -83,7 +83,7 @@ export class YamlParser {
     const { node, scalar } = isBare ? this.#scalar(emptyScalar(this.#peek().start)) : this.#parseNode([], true);
     if (this.#peek().type === "document-end") this.#next++;
     this.#scanner.resetCount();
-    const isEmpty = scalar !== undefined && scalar.implicit && scalar.value === "";
+    const isEmpty = scalar?.implicit === true && scalar.value === "";
     return { root: node, start: first.start, isEmpty, error: this.#refusal };
   }
 
