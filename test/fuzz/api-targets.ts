@@ -103,17 +103,7 @@ const protobuf: FuzzTarget = {
     `k8s\0${"\x80".repeat(10_000)}`,
     `k8s\0${"\x12\x7f".repeat(5_000)}`,
   ],
-  tokens: [
-    ..."DeleteOptions Eviction Namespace v1".split(" "),
-    "k8s\0",
-    "\n",
-    "\x12",
-    "\x08",
-    "\x00",
-    "\xff",
-    "\x80",
-    "\x7f",
-  ],
+  tokens: "DeleteOptions Eviction Namespace v1 k8s\0 \n \x12 \x08 \x00 \xff \x80 \x7f".split(" "),
   run(input) {
     mayThrow(ProtobufError, () => decodeProtobufObject(Buffer.from(input, "latin1")));
   },

@@ -111,17 +111,7 @@ const hostText: FuzzTarget = {
     "\\".repeat(16_000),
     `nameserver ${" ".repeat(16_000)}x`,
   ],
-  tokens: [
-    ...": / overlay upperdir= , 0 ;".split(" "),
-    "\n",
-    " ",
-    "\\040",
-    "\\",
-    " - ",
-    "nameserver ",
-    "options ",
-    "\t",
-  ],
+  tokens: [...":|/|overlay|upperdir=|,|0|;|\n| |\\040|\\| - |nameserver |options |\t".split("|")],
   run(input) {
     parseMountPoints(input);
     parseFilesystems(input);

@@ -15,20 +15,7 @@ const LARGEST = { unscaled: 1n, scale: 21, format: "DecimalSI" } as const;
 
 const quantity: FuzzTarget = {
   name: "quantity",
-  seeds: [
-    "100m",
-    "1.5Gi",
-    "1e3",
-    "-5k",
-    "+1",
-    "5.",
-    ".5",
-    "0",
-    "12E",
-    "1e9999",
-    `${"0".repeat(8000)}x`,
-    "9".repeat(900),
-  ],
+  seeds: [..."100m 1.5Gi 1e3 -5k +1 5. .5 0 12E 1e9999".split(" "), `${"0".repeat(8000)}x`, "9".repeat(900)],
   tokens: "0 9 . - + e E Ki Mi Gi Ti Pi Ei n u m k M G T P".split(" "),
   run(input) {
     const parsed = parseQuantity(input);
@@ -156,13 +143,7 @@ const manifest: FuzzTarget = {
   ],
   tokens: [
     ...YAML_TOKENS,
-    "securityContext: ",
-    "sysctls: ",
-    "iqn.2020-01.a",
-    "a.b-c_d",
-    "name: ",
-    "resources: ",
-    "9999999999",
+    ..."securityContext: |sysctls: |iqn.2020-01.a|a.b-c_d|name: |resources: |9999999999".split("|"),
     "__proto__: {polluted: yes}\n",
     '"__proto__": {"polluted": true},',
     "constructor: {prototype: {polluted: yes}}\n",

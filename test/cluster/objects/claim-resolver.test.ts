@@ -42,45 +42,45 @@ function aWorld(volume?: object) {
   return { clock, api, claims, bind, node, changes: () => changes };
 }
 
-test.each([
-  { kind: "hostPath", source: { hostPath: { path: "/srv/a" } }, want: { path: "/srv/a", type: "DirectoryOrCreate" } },
-  {
-    kind: "local",
-    source: { local: { path: "/srv/b" } },
-    want: { path: "/srv/b", type: "Directory", local: { readOnly: false } },
-  },
-])("a claim that is bound to a volume of $kind becomes a path of the host", async ({ source, want }) => {
+/** The claim of a pod, bound to this volume, when the API server has answered. */
+async function settled(source: object, claim: object = {}) {
   const { clock, claims } = aWorld(source);
-  const desired = aDesiredPod();
+  const desired = aDesiredPod(claim);
   claims.setPods([desired]);
   expect(claims.isSettled(desired)).toBe(false);
   await clock.advance(0);
   expect(claims.isSettled(desired)).toBe(true);
   const resolved = claims.resolve(desired);
-  expect(resolved.pod.spec.volumes).toEqual([{ name: "v", hostPath: want }]);
+  return { claims, desired, resolved, volume: resolved.pod.spec.volumes?.[0] };
+}
+
+const LOCAL = { path: "/srv/b", type: "Directory", local: { readOnly: false } };
+const NFS = { server: "10.0.0.1", path: "/export" };
+const NOATIME = { mountOptions: ["noatime"] };
+
+test.each<[what: string, source: object, claim: object, want: object]>([
+  [
+    "a hostPath is a path of the host",
+    { hostPath: { path: "/srv/a" } },
+    {},
+    { hostPath: { path: "/srv/a", type: "DirectoryOrCreate" } },
+  ],
+  ["a local volume is one too", { local: { path: "/srv/b" } }, {}, { hostPath: LOCAL }],
+  ["nfs keeps server and path", { nfs: NFS }, { readOnly: true }, { nfs: { ...NFS, readOnly: true } }],
+])("a claim becomes the volume that it is bound to: %s", async (_, source, claim, want) => {
+  const { volume, resolved, desired } = await settled(source, claim);
+  expect(volume as object).toEqual({ name: "v", ...want });
   expect(resolved.revision).not.toBe(desired.revision);
 });
 
-test("a volume of nfs keeps server and path", async () => {
-  const { clock, claims } = aWorld({ nfs: { server: "10.0.0.1", path: "/export" } });
-  const desired = aDesiredPod({ readOnly: true });
-  claims.setPods([desired]);
-  await clock.advance(0);
-  const [volume] = claims.resolve(desired).pod.spec.volumes ?? [];
-  expect(volume).toEqual({ name: "v", nfs: { server: "10.0.0.1", path: "/export", readOnly: true } });
-});
-
-test("mount options of the volume are those of its mount", async () => {
-  for (const source of [{ nfs: { server: "10.0.0.1", path: "/export" } }, { local: { path: "/srv/b" } }]) {
-    const { clock, claims } = aWorld({ ...source, mountOptions: ["noatime"] });
-    const desired = aDesiredPod();
-    claims.setPods([desired]);
-    await clock.advance(0);
-    const [volume] = claims.resolve(desired).pod.spec.volumes ?? [];
+test.each([{ nfs: NFS }, { local: { path: "/srv/b" } }])(
+  "mount options of the volume are those of its mount: %j",
+  async (source) => {
+    const { volume } = await settled({ ...source, ...NOATIME });
     expect(volume).toMatchObject({ ["nfs" in source ? "nfs" : "hostPath"]: {} });
     expect(JSON.stringify(volume)).toContain('"mountOptions":["noatime"]');
-  }
-});
+  },
+);
 
 const affinityTo = (hostname: string) => ({
   required: {
@@ -88,54 +88,34 @@ const affinityTo = (hostname: string) => ({
   },
 });
 
-test.each([
-  {
-    what: "a hostPath with mount options",
-    source: { hostPath: { path: "/srv/a" }, mountOptions: ["ro"] },
-    want: 'MountVolume.MountOptionSupport check failed for volume "pv" : mount options are not supported for this volume type',
-  },
-  {
-    what: "a volume of another node",
-    source: { local: { path: "/srv/a" }, nodeAffinity: affinityTo("there") },
-    want: 'MountVolume.NodeAffinity check failed for volume "pv" : no matching NodeSelectorTerms',
-  },
-  {
-    what: "a volume of this node",
-    source: { local: { path: "/srv/a" }, nodeAffinity: affinityTo("here") },
-    want: undefined,
-  },
-])("$what: $want", async ({ source, want }) => {
-  const { clock, claims } = aWorld(source);
-  const desired = aDesiredPod();
-  claims.setPods([desired]);
-  await clock.advance(0);
-  if (want === undefined) expect(claims.resolve(desired).pod.spec.volumes?.[0]?.hostPath).toBeDefined();
-  else expect(claims.problemOf({ metadata: { namespace: "default" } }, "data")).toBe(want);
+const LOCAL_TO = (hostname: string) => ({ local: { path: "/srv/a" }, nodeAffinity: affinityTo(hostname) });
+const isOfKind = (kind: string) => `is of the kind ${kind}: kubelet-ts mounts local, hostPath and nfs volumes`;
+
+test.each<[source: object, want: string]>([
+  [
+    { hostPath: { path: "/srv/a" }, mountOptions: ["ro"] },
+    'MountVolume.MountOptionSupport check failed for volume "pv" : mount options are not supported for this volume type',
+  ],
+  [LOCAL_TO("there"), 'MountVolume.NodeAffinity check failed for volume "pv" : no matching NodeSelectorTerms'],
+  ...["csi", "awsElasticBlockStore", "gcePersistentDisk", "rbd"].map((kind): [object, string] => [
+    { [kind]: { driver: "x" }, capacity: { storage: "1Gi" } },
+    `persistentvolume "pv" ${isOfKind(kind)}`,
+  ]),
+])("a volume that cannot be mounted here is a problem: %j", async (source, want) => {
+  const { claims } = await settled(source);
+  expect(claims.problemOf({ metadata: { namespace: "default" } }, "data")).toBe(want);
+});
+
+test("a volume of this node is mounted", async () => {
+  expect((await settled(LOCAL_TO("here"))).volume?.hostPath).toBeDefined();
 });
 
 test("a claim for reading only is mounted so, whatever the kind of its volume", async () => {
-  const { clock, claims } = aWorld({ local: { path: "/srv/b" } });
-  const desired = aDesiredPod({ readOnly: true });
-  claims.setPods([desired]);
-  await clock.advance(0);
-  const [container] = claims.resolve(desired).pod.spec.containers;
+  const { desired, resolved } = await settled({ local: { path: "/srv/b" } }, { readOnly: true });
+  const [container] = resolved.pod.spec.containers;
   expect(container?.volumeMounts).toEqual([{ name: "v", mountPath: "/v", readOnly: true }]);
   expect(desired.pod.spec.containers[0]?.volumeMounts?.[0]?.readOnly).toBeUndefined();
 });
-
-test.each(["csi", "awsElasticBlockStore", "gcePersistentDisk", "rbd"])(
-  "a volume of %s is a problem that names the kind",
-  async (kind) => {
-    const { clock, claims } = aWorld({ [kind]: { driver: "x" }, capacity: { storage: "1Gi" } });
-    const desired = aDesiredPod();
-    claims.setPods([desired]);
-    await clock.advance(0);
-    expect(claims.isSettled(desired)).toBe(true);
-    expect(claims.problemOf({ metadata: { namespace: "default" } }, "data")).toBe(
-      `persistentvolume "pv" is of the kind ${kind}: kubelet-ts mounts local, hostPath and nfs volumes`,
-    );
-  },
-);
 
 test("a claim that is not bound yet is asked for until it is", async () => {
   const { clock, api, claims, bind, changes } = aWorld();
