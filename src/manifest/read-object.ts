@@ -442,7 +442,7 @@ export function addFieldHomes(issues: readonly DecodeIssue[], root: ObjectShape,
  * Path of the object with a field of this name, the nearest to the root, e.g. `spec.containers[].securityContext`;
  * undefined when there is none, or when several are equally near and not one of them is a part of containers.
  */
-export function findFieldHome(name: string, root: ObjectShape): string | undefined {
+function findFieldHome(name: string, root: ObjectShape): string | undefined {
   const seen = new Set<ObjectShape>([root]);
   let level: { shape: ObjectShape; path: string }[] = [{ shape: root, path: "" }];
   while (level.length > 0) {

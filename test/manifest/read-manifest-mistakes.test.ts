@@ -150,3 +150,20 @@ test("a number without quotes that may be a password is not repeated", () => {
     message: "must be a string (found a number): put it in quotes",
   });
 });
+
+const misplaced = (field: string) => container(`    ${field}: 1\n`);
+test.each([
+  [misplaced("hostname"), "; it belongs to spec"],
+  [misplaced("privileged"), "; it belongs to spec.containers[].securityContext"],
+  [misplaced("containerPort"), "; it belongs to spec.containers[].ports[]"],
+  [misplaced("labels"), "; it belongs to metadata"],
+  [misplaced("spec"), "; it belongs to the top level"],
+  // Nowhere, and in several places.
+  [misplaced("nonsense"), ""],
+  [misplaced("fsType"), ""],
+  // The nearest to the root.
+  [`restartPolicy: Always\n${DEPLOYMENT}  selector: {}\n`, "; it belongs to spec.template.spec"],
+])("where a misplaced field belongs: %j", (text, home) => {
+  const { message = "" } = read(text).findings.find(({ code }) => code === "unknown") ?? {};
+  expect(message.replace(/^there is no field "\w+" here/, "")).toBe(home);
+});

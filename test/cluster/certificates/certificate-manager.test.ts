@@ -15,6 +15,7 @@ import {
   writeKubeconfig,
 } from "../../../src/cluster/certificates/certificate-manager.ts";
 import { readKubeconfig } from "../../../src/cluster/client/kubeconfig.ts";
+import { toKubeconfig } from "../../support/cluster/empty-cluster.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 
 const scratch = () => mkdtempSync(join(tmpdir(), "certificates-"));
@@ -97,19 +98,15 @@ test("--bootstrap-kubeconfig counts while there is no kubeconfig, and not once i
     kubeconfig: join(directory, "etc", "kubelet.conf"),
     bootstrapKubeconfig: join(directory, "boot.conf"),
   };
-  const bootstrap = {
-    clusters: [{ name: "c", cluster: { server: "https://10.0.0.1:6443", "certificate-authority": "ca.crt" } }],
-    users: [{ name: "u", user: { token: "t" } }],
-    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
-  };
-  writeFileSync(options.bootstrapKubeconfig, JSON.stringify(bootstrap));
+  const cluster = { server: "https://10.0.0.1:6443", "certificate-authority": "ca.crt" };
+  writeFileSync(options.bootstrapKubeconfig, toKubeconfig(cluster));
   const now = new Date();
   expect(needsBootstrap(options, now)).toBe(true);
   expect(needsBootstrap({ ...options, bootstrapKubeconfig: "" }, now)).toBe(false);
   mkdirSync(join(directory, "pki"));
   writeKubeconfig(options, join(directory, "pki"));
-  const { cluster, user } = readKubeconfig(options.kubeconfig);
-  expect(cluster["certificate-authority"]).toBe(join(directory, "ca.crt"));
+  const { cluster: written, user } = readKubeconfig(options.kubeconfig);
+  expect(written["certificate-authority"]).toBe(join(directory, "ca.crt"));
   expect(user["client-certificate"]).toBe(join(directory, "pki", "kubelet-client-current.pem"));
   // The certificate itself is missing.
   expect(needsBootstrap(options, now)).toBe(true);

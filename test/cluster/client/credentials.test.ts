@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Credentials } from "../../../src/cluster/client/credentials.ts";
 import { proxyFor } from "../../../src/sources/proxy.ts";
+import { toKubeconfig } from "../../support/cluster/empty-cluster.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
@@ -10,12 +11,7 @@ const newDirectory = tempDirs();
 
 function aKubeconfig(cluster: object, user: object): string {
   const path = join(newDirectory(), "kubeconfig");
-  const config = {
-    clusters: [{ name: "c", cluster: { server: "https://api.example.com:6443", ...cluster } }],
-    users: [{ name: "u", user }],
-    contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
-  };
-  writeFileSync(path, JSON.stringify(config));
+  writeFileSync(path, toKubeconfig({ server: "https://api.example.com:6443", ...cluster }, user));
   return path;
 }
 

@@ -7,6 +7,7 @@ import { type CertificateFiles, TestCertificates } from "../test-certificates.ts
 import { freePorts, RUN_ID } from "../test-node.ts";
 import { PATIENCE_MS, until } from "../until.ts";
 import { ETCD, KUBERNETES } from "./cluster-tools.ts";
+import { toKubeconfig } from "./empty-cluster.ts";
 
 export interface ControlPlaneOptions {
   apiServerFlags?: readonly string[];
@@ -59,15 +60,8 @@ export class ControlPlane {
     const path = join(this.directory, `${name}.conf`);
     const credentials =
       "token" in user ? { token: user.token } : { "client-certificate": user.certFile, "client-key": user.keyFile };
-    const config = {
-      apiVersion: "v1",
-      kind: "Config",
-      clusters: [{ name: "test", cluster: { server, "certificate-authority": this.authority.certFile } }],
-      users: [{ name, user: credentials }],
-      contexts: [{ name: "test", context: { cluster: "test", user: name } }],
-      "current-context": "test",
-    };
-    writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
+    const cluster = { server, "certificate-authority": this.authority.certFile };
+    writeFileSync(path, toKubeconfig(cluster, credentials), { mode: 0o600 });
     return path;
   }
 

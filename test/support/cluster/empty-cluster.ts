@@ -21,13 +21,13 @@ export const serveEmptyCluster = (port: number) =>
     },
   });
 
-/** The kubeconfig of a node, in JSON. @param server URL */
-export const toKubeconfig = (server: string): string =>
+/** A kubeconfig in JSON, which is YAML. @param cluster its URL, or its fields */
+export const toKubeconfig = (cluster: string | object, user: object = { token: "t" }): string =>
   JSON.stringify({
     apiVersion: "v1",
     kind: "Config",
-    clusters: [{ name: "c", cluster: { server } }],
-    users: [{ name: "u", user: { token: "t" } }],
+    clusters: [{ name: "c", cluster: typeof cluster === "string" ? { server: cluster } : cluster }],
+    users: [{ name: "u", user }],
     contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
     "current-context": "x",
   });
