@@ -2,7 +2,6 @@ import { API_TARGETS } from "./api-targets.ts";
 import { ENGINE_TARGETS } from "./engine-targets.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
 import { IMPORT_TARGETS } from "./import-targets.ts";
-import { REGISTRY_TARGETS } from "./registry-targets.ts";
 import { SERVER_TARGETS } from "./server-targets.ts";
 import { TEXT_TARGETS } from "./text-targets.ts";
 
@@ -10,7 +9,6 @@ import { TEXT_TARGETS } from "./text-targets.ts";
 export const TARGETS: readonly FuzzTarget[] = [
   ...TEXT_TARGETS,
   ...SERVER_TARGETS,
-  ...REGISTRY_TARGETS,
   ...IMPORT_TARGETS,
   ...API_TARGETS,
   ...ENGINE_TARGETS,

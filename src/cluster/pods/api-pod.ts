@@ -1,7 +1,11 @@
-import type { Pod, PodStatus } from "../../base/api/pod.ts";
+import { type Pod, PodSchema, type PodStatus } from "../../base/api/pod.ts";
 import type { DesiredPod } from "../../base/model/desired-pod.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue } from "../../manifest/decode/decode.ts";
+import { objectShapeOf } from "../../manifest/decode/shape.ts";
+import { applyPodDefaults } from "../../manifest/defaults.ts";
+import { FieldPath } from "../../manifest/field.ts";
 import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identity.ts";
-import { readApiPod } from "../../manifest/read-api-pod.ts";
+import { parseJson } from "../../manifest/yaml/json-parser.ts";
 import { sourceId } from "../../sources/checkpoint-store.ts";
 import type { ObjectOfApi } from "../client/reflector.ts";
 
@@ -62,4 +66,20 @@ export function toDesiredPod(object: ApiPod): DesiredPod {
     isBound: true,
     resourceVersion: Number(metadata.resourceVersion) || 0,
   };
+}
+
+const podShape = objectShapeOf(PodSchema);
+
+/**
+ * A pod as an API server returns it: validated there, so that fields of newer versions are left out rather than refused.
+ * @param object `v1.Pod`
+ * @throws Error when a field has a value of a wrong type
+ */
+function readApiPod(object: object): Pod {
+  const issues: DecodeIssue[] = [];
+  const pod = decodeObject(parseJson(JSON.stringify(object)), podShape, FieldPath.root, issues) as Pod;
+  const wrong = issues.find(isTypeIssue);
+  if (wrong) throw new Error(`${wrong.path.toString()}: ${wrong.discreet}`);
+  applyPodDefaults(pod);
+  return pod;
 }
