@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import type { ReplaceFile } from "../base/files/replace-file.ts";
 import type { TextFiles } from "../base/files/text-files.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -43,14 +42,10 @@ interface BuildFeedDeps {
   read: (bytes: Uint8Array, name: string, source: SourceKind) => ManifestResult | Promise<ManifestResult>;
   /** Reads a path without waiting for it in this thread; default: in this thread. */
   readManifests?: FileSourceDeps["readManifests"];
-  /** Writes a checkpoint; default: in this thread. */
-  replaceFile?: ReplaceFile;
-  /** Reads certificates and keys; default: in this thread. */
-  files?: Pick<TextFiles, "readText">;
+  /** Reads certificates and keys, writes checkpoints; default: in this thread. */
+  files?: TextFiles;
   clock: Clock;
   logger: Logger;
-  /** In [0, 1). */
-  random: () => number;
   /** Proxy of a URL, by the environment; undefined = direct. */
   proxyFor?: (url: URL) => string | undefined;
 }
@@ -66,7 +61,7 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
     nodeName,
     clock,
     logger,
-    ...(deps.replaceFile && { replaceFile: deps.replaceFile }),
+    ...(deps.files && { replaceFile: deps.files.replaceFile }),
   });
   const lastKnownGood = (location: string) => (options.runOnce ? undefined : checkpoints.load(sourceId(location)));
   const locations = [...new Set([...manifests, ...options.podManifestPaths, ...options.manifestUrls])];
@@ -92,7 +87,6 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
         lastKnownGood: () => lastKnownGood(location),
         clock,
         logger,
-        random: deps.random,
         ...(deps.proxyFor ? { proxyFor: deps.proxyFor } : {}),
         ...(deps.files && { files: deps.files }),
       });
@@ -158,9 +152,9 @@ export class StdinSource implements FeedSource {
   }
 
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
+    this.#reads++;
     const chunks: Uint8Array[] = [];
     let length = 0;
-    this.#reads++;
     for await (const chunk of this.#input()) {
       signal.throwIfAborted();
       length += chunk.length;

@@ -7,7 +7,7 @@ import { type ReplaceFile, replaceFile } from "../base/files/replace-file.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import type { Objects, Source } from "./source-set.ts";
+import type { Objects, SourceSet, SourceStatus } from "./source-set.ts";
 
 /** Version 1 had no name and no place. */
 const VERSION = 2;
@@ -39,8 +39,7 @@ export interface Checkpoint {
   place?: FileSystemId;
 }
 
-/** A checkpoint whose source is not among the configured ones. */
-interface KeptCheckpoint {
+interface NamedCheckpoint {
   /** {@link sourceId} of its source. */
   id: string;
   /** Path or masked URL; undefined in checkpoints of version 1. */
@@ -57,16 +56,18 @@ interface Body {
   texts: Record<string, Objects>;
 }
 
-interface ToWrite {
-  id: string;
-  name: string | undefined;
-  checkpoint: Checkpoint;
-}
-
-/** A source whose sets can be stored. */
-export interface FeedSource extends Source {
+/** A place manifests come from. Emits complete sets, and nothing while it cannot be read. */
+export interface FeedSource {
+  readonly name: string;
+  readonly kind: SourceStatus["kind"];
   /** Identifies the source: hash of its path or URL. */
   readonly id: string;
+  start(emit: (set: SourceSet) => void): void;
+  /** One read now, also before `start`; rejects when the source cannot be read. */
+  readOnce(signal: AbortSignal): Promise<SourceSet>;
+  /** Ends timers, watches and requests; nothing is emitted any more. */
+  stop(): Promise<void>;
+  status(): SourceStatus;
   /** Its current set; undefined when there is nothing to store. */
   checkpoint(): Checkpoint | undefined;
 }
@@ -77,7 +78,7 @@ export interface FeedSource extends Source {
  */
 export class CheckpointStore {
   readonly #deps: CheckpointStoreDeps;
-  readonly #waiting = new Map<string, ToWrite>();
+  readonly #waiting = new Map<string, NamedCheckpoint>();
   readonly #latest = new Map<string, Checkpoint>();
   /** Hash of the texts on disk, by source: an unchanged set is not written again. */
   readonly #written = new Map<string, string>();
@@ -96,7 +97,7 @@ export class CheckpointStore {
   }
 
   /** The checkpoints of all sources but these, by name. */
-  loadOthers(ids: ReadonlySet<string>): KeptCheckpoint[] {
+  loadOthers(ids: ReadonlySet<string>): NamedCheckpoint[] {
     return this.#ids()
       .filter((id) => !ids.has(id))
       .flatMap((id) => {
@@ -165,7 +166,7 @@ export class CheckpointStore {
     return join(this.#deps.dir, `source-${id}.json`);
   }
 
-  async #write({ id, name, checkpoint }: ToWrite): Promise<void> {
+  async #write({ id, name, checkpoint }: NamedCheckpoint): Promise<void> {
     const { clock, logger, nodeName, replaceFile: replace = replaceFile } = this.#deps;
     const path = this.#path(id);
     const { place } = checkpoint;

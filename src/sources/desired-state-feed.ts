@@ -26,15 +26,19 @@ import { hasErrors, joinLocations, type Objects, type SourceSet, type SourceStat
 export interface FeedInfo {
   /** Every source was read and no text is unknown. Before that, no pod outside of the state may be removed. */
   isComplete: boolean;
-  /** Every source was read, or has a checkpoint. */
+  /** Every source was read, or has a checkpoint. A text that was never right may still be unknown. */
   isRead: boolean;
+  /** Findings of all sources, in their order. */
   findings: readonly Finding[];
   duplicates: readonly Duplicate[];
 }
 
-/** Result of reading all sources once. */
-export interface ReadOnceResult extends FeedInfo {
+interface MergeResult extends FeedInfo {
   state: DesiredState;
+}
+
+/** Result of reading all sources once. */
+export interface ReadOnceResult extends MergeResult {
   /** One line for each source that could not be read at all. */
   failures: string[];
 }
@@ -192,18 +196,15 @@ export class DesiredStateFeed {
 
   #publish(): void {
     if (this.#deps.kept.length > 0) this.#handOver();
-    const { state, findings, duplicates, isComplete, isRead } = mergeSources(this.#sets);
+    const { state, ...info } = mergeSources(this.#sets);
     const said = new Set<string>();
-    for (const { message } of duplicates) {
+    for (const { message } of info.duplicates) {
       said.add(`duplicate:${message}`);
       this.#facts.log(`duplicate:${message}`, "warn", message);
     }
     this.#facts.prune("duplicate:", said);
     this.#reportUnclaimed(state);
-    this.#last = {
-      state: { ...state, completeSources: this.#completeSources },
-      info: { isComplete, isRead, findings, duplicates },
-    };
+    this.#last = { state: { ...state, completeSources: this.#completeSources }, info };
     for (const listener of this.#listeners) listener(this.#last.state, this.#last.info);
   }
 
@@ -241,17 +242,6 @@ export interface Duplicate {
   name: string;
   /** One line: which text is ignored, which one counts. */
   message: string;
-}
-
-interface MergeResult {
-  state: DesiredState;
-  /** Findings of all sources, in their order. */
-  findings: readonly Finding[];
-  duplicates: readonly Duplicate[];
-  /** Every source was read, and no text is unknown: pods that are in no set may be removed. */
-  isComplete: boolean;
-  /** Every source was read, or has a checkpoint. A text that was never right may still be unknown. */
-  isRead: boolean;
 }
 
 /**

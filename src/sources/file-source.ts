@@ -3,18 +3,11 @@ import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
-import { type Checkpoint, sourceId } from "./checkpoint-store.ts";
+import { type Checkpoint, type FeedSource, sourceId } from "./checkpoint-store.ts";
 import { FileRecords } from "./file-records.ts";
 import { type FileIdentity, type ManifestSnapshot, readManifests } from "./manifest-files.ts";
 import { PathWatch } from "./path-watch.ts";
-import {
-  isEmptyObjects,
-  type ReadText,
-  type Source,
-  SourceReads,
-  type SourceSet,
-  type SourceStatus,
-} from "./source-set.ts";
+import { isEmptyObjects, type ReadText, SourceReads, type SourceSet, type SourceStatus } from "./source-set.ts";
 
 /** How long a directory must be quiet after an event: a copy of 500 files is one read. */
 const DEBOUNCE_MS = 10;
@@ -40,7 +33,7 @@ export interface FileSourceDeps {
  * Manifests in a directory (not below it), or one manifest file. Only a path that was read removes pods: one that is
  * missing, unreadable, or empty because nothing is mounted there any more keeps the last set.
  */
-export class FileSource implements Source {
+export class FileSource implements FeedSource {
   readonly kind = "file";
   readonly name: string;
   readonly id: string;

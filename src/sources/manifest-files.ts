@@ -1,8 +1,8 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, statSync } from "node:fs";
+import { closeSync, fstatSync, lstatSync, openSync, readdirSync, statSync } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileSlot } from "../base/concurrency/file-slot.ts";
-import { readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
+import { READ_FLAGS, readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
 import { type FileSystemId, findFileSystem, toFileSystemId } from "../base/files/mount-points.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 
@@ -54,7 +54,7 @@ export function listManifests(path: string): Listing {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return missingListing(path);
-    const reason = explain(code) ?? message;
+    const reason = EXPLANATIONS[code ?? ""] ?? message;
     return { kind: "unreadable", message: `"${path}" cannot be read: ${reason}`, reason };
   }
 }
@@ -105,9 +105,6 @@ export type FileContent =
   | { kind: "not-a-file"; what: string }
   | { kind: "unreadable"; message: string };
 
-/** O_NONBLOCK: a FIFO or a device that takes the place of the file must not block the open. */
-const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
-
 /** Reads one manifest file (through symbolic links) unless it is still the one that `known` describes. */
 export function readManifestFile(path: string, known?: FileIdentity): FileContent {
   let fd: number | undefined;
@@ -117,7 +114,7 @@ export function readManifestFile(path: string, known?: FileIdentity): FileConten
     if (!before.isFile())
       return { kind: "not-a-file", what: before.isDirectory() ? "a directory" : "not a regular file" };
     if (known && isSameFile(known, before)) return { kind: "same" };
-    fd = openSync(path, READ);
+    fd = openSync(path, READ_FLAGS);
     const { dev, ino, size, mtimeNs, ctimeNs } = fstatSync(fd, { bigint: true });
     const bytes = readDescriptor(fd, MAX_MANIFEST_BYTES - 1);
     return { kind: "content", bytes, identity: { dev, ino, size, mtimeNs, ctimeNs } };
@@ -125,7 +122,7 @@ export function readManifestFile(path: string, known?: FileIdentity): FileConten
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return isLink(path) ? { kind: "dangling" } : { kind: "missing" };
     if (error instanceof UnreadableFileError) return { kind: "unreadable", message };
-    return { kind: "unreadable", message: `cannot be read: ${explain(code) ?? message}` };
+    return { kind: "unreadable", message: `cannot be read: ${EXPLANATIONS[code ?? ""] ?? message}` };
   } finally {
     if (fd !== undefined) closeSync(fd);
   }
@@ -137,25 +134,15 @@ function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
   return a.ino === b.ino && a.dev === b.dev && a.size === b.size && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs;
 }
 
-function explain(code: string | undefined): string | undefined {
-  switch (code) {
-    case "EACCES":
-    case "EPERM":
-      return "permission denied";
-    case "ELOOP":
-      return "a symbolic link that leads to itself";
-    case "ENOTDIR":
-      return "part of the path is not a directory";
-    case "EAGAIN":
-      return "it is a stream without an end, not a file";
-    case "EIO":
-      return "the disk reports an error (EIO)";
-    case "ESTALE":
-      return "its network file system is gone (ESTALE)";
-    default:
-      return undefined;
-  }
-}
+const EXPLANATIONS: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  ELOOP: "a symbolic link that leads to itself",
+  ENOTDIR: "part of the path is not a directory",
+  EAGAIN: "it is a stream without an end, not a file",
+  EIO: "the disk reports an error (EIO)",
+  ESTALE: "its network file system is gone (ESTALE)",
+};
 
 /** A longer check is left to a thread, which may hang. Local disks respond within milliseconds. */
 const CHECK_TIMEOUT_MS = 1_000;

@@ -74,7 +74,7 @@ export class SourceReads {
     else this.#failures++;
   }
 
-  status(source: Pick<Source, "kind" | "name">, state: SourceStatus["state"], pods: number): SourceStatus {
+  status(source: Pick<SourceStatus, "kind" | "name">, state: SourceStatus["state"], pods: number): SourceStatus {
     return {
       kind: source.kind,
       name: source.name,
@@ -87,18 +87,6 @@ export class SourceReads {
       failures: this.#failures,
     };
   }
-}
-
-/** A place manifests come from. Emits complete sets, and nothing while it cannot be read. */
-export interface Source {
-  readonly name: string;
-  readonly kind: "file" | "http" | "api";
-  start(emit: (set: SourceSet) => void): void;
-  /** One read now, also before `start`; rejects when the source cannot be read. */
-  readOnce(signal: AbortSignal): Promise<SourceSet>;
-  /** Ends timers, watches and requests; nothing is emitted any more. */
-  stop(): Promise<void>;
-  status(): SourceStatus;
 }
 
 /** Parses one text; a long one in the background. */

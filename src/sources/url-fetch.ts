@@ -1,6 +1,7 @@
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { readBoundedBytesOf, StreamTooLongError } from "../base/files/bounded-stream.ts";
 import { LOCAL_TEXT_FILES, type TextFiles } from "../base/files/text-files.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
 import type { SecretHeader } from "../base/model/option-values.ts";
@@ -93,7 +94,7 @@ async function follow(
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     const response = await request(url, first.socket, options, validators, isTrusted, signal);
     const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
-    if (location === null) return readResponse(response, signal);
+    if (location === null) return readResponse(response);
     await response.body?.cancel();
     const next = URL.canParse(location, url.href) ? new URL(location, url.href) : undefined;
     if (!next || !/^https?:$/.test(next.protocol)) throw new UrlFetchError("is redirected to something that is no URL");
@@ -198,7 +199,7 @@ async function systemAuthorities(files: ReadsText): Promise<string | undefined> 
   return undefined;
 }
 
-async function readResponse(response: Response, signal: AbortSignal): Promise<UrlResponse> {
+async function readResponse(response: Response): Promise<UrlResponse> {
   if (response.status === 304) {
     await response.body?.cancel();
     return { kind: "unchanged" };
@@ -207,7 +208,9 @@ async function readResponse(response: Response, signal: AbortSignal): Promise<Ur
     await response.body?.cancel();
     throw new UrlFetchError(`responded with ${response.status}${response.statusText ? ` ${response.statusText}` : ""}`);
   }
-  const encoded = await readBody(response, signal);
+  const encoded = await readBoundedBytesOf(response.body, MAX_MANIFEST_BYTES - 1).catch((error: unknown) => {
+    throw error instanceof StreamTooLongError ? new UrlFetchError(TOO_LONG) : error;
+  });
   const bytes =
     encoded.length === 0
       ? encoded
@@ -220,25 +223,6 @@ async function readResponse(response: Response, signal: AbortSignal): Promise<Ur
     bytes,
     validators: { ...(etag ? { etag } : {}), ...(lastModified ? { lastModified } : {}) },
   };
-}
-
-/** Reads in pieces, so that a body without end stops at the limit. */
-async function readBody(response: Response, signal: AbortSignal): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  const reader = response.body?.getReader();
-  if (!reader) return new Uint8Array();
-  for (;;) {
-    signal.throwIfAborted();
-    const { done, value } = await reader.read();
-    if (done) return Buffer.concat(chunks);
-    length += value.length;
-    if (length >= MAX_MANIFEST_BYTES) {
-      await reader.cancel();
-      throw new UrlFetchError(TOO_LONG);
-    }
-    chunks.push(value);
-  }
 }
 
 const UNKNOWN_AUTHORITY = "its certificate is signed by an unknown authority (%); see --manifest-url-ca-file";

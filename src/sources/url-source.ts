@@ -6,7 +6,7 @@ import type { PodFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { maskUrl } from "../base/text/url.ts";
 import type { ManifestResult } from "../manifest/object-reading.ts";
-import { type Checkpoint, sourceId } from "./checkpoint-store.ts";
+import { type Checkpoint, type FeedSource, sourceId } from "./checkpoint-store.ts";
 import {
   describeFinding,
   EMPTY_OBJECTS,
@@ -16,7 +16,6 @@ import {
   logFindings,
   type Objects,
   type ReadText,
-  type Source,
   SourceReads,
   type SourceSet,
   type SourceStatus,
@@ -37,15 +36,15 @@ export interface UrlSourceDeps extends UrlFetchOptions {
   read: ReadText;
   clock: Clock;
   logger: Logger;
-  /** In [0, 1); for the jitter after errors. */
-  random: () => number;
+  /** In [0, 1); for the jitter after errors. Default: Math.random. */
+  random?: () => number;
   checkFrequencyMs: number;
   /** The objects of the URL's last response, also to an earlier process. */
   lastKnownGood?: () => Checkpoint | undefined;
 }
 
 /** Manifests from a URL, polled. While it does not respond, or responds with a bad text, the last set stays. */
-export class UrlSource implements Source {
+export class UrlSource implements FeedSource {
   readonly kind = "http";
   /** Masked. */
   readonly name: string;
@@ -124,7 +123,7 @@ export class UrlSource implements Source {
   }
 
   #delayMs(): number {
-    const { checkFrequencyMs, random } = this.#deps;
+    const { checkFrequencyMs, random = Math.random } = this.#deps;
     if (this.#failuresInARow === 0) return checkFrequencyMs;
     const isFirst = this.#reads.lastSuccess === undefined;
     const soonMs = isFirst ? FIRST_RETRY_MS * 2 ** Math.min(this.#failuresInARow - 1, 20) : checkFrequencyMs;

@@ -40,7 +40,6 @@ class Box {
       read: (bytes, file, source) => readManifest(bytes, { file, nodeName, source }),
       clock: new SystemClock(),
       logger,
-      random: () => 0.5,
     });
     return new Life(feed, logger);
   }

@@ -253,11 +253,9 @@ function buildManifestFeed(
     },
     readManifests: async (path, known) =>
       (await changeCheck.snapshotIfUnchanged(path, known)) ?? background.tasks.readManifests(path, known),
-    replaceFile: background.tasks.replaceFile,
     files: background.textFiles,
     clock,
     logger,
-    random: Math.random,
     proxyFor: (url) => proxyFor(url, environment),
   });
 }
