@@ -126,13 +126,21 @@ export class YamlParser {
   }
 
   /**
-   * Reads a node, or takes an empty value when one of `ends` comes first.
+   * Reads a node, or takes an empty value when one of `ends` comes first. Calls in tail position: a level of nesting takes
+   * the stack of one collection.
    * @param indentlessAllowed a list may begin in the column of its key
    */
   #parseNode(ends: readonly TokenType[], block: boolean, indentlessAllowed = false): Composed {
+    const { type } = this.#peek();
+    if (ends.includes(type)) return this.#empty();
+    if (type === "alias") return this.#alias(this.#take());
+    if (type === "anchor" || type === "tag") return this.#parseMarked(block, indentlessAllowed);
+    return this.#parseContent("", block, indentlessAllowed);
+  }
+
+  /** A node with an anchor, a tag, or both. */
+  #parseMarked(block: boolean, indentlessAllowed: boolean): Composed {
     const first = this.#peek();
-    if (ends.includes(first.type)) return this.#empty();
-    if (first.type === "alias") return this.#alias(this.#take());
     let anchor = "";
     let tag = "";
     for (const type of first.type === "tag" ? (["tag", "anchor"] as const) : (["anchor", "tag"] as const)) {
@@ -141,25 +149,28 @@ export class YamlParser {
       if (type === "anchor") anchor = token.value;
       else tag = this.#resolveTag(token);
     }
-    const anchored: { value?: Composed } | undefined = anchor === "" ? undefined : {};
-    if (anchored) this.#anchors.set(anchor, anchored);
+    const anchored: { value?: Composed } = {};
+    if (anchor !== "") this.#anchors.set(anchor, anchored);
+    anchored.value = this.#parseContent(tag, block, indentlessAllowed, first);
+    return anchored.value;
+  }
+
+  /** @param marked the anchor or tag before it: nothing needs to follow */
+  #parseContent(tag: string, block: boolean, indentlessAllowed: boolean, marked?: Token): Composed {
     const token = this.#peek();
     const { type, start } = token;
-    let value: Composed;
-    if (indentlessAllowed && type === "block-entry") value = this.#blockList(start, ["key", "value"]);
-    else if (type === "scalar") {
+    if (indentlessAllowed && type === "block-entry") return this.#blockList(start, ["key", "value"]);
+    if (type === "flow-sequence-start") return this.#flowList(this.#take().start);
+    if (type === "flow-mapping-start") return this.#flowMap(this.#take().start);
+    if (block && type === "block-sequence-start") return this.#blockList(this.#take().start);
+    if (block && type === "block-mapping-start") return this.#blockMap(this.#take().start);
+    if (type === "scalar") {
       this.#next++;
       const implicit = (tag === "" && token.plain) || tag === "!";
-      value = this.#scalar({ kind: "scalar", start, value: token.value, implicit, tag });
-    } else if (type === "flow-sequence-start") value = this.#flowList(this.#take().start);
-    else if (type === "flow-mapping-start") value = this.#flowMap(this.#take().start);
-    else if (block && type === "block-sequence-start") value = this.#blockList(this.#take().start);
-    else if (block && type === "block-mapping-start") value = this.#blockMap(this.#take().start);
-    else if (anchor !== "" || tag !== "") {
-      value = this.#scalar({ kind: "scalar", start: first.start, value: "", implicit: tag === "", tag });
-    } else throw new TextError(`a value was expected here, not ${describe(token)}`, start);
-    if (anchored) anchored.value = value;
-    return value;
+      return this.#scalar({ kind: "scalar", start, value: token.value, implicit, tag });
+    }
+    if (!marked) throw new TextError(`a value was expected here, not ${describe(token)}`, start);
+    return this.#scalar({ kind: "scalar", start: marked.start, value: "", implicit: tag === "", tag });
   }
 
   #resolveTag(token: Token): string {

@@ -144,5 +144,9 @@ describe("limits", () => {
     expect(errorOf(`${"[".repeat(20_000)}`)).toContain("nest");
     expect(errorOf(`{"a": ${"[".repeat(20_000)}`)).toContain("nest");
   });
+  test("as many levels as go-yaml has are read, also by code that the engine has compiled meanwhile", () => {
+    const deep = Buffer.from(`a: ${"[".repeat(9_990)}${"]".repeat(9_990)}`);
+    for (let count = 0; count < 20; count++) expect(parseStream(deep).documents[0]?.kind).toBe("value");
+  });
   test("10 MiB is too long", () => expect(errorOf(Buffer.alloc(10 * 1024 * 1024, "#"))).toContain("10 MiB"));
 });
