@@ -1,5 +1,5 @@
 import type { Container, Pod } from "../base/api/pod.ts";
-import type { ContainerRequest, Mount } from "../base/model/container-engine.ts";
+import type { ContainerRequest, Mount, Owner } from "../base/model/container-engine.ts";
 import { toContainerLogPath } from "../base/model/log-path.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { computeContainerLimits } from "../plan/container-limits.ts";
@@ -88,7 +88,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
  * One container of a pod, in the namespaces of its sandbox. Source: kubelet and dockershim 1.20.
  * @throws MappingError
  */
-export function toContainerCreateBody(request: ContainerRequest): ContainerCreateBody {
+export function toContainerCreateBody(request: ContainerRequest, owner: Owner): ContainerCreateBody {
   const { pod, container, command = [], args = [] } = request;
   const stopSignal = container.lifecycle?.stopSignal;
   return {
@@ -105,6 +105,7 @@ export function toContainerCreateBody(request: ContainerRequest): ContainerCreat
     Healthcheck: { Test: ["NONE"] },
     Labels: toContainerLabels({
       ...request,
+      owner,
       logPath: toContainerLogPath(request.paths.podLogsDir, pod.metadata, container.name, request.restartCount),
     }),
     HostConfig: toHostConfig(request),

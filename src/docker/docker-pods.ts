@@ -68,7 +68,7 @@ export class DockerPods implements PodEngine {
     let attempted = "failed to create a sandbox for";
     try {
       const name = toSandboxName(request.pod, request.attempt);
-      const id = await this.#create(name, toSandboxCreateBody(request), signal);
+      const id = await this.#create(name, toSandboxCreateBody(request, this.#owner), signal);
       attempted = "failed to start sandbox container for";
       await this.#client.startContainer(id, { signal });
       const inspect = await this.#client.inspectContainer(id, { signal });
@@ -84,7 +84,7 @@ export class DockerPods implements PodEngine {
   async createContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerId> {
     try {
       const name = toContainerName(request.pod, request.container.name, request.restartCount);
-      const body = toContainerCreateBody(request);
+      const body = toContainerCreateBody(request, this.#owner);
       return await this.#timed("create_container", () => this.#create(name, body, signal));
     } catch (error) {
       signal.throwIfAborted();

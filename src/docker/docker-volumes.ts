@@ -1,7 +1,7 @@
 import type { EngineVolume, Owner, VolumeEngine } from "../base/model/container-engine.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
 import { known } from "./engine/docker-error.ts";
-import { LABEL, toOwnershipFilter } from "./labels.ts";
+import { ownershipLabels, toOwnershipFilter } from "./labels.ts";
 
 /** On a container that exists only to read its image. */
 const EXPORT_LABEL = "kubelet-ts.io/export";
@@ -32,8 +32,9 @@ export class DockerVolumes implements VolumeEngine {
     volume: { name: string; driver: "local"; options: Record<string, string>; labels: Record<string, string> },
     signal: AbortSignal,
   ): Promise<void> {
-    const { name, driver, options, labels } = volume;
-    await this.#client.createVolume({ Name: name, Driver: driver, DriverOpts: options, Labels: labels }, { signal });
+    const { name, driver, options } = volume;
+    const Labels = { ...ownershipLabels(this.#owner), ...volume.labels };
+    await this.#client.createVolume({ Name: name, Driver: driver, DriverOpts: options, Labels }, { signal });
   }
 
   async inspectVolume(name: string, signal: AbortSignal): Promise<EngineVolume | undefined> {
@@ -49,7 +50,7 @@ export class DockerVolumes implements VolumeEngine {
 
   /** Exports an image through a container that is never started. */
   async exportImage(imageId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    const Labels = { [LABEL.node]: this.#owner.nodeName, [LABEL.root]: this.#owner.rootHash, [EXPORT_LABEL]: "1" };
+    const Labels = { ...ownershipLabels(this.#owner), [EXPORT_LABEL]: "1" };
     const { Id } = await this.#client.createContainer("", { Image: imageId, Cmd: ["/none"], Labels }, { signal });
     const remove = () => this.#client.removeContainer(Id, { force: true });
     try {

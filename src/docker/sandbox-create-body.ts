@@ -1,6 +1,6 @@
 import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
-import type { SandboxRequest } from "../base/model/container-engine.ts";
+import type { Owner, SandboxRequest } from "../base/model/container-engine.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
@@ -79,7 +79,7 @@ function computeNetwork(pod: Pod, hostname: string): SandboxNetworkMode {
  * The pod's sandbox: pause, with ports, DNS, host name and sysctls of the pod. Source: dockershim 1.20.
  * @throws MappingError
  */
-export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBody {
+export function toSandboxCreateBody(request: SandboxRequest, owner: Owner): ContainerCreateBody {
   const { pod, engine, settings, dns } = request;
   const { spec } = pod;
   const host = computePodHostname(pod, settings.clusterDomain);
@@ -103,7 +103,7 @@ export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBod
     ...(!spec.hostNetwork && { Hostname: host.kernelHostname }),
     ...(user !== undefined && { User: user }),
     ExposedPorts,
-    Labels: toSandboxLabels(pod, request.owner, request),
+    Labels: toSandboxLabels(pod, owner, request),
     HostConfig: {
       NetworkMode: network.mode,
       IpcMode: spec.hostIPC ? "host" : "shareable",

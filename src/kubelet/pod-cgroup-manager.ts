@@ -48,8 +48,6 @@ interface PodCgroupManagerDeps {
     | "memorySwap"
   >;
   logger: Logger;
-  /** Called once, when the cgroup of all pods has the bounds that the resources reserved for the system leave. */
-  onNodeBounded?: () => void;
 }
 
 /** The engine empties the cgroup of a removed container shortly after the removal returned. */
@@ -62,6 +60,7 @@ const QOS_CLASSES: readonly QOSClass[] = ["Guaranteed", "Burstable", "BestEffort
 /** Keeps the cgroups above the containers: one per pod, and those of the QoS classes. */
 export class PodCgroupManager {
   readonly #deps: PodCgroupManagerDeps;
+  readonly #onNodeBounded: (() => void) | undefined;
   /** Limits last set on the cgroups of the QoS classes, as JSON by path. */
   readonly #qosLimits = new Map<string, string>();
   /** Paths that something was still inside when they were to go. */
@@ -72,8 +71,10 @@ export class PodCgroupManager {
   #isNodeBounded = false;
   #isSweepDue = false;
 
-  constructor(deps: PodCgroupManagerDeps) {
+  /** @param onNodeBounded called once, when the cgroup of all pods has the bounds that reserved resources leave */
+  constructor(deps: PodCgroupManagerDeps, onNodeBounded?: () => void) {
     this.#deps = deps;
+    this.#onNodeBounded = onNodeBounded;
   }
 
   /**
@@ -162,7 +163,7 @@ export class PodCgroupManager {
         await cgroups.ensure(plan);
         if (this.#isNodeBounded || plan.path !== this.#planOf(toQosCgroupName("Guaranteed"), {}).path) continue;
         this.#isNodeBounded = true;
-        this.#deps.onNodeBounded?.();
+        this.#onNodeBounded?.();
       } catch (error) {
         refusals.push(`Cgroup "${plan.path}" has not all bounds: ${(error as Error).message}`);
       }

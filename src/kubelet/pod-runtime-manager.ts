@@ -1,6 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import { ConcurrencyLimit } from "../base/concurrency/concurrency-limit.ts";
-import type { ContainerRequest, ImageInfo, Owner, PodEngine } from "../base/model/container-engine.ts";
+import type { ContainerRequest, ImageInfo, PodEngine } from "../base/model/container-engine.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../base/model/node.ts";
@@ -33,7 +33,6 @@ const MAX_ENGINE_CALLS = 8;
 interface RuntimeNode {
   recorder: EventRecorder;
   options: KubeletOptions;
-  owner: Owner;
   info: NodeInfo;
   /** Values of `resourceFieldRef` where a container has no limit. */
   allocatable: NodeAllocatable;
@@ -70,7 +69,7 @@ export class PodRuntimeManager implements PodServices {
 
   async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
     const { pods, sandboxes, volumes, files, cgroups } = this.#parts;
-    const { engine, owner, options, recorder } = this.#node;
+    const { engine, options, recorder } = this.#node;
     const { pod, objects, sandboxHash, initHash } = request;
     const usesNetworkPlugin = await sandboxes.usesPlugin(pod);
     await sandboxes.detachRemoved(pod.metadata.uid ?? "", signal);
@@ -90,7 +89,6 @@ export class PodRuntimeManager implements PodServices {
       hash: sandboxHash,
       initHash,
       engine: engine(),
-      owner,
       settings: options,
       usesNetworkPlugin,
       ...(runtimeHandler !== undefined && { runtimeHandler }),
@@ -245,7 +243,7 @@ export class PodRuntimeManager implements PodServices {
     image: ImageInfo,
     signal: AbortSignal,
   ): Promise<ContainerRequest> {
-    const { options, owner, serviceEnvironmentOf, info: node, allocatable, engine, recorder } = this.#node;
+    const { options, serviceEnvironmentOf, info: node, allocatable, engine, recorder } = this.#node;
     const { files, volumes } = this.#parts;
     const { pod, container, objects } = request;
     const podIps = pod.spec.hostNetwork ? [node.ip] : request.podIps;
@@ -282,7 +280,6 @@ export class PodRuntimeManager implements PodServices {
       ...(runtimeHandler !== undefined && { runtimeHandler }),
       node,
       engine: engine(),
-      owner,
       paths: {
         ...(hostsFile && { hostsFile }),
         ...(terminationLogFile && { terminationLogFile }),

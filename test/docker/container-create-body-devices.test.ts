@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
-import { aContainerRequest, aPod } from "./mapping-requests.ts";
+import { aContainerRequest, aPod, OWNER } from "./mapping-requests.ts";
 
 const volume = (type: string) => ({ name: "v", hostPath: { path: "/dev/ttyUSB0", type } });
 const mount = { type: "bind", source: "/dev/ttyUSB0", target: "/dev/modem", readOnly: false } as const;
@@ -10,7 +10,7 @@ function hostConfigOf(type: string, container: object = {}, readOnly = false) {
     spec: { volumes: [volume(type)] },
     container: { volumeMounts: [{ name: "v", mountPath: "/dev/modem", readOnly }], ...container },
   });
-  return toContainerCreateBody(aContainerRequest(pod, { mounts: [mount] })).HostConfig;
+  return toContainerCreateBody(aContainerRequest(pod, { mounts: [mount] }), OWNER).HostConfig;
 }
 
 test.each(["CharDevice", "BlockDevice"])("a hostPath of type %s is a device with its cgroup rule", (type) => {

@@ -7,7 +7,7 @@ import { toContainerCreateBody } from "../../src/docker/container-create-body.ts
 import type { ContainerCreateBody } from "../../src/docker/engine/container-create-body.ts";
 import { toContainerName, toSandboxName } from "../../src/docker/labels.ts";
 import { toSandboxCreateBody } from "../../src/docker/sandbox-create-body.ts";
-import { aContainerRequest, aSandboxRequest, ENGINE, type Json } from "./mapping-requests.ts";
+import { aContainerRequest, aSandboxRequest, ENGINE, type Json, OWNER } from "./mapping-requests.ts";
 import { CASES, type Inspected, normalise, withoutNothing } from "./oracle-cases.ts";
 
 /** The images of the oracle, as far as an engine lays them under what it is sent. */
@@ -80,7 +80,10 @@ describe.each(CASES)("$name", ({ recorded }) => {
   const { sandbox, ...containers } = recorded.inspect;
 
   test("sandbox", () => {
-    const body = toSandboxCreateBody(aSandboxRequest(pod, { image: "k8s.gcr.io/pause:3.2", settings: SETTINGS }));
+    const body = toSandboxCreateBody(
+      aSandboxRequest(pod, { image: "k8s.gcr.io/pause:3.2", settings: SETTINGS }),
+      OWNER,
+    );
     const ours = toInspect(body, { Entrypoint: ["/pause"] });
     // With the host's network the engine fills in the host's name.
     if (pod.spec.hostNetwork) ours.Config.Hostname = sandbox!.Config.Hostname;
@@ -119,6 +122,7 @@ describe.each(CASES)("$name", ({ recorded }) => {
           },
           settings: SETTINGS,
         }),
+        OWNER,
       );
       const ours = toInspect(body, image.config);
       // In the network of another container the engine fills in that one's name.

@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import type { ContainerRequest, Mount } from "../../src/base/model/container-engine.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { toContainerCreateBody } from "../../src/docker/container-create-body.ts";
-import { aContainerRequest, aPod, ENGINE, type Json } from "./mapping-requests.ts";
+import { aContainerRequest, aPod, ENGINE, type Json, OWNER } from "./mapping-requests.ts";
 
 const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<ContainerRequest> = {}) =>
-  toContainerCreateBody(aContainerRequest(aPod(pod), over)) as unknown as Json & { HostConfig: Json };
+  toContainerCreateBody(aContainerRequest(aPod(pod), over), OWNER) as unknown as Json & { HostConfig: Json };
 
 test("a container that says nothing", () => {
   expect(bodyOf({})).toEqual({

@@ -64,7 +64,6 @@ export const aSandboxRequest = (pod: Pod, over: Partial<SandboxRequest> = {}): S
   image: "pause:1",
   hash: "sandbox-hash",
   engine: ENGINE,
-  owner: OWNER,
   settings: DEFAULT_KUBELET_OPTIONS,
   ...over,
 });
@@ -80,7 +79,6 @@ export const aContainerRequest = (pod: Pod, over: Partial<ContainerRequest> = {}
   mounts: [],
   node: NODE,
   engine: ENGINE,
-  owner: OWNER,
   paths: { seccompRoot: "/root-dir/seccomp", podLogsDir: "/var/log/pods" },
   settings: DEFAULT_KUBELET_OPTIONS,
   readFile: (path) => {

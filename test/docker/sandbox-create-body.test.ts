@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import type { SandboxRequest } from "../../src/base/model/container-engine.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { toSandboxCreateBody } from "../../src/docker/sandbox-create-body.ts";
-import { aPod, aSandboxRequest, ENGINE, type Json } from "./mapping-requests.ts";
+import { aPod, aSandboxRequest, ENGINE, type Json, OWNER } from "./mapping-requests.ts";
 
 const bodyOf = (pod: Parameters<typeof aPod>[0], over: Partial<SandboxRequest> = {}) =>
-  toSandboxCreateBody(aSandboxRequest(aPod(pod), over)) as unknown as Json & { HostConfig: Json };
+  toSandboxCreateBody(aSandboxRequest(aPod(pod), over), OWNER) as unknown as Json & { HostConfig: Json };
 
 test("a pod that says nothing", () => {
   expect(bodyOf({})).toEqual({

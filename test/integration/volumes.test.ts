@@ -6,7 +6,7 @@ import { computeMounts } from "../../src/docker/container-create-body.ts";
 import { readEngineInfo } from "../../src/docker/docker-engine.ts";
 import { DockerVolumes } from "../../src/docker/docker-volumes.ts";
 import { DockerError } from "../../src/docker/engine/docker-error.ts";
-import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
+import { computeRootHash, LABEL, ownershipLabels } from "../../src/docker/labels.ts";
 import { isApiAtLeast } from "../../src/docker/security.ts";
 import { writeHostsFile } from "../../src/kubelet/volumes/host-files.ts";
 import { Mounter } from "../../src/kubelet/volumes/mounter.ts";
@@ -21,13 +21,11 @@ const withMounts = test.if(mounting.ok);
 
 describeWithEngine("volumes in real containers", () => {
   const node = testNode();
-  const owner = { [LABEL.node]: node.name, [LABEL.root]: computeRootHash(node.rootDir) };
   const images = { ensureImage: async () => ({ id: (await node.docker.inspectImage(IMAGE)).Id }) };
-  const engine = new DockerVolumes({
-    client: node.docker,
-    owner: { nodeName: node.name, rootHash: computeRootHash(node.rootDir) },
-  });
-  const { manager } = aManager(node.rootDir, { engine, images, ownerLabels: owner });
+  const identity = { nodeName: node.name, rootHash: computeRootHash(node.rootDir) };
+  const owner = ownershipLabels(identity);
+  const engine = new DockerVolumes({ client: node.docker, owner: identity });
+  const { manager } = aManager(node.rootDir, { engine, images });
   let uids = 0;
 
   function podWith(volumes: Volume[], mounts: NonNullable<Container["volumeMounts"]>, spec: Partial<Pod["spec"]> = {}) {

@@ -30,7 +30,7 @@ function setUp(options: Partial<KubeletOptions> = {}, onNodeBounded?: () => void
   const pods: Pod[] = [];
   const clock = new FakeClock();
   const owner = { isUs: true };
-  const manager = new PodCgroupManager({
+  const deps = {
     clock,
     cgroups,
     engine: () => ENGINE,
@@ -39,8 +39,8 @@ function setUp(options: Partial<KubeletOptions> = {}, onNodeBounded?: () => void
     ownsQosCgroups: async () => owner.isUs,
     options: { ...DEFAULT_KUBELET_OPTIONS, ...options },
     logger: log,
-    ...(onNodeBounded && { onNodeBounded }),
-  });
+  };
+  const manager = new PodCgroupManager(deps, onNodeBounded);
   return { owner, cgroups, clock, log, pods, manager, signal: new AbortController().signal };
 }
 

@@ -83,7 +83,6 @@ export function aManager(
     images: engine,
     hostFiles: localHostFiles(),
     ...(mounts && { mounter: new Mounter() }),
-    ownerLabels: { "kubelet-ts.io/node": "node1" },
     ...options,
   });
   return { manager, engine, logger };

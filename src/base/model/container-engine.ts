@@ -91,7 +91,6 @@ export interface SandboxRequest {
   /** DNS servers and options for the engine's resolv.conf; absent where kubelet-ts replaces that file afterwards. */
   dns?: { nameservers: string[]; searches: string[]; options: string[] };
   engine: EngineInfo;
-  owner: Owner;
   settings: Pick<
     ContainerSettings,
     "cgroupRoot" | "cgroupsPerQos" | "clusterDomain" | "containerLogMaxFiles" | "containerLogMaxSizeBytes"
@@ -138,7 +137,6 @@ export interface ContainerRequest {
   runtimeHandler?: string;
   node: NodeInfo;
   engine: EngineInfo;
-  owner: Owner;
   paths: {
     /** The pod's managed /etc/hosts; absent when there is none. */
     hostsFile?: string;

@@ -14,7 +14,6 @@ import { CredentialProviders } from "../../docker/credential-provider.ts";
 import { DockerEngine } from "../../docker/docker-engine.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
-import { ownershipLabels } from "../../docker/labels.ts";
 import { CniNetworks } from "../../kubelet/cni/cni-networks.ts";
 import { ImageManager } from "../../kubelet/images/image-manager.ts";
 import { LogLinks } from "../../kubelet/log-links.ts";
@@ -54,7 +53,7 @@ interface PodServicesInput {
  * and writes below the root directory, tests whether this process may mount, and does not talk to the engine.
  */
 export async function buildPodServices(context: NodeContext, input: PodServicesInput) {
-  const { options, node, owner, allocatable, clock, logger, recorder, background } = context;
+  const { options, node, allocatable, clock, logger, recorder, background } = context;
   const { cluster, serviceHosts } = input;
   const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
   const networks = buildNetworks(context);
@@ -79,7 +78,6 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
     {
       recorder,
       options,
-      owner,
       info: node,
       allocatable,
       engine: engine.info,
@@ -193,7 +191,7 @@ async function buildVolumes(
   images: ImageManager,
   { podManager, cluster }: PodServicesInput,
 ): Promise<VolumeManager> {
-  const { options, owner, allocatable, clock, logger, metrics, background } = context;
+  const { options, allocatable, clock, logger, metrics, background } = context;
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
@@ -215,7 +213,6 @@ async function buildVolumes(
       },
     }),
     claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),
-    ownerLabels: ownershipLabels(owner),
   });
 }
 
@@ -229,7 +226,8 @@ function buildPodCgroups(
   const cgroupVersion = () => engine.info().cgroupVersion;
   const cgroups = new PodCgroups({ hierarchies, cgroupVersion, log: logger, systemctl: runSystemctl });
   const qosLock = new MachineLock(`kubepods${options.cgroupRoot}`);
-  return new PodCgroupManager({
+  const onNodeBounded = cluster && (() => recorder.record(nodeTarget(node.name), NODE_BOUNDED));
+  const deps = {
     clock,
     cgroups: metrics.timeCgroups(cgroups),
     engine: engine.info,
@@ -238,8 +236,8 @@ function buildPodCgroups(
     ownsQosCgroups: () => qosLock.hold(),
     options,
     logger,
-    ...(cluster && { onNodeBounded: () => recorder.record(nodeTarget(node.name), NODE_BOUNDED) }),
-  });
+  };
+  return new PodCgroupManager(deps, onNodeBounded);
 }
 
 const buildNetworks = ({ options, clock, logger, background }: NodeContext): PodNetworks =>

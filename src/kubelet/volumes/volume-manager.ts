@@ -50,10 +50,9 @@ const setUpFailure = (volume: string, error: unknown): VolumeFailure => ({
   message: `MountVolume.SetUp failed for volume "${volume}" : ${messageOf(error)}`,
 });
 
-interface VolumeManagerOptions extends Omit<VolumeHost, "isRoot"> {
+interface VolumeManagerOptions extends VolumeHost {
   rootDir: string;
   logger: Logger;
-  isRoot?: boolean;
   /** Called after each set-up of a volume, also of one that was ready. */
   onSetUp?: (volume: Volume, durationMs: number, failed: boolean) => void;
 }
@@ -70,14 +69,12 @@ interface RefreshOutcome {
  */
 export class VolumeManager {
   readonly #options: VolumeManagerOptions;
-  readonly #host: VolumeHost;
   readonly #rootDir: string;
   /** Reads the list of mounts, also where mounts are impossible. */
   readonly #mounts = new Mounter();
 
   constructor(options: VolumeManagerOptions) {
     this.#options = options;
-    this.#host = { ...options, isRoot: options.isRoot ?? process.getuid?.() === 0 };
     mkdirSync(options.rootDir, { recursive: true, mode: 0o750 });
     // The kernel's list of mounts has real paths.
     this.#rootDir = realpathSync(options.rootDir);
@@ -102,7 +99,7 @@ export class VolumeManager {
       const startedAtMs = clock.monotonicMs();
       try {
         const { plugin, source } = pluginOf(volume);
-        await plugin.setUp(source, { pod, name: volume.name, directories }, this.#host, objects, signal);
+        await plugin.setUp(source, { pod, name: volume.name, directories }, this.#options, objects, signal);
         onSetUp?.(volume, clock.monotonicMs() - startedAtMs, false);
       } catch (error) {
         signal.throwIfAborted();
@@ -151,7 +148,7 @@ export class VolumeManager {
       const { name } = volume;
       try {
         const { plugin, source } = findPlugin(volume) ?? {};
-        const isChanged = await plugin?.refresh?.(source, { pod, name, directories }, this.#host, objects);
+        const isChanged = await plugin?.refresh?.(source, { pod, name, directories }, this.#options, objects);
         if (isChanged) outcome.changed.push(name);
       } catch (error) {
         outcome.failures.push(setUpFailure(name, error));

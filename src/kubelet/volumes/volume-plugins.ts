@@ -32,16 +32,16 @@ export interface VolumeHost {
   hostFiles: HostFiles;
   /** Absent where mounts are impossible (see `canMount`): then memory-backed emptyDirs and most subPaths are refused. */
   mounter?: Mounter;
-  isRoot: boolean;
   /** Value of `resourceFieldRef` for a container without a limit. */
   allocatable: NodeAllocatable;
   /** Volumes that need an API server; absent: there is none. */
   cluster?: ClusterVolumes;
   /** Storage that a claim of the pod requests; undefined for a claim without a document. */
   claimBytesOf?: (pod: Pod, claimName: string) => number | undefined;
-  /** Put on every Docker volume we make, e.g. `kubelet-ts.io/node`. */
-  ownerLabels: Readonly<Record<string, string>>;
 }
+
+/** Only root gives files to an fsGroup. */
+const isRoot = process.getuid?.() === 0;
 
 interface PodVolume {
   pod: Pod;
@@ -167,12 +167,12 @@ const VOLUME_PLUGINS: { readonly [T in VolumeType]: VolumePlugin<NonNullable<Vol
   nfs: {
     directory: "nfs",
     // The engine mounts it when a container starts, so a server that does not answer shows only then.
-    async setUp(nfs, { pod, name, directories }, { engine, hostFiles, ownerLabels }, _, signal) {
+    async setUp(nfs, { pod, name, directories }, { engine, hostFiles }, _, signal) {
       const uid = pod.metadata.uid ?? "";
       const volume = nfsVolumeName(uid, { name, nfs });
       // First the note that says what is to be removed later.
       await hostFiles.makeDirectory(join(directories.pluginState("nfs", name), volume));
-      const labels = { ...ownerLabels, "io.kubernetes.pod.uid": uid };
+      const labels = { "io.kubernetes.pod.uid": uid };
       await engine.createVolume({ name: volume, driver: "local", options: nfsOptions(nfs), labels }, signal);
     },
     mountSource: (nfs, { pod, name }) => ({
@@ -268,7 +268,7 @@ async function setUpLocal(
     await host.mounter.bind(path, directory, mountOptions);
   }
   const { fsGroup, fsGroupChangePolicy: policy } = pod.spec.securityContext;
-  if (fsGroup === undefined || readOnly || !host.isRoot) return;
+  if (fsGroup === undefined || readOnly || !isRoot) return;
   if (await isSetUp("local-volume", volume, host)) return;
   await host.hostFiles.applyFsGroup(path, { fsGroup, readOnly: false, ...(policy && { policy }) });
   await host.hostFiles.writeVolumeState(stateDirectory, `${fsGroup}`);
@@ -361,12 +361,12 @@ const NFS_VERSION = /^(?:nfsvers=|vers=|v[234])/;
  * fsGroup. It outlives the pod.
  */
 async function setUpClaim(claimName: string, pod: Pod, host: VolumeHost, signal: AbortSignal): Promise<void> {
-  const { engine, hostFiles, isRoot, ownerLabels } = host;
+  const { engine, hostFiles } = host;
   const name = claimVolumeName(pod, claimName);
   let found = await engine.inspectVolume(name, signal);
   if (!found) {
     const namespace = pod.metadata.namespace ?? "default";
-    const labels = { ...ownerLabels, "kubelet-ts.io/claim": claimName, "kubelet-ts.io/claim-namespace": namespace };
+    const labels = { "kubelet-ts.io/claim": claimName, "kubelet-ts.io/claim-namespace": namespace };
     await createSized({ name, driver: "local", labels }, host.claimBytesOf?.(pod, claimName), engine, signal);
     found = await engine.inspectVolume(name, signal);
   }

@@ -96,7 +96,6 @@ describe("Docker volumes", () => {
     ]);
     await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
     expect(engine.volumes.get("data")?.labels).toEqual({
-      "kubelet-ts.io/node": "node1",
       "kubelet-ts.io/claim": "data",
       "kubelet-ts.io/claim-namespace": "default",
     });
@@ -124,7 +123,7 @@ describe("Docker volumes", () => {
       driver: "local",
       mountpoint: "",
       options: { type: "nfs", device: ":/export", o: "addr=192.0.2.7,nfsvers=4.1,ro" },
-      labels: { "kubelet-ts.io/node": "node1", "io.kubernetes.pod.uid": "uid1" },
+      labels: { "io.kubernetes.pod.uid": "uid1" },
     });
     expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toEqual([
       { type: "volume", source: NFS_NAME, target: "/n", readOnly: true },
