@@ -4,8 +4,7 @@ import { DEPENDS_ON_ANNOTATION } from "../base/api/annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
 import { withRequests } from "../base/api/pod-requests.ts";
 import { matchesSelector, toLabelSelector } from "../base/api/selectors.ts";
-import type { PodTemplateSpec } from "../base/api/workload.ts";
-import type { TypedObject } from "../base/model/desired-object.ts";
+import { podTemplateOf, type TypedObject } from "../base/model/desired-object.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import type { Finding } from "../base/model/finding.ts";
 import { podFullName } from "../base/model/identity.ts";
@@ -277,28 +276,22 @@ function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): v
 
 /** The pods that a workload wants at once; undefined for other objects, and for a workload without pods. */
 function toCandidate(desired: TypedObject, path: FieldPath, uid: string): NodeCandidate | undefined {
-  if (desired.kind === "Service" || desired.kind === "PersistentVolume" || desired.kind === "PersistentVolumeClaim") {
-    return undefined;
-  }
-  const { metadata } = desired.object;
-  const toPod = (template: PodTemplateSpec): Pod =>
-    ({
-      ...withRequests(template),
-      metadata: { ...template.metadata, name: metadata.name, namespace: metadata.namespace, uid },
-    }) as Pod;
+  const template = podTemplateOf(desired);
+  if (!template) return undefined;
+  const { name, namespace } = desired.object.metadata;
+  const pod = { ...withRequests(template), metadata: { ...template.metadata, name, namespace, uid } } as Pod;
   const specPath = path.child("spec");
-  if (desired.kind === "CronJob") {
-    const { template } = desired.object.spec.jobTemplate.spec;
-    return { pod: toPod(template), path: specPath.child("jobTemplate").child("spec").child("template") };
-  }
-  const pod = toPod(desired.object.spec.template);
   const templatePath = specPath.child("template");
-  if (desired.kind === "DaemonSet") return { pod, path: templatePath, isDaemon: true };
-  if (desired.kind === "Job") {
-    const { parallelism = 1, completions = parallelism } = desired.object.spec;
-    const replicas = { count: Math.min(parallelism, completions), path: specPath.child("parallelism") };
-    return replicas.count > 0 ? { pod, path: templatePath, replicas } : undefined;
+  if (desired.kind === "CronJob") {
+    return { pod, path: specPath.child("jobTemplate").child("spec").child("template") };
   }
-  const replicas = { count: desired.object.spec.replicas, path: specPath.child("replicas") };
+  if (desired.kind === "DaemonSet") return { pod, path: templatePath, isDaemon: true };
+  const { parallelism, completions = parallelism, replicas: count = 1 } = desired.object.spec as WorkloadCounts;
+  const replicas =
+    desired.kind === "Job"
+      ? { count: Math.min(parallelism ?? 1, completions ?? 1), path: specPath.child("parallelism") }
+      : { count, path: specPath.child("replicas") };
   return replicas.count > 0 ? { pod, path: templatePath, replicas } : undefined;
 }
+
+type WorkloadCounts = { parallelism?: number; completions?: number; replicas?: number };

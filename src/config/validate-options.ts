@@ -1,5 +1,5 @@
 import { didYouMean } from "../base/text/nearest-name.ts";
-import type { KubeletOptions, Origins } from "./option-table.ts";
+import { type KubeletOptions, OPTION_TABLE, type Origins } from "./option-table.ts";
 
 export type Purpose = "run" | "show";
 
@@ -54,20 +54,11 @@ export function checkOptions(
       errors.push(`${option.replace(/Ms$/, "")}${at(option)} must be 0s or at least 1s`);
     }
   }
-  pair("tlsCertFile", "tlsPrivateKeyFile", "--tls-cert-file", "--tls-private-key-file");
-  pair(
-    "manifestUrlClientCertFile",
-    "manifestUrlClientKeyFile",
-    "--manifest-url-client-cert-file",
-    "--manifest-url-client-key-file",
-  );
-  pair(
-    "imageCredentialProviderConfig",
-    "imageCredentialProviderBinDir",
-    "--image-credential-provider-config",
-    "--image-credential-provider-bin-dir",
-  );
-
+  for (const [first, second] of PAIRS) {
+    if ((options[first] === "") === (options[second] === "")) continue;
+    const [given, missing] = options[first] === "" ? [second, first] : [first, second];
+    errors.push(`${flagOf(given)} requires ${flagOf(missing)}`);
+  }
   if (options.rootDir === "") errors.push(`the root directory${at("rootDir")} is empty: name one, or remove the flag`);
   for (const option of ["hostnameOverride", "clusterDomain"] as const) {
     if (options[option] !== "" && !isDnsName(options[option])) {
@@ -80,13 +71,9 @@ export function checkOptions(
     errors.push(`--runonce serves no ports: remove enableServer${at("enableServer")}`);
   }
   if (!options.runOnce && positionals.includes("-")) errors.push("standard input (-) is read once: add --runonce");
-  if (purpose === "run" && !options.runOnce && origins.output.startsWith("--"))
-    warnings.push("--output has no effect without --runonce");
-  if (!options.runOnce && origins.runOnceWait.startsWith("--")) {
-    warnings.push("--wait has no effect without --runonce");
-  }
-  if (!options.runOnce && origins.runOnceTimeoutMs.startsWith("--")) {
-    warnings.push("--timeout has no effect without --runonce");
+  for (const option of ["output", "runOnceWait", "runOnceTimeoutMs"] as const) {
+    const isUsed = options.runOnce || (option === "output" && purpose === "show");
+    if (!isUsed && origins[option].startsWith("--")) warnings.push(`${flagOf(option)} has no effect without --runonce`);
   }
   if (!options.logToStderr && options.logDir === "") {
     warnings.push(`logging to the terminal${at("logToStderr")} stays on: there is no --log-dir`);
@@ -102,12 +89,6 @@ export function checkOptions(
   checkWebhooks();
   checkPorts();
   return { warnings, errors };
-
-  function pair(first: keyof KubeletOptions, second: keyof KubeletOptions, firstFlag: string, secondFlag: string) {
-    if ((options[first] === "") === (options[second] === "")) return;
-    const [given, missing] = options[first] === "" ? [secondFlag, firstFlag] : [firstFlag, secondFlag];
-    errors.push(`${given} requires ${missing}`);
-  }
 
   /** Configuration files of clusters ask for both: standalone they are read as the refusal that is safe. */
   function checkWebhooks(): void {
@@ -141,6 +122,16 @@ export function checkOptions(
     }
   }
 }
+
+/** Options that are given together, or not at all. */
+const PAIRS = [
+  ["tlsCertFile", "tlsPrivateKeyFile"],
+  ["manifestUrlClientCertFile", "manifestUrlClientKeyFile"],
+  ["imageCredentialProviderConfig", "imageCredentialProviderBinDir"],
+] as const;
+
+const flagOf = (option: keyof KubeletOptions): string =>
+  `--${OPTION_TABLE.find((row) => row.is === "option" && row.option === option)?.flag}`;
 
 /** The empty ones mean the engine's own network, as in dockershim. */
 const NETWORK_PLUGINS: ReadonlySet<string> = new Set(["cni", "", "bridge", "noop", "no-op", "kubernetes.io/no-op"]);
@@ -196,7 +187,7 @@ const OF_OTHERS = new Set(
     .split(/\s+/),
 );
 
-/** One warning per gate whose setting differs from the actual behaviour. Gates change nothing. */
+/** One warning per gate whose setting differs from the actual behavior. Gates change nothing. */
 export function featureGateWarnings(gates: Readonly<Record<string, boolean>>): string[] {
   const warnings: string[] = [];
   for (const [name, on] of Object.entries(gates)) {

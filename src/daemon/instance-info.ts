@@ -7,20 +7,6 @@ import { isLoopback } from "../server/host-header.ts";
 import type { Servers } from "../server/servers.ts";
 import { buildInfo } from "./version.ts";
 
-type InstanceOptions = Pick<
-  KubeletOptions,
-  | "hostnameOverride"
-  | "rootDir"
-  | "runOnce"
-  | "podManifestPaths"
-  | "enableServer"
-  | "readOnlyAddress"
-  | "readOnlyPort"
-  | "cadvisorBindAddress"
-  | "dockerEndpoint"
-  | "nodeIp"
->;
-
 /** Socket that answers the commands of this root directory; undefined where the path is too long for a socket. */
 export function toCommandSocketPath(rootDir: string): string | undefined {
   const path = join(rootDir, COMMAND_SOCKET);
@@ -33,7 +19,7 @@ export function toCommandSocketPath(rootDir: string): string | undefined {
  * @param servers absent while there are none
  */
 export function instanceInfo(
-  options: InstanceOptions,
+  options: KubeletOptions,
   environment: Readonly<Record<string, string | undefined>>,
   servers: Pick<Servers, "ports" | "socketPath"> | undefined,
 ): InstanceInfo {

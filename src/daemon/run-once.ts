@@ -1,4 +1,3 @@
-import type { Pod } from "../base/api/pod.ts";
 import { readNodeName } from "../base/host/node-info.ts";
 import { isOfContainer, sampleProcesses } from "../base/host/process-sample.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
@@ -10,6 +9,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { DockerContainers } from "../docker/docker-containers.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import { findLogContainer } from "../plan/status/log-container.ts";
 import type { ReadOnceResult } from "../sources/desired-state-feed.ts";
 import { describeFinding } from "../sources/source-set.ts";
 import type { AssembledKubelet } from "./assembly/assemble-kubelet.ts";
@@ -134,19 +134,10 @@ function explainFailures(
         .list()
         .findLast(({ reason, involvedObject }) => reason === "Unhealthy" && involvedObject.uid === pod.metadata.uid);
       const message = unhealthy ? `${verdict.message}: ${unhealthy.message.trim()}` : verdict.message;
-      const id = verdict.container === undefined ? undefined : findLoggingContainer(pod, verdict.container);
-      const log = id === undefined ? "" : await containers.logTail(id, LOG_LINES, signal).catch(() => "");
+      const found = verdict.container === undefined ? undefined : findLogContainer(pod, verdict.container, false);
+      const log = found && "id" in found ? await containers.logTail(found.id, LOG_LINES, signal).catch(() => "") : "";
       const lines = log.split(/\r?\n/).filter((line) => line.trim() !== "");
       return { ...result, verdict: { ...verdict, message }, ...(lines.length > 0 && { log: lines }) };
     }),
   );
-}
-
-/** Id of the container that failed: the one that runs or has ended, else its predecessor. */
-export function findLoggingContainer({ status }: Pod, name: string): string | undefined {
-  const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
-  const found = all.find((container) => container.name === name);
-  const { running, terminated } = found?.state ?? {};
-  const id = running || terminated ? found?.containerID : found?.lastState.terminated?.containerID;
-  return id?.replace(/^docker:\/\//, "") || undefined;
 }

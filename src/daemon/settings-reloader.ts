@@ -4,13 +4,10 @@ import type { Logger } from "../base/model/logger.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { compareOptions } from "../config/option-table.ts";
 import type { ResolvedOptions } from "../config/resolve-options.ts";
+import type { PathWatch } from "../sources/path-watch.ts";
 import type { ConfigurationTrial } from "./configuration-trial.ts";
 
-/** A watch on a path: see `PathWatch`. */
-interface WatchedPath {
-  arm(): boolean;
-  stop(): void;
-}
+type WatchedPath = Pick<PathWatch, "arm" | "stop">;
 
 interface SettingsReloaderDeps {
   clock: Clock;

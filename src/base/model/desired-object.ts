@@ -6,6 +6,7 @@ import type {
   DaemonSet,
   Deployment,
   PersistentVolumeClaim,
+  PodTemplateSpec,
   ReplicaSet,
   ReplicationController,
   StatefulSet,
@@ -67,6 +68,12 @@ export type WorkloadKind = { [K in ObjectKind]: (typeof HAS_PODS)[K] extends tru
 export type DesiredWorkload = { [K in WorkloadKind]: DesiredObjectOf<K> }[WorkloadKind];
 
 export const isWorkload = (desired: DesiredObject): desired is DesiredWorkload => HAS_PODS[desired.kind];
+
+/** The template of the pods of an object, for a CronJob that of its Jobs; undefined for kinds without pods. */
+export function podTemplateOf({ kind, object }: TypedObject): PodTemplateSpec | undefined {
+  if (kind === "CronJob") return object.spec.jobTemplate.spec.template;
+  return "template" in object.spec ? object.spec.template : undefined;
+}
 
 export type DesiredObject = { [K in ObjectKind]: DesiredObjectOf<K> }[ObjectKind];
 

@@ -23,7 +23,7 @@ export function findPod(
   written: string,
   scope: PodScope,
 ): Pod | { problem: string; isAbsent?: true } {
-  const name = written.replace(/^(pods?|po)\//, "");
+  const name = written.replace(POD_KIND, "");
   const candidates = inScope(pods, scope);
   const exact = candidates.filter(({ metadata }) => metadata.name === name);
   const found =
@@ -88,6 +88,8 @@ function hintOf(name: string, candidates: readonly Pod[]): string {
   return `there are ${full.slice(0, MAX_NAMES).join(", ")}${more}`;
 }
 
+/** Names of the kind Pod. */
+export const POD_WORDS = ["pod", "pods", "po"];
 /** The kind before the name of a pod. */
 export const POD_KIND = /^(pods?|po)\//i;
 

@@ -1,4 +1,6 @@
 import { basename, resolve } from "node:path";
+import { podTemplateOf } from "../../base/model/desired-object.ts";
+import { containersOf } from "../../base/model/pod-containers.ts";
 import { buildInfo } from "../../daemon/version.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { BINARY, type BundleContent, IMAGES, MANIFESTS, missingImages, writeBundle } from "../bundle/bundle-file.ts";
@@ -64,24 +66,11 @@ function imagesOf(file: string, bytes: Uint8Array): string[] {
   });
   const error = findings.find(({ severity }) => severity === "error");
   if (error) throw new CommandError(`${error.file}:${error.line}:${error.column}: ${error.field} ${error.message}`);
-  const images: string[] = [];
-  collectImages([pods.map(({ pod }) => pod.spec), objects.map(({ object }) => object)], images);
-  return images;
-}
-
-/** Images of containers and image volumes anywhere in an object. */
-function collectImages(value: unknown, images: string[]): void {
-  if (typeof value !== "object" || value === null) return;
-  if (Array.isArray(value)) {
-    for (const item of value) collectImages(item, images);
-    return;
-  }
-  for (const [key, member] of Object.entries(value)) {
-    if ((key === "containers" || key === "initContainers") && Array.isArray(member)) {
-      for (const { image } of member as { image?: unknown }[])
-        if (typeof image === "string" && image !== "") images.push(image);
-    } else if (key === "image" && typeof (member as { reference?: unknown })?.reference === "string") {
-      images.push((member as { reference: string }).reference);
-    } else collectImages(member, images);
-  }
+  const specs = [...pods.map(({ pod }) => pod.spec), ...objects.flatMap((it) => podTemplateOf(it)?.spec ?? [])];
+  return specs.flatMap((spec) =>
+    [
+      ...containersOf(spec).map(({ image }) => image),
+      ...(spec.volumes ?? []).map(({ image }) => image?.reference),
+    ].flatMap((image) => image || []),
+  );
 }

@@ -6,7 +6,7 @@ import { takesValue as rowTakesValue } from "../../config/option-row.ts";
 import { SHOWN_ROWS } from "../../config/option-table.ts";
 import { COMPLETE_ARGUMENT, type Flag, flagsOf, isNamed, writtenName } from "../arguments.ts";
 import { ApiClient } from "../client/api-client.ts";
-import { findPod, inScope, namespaceOf } from "../client/choose-pod.ts";
+import { findPod, inScope, namespaceOf, POD_WORDS } from "../client/choose-pod.ts";
 import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
 import { loadServedKinds } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";
@@ -76,10 +76,7 @@ async function namesOf(completion: Completion): Promise<Candidate[]> {
       if (!pod || "problem" in pod) return [];
       return [
         ...pod.spec.containers.map((container) => ({ word: container.name, description: container.image ?? "" })),
-        ...(pod.spec.initContainers ?? []).map((container) => ({
-          word: container.name,
-          description: "init container",
-        })),
+        ...(pod.spec.initContainers ?? []).map(({ name: word }) => ({ word, description: "init container" })),
       ];
     }
     default:
@@ -95,7 +92,7 @@ const FLAGS: Readonly<Record<string, string[]>> = {
 
 /** Names of objects of a kind. */
 async function objectsOf(request: CommandRequest, kind: string, namespace: string | undefined): Promise<Candidate[]> {
-  if (PODS.includes(kind.toLowerCase())) {
+  if (POD_WORDS.includes(kind.toLowerCase())) {
     return inScope(await podsOf(request), { namespace }).map(({ metadata, status }) => ({
       word: metadata.name ?? "",
       description: status?.phase ?? "",
@@ -168,8 +165,6 @@ function valuesOf(def: ArgDef, command: SubCommand | undefined): Pick<Completion
   }
 }
 
-const PODS = ["pods", "pod", "po"];
-
 /** Flags of the kubelet in the shape of a command's. */
 const ROOT_FLAGS: readonly Flag[] = SHOWN_ROWS.flatMap((row): Flag[] => {
   if (row.flag === undefined) return [];
@@ -237,7 +232,7 @@ export function completeWords(
     def?.valueHint === "pod" &&
     command.objects !== undefined &&
     positionals.length > 0 &&
-    !PODS.includes(positionals[0] ?? "");
+    !POD_WORDS.includes(positionals[0] ?? "");
   if (!def || isOtherKind) return { ...base, candidates: [], paths: "none" };
   return { ...base, ...valuesOf(def, command) };
 }

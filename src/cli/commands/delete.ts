@@ -11,7 +11,7 @@ import { RootDirInUseError, removePods } from "../../daemon/remove-pods.ts";
 import type { EnginePod } from "../../docker/engine-pods.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
-import { choosePods, findPod, namespaceOf } from "../client/choose-pod.ts";
+import { choosePods, findPod, namespaceOf, POD_WORDS } from "../client/choose-pod.ts";
 import { locateKubelet, removeProxies } from "../client/find-kubelet.ts";
 import { placeOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
@@ -19,8 +19,6 @@ import { readManifestFiles } from "../client/manifest-objects.ts";
 import { kindNames, loadServedKinds } from "../client/object-targets.ts";
 import { CommandError, type CommandIo, type CommandRequest, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 import { deleteByApi } from "./delete-objects.ts";
-
-const KINDS = ["pod", "pods", "po"];
 
 /** Which pods are meant: by names, by manifests, or every one that matches the flags. */
 interface Wanted {
@@ -54,12 +52,12 @@ export async function runDelete(request: CommandRequest, io: CommandIo): Promise
 async function readWanted(request: CommandRequest): Promise<Wanted> {
   const { positionals, values, isOn } = request;
   const [first = "", ...rest] = positionals;
-  const isKindWritten = KINDS.includes(first.toLowerCase());
+  const isKindWritten = POD_WORDS.includes(first.toLowerCase());
   const written = isKindWritten ? rest : positionals;
   const names = written.map((name) => {
     const [kind, of] = name.split("/", 2);
     if (of === undefined) return name;
-    if (!KINDS.includes(kind ?? ""))
+    if (!POD_WORDS.includes(kind ?? ""))
       throw new UsageError(`"${name}" is not a pod; only pods are removed while no kubelet runs`);
     return of;
   });
@@ -84,7 +82,7 @@ async function readWanted(request: CommandRequest): Promise<Wanted> {
 /** Objects without containers are the business of a kubelet. @throws CommandError */
 async function refuseOtherKinds([first]: readonly string[]): Promise<void> {
   const word = first?.split("/", 1)[0]?.toLowerCase();
-  if (word === undefined || KINDS.includes(word)) return;
+  if (word === undefined || POD_WORDS.includes(word)) return;
   const kind = (await loadServedKinds()).find((it) => kindNames(it).includes(word));
   if (kind) {
     throw new CommandError(
@@ -215,7 +213,7 @@ function podsOfManifest(input: Wanted["inputs"][number], nodeNames: ReadonlyMap<
   });
 }
 
-/** A kubelet that runs starts again what is removed, so the way out is the source of each pod. */
+/** The source of each pod, which is to be removed there: a kubelet that runs would start the pod again. */
 async function describeSources(api: KubeletApi, { request, isSelected, names }: Wanted, rootDir: string | undefined) {
   const pods = await api.pods();
   if (isSelected) return "a kubelet runs on this root directory: stop it first, or remove its manifests";

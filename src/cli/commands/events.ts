@@ -1,7 +1,7 @@
 import type { CoreEvent } from "../../base/api/event.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient } from "../client/api-client.ts";
-import { findPod, namespaceOf } from "../client/choose-pod.ts";
+import { findPod, namespaceOf, POD_WORDS } from "../client/choose-pod.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
 import { type ResourceItem, ResourcePrinter, toTable } from "../print/resource-printer.ts";
@@ -72,8 +72,7 @@ async function filterFor(request: CommandRequest, api: PodReader, events: readon
   const parts = written.split("/");
   const [kind, name] = parts.length === 2 ? parts : ["pod", written];
   if (!kind || !name) throw new UsageError(`--for must be KIND/NAME, as in pod/web (found "${written}")`);
-  const isPod = ["pod", "pods", "po"].includes(kind.toLowerCase());
-  if (!isPod) {
+  if (!POD_WORDS.includes(kind.toLowerCase())) {
     const wanted = await kindNamed(request, kind);
     return ({ involvedObject }) => involvedObject.kind.toLowerCase() === wanted && involvedObject.name === name;
   }

@@ -3,11 +3,12 @@ import type { Pod } from "../../base/api/pod.ts";
 import { findPortHolders } from "../../base/host/port-holder.ts";
 import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
-import type { DockerClient } from "../../docker/engine/docker-client.ts";
+import { readLogTails } from "../../daemon/log-tails.ts";
+import { DockerContainers } from "../../docker/docker-containers.ts";
 import { explainObject, type ObjectExplanation, renderObjectExplanation } from "../../plan/status/explain-object.ts";
 import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { ApiClient } from "../client/api-client.ts";
-import { findLogTarget, findPod, inScope, POD_KIND, podsOfObject } from "../client/choose-pod.ts";
+import { findPod, inScope, POD_KIND, POD_WORDS, podsOfObject } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
 import { locateKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, type RefusedText } from "../client/kubelet-api.ts";
@@ -24,12 +25,11 @@ import {
 } from "../sub-command.ts";
 
 const LOG_LINES = 20;
-const MAX_LOG_BYTES = 16_384;
 
 /** `kubelet-ts explain`: why pods, and objects with pods, are not ready. Returns 0 when all of them are, else 1. */
 export async function runExplain(request: CommandRequest, io: CommandIo): Promise<number> {
   const [kind = "", ...rest] = request.positionals;
-  const names = ["pod", "pods", "po"].includes(kind) ? rest : request.positionals;
+  const names = POD_WORDS.includes(kind) ? rest : request.positionals;
   const [only, ...others] = request.positionals;
   // `pod` alone means all pods; a pod may be called like a kind.
   const isField = only !== undefined && others.length === 0 && names.length === 1 && !only.includes("/");
@@ -51,13 +51,14 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
     ]),
   ];
   if (names.length === 0 && chosen.length === 0) throw new UsageError("there are no pods");
-  const client = engineClient(request, (await locateKubelet(request)).instance?.dockerEndpoint);
+  const { instance } = await locateKubelet(request);
+  const containers = new DockerContainers(engineClient(request, instance?.dockerEndpoint));
   const explanations = await Promise.all(
     chosen.map(async (pod) =>
       explainPod({
         pod,
         events: events.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid),
-        logs: await readLogs(client, pod),
+        logs: await readLogTails(pod, containers, LOG_LINES),
         pods,
         portHolders: findPortHolders(pod.status?.phase === "Pending" ? hostPortsOf(pod.spec) : []),
         now: io.now(),
@@ -128,35 +129,6 @@ function find(pods: readonly Pod[], name: string, scope: PodScope, refused: read
   throw new CommandError(
     pod.problem + (lines.length > 0 ? `; manifests with mistakes are refused as a whole:${lines.join("")}` : ""),
   );
-}
-
-/** The end of the log of every container that is not ready; a log that cannot be read is left out. */
-async function readLogs(client: DockerClient, pod: Pod): Promise<Map<string, string[]>> {
-  const logs = new Map<string, string[]>();
-  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
-  for (const { name, ready } of [...initContainerStatuses, ...containerStatuses]) {
-    if (ready) continue;
-    const current = findLogTarget(pod, name, false);
-    const target = "problem" in current ? findLogTarget(pod, name, true) : current;
-    if ("problem" in target) continue;
-    try {
-      logs.set(name, await readTail(client, target.containerId));
-    } catch {
-      // The container may be gone.
-    }
-  }
-  return logs;
-}
-
-async function readTail(client: DockerClient, id: string): Promise<string[]> {
-  let text = "";
-  const decoder = new TextDecoder();
-  const signal = AbortSignal.timeout(5_000);
-  for await (const { data } of client.containerLogs(id, { tail: LOG_LINES, signal })) {
-    text += decoder.decode(data, { stream: true });
-    if (text.length > MAX_LOG_BYTES) break;
-  }
-  return text.split("\n").filter((line) => line.trim() !== "");
 }
 
 /**

@@ -3,7 +3,7 @@ import { isRecord, type Json } from "../../base/text/json.ts";
 import { toQuantity } from "./compose-text.ts";
 import { type DeviceType, type ImportNotes, PodVolumes, textOf, textsOf, toDnsLabel } from "./pod-parts.ts";
 
-type JsonMap = { readonly [name: string]: Json };
+export type JsonMap = { readonly [name: string]: Json };
 
 export interface ComposeInput {
   /** The parsed Compose file. */
@@ -42,7 +42,7 @@ export class ComposeVolumes {
   readonly #isPrivileged: boolean;
 
   /** Reads `volumes`, `tmpfs`, `devices`, `configs`, `secrets` and `shm_size` of the service. */
-  constructor(podName: string, service: { readonly [key: string]: Json }, context: ComposeContext, notes: ImportNotes) {
+  constructor(podName: string, service: JsonMap, context: ComposeContext, notes: ImportNotes) {
     this.#podName = podName;
     this.#isPrivileged = service.privileged === true;
     this.#context = context;
@@ -144,13 +144,13 @@ export class ComposeVolumes {
     if (mode === "rslave" || (mode === "rshared" && this.#isPrivileged))
       return { mountPropagation: mode === "rslave" ? "HostToContainer" : "Bidirectional" };
     if (mode === "rshared" || mode === "shared" || mode === "slave") {
-      const wayOut = mode === "slave" ? "rslave is" : "rshared is, for a privileged container";
-      this.#notes.add(at, `the propagation ${mode} is not carried over: ${wayOut}`);
+      const carried = mode === "slave" ? "rslave is" : "rshared is, for a privileged container";
+      this.#notes.add(at, `the propagation ${mode} is not carried over: ${carried}`);
     }
     return {};
   }
 
-  #addLong(volume: { readonly [key: string]: Json }, at: string): void {
+  #addLong(volume: JsonMap, at: string): void {
     const source = textOf(volume.source) ?? "";
     const target = textOf(volume.target) ?? "";
     const type = textOf(volume.type) ?? "volume";
@@ -189,7 +189,7 @@ export class ComposeVolumes {
   }
 
   /** A volume that Docker's local driver mounts with these options; undefined for what a pod cannot mount. */
-  #localSourceOf(options: { readonly [key: string]: Json }, at: string): object | undefined {
+  #localSourceOf(options: JsonMap, at: string): object | undefined {
     const { notes } = this.#context;
     const [type = "", device = ""] = [textOf(options.type), textOf(options.device)];
     const words = (textOf(options.o) ?? "").split(",").filter((word) => word !== "" && word !== "rw");

@@ -1,6 +1,6 @@
 import { isRecord, type Json } from "../../base/text/json.ts";
 import { interpolateAll, parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
-import { type ComposeContext, type ComposeInput, ComposeVolumes } from "./compose-volumes.ts";
+import { type ComposeContext, type ComposeInput, ComposeVolumes, type JsonMap } from "./compose-volumes.ts";
 import { adviceOf } from "./docker-settings.ts";
 import {
   type ContainerSettings,
@@ -30,10 +30,10 @@ export function importCompose(input: ComposeInput): Imported {
   if (!isRecord(file) || !isRecord(file.services)) throw new NotComposeError("it has no map `services`");
   const notes = new ImportNotes();
   const missing = new Set<string>();
-  const content = interpolateAll(file, environment, (name) => missing.add(name)) as { readonly [key: string]: Json };
+  const content = interpolateAll(file, environment, (name) => missing.add(name)) as JsonMap;
   for (const name of missing)
     notes.add(`\${${name}}`, "has no value, neither in .env nor in the environment: it is empty");
-  const services = content.services as { readonly [name: string]: Json };
+  const services = content.services as JsonMap;
   const project = typeof content.name === "string" ? content.name : input.project;
   const names = Object.keys(services);
   const networks = mapAt(content, "networks");
@@ -103,8 +103,6 @@ function volumeNotes(claims: ReadonlySet<string>): string[] {
   ];
 }
 
-type JsonMap = { readonly [name: string]: Json };
-
 const mapAt = (content: JsonMap, key: string): JsonMap => {
   const value = content[key];
   return isRecord(value) ? value : {};
@@ -168,7 +166,6 @@ function toServiceManifests(name: string, service: Service, context: ComposeCont
     dns: textsOf(service.dns),
     dnsSearch: textsOf(service.dns_search),
     dnsOptions: textsOf(service.dns_opt),
-    initContainers: [],
     volumes: volumes.volumes,
   };
   return [...volumes.documents, ...toPodManifests(pod, [settings])];
@@ -413,7 +410,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** Names each key of a service that is not carried over. */
-function noteServiceKeys(service: { readonly [key: string]: Json }, notes: ImportNotes): void {
+function noteServiceKeys(service: Service, notes: ImportNotes): void {
   for (const key of Object.keys(service)) {
     if (key === "extends") notes.addMissing(key, RESOLVE);
     else if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(key, ADVICE[key] ?? "is not a key of a service");

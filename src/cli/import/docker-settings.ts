@@ -3,8 +3,8 @@ import type { ImportNotes } from "./pod-parts.ts";
 
 const NOT_CARRIED = "is not carried over";
 
-/** Settings of HostConfig that a manifest cannot express: the flag of `docker run`, the way out, a value without a note. */
-const SETTINGS: Readonly<Record<string, readonly [flag: string, wayOut?: string | undefined, usual?: unknown]>> = {
+/** Settings of HostConfig that a manifest cannot express: the flag of `docker run`, the alternative, a value without a note. */
+const SETTINGS: Readonly<Record<string, readonly [flag: string, alternative?: string | undefined, usual?: unknown]>> = {
   AutoRemove: ["--rm", "the pod stays until its manifest is removed"],
   BlkioWeight: ["--blkio-weight"],
   BlkioWeightDevice: ["--blkio-weight-device"],
@@ -41,8 +41,8 @@ const IGNORED = new Set(
 
 /** The advice on a field of HostConfig that a manifest cannot express. */
 export function adviceOf(field: string): string {
-  const [, wayOut] = SETTINGS[field] ?? [];
-  return wayOut === undefined ? NOT_CARRIED : `${NOT_CARRIED}: ${wayOut}`;
+  const [, alternative] = SETTINGS[field] ?? [];
+  return alternative === undefined ? NOT_CARRIED : `${NOT_CARRIED}: ${alternative}`;
 }
 
 const isEmpty = (value: unknown): boolean =>

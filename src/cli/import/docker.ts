@@ -117,7 +117,6 @@ function toPod(
     dns: Dns,
     dnsSearch: DnsSearch,
     dnsOptions: DnsOptions,
-    initContainers: [],
     volumes: volumes.volumes,
   };
   return toPodManifests(pod, [toMember(first), ...others.map(toMember)]);

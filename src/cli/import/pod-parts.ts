@@ -167,7 +167,6 @@ interface PodSettings {
   dnsSearch: readonly string[];
   /** `ndots:2`. */
   dnsOptions: readonly string[];
-  initContainers: readonly object[];
   volumes: readonly object[];
 }
 
@@ -202,7 +201,6 @@ export function toPodManifests(
       dnsConfig: present({ nameservers: pod.dns, searches: pod.dnsSearch, options: dnsOptions }),
       hostname: pod.hostname,
       securityContext: podSecurityOf(members),
-      initContainers: pod.initContainers,
       containers,
       volumes: pod.volumes,
       restartPolicy: restartPolicyOf(members),

@@ -312,18 +312,13 @@ const describeSecret: Describe = (out, object) => {
   }
 };
 
-/** Leaves out the fields printed above the others, and managedFields, which only programs read. */
-function withoutShown({ metadata, ...rest }: DescribedObject): Record<string, unknown> {
-  const {
-    name: _n,
-    namespace: _ns,
-    labels: _l,
-    annotations: _a,
-    managedFields: _m,
-    ...others
-  } = metadata as Record<string, unknown>;
-  return { ...rest, metadata: others };
-}
+/** Fields of the metadata that are printed above the others, and managedFields, which only programs read. */
+const SHOWN = ["name", "namespace", "labels", "annotations", "managedFields"];
+
+const withoutShown = ({ metadata, ...rest }: DescribedObject): Record<string, unknown> => ({
+  ...rest,
+  metadata: Object.fromEntries(Object.entries(metadata).filter(([field]) => !SHOWN.includes(field))),
+});
 
 /** Any object, field by field. Source: kubectl's `printUnstructuredContent`. */
 function describeFields(out: Description, depth: number, fields: Readonly<Record<string, unknown>>): void {

@@ -13,7 +13,6 @@ import { hostPortsOf } from "../../base/model/pod-containers.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { WorkloadReader } from "../../controllers/workload-reader.ts";
-import type { DockerContainers } from "../../docker/docker-containers.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-targets.ts";
 import { type PodRow, toPodRow } from "../../page/pod-row.ts";
 import type {
@@ -28,7 +27,6 @@ import type {
 } from "../../page/wire.ts";
 import { updateOwnerOf } from "../../plan/image-updates.ts";
 import { type ExplainInput, explainPod } from "../../plan/status/explain-pod.ts";
-import { findLogContainer } from "../../plan/status/log-container.ts";
 import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
 import type { PageSource } from "../../server/page/page-feed.ts";
 import type { PageDetails } from "../../server/page/page-routes.ts";
@@ -49,6 +47,7 @@ import type { SourceStatus } from "../../sources/source-set.ts";
 import { BAD_TEXT } from "../../sources/url-source.ts";
 import { readMachinePressure } from "../../stats/cgroups/cgroup-figures.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
+import { readLogTails } from "../log-tails.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { NodeReader } from "./page-node.ts";
@@ -171,7 +170,7 @@ export class KubeletPage implements PageSource, PageDetails {
       usage: summary.pods.find(({ podRef }) => podRef.uid === uid),
       events: this.#view.events().items,
       explanation: this.#explain(shown, {
-        ...(privileged && { logs: await readLogTails(pod, engine.containers) }),
+        ...(privileged && { logs: await readLogTails(pod, engine.containers, TAIL_LINES) }),
         ...(isPending && {
           portHolders: await context.background.tasks.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
         }),
@@ -217,27 +216,8 @@ async function readManifestFile(files: TextFiles, file: string | undefined): Pro
   }
 }
 
+/** Lines of each log in an explanation. */
 const TAIL_LINES = 5;
-const TAIL_CHARACTERS = 8192;
-
-/** The last lines of each container that is not ready, for the explanation. A log that cannot be read is left out. */
-async function readLogTails(pod: Pod, containers: Pick<DockerContainers, "logTail">): Promise<Map<string, string[]>> {
-  const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
-  const tails = new Map<string, string[]>();
-  for (const { name, ready } of [...initContainerStatuses, ...containerStatuses]) {
-    const found = findLogContainer(pod, name, false);
-    if (ready || "problem" in found) continue;
-    // The engine may be unreachable, or the container gone.
-    const text = await containers.logTail(found.id, TAIL_LINES, AbortSignal.timeout(2000)).catch(() => undefined);
-    const lines = text?.slice(-TAIL_CHARACTERS).split("\n");
-    if (lines)
-      tails.set(
-        name,
-        lines.filter((line) => line !== ""),
-      );
-  }
-  return tails;
-}
 
 const toRejection = ({ file, line, column, field, message }: Finding): Rejection => ({
   source: file,
@@ -335,8 +315,8 @@ export function toImageUpdateRows(reports: readonly ImageUpdateReport[], pod: Po
 const ANSWER_MS = 5000;
 
 /**
- * Whether the engine answers, for those who look: a hung engine is noticed by the kubelet at its next list only, up to
- * three minutes later. Never waits: each call starts a request unless one is under way, and reports the last answer.
+ * Whether the engine answers, while the page is open: the kubelet notices a hung engine at its next list only, up to three
+ * minutes later. Never waits: each call starts a request unless one is under way, and reports the last result.
  */
 export class EngineCheck {
   readonly #ping: (timeoutMs: number) => Promise<void>;

@@ -36,11 +36,6 @@ export type CredentialLookUp = (
   signal: AbortSignal,
 ) => Promise<RegistryAuth[]>;
 
-interface WantedImage {
-  pullPolicy: string;
-  pullSecrets: readonly Secret[];
-}
-
 /**
  * Facts about the images of pods.
  * @param secrets by full name, for the pods' pull secrets
@@ -52,7 +47,7 @@ export async function gatherImages(
   secrets: ReadonlyMap<string, Secret>,
   credentials: CredentialLookUp | undefined,
 ): Promise<ImageFacts[]> {
-  const wanted = new Map<string, WantedImage>();
+  const wanted = new Map<string, { pullPolicy: string; pullSecrets: readonly Secret[] }>();
   for (const pod of pods) {
     const pullSecrets = resolvePullSecrets(pod, { secrets });
     for (const { image = "", imagePullPolicy: pullPolicy = "" } of containersOf(pod.spec)) {

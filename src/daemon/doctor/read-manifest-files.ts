@@ -3,7 +3,7 @@ import type { Pod } from "../../base/api/pod.ts";
 import { withRequests } from "../../base/api/pod-requests.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { readNodeName } from "../../base/host/node-info.ts";
-import type { TypedObject } from "../../base/model/desired-object.ts";
+import { podTemplateOf } from "../../base/model/desired-object.ts";
 import type { Finding } from "../../base/model/finding.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
@@ -66,22 +66,15 @@ export async function readManifestFiles(options: KubeletOptions, decrypt?: ReadE
 function addManifest(result: ManifestFiles, { pods, findings, secrets, objects }: ManifestResult): void {
   result.findings.push(...findings);
   result.pods += pods.length;
-  result.specs.push(...pods.map(({ pod }) => pod), ...objects.flatMap(templatesOf));
+  result.specs.push(...pods.map(({ pod }) => pod));
+  for (const desired of objects) {
+    const template = podTemplateOf(desired);
+    const { namespace = "default" } = desired.object.metadata;
+    if (template) result.specs.push({ ...withRequests(template), metadata: { ...template.metadata, namespace } });
+  }
   for (const secret of secrets) {
     result.secrets.set(`${secret.metadata.namespace ?? "default"}/${secret.metadata.name}`, secret);
   }
-}
-
-/** The pod template of a workload; none for other kinds. */
-function templatesOf({ kind, object }: TypedObject): Pick<Pod, "metadata" | "spec">[] {
-  const template =
-    kind === "CronJob"
-      ? object.spec.jobTemplate.spec.template
-      : "spec" in object && "template" in object.spec
-        ? object.spec.template
-        : undefined;
-  const { namespace = "default" } = object.metadata;
-  return template ? [{ metadata: { ...template.metadata, namespace }, spec: withRequests(template).spec }] : [];
 }
 
 const unreadable = (file: string, message: string): Finding => ({
