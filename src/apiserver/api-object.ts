@@ -55,16 +55,23 @@ export const namespacedName = (namespace: string | undefined, name: string): Nam
 
 export const keyOf = ({ metadata }: ApiObject): NamespacedName => namespacedName(metadata.namespace, metadata.name);
 
-const texts = new WeakMap<object, string>();
+/** A function that is called once for each object. */
+export function memoized<T extends object, R>(make: (object: T) => R): (object: T) => R {
+  const made = new WeakMap<T, R>();
+  return (object) => {
+    const result = made.get(object) ?? make(object);
+    made.set(object, result);
+    return result;
+  };
+}
 
 /** An object's JSON, made once for each version of the object. */
-export function jsonOf(object: object): string {
-  let text = texts.get(object);
-  if (text === undefined) {
-    text = JSON.stringify(object);
-    texts.set(object, text);
-  }
-  return text;
+export const jsonOf = memoized((object: object) => JSON.stringify(object));
+
+/** An object without what a dry run does not set. */
+export function writtenPart({ metadata, ...object }: Readonly<Record<"metadata", object>>): unknown {
+  const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata as Partial<ApiMetadata>;
+  return { ...object, metadata: kept };
 }
 
 /** RFC 3339 in UTC with whole seconds. Source: `metav1.Time`. */
@@ -81,9 +88,9 @@ export function generateName(prefix: string, random: () => number): string {
   return prefix.slice(0, MAX_GENERATED_LENGTH - RANDOM_LENGTH) + letters.join("");
 }
 
-/** Causes for refusing a name of any kind; kinds with stricter rules check those too. */
-export function checkObjectName(name: string): StatusCause[] {
-  return checkDnsSubdomain(name).map((message) => ({
+/** Causes for refusing a name. @param check the rule of all kinds; kinds with stricter rules check those too */
+export function checkObjectName(name: string, check = checkDnsSubdomain): StatusCause[] {
+  return check(name).map((message) => ({
     reason: "FieldValueInvalid",
     field: "metadata.name",
     message: `Invalid value: ${JSON.stringify(name)}: ${message}`,

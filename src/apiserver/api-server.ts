@@ -1,3 +1,5 @@
+import type { LabelSelector } from "../base/api/meta.ts";
+import { formatSelector } from "../base/api/selectors.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -32,7 +34,7 @@ import { parseDeleteOptions } from "./object-deleter.ts";
 import { parseWriteRequest, reportBadFields, type WriteRequest } from "./object-writer.ts";
 import { patchObject } from "./patch-object.ts";
 import { Presentation } from "./presentation.ts";
-import { apiVersionOf, resourceId, servedVersions, type Target, type Verb } from "./resource-definition.ts";
+import { apiVersionOf, READ_VERBS, resourceId, servedVersions, type Target, type Verb } from "./resource-definition.ts";
 
 /** A path below a resource that is answered by code of its own: `pods/log`, or a review. */
 export interface ExtraRoute extends ExtraResource {
@@ -117,7 +119,7 @@ export class ApiServer {
     if (verb === "create" && info.name !== "") throw methodNotSupported(definition, "create");
     const presentation = new Presentation(request, definition, version, () => clock.now());
     await objects.refresh(definition);
-    if (!READING.has(verb)) await objects.prepareWrite();
+    if (!READ_VERBS.includes(verb)) await objects.prepareWrite();
     const target: Target = { definition, namespace: info.namespace, name: info.name, subresource };
     const call: Call = { request, target, presentation, warn: (message) => void warnings.push(message), repeated: [] };
     return this.#serve(verb, call);
@@ -253,8 +255,6 @@ interface Call {
   repeated: string[];
 }
 
-const READING = new Set<Verb>(["get", "list", "watch"]);
-
 const isStatus = (result: ApiObject | Status): result is Status => isRecord(result) && result.kind === "Status";
 
 /** Source: RFC 7234, 5.5, with the code upstream uses. */
@@ -269,10 +269,10 @@ const inOwnVersion = (body: unknown, { target, presentation }: Call): unknown =>
 
 /** The `scale` of a workload. Source: autoscaling/v1 `Scale`. */
 function toScale({ metadata, spec, status }: ApiObject): ApiObject {
-  const { replicas = 1, selector } = (spec ?? {}) as { replicas?: number; selector?: unknown };
+  const { replicas = 1, selector = {} } = (spec ?? {}) as { replicas?: number; selector?: LabelSelector };
   const { replicas: current = 0 } = (status ?? {}) as { replicas?: number };
   const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata;
-  const text = selectorText(selector);
+  const text = formatSelector(selector);
   return {
     kind: "Scale",
     apiVersion: "autoscaling/v1",
@@ -299,20 +299,4 @@ function fromScale(live: ApiObject, scale: unknown): ApiObject {
     metadata: { ...live.metadata, resourceVersion },
     spec: { ...(live.spec as object), replicas },
   };
-}
-
-function selectorText(selector: unknown): string {
-  if (!isRecord(selector)) return "";
-  const { matchLabels, matchExpressions } = selector;
-  const labels = Object.entries(isRecord(matchLabels) ? matchLabels : {}).map(
-    ([key, value]) => `${key}=${String(value)}`,
-  );
-  const expressions = (Array.isArray(matchExpressions) ? matchExpressions : []).map(
-    ({ key, operator, values = [] }: { key: string; operator: string; values?: string[] }) => {
-      if (operator === "Exists") return key;
-      if (operator === "DoesNotExist") return `!${key}`;
-      return `${key} ${operator === "In" ? "in" : "notin"} (${values.join(",")})`;
-    },
-  );
-  return [...labels.sort(), ...expressions].join(",");
 }

@@ -1,7 +1,7 @@
 import { describeIgnoredKind } from "../manifest/ignored-kinds.ts";
 import type { PlainObject } from "../manifest/plain-objects.ts";
 import { badRequest, notFound } from "./api-error.ts";
-import type { ApiObject } from "./api-object.ts";
+import { type ApiObject, writtenPart } from "./api-object.ts";
 import { BACKGROUND, type ObjectDeleter } from "./object-deleter.ts";
 import type { ObjectStore } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
@@ -64,7 +64,7 @@ export class ObjectCommands {
       force: true,
       warn: (message) => void warnings.push(message),
     });
-    const isSame = before !== undefined && Bun.deepEquals(written(before), written(applied.object));
+    const isSame = before !== undefined && Bun.deepEquals(writtenPart(before), writtenPart(applied.object));
     const outcome = applied.created ? "created" : isSame ? "unchanged" : "configured";
     const { singular, group } = definition;
     return {
@@ -93,12 +93,6 @@ export class ObjectCommands {
     await this.#objects.refresh(definition);
     await this.#objects.prepareWrite();
   }
-}
-
-/** An object without what a dry run does not set. */
-function written({ metadata, ...object }: ApiObject): unknown {
-  const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata;
-  return { ...object, metadata: kept };
 }
 
 function unservedKind(registry: ResourceRegistry, kind: string, apiVersion: string): string {

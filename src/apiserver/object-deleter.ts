@@ -4,7 +4,7 @@ import { badRequest, conflict, forbidden, notFound, type Status } from "./api-er
 import { type ApiObject, toApiTime } from "./api-object.ts";
 import type { ObjectRules } from "./object-rules.ts";
 import { type ObjectStore, objectsOf, type StoredObject } from "./object-store.ts";
-import { internalWrite, keep, type ObjectStorage, type ObjectWriter, type WriteRequest } from "./object-writer.ts";
+import { keep, type ObjectStorage, type ObjectWriter, type WriteRequest } from "./object-writer.ts";
 import {
   isKept,
   type ResourceDefinition,
@@ -157,7 +157,7 @@ export class ObjectDeleter {
     const deletionTimestamp = toApiTime(new Date(this.#deps.clock.now().getTime() + graceSeconds * 1000));
     const object: ApiObject = { ...live, metadata: { ...live.metadata, deletionTimestamp, ...changes } };
     if (definition.plural === "namespaces") object.status = { ...(live.status as object), phase: "Terminating" };
-    return this.#deps.writer.put(definition, object, internalWrite("kubelet-ts"));
+    return this.#deps.writer.put(definition, object);
   }
 
   #dependentsOf(uid: string): StoredObject[] {
@@ -187,7 +187,7 @@ export class ObjectDeleter {
       const owners = (object.metadata.ownerReferences ?? []).filter((owner) => owner.uid !== uid);
       const { ownerReferences: _owners, ...metadata } = object.metadata;
       const next = { ...object, metadata: owners.length > 0 ? { ...metadata, ownerReferences: owners } : metadata };
-      this.#deps.writer.put(definition, next as ApiObject, internalWrite("kubelet-ts"));
+      this.#deps.writer.put(definition, next as ApiObject);
     }
   }
 
@@ -198,7 +198,7 @@ export class ObjectDeleter {
       if (!isMeant(object.metadata) || !finalizers.includes(FOREGROUND) || this.#dependentsOf(uid).length > 0) continue;
       const rest = finalizers.filter((it) => it !== FOREGROUND);
       const next = { ...object, metadata: { ...object.metadata, finalizers: rest } };
-      this.#deps.writer.put(definition, next, internalWrite("kubelet-ts"));
+      this.#deps.writer.put(definition, next);
     }
   }
 
@@ -336,11 +336,7 @@ export class StorageProtection {
       await disk.wait();
       for (const { definition, object } of this.#isStopped ? [] : this.#unused()) {
         const finalizers = object.metadata.finalizers?.filter((it) => it !== definition.protection);
-        writer.put(
-          definition,
-          { ...object, metadata: { ...object.metadata, finalizers } },
-          internalWrite("kubelet-ts"),
-        );
+        writer.put(definition, { ...object, metadata: { ...object.metadata, finalizers } });
       }
     } catch {
       // The disk is full or does not answer.

@@ -1,3 +1,4 @@
+import type { Persisted } from "../base/model/persisted.ts";
 import { expired } from "./api-error.ts";
 import { type ApiObject, keyOf, type NamespacedName, namespacedName } from "./api-object.ts";
 import { type ResourceDefinition, type ResourceId, resourceId } from "./resource-definition.ts";
@@ -208,13 +209,6 @@ export const objectsOf = (
     store.list(resourceId(definition), namespace).map((object) => ({ definition, object })),
   );
 
-/** Where the clock's mark is kept between two processes. */
-export interface RevisionMark {
-  /** undefined: there is none. */
-  read(): number | undefined;
-  write(mark: number): void;
-}
-
 /** Revisions handed out before the mark is written again. */
 const BLOCK = 100_000;
 
@@ -223,11 +217,11 @@ const BLOCK = 100_000;
  * handed out is written ahead of time, and a new process begins there.
  */
 export class RevisionClock {
-  readonly #mark: RevisionMark;
+  readonly #mark: Persisted<number>;
   #current: number;
   #reserved: number;
 
-  constructor(mark: RevisionMark) {
+  constructor(mark: Persisted<number>) {
     this.#mark = mark;
     this.#current = Math.max(mark.read() ?? 0, 1);
     this.#reserved = this.#current;

@@ -33,14 +33,6 @@ export interface WriteRequest {
   warn: (message: string) => void;
 }
 
-/** For writes of the process itself, e.g. of controllers. */
-export const internalWrite = (manager: string): WriteRequest => ({
-  manager,
-  dryRun: false,
-  fieldValidation: "Ignore",
-  warn: () => {},
-});
-
 /** Keeps objects beyond the life of the process. */
 export interface ObjectStorage {
   /** A new object is about to be saved. @param sent by the client, without defaults */
@@ -105,7 +97,7 @@ export class ObjectWriter {
     const owned = withMetadata(object, { managedFields });
     checkSize(owned);
     if (!request.dryRun) this.#deps.storage.create(owned, body);
-    return this.#keep(definition, owned, request);
+    return request.dryRun ? pruned(owned) : this.put(definition, owned);
   }
 
   /** A pod of a manifest has the name of its node appended. */
@@ -169,11 +161,6 @@ export class ObjectWriter {
     return { object: this.#replace(definition, live, result.object, request, undefined), created: false };
   }
 
-  /** Stores an object unchanged: for started deletions, and for writes of the process itself. */
-  put(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
-    return this.#keep(definition, object, request);
-  }
-
   /** @param manager undefined: managedFields of `next` are right already */
   #replace(
     definition: ResourceDefinition,
@@ -217,12 +204,12 @@ export class ObjectWriter {
     const object = generation === undefined ? tracked : withMetadata(tracked, { generation });
     if (Bun.deepEquals(clean(object), clean(live))) return live;
     checkSize(object);
-    return this.#keep(definition, object, request);
+    return request.dryRun ? pruned(object) : this.put(definition, object);
   }
 
-  #keep(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
+  /** Stores an object without a check: also for started deletions, and for writes of the process itself. */
+  put(definition: ResourceDefinition, object: ApiObject): ApiObject {
     const whole = pruned(object);
-    if (request.dryRun) return whole;
     const { store, storage, rules } = this.#deps;
     if (definition.fate === "node") keep(() => rules.writeNode(whole));
     else if (isKept(definition)) keep(() => storage.save(definition, whole));

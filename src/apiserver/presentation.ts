@@ -1,5 +1,5 @@
 import { badRequest, notAcceptable } from "./api-error.ts";
-import { type ApiObject, jsonOf } from "./api-object.ts";
+import { type ApiObject, jsonOf, memoized } from "./api-object.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { parseMediaTypes } from "./body.ts";
 import { formatSince } from "./printers/age.ts";
@@ -53,8 +53,6 @@ function columnsOf({ columns }: ResourceDefinition): readonly Column[] {
   const narrow = columns.filter(({ priority = 0 }) => priority === 0);
   return [NAME, ...narrow, ...(names.includes("Age") ? [] : [AGE]), ...wide];
 }
-
-const metadataTexts = new WeakMap<ApiObject, string>();
 
 /** How a response shows objects: in the version, the form and the detail that the client asked for and may see. */
 export class Presentation {
@@ -127,9 +125,8 @@ export class Presentation {
   }
 
   #metadataText(object: ApiObject): string {
-    const text = metadataTexts.get(object) ?? JSON.stringify(object.metadata);
-    metadataTexts.set(object, text);
-    return `{"kind":"PartialObjectMetadata","apiVersion":"${this.#metaApiVersion}","metadata":${text}}`;
+    const metadata = jsonOf(object.metadata);
+    return `{"kind":"PartialObjectMetadata","apiVersion":"${this.#metaApiVersion}","metadata":${metadata}}`;
   }
 
   /** Source: meta/v1 `Table`. */
@@ -160,23 +157,17 @@ function listText(kind: string, apiVersion: string, metadata: object, items: rea
   return `${head.slice(0, -1)},"items":[${items.join(",")}]}`;
 }
 
-const hidden = new WeakMap<ApiObject, ApiObject>();
-
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /** A Secret for users with read access only: its keys without values. */
-function hideSecrets(secret: ApiObject): ApiObject {
-  const known = hidden.get(secret);
-  if (known) return known;
+const hideSecrets = memoized((secret: ApiObject): ApiObject => {
   const keys = Object.keys((secret.data as Record<string, string> | undefined) ?? {});
   // The last-applied annotation holds the values too.
   const { [LAST_APPLIED]: _applied, ...annotations } = secret.metadata.annotations ?? {};
   const { annotations: _annotations, ...metadata } = secret.metadata;
-  const shown = {
+  return {
     ...secret,
     metadata: { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) },
     data: Object.fromEntries(keys.map((key) => [key, ""])),
   } as ApiObject;
-  hidden.set(secret, shown);
-  return shown;
-}
+});

@@ -6,7 +6,7 @@ import { isAtomicMap, isScalarSet, type ListMerge, listMergeAt } from "./list-ke
 import { describePath, fieldsOf, fromFieldsV1, type Manager, toFieldsV1, withManager } from "./managed-fields.ts";
 
 type ApplyResult =
-  | { object: ApiObject; managedFields: ManagedFieldsEntry[] }
+  | { object: ApiObject }
   /** Fields that other managers own with other values. */
   | { conflicts: StatusCause[] };
 
@@ -45,7 +45,7 @@ export function applyConfiguration(
   const object = mergeWanted(without, wanted, []) as ApiObject;
   const mine = entries.find(isMine);
   const managedFields = withManager(mine ? [mine, ...kept] : kept, manager, new Set(wantedFields.keys()), time);
-  return { object: { ...object, metadata: { ...object.metadata, managedFields } }, managedFields };
+  return { object: { ...object, metadata: { ...object.metadata, managedFields } } };
 }
 
 function toCause(

@@ -3,7 +3,7 @@ import { readDefaultAddress, readNodeName } from "../base/host/node-info.ts";
 import { COMMAND_SOCKET, type InstanceInfo } from "../base/host/root-lock.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { endpointText, MAX_SOCKET_PATH_BYTES, parseEndpoint } from "../docker/engine/endpoint.ts";
-import { isLoopback } from "../server/host-header.ts";
+import { isLoopback, toLocalHost } from "../server/host-header.ts";
 import type { Servers } from "../server/servers.ts";
 import { buildInfo } from "./version.ts";
 
@@ -35,7 +35,7 @@ export function instanceInfo(
     manifestPaths: options.podManifestPaths,
     mode: options.runOnce ? "run-once" : "supervise",
     ...(isStarting && { isStarting }),
-    readOnlyUrl: boundPort === undefined ? undefined : toLocalUrl(options.readOnlyAddress, boundPort),
+    readOnlyUrl: boundPort === undefined ? undefined : `http://${toLocalHost(options.readOnlyAddress, boundPort)}`,
     readOnlyPort: options.readOnlyPort,
     pageUrl: pagePort === undefined ? undefined : toPageUrl(options.cadvisorBindAddress, options.nodeIp, pagePort),
     socketPath: servers?.socketPath(),
@@ -45,13 +45,7 @@ export function instanceInfo(
 
 /** Address of the page: on a network it needs TLS, and is reached from other machines by the node's address. */
 export function toPageUrl(address: string, nodeIp: string, port: number): string {
-  if (isLoopback(address)) return toLocalUrl(address, port);
+  if (isLoopback(address)) return `http://${toLocalHost(address, port)}`;
   const host = address === "0.0.0.0" || address === "::" ? nodeIp || readDefaultAddress() : address;
-  return toLocalUrl(host, port).replace("http:", "https:");
-}
-
-/** A server that listens on all addresses is reached on the loopback. */
-function toLocalUrl(address: string, port: number): string {
-  const host = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return `https://${toLocalHost(host, port)}`;
 }

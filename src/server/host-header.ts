@@ -20,3 +20,9 @@ export function isLocalHost(host: string | null, nodeName: string): boolean {
 export function isLoopback(address: string): boolean {
   return /^127\.\d+\.\d+\.\d+$/.test(address) || address === "::1" || address === "localhost";
 }
+
+/** The host and port by which a client of this machine reaches a listener on `address`, which may be all addresses. */
+export function toLocalHost(address: string, port: number): string {
+  const host = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -7,10 +7,11 @@ import { ObjectReader } from "../../src/apiserver/kinds/object-reader.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
 import type { ObjectRules } from "../../src/apiserver/object-rules.ts";
-import { type EventWindow, ObjectStore, RevisionClock, type RevisionMark } from "../../src/apiserver/object-store.ts";
+import { type EventWindow, ObjectStore, RevisionClock } from "../../src/apiserver/object-store.ts";
 import type { ObjectStorage } from "../../src/apiserver/object-writer.ts";
 import { ObjectWriter } from "../../src/apiserver/object-writer.ts";
 import { ALL_VERBS, type ResourceDefinition, ResourceRegistry } from "../../src/apiserver/resource-definition.ts";
+import type { Persisted } from "../../src/base/model/persisted.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 
@@ -41,7 +42,7 @@ export interface Sent {
 }
 
 /** A mark of revisions that lives as long as the test. */
-export function memoryMark(): RevisionMark {
+export function memoryMark(): Persisted<number> {
   let mark: number | undefined;
   return {
     read: () => mark,

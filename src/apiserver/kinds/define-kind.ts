@@ -69,36 +69,6 @@ export function formatLabels(labels: unknown): string {
   return sorted.length === 0 ? "<none>" : sorted.map(([key, value]) => `${key}=${String(value)}`).join(",");
 }
 
-interface LabelSelector {
-  matchLabels?: Record<string, string>;
-  matchExpressions?: { key: string; operator: string; values?: string[] }[];
-}
-
-/** Source: meta/v1 `FormatLabelSelector`. */
-export function formatLabelSelector(selector: unknown): string {
-  if (!isRecord(selector)) return "<none>";
-  const { matchLabels = {}, matchExpressions = [] } = selector as LabelSelector;
-  const terms = [
-    ...Object.entries(matchLabels).map(([key, value]) => ({ key, text: `${key}=${value}` })),
-    ...matchExpressions.map(({ key, operator, values = [] }) => ({ key, text: formatTerm(key, operator, values) })),
-  ];
-  const sorted = terms.sort((a, b) => (a.key < b.key ? -1 : 1));
-  return sorted.length === 0 ? "<none>" : sorted.map(({ text }) => text).join(",");
-}
-
-function formatTerm(key: string, operator: string, values: readonly string[]): string {
-  switch (operator) {
-    case "In":
-      return `${key} in (${[...values].sort().join(",")})`;
-    case "NotIn":
-      return `${key} notin (${[...values].sort().join(",")})`;
-    case "DoesNotExist":
-      return `!${key}`;
-    default:
-      return key;
-  }
-}
-
 const ACCESS_MODES: Readonly<Record<string, string>> = {
   ReadWriteOnce: "RWO",
   ReadOnlyMany: "ROX",
@@ -109,16 +79,6 @@ const ACCESS_MODES: Readonly<Record<string, string>> = {
 /** Source: core `GetAccessModesAsString`. */
 export const formatAccessModes = (modes: unknown): string =>
   (Array.isArray(modes) ? modes : []).map((mode) => ACCESS_MODES[String(mode)] ?? String(mode)).join(",");
-
-/** Calls `complete` once for each object. */
-export function memoized(complete: (object: ApiObject) => ApiObject): (object: ApiObject) => ApiObject {
-  const known = new WeakMap<ApiObject, ApiObject>();
-  return (object) => {
-    const shown = known.get(object) ?? complete(object);
-    known.set(object, shown);
-    return shown;
-  };
-}
 
 /** Refuses changes of some fields; the causes have upstream's paths. */
 export type RefuseChange = (next: ApiObject, previous: ApiObject) => StatusCause[];

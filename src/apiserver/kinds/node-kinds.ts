@@ -4,12 +4,12 @@ import { ObjectMetaSchema } from "../../base/api/meta.ts";
 import { raw, textList } from "../../base/api/scalar.ts";
 import { checkDnsLabel } from "../../manifest/validate/names.ts";
 import type { StatusCause } from "../api-error.ts";
-import { type ApiObject, toApiTime } from "../api-object.ts";
+import { type ApiObject, checkObjectName, toApiTime } from "../api-object.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { EVENT_COLUMNS } from "../printers/event-row.ts";
 import { NODE_COLUMNS, type NodeObject } from "../printers/node-row.ts";
 import { ALL_VERBS, READ_VERBS } from "../resource-definition.ts";
-import { apiKind, forbidden, manifestKind, printed, text } from "./define-kind.ts";
+import { apiKind, forbidden, isOther, manifestKind, printed, text } from "./define-kind.ts";
 import { bySchema, type Decoded } from "./object-reader.ts";
 
 const asEvent = (object: ApiObject) => object as unknown as CoreEvent;
@@ -52,11 +52,7 @@ function decodeNamespace(object: ApiObject): Decoded {
     metadata: { ...metadata, labels: { ...metadata.labels, "kubernetes.io/metadata.name": metadata.name } },
   });
   const { namespace: _namespace, ...own } = decoded.object.metadata;
-  const causes = checkDnsLabel(own.name).map((message) => ({
-    reason: "FieldValueInvalid",
-    field: "metadata.name",
-    message: `Invalid value: ${JSON.stringify(own.name)}: ${message}`,
-  }));
+  const causes = checkObjectName(own.name, checkDnsLabel);
   return { ...decoded, object: { ...decoded.object, metadata: own }, causes: [...decoded.causes, ...causes] };
 }
 
@@ -83,19 +79,14 @@ const isUnschedulable = (node: ApiObject): boolean => asNode(node).spec.unschedu
 function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCause[] {
   const { unschedulable: _next, taints, ...spec } = asNode(next).spec as NodeSpec;
   const { unschedulable: _previous, taints: taintsBefore, ...specBefore } = asNode(previous).spec as NodeSpec;
-  const same = (a: object | undefined, b: object | undefined) => Bun.deepEquals(a ?? {}, b ?? {});
-  return [
-    ...(same(next.metadata.labels, previous.metadata.labels)
-      ? []
-      : [forbidden("metadata.labels", "the labels of this node come from --node-labels")]),
-    ...(same(next.metadata.annotations, previous.metadata.annotations)
-      ? []
-      : [forbidden("metadata.annotations", "this node keeps no annotations")]),
-    ...(same(taints, taintsBefore)
-      ? []
-      : [forbidden("spec.taints", "the taints of this node come from --register-with-taints")]),
-    ...(same(spec, specBefore) ? [] : [forbidden("spec", "only spec.unschedulable can be changed")]),
+  const { labels, annotations } = previous.metadata;
+  const rows: [field: string, next: unknown, previous: unknown, why: string][] = [
+    ["metadata.labels", next.metadata.labels, labels, "the labels of this node come from --node-labels"],
+    ["metadata.annotations", next.metadata.annotations, annotations, "this node keeps no annotations"],
+    ["spec.taints", taints, taintsBefore, "the taints of this node come from --register-with-taints"],
+    ["spec", spec, specBefore, "only spec.unschedulable can be changed"],
   ];
+  return rows.filter(([, a, b]) => isOther(a, b)).map(([field, , , why]) => forbidden(field, why));
 }
 
 type NodeSpec = NodeObject["spec"] & Record<string, unknown>;

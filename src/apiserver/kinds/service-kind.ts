@@ -1,7 +1,7 @@
 import type { Service } from "../../base/api/service.ts";
 import { nodePortOf } from "../../plan/pod-network.ts";
-import type { ApiObject } from "../api-object.ts";
-import { type Fields, formatLabels, manifestKind, memoized, specOf, text } from "./define-kind.ts";
+import { type ApiObject, memoized } from "../api-object.ts";
+import { type Fields, formatLabels, manifestKind, specOf, text } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */
 function ports(object: ApiObject): string {
@@ -17,7 +17,7 @@ const externalIp = (object: ApiObject) =>
   (specOf(object).type === "ExternalName" && specOf(object).externalName) || "<none>";
 
 /** A Service with the defaults that mean nothing here, but that kubectl describe prints. Source: core/v1 defaults. */
-const showServiceDefaults = memoized((service) => {
+const showServiceDefaults = memoized((service: ApiObject) => {
   const { clusterIP, ports, ...spec } = specOf(service) as Fields & {
     ports?: { port: number; targetPort?: unknown }[];
   };

@@ -1,4 +1,4 @@
-import type { ApiObject } from "../api-object.ts";
+import { type ApiObject, memoized } from "../api-object.ts";
 import {
   type Fields,
   fixed,
@@ -6,7 +6,6 @@ import {
   formatAccessModes,
   isOther,
   manifestKind,
-  memoized,
   type RefuseChange,
   specOf,
   statusOf,
@@ -26,14 +25,14 @@ function claimOf(object: ApiObject): string {
 }
 
 /** A claim with the volume it is bound to, which its status carries and its text does not. */
-const showVolumeOfClaim = memoized((claim) => {
+const showVolumeOfClaim = memoized((claim: ApiObject) => {
   const { volume, ...status } = statusOf(claim) as Fields & { volume?: { name: string } };
   if (!volume) return claim;
   return { ...claim, spec: { ...specOf(claim), volumeName: volume.name }, status };
 });
 
 /** A PersistentVolume with the claim that is bound to it. */
-const showClaimOfVolume = memoized((volume) => {
+const showClaimOfVolume = memoized((volume: ApiObject) => {
   const { claim, ...status } = statusOf(volume) as Fields & { claim?: { namespace: string; name: string } };
   if (!claim) return volume;
   const claimRef = {

@@ -1,5 +1,7 @@
+import type { LabelSelector } from "../../base/api/meta.ts";
+import { formatSelector } from "../../base/api/selectors.ts";
 import { isRecord } from "../../base/text/json.ts";
-import type { ApiObject } from "../api-object.ts";
+import { type ApiObject, memoized } from "../api-object.ts";
 import { formatSince } from "../printers/age.ts";
 import { READ_VERBS } from "../resource-definition.ts";
 import {
@@ -7,7 +9,6 @@ import {
   type Fields,
   fixedSpec,
   forbidden,
-  formatLabelSelector,
   formatLabels,
   isOther,
   manifestKind,
@@ -30,24 +31,11 @@ interface Template {
 }
 const podSpecOf = (template: unknown) => (template as Template | undefined)?.spec;
 const containersOf = (object: ApiObject) => podSpecOf(specOf(object).template)?.containers ?? [];
-const SELECTOR = text("Selector", (it) => formatLabelSelector(specOf(it).selector), 1);
+const selectorOf = (object: ApiObject) => formatSelector((specOf(object).selector ?? {}) as LabelSelector);
+const SELECTOR = text("Selector", (it) => selectorOf(it) || "<none>", 1);
 const CONTAINERS = [
-  text(
-    "Containers",
-    (it) =>
-      containersOf(it)
-        .map(({ name }) => name)
-        .join(","),
-    1,
-  ),
-  text(
-    "Images",
-    (it) =>
-      containersOf(it)
-        .map(({ image }) => image)
-        .join(","),
-    1,
-  ),
+  text("Containers", (it) => containersOf(it).map(({ name }) => name), 1),
+  text("Images", (it) => containersOf(it).map(({ image }) => image), 1),
 ];
 
 const WIDE = [...CONTAINERS, SELECTOR];
@@ -70,7 +58,7 @@ const lastSchedule = (object: ApiObject, now: Date) => {
 };
 
 /** Those of the pods of its Jobs. */
-const CRON_JOB_WIDE = [...CONTAINERS, SELECTOR].map((column) => ({
+const CRON_JOB_WIDE = WIDE.map((column) => ({
   ...column,
   value: (object: ApiObject, now: Date) => column.value({ ...object, spec: specOf(jobTemplateOf(object)) }, now),
 }));
@@ -161,6 +149,20 @@ export const DAEMON_SET = workloadKind({
   description: "DaemonSet represents the configuration of a daemon set.",
 });
 
+/**
+ * A Job with the selector and the labels of its pods, which its uid determines. The kept object does not have them: its
+ * file is a manifest, where they must be absent. Source: batch/v1's `generateSelector`.
+ */
+const showJobSelector = memoized((job: ApiObject): ApiObject => {
+  const spec = (job.spec ?? {}) as Fields;
+  if (spec.manualSelector === true || spec.selector !== undefined || job.metadata.uid === undefined) return job;
+  const template = fieldsOf(spec.template);
+  const metadata = fieldsOf(template.metadata);
+  const labels = { ...fieldsOf(metadata.labels), ...generatedLabels(job) };
+  const selector = { matchLabels: { [CONTROLLER_UID]: job.metadata.uid } };
+  return { ...job, spec: { ...spec, selector, template: { ...template, metadata: { ...metadata, labels } } } };
+});
+
 export const JOB = workloadKind({
   group: "batch",
   kind: "Job",
@@ -202,31 +204,10 @@ export const REPLICATION_CONTROLLER = workloadKind({
   validateUpdate: () => [],
   kind: "ReplicationController",
   shortNames: ["rc"],
-  columns: [...REPLICAS, ...CONTAINERS, text("Selector", (it) => formatLabels(specOf(it).selector), 1)],
+  columns: [...REPLICAS, ...WIDE],
   fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },
   description: "ReplicationController represents the configuration of a replication controller.",
 });
-
-const shown = new WeakMap<ApiObject, ApiObject>();
-
-/**
- * A Job with the selector and the labels of its pods, which its uid determines. The kept object does not have them: its
- * file is a manifest, where they must be absent. Source: batch/v1's `generateSelector`.
- */
-function showJobSelector(job: ApiObject): ApiObject {
-  const spec = (job.spec ?? {}) as Fields;
-  if (spec.manualSelector === true || spec.selector !== undefined || job.metadata.uid === undefined) return job;
-  let whole = shown.get(job);
-  if (!whole) {
-    const template = fieldsOf(spec.template);
-    const metadata = fieldsOf(template.metadata);
-    const labels = { ...fieldsOf(metadata.labels), ...generatedLabels(job) };
-    const selector = { matchLabels: { [CONTROLLER_UID]: job.metadata.uid } };
-    whole = { ...job, spec: { ...spec, selector, template: { ...template, metadata: { ...metadata, labels } } } };
-    shown.set(job, whole);
-  }
-  return whole;
-}
 
 /** A Job that a client sends back: without what {@link showJobSelector} added. */
 function withoutJobSelector(job: ApiObject): ApiObject {

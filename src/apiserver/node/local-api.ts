@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { TextFiles } from "../../base/files/text-files.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import type { Persisted } from "../../base/model/persisted.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { makeCertificates } from "../../server/certificates/certificate-process.ts";
 import type { ListenerRequest, ListenerResponse } from "../../server/http-response.ts";
@@ -23,7 +24,7 @@ import { buildRegistry } from "../kinds/served-kinds.ts";
 import { type ObjectAccess, ObjectCommands } from "../object-commands.ts";
 import { BACKGROUND, ObjectDeleter, StorageProtection } from "../object-deleter.ts";
 import { NodeObjectRules, OwnObjects } from "../object-rules.ts";
-import { ObjectStore, RevisionClock, type RevisionMark } from "../object-store.ts";
+import { ObjectStore, RevisionClock } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
 import type { LocalCertificates } from "../pki/local-authority.ts";
 import { CertificateRenewer, prepareAdminConfig } from "../pki/local-authority.ts";
@@ -40,7 +41,7 @@ interface LocalApiDeps {
   clock: Clock;
   logger: Logger;
   version: VersionInfo;
-  mark: RevisionMark;
+  mark: Persisted<number>;
   background: LocalApiBackground;
 }
 
@@ -143,10 +144,6 @@ export class LocalApi implements ObjectAccess {
 
   get socketPath(): string | undefined {
     return this.#socket?.socketPath;
-  }
-
-  get revision(): number {
-    return this.store.revision;
   }
 
   /** The kubelet has another state of its pods. */

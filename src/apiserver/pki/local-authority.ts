@@ -13,6 +13,7 @@ import type {
   KeyPair,
   LeafRequest,
 } from "../../server/certificates/certificate-process.ts";
+import { toLocalHost } from "../../server/host-header.ts";
 
 interface LocalAuthorityDeps {
   rootDir: string;
@@ -320,15 +321,8 @@ export async function prepareAdminConfig(deps: AdminConfigDeps): Promise<LocalCe
     now: () => clock.now(),
   });
   const path = join(rootDir, "admin.conf");
-  const text = toKubeconfig(`https://${toClientHost(address)}:${port}`, node.name, certificates);
+  const text = toKubeconfig(`https://${toLocalHost(address, port)}`, node.name, certificates);
   const present = await files.readText(path, SYSTEM_FILE_BYTES).catch(() => undefined);
   if (present !== text) await files.replaceFile(path, text, { durable: true, directoryMode: 0o700 });
   return certificates;
-}
-
-/** The host by which a client of this machine reaches a listener on `address`. */
-function toClientHost(address: string): string {
-  if (address === "0.0.0.0") return "127.0.0.1";
-  if (address === "::") return "[::1]";
-  return address.includes(":") ? `[${address}]` : address;
 }

@@ -89,9 +89,7 @@ export class ManifestDirectory {
   }
 
   async loadYaml(): Promise<void> {
-    if (this.#toYaml) return;
-    const { stringify } = await import("yaml");
-    this.#toYaml = (value) => stringify(value, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false });
+    this.#toYaml = (await import("../../base/text/write-yaml.ts")).writeYaml;
   }
 
   /** Where an object is kept, or will be. */

@@ -91,7 +91,7 @@ export function parseFieldSelector<T>(
 /**
  * Whether labels satisfy a selector. An empty selector matches everything, as `LabelSelectorAsSelector` has it.
  */
-export function matchesSelector(selector: LabelSelector, labels: Readonly<Record<string, string>> = {}): boolean {
+export function matchesSelector(selector: LabelSelector, labels: Labels = {}): boolean {
   const labelOf = (key: string) => (Object.hasOwn(labels, key) ? labels[key] : undefined);
   for (const [key, value] of Object.entries(selector.matchLabels ?? {})) if (labelOf(key) !== value) return false;
   return (selector.matchExpressions ?? []).every((requirement) =>
@@ -100,10 +100,25 @@ export function matchesSelector(selector: LabelSelector, labels: Readonly<Record
 }
 
 /** The selector of a Service or a ReplicationController is the labels alone. */
-export function toLabelSelector(selector: LabelSelector | Readonly<Record<string, string>>): LabelSelector {
+export function toLabelSelector(selector: LabelSelector | Labels): LabelSelector {
   const { matchLabels, matchExpressions } = selector as LabelSelector;
   const isSelector = typeof matchLabels === "object" || Array.isArray(matchExpressions);
   return isSelector ? (selector as LabelSelector) : { matchLabels: selector as Record<string, string> };
+}
+
+/** `app=web,tier in (a,b)`; empty for a selector of everything. Source: meta/v1 `FormatLabelSelector`. */
+export function formatSelector(selector: LabelSelector | Labels): string {
+  const { matchLabels = {}, matchExpressions = [] } = toLabelSelector(selector);
+  const terms = [
+    ...Object.entries(matchLabels).map(([key, value]) => ({ key, text: `${key}=${value}` })),
+    ...matchExpressions.map(({ key, operator, values = [] }) => {
+      if (operator === "Exists") return { key, text: key };
+      if (operator === "DoesNotExist") return { key, text: `!${key}` };
+      return { key, text: `${key} ${operator.toLowerCase()} (${[...values].sort().join(",")})` };
+    }),
+  ];
+  const sorted = terms.sort((a, b) => (a.key < b.key ? -1 : 1));
+  return sorted.map(({ text }) => text).join(",");
 }
 
 /** Operators that label selectors and node affinity share. */

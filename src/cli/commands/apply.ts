@@ -1,3 +1,4 @@
+import { writtenPart } from "../../apiserver/api-object.ts";
 import { describeIgnoredKind } from "../../manifest/ignored-kinds.ts";
 import { ApiClient, type ApiObject, type ApiResource, FIELD_MANAGER } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-objects.ts";
@@ -90,15 +91,9 @@ async function applyOne({ api, resource, object, namespace, query }: Submission)
   if (!before) return { outcome: "created", object: answer };
   const isDryRun = query.has("dryRun");
   const isSame = isDryRun
-    ? Bun.deepEquals(written(before), written(answer))
+    ? Bun.deepEquals(writtenPart(before), writtenPart(answer))
     : before.metadata.resourceVersion === answer.metadata.resourceVersion;
   return { outcome: isSame ? "unchanged" : "configured", object: answer };
-}
-
-/** An object without what a dry run does not set. */
-function written({ metadata, ...object }: ApiObject): unknown {
-  const { resourceVersion: _, managedFields: __, ...kept } = metadata as Record<string, unknown>;
-  return { ...object, metadata: kept };
 }
 
 async function createOne({ api, resource, object, namespace, query }: Submission): ReturnType<Submit> {

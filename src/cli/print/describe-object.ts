@@ -2,7 +2,7 @@ import { formatAge } from "../../apiserver/printers/age.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import { toLabelSelector } from "../../base/api/selectors.ts";
+import { formatSelector } from "../../base/api/selectors.ts";
 import type { Service } from "../../base/api/service.ts";
 import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../base/api/workload.ts";
 import { containersOf } from "../../base/model/pod-containers.ts";
@@ -196,17 +196,8 @@ function describeLabels(out: Description, { metadata }: DescribedObject): void {
   describeAnnotations(out, 0, metadata.annotations ?? {});
 }
 
-/** `app=web,tier in (a,b)`. */
-function selectorText(selector: LabelSelector | Readonly<Record<string, string>> | undefined): string {
-  if (selector === undefined) return "<none>";
-  const { matchLabels, matchExpressions = [] } = toLabelSelector(selector);
-  const expressions = matchExpressions.map(({ key, operator, values }) => {
-    if (operator === "Exists") return key;
-    if (operator === "DoesNotExist") return `!${key}`;
-    return `${key} ${operator.toLowerCase()} (${(values ?? []).join(",")})`;
-  });
-  return [...pairs(matchLabels, "="), ...expressions].join(",") || "<none>";
-}
+const selectorText = (selector: LabelSelector | Readonly<Record<string, string>> = {}): string =>
+  formatSelector(selector) || "<none>";
 
 /** Source: kubectl's `getPodStatusForController`. */
 function podsText(pods: readonly Pod[]): string {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { ApiObject } from "../../../src/apiserver/api-object.ts";
-import { formatAccessModes, formatLabelSelector, formatLabels } from "../../../src/apiserver/kinds/define-kind.ts";
+import { formatAccessModes, formatLabels } from "../../../src/apiserver/kinds/define-kind.ts";
 import { SERVED_KINDS } from "../../../src/apiserver/kinds/served-kinds.ts";
 
 type Fields = Record<string, unknown>;
@@ -59,18 +59,10 @@ test("the type of a Secret is fixed; the default one need not be written", () =>
   expect(refuse(secret("Opaque"), secret())).toEqual([]);
 });
 
-const matchExpressions = [
-  { key: "tier", operator: "In", values: ["b", "a"] },
-  { key: "x", operator: "DoesNotExist" },
-  { key: "y", operator: "NotIn", values: ["1"] },
-  { key: "z", operator: "Exists" },
-];
 test.each([
   [formatLabels, { b: "2", a: "1" }, "a=1,b=2"],
   [formatLabels, {}, "<none>"],
   [formatLabels, undefined, "<none>"],
-  [formatLabelSelector, { matchLabels: { app: "web" }, matchExpressions }, "app=web,tier in (a,b),!x,y notin (1),z"],
-  [formatLabelSelector, undefined, "<none>"],
   [formatAccessModes, ["ReadWriteOnce", "ReadOnlyMany"], "RWO,ROX"],
 ])("%p writes %j as a cell: %s", (format, value, want) => {
   expect(format(value)).toBe(want);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseLabelSelector } from "../../../src/base/api/selectors.ts";
+import { formatSelector, parseLabelSelector } from "../../../src/base/api/selectors.ts";
 
 const WEB = { app: "web", tier: "front", "example.com/team": "a" };
 
@@ -29,4 +29,17 @@ test.each([
 
 test.each(["=web", "app=web=x", "app in web", "a b", "app in (a", ","])("%j is none", (selector) => {
   expect(parseLabelSelector(selector)).toHaveProperty("problem");
+});
+
+test("a selector is written as one text, sorted by its keys", () => {
+  const matchExpressions = [
+    { key: "tier", operator: "In" as const, values: ["b", "a"] },
+    { key: "x", operator: "DoesNotExist" as const },
+    { key: "y", operator: "NotIn" as const, values: ["1"] },
+    { key: "z", operator: "Exists" as const },
+  ];
+  expect(formatSelector({ matchLabels: { app: "web" }, matchExpressions })).toBe(
+    "app=web,tier in (a,b),!x,y notin (1),z",
+  );
+  expect(formatSelector({ tier: "db", app: "web" })).toBe("app=web,tier=db");
 });
