@@ -1,4 +1,5 @@
 import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, readlinkSync, type Stats } from "node:fs";
+import { codeOf, unlessCode } from "../text/error-message.ts";
 
 /** Linux' O_PATH: a handle on the name itself; opens no device, no FIFO, needs no read permission. */
 const O_PATH = 0o10000000;
@@ -8,10 +9,7 @@ const LINK_LIMIT = 40;
 
 /** A path leads, or may lead, out of the directory it belongs to. */
 export class EscapeError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "EscapeError";
-  }
+  override readonly name = "EscapeError";
 }
 
 /**
@@ -48,7 +46,7 @@ export function existsBeneath(root: string, relative: string): boolean {
     openBeneath(root, relative).close();
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ENOENT";
+    return codeOf(error) !== "ENOENT";
   }
 }
 
@@ -104,12 +102,11 @@ function stripRoot(target: string, realRoot: string): string | undefined {
   return target === realRoot || target.startsWith(`${realRoot}/`) ? target.slice(realRoot.length) : undefined;
 }
 
+/** @returns false for what is there already */
 function makeIfMissing(path: string, mode: number): boolean {
-  try {
+  const make = () => {
     mkdirSync(path, { mode });
     return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
-  }
+  };
+  return unlessCode(["EEXIST"], make) ?? false;
 }

@@ -1,4 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from "node:fs";
+import { unlessCode } from "../text/error-message.ts";
 
 /** A file that a bounded read refuses. */
 export class UnreadableFileError extends Error {
@@ -29,15 +30,8 @@ export const readBoundedText = (path: string, maxBytes: number): string =>
   Buffer.from(readBoundedBytes(path, maxBytes)).toString("utf8");
 
 /** As {@link readBoundedText}; undefined when there is no such file. */
-export function readTextIfExists(path: string, maxBytes: number): string | undefined {
-  try {
-    return readBoundedText(path, maxBytes);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw error;
-  }
-}
+export const readTextIfExists = (path: string, maxBytes: number): string | undefined =>
+  unlessCode(["ENOENT", "ENOTDIR"], () => readBoundedText(path, maxBytes));
 
 /** undefined for a file that does not exist or cannot be read, such as one of a process that has ended. */
 export function readTextIfReadable(path: string, maxBytes: number): string | undefined {
@@ -45,6 +39,15 @@ export function readTextIfReadable(path: string, maxBytes: number): string | und
     return readBoundedText(path, maxBytes);
   } catch {
     return undefined;
+  }
+}
+
+/** Names in a directory; none for one that does not exist or cannot be read. */
+export function namesIfReadable(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
   }
 }
 

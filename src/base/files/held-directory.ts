@@ -11,6 +11,7 @@ import {
   symlinkSync,
   unlinkSync,
 } from "node:fs";
+import { codeOf, unlessCode } from "../text/error-message.ts";
 
 /** Names in a directory: text, or bytes where a name is not UTF-8. */
 export type EntryName = string | Buffer;
@@ -36,21 +37,13 @@ export class HeldDirectory {
 
   /** Opens a directory in this one; undefined when the name is missing, a link or anything but a directory. */
   child(name: EntryName): HeldDirectory | undefined {
-    try {
-      return new HeldDirectory(openSync(this.#path(name), DIRECTORY_ITSELF));
-    } catch (error) {
-      if (isErrno(error, "ENOENT", "ENOTDIR", "ELOOP")) return undefined;
-      throw error;
-    }
+    const descriptor = unlessCode(["ENOENT", "ENOTDIR", "ELOOP"], () => openSync(this.#path(name), DIRECTORY_ITSELF));
+    return descriptor === undefined ? undefined : new HeldDirectory(descriptor);
   }
 
   /** As {@link child}; makes the directory when the name is missing. @throws Error when something else has the name. */
   ensureChild(name: string, mode: number): HeldDirectory {
-    try {
-      mkdirSync(this.#path(name), { mode });
-    } catch (error) {
-      if (!isErrno(error, "EEXIST")) throw error;
-    }
+    unlessCode(["EEXIST"], () => mkdirSync(this.#path(name), { mode }));
     const child = this.child(name);
     if (!child) throw new Error(`"${name}" is not a directory`);
     return child;
@@ -63,36 +56,28 @@ export class HeldDirectory {
 
   /** Removes a file or link. @returns false for a directory. A missing name is success. */
   unlink(name: EntryName): boolean {
-    try {
-      unlinkSync(this.#path(name));
-      return true;
-    } catch (error) {
-      if (isErrno(error, "ENOENT")) return true;
-      if (isErrno(error, "EISDIR")) return false;
-      throw error;
-    }
+    return this.#removes(["EISDIR"], () => unlinkSync(this.#path(name)));
   }
 
   /** Removes an empty directory. @returns false when it is not empty or not a directory. A missing name is success. */
   rmdir(name: EntryName): boolean {
+    return this.#removes(["ENOTEMPTY", "EEXIST", "ENOTDIR"], () => rmdirSync(this.#path(name)));
+  }
+
+  #removes(refusals: readonly string[], remove: () => void): boolean {
     try {
-      rmdirSync(this.#path(name));
+      remove();
       return true;
     } catch (error) {
-      if (isErrno(error, "ENOENT")) return true;
-      if (isErrno(error, "ENOTEMPTY", "EEXIST", "ENOTDIR")) return false;
+      if (codeOf(error) === "ENOENT") return true;
+      if (refusals.includes(codeOf(error))) return false;
       throw error;
     }
   }
 
   /** Target of a link; undefined when the name is missing or not a link. */
   readlink(name: EntryName): string | undefined {
-    try {
-      return readlinkSync(this.#path(name));
-    } catch (error) {
-      if (isErrno(error, "ENOENT", "EINVAL", "ENOTDIR")) return undefined;
-      throw error;
-    }
+    return unlessCode(["ENOENT", "EINVAL", "ENOTDIR"], () => readlinkSync(this.#path(name)));
   }
 
   /** @throws the system's error, `EEXIST` among them. */
@@ -134,5 +119,3 @@ export class HeldDirectory {
     return Buffer.concat([Buffer.from(`${this.path}/`), name]);
   }
 }
-
-const isErrno = (error: unknown, ...codes: string[]) => codes.includes((error as NodeJS.ErrnoException).code ?? "");

@@ -1,4 +1,5 @@
 import { basename, dirname } from "node:path";
+import { unlessCode } from "../text/error-message.ts";
 import { type EntryName, HeldDirectory } from "./held-directory.ts";
 
 interface RemoveTreeOptions {
@@ -16,13 +17,8 @@ const DEFAULT_TIMEOUT_MS = 300_000;
  * @throws Error with the path; the rest may be gone
  */
 export function removeTree(path: string, { timeoutMs = DEFAULT_TIMEOUT_MS }: RemoveTreeOptions = {}): void {
-  let parent: HeldDirectory;
-  try {
-    parent = HeldDirectory.open(dirname(path));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
-    throw error;
-  }
+  const parent = unlessCode(["ENOENT"], () => HeldDirectory.open(dirname(path)));
+  if (!parent) return;
   try {
     if (parent.unlink(basename(path))) return;
     const top = parent.child(basename(path));

@@ -1,6 +1,5 @@
-import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { readTextIfExists, readTextIfReadable } from "./bounded-read.ts";
+import { namesIfReadable, readTextIfExists, readTextIfReadable } from "./bounded-read.ts";
 import { type ReplaceFile, replaceFile } from "./replace-file.ts";
 
 /** Text files anywhere on the host. Their disk may not respond: the process that supervises pods reads them in other threads. */
@@ -31,11 +30,6 @@ export function readDirectoryTexts(
   extensions: readonly string[],
   maxBytes: number,
 ): DirectoryText[] {
-  let names: string[];
-  try {
-    names = readdirSync(directory).filter((name) => extensions.some((extension) => name.endsWith(extension)));
-  } catch {
-    return [];
-  }
+  const names = namesIfReadable(directory).filter((name) => extensions.some((extension) => name.endsWith(extension)));
   return names.sort().map((name) => ({ name, text: readTextIfReadable(join(directory, name), maxBytes) }));
 }

@@ -1,6 +1,5 @@
-import { readdirSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { namesIfReadable, readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { NodeInfo } from "../model/node.ts";
 import { parseDefaultInterface } from "./proc.ts";
 
@@ -33,7 +32,7 @@ function readPidLimit(): { pidLimit?: number } {
 /** Huge pages set aside: `hugepages-2048kB/nr_hugepages` counts those of `hugepages-2Mi`. */
 export function readHugePages(directory: string): Record<string, number> {
   const bytes: Record<string, number> = {};
-  for (const name of listDirectory(directory)) {
+  for (const name of namesIfReadable(directory)) {
     const kibibytes = Number(/^hugepages-(\d+)kB$/.exec(name)?.[1] ?? 0);
     if (kibibytes === 0) continue;
     const count = Number(readText(`${directory}/${name}/nr_hugepages`).trim());
@@ -48,14 +47,6 @@ function toBinarySize(kibibytes: number): string {
   let [size, unit] = [kibibytes, 0];
   while (size % 1024 === 0 && unit < units.length - 1) [size, unit] = [size / 1024, unit + 1];
   return `${size}${units[unit]}`;
-}
-
-function listDirectory(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch {
-    return [];
-  }
 }
 
 /** Address of the interface with the default route; else the first that is not loopback; else loopback. */
@@ -96,10 +87,4 @@ function memInfoBytes(text: string, field: string): number {
   return kibibytes === undefined ? 0 : Number(kibibytes) * 1024;
 }
 
-function readText(path: string): string {
-  try {
-    return readBoundedText(path, SYSTEM_FILE_BYTES);
-  } catch {
-    return "";
-  }
-}
+const readText = (path: string): string => readTextIfReadable(path, SYSTEM_FILE_BYTES) ?? "";

@@ -1,7 +1,8 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Logger } from "../model/logger.ts";
+import { codeOf } from "../text/error-message.ts";
 import { type CgroupHierarchy, toCgroupDirectory } from "./pod-cgroups.ts";
 
 interface OomGroupOptions {
@@ -53,19 +54,10 @@ export class OomGroup {
       writeFileSync(join(toCgroupDirectory(unified, path), "memory.oom.group"), "1", { flag: "r+" });
     } catch (error) {
       // A container that ended at once has no processes, and no cgroup.
-      if ((error as NodeJS.ErrnoException).code === "ESRCH" || this.#isGone(pid)) return;
+      if (codeOf(error) === "ESRCH" || !existsSync(join(procDir, String(pid), "cgroup"))) return;
       if (this.#isReported) return;
       this.#isReported = true;
       log.warn(`Processes of a container without memory are killed one by one: ${(error as Error).message}`);
-    }
-  }
-
-  #isGone(pid: number): boolean {
-    try {
-      readFileSync(join(this.#options.procDir ?? "/proc", String(pid), "cgroup"));
-      return false;
-    } catch {
-      return true;
     }
   }
 }

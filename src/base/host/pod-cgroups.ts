@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
 import type { Logger } from "../model/logger.ts";
+import { codeOf, unlessCode } from "../text/error-message.ts";
 import { runProgram } from "./run-program.ts";
 
 /** One mounted cgroup hierarchy, as `/proc/self/mountinfo` has it. */
@@ -31,8 +32,6 @@ const V2_CONTROLLERS = ["cpu", "cpuset", "io", "memory", "pids", "hugetlb"] as c
 
 /** Where the file is missing, creating it would be refused with EACCES instead of ENOENT. */
 const NO_CREATE = { flag: "r+" } as const;
-
-const codeOf = (error: unknown) => (error as { code?: string } | undefined)?.code;
 
 /**
  * The cgroups of pods and QoS classes: bounded before the sandbox starts in them, removed when empty. Writes are
@@ -194,13 +193,8 @@ function hasProcesses(directory: string): boolean {
 
 /** Full paths of the cgroups directly below; none when it does not exist. */
 function childrenOf(directory: string): string[] {
-  try {
-    const entries = readdirSync(directory, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(directory, name));
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return [];
-    throw error;
-  }
+  const entries = unlessCode(["ENOENT"], () => readdirSync(directory, { withFileTypes: true })) ?? [];
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(directory, name));
 }
 
 /** Removes a cgroup and the empty ones below it; false when one is in use. */

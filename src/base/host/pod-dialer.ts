@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { type PodAddress, type PodConnection, RELAY_ARGUMENT } from "../model/pod-dialer.ts";
+import { isOfContainer } from "./process-sample.ts";
 
 const CONNECT_MS = 10_000;
 
@@ -53,12 +53,7 @@ function dial(host: string, port: number, signal: AbortSignal): Promise<PodConne
 
 /** Whether the pid is still, and here, that of the pod's sandbox: the engine may be on another machine. */
 function isSandbox({ sandboxPid, sandboxId }: PodAddress): boolean {
-  if (sandboxPid <= 1 || sandboxId.length < 64) return false;
-  try {
-    return readFileSync(`/proc/${sandboxPid}/cgroup`, "utf8").includes(sandboxId);
-  } catch {
-    return false;
-  }
+  return sandboxPid > 1 && sandboxId.length >= 64 && isOfContainer(sandboxPid, sandboxId);
 }
 
 /** @param refusal thrown when no process listens on the loopback either */

@@ -1,5 +1,5 @@
-import { readdirSync, readlinkSync } from "node:fs";
-import { readTextIfExists, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { readlinkSync } from "node:fs";
+import { namesIfReadable, readTextIfExists, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 
 const LISTEN = "0A";
 
@@ -16,8 +16,8 @@ export function parseListeners(table: string, port: number): string[] {
 export function findPortHolder(port: number, proc = "/proc"): string | undefined {
   const sockets = new Set(listenersOf(port, proc).map((inode) => `socket:[${inode}]`));
   if (sockets.size === 0) return undefined;
-  for (const pid of list(proc).filter((name) => /^\d+$/.test(name))) {
-    if (!list(`${proc}/${pid}/fd`).some((fd) => sockets.has(readLink(`${proc}/${pid}/fd/${fd}`)))) continue;
+  for (const pid of namesIfReadable(proc).filter((name) => /^\d+$/.test(name))) {
+    if (!namesIfReadable(`${proc}/${pid}/fd`).some((fd) => sockets.has(readLink(`${proc}/${pid}/fd/${fd}`)))) continue;
     const name = readTextIfExists(`${proc}/${pid}/comm`, 4096)?.trim() ?? "a process";
     return `${name} (pid ${pid})`;
   }
@@ -36,14 +36,6 @@ const listenersOf = (port: number, proc: string): string[] =>
 export function findPortHolders(ports: readonly number[]): Map<number, string> {
   const found = ports.map((port) => [port, findPortHolder(port)] as const);
   return new Map(found.flatMap(([port, holder]) => (holder === undefined ? [] : [[port, holder] as const])));
-}
-
-function list(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
 }
 
 function readLink(path: string): string {

@@ -1,5 +1,5 @@
 import { readdirSync } from "node:fs";
-import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { namesIfReadable, readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { ProcessSample } from "../model/pod-snapshot.ts";
 
 /** The name runc gives its own process inside a container until that becomes the program. */
@@ -66,12 +66,8 @@ function readTable(proc: string): Map<number, Process> {
   return table;
 }
 
-function threadStatuses(pid: number, proc: string): string[] {
-  try {
-    return readdirSync(`${proc}/${pid}/task`)
-      .map((thread) => readTextIfReadable(`${proc}/${pid}/task/${thread}/status`, SYSTEM_FILE_BYTES))
-      .filter((status) => status !== undefined);
-  } catch {
-    return []; // It ended meanwhile: the next sample finds its parent changed.
-  }
-}
+/** None for a process that ended meanwhile: the next sample finds its parent changed. */
+const threadStatuses = (pid: number, proc: string): string[] =>
+  namesIfReadable(`${proc}/${pid}/task`).flatMap(
+    (thread) => readTextIfReadable(`${proc}/${pid}/task/${thread}/status`, SYSTEM_FILE_BYTES) ?? [],
+  );

@@ -13,7 +13,7 @@ import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { PodNetworks, SandboxNetwork } from "../../base/model/pod-networks.ts";
 import type { ContainerId } from "../../base/model/pod-snapshot.ts";
-import { messageOf } from "../../base/text/error-message.ts";
+import { messageOf, unlessCode } from "../../base/text/error-message.ts";
 import {
   type Attachment,
   type ChosenConfig,
@@ -311,7 +311,8 @@ export class AttachmentStore {
   #path = (sandboxId: string) => join(this.#directory, `${sandboxId}.json`);
 
   #load(): void {
-    for (const name of this.#names()) {
+    const names = unlessCode(["ENOENT"], () => readdirSync(this.#directory)) ?? [];
+    for (const name of names.filter((each) => each.endsWith(".json"))) {
       try {
         const data = JSON.parse(readBoundedText(join(this.#directory, name), MAX_RECORD_BYTES));
         const { version: _, result, ...record } = v.parse(RecordSchema, data);
@@ -323,15 +324,6 @@ export class AttachmentStore {
       } catch (error) {
         this.#logger.warn(`"${join(this.#directory, name)}" cannot be used: ${messageOf(error)}`);
       }
-    }
-  }
-
-  #names(): string[] {
-    try {
-      return readdirSync(this.#directory).filter((name) => name.endsWith(".json"));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-      throw error;
     }
   }
 }

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { readBoundedBytes } from "../../base/files/bounded-read.ts";
+import { unlessCode } from "../../base/text/error-message.ts";
 
 export interface ProjectedFile {
   data: Uint8Array;
@@ -92,14 +93,10 @@ function holdsExactly(directory: string, payload: Payload): boolean {
 
 /** Relative paths of the regular files; undefined when there is no such directory. */
 function listFiles(directory: string): string[] | undefined {
-  try {
-    return readdirSync(directory, { recursive: true, withFileTypes: true })
-      .filter((entry) => !entry.isDirectory())
-      .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
+  const entries = unlessCode(["ENOENT"], () => readdirSync(directory, { recursive: true, withFileTypes: true }));
+  return entries
+    ?.filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
 }
 
 const visibleNames = (payload: Payload) => new Set([...payload.keys()].map((path) => path.split("/")[0] ?? ""));
@@ -147,15 +144,7 @@ function toPlainPath(path: string): string {
   return names.join("/");
 }
 
-function readLink(path: string): string | undefined {
-  try {
-    return readlinkSync(path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "EINVAL") return undefined;
-    throw error;
-  }
-}
+const readLink = (path: string): string | undefined => unlessCode(["ENOENT", "EINVAL"], () => readlinkSync(path));
 
 /** e.g. `2026_01_31_12_34_56`. */
 const timeStamp = (now: Date) => now.toISOString().slice(0, 19).replace(/[-:T]/g, "_");

@@ -21,7 +21,7 @@ import type { Threaded } from "../../base/concurrency/worker-pool.ts";
 import { descriptorPath, openBeneath } from "../../base/files/beneath.ts";
 import { readBoundedText, readDescriptor, readTextIfExists } from "../../base/files/bounded-read.ts";
 import { removeTree } from "../../base/files/remove-tree.ts";
-import { messageOf } from "../../base/text/error-message.ts";
+import { messageOf, unlessCode } from "../../base/text/error-message.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../../plan/environment.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../../plan/pod-hostname.ts";
 import { commitExtraction, prepareExtraction, readImageState, writeImageState } from "./image-volume.ts";
@@ -56,7 +56,8 @@ export const hostFileTasks = (mounter = new Mounter()) => ({
   /** Makes a directory and those above it, mode 0750. */
   makeDirectory: (path: string) => void mkdirSync(path, { recursive: true, mode: 0o750 }),
   /** Names in each directory; none for one that is missing. */
-  listAll: (directories: readonly string[]): string[][] => directories.map(listNames),
+  listAll: (directories: readonly string[]): string[][] =>
+    directories.map((directory) => unlessCode(["ENOENT", "ENOTDIR"], () => readdirSync(directory)) ?? []),
   prepareEmptyDir: (source: EmptyDirVolumeSource, pod: Pod, paths: EmptyDirPaths, canMount: boolean) =>
     prepareEmptyDir(source, pod, paths, canMount ? mounter : undefined),
   writeVolumeState: writeState,
@@ -88,30 +89,16 @@ export function localHostFiles(mounter?: Mounter): HostFiles {
   return Object.fromEntries(tasks.map(([name, task]) => [name, async (...args: unknown[]) => task(...args)])) as never;
 }
 
-function listNames(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw error;
-  }
-}
-
 /** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for users */
 function readEnvFile(directory: string, path: string): string | undefined {
+  const held = unlessCode(["ENOENT"], () => openBeneath(directory, path));
+  if (!held) return undefined;
   try {
-    const held = openBeneath(directory, path);
-    try {
-      if (!held.stats.isFile()) throw new Error("not a regular file");
-      if (held.stats.size > ENV_FILE_LIMIT_BYTES) throw new Error(`larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
-      return readBoundedText(descriptorPath(held.descriptor), ENV_FILE_LIMIT_BYTES);
-    } finally {
-      held.close();
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
+    if (!held.stats.isFile()) throw new Error("not a regular file");
+    if (held.stats.size > ENV_FILE_LIMIT_BYTES) throw new Error(`larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
+    return readBoundedText(descriptorPath(held.descriptor), ENV_FILE_LIMIT_BYTES);
+  } finally {
+    held.close();
   }
 }
 
@@ -248,7 +235,8 @@ export function writeHostsFile(
  * right. Containers may write to it: anything but a short regular file, or a link, is replaced.
  */
 function writeInPlace(path: string, text: string): void {
-  const descriptor = openForUpdate(path);
+  const flags = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const descriptor = unlessCode(["ENOENT", "ELOOP"], () => openSync(path, flags));
   try {
     if (descriptor !== undefined && overwrite(descriptor, text)) return;
   } finally {
@@ -259,16 +247,6 @@ function writeInPlace(path: string, text: string): void {
   writeFileSync(fresh, text, { flag: "wx" });
   chmodSync(fresh, 0o644);
   renameSync(fresh, path);
-}
-
-function openForUpdate(path: string): number | undefined {
-  try {
-    return openSync(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ELOOP") return undefined;
-    throw error;
-  }
 }
 
 /** @returns false when the descriptor is not a regular file. */

@@ -9,10 +9,7 @@ const TIMEOUT_MS = 10_000;
 
 /** mount(8) failed; the message has its words. */
 export class MountFailedError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "MountFailedError";
-  }
+  override readonly name = "MountFailedError";
 }
 
 /**

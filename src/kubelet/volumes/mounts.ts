@@ -11,18 +11,11 @@ import type { PodDirectories } from "./pod-directories.ts";
 
 /**
  * The mounts of one container cannot be made (a bad subPath, mostly); the pod's other containers are not concerned.
- * `reason` and `message` go into the container's waiting state. `detail` is for the log only: it may say things about
- * the host that the pod's owner is not to learn.
+ * `reason` and `message` go into the container's waiting state.
  */
 export class MountError extends Error {
+  override readonly name = "MountError";
   readonly reason = "CreateContainerConfigError";
-  readonly detail: string;
-
-  constructor(message: string, detail = "") {
-    super(message);
-    this.name = "MountError";
-    this.detail = detail;
-  }
 }
 
 export type MountSource =
@@ -166,8 +159,7 @@ async function bind(
     return target;
   } catch (error) {
     // Upstream too keeps the details from the pod's owner: they describe the host.
-    const detail = messageOf(error);
-    onDetail(`${failure}: ${detail}`);
-    throw new MountError(failure, detail);
+    onDetail(`${failure}: ${messageOf(error)}`);
+    throw new MountError(failure);
   }
 }

@@ -10,6 +10,7 @@ import {
   type Stats,
 } from "node:fs";
 import { descriptorPath, HANDLE_ONLY } from "../../base/files/beneath.ts";
+import { codeOf, unlessCode } from "../../base/text/error-message.ts";
 
 /** Group access of entries in a volume whose pod has an fsGroup. Source: upstream's `SetVolumeOwnership`. */
 const READ_WRITE = 0o660;
@@ -47,7 +48,7 @@ export function applyFsGroup(root: string, options: FsGroupOptions): void {
 function changeEntry(path: string, options: FsGroupOptions, depth: number): void {
   if (depth > MAX_DEPTH)
     throw new Error(`cannot give the volume to fsGroup: more than ${MAX_DEPTH} levels of directories`);
-  const descriptor = openIfThere(path);
+  const descriptor = unlessCode(["ENOENT"], () => openSync(path, HANDLE_ONLY));
   if (descriptor === undefined) return;
   try {
     const stats = fstatSync(descriptor);
@@ -72,18 +73,9 @@ function giveTo(change: typeof chownSync, path: string, uid: number, gid: number
   try {
     change(path, uid, gid);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
+    if (codeOf(error) !== "EPERM") throw error;
     const message = `cannot give the volume to fsGroup ${gid}: it takes a kubelet that runs as root, or is in that group`;
     throw new Error(message, { cause: error });
-  }
-}
-
-function openIfThere(path: string): number | undefined {
-  try {
-    return openSync(path, HANDLE_ONLY);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
   }
 }
 

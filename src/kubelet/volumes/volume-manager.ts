@@ -32,15 +32,10 @@ export interface VolumeFailure {
  * ContainerCreating; worth another try later. `message` is the first failure's, `failures` has all, one event each.
  */
 export class VolumeError extends Error {
-  readonly reason = "FailedMount";
-  readonly volume: string;
-  readonly failures: readonly VolumeFailure[];
+  override readonly name = "VolumeError";
 
-  constructor(failures: readonly [VolumeFailure, ...VolumeFailure[]]) {
+  constructor(readonly failures: readonly [VolumeFailure, ...VolumeFailure[]]) {
     super(failures[0].message);
-    this.name = "VolumeError";
-    this.volume = failures[0].volume;
-    this.failures = failures;
   }
 }
 
