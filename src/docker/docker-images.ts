@@ -42,7 +42,7 @@ const STORE_TIMEOUT_MS = 30_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
 
-export interface DockerImagesDeps {
+interface DockerImagesDeps {
   client: DockerClient;
   owner: Owner;
   clock: Clock;

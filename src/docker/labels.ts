@@ -128,7 +128,7 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
 }
 
 /** Name of the sandbox among the containers of its pod. */
-export const SANDBOX_CONTAINER_NAME = "POD";
+const SANDBOX_CONTAINER_NAME = "POD";
 
 // A fixed metadata.uid is free text upstream; Docker allows only these in a name. The label has it unchanged.
 const dockerSafe = (part: string) => part.replace(/[^a-zA-Z0-9.-]/g, "-");

@@ -138,7 +138,7 @@ const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
 const sha256 = (bytes: Uint8Array) => new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 
 /** As Go and Docker name them. */
-export type PauseArchitecture = "amd64" | "arm64";
+type PauseArchitecture = "amd64" | "arm64";
 
 /**
  * The process of a sandbox, as machine code for Linux. It is process 1 of the pod's namespaces:

@@ -234,7 +234,7 @@ export function computeSandboxHash(pod: Pod): string {
 }
 
 /** Revision of the init containers, sidecars left out: an edit of one starts the pod again, as the sandbox hash does. */
-export const computeInitHash = ({ spec }: Pod): string =>
+const computeInitHash = ({ spec }: Pod): string =>
   toHash(
     (spec.initContainers ?? [])
       .filter((container) => !isSidecar(container))

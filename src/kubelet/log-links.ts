@@ -90,14 +90,14 @@ export function toContainerLogLinkName(pod: LoggedPod, containerName: string, co
   return stem.length + suffix.length > 255 ? `${stem.slice(0, 255 - suffix.length)}${suffix}` : stem + suffix;
 }
 
-export interface LogPlaces {
+interface LogPlaces {
   /** `--pod-logs-dir`, usually /var/log/pods; "" makes no links. */
   podLogsDir: string;
   /** Usually /var/log/containers; "" makes none there. */
   containersLogsDir: string;
 }
 
-export interface LoggedContainer {
+interface LoggedContainer {
   id: string;
   name: string;
   restartCount: number;
@@ -106,7 +106,7 @@ export interface LoggedContainer {
 const DIRECTORY_MODE = 0o755;
 
 /** One change of the links, as plain data. */
-export type LogLinkTask =
+type LogLinkTask =
   | {
       kind: "create";
       pod: LoggedPod;

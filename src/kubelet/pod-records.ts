@@ -8,7 +8,7 @@ import type { Rejection } from "../plan/admission.ts";
 import type { Completion } from "./pod-status-tracker.ts";
 
 /** A pod with something to clean up. */
-export interface PodToCleanUp extends PodRef {
+interface PodToCleanUp extends PodRef {
   /** `DesiredPod.sourceId`: the source whose sets show whether the pod is still described. Absent: not known. */
   sourceId?: string;
   /** It was removed completely; what a hanging engine makes of an earlier request is recognized by this entry. */
@@ -26,7 +26,7 @@ interface Eviction extends Rejection {
 export type StoredEvictions = readonly (readonly [PodUID, Omit<Eviction, "since"> & { since: string }])[];
 
 /** With the times of their transitions. */
-export type StoredConditions = readonly (readonly [PodUID, readonly PodCondition[]])[];
+type StoredConditions = readonly (readonly [PodUID, readonly PodCondition[]])[];
 
 interface PodRecordFiles {
   conditions: Persisted<StoredConditions>;

@@ -37,7 +37,7 @@ export interface ReadManifestOptions {
 }
 
 /** Maps fields of an object to positions in the text. */
-export interface ObjectPositions {
+interface ObjectPositions {
   /** Path of the object in its document. */
   path: FieldPath;
   locate(path: FieldPath): { line: number; column: number };

@@ -13,7 +13,7 @@ export interface PlainObject {
 }
 
 /** A text that holds something else than objects. */
-export interface TextProblem {
+interface TextProblem {
   message: string;
   /** Absent: of the text as a whole. */
   line?: number;

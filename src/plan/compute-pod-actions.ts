@@ -339,7 +339,7 @@ function endOf(draft: PlanDraft): PodEnd | undefined {
 const isRunningAny = (draft: PlanDraft) => draft.input.snapshot.containers.some(isRunning);
 
 /** A plan in progress: queries of the input that the rules share, and the actions so far. */
-export class PlanDraft {
+class PlanDraft {
   readonly actions: PodAction[] = [];
   readonly waiting = new Map<string, WaitingReason>();
   recheckAtMs: number | undefined;

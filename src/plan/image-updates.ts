@@ -29,7 +29,7 @@ interface ImagePin {
 }
 
 /** A newer image. */
-export interface ImageCandidate {
+interface ImageCandidate {
   ref: string;
   tag: string;
   foundAt: string;
@@ -38,7 +38,7 @@ export interface ImageCandidate {
 }
 
 /** A candidate that some pods run, and that has yet to become Ready in all of them. */
-export interface ImageTrial {
+interface ImageTrial {
   /** UIDs in the order in which they got the new image; the last one is judged. */
   pods: string[];
   /** Starts of this program during the trial: an image that crashes the machine is rolled back. */

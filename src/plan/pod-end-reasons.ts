@@ -9,7 +9,7 @@ const NOT_POSSIBLE: Explained = {
 const EDIT = "an edit of the manifest runs the pod again";
 
 /** Why the node refused or ended a pod. A new reason is an entry here and the place that reports it. */
-export const POD_END_REASONS = {
+const POD_END_REASONS = {
   NodePorts: {
     problem: "another pod has its host port",
     fix: "choose another hostPort, or remove the pod that holds it",

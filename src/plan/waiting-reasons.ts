@@ -37,7 +37,7 @@ const RETRIED = "the engine's message names the cause; the kubelet retries autom
 /**
  * Why a container waits, or a step towards its start failed. A new reason is an entry here and the place that reports it.
  */
-export const WAITING_REASONS = {
+const WAITING_REASONS = {
   ContainerCreating: { explain: "start" },
   PodInitializing: { explain: "start" },
 

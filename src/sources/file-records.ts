@@ -304,7 +304,7 @@ export function removalSettleMs(missingMs: number, isUnsettled: boolean): number
 /** File systems count time in ticks, and two writes in one tick look like one: younger files are read again every time. */
 const RACY_MS = 2_000;
 
-export interface FileRecord {
+interface FileRecord {
   /** Identity of the text last read; absent when it must be read again in any case. */
   identity?: FileIdentity;
   /** Hash of the newest settled text; "" before the first; a message when it could not be read. */
@@ -424,7 +424,7 @@ interface Parsing {
   result?: ManifestResult;
 }
 
-export interface ManifestText {
+interface ManifestText {
   path: string;
   isGiven: boolean;
   bytes: Uint8Array;
@@ -432,7 +432,7 @@ export interface ManifestText {
 }
 
 /** Parses the texts of a source; long ones in the background, one per file. */
-export class ManifestParser {
+class ManifestParser {
   readonly #read: ReadText;
   readonly #onParsed: () => void;
   readonly #parsing = new Map<string, Parsing>();
@@ -505,6 +505,6 @@ const failedFile = (finding: Finding): ManifestResult => ({
 });
 
 /** A finding about a file as a whole. */
-export function wholeFile(file: string, message: string): Finding {
+function wholeFile(file: string, message: string): Finding {
   return { code: "syntax", severity: "error", file, document: 1, line: 1, column: 1, field: "", message };
 }

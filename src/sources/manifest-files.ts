@@ -35,7 +35,7 @@ export function looksLikeManifest(name: string, bytes: Uint8Array): boolean {
   return /(^|[{,\s"'])apiVersion["']?\s*:/.test(head) && /(^|[{,\s"'])kind["']?\s*:/.test(head);
 }
 
-export type Listing =
+type Listing =
   | { kind: "missing"; message: string }
   /** `message` names the path, `reason` does not. */
   | { kind: "unreadable"; message: string; reason: string }
@@ -94,7 +94,7 @@ export interface FileIdentity {
   ctimeNs: bigint;
 }
 
-export type FileContent =
+type FileContent =
   | { kind: "content"; bytes: Uint8Array; identity: FileIdentity }
   /** Not read: it is what `known` says. */
   | { kind: "same" }

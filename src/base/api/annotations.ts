@@ -52,7 +52,7 @@ export const IMAGE_UPDATE_ANNOTATIONS: readonly string[] = [
   UPDATE_DEADLINE_ANNOTATION,
 ];
 
-export interface PodAnnotation {
+interface PodAnnotation {
   name: string;
   description: string;
   /** @returns the required format, or undefined when the value has it */
@@ -165,7 +165,7 @@ export interface PodDependency {
 }
 
 /** `Running`: every container runs. `Ready`: the condition Ready is True. `Succeeded`: the pod ended with success. */
-export type DependencyCondition = "Running" | "Ready" | "Succeeded";
+type DependencyCondition = "Running" | "Ready" | "Succeeded";
 
 const CONDITIONS: readonly DependencyCondition[] = ["Running", "Ready", "Succeeded"];
 const NAME = /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/;

@@ -34,7 +34,7 @@ export const ResourceFieldSelectorSchema = v.object({
 export type ResourceFieldSelector = v.InferOutput<typeof ResourceFieldSelectorSchema>;
 
 /** Source: core/v1 `ConfigMapKeySelector`, `SecretKeySelector`. */
-export const KeySelectorSchema = v.object({
+const KeySelectorSchema = v.object({
   name: v.optional(text),
   key: text,
   optional: v.optional(flagPointer),
@@ -42,7 +42,7 @@ export const KeySelectorSchema = v.object({
 export type KeySelector = v.InferOutput<typeof KeySelectorSchema>;
 
 /** Source: core/v1 `FileKeySelector`. */
-export const FileKeySelectorSchema = v.object({
+const FileKeySelectorSchema = v.object({
   volumeName: text,
   path: text,
   key: text,
@@ -51,7 +51,7 @@ export const FileKeySelectorSchema = v.object({
 export type FileKeySelector = v.InferOutput<typeof FileKeySelectorSchema>;
 
 /** Source: core/v1 `EnvVarSource`: exactly one is set. */
-export const EnvVarSourceSchema = v.object({
+const EnvVarSourceSchema = v.object({
   fieldRef: v.optional(ObjectFieldSelectorSchema),
   resourceFieldRef: v.optional(ResourceFieldSelectorSchema),
   configMapKeyRef: v.optional(KeySelectorSchema),
@@ -61,7 +61,7 @@ export const EnvVarSourceSchema = v.object({
 export type EnvVarSource = v.InferOutput<typeof EnvVarSourceSchema>;
 
 /** Source: core/v1 `EnvVar`. */
-export const EnvVarSchema = v.object({
+const EnvVarSchema = v.object({
   name: text,
   value: v.optional(text),
   valueFrom: v.optional(EnvVarSourceSchema),
@@ -69,13 +69,13 @@ export const EnvVarSchema = v.object({
 export type EnvVar = v.InferOutput<typeof EnvVarSchema>;
 
 /** Source: core/v1 `ConfigMapEnvSource`, `SecretEnvSource`. */
-export const EnvSourceSchema = v.object({
+const EnvSourceSchema = v.object({
   name: v.optional(text),
   optional: v.optional(flagPointer),
 });
 
 /** Source: core/v1 `EnvFromSource`: one of the two is set. */
-export const EnvFromSourceSchema = v.object({
+const EnvFromSourceSchema = v.object({
   prefix: v.optional(text),
   configMapRef: v.optional(EnvSourceSchema),
   secretRef: v.optional(EnvSourceSchema),
@@ -83,26 +83,23 @@ export const EnvFromSourceSchema = v.object({
 export type EnvFromSource = v.InferOutput<typeof EnvFromSourceSchema>;
 
 /** Source: core/v1 `ExecAction`: argv, run without a shell. */
-export const ExecActionSchema = v.object({ command: v.optional(textList) });
+const ExecActionSchema = v.object({ command: v.optional(textList) });
 export type ExecAction = v.InferOutput<typeof ExecActionSchema>;
 
-/** Source: core/v1 `HTTPHeader`. */
-export const HTTPHeaderSchema = v.object({ name: text, value: text });
-
 /** Source: core/v1 `HTTPGetAction`. */
-export const HTTPGetActionSchema = v.object({
+const HTTPGetActionSchema = v.object({
   path: v.optional(text, "/"),
   /** A number, or the name of a container port. */
   port: intOrString,
   /** Default: the pod IP. */
   host: v.optional(text),
   scheme: v.optional(oneOf(["HTTP", "HTTPS"]), "HTTP"),
-  httpHeaders: v.optional(v.array(HTTPHeaderSchema)),
+  httpHeaders: v.optional(v.array(v.object({ name: text, value: text }))),
 });
 export type HTTPGetAction = v.InferOutput<typeof HTTPGetActionSchema>;
 
 /** Source: core/v1 `TCPSocketAction`. */
-export const TCPSocketActionSchema = v.object({
+const TCPSocketActionSchema = v.object({
   /** A number, or the name of a container port. */
   port: intOrString,
   /** Default: the pod IP. */
@@ -111,17 +108,14 @@ export const TCPSocketActionSchema = v.object({
 export type TCPSocketAction = v.InferOutput<typeof TCPSocketActionSchema>;
 
 /** Source: core/v1 `GRPCAction`: grpc.health.v1 Check. */
-export const GRPCActionSchema = v.object({
+const GRPCActionSchema = v.object({
   port: int32,
   service: v.optional(textPointer, ""),
 });
 export type GRPCAction = v.InferOutput<typeof GRPCActionSchema>;
 
-/** Source: core/v1 `SleepAction`. */
-export const SleepActionSchema = v.object({ seconds: int64 });
-
 /** When and how often one container is probed, and by what. Source: core/v1 `Probe`. */
-export const ProbeSchema = v.object({
+const ProbeSchema = v.object({
   exec: v.optional(ExecActionSchema),
   httpGet: v.optional(HTTPGetActionSchema),
   tcpSocket: v.optional(TCPSocketActionSchema),
@@ -138,16 +132,16 @@ export const ProbeSchema = v.object({
 export type Probe = v.InferOutput<typeof ProbeSchema>;
 
 /** Source: core/v1 `LifecycleHandler`. */
-export const LifecycleHandlerSchema = v.object({
+const LifecycleHandlerSchema = v.object({
   exec: v.optional(ExecActionSchema),
   httpGet: v.optional(HTTPGetActionSchema),
   tcpSocket: v.optional(TCPSocketActionSchema),
-  sleep: v.optional(SleepActionSchema),
+  sleep: v.optional(v.object({ seconds: int64 })),
 });
 export type LifecycleHandler = v.InferOutput<typeof LifecycleHandlerSchema>;
 
 /** Source: core/v1 `Lifecycle`. */
-export const LifecycleSchema = v.object({
+const LifecycleSchema = v.object({
   postStart: v.optional(LifecycleHandlerSchema),
   preStop: v.optional(LifecycleHandlerSchema),
   /** e.g. `SIGUSR1`; overrides the image's STOPSIGNAL. */
@@ -156,11 +150,11 @@ export const LifecycleSchema = v.object({
 export type Lifecycle = v.InferOutput<typeof LifecycleSchema>;
 
 /** Source: core/v1 `Capabilities`. */
-export const CapabilitiesSchema = v.object({ add: v.optional(textList), drop: v.optional(textList) });
+const CapabilitiesSchema = v.object({ add: v.optional(textList), drop: v.optional(textList) });
 export type Capabilities = v.InferOutput<typeof CapabilitiesSchema>;
 
 /** Source: core/v1 `SELinuxOptions`. */
-export const SELinuxOptionsSchema = v.object({
+const SELinuxOptionsSchema = v.object({
   user: v.optional(text),
   role: v.optional(text),
   type: v.optional(text),
@@ -168,7 +162,7 @@ export const SELinuxOptionsSchema = v.object({
 });
 
 /** Source: core/v1 `WindowsSecurityContextOptions`. */
-export const WindowsSecurityContextOptionsSchema = v.object({
+const WindowsSecurityContextOptionsSchema = v.object({
   gmsaCredentialSpecName: v.optional(textPointer),
   gmsaCredentialSpec: v.optional(textPointer),
   runAsUserName: v.optional(textPointer),
@@ -176,7 +170,7 @@ export const WindowsSecurityContextOptionsSchema = v.object({
 });
 
 /** Source: core/v1 `SeccompProfile`. */
-export const SeccompProfileSchema = v.object({
+const SeccompProfileSchema = v.object({
   type: oneOf(["Localhost", "RuntimeDefault", "Unconfined"]),
   /** Relative to the node's seccomp directory; only with `Localhost`. */
   localhostProfile: v.optional(textPointer),
@@ -184,7 +178,7 @@ export const SeccompProfileSchema = v.object({
 export type SeccompProfile = v.InferOutput<typeof SeccompProfileSchema>;
 
 /** Source: core/v1 `AppArmorProfile`. */
-export const AppArmorProfileSchema = v.object({
+const AppArmorProfileSchema = v.object({
   type: oneOf(["Localhost", "RuntimeDefault", "Unconfined"]),
   /** Name of a loaded profile; only with `Localhost`. */
   localhostProfile: v.optional(textPointer),
@@ -192,7 +186,7 @@ export const AppArmorProfileSchema = v.object({
 export type AppArmorProfile = v.InferOutput<typeof AppArmorProfileSchema>;
 
 /** Source: core/v1 `SecurityContext`, of one container. */
-export const SecurityContextSchema = v.object({
+const SecurityContextSchema = v.object({
   capabilities: v.optional(CapabilitiesSchema),
   privileged: v.optional(flagPointer),
   seLinuxOptions: v.optional(SELinuxOptionsSchema),
@@ -208,9 +202,6 @@ export const SecurityContextSchema = v.object({
 });
 export type SecurityContext = v.InferOutput<typeof SecurityContextSchema>;
 
-/** Source: core/v1 `Sysctl`. */
-export const SysctlSchema = v.object({ name: text, value: text });
-
 /** Source: core/v1 `PodSecurityContext`. */
 export const PodSecurityContextSchema = v.object({
   seLinuxOptions: v.optional(SELinuxOptionsSchema),
@@ -221,7 +212,7 @@ export const PodSecurityContextSchema = v.object({
   supplementalGroups: v.optional(v.array(int64)),
   supplementalGroupsPolicy: v.optional(oneOfPointer(["Merge", "Strict"])),
   fsGroup: v.optional(int64Pointer),
-  sysctls: v.optional(v.array(SysctlSchema)),
+  sysctls: v.optional(v.array(v.object({ name: text, value: text }))),
   fsGroupChangePolicy: v.optional(oneOfPointer(["OnRootMismatch", "Always"])),
   seccompProfile: v.optional(SeccompProfileSchema),
   appArmorProfile: v.optional(AppArmorProfileSchema),
@@ -230,7 +221,7 @@ export const PodSecurityContextSchema = v.object({
 export type PodSecurityContext = v.InferOutput<typeof PodSecurityContextSchema>;
 
 /** Source: core/v1 `ContainerPort`. */
-export const ContainerPortSchema = v.object({
+const ContainerPortSchema = v.object({
   name: v.optional(text),
   hostPort: v.optional(int32),
   containerPort: int32,
@@ -240,7 +231,7 @@ export const ContainerPortSchema = v.object({
 export type ContainerPort = v.InferOutput<typeof ContainerPortSchema>;
 
 /** Source: core/v1 `ResourceClaim` of a container. */
-export const ResourceClaimSchema = v.object({ name: text, request: v.optional(text) });
+const ResourceClaimSchema = v.object({ name: text, request: v.optional(text) });
 
 /** Source: core/v1 `ResourceRequirements`. Requests are filled from limits. */
 export const ResourceRequirementsSchema = v.object({
@@ -251,14 +242,14 @@ export const ResourceRequirementsSchema = v.object({
 export type ResourceRequirements = v.InferOutput<typeof ResourceRequirementsSchema>;
 
 /** Source: core/v1 `ContainerResizePolicy`. */
-export const ContainerResizePolicySchema = v.object({
+const ContainerResizePolicySchema = v.object({
   resourceName: text,
   restartPolicy: oneOf(["NotRequired", "RestartContainer"]),
 });
 export type ContainerResizePolicy = v.InferOutput<typeof ContainerResizePolicySchema>;
 
 /** Source: core/v1 `ContainerRestartRule`. */
-export const ContainerRestartRuleSchema = v.object({
+const ContainerRestartRuleSchema = v.object({
   action: oneOf(["Restart", "RestartAllContainers"]),
   exitCodes: v.optional(
     v.object({
@@ -269,7 +260,7 @@ export const ContainerRestartRuleSchema = v.object({
 });
 
 /** Source: core/v1 `VolumeMount`. */
-export const VolumeMountSchema = v.object({
+const VolumeMountSchema = v.object({
   name: text,
   readOnly: v.optional(flag),
   recursiveReadOnly: v.optional(oneOfPointer(["Disabled", "IfPossible", "Enabled"])),
@@ -279,9 +270,6 @@ export const VolumeMountSchema = v.object({
   subPathExpr: v.optional(text),
 });
 export type VolumeMount = v.InferOutput<typeof VolumeMountSchema>;
-
-/** Source: core/v1 `VolumeDevice`. */
-export const VolumeDeviceSchema = v.object({ name: text, devicePath: text });
 
 /** One container, regular or init. Source: core/v1 `Container`. */
 export const ContainerSchema = v.object({
@@ -300,7 +288,7 @@ export const ContainerSchema = v.object({
   restartPolicy: v.optional(oneOfPointer(["Always", "OnFailure", "Never"])),
   restartPolicyRules: v.optional(v.array(ContainerRestartRuleSchema)),
   volumeMounts: v.optional(v.array(VolumeMountSchema)),
-  volumeDevices: v.optional(v.array(VolumeDeviceSchema)),
+  volumeDevices: v.optional(v.array(v.object({ name: text, devicePath: text }))),
   livenessProbe: v.optional(ProbeSchema),
   readinessProbe: v.optional(ProbeSchema),
   startupProbe: v.optional(ProbeSchema),

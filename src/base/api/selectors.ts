@@ -122,7 +122,7 @@ export function formatSelector(selector: LabelSelector | Labels): string {
 }
 
 /** Operators that label selectors and node affinity share. */
-export type SetOperator = "In" | "NotIn" | "Exists" | "DoesNotExist";
+type SetOperator = "In" | "NotIn" | "Exists" | "DoesNotExist";
 
 /** Whether a label meets a requirement. @param value undefined: there is no such label */
 export function meetsRequirement(

@@ -80,7 +80,7 @@ export interface PsiSummary {
   some: PsiFigures;
 }
 
-export interface PsiFigures {
+interface PsiFigures {
   total: number;
   avg10: number;
   avg60: number;
@@ -115,7 +115,7 @@ export interface VolumeSummary extends FsSummary {
   pvcRef?: { name: string; namespace: string };
 }
 
-export interface RlimitSummary {
+interface RlimitSummary {
   time: string;
   maxpid?: number;
   curproc?: number;

@@ -12,7 +12,7 @@ export const SYSTEM_FILE_BYTES = 16 * 1024 * 1024;
 /** O_NONBLOCK: a FIFO without a writer, or a device, must not block the open. */
 export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
-export const toTooLarge = (bytes: number, maxBytes: number) =>
+const toTooLarge = (bytes: number, maxBytes: number) =>
   new UnreadableFileError(`is too large: ${bytes} bytes, at most ${maxBytes}`);
 
 /** A regular file, through links. @throws UnreadableFileError when it is another file or larger; the system's error */

@@ -1,7 +1,7 @@
 import { closeSync, fchmodSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-export interface ReplaceOptions {
+interface ReplaceOptions {
   /** Survives a power cut right after it, at the price of a sync. */
   durable: boolean;
   /** Mode of directories that are missing; default 0750. */

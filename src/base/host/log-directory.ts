@@ -21,7 +21,7 @@ interface LogFile {
 }
 
 /** Access to log files. The process that supervises pods leaves it to other threads: a container may have put anything there. */
-export interface LogFiles {
+interface LogFiles {
   findLog(root: string, relative: string): Promise<FoundLog | undefined>;
   /** @returns no bytes at the end of the file */
   readLog(descriptor: number, position: number, length: number): Promise<Uint8Array>;

@@ -60,7 +60,7 @@ const HostConfigSchema = v.object({
 });
 
 /** The fields that are read of a container's Config, and of an image's. */
-export const ContainerConfigSchema = v.object({
+const ContainerConfigSchema = v.object({
   User: text,
   Tty: flag,
   Env: listOf(v.string()),

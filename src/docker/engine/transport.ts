@@ -55,7 +55,7 @@ interface DockerResponse {
   text: string;
 }
 
-export interface DockerStream {
+interface DockerStream {
   header(name: string): string | undefined;
   /** May be read once. Leaving the loop closes the connection. Throws like a call when the connection is lost. */
   chunks: AsyncIterable<Uint8Array>;
@@ -284,7 +284,7 @@ async function* readChunks(
 }
 
 /** Why a call got no response, and what to do about it. @param expiredMs the deadline, if it passed */
-export function explainUnreachable(
+function explainUnreachable(
   error: unknown,
   operation: string,
   endpoint: DockerEndpoint,

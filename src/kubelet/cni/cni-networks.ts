@@ -258,7 +258,7 @@ const RecordSchema = v.object({
 const MAX_RECORD_BYTES = 1024 * 1024;
 
 /** The attachment of one sandbox, with all that any later process needs to release it. */
-export interface AttachmentRecord {
+interface AttachmentRecord {
   sandboxId: string;
   pod: { uid: string; name: string; namespace: string };
   runtimeConfig: Readonly<Record<string, unknown>>;
@@ -267,14 +267,14 @@ export interface AttachmentRecord {
 }
 
 /** How records are written and removed: in another thread, since the disk may not answer. */
-export interface RecordFiles {
+interface RecordFiles {
   replaceFile: ReplaceFile;
   /** A file that is missing is success. */
   removeFile(path: string): Promise<void>;
 }
 
 /** A file for each sandbox that plugins were called for; written before ADD, removed after DEL has succeeded. */
-export class AttachmentStore {
+class AttachmentStore {
   readonly #directory: string;
   readonly #logger: Logger;
   readonly #files: RecordFiles;

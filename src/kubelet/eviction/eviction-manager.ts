@@ -42,7 +42,7 @@ interface EvictionDeps {
 }
 
 /** Measurements of the node and its pods, and the way to free disk. */
-export interface EvictionUsage {
+interface EvictionUsage {
   readSignals(): NodeSignals;
   /** Brings what the signals are made of up to date; resolves soon even where a disk hangs. */
   refreshSignals(): Promise<void>;

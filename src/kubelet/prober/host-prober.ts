@@ -62,7 +62,7 @@ export class HostProber implements Prober {
  * One attempt: the exit code decides. A command over its time is killed and fails. Rejects when the engine
  * could not run it.
  */
-export async function probeExec(
+async function probeExec(
   action: ExecAction,
   target: ProbeTarget,
   timeoutMs: number,

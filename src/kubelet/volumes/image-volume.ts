@@ -62,7 +62,7 @@ interface ImageFiles {
   commitExtraction(fresh: string, directory: string): Promise<void>;
 }
 
-export interface ImageVolumeState {
+interface ImageVolumeState {
   reference: string;
   imageId: string;
 }

@@ -232,19 +232,19 @@ const withGroupAccess = (files: Payload): Payload =>
   new Map([...files].map(([path, { data, mode }]) => [path, { data, mode: mode | READ_ONLY }]));
 
 /** The data from which the files of a projected volume are made. */
-export interface PayloadFacts {
+interface PayloadFacts {
   objects: ObjectIndex;
   allocatable: NodeAllocatable;
   /** Tokens of the service account, by {@link tokenKey}; absent where there is no API server. */
   tokens?: ReadonlyMap<string, string>;
 }
 
-export const toTokenSpec = (source: NonNullable<VolumeProjection["serviceAccountToken"]>): TokenSpec => ({
+const toTokenSpec = (source: NonNullable<VolumeProjection["serviceAccountToken"]>): TokenSpec => ({
   audience: source.audience ?? "",
   expirationSeconds: source.expirationSeconds ?? 3600,
 });
 
-export const tokenKey = ({ audience, expirationSeconds }: TokenSpec): string => `${expirationSeconds} ${audience}`;
+const tokenKey = ({ audience, expirationSeconds }: TokenSpec): string => `${expirationSeconds} ${audience}`;
 
 /** Mode of a file where the manifest gives none. */
 const DEFAULT_MODE = 0o644;

@@ -24,7 +24,7 @@ const MAX_DEPTH = 1000;
 /** Source: core/v1 `PodSecurityContext.fsGroupChangePolicy`. */
 type FsGroupChangePolicy = "OnRootMismatch" | "Always";
 
-export interface FsGroupOptions {
+interface FsGroupOptions {
   fsGroup: number;
   /** No container writes to the volume: the group may only read. */
   readOnly: boolean;

@@ -22,7 +22,7 @@ import {
 } from "./volume-plugins.ts";
 
 /** The failure of one volume; `message` is the text of the pod's event. */
-export interface VolumeFailure {
+interface VolumeFailure {
   volume: string;
   message: string;
 }

@@ -17,7 +17,7 @@ import { computeFileVolume, type FileVolumePlugin, fetchTokens, isInMemory } fro
 import type { PodDirectories } from "./pod-directories.ts";
 
 /** Volumes of pods as an API server knows them. */
-export interface ClusterVolumes {
+interface ClusterVolumes {
   /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
   claimProblemOf(pod: Pod, claimName: string): string | undefined;
   /** A token of the pod's service account. @throws Error with a message for events */
