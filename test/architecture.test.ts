@@ -51,7 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   docker: "plan config/option-table.ts manifest/yaml base valibot",
   // The Engine API. It knows no pods.
   "docker/engine":
-    "base/files base/host/http-fetch.ts base/model/clock.ts base/model/container-access.ts base/model/registry-auth.ts base/text valibot",
+    "base/concurrency base/files base/host/http-fetch.ts base/model/clock.ts base/model/container-access.ts base/model/registry-auth.ts base/text valibot",
   plan: "config/option-table.ts base/api base/model base/text",
   // A status reports restarts and back-off, which plan/ decides.
   "plan/status": "plan base/api base/model base/text",

@@ -6,6 +6,7 @@ import type { Logger } from "../base/model/logger.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { fullNameOf, type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
+import { jsonIfValid } from "../base/text/json.ts";
 import { readDocument } from "../manifest/yaml/parse-stream.ts";
 import { type RegistryCredential, registryMatches } from "./engine/docker-config.ts";
 
@@ -146,19 +147,15 @@ export class CredentialProviders {
     if (outcome.exitCode !== 0) {
       throw new Error(`it ended with ${outcome.exitCode}: ${outcome.stderr.trim().slice(0, 200)}`);
     }
-    let json: unknown;
-    try {
-      json = JSON.parse(outcome.stdout);
-    } catch {
-      throw new Error("its answer is not JSON");
-    }
+    const json = jsonIfValid(outcome.stdout);
+    if (json === undefined) throw new Error("its response is not JSON");
     const { success, output, issues } = v.safeParse(ResponseSchema, json, { abortEarly: true });
     // The field, never its value.
     if (!success) {
-      throw new Error(`its answer is no CredentialProviderResponse: ${v.getDotPath(issues[0]) ?? "the whole"}`);
+      throw new Error(`its response is no CredentialProviderResponse: ${v.getDotPath(issues[0]) ?? "the whole"}`);
     }
     if (output.apiVersion !== provider.apiVersion) {
-      throw new Error(`it answered in ${output.apiVersion.slice(0, 100)}, not in ${provider.apiVersion}`);
+      throw new Error(`it responded in ${output.apiVersion.slice(0, 100)}, not in ${provider.apiVersion}`);
     }
     return output;
   }

@@ -6,6 +6,7 @@ import type { Logger } from "../base/model/logger.ts";
 import type { RegistryAuth } from "../base/model/registry-auth.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { type ImageReference, repositoryOf } from "../base/text/image-reference.ts";
+import { isRecord, jsonIfValid } from "../base/text/json.ts";
 import type { CredentialProviders } from "./credential-provider.ts";
 import {
   type DockerConfig,
@@ -160,10 +161,7 @@ async function askCredentialHelper(
 }
 
 function parseResponse(text: string): { user: string; secret: string } | undefined {
-  try {
-    const { Username, Secret } = JSON.parse(text) as { Username?: unknown; Secret?: unknown };
-    return typeof Username === "string" && typeof Secret === "string" ? { user: Username, secret: Secret } : undefined;
-  } catch {
-    return undefined;
-  }
+  const response = jsonIfValid(text);
+  const { Username, Secret } = isRecord(response) ? response : {};
+  return typeof Username === "string" && typeof Secret === "string" ? { user: Username, secret: Secret } : undefined;
 }

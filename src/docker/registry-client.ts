@@ -6,6 +6,7 @@ import type { TextFiles } from "../base/files/text-files.ts";
 import { httpFetch } from "../base/host/http-fetch.ts";
 import type { RegistryAuth } from "../base/model/registry-auth.ts";
 import type { ImageReference } from "../base/text/image-reference.ts";
+import { isRecord, jsonIfValid } from "../base/text/json.ts";
 
 /** Registries without TLS. */
 export interface InsecureRegistries {
@@ -204,7 +205,7 @@ export class RegistryClient {
     if (response.status !== 200) {
       throw new RegistryError(response.status, `${realm.host} answered ${response.status} to the request for a token`);
     }
-    const { token, access_token: accessToken } = parseJson(response, realm.host) as Record<string, unknown>;
+    const { token, access_token: accessToken } = parseJson(response, realm.host);
     const found = [token, accessToken].find((value) => typeof value === "string" && value !== "");
     if (found === undefined) throw new RegistryError(200, `${realm.host} answered without a token`);
     return `Bearer ${found as string}`;
@@ -284,12 +285,14 @@ export function isInsecureRegistry(domain: string, { hosts, cidrs }: InsecureReg
 /** A registry refused or did not respond; the message holds no credentials. */
 export class RegistryError extends Error {
   override readonly name = "RegistryError";
-  /** HTTP status; 0: no response. */
-  readonly status: number;
 
-  constructor(status: number, message: string, options?: { cause?: unknown }) {
+  constructor(
+    /** HTTP status; 0: no response. */
+    readonly status: number,
+    message: string,
+    options?: ErrorOptions,
+  ) {
     super(message, options);
-    this.status = status;
   }
 }
 
@@ -330,17 +333,15 @@ export function parseChallenge(header: string): Challenge | undefined {
 }
 
 /** @throws RegistryError */
-function parseJson({ bytes }: RegistryResponse, host: string): object {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    if (typeof value === "object" && value !== null) return value;
-  } catch {}
-  throw new RegistryError(200, `${host} did not answer in JSON`);
+function parseJson({ bytes }: RegistryResponse, host: string): Record<string, unknown> {
+  const value = jsonIfValid(new TextDecoder().decode(bytes));
+  if (isRecord(value)) return value;
+  throw new RegistryError(200, `${host} did not respond with JSON`);
 }
 
 /** Tags of a page of a list; invalid ones are left out. @throws RegistryError */
 export function parseTags(response: RegistryResponse, host: string): string[] {
-  const { tags } = parseJson(response, host) as { tags?: unknown };
+  const { tags } = parseJson(response, host);
   return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string" && TAG.test(tag)) : [];
 }
 
@@ -356,11 +357,9 @@ export function nextPage(link: string | null, current: string): string | undefin
 
 /** The first message of a registry's errors. */
 export function explain({ bytes, status }: RegistryResponse): string {
-  try {
-    const { errors } = JSON.parse(new TextDecoder().decode(bytes)) as { errors?: { message?: unknown }[] };
-    const message = errors?.[0]?.message;
-    if (typeof message === "string") return message.slice(0, 200);
-  } catch {}
+  const body = jsonIfValid(new TextDecoder().decode(bytes)) as { errors?: { message?: unknown }[] } | null | undefined;
+  const message = body?.errors?.[0]?.message;
+  if (typeof message === "string") return message.slice(0, 200);
   const words: Readonly<Record<number, string>> = {
     401: "credentials are missing or wrong",
     403: "access is denied",

@@ -1,7 +1,7 @@
 import { join, normalize } from "node:path";
 import type { AppArmorProfile, Container, Pod, SecurityContext } from "../base/api/pod.ts";
-import { apiAtLeast } from "../base/model/container-engine.ts";
 import type { EngineInfo } from "../base/model/node.ts";
+import { apiAtLeast } from "../base/text/api-version.ts";
 import { computeAppArmorProfile, computeSeccompProfile, isBeneath } from "../plan/security-profiles.ts";
 import { MappingError, unsupported } from "./mapping-error.ts";
 

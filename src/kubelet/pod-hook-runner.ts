@@ -9,6 +9,7 @@ import { type PodRef, podRefOf, podRefOfLabels } from "../base/model/pod-ref.ts"
 import type { ContainerId, ContainerSnapshot } from "../base/model/pod-snapshot.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../base/model/prober.ts";
 import { messageOf } from "../base/text/error-message.ts";
+import { jsonIfValid } from "../base/text/json.ts";
 import { quoteGo } from "../base/text/quote-go.ts";
 import { PortError } from "./prober/dial.ts";
 import { HttpGetError, httpGet, toHttpLocation } from "./prober/http-get.ts";
@@ -128,26 +129,12 @@ export class PodHookRunner {
 
 /** The hook as the manifest had it when the container was made, for one whose manifest is gone. */
 function parseHandler({ labels }: ContainerSnapshot): LifecycleHandler | undefined {
-  const text = labels["annotation.io.kubernetes.container.preStopHandler"];
-  if (!text) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return jsonIfValid(labels["annotation.io.kubernetes.container.preStopHandler"] ?? "") as LifecycleHandler | undefined;
 }
 
 /** A hook that failed. `message` is that of upstream's FailedPostStartHook and FailedPreStopHook events. */
 export class HookError extends Error {
-  override name = "HookError";
-  constructor(
-    message: string,
-    /** The cause without the surrounding text: `command 'false' exited with 1: `. */
-    readonly detail: string,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-  }
+  override readonly name = "HookError";
 }
 
 /**
@@ -166,7 +153,7 @@ export async function runLifecycleHook(
   if (handler.httpGet) return runHttpGet(handler.httpGet, target, deps.version, signal);
   if (handler.sleep) return deps.clock.sleep(Math.max(0, handler.sleep.seconds) * 1000, signal);
   const kind = handler.tcpSocket ? "tcpSocket is not supported in lifecycle hooks" : "no handler given";
-  throw new HookError(`Cannot run handler: invalid handler: ${kind}`, `invalid handler: ${kind}`);
+  throw new HookError(`Cannot run handler: invalid handler: ${kind}`);
 }
 
 async function runExec(
@@ -224,5 +211,5 @@ function hookError(hook: string, target: HookTarget, detail: string, output: str
   const message =
     `${hook} for Container ${quoteGo(target.containerName)} in Pod ${quoteGo(pod)} failed` +
     ` - error: ${detail}, message: ${quoteGo(output)}`;
-  return new HookError(message, detail, cause === undefined ? undefined : { cause });
+  return new HookError(message, cause === undefined ? undefined : { cause });
 }

@@ -13,6 +13,7 @@ import { join } from "node:path";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { PodStatus } from "../../src/base/api/pod-status.ts";
 import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
+import { parseEndpoint } from "../../src/docker/engine/endpoint.ts";
 import type { ContainerSummary } from "../../src/docker/engine/schemas.ts";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
 import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
@@ -356,7 +357,7 @@ function removeCgroup(parent: string): void {
 
 /** The engine the tests run against. They need its files, so it must be one on this machine. */
 export function engineSocketPath(): string {
-  const endpoint = TestDocker.endpointFrom(undefined);
+  const endpoint = parseEndpoint(undefined, process.env);
   if (endpoint.kind !== "unix") throw new Error("The integration tests need an engine on a Unix socket.");
   return endpoint.path;
 }

@@ -315,13 +315,6 @@ export interface VolumeEngine {
   exportImage(imageId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
 }
 
-/** Compares `1.9` and `1.41` as versions, not as text. */
-export function apiAtLeast(version: string, wanted: `${number}.${number}`): boolean {
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [wantedMajor = 0, wantedMinor = 0] = wanted.split(".").map(Number);
-  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
-}
-
 /**
  * One mount, ready for the engine. `bind`: a host path that exists. `volume`: a named volume. `image`: from API 1.48.
  */

@@ -7,3 +7,12 @@ export function isRecord(value: unknown): value is Record<string, unknown>;
 export function isRecord(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** The value of a JSON text; undefined for another text. */
+export function jsonIfValid(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

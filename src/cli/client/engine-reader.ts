@@ -6,6 +6,7 @@ import { byNewest, isRunning } from "../../base/model/pod-snapshot.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError, known } from "../../docker/engine/docker-error.ts";
+import { parseEndpoint } from "../../docker/engine/endpoint.ts";
 import { type EnginePod, listEnginePods } from "../../docker/engine-pods.ts";
 import { ANNOTATION_LABEL_PREFIX, computeRootHash, LABEL } from "../../docker/labels.ts";
 import type { ContainerProbeState } from "../../plan/pod-plan.ts";
@@ -23,7 +24,7 @@ const TIMEOUT_MS = 15_000;
 /** The engine of the flags, else of the kubelet. @param known of the kubelet that runs. @throws UsageError */
 export function engineClient({ value }: CommandRequest, known?: string): DockerClient {
   try {
-    return new DockerClient(DockerClient.endpointFrom(value("docker-endpoint") ?? known));
+    return new DockerClient(parseEndpoint(value("docker-endpoint") ?? known, process.env));
   } catch (error) {
     throw new UsageError((error as Error).message);
   }

@@ -1,21 +1,21 @@
 import * as v from "valibot";
 import { messageOf } from "../../base/text/error-message.ts";
+import { jsonIfValid } from "../../base/text/json.ts";
 
 /** A response of the API server that is not a success: its Status object. */
 export class ApiStatusError extends Error {
   override readonly name = "ApiStatusError";
-  /** HTTP status, e.g. 404. */
-  readonly code: number;
-  /** `metav1.StatusReason`, e.g. `NotFound`; "" where the response was no Status. */
-  readonly reason: string;
-  /** From the Retry-After header or the Status. Unit: milliseconds. */
-  readonly retryAfterMs: number | undefined;
 
-  constructor(code: number, reason: string, message: string, retryAfterMs?: number) {
+  constructor(
+    /** HTTP status, e.g. 404. */
+    readonly code: number,
+    /** `metav1.StatusReason`, e.g. `NotFound`; "" where the response was no Status. */
+    readonly reason: string,
+    message: string,
+    /** From the Retry-After header or the Status. Unit: milliseconds. */
+    readonly retryAfterMs?: number,
+  ) {
     super(message);
-    this.code = code;
-    this.reason = reason;
-    this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -57,11 +57,8 @@ const StatusSchema = v.object({
 });
 
 function readStatus(body: string): Partial<v.InferOutput<typeof StatusSchema>> {
-  try {
-    return v.parse(StatusSchema, JSON.parse(body));
-  } catch {
-    return {};
-  }
+  const { success, output } = v.safeParse(StatusSchema, jsonIfValid(body));
+  return success ? output : {};
 }
 
 const FOREIGN_CERTIFICATE: ReadonlySet<string> = new Set([

@@ -13,6 +13,7 @@ import type { ServiceHosts } from "../../controllers/service-hosts.ts";
 import { CredentialProviders } from "../../docker/credential-provider.ts";
 import { DockerEngine } from "../../docker/docker-engine.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
+import { parseEndpoint } from "../../docker/engine/endpoint.ts";
 import { ImageCredentials } from "../../docker/image-credentials.ts";
 import { CniNetworks } from "../../kubelet/cni/cni-networks.ts";
 import { ImageManager } from "../../kubelet/images/image-manager.ts";
@@ -125,7 +126,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
 
 function buildEngine(context: NodeContext, networks: PodNetworks, oomGroup: OomGroup): DockerEngine {
   const { options, environment, owner, clock, logger, metrics, background } = context;
-  const client = new DockerClient(DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment), {
+  const client = new DockerClient(parseEndpoint(options.dockerEndpoint || undefined, environment), {
     schedule: (ms, callback) => clock.schedule(ms, callback),
     timeoutMs: options.runtimeRequestTimeoutMs,
     killExecProcesses: background.tasks.killExecProcesses,

@@ -1,4 +1,4 @@
-import { apiAtLeast } from "../../base/model/container-engine.ts";
+import { apiAtLeast } from "../../base/text/api-version.ts";
 import { OTHER_SERVICE_MANAGER } from "../install/install-files.ts";
 import type { MachineFacts } from "./gather-facts.ts";
 import type { ImageFacts } from "./gather-images.ts";

@@ -10,6 +10,7 @@ import { runProgram } from "../../base/host/run-program.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
 import { DockerUnreachableError } from "../../docker/engine/docker-error.ts";
+import { parseEndpoint } from "../../docker/engine/endpoint.ts";
 import { examineService, findService } from "../install/find-service.ts";
 import { detectManager } from "../install/run-install.ts";
 import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
@@ -144,7 +145,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
   const signal = AbortSignal.timeout(ENGINE_TIMEOUT_MS);
   const { owner: nodeName } = readKeptNames(options.rootDir, readNodeName(options.hostnameOverride));
   try {
-    const endpoint = DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment);
+    const endpoint = parseEndpoint(options.dockerEndpoint || undefined, environment);
     const client = new DockerClient(endpoint, {
       schedule: (ms, callback) => {
         const timer = setTimeout(callback, ms);

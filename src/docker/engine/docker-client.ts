@@ -3,7 +3,7 @@ import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { ContainerCalls } from "./container-calls.ts";
 import { type Filters, filtersText, PING, segment, segments } from "./docker-connection.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
-import { type DockerEndpoint, endpointText, parseEndpoint } from "./endpoint.ts";
+import { endpointText } from "./endpoint.ts";
 import {
   DiskUsageSchema,
   type Distribution,
@@ -49,14 +49,6 @@ const PULL_IDLE_MS = 60_000;
  * as `connection-lost` with `mayHaveBeenDone`: check first, then repeat.
  */
 export class DockerClient extends ContainerCalls {
-  /** The flag's endpoint, else DOCKER_HOST's, else the default socket. @throws DockerUnreachableError `bad-endpoint` */
-  static endpointFrom(
-    flag: string | undefined,
-    env: Readonly<Record<string, string | undefined>> = process.env,
-  ): DockerEndpoint {
-    return parseEndpoint(flag, env);
-  }
-
   // --- the engine ---
 
   /** Resolves or throws. Unversioned, so it works with any engine. */

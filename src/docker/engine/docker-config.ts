@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
+import { jsonIfValid } from "../../base/text/json.ts";
 
 const AuthEntrySchema = v.object({
   username: v.nullish(v.string(), ""),
@@ -74,13 +75,8 @@ function toAuth(registry: string, entry: v.InferOutput<typeof AuthEntrySchema>):
 }
 
 function parseAs<const S extends v.GenericSchema>(schema: S, text: string): v.InferOutput<S> {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the text, and the text is secret.
-    throw new DockerConfigError("not JSON");
-  }
+  const json = jsonIfValid(text);
+  if (json === undefined) throw new DockerConfigError("not JSON");
   const result = v.safeParse(schema, json, { abortEarly: true });
   if (result.success) return result.output;
   const path = v.getDotPath(result.issues[0]);

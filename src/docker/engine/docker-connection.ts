@@ -1,4 +1,7 @@
 import * as v from "valibot";
+import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
+import { apiAtLeast } from "../../base/text/api-version.ts";
+import { jsonIfValid } from "../../base/text/json.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
 import { type KillExecProcesses, killExecProcesses } from "./exec.ts";
@@ -44,7 +47,7 @@ export class DockerConnection {
 
   /** Whether the negotiated API is at least `version`, e.g. `supports("1.44")`. False before `connect`. */
   supports(version: string): boolean {
-    return this.#apiVersion !== undefined && compareApiVersions(this.#apiVersion, version) >= 0;
+    return this.#apiVersion !== undefined && apiAtLeast(this.#apiVersion, version);
   }
 
   /**
@@ -68,12 +71,7 @@ export class DockerConnection {
   async engine({ signal }: CallOptions = {}): Promise<Negotiation> {
     signal?.throwIfAborted();
     const shared = this.#negotiation ?? this.connect();
-    if (!signal) return shared;
-    return new Promise((resolve, reject) => {
-      const leave = () => reject(signal.reason);
-      signal.addEventListener("abort", leave, { once: true });
-      shared.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
-    });
+    return signal ? unlessAborted(shared, signal) : shared;
   }
 
   /** `/v1.41` and the path, after negotiation if there was none yet. */
@@ -173,13 +171,6 @@ interface Negotiation {
   architecture: string;
 }
 
-/** Negative, 0 or positive; `1.9` is less than `1.41`. */
-function compareApiVersions(a: string, b: string): number {
-  const [majorA = 0, minorA = 0] = a.split(".").map(Number);
-  const [majorB = 0, minorB = 0] = b.split(".").map(Number);
-  return majorA - majorB || minorA - minorB;
-}
-
 /** The response is `OK`. */
 export const PING = { method: "GET", path: "/_ping", maxResponseBytes: 4096 } as const;
 
@@ -213,36 +204,28 @@ async function negotiate(transport: DockerTransport, options: CallOptions): Prom
     path: "/version",
     maxResponseBytes: 1024 * 1024,
   });
-  const version = v.safeParse(VersionSchema, parseJson(response.text));
+  const version = v.safeParse(VersionSchema, jsonIfValid(response.text));
   const engineApiVersion = apiHeader ?? (version.success ? version.output.ApiVersion : "");
   if (!version.success || !/^\d+\.\d+$/.test(engineApiVersion)) throw notDocker();
 
   const engine = `Docker ${version.output.Version} at ${where}`;
-  if (compareApiVersions(engineApiVersion, MIN_API_VERSION) < 0) {
+  if (!apiAtLeast(engineApiVersion, MIN_API_VERSION)) {
     throw fail(
       "too-old",
       `${engine} is too old: it supports API ${engineApiVersion}, at least ${MIN_API_VERSION} (Docker 17.09) is needed. Upgrade Docker`,
     );
   }
   const lowest = version.output.MinAPIVersion;
-  if (lowest !== "" && compareApiVersions(lowest, MAX_API_VERSION) > 0) {
+  if (lowest !== "" && !apiAtLeast(MAX_API_VERSION, lowest)) {
     throw fail(
       "too-new",
       `${engine} is too new: it supports no API below ${lowest}, this kubelet-ts none above ${MAX_API_VERSION}. Upgrade kubelet-ts`,
     );
   }
   return {
-    apiVersion: compareApiVersions(engineApiVersion, MAX_API_VERSION) < 0 ? engineApiVersion : MAX_API_VERSION,
+    apiVersion: apiAtLeast(engineApiVersion, MAX_API_VERSION) ? MAX_API_VERSION : engineApiVersion,
     engineApiVersion,
     serverVersion: version.output.Version,
     architecture: version.output.Arch,
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,29 +1,31 @@
+import { isRecord, jsonIfValid } from "../../base/text/json.ts";
 /** The engine refused a request. Branch on `status`, never on the text. */
 export class DockerError extends Error {
   override readonly name = "DockerError";
-  /** HTTP status; 500 where the engine reported the error inside a stream that had begun with 200. */
-  readonly status: number;
-  /** Method and path without version and query, e.g. `POST /containers/create`. */
-  readonly operation: string;
-  /** The engine's message, unchanged, e.g. `No such image: x:1`. */
-  readonly daemonMessage: string;
 
-  constructor(status: number, operation: string, daemonMessage: string, options?: ErrorOptions) {
+  constructor(
+    /** HTTP status; 500 where the engine reported the error inside a stream that had begun with 200. */
+    readonly status: number,
+    /** Method and path without version and query, e.g. `POST /containers/create`. */
+    readonly operation: string,
+    /** The engine's message, unchanged, e.g. `No such image: x:1`. */
+    readonly daemonMessage: string,
+    options?: ErrorOptions,
+  ) {
     super(`Docker ${operation} answered ${status}: ${daemonMessage}`, options);
-    this.status = status;
-    this.operation = operation;
-    this.daemonMessage = daemonMessage;
   }
 }
 
 /** The engine's response did not have the shape the Engine API promises. `message` names the field. */
 export class DockerProtocolError extends Error {
   override readonly name = "DockerProtocolError";
-  readonly operation: string;
 
-  constructor(operation: string, problem: string, options?: ErrorOptions) {
+  constructor(
+    readonly operation: string,
+    problem: string,
+    options?: ErrorOptions,
+  ) {
     super(`Docker ${operation} answered something unexpected: ${problem}`, options);
-    this.operation = operation;
   }
 }
 
@@ -48,14 +50,15 @@ export type UnreachableKind =
 /** The engine did not respond. `message` says what was tried and what to do about it. */
 export class DockerUnreachableError extends Error {
   override readonly name = "DockerUnreachableError";
-  readonly kind: UnreachableKind;
-  /** Method and path without version and query; "" when no call was made. */
-  readonly operation: string;
 
-  constructor(kind: UnreachableKind, operation: string, message: string, options?: ErrorOptions) {
+  constructor(
+    readonly kind: UnreachableKind,
+    /** Method and path without version and query; "" when no call was made. */
+    readonly operation: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
     super(message, options);
-    this.kind = kind;
-    this.operation = operation;
   }
 }
 
@@ -79,12 +82,7 @@ export const isConflict = (error: unknown): error is DockerError =>
 
 /** The refusal of an engine; plain text of a proxy or a very old daemon is its own message. */
 export function daemonError(status: number, operation: string, text: string): DockerError {
-  let message = text.trim();
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed === "object" && parsed !== null && "message" in parsed) message = String(parsed.message).trim();
-  } catch {
-    // Not JSON.
-  }
-  return new DockerError(status, operation, message.slice(0, 4096) || "(no message)");
+  const parsed = jsonIfValid(text);
+  const message = isRecord(parsed) && "message" in parsed ? String(parsed.message) : text;
+  return new DockerError(status, operation, message.trim().slice(0, 4096) || "(no message)");
 }

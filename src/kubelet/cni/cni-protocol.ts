@@ -3,6 +3,7 @@ import * as v from "valibot";
 import type { Pod } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { messageOf } from "../../base/text/error-message.ts";
+import { jsonIfValid } from "../../base/text/json.ts";
 import { computeHostPorts } from "../../plan/pod-network.ts";
 
 const IndexSchema = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -27,7 +28,7 @@ const ErrorSchema = v.object({
 
 /** @throws Error when the text is not a result */
 export function parseCniResult(text: string): CniResult {
-  const data = parseJson(text);
+  const data = jsonIfValid(text);
   if (data === undefined) throw new Error("its output is not JSON");
   return parseWith(ResultSchema, data, "its output is not a result: the whole", "its output is not a result: ");
 }
@@ -53,21 +54,13 @@ export function isFalseAlarm(problem: string, result: CniResult): boolean {
 }
 
 export function describePluginFailure(outcome: { exitCode: number; stdout: string; stderr: string }): string {
-  const parsed = v.safeParse(ErrorSchema, parseJson(outcome.stdout));
+  const parsed = v.safeParse(ErrorSchema, jsonIfValid(outcome.stdout));
   if (parsed.success && parsed.output.msg !== "") {
     const { msg, details } = parsed.output;
     return details === "" ? msg : `${msg}; ${details}`;
   }
   const output = (outcome.stderr.trim() || outcome.stdout.trim()).slice(0, 1000);
   return output === "" ? `exit code ${outcome.exitCode}` : output;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Versions of the specification that are spoken, oldest first. */

@@ -1,5 +1,6 @@
 import net from "node:net";
 import type { ContainerPort } from "../../base/api/container.ts";
+import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
 
 /** The attempt's own time limit passed. */
 export class DeadlineError extends Error {
@@ -56,19 +57,6 @@ function toDialError(error: Error, host: string, port: number): DialError {
   const call = code === "EMFILE" || code === "ENFILE" || code === "ENOBUFS" || code === "ENOMEM" ? "socket" : "connect";
   const message = `dial tcp ${joinHostPort(host, port)}: ${call}: ${errnoText(error)}`;
   return new DialError(message, OWN_FAULTS.has(code), { cause: error });
-}
-
-/** The result, or the reason of the signal if that aborts first: the work goes on, and must be ended by the caller. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }
 
 /**

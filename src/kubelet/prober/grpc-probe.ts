@@ -1,11 +1,12 @@
 import http2 from "node:http2";
 import type net from "node:net";
 import type { GRPCAction } from "../../base/api/container.ts";
+import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
 import type { ProbeOutcome, ProbeTarget } from "../../base/model/prober.ts";
 import { formatDuration } from "../../base/text/duration.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
-import { DeadlineError, DialError, dial, joinHostPort, resolvePort, unlessAborted } from "./dial.ts";
+import { DeadlineError, DialError, dial, joinHostPort, resolvePort } from "./dial.ts";
 
 class GrpcStatusError extends Error {
   constructor(

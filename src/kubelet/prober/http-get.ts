@@ -2,9 +2,10 @@ import http from "node:http";
 import type net from "node:net";
 import tls from "node:tls";
 import type { HTTPGetAction } from "../../base/api/container.ts";
+import { unlessAborted } from "../../base/concurrency/unless-aborted.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type ProbeTarget } from "../../base/model/prober.ts";
 import { quoteGo } from "../../base/text/quote-go.ts";
-import { DeadlineError, DialError, dial, errnoText, joinHostPort, resolvePort, unlessAborted } from "./dial.ts";
+import { DeadlineError, DialError, dial, errnoText, joinHostPort, resolvePort } from "./dial.ts";
 
 interface HttpGetOptions {
   /** As in the manifest; repeated names are sent repeatedly. */

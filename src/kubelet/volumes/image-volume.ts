@@ -4,7 +4,8 @@ import type { Container, ImageVolumeSource, Pod } from "../../base/api/pod.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import { readBoundedText } from "../../base/files/bounded-read.ts";
 import { readOutput } from "../../base/files/bounded-stream.ts";
-import { apiAtLeast, type ImageInfo, type VolumeEngine } from "../../base/model/container-engine.ts";
+import type { ImageInfo, VolumeEngine } from "../../base/model/container-engine.ts";
+import { apiAtLeast } from "../../base/text/api-version.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
 export interface ImageVolumePaths {

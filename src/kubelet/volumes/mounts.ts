@@ -1,6 +1,7 @@
 import { isAbsolute, join } from "node:path";
 import type { Container, VolumeMount } from "../../base/api/pod.ts";
-import { apiAtLeast, type EngineVolume, type Mount, type VolumeEngine } from "../../base/model/container-engine.ts";
+import type { EngineVolume, Mount, VolumeEngine } from "../../base/model/container-engine.ts";
+import { apiAtLeast } from "../../base/text/api-version.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import { type EnvironmentVariable, expandStrictly } from "../../plan/environment.ts";
 import type { HostFiles } from "./host-files.ts";

@@ -1,7 +1,7 @@
 import { parseSecretFrom, SECRET_FROM_ANNOTATION } from "../../base/api/annotations.ts";
 import type { ConfigMap } from "../../base/api/config-map.ts";
 import type { Secret } from "../../base/api/secret.ts";
-import { isRecord } from "../../base/text/json.ts";
+import { isRecord, jsonIfValid } from "../../base/text/json.ts";
 import type { Field } from "../field.ts";
 import { validateMetadata } from "./metadata.ts";
 import { byteLength, checkConfigKey } from "./names.ts";
@@ -91,10 +91,4 @@ function decodedLength(base64: string): number {
   return (base64.length / 4) * 3 - (base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0);
 }
 
-function isJsonObject(base64: string): boolean {
-  try {
-    return isRecord(JSON.parse(Buffer.from(base64, "base64").toString("utf8")));
-  } catch {
-    return false;
-  }
-}
+const isJsonObject = (base64: string): boolean => isRecord(jsonIfValid(Buffer.from(base64, "base64").toString("utf8")));

@@ -2,6 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DockerClient } from "../../../src/docker/engine/docker-client.ts";
+import { parseEndpoint } from "../../../src/docker/engine/endpoint.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { TestCertificates } from "../../support/test-certificates.ts";
 
@@ -49,25 +50,25 @@ async function useEverything(client: DockerClient): Promise<string[]> {
 }
 
 test("tcp:// without TLS, short calls and streams", async () => {
-  const endpoint = DockerClient.endpointFrom(`tcp://127.0.0.1:${serve(false)}`, {});
+  const endpoint = parseEndpoint(`tcp://127.0.0.1:${serve(false)}`, {});
   expect(await useEverything(new DockerClient(endpoint))).toEqual(["start"]);
 });
 
 test("tcp:// with TLS whose certificate is not checked (DOCKER_TLS)", async () => {
   const env = { DOCKER_TLS: "1", DOCKER_CERT_PATH: directory };
-  const endpoint = DockerClient.endpointFrom(`tcp://127.0.0.1:${serve(true)}`, env);
+  const endpoint = parseEndpoint(`tcp://127.0.0.1:${serve(true)}`, env);
   expect(await useEverything(new DockerClient(endpoint))).toEqual(["start"]);
 });
 
 test("DOCKER_TLS_VERIFY refuses a certificate for another name, in short calls and streams", async () => {
   const env = { DOCKER_TLS_VERIFY: "1", DOCKER_CERT_PATH: directory };
-  const client = new DockerClient(DockerClient.endpointFrom(`tcp://127.0.0.1:${serve(true)}`, env));
+  const client = new DockerClient(parseEndpoint(`tcp://127.0.0.1:${serve(true)}`, env));
   await expect(client.ping()).rejects.toMatchObject({ kind: "not-trusted" });
 });
 
 test("certificate files that are not there are named", async () => {
   const env = { DOCKER_TLS_VERIFY: "1", DOCKER_CERT_PATH: "/nonexistent" };
-  const client = new DockerClient(DockerClient.endpointFrom(`tcp://127.0.0.1:${serve(true)}`, env));
+  const client = new DockerClient(parseEndpoint(`tcp://127.0.0.1:${serve(true)}`, env));
   await expect(client.ping()).rejects.toMatchObject({ kind: "bad-endpoint" });
   await expect(client.ping()).rejects.toThrow("/nonexistent/ca.pem");
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../../src/base/api/pod.ts";
-import { apiAtLeast } from "../../../src/base/model/container-engine.ts";
+import { apiAtLeast } from "../../../src/base/text/api-version.ts";
 import { mountOptions } from "../../../src/kubelet/volumes/own-volumes.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 
