@@ -75,10 +75,6 @@ export class PodRecords {
       (stored) => stored.map(([uid, eviction]) => [uid, { ...eviction, since: new Date(eviction.since) }]),
       (all) => [...all].map(([uid, eviction]) => [uid, { ...eviction, since: eviction.since.toISOString() }]),
     );
-    this.conditions = new StoredMap(
-      files.conditions,
-      (stored) => stored.filter(([uid]) => this.cleanup.has(uid)),
-      (all) => [...all],
-    );
+    this.conditions = new StoredMap(files.conditions, (stored) => stored.filter(([uid]) => this.cleanup.has(uid)));
   }
 }

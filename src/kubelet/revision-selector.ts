@@ -52,11 +52,7 @@ export class RevisionSelector {
     });
     this.#images = deps.imageUpdates;
     this.#images?.changes.add(onChange);
-    this.#ephemeral = new StoredMap(
-      deps.ephemeralContainers,
-      (stored) => stored,
-      (all) => [...all],
-    );
+    this.#ephemeral = new StoredMap(deps.ephemeralContainers);
   }
 
   /**

@@ -48,11 +48,7 @@ export class RolloutManager {
 
   constructor(deps: RolloutManagerDeps) {
     this.#deps = deps;
-    this.#stored = new StoredMap(
-      deps.file,
-      (stored) => stored,
-      (all) => [...all],
-    );
+    this.#stored = new StoredMap(deps.file);
     this.#trials = new PodTrials(
       deps.clock,
       ({ ref, revision }) => revision?.manifestRevision === this.#entries.get(ref.uid)?.applied.revision,

@@ -32,36 +32,26 @@ export function resolveFieldRef(selector: ObjectFieldSelector, pod: Pod, address
     const values = keyed[1] === "labels" ? pod.metadata.labels : pod.metadata.annotations;
     return { value: ownValue(values, keyed[2] ?? "") ?? "" };
   }
-  switch (path) {
-    case "metadata.name":
-      return { value: pod.metadata.name ?? "" };
-    case "metadata.namespace":
-      return { value: pod.metadata.namespace ?? "default" };
-    case "metadata.uid":
-      return { value: pod.metadata.uid ?? "" };
-    case "metadata.labels":
-      return { value: formatMap(pod.metadata.labels ?? {}) };
-    case "metadata.annotations":
-      return { value: formatMap(pod.metadata.annotations ?? {}) };
-    case "spec.nodeName":
-      return { value: pod.spec.nodeName ?? "" };
-    case "spec.serviceAccountName":
-      return { value: pod.spec.serviceAccountName ?? "" };
-  }
-  if (addresses) {
-    switch (path) {
-      case "status.hostIP":
-        return { value: addresses.hostIps[0] ?? "" };
-      case "status.hostIPs":
-        return { value: addresses.hostIps.join(",") };
-      case "status.podIP":
-        return { value: addresses.podIps[0] ?? "" };
-      case "status.podIPs":
-        return { value: addresses.podIps.join(",") };
-    }
-  }
-  return { problem: `unsupported fieldPath: ${path}` };
+  const value = POD_FIELDS.get(path)?.(pod) ?? (addresses && ADDRESS_FIELDS.get(path)?.(addresses));
+  return value === undefined ? { problem: `unsupported fieldPath: ${path}` } : { value };
 }
+
+const POD_FIELDS: ReadonlyMap<string, (pod: Pod) => string> = new Map([
+  ["metadata.name", ({ metadata }) => metadata.name ?? ""],
+  ["metadata.namespace", ({ metadata }) => metadata.namespace ?? "default"],
+  ["metadata.uid", ({ metadata }) => metadata.uid ?? ""],
+  ["metadata.labels", ({ metadata }) => formatMap(metadata.labels ?? {})],
+  ["metadata.annotations", ({ metadata }) => formatMap(metadata.annotations ?? {})],
+  ["spec.nodeName", ({ spec }) => spec.nodeName ?? ""],
+  ["spec.serviceAccountName", ({ spec }) => spec.serviceAccountName ?? ""],
+]);
+
+const ADDRESS_FIELDS: ReadonlyMap<string, (addresses: PodAddresses) => string> = new Map([
+  ["status.hostIP", ({ hostIps }) => hostIps[0] ?? ""],
+  ["status.hostIPs", ({ hostIps }) => hostIps.join(",")],
+  ["status.podIP", ({ podIps }) => podIps[0] ?? ""],
+  ["status.podIPs", ({ podIps }) => podIps.join(",")],
+]);
 
 function ownValue(values: Readonly<Record<string, string>> | undefined, key: string): string | undefined {
   return values && Object.hasOwn(values, key) ? values[key] : undefined;

@@ -1,6 +1,4 @@
-import type { ConfigMap } from "../base/api/config-map.ts";
 import type { Container, EnvVarSource, FileKeySelector, Pod } from "../base/api/pod.ts";
-import type { Secret } from "../base/api/secret.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import type { PodEvent } from "../base/model/pod-event.ts";
@@ -110,23 +108,19 @@ function importWholeObjects(
     const reference = source.configMapRef ?? source.secretRef;
     if (!reference) continue;
     const name = reference.name ?? "";
-    const entries = source.configMapRef
-      ? Object.entries(findConfigMap(pod, name, reference.optional, facts)?.data ?? {})
-      : Object.entries(findSecret(pod, name, reference.optional, facts)?.data ?? {}).map(
-          ([key, value]) => [key, decodeBase64(value)] as const,
-        );
+    const kind = source.configMapRef ? "ConfigMap" : "Secret";
     const refused: string[] = [];
-    for (const [key, value] of entries) {
+    for (const [key, value] of findData(kind, pod, name, reference.optional, facts) ?? []) {
       const variable = `${source.prefix ?? ""}${key}`;
       if (isEnvironmentVariableName(variable)) values.set(variable, value);
       else refused.push(variable);
     }
     if (refused.length > 0) {
-      const kind = source.configMapRef ? "configMap" : "secret";
+      const source = kind === "ConfigMap" ? "configMap" : "secret";
       warnings.push({
         type: "Warning",
         reason: "InvalidEnvironmentVariableNames",
-        message: `Keys [${refused.sort().join(", ")}] from the EnvFrom ${kind} ${namespaceOf(pod)}/${name} were skipped since they are considered invalid environment variable names.`,
+        message: `Keys [${refused.sort().join(", ")}] from the EnvFrom ${source} ${namespaceOf(pod)}/${name} were skipped since they are considered invalid environment variable names.`,
       });
     }
   }
@@ -149,25 +143,16 @@ function resolveSource(
     const allocatable = facts.allocatable ?? toNodeAllocatable(facts.node);
     return unwrap(resolveResourceFieldRef(source.resourceFieldRef, pod, container, allocatable));
   }
-  if (source.configMapKeyRef) {
-    const { name = "", key, optional = false } = source.configMapKeyRef;
-    const found = findConfigMap(pod, name, optional, facts);
-    if (!found) return undefined;
-    const value = ownEntry(found.data, key);
-    if (value === undefined && !optional) {
-      throw new Unresolved(`couldn't find key ${key} in ConfigMap ${namespaceOf(pod)}/${name}`);
+  const selector = source.configMapKeyRef ?? source.secretKeyRef;
+  if (selector) {
+    const kind = source.configMapKeyRef ? "ConfigMap" : "Secret";
+    const { name = "", key, optional = false } = selector;
+    const data = findData(kind, pod, name, optional, facts);
+    const value = data?.get(key);
+    if (data && value === undefined && !optional) {
+      throw new Unresolved(`couldn't find key ${key} in ${kind} ${namespaceOf(pod)}/${name}`);
     }
     return value;
-  }
-  if (source.secretKeyRef) {
-    const { name = "", key, optional = false } = source.secretKeyRef;
-    const found = findSecret(pod, name, optional, facts);
-    if (!found) return undefined;
-    const value = ownEntry(found.data, key);
-    if (value === undefined && !optional) {
-      throw new Unresolved(`couldn't find key ${key} in Secret ${namespaceOf(pod)}/${name}`);
-    }
-    return value === undefined ? undefined : decodeBase64(value);
   }
   return source.fileKeyRef ? resolveFileKey(source.fileKeyRef, pod, facts) : "";
 }
@@ -202,25 +187,23 @@ function unwrap(result: { value: string } | { problem: string }): string {
   return result.value;
 }
 
-function findConfigMap(pod: Pod, name: string, optional = false, facts: EnvironmentFacts): ConfigMap | undefined {
-  const found = facts.objects.configMaps.get(`${namespaceOf(pod)}/${name}`);
-  if (!found && !optional) throw new Unresolved(`configmap "${name}" not found`);
-  return found;
-}
-
-function findSecret(pod: Pod, name: string, optional = false, facts: EnvironmentFacts): Secret | undefined {
-  const found = facts.objects.secrets.get(`${namespaceOf(pod)}/${name}`);
-  if (!found && !optional) throw new Unresolved(`secret "${name}" not found`);
-  return found;
+/** Texts of a ConfigMap or Secret; undefined for one that is missing and optional. */
+function findData(
+  kind: "ConfigMap" | "Secret",
+  pod: Pod,
+  name: string,
+  optional = false,
+  { objects: { configMaps, secrets } }: EnvironmentFacts,
+): Map<string, string> | undefined {
+  const found = (kind === "ConfigMap" ? configMaps : secrets).get(`${namespaceOf(pod)}/${name}`);
+  if (!found && !optional) throw new Unresolved(`${kind.toLowerCase()} "${name}" not found`);
+  const entries = Object.entries(found?.data ?? {});
+  return found && new Map(kind === "ConfigMap" ? entries : entries.map(([key, value]) => [key, decodeBase64(value)]));
 }
 
 const namespaceOf = (pod: Pod) => pod.metadata.namespace ?? "default";
 
 const decodeBase64 = (value: string) => Buffer.from(value, "base64").toString("utf8");
-
-function ownEntry(values: Readonly<Record<string, string>> | undefined, key: string): string | undefined {
-  return values && Object.hasOwn(values, key) ? values[key] : undefined;
-}
 
 /** Larger env files are refused. Source: `env.valueFrom.fileKeyRef`, 64 KiB. */
 export const ENV_FILE_LIMIT_BYTES = 65_536;

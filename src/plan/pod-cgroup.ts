@@ -3,6 +3,7 @@ import { quantityToWhole } from "../base/api/quantity.ts";
 import type { CgroupPlan, CgroupWrite } from "../base/model/cgroup-plan.ts";
 import type { EngineInfo } from "../base/model/node.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
+import type { KubeletOptions } from "../config/option-table.ts";
 import type { computeKubepodsBounds } from "./admission.ts";
 import {
   computePodTotal,
@@ -43,13 +44,8 @@ const toSlicePart = (part: string) => part.replaceAll("-", "_");
 export function toCgroupPath(name: CgroupName, driver: CgroupDriver, root = ""): string {
   const rootParts = root.split("/").filter(Boolean);
   if (driver === "cgroupfs") return `/${[...rootParts, ...name].join("/")}`;
-  const slices = name.map(
-    (_, index) =>
-      `${name
-        .slice(0, index + 1)
-        .map(toSlicePart)
-        .join("-")}.slice`,
-  );
+  const parts = name.map(toSlicePart);
+  const slices = parts.map((_, index) => `${parts.slice(0, index + 1).join("-")}.slice`);
   return `/${[...rootParts, ...slices].join("/")}`;
 }
 
@@ -78,13 +74,10 @@ export interface CgroupLimits {
   hugePageBytes?: Readonly<Record<string, number>>;
 }
 
-export interface PodCgroupSettings {
-  cpuCfsQuota: boolean;
-  cpuCfsQuotaPeriodMs: number;
-  /** -1 is no limit. */
-  podPidsLimit: number;
-  memorySwap: "NoSwap" | "LimitedSwap";
-}
+export type PodCgroupSettings = Pick<
+  KubeletOptions,
+  "cpuCfsQuota" | "cpuCfsQuotaPeriodMs" | "podPidsLimit" | "memorySwap"
+>;
 
 /** `hugepages-2Mi` is `2MB` in the kernel's file names, which count in powers of two as well. */
 export function toHugePageSizeName(resourceName: string): string {

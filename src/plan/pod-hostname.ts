@@ -61,7 +61,7 @@ export function formatManagedHosts(
 ): string {
   const names = domain ? `${hostname}.${domain}\t${hostname}` : hostname;
   const lines = ["# Kubernetes-managed hosts file.", ...FIXED_LINES, ...podIps.map((ip) => `${ip}\t${names}`)];
-  return `${lines.join("\n")}\n${formatAliases(aliases)}${formatServices(services)}`;
+  return `${lines.join("\n")}\n${formatAdded(aliases, services)}`;
 }
 
 /** /etc/hosts of a pod with host networking: the node's own, and the aliases. */
@@ -70,18 +70,14 @@ export function formatHostNetworkHosts(
   aliases: readonly HostAlias[] = [],
   services: readonly HostAlias[] = [],
 ): string {
-  return `# Kubernetes-managed hosts file (host network).\n${nodeHosts}${formatAliases(aliases)}${formatServices(services)}`;
+  return `# Kubernetes-managed hosts file (host network).\n${nodeHosts}${formatAdded(aliases, services)}`;
 }
 
-function formatAliases(aliases: readonly HostAlias[]): string {
-  if (aliases.length === 0) return "";
-  const lines = aliases.map(({ ip = "", hostnames = [] }) => `${ip}\t${hostnames.join("\t")}\n`);
-  return `\n# Entries added by HostAliases.\n${lines.join("")}`;
-}
-
-/** Names that a cluster's DNS would answer. */
-function formatServices(services: readonly HostAlias[]): string {
-  if (services.length === 0) return "";
-  const lines = services.map(({ ip = "", hostnames = [] }) => `${ip}\t${hostnames.join("\t")}\n`);
-  return `\n# Names of Services.\n${lines.join("")}`;
+/** @param services names that a cluster's DNS would answer */
+function formatAdded(aliases: readonly HostAlias[], services: readonly HostAlias[]): string {
+  const block = (title: string, entries: readonly HostAlias[]) => {
+    const lines = entries.map(({ ip = "", hostnames = [] }) => `${ip}\t${hostnames.join("\t")}\n`);
+    return lines.length === 0 ? "" : `\n# ${title}.\n${lines.join("")}`;
+  };
+  return block("Entries added by HostAliases", aliases) + block("Names of Services", services);
 }

@@ -1,15 +1,21 @@
+/** Counters of an interface; in `/proc/<pid>/net/dev` four more follow those of each direction. */
+const NET_FIELDS = [
+  "rxBytes",
+  "rxPackets",
+  "rxErrors",
+  "rxDropped",
+  "",
+  "",
+  "",
+  "",
+  "txBytes",
+  "txPackets",
+  "txErrors",
+  "txDropped",
+] as const;
+
 /** Interface counters of `/proc/<pid>/net/dev`, since the interface was made. */
-export interface InterfaceCounters {
-  name: string;
-  rxBytes: number;
-  rxPackets: number;
-  rxErrors: number;
-  rxDropped: number;
-  txBytes: number;
-  txPackets: number;
-  txErrors: number;
-  txDropped: number;
-}
+export type InterfaceCounters = { name: string } & Record<Exclude<(typeof NET_FIELDS)[number], "">, number>;
 
 /** Descriptors and states of the processes of one cgroup. */
 export interface ProcessCounts {
@@ -31,14 +37,11 @@ export function parseNetDev(text: string): InterfaceCounters[] {
     if (colon < 0) continue;
     const name = line.slice(0, colon).trim();
     if (name === "lo" || name.startsWith("veth") || name.startsWith("docker")) continue;
-    const field = line
+    const counts = line
       .slice(colon + 1)
       .trim()
-      .split(/\s+/)
-      .map(Number);
-    const [rxBytes = 0, rxPackets = 0, rxErrors = 0, rxDropped = 0] = field;
-    const [txBytes = 0, txPackets = 0, txErrors = 0, txDropped = 0] = field.slice(8);
-    interfaces.push({ name, rxBytes, rxPackets, rxErrors, rxDropped, txBytes, txPackets, txErrors, txDropped });
+      .split(/\s+/);
+    interfaces.push({ name, ...toCounters(NET_FIELDS, counts) });
   }
   return interfaces;
 }
@@ -53,23 +56,21 @@ export function parseDefaultInterface(route: string): string | undefined {
 }
 
 /** State of a `/proc/<pid>/stat` line as cAdvisor names it; undefined for a zombie or an unreadable line. */
-export function parseProcessState(stat: string): "sleeping" | "running" | "stopped" | "uninterruptible" | undefined {
+export function parseProcessState(stat: string): ProcessState | undefined {
   // The command is in parentheses and may contain parentheses and spaces.
-  switch (stat.charAt(stat.lastIndexOf(")") + 2)) {
-    case "S":
-    case "I":
-      return "sleeping";
-    case "R":
-      return "running";
-    case "T":
-    case "t":
-      return "stopped";
-    case "D":
-      return "uninterruptible";
-    default:
-      return undefined;
-  }
+  return PROCESS_STATES[stat.charAt(stat.lastIndexOf(")") + 2)];
 }
+
+type ProcessState = "sleeping" | "running" | "stopped" | "uninterruptible";
+
+const PROCESS_STATES: Readonly<Record<string, ProcessState | undefined>> = {
+  S: "sleeping",
+  I: "sleeping",
+  R: "running",
+  T: "stopped",
+  t: "stopped",
+  D: "uninterruptible",
+};
 
 /** `Max open files` of `/proc/<pid>/limits`; -1 is "unlimited", as cAdvisor shows it. */
 export function parseOpenFilesLimit(limits: string): { soft: number; hard: number } | undefined {
@@ -114,46 +115,40 @@ export function parseTaskCount(loadavg: string): number | undefined {
   return match ? Number(match[1]) : undefined;
 }
 
+/** Counters of a disk in `/proc/diskstats`, which follow its numbers and its name. */
+const DISK_FIELDS = [
+  "reads",
+  "readsMerged",
+  "sectorsRead",
+  "readMilliseconds",
+  "writes",
+  "writesMerged",
+  "sectorsWritten",
+  "writeMilliseconds",
+  "inProgress",
+  "ioMilliseconds",
+  "weightedIoMilliseconds",
+] as const;
+
 /** One disk of `/proc/diskstats`. Times in milliseconds, sectors of 512 bytes. */
-export interface DiskCounters {
-  major: number;
-  minor: number;
-  name: string;
-  reads: number;
-  readsMerged: number;
-  sectorsRead: number;
-  readMilliseconds: number;
-  writes: number;
-  writesMerged: number;
-  sectorsWritten: number;
-  writeMilliseconds: number;
-  inProgress: number;
-  ioMilliseconds: number;
-  weightedIoMilliseconds: number;
-}
+export type DiskCounters = { major: number; minor: number; name: string } & Record<
+  (typeof DISK_FIELDS)[number],
+  number
+>;
 
 export function parseDiskstats(text: string): DiskCounters[] {
-  const disks: DiskCounters[] = [];
-  for (const line of text.split("\n")) {
-    const field = line.trim().split(/\s+/);
-    if (field.length < 14) continue;
-    const number = (index: number) => Number(field[index]);
-    disks.push({
-      major: number(0),
-      minor: number(1),
-      name: field[2]!,
-      reads: number(3),
-      readsMerged: number(4),
-      sectorsRead: number(5),
-      readMilliseconds: number(6),
-      writes: number(7),
-      writesMerged: number(8),
-      sectorsWritten: number(9),
-      writeMilliseconds: number(10),
-      inProgress: number(11),
-      ioMilliseconds: number(12),
-      weightedIoMilliseconds: number(13),
-    });
-  }
-  return disks;
+  return text.split("\n").flatMap((line) => {
+    const [major, minor, name = "", ...counts] = line.trim().split(/\s+/);
+    if (counts.length < DISK_FIELDS.length) return [];
+    return [{ major: Number(major), minor: Number(minor), name, ...toCounters(DISK_FIELDS, counts) }];
+  });
+}
+
+/** Numbers by the names of their columns; a column without a name is left out, a missing number is 0. */
+function toCounters<F extends string>(
+  fields: readonly F[],
+  numbers: readonly string[],
+): Record<Exclude<F, "">, number> {
+  const named = fields.flatMap((field, index) => (field === "" ? [] : [[field, Number(numbers[index] ?? 0)]]));
+  return Object.fromEntries(named);
 }

@@ -12,13 +12,13 @@ export class StoredMap<K, V, Stored> extends Map<K, V> {
   #isWriteDue = false;
 
   /**
-   * @param toEntries reads the form in which the entries are stored
+   * @param toEntries reads the form in which the entries are stored; default: pairs of key and value
    * @param toStored the reverse
    */
   constructor(
     file: Persisted<Stored>,
-    toEntries: (stored: Stored) => Iterable<readonly [K, V]>,
-    toStored: (entries: ReadonlyMap<K, V>) => Stored,
+    toEntries: (stored: Stored) => Iterable<readonly [K, V]> = (stored) => stored as Iterable<readonly [K, V]>,
+    toStored: (entries: ReadonlyMap<K, V>) => Stored = (entries) => [...entries] as Stored,
   ) {
     super();
     this.#file = file;

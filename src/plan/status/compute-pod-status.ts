@@ -101,7 +101,6 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     initStatuses,
     statuses,
     hasSandbox: sandbox?.state === "ready",
-    gates: new Map(),
     previous: input.previousConditions ?? input.previous?.conditions ?? [],
     now: formatTime(input.now),
     extra: input.extraConditions ?? [],

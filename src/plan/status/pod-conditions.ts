@@ -1,3 +1,4 @@
+import type { Container } from "../../base/api/container.ts";
 import type { ContainerStatus, PodCondition, PodPhase, PodSpec } from "../../base/api/pod.ts";
 import { isSidecar } from "../restart-policy.ts";
 
@@ -10,8 +11,6 @@ interface ConditionsInput {
   statuses: readonly ContainerStatus[];
   /** The sandbox runs and has its network. */
   hasSandbox: boolean;
-  /** Conditions set for the readiness gates. */
-  gates: ReadonlyMap<string, "True" | "False">;
   /** Conditions of the status before this one: an unchanged status keeps its transition time. */
   previous: readonly PodCondition[];
   /** RFC 3339. */
@@ -23,10 +22,12 @@ interface ConditionsInput {
 /** The conditions of a pod, in upstream's order. Source: the kubelet's status/generate.go. */
 export function computeConditions(input: ConditionsInput): PodCondition[] {
   const containersReady = judgeContainersReady(input);
+  const isReady = containersReady.status === "True";
   const conditions: ({ type: string } & Verdict)[] = [
     { type: "PodReadyToStartContainers", status: input.hasSandbox ? "True" : "False" },
     { type: "Initialized", ...judgeInitialized(input) },
-    { type: "Ready", ...judgeReady(input, containersReady) },
+    // No condition of a readiness gate is set on this node.
+    { type: "Ready", ...(isReady ? judgeReadinessGates(input.spec.readinessGates ?? [], new Map()) : containersReady) },
     { type: "ContainersReady", ...containersReady },
     { type: "PodScheduled", status: "True" },
     ...(input.extra ?? []),
@@ -39,57 +40,41 @@ export function computeConditions(input: ConditionsInput): PodCondition[] {
   });
 }
 
-const list = (names: string[]) => `[${names.join(" ")}]`;
+/** The containers without a status, and those that are not as they should be; "" when there are none. */
+function describeOthers(
+  containers: readonly Container[],
+  statuses: readonly ContainerStatus[],
+  isAsWanted: (container: Container, status: ContainerStatus) => boolean,
+  state: "incomplete" | "unready",
+): string {
+  const found = containers.map(
+    (container) => [container, statuses.find(({ name }) => name === container.name)] as const,
+  );
+  const unknown = found.filter(([, status]) => !status);
+  const others = found.filter(([container, status]) => status && !isAsWanted(container, status));
+  const describe = (what: string, some: typeof found) =>
+    some.length === 0 ? [] : [`containers with ${what} status: [${some.map(([{ name }]) => name).join(" ")}]`];
+  return [...describe("unknown", unknown), ...describe(state, others)].join(", ");
+}
 
 function judgeInitialized({ spec, phase, initStatuses, statuses }: ConditionsInput): Verdict {
   if (phase === "Succeeded") return { status: "True", reason: "PodCompleted" };
   if (statuses.some(({ state, lastState }) => state.running || state.terminated || lastState.terminated)) {
     return { status: "True" };
   }
-  const unknown: string[] = [];
-  const incomplete: string[] = [];
-  for (const container of spec.initContainers ?? []) {
-    const status = initStatuses.find(({ name }) => name === container.name);
-    if (!status) unknown.push(container.name);
-    else if (!(isSidecar(container) ? status.started : status.ready)) incomplete.push(container.name);
-  }
-  const messages = [];
-  if (unknown.length > 0) messages.push(`containers with unknown status: ${list(unknown)}`);
-  if (incomplete.length > 0) messages.push(`containers with incomplete status: ${list(incomplete)}`);
-  if (messages.length === 0) return { status: "True" };
-  return { status: "False", reason: "ContainersNotInitialized", message: messages.join(", ") };
+  const isComplete = (container: Container, { started, ready }: ContainerStatus) =>
+    (isSidecar(container) ? started : ready) ?? false;
+  const message = describeOthers(spec.initContainers ?? [], initStatuses, isComplete, "incomplete");
+  return message === "" ? { status: "True" } : { status: "False", reason: "ContainersNotInitialized", message };
 }
 
 function judgeContainersReady({ spec, phase, initStatuses, statuses }: ConditionsInput): Verdict {
   if (phase === "Succeeded") return { status: "False", reason: "PodCompleted" };
-  const unknown: string[] = [];
-  const unready: string[] = [];
-  const judge = (name: string, status: ContainerStatus | undefined) => {
-    if (!status) unknown.push(name);
-    else if (!status.ready) unready.push(name);
-  };
-  for (const container of spec.initContainers ?? []) {
-    if (isSidecar(container))
-      judge(
-        container.name,
-        initStatuses.find(({ name }) => name === container.name),
-      );
-  }
-  for (const { name } of spec.containers)
-    judge(
-      name,
-      statuses.find((status) => status.name === name),
-    );
-  const messages = [];
-  if (unknown.length > 0) messages.push(`containers with unknown status: ${list(unknown)}`);
-  if (unready.length > 0) messages.push(`containers with unready status: ${list(unready)}`);
-  if (messages.length > 0) return { status: "False", reason: "ContainersNotReady", message: messages.join(", ") };
+  const containers = [...(spec.initContainers ?? []).filter(isSidecar), ...spec.containers];
+  const message = describeOthers(containers, [...initStatuses, ...statuses], (_, { ready }) => ready, "unready");
+  if (message !== "") return { status: "False", reason: "ContainersNotReady", message };
   // Its containers may be running still, for the rest of their grace period.
   return phase === "Failed" ? { status: "False", reason: "PodFailed" } : { status: "True" };
-}
-
-function judgeReady({ spec, gates }: ConditionsInput, containersReady: Verdict): Verdict {
-  return containersReady.status === "True" ? judgeReadinessGates(spec.readinessGates ?? [], gates) : containersReady;
 }
 
 /** The Ready condition of a pod whose containers are ready. @param states conditions by type */
