@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import type { Pod } from "../base/api/pod.ts";
+import { timed } from "../base/concurrency/timed.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type {
   ContainerRequest,
@@ -179,16 +180,9 @@ export class DockerPods implements PodEngine {
     }
   }
 
-  async #timed<T>(operation: string, work: () => Promise<T>): Promise<T> {
-    const startedAtMs = this.#clock.monotonicMs();
-    let failed = true;
-    try {
-      const result = await work();
-      failed = false;
-      return result;
-    } finally {
-      this.#deps.onOperation?.(operation, this.#clock.monotonicMs() - startedAtMs, failed);
-    }
+  #timed<T>(operation: string, work: () => Promise<T>): Promise<T> {
+    const { clock, onOperation } = this.#deps;
+    return timed(clock, work, (durationMs, failed) => onOperation?.(operation, durationMs, failed));
   }
 
   /** A name that is taken is that of our own container from an attempt that broke off, which is removed, or of another program's: then the name gets a suffix. */

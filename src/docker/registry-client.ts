@@ -58,9 +58,8 @@ export class RegistryClient {
     auths: readonly RegistryAuth[],
     signal: AbortSignal,
   ): Promise<string> {
-    const target = `/v2/${path}/manifests/${tag}`;
-    const ask = (method: "HEAD" | "GET") =>
-      this.#ask(domain, path, target, { method, accept: MANIFEST_TYPES }, auths, signal);
+    const request = { domain, path, target: `/v2/${path}/manifests/${tag}`, accept: MANIFEST_TYPES };
+    const ask = (method: "HEAD" | "GET") => this.#ask({ ...request, method }, auths, signal);
     const head = await ask("HEAD");
     const digest = head.headers.get("docker-content-digest");
     if (digest !== null && isDigest(digest)) return digest;
@@ -74,14 +73,8 @@ export class RegistryClient {
     const tags: string[] = [];
     let target: string | undefined = `/v2/${path}/tags/list?n=1000`;
     for (let page = 0; target !== undefined && page < MAX_TAG_PAGES; page++) {
-      const response: RegistryResponse = await this.#ask(
-        domain,
-        path,
-        target,
-        { method: "GET", accept: "application/json" },
-        auths,
-        signal,
-      );
+      const request: RegistryRequest = { domain, path, target, method: "GET", accept: "application/json" };
+      const response = await this.#ask(request, auths, signal);
       for (const tag of parseTags(response, domain)) tags.push(tag);
       if (tags.length > MAX_TAGS) throw new RegistryError(0, `${domain} lists more than ${MAX_TAGS} tags of ${path}`);
       target = nextPage(response.headers.get("link"), target);
@@ -89,18 +82,11 @@ export class RegistryClient {
     return tags;
   }
 
-  async #ask(
-    domain: string,
-    path: string,
-    target: string,
-    request: Wanted,
-    auths: readonly RegistryAuth[],
-    signal: AbortSignal,
-  ): Promise<RegistryResponse> {
+  async #ask(request: RegistryRequest, auths: readonly RegistryAuth[], signal: AbortSignal): Promise<RegistryResponse> {
     let last: unknown;
     for (const auth of auths.length > 0 ? auths : [undefined]) {
       try {
-        return await this.#askAs(domain, path, target, request, auth, signal);
+        return await this.#askAs(request, auth, signal);
       } catch (error) {
         signal.throwIfAborted();
         last = error;
@@ -112,14 +98,12 @@ export class RegistryClient {
   }
 
   async #askAs(
-    domain: string,
-    path: string,
-    target: string,
-    request: Wanted,
+    request: RegistryRequest,
     auth: RegistryAuth | undefined,
     signal: AbortSignal,
   ): Promise<RegistryResponse> {
-    const { endpoint, response: first } = await this.#reach(domain, target, request, signal);
+    const { domain, path, target } = request;
+    const { endpoint, response: first } = await this.#reach(request, signal);
     let response = first;
     if (response.status === 401) {
       const authorization = await this.#authorize(response, endpoint, path, auth, signal);
@@ -132,24 +116,26 @@ export class RegistryClient {
   }
 
   /** Tries https, and http where the engine would. */
-  async #reach(domain: string, target: string, request: Wanted, signal: AbortSignal) {
+  async #reach(request: RegistryRequest, signal: AbortSignal) {
+    const { domain, target } = request;
     const isInsecure = isInsecureRegistry(domain, await this.#options.insecureRegistries(signal));
     const endpoint: Endpoint = {
       base: `https://${domain === "docker.io" ? "registry-1.docker.io" : domain}`,
       tls: isInsecure ? { rejectUnauthorized: false } : await this.#trustOf(domain),
     };
     const plain: Endpoint = { base: `http://${domain}`, tls: {} };
-    if (isInsecure && this.#plain.has(domain)) {
-      return { endpoint: plain, response: await this.#send(new URL(target, plain.base), request, plain, signal) };
-    }
+    const by = async (way: Endpoint) => {
+      return { endpoint: way, response: await this.#send(new URL(target, way.base), request, way, signal) };
+    };
+    if (isInsecure && this.#plain.has(domain)) return by(plain);
     try {
-      return { endpoint, response: await this.#send(new URL(target, endpoint.base), request, endpoint, signal) };
+      return await by(endpoint);
     } catch (error) {
       signal.throwIfAborted();
       if (!isInsecure) throw error;
-      const response = await this.#send(new URL(target, plain.base), request, plain, signal);
+      const reached = await by(plain);
       this.#plain.add(domain);
-      return { endpoint: plain, response };
+      return reached;
     }
   }
 
@@ -251,6 +237,14 @@ export class RegistryClient {
     }
     throw new RegistryError(0, `${url.host} redirects to nowhere`);
   }
+}
+
+/** A request for something of a repository. */
+interface RegistryRequest extends Wanted {
+  domain: string;
+  path: string;
+  /** With the query. */
+  target: string;
 }
 
 interface Wanted {

@@ -2,6 +2,7 @@ import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../base/api/annotations.ts";
 import type { Pod } from "../base/api/pod.ts";
 import type { Owner, SandboxRequest } from "../base/model/container-engine.ts";
 import type { EngineInfo } from "../base/model/node.ts";
+import { nameWithoutNode } from "../base/model/pod-ref.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
@@ -68,9 +69,7 @@ function computeNetwork(pod: Pod, hostname: string): SandboxNetworkMode {
   if (!network) return { mode: annotations[NETWORK_ANNOTATION] || "default" };
 
   const ip = annotations[IP_ANNOTATION];
-  const suffix = `-${pod.spec.nodeName}`;
-  const name = pod.metadata.name ?? "";
-  const aliases = new Set([name, name.endsWith(suffix) ? name.slice(0, -suffix.length) : name, hostname]);
+  const aliases = new Set([pod.metadata.name ?? "", nameWithoutNode(pod), hostname]);
   const ipam = ip && { IPAMConfig: ip.includes(":") ? { IPv6Address: ip } : { IPv4Address: ip } };
   return { mode: network, endpoint: { Aliases: [...aliases], ...ipam } };
 }

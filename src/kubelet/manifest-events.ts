@@ -1,5 +1,6 @@
 import type { DesiredState } from "../base/model/desired-pod.ts";
 import { type EventRecorder, type EventTarget, nodeTarget, type PodEvent } from "../base/model/pod-event.ts";
+import { podRefOf } from "../base/model/pod-ref.ts";
 import { missingClusterDns } from "../plan/dns-config.ts";
 
 /** A manifest that is refused although no pod runs by an older text of it. */
@@ -31,9 +32,8 @@ export function manifestFacts(
   for (const { file, message } of refused) if (!files.has(file)) files.set(file, message);
   const facts = [...files.values()].map((message) => ({ target: node, event: invalidManifest(message) }));
   for (const { pod, asksForClusterDns } of state.pods) {
-    const { uid = "", name = "", namespace = "default" } = pod.metadata;
-    const target = { uid, name, namespace };
-    for (const { reason, message } of state.notices?.get(uid) ?? []) {
+    const target = podRefOf(pod);
+    for (const { reason, message } of state.notices?.get(target.uid) ?? []) {
       if (reason === "InvalidManifest") facts.push({ target, event: invalidManifest(message) });
       if (reason === "DuplicateManifest") facts.push({ target, event: { type: "Warning", reason, message } });
     }

@@ -3,6 +3,7 @@ import { Turns } from "../base/concurrency/turns.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Mount } from "../base/model/container-engine.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import { podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { containersOf } from "../base/model/pod-containers.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
@@ -65,7 +66,7 @@ export class PodVolumeQueue {
     const { changed, failures } = await this.#inTurn(pod, () => volumes.refresh(pod, objects));
     signal.throwIfAborted();
     for (const volume of changed) {
-      logger.info(`Volume "${volume}" of pod "${pod.metadata.namespace}/${pod.metadata.name}" was brought up to date`);
+      logger.info(`Volume "${volume}" of pod "${podFullName(pod.metadata)}" was brought up to date`);
     }
     const [first, ...others] = failures;
     this.#recordFailures(pod, others);
@@ -153,9 +154,8 @@ export class FailedMounts {
     const failing = this.#failing.get(uid);
     if (!failing) return;
     const { pod, volumes } = failing;
-    const { name = "", namespace = "default" } = pod.metadata;
     const message = `Unable to attach or mount volumes: unmounted volumes=[${volumes.join(" ")}], unattached volumes=[${usedVolumeNames(pod).join(" ")}]: timed out waiting for the condition`;
-    this.#recorder.record({ uid, name, namespace }, { type: "Warning", reason: "FailedMount", message });
+    this.#recorder.record(podRefOf(pod), { type: "Warning", reason: "FailedMount", message });
     this.#failing.set(uid, { ...failing, cancel: this.#schedule(uid) });
   }
 }

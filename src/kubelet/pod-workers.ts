@@ -2,7 +2,7 @@ import type { Pod } from "../base/api/pod.ts";
 import { Listeners } from "../base/concurrency/listeners.ts";
 import type { DesiredPod, DesiredState } from "../base/model/desired-pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
-import { type PodRef, podRefOf } from "../base/model/pod-ref.ts";
+import { nameWithoutNode, type PodRef, podRefOf } from "../base/model/pod-ref.ts";
 import { type ContainerId, isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
@@ -151,10 +151,10 @@ export class PodWorkers {
     }
   }
 
-  #formerNamesOf({ metadata: { name = "", namespace = "default" }, spec }: Pod): string[] {
-    const suffix = `-${spec.nodeName}`;
-    if (!name.endsWith(suffix)) return [];
-    const base = name.slice(0, -suffix.length);
+  #formerNamesOf(pod: Pod): string[] {
+    const { name = "", namespace } = pod.metadata;
+    const base = nameWithoutNode(pod);
+    if (base === name) return [];
     return (this.#deps.worker.node.formerNames ?? []).map((former) =>
       podFullName({ name: `${base}-${former}`, namespace }),
     );

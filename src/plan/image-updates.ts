@@ -9,6 +9,7 @@ import {
   UPDATE_DEADLINE_ANNOTATION,
 } from "../base/api/annotations.ts";
 import type { Container, Pod } from "../base/api/pod.ts";
+import { nameWithoutNode } from "../base/model/pod-ref.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
 import { parseDuration } from "../base/text/duration.ts";
 import { parseImageReference } from "../base/text/image-reference.ts";
@@ -354,14 +355,11 @@ export function isUpdatable(image: string): boolean {
 }
 
 /** The unit of updates, a pod or a workload: `default/web`, `default/Deployment/web`. undefined for pods of a Job. */
-export function updateOwnerOf({ metadata, spec }: Pod): string | undefined {
+export function updateOwnerOf(pod: Pod): string | undefined {
+  const { metadata } = pod;
   const namespace = metadata.namespace ?? "default";
   const owner = metadata.ownerReferences?.find(({ controller }) => controller);
-  if (!owner || owner.kind === "Node") {
-    const suffix = `-${spec.nodeName}`;
-    const name = metadata.name ?? "";
-    return `${namespace}/${name.endsWith(suffix) ? name.slice(0, -suffix.length) : name}`;
-  }
+  if (!owner || owner.kind === "Node") return `${namespace}/${nameWithoutNode(pod)}`;
   if (owner.kind === "Job") return undefined;
   const hash = metadata.labels?.["pod-template-hash"];
   if (owner.kind === "ReplicaSet" && hash !== undefined && owner.name.endsWith(`-${hash}`)) {

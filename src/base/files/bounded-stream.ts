@@ -1,3 +1,4 @@
+import type { Writable } from "node:stream";
 /** A stream that is longer than its reader accepts. */
 export class StreamTooLongError extends Error {
   override readonly name = "StreamTooLongError";
@@ -33,4 +34,18 @@ export async function readOutput(stream: Chunks): Promise<string> {
     bytes += chunk.length;
   }
   return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Resolves when more may be written, also when the stream no longer takes data. */
+export function writeTo(stream: Writable, data: Uint8Array): Promise<void> {
+  if (!stream.writable || stream.write(data)) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = () => {
+      stream.off("drain", done);
+      stream.off("close", done);
+      resolve();
+    };
+    stream.on("drain", done);
+    stream.on("close", done);
+  });
 }

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
 import type { Readable, Writable } from "node:stream";
+import { writeTo } from "../files/bounded-stream.ts";
 import { type PodAddress, type PodConnection, RELAY_ARGUMENT } from "../model/pod-dialer.ts";
 import { isOfContainer } from "./process-sample.ts";
 
@@ -81,19 +82,6 @@ function relay(pid: number, port: number, program: readonly string[], refusal: E
       child.kill("SIGKILL");
     },
   };
-}
-
-function writeTo(stream: Writable, data: Uint8Array): Promise<void> {
-  if (!stream.writable || stream.write(data)) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = () => {
-      stream.off("drain", done);
-      stream.off("close", done);
-      resolve();
-    };
-    stream.on("drain", done);
-    stream.on("close", done);
-  });
 }
 
 /** The relay: copies `input` to a port of the loopback and back to `output`. @returns 1 when no process listens */

@@ -10,6 +10,12 @@ export interface PodRef {
   namespace: string;
 }
 
+/** Name of a pod without the suffix that a manifest's pod has from its node. */
+export function nameWithoutNode({ metadata: { name = "" }, spec: { nodeName } }: Pod): string {
+  const suffix = `-${nodeName}`;
+  return name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
+}
+
 export const podRefOf = ({ metadata }: Pod): PodRef => ({
   uid: metadata.uid ?? "",
   name: metadata.name ?? "",

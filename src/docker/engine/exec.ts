@@ -1,5 +1,5 @@
 import { readdirSync } from "node:fs";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
+import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import type { CommandResult } from "../../base/model/container-access.ts";
 import type { ExecInspect } from "./schemas.ts";
 import type { OutputChunk } from "./stream-frames.ts";
@@ -52,9 +52,7 @@ export async function runExec(
       stop.abort(new DOMException("the exec's time has elapsed", "TimeoutError"));
     });
   };
-  const forward = () => stop.abort(signal?.reason);
-  if (signal?.aborted) forward();
-  else signal?.addEventListener("abort", forward, { once: true });
+  const stopped = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
 
   const kept: Uint8Array[] = [];
   const keptStderr: Uint8Array[] = [];
@@ -70,10 +68,10 @@ export async function runExec(
   try {
     // Not aborted: creation is quick, and an exec whose id is unknown could not be killed.
     execId = await calls.execCreate(id, argv, { ...options, signal: undefined });
-    stop.signal.throwIfAborted();
+    stopped.throwIfAborted();
     // The command's time begins here, without the time that the engine needed to create the exec.
     if (options.timeoutMs && options.timeoutMs > 0) startTimer(options.timeoutMs);
-    for await (const { stream, data } of await calls.execStart(execId, { signal: stop.signal })) {
+    for await (const { stream, data } of await calls.execStart(execId, { signal: stopped })) {
       const room = maxOutputBytes - keptBytes;
       if (room > 0) {
         const piece = data.slice(0, room);
@@ -84,7 +82,7 @@ export async function runExec(
     }
     return outcome(await exitCodeOf(calls, execId, schedule));
   } catch (error) {
-    if (!stop.signal.aborted) throw error;
+    if (!stopped.aborted) throw error;
     let found: ExecInspect | undefined;
     if (execId !== undefined) {
       const killing = killExec(calls, execId, schedule, (seen) => {
@@ -99,7 +97,6 @@ export async function runExec(
     return outcome(timedOut ? undefined : found.ExitCode!);
   } finally {
     cancelTimer();
-    signal?.removeEventListener("abort", forward);
   }
 }
 
@@ -154,10 +151,8 @@ export type KillExecProcesses = (hostPid: number, containerId: string) => number
  */
 export function killExecProcesses(hostPid: number, containerId: string): number {
   if (hostPid <= 1 || containerId.length < 64) return 0;
-  const processes = readdirSync("/proc")
-    .filter((entry) => /^\d+$/.test(entry))
-    .map((entry) => readStat(Number(entry)))
-    .filter((seen) => seen !== undefined);
+  const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
+  const processes = pids.flatMap((pid) => readStat(Number(pid)) ?? []);
   const doomed = new Set<number>();
   const queue = processes.filter(({ pid, session }) => pid === hostPid || session === hostPid).map(({ pid }) => pid);
   for (let pid = queue.shift(); pid !== undefined; pid = queue.shift()) {
@@ -178,27 +173,14 @@ export function killExecProcesses(hostPid: number, containerId: string): number 
   return killed;
 }
 
-function belongsTo(pid: number, containerId: string): boolean {
-  try {
-    return readBoundedText(`/proc/${pid}/cgroup`, SYSTEM_FILE_BYTES).includes(containerId);
-  } catch {
-    return false;
-  }
-}
+const belongsTo = (pid: number, containerId: string): boolean =>
+  readTextIfReadable(`/proc/${pid}/cgroup`, SYSTEM_FILE_BYTES)?.includes(containerId) ?? false;
 
-interface ProcessStat {
-  pid: number;
-  parent: number;
-  session: number;
-}
-
-function readStat(pid: number): ProcessStat | undefined {
-  try {
-    const stat = readBoundedText(`/proc/${pid}/stat`, SYSTEM_FILE_BYTES);
-    // The name in parentheses may hold anything, parentheses and blanks too: the fields follow the last one.
-    const [, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { pid, parent: Number(parent), session: Number(session) };
-  } catch {
-    return undefined;
-  }
+/** undefined for a process that ended meanwhile. */
+function readStat(pid: number): { pid: number; parent: number; session: number } | undefined {
+  const stat = readTextIfReadable(`/proc/${pid}/stat`, SYSTEM_FILE_BYTES);
+  if (stat === undefined) return undefined;
+  // The name in parentheses may hold anything, parentheses and blanks too: the fields follow the last one.
+  const [, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return { pid, parent: Number(parent), session: Number(session) };
 }

@@ -2,7 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { Duplex } from "node:stream";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
-import { readBoundedStream, StreamTooLongError } from "../../base/files/bounded-stream.ts";
+import { readBoundedStream, StreamTooLongError, writeTo } from "../../base/files/bounded-stream.ts";
 import { httpFetch } from "../../base/host/http-fetch.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import {
@@ -435,17 +435,7 @@ export class HijackedConnection {
 
   /** Resolves when more may be written, also when the connection no longer takes data. */
   write(data: Uint8Array): Promise<void> {
-    if (!this.#socket.writable) return Promise.resolve();
-    if (this.#socket.write(data)) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = () => {
-        this.#socket.off("drain", done);
-        this.#socket.off("close", done);
-        resolve();
-      };
-      this.#socket.on("drain", done);
-      this.#socket.on("close", done);
-    });
+    return writeTo(this.#socket, data);
   }
 
   /** The process reads the end of its input; its output still comes. */

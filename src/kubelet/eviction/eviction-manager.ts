@@ -4,6 +4,7 @@ import { type PodUID, podFullName } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { NodeSignals, PressureState, PressureType } from "../../base/model/node.ts";
 import { type EventRecorder, nodeTarget } from "../../base/model/pod-event.ts";
+import { podRefOf } from "../../base/model/pod-ref.ts";
 import type { Rejection } from "../../plan/admission.ts";
 import {
   computeNodePressure,
@@ -220,8 +221,7 @@ export class EvictionManager {
 
   #evict(pod: Pod, { signal, message }: { signal: string; message: string }, maxGraceSeconds: number): void {
     const { kubelet, recorder, clock, onEvict } = this.#deps;
-    const { name = "", namespace = "default" } = pod.metadata;
-    recorder.record({ uid: uidOf(pod), name, namespace }, { type: "Warning", reason: "Evicted", message });
+    recorder.record(podRefOf(pod), { type: "Warning", reason: "Evicted", message });
     this.#evictedAtMs.set(uidOf(pod), clock.monotonicMs());
     kubelet.evict(uidOf(pod), { reason: "Evicted", message }, maxGraceSeconds);
     onEvict?.(signal);

@@ -3,6 +3,7 @@ import type { Secret } from "../../base/api/secret.ts";
 import { ConcurrencyLimit } from "../../base/concurrency/concurrency-limit.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { SingleFlight } from "../../base/concurrency/single-flight.ts";
+import { timed } from "../../base/concurrency/timed.ts";
 import { type Rate, TokenBucket } from "../../base/concurrency/token-bucket.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import {
@@ -15,6 +16,7 @@ import {
 import type { Logger } from "../../base/model/logger.ts";
 import { containerFieldPath } from "../../base/model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../../base/model/pod-event.ts";
+import { podRefOf } from "../../base/model/pod-ref.ts";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { formatDuration } from "../../base/text/duration.ts";
 import { messageOf } from "../../base/text/error-message.ts";
@@ -183,7 +185,7 @@ export class ImageManager {
     pullSecrets: readonly Secret[],
     signal: AbortSignal,
   ): Promise<ImageInfo> {
-    const { images, credentials, progressDeadlineMs, onProgress } = this.#options;
+    const { images, credentials, progressDeadlineMs, onProgress, clock, onPull } = this.#options;
     const auths = await credentials.lookUp(parseImageReference(ref), pullSecrets, signal).catch((cause: unknown) => {
       signal.throwIfAborted();
       throw new ImageRefusal("failed", messageOf(cause), "other", { cause });
@@ -191,28 +193,14 @@ export class ImageManager {
     // Pulls with other credentials are separate: a caller must not get an image that its own credentials do not allow.
     const key = `${ref}\n${new Bun.CryptoHasher("sha256").update(JSON.stringify(auths)).digest("hex")}`;
     const pull = (stop: AbortSignal) =>
-      this.#timed(() => images.pull(ref, { image, auths, progressDeadlineMs, onProgress }, stop));
+      timed(clock, () => images.pull(ref, { image, auths, progressDeadlineMs, onProgress }, stop), onPull);
     return this.#pulls.do(key, (stop) => this.#queue.run(() => pull(stop), stop), signal);
-  }
-
-  async #timed<T>(pull: () => Promise<T>): Promise<T> {
-    const { clock, onPull } = this.#options;
-    const startedAtMs = clock.monotonicMs();
-    let failed = true;
-    try {
-      const result = await pull();
-      failed = false;
-      return result;
-    } finally {
-      onPull?.(clock.monotonicMs() - startedAtMs, failed);
-    }
   }
 
   #reportsOf(pod: Pod, container: Container): ImageRequest["report"] {
     const fieldPath = containerFieldPath(pod.spec, container.name);
-    const { uid = "", name = "", namespace = "default" } = pod.metadata;
     return (type, reason, message) =>
-      this.#options.recorder.record({ uid, name, namespace }, { type, reason, message, fieldPath });
+      this.#options.recorder.record(podRefOf(pod), { type, reason, message, fieldPath });
   }
 }
 

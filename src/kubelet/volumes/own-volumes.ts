@@ -273,6 +273,9 @@ interface ObjectSource {
   optional?: boolean | undefined;
 }
 
+const decoded = (data: Readonly<Record<string, string>> | undefined, encoding: "utf8" | "base64") =>
+  Object.entries(data ?? {}).map(([key, text]): [string, Uint8Array] => [key, Buffer.from(text, encoding)]);
+
 class PayloadCollector {
   readonly #pod: Pod;
   readonly #facts: PayloadFacts;
@@ -296,22 +299,21 @@ class PayloadCollector {
   }
 
   addConfigMap(source: ObjectSource, mode: number | undefined): void {
-    const found = this.#facts.objects.configMaps.get(this.#fullName(source));
-    if (!found && !source.optional) this.#problems.push(`configmap "${source.name ?? ""}" not found`);
+    const found = this.#find(this.#facts.objects.configMaps, source, "configmap");
     if (!found) return;
-    const data = new Map<string, Uint8Array>();
-    for (const [key, text] of Object.entries(found.data ?? {})) data.set(key, Buffer.from(text));
-    for (const [key, base64] of Object.entries(found.binaryData ?? {})) data.set(key, Buffer.from(base64, "base64"));
-    this.#addKeys(data, source, mode, "config");
+    const files = new Map([...decoded(found.data, "utf8"), ...decoded(found.binaryData, "base64")]);
+    this.#addKeys(files, source, mode, "config");
   }
 
   addSecret(source: ObjectSource, mode: number | undefined): void {
-    const found = this.#facts.objects.secrets.get(this.#fullName(source));
-    if (!found && !source.optional) this.#problems.push(`secret "${source.name ?? ""}" not found`);
-    if (!found) return;
-    const data = new Map<string, Uint8Array>();
-    for (const [key, base64] of Object.entries(found.data ?? {})) data.set(key, Buffer.from(base64, "base64"));
-    this.#addKeys(data, source, mode, "secret");
+    const found = this.#find(this.#facts.objects.secrets, source, "secret");
+    if (found) this.#addKeys(new Map(decoded(found.data, "base64")), source, mode, "secret");
+  }
+
+  #find<T>(objects: ReadonlyMap<string, T>, { name = "", optional }: ObjectSource, kind: string): T | undefined {
+    const found = objects.get(`${this.#pod.metadata.namespace ?? "default"}/${name}`);
+    if (!found && !optional) this.#problems.push(`${kind} "${name}" not found`);
+    return found;
   }
 
   addDownward(items: readonly DownwardAPIVolumeFile[] | undefined, mode = DEFAULT_MODE): void {
@@ -351,10 +353,6 @@ class PayloadCollector {
         return;
       }
     }
-  }
-
-  #fullName(source: ObjectSource): string {
-    return `${this.#pod.metadata.namespace ?? "default"}/${source.name ?? ""}`;
   }
 
   finish(): { files: Payload } | { problem: string } {

@@ -1,6 +1,7 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { Container, Pod, Volume } from "../../base/api/pod.ts";
+import { timed } from "../../base/concurrency/timed.ts";
 import type { Mount } from "../../base/model/container-engine.ts";
 import type { ObjectIndex } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
@@ -91,16 +92,16 @@ export class VolumeManager {
     const failures: VolumeFailure[] = [];
     for (const volume of usedVolumes(pod)) {
       signal.throwIfAborted();
-      const startedAtMs = clock.monotonicMs();
-      try {
+      const setUp = async () => {
         const { plugin, source } = pluginOf(volume);
         await plugin.setUp(source, { pod, name: volume.name, directories }, this.#options, objects, signal);
-        onSetUp?.(volume, clock.monotonicMs() - startedAtMs, false);
-      } catch (error) {
+      };
+      await timed(clock, setUp, (durationMs, failed) => {
+        if (!signal.aborted) onSetUp?.(volume, durationMs, failed);
+      }).catch((error: unknown) => {
         signal.throwIfAborted();
-        onSetUp?.(volume, clock.monotonicMs() - startedAtMs, true);
         failures.push(setUpFailure(volume.name, error));
-      }
+      });
     }
     const [first, ...others] = failures;
     if (first) throw new VolumeError([first, ...others]);
