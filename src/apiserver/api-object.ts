@@ -1,4 +1,5 @@
 import type { OwnerReference } from "../base/api/meta.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { checkDnsSubdomain } from "../manifest/validate/names.ts";
 import { badRequest, type StatusCause, tooManyValues } from "./api-error.ts";
 
@@ -55,16 +56,6 @@ export const namespacedName = (namespace: string | undefined, name: string): Nam
 
 export const keyOf = ({ metadata }: ApiObject): NamespacedName => namespacedName(metadata.namespace, metadata.name);
 
-/** A function that is called once for each object. */
-export function memoized<T extends object, R>(make: (object: T) => R): (object: T) => R {
-  const made = new WeakMap<T, R>();
-  return (object) => {
-    const result = made.get(object) ?? make(object);
-    made.set(object, result);
-    return result;
-  };
-}
-
 /** An object's JSON, made once for each version of the object. */
 export const jsonOf = memoized((object: object) => JSON.stringify(object));
 
@@ -73,9 +64,6 @@ export function writtenPart({ metadata, ...object }: Readonly<Record<"metadata",
   const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata as Partial<ApiMetadata>;
   return { ...object, metadata: kept };
 }
-
-/** RFC 3339 in UTC with whole seconds. Source: `metav1.Time`. */
-export const toApiTime = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`;
 
 /** No vowels, and no digits that look like letters: no names that mean something. Source: apimachinery's `rand.String`. */
 const ALPHABET = "bcdfghjklmnpqrstvwxz2456789";

@@ -1,7 +1,8 @@
 import type { Clock } from "../base/model/clock.ts";
+import { toApiTime } from "../base/text/api-time.ts";
 import { isRecord } from "../base/text/json.ts";
 import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
-import { type ApiObject, toApiTime } from "./api-object.ts";
+import type { ApiObject } from "./api-object.ts";
 import type { ObjectRules } from "./object-rules.ts";
 import { type ObjectStore, objectsOf, type StoredObject } from "./object-store.ts";
 import { keep, type ObjectStorage, type ObjectWriter, type WriteRequest } from "./object-writer.ts";

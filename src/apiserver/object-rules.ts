@@ -1,5 +1,6 @@
 import type { ObjectMeta } from "../base/api/meta.ts";
 import { objectKey } from "../base/model/desired-object.ts";
+import { podFullName } from "../base/model/identity.ts";
 import { usesClaim } from "../controllers/claims.ts";
 import type { RunnableKey } from "../sources/kept-source.ts";
 import type { ApiObject } from "./api-object.ts";
@@ -70,7 +71,7 @@ export class NodeObjectRules implements ObjectRules {
       return this.#hasForeignObjects(name) ? `manifests of this node have objects in ${what}` : undefined;
     }
     const isClaim = definition.kind === "PersistentVolumeClaim";
-    const user = isClaim && this.node?.workloads.userOfClaim(fullNameOf(object));
+    const user = isClaim && this.node?.workloads.userOfClaim(podFullName(object.metadata));
     if (user)
       return `${what} is of a StatefulSet, and pod "${user}" uses it: scale the StatefulSet down, or delete it, first`;
     const origin = this.#originOf(definition.kind, object.metadata);
@@ -115,7 +116,7 @@ export class NodeObjectRules implements ObjectRules {
 
   removeUnclaimed(definition: ResourceDefinition, object: ApiObject): boolean {
     if (!this.node || this.#deps.own.has(definition, object)) return false;
-    const fullName = fullNameOf(object);
+    const fullName = podFullName(object.metadata);
     if (definition.kind === "PersistentVolumeClaim" && this.node.workloads.deleteClaim(fullName)) return true;
     const key = definition.fate === "pods" ? fullName : `${definition.kind} ${fullName}`;
     return this.node.feed.forget(key as RunnableKey);
@@ -131,5 +132,3 @@ export class NodeObjectRules implements ObjectRules {
     );
   }
 }
-
-const fullNameOf = ({ metadata }: ApiObject) => `${metadata.namespace ?? "default"}/${metadata.name}`;

@@ -1,5 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
+import { toApiTime } from "../base/text/api-time.ts";
 import { isRecord } from "../base/text/json.ts";
 import {
   ApiError,
@@ -14,7 +15,7 @@ import {
   STALE,
   type StatusCause,
 } from "./api-error.ts";
-import { type ApiMetadata, type ApiObject, checkObjectName, checkSize, generateName, toApiTime } from "./api-object.ts";
+import { type ApiMetadata, type ApiObject, checkObjectName, checkSize, generateName } from "./api-object.ts";
 import type { ObjectReader } from "./kinds/object-reader.ts";
 import { type Manager, trackUpdate } from "./managed-fields.ts";
 import type { ObjectRules } from "./object-rules.ts";

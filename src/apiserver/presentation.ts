@@ -1,5 +1,6 @@
+import { memoized } from "../base/model/memoized.ts";
 import { badRequest, notAcceptable } from "./api-error.ts";
-import { type ApiObject, jsonOf, memoized } from "./api-object.ts";
+import { type ApiObject, jsonOf } from "./api-object.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { parseMediaTypes } from "./body.ts";
 import { formatSince } from "./printers/age.ts";

@@ -4,6 +4,7 @@ import type { PodSpec } from "../base/api/pod.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
 import { claimVolumeOf } from "../base/model/claim-volume.ts";
 import { type DesiredWorkload, type ObjectKey, objectKey, type WorkloadObject } from "../base/model/desired-object.ts";
+import { podFullName } from "../base/model/identity.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import { bindClaims, type ClaimRecord, type ClaimRecords, retainBindings } from "./claims.ts";
 import type { PreparedState } from "./prepare-state.ts";
@@ -124,8 +125,8 @@ export class ClaimBinder {
 
   /** Claims of StatefulSets that no manifest describes. */
   #made(): (PersistentVolumeClaim & WorkloadObject)[] {
-    const written = new Set(this.#written.map(({ metadata }) => fullNameOf(metadata)));
-    return toClaims(this.#records.claims).filter(({ metadata }) => !written.has(fullNameOf(metadata)));
+    const written = new Set(this.#written.map(({ metadata }) => podFullName(metadata)));
+    return toClaims(this.#records.claims).filter(({ metadata }) => !written.has(podFullName(metadata)));
   }
 
   *#pods(prepared: PreparedState): Iterable<{ namespace: string | undefined; spec: Pick<PodSpec, "volumes"> }> {
@@ -136,8 +137,6 @@ export class ClaimBinder {
     }
   }
 }
-
-const fullNameOf = ({ namespace = "default", name = "" }: ObjectMeta): string => `${namespace}/${name}`;
 
 interface NewClaim {
   /** `namespace/name` */

@@ -5,6 +5,7 @@ import { compareQuantities, parseQuantity, quantityToWhole, ZERO_QUANTITY } from
 import { matchesSelector } from "../base/api/selectors.ts";
 import type { PersistentVolumeClaim } from "../base/api/workload.ts";
 import type { DesiredObject } from "../base/model/desired-object.ts";
+import { podFullName } from "../base/model/identity.ts";
 
 /** Name of the PersistentVolume of each claim, by `namespace/name`; "" for a Docker volume. */
 export type Bindings = Readonly<Record<string, string>>;
@@ -21,7 +22,6 @@ export interface ClaimRecord {
 /** Claims of StatefulSets by `namespace/name`, also of those that are gone or have fewer pods now. */
 export type ClaimRecords = Readonly<Record<string, ClaimRecord>>;
 
-const nameOf = ({ metadata }: PersistentVolumeClaim) => `${metadata.namespace ?? "default"}/${metadata.name ?? ""}`;
 const storageOf = (text: string | undefined) => (text && parseQuantity(text)) || ZERO_QUANTITY;
 
 /**
@@ -37,7 +37,7 @@ export function bindClaims(
   const bindings: Record<string, string> = { ...known };
   const taken = new Set(Object.values(bindings));
   for (const claim of claims) {
-    const name = nameOf(claim);
+    const name = podFullName(claim.metadata);
     if (bindings[name] !== undefined) continue;
     const volume = findVolume(
       claim,
@@ -55,7 +55,7 @@ function findVolume(claim: PersistentVolumeClaim, volumes: readonly PersistentVo
   const request = storageOf(resources.requests?.storage);
   const size = ({ spec }: PersistentVolume) => storageOf(spec.capacity?.storage);
   const isMeant = ({ spec: { claimRef } }: PersistentVolume) =>
-    claimRef !== undefined && `${claimRef.namespace ?? "default"}/${claimRef.name}` === nameOf(claim);
+    claimRef !== undefined && podFullName(claimRef) === podFullName(claim.metadata);
   const fits = (volume: PersistentVolume) =>
     (volume.spec.claimRef === undefined || isMeant(volume)) &&
     (volume.spec.storageClassName ?? "") === storageClassName &&
@@ -76,7 +76,7 @@ export function retainBindings(
   claims: readonly PersistentVolumeClaim[],
   pods: Iterable<{ namespace: string | undefined; spec: Pick<PodSpec, "volumes"> }>,
 ): Bindings {
-  const kept = new Set(claims.map(nameOf));
+  const kept = new Set<string>(claims.map(({ metadata }) => podFullName(metadata)));
   for (const { namespace = "default", spec } of pods) {
     for (const { persistentVolumeClaim: claim } of spec.volumes ?? []) {
       if (claim) kept.add(`${namespace}/${claim.claimName}`);

@@ -1,6 +1,7 @@
 import type { ObjectMeta } from "../base/api/meta.ts";
 import type { PodStatus } from "../base/api/pod-status.ts";
 import type { PodTemplateSpec } from "../base/api/workload.ts";
+import { toApiTime } from "../base/text/api-time.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import {
   computeTemplateHash,
@@ -102,7 +103,7 @@ export class Draft {
   }
 
   get nowText(): string {
-    return this.world.now.toISOString().replace(/\.\d+Z$/, "Z");
+    return toApiTime(this.world.now);
   }
 
   get wakeInMs(): number | undefined {
@@ -112,6 +113,13 @@ export class Draft {
   /** Asks for another reconciliation after this time at the latest. */
   wakeIn(ms: number): void {
     this.#wakeInMs = Math.min(this.#wakeInMs ?? Number.POSITIVE_INFINITY, Math.max(0, ms));
+  }
+
+  /** Whether a time of the monotonic clock has come; else asks for a reconciliation then. */
+  isPast(timeMs: number): boolean {
+    const leftMs = timeMs - this.world.nowMs;
+    if (leftMs > 0) this.wakeIn(leftMs);
+    return leftMs <= 0;
   }
 
   recordEvent(reason: string, message: string, type: WorkloadEvent["type"] = "Normal"): void {
@@ -236,9 +244,7 @@ export class Draft {
   isAvailable({ uid }: PodRecord, minReadySeconds = 0): boolean {
     const { isReady, readyForMs } = this.world.pod(uid);
     if (!isReady) return false;
-    const missingMs = minReadySeconds * 1000 - readyForMs;
-    if (missingMs > 0) this.wakeIn(missingMs);
-    return missingMs <= 0;
+    return this.isPast(this.world.nowMs - readyForMs + minReadySeconds * 1000);
   }
 
   countAvailable(pods: readonly PodRecord[], minReadySeconds?: number): number {

@@ -1,4 +1,5 @@
 import type { CronJob, Job } from "../base/api/job.ts";
+import { toApiTime } from "../base/text/api-time.ts";
 import { type CronSchedule, parseCronSchedule } from "../base/text/cron-schedule.ts";
 import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
 import { type ChildJobRecord, type CronRecord, controllerReference, type JobRecord } from "./workload-record.ts";
@@ -77,7 +78,7 @@ class CronRun {
 
   #start(due: Date, nowMs: number): void {
     const { startingDeadlineSeconds, concurrencyPolicy } = this.#spec;
-    const dueText = due.toISOString().replace(/\.\d+Z$/, "Z");
+    const dueText = toApiTime(due);
     const miss = (...event: Parameters<Draft["recordEvent"]>) => {
       if (this.#cron.missed !== dueText) this.#draft.recordEvent(...event);
       this.#cron.missed = dueText;

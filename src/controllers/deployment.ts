@@ -199,10 +199,7 @@ class Rollout {
 
   /** Forgets old ReplicaSets without pods beyond revisionHistoryLimit, once the rollout is complete. */
   #cleanUp(): void {
-    const { replicas, availableReplicas, updatedReplicas } = this.counts();
-    const wanted = this.#spec.replicas;
-    const isComplete = replicas === wanted && availableReplicas === wanted && updatedReplicas === wanted;
-    if (!isComplete && !this.#spec.paused) return;
+    if (!this.#isComplete(this.counts()) && !this.#spec.paused) return;
     const kept = [...this.#active(), this.current].map((revision) => revision?.hash ?? "");
     this.#draft.limitHistory(this.#spec.revisionHistoryLimit ?? 10, kept);
   }
@@ -243,9 +240,7 @@ class Rollout {
 
   #isLate(sinceMs: number): boolean {
     const { progressDeadlineSeconds = NO_DEADLINE } = this.#spec;
-    const leftMs = sinceMs + progressDeadlineSeconds * 1000 - this.#draft.world.nowMs;
-    if (leftMs > 0) this.#draft.wakeIn(leftMs);
-    return leftMs <= 0;
+    return this.#draft.isPast(sinceMs + progressDeadlineSeconds * 1000);
   }
 
   /** Every pod is of the present template and available. Source: `deploymentutil.DeploymentComplete`. */

@@ -171,9 +171,7 @@ class JobRun {
   #hasTimedOut(): boolean {
     const { activeDeadlineSeconds } = this.#spec;
     if (activeDeadlineSeconds === undefined) return false;
-    const leftMs = this.state.startedMs! + activeDeadlineSeconds * 1000 - this.#draft.world.nowMs;
-    if (leftMs > 0) this.#draft.wakeIn(leftMs);
-    return leftMs <= 0;
+    return this.#draft.isPast(this.state.startedMs! + activeDeadlineSeconds * 1000);
   }
 
   /** Failed indexes of an indexed Job with a limit for each index. */
@@ -216,8 +214,7 @@ class JobRun {
     const { finished } = this.#job;
     if (ttlSecondsAfterFinished === undefined || !finished || this.#job.isExpired) return;
     this.state.finishedMs ??= this.#draft.world.nowMs - this.#elapsedMs(finished.at);
-    const leftMs = this.state.finishedMs + ttlSecondsAfterFinished * 1000 - this.#draft.world.nowMs;
-    if (leftMs > 0) return this.#draft.wakeIn(leftMs);
+    if (!this.#draft.isPast(this.state.finishedMs + ttlSecondsAfterFinished * 1000)) return;
     const failed = this.#pods().filter(({ ended }) => ended?.phase === "Failed").length;
     this.#job.expired = { succeeded: this.#succeeded().length, failed };
     for (const pod of this.#pods()) this.#draft.remove(pod);
@@ -262,9 +259,7 @@ class JobRun {
     const times = this.#failed().map(({ ended }) => ended!.at);
     this.state.lastFailureMs ??= world.nowMs - this.#elapsedMs(times.sort().at(-1) ?? nowText);
     const pauseMs = Math.min(MAX_BACK_OFF_MS, BACK_OFF_MS * 2 ** (failures - 1));
-    const leftMs = this.state.lastFailureMs + pauseMs - world.nowMs;
-    if (leftMs > 0) this.#draft.wakeIn(leftMs);
-    return leftMs > 0;
+    return !this.#draft.isPast(this.state.lastFailureMs + pauseMs);
   }
 }
 

@@ -1,7 +1,8 @@
+import { hasCondition } from "../base/api/conditions.ts";
 import type { HostAlias, Pod } from "../base/api/pod.ts";
 import { matchesSelector } from "../base/api/selectors.ts";
 import type { Service } from "../base/api/service.ts";
-import type { PodUID } from "../base/model/identity.ts";
+import { namespaceOf, type PodUID } from "../base/model/identity.ts";
 import type { ExternalNames } from "./external-names.ts";
 
 /** Writes the hosts file of a running pod again, with the lines of {@link ServiceHosts.aliasesFor}. */
@@ -72,11 +73,6 @@ export class ServiceHosts {
   }
 }
 
-const namespaceOf = ({ metadata }: { metadata: { namespace?: string | undefined } }) => metadata.namespace ?? "default";
-
-const isReady = ({ status }: Pod) =>
-  status?.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false;
-
 /** Addresses of the pods behind a Service, in the order of the pods, or those of its external name. */
 interface Endpoints {
   service: Service;
@@ -103,7 +99,7 @@ function computeEndpoints(
         namespaceOf(pod) === namespaceOf(target.service) &&
         pod.metadata.deletionTimestamp === undefined &&
         matchesSelector({ matchLabels: selector }, pod.metadata.labels) &&
-        (publishNotReadyAddresses || isReady(pod)),
+        (publishNotReadyAddresses || hasCondition(pod.status, "Ready")),
     );
     const reached = behind.map((pod) => ({ pod, ips: ipsOf(pod) })).filter(({ ips }) => ips.length > 0);
     return { service, pods: reached, external: [] };

@@ -1,3 +1,4 @@
+import { hasCondition } from "../base/api/conditions.ts";
 import { followKernelLog } from "../base/host/kmsg.ts";
 import { Logind } from "../base/host/logind.ts";
 import { MemoryReclaimer } from "../base/host/memory-reclaimer.ts";
@@ -31,7 +32,7 @@ import type { ConfigurationStart } from "./choose-configuration.ts";
 import { ConfigurationTrial } from "./configuration-trial.ts";
 import type { KubeletRun } from "./kubelet-run.ts";
 import { applyProcessSettings } from "./process-settings.ts";
-import { SettingsReloader } from "./settings-reloader.ts";
+import { aborted, SettingsReloader } from "./settings-reloader.ts";
 import { versionLine } from "./version.ts";
 
 /**
@@ -197,9 +198,7 @@ const buildSettingsReloader = (
 function describePods(kubelet: Pick<Kubelet, "pods" | "runtimeError">): string {
   if (kubelet.runtimeError !== undefined) return kubelet.runtimeError;
   const pods = kubelet.pods();
-  const ready = pods.filter(({ status }) =>
-    status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True"),
-  );
+  const ready = pods.filter(({ status }) => hasCondition(status, "Ready"));
   return `${pods.length} pods, ${ready.length} ready`;
 }
 
@@ -286,9 +285,3 @@ export async function connectWithRetries(
     await clock.sleep(RETRY_MS, stop).catch(() => {});
   }
 }
-
-const aborted = (signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });

@@ -26,6 +26,12 @@ type SettingsTrial = Pick<ConfigurationTrial, "refusalOf" | "invalid" | "assigne
 
 const DEBOUNCE_MS = 200;
 
+export const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+
 /**
  * Takes over changes of the configuration while the kubelet runs: when its files change, and on SIGHUP. An invalid
  * configuration changes nothing. Neither kubelet-ts nor a pod is restarted.
@@ -53,10 +59,7 @@ export class SettingsReloader {
     for (const watch of this.#watches) watch.arm();
     // An edit may have come between the first reading and the watch.
     this.#running = this.#running.then(() => this.#reload({ isFirst: true }));
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
+    await aborted(signal);
     this.#cancel?.();
     for (const watch of this.#watches) watch.stop();
   }

@@ -1,3 +1,4 @@
+import { hasCondition } from "../base/api/conditions.ts";
 import type { Pod } from "../base/api/pod.ts";
 
 /** A pod in the overview; {@link toPodRow} fills it, in the kubelet. */
@@ -40,7 +41,6 @@ interface PodColumns {
 /** A row of the overview. Pure. @param why the pod is not ready; "" when it is */
 export function toPodRow(pod: Pod, columns: PodColumns, source: string, why: string): PodRow {
   const { metadata, status } = pod;
-  const isReady = status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;
   return {
     uid: metadata.uid ?? "",
     namespace: metadata.namespace ?? "default",
@@ -48,7 +48,7 @@ export function toPodRow(pod: Pod, columns: PodColumns, source: string, why: str
     status: columns.status,
     ready: columns.ready,
     total: columns.total,
-    isReady,
+    isReady: hasCondition(status, "Ready"),
     restarts: columns.restarts,
     // A container that waits for its second start has ended, and was not restarted.
     lastRestart: columns.restarts > 0 ? (columns.lastRestart?.getTime() ?? 0) : 0,

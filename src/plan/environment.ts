@@ -1,5 +1,6 @@
 import type { Container, EnvVarSource, FileKeySelector, Pod } from "../base/api/pod.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
+import { namespaceOf } from "../base/model/identity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
 import type { PodEvent } from "../base/model/pod-event.ts";
 import { messageOf } from "../base/text/error-message.ts";
@@ -200,8 +201,6 @@ function findData(
   const entries = Object.entries(found?.data ?? {});
   return found && new Map(kind === "ConfigMap" ? entries : entries.map(([key, value]) => [key, decodeBase64(value)]));
 }
-
-const namespaceOf = (pod: Pod) => pod.metadata.namespace ?? "default";
 
 const decodeBase64 = (value: string) => Buffer.from(value, "base64").toString("utf8");
 

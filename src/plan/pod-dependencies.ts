@@ -4,6 +4,7 @@ import {
   type PodDependency,
   parseDependsOn,
 } from "../base/api/annotations.ts";
+import { hasCondition } from "../base/api/conditions.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import { formatDuration, parseDuration } from "../base/text/duration.ts";
@@ -66,9 +67,7 @@ function isMet({ condition }: PodDependency, { status, rollout }: DependencyStat
   // A pod that has succeeded ran, and will not run again.
   if (condition !== "Ready" && status.phase === "Succeeded") return true;
   if (condition === "Succeeded") return false;
-  if (condition === "Ready") {
-    return status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false;
-  }
+  if (condition === "Ready") return hasCondition(status, "Ready");
   return status.phase === "Running" && (status.containerStatuses ?? []).every(({ state }) => state.running);
 }
 

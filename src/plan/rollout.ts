@@ -3,6 +3,7 @@ import {
   ROLLBACK_DEADLINE_ANNOTATION,
   ROLLBACK_RESTARTS_ANNOTATION,
 } from "../base/api/annotations.ts";
+import { hasCondition } from "../base/api/conditions.ts";
 import type { Pod, PodStatus } from "../base/api/pod.ts";
 import { attemptsOf } from "../base/model/pod-snapshot.ts";
 import { formatDuration, parseDuration } from "../base/text/duration.ts";
@@ -58,8 +59,7 @@ export function judgeTrial(trial: RolloutTrial, status: PodStatus | undefined, r
 
 /** Ready, or ended with success. */
 export const isRevisionReady = (status: PodStatus | undefined): boolean =>
-  status?.phase === "Succeeded" ||
-  (status?.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false);
+  status?.phase === "Succeeded" || hasCondition(status, "Ready");
 
 /** The pod waits for another one. */
 const isHeld = (status: PodStatus | undefined) =>

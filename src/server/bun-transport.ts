@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from "node:fs";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import { countKeptFiles, MAX_KEPT_FILES } from "../stats/cgroups/open-file-reader.ts";
 import { type HttpResponse, type ListenerResponse, type StreamedResponse, textResponse } from "./http-response.ts";
@@ -237,17 +238,12 @@ function targetOf(url: string): string {
 }
 
 /** Bodies by what holds them: a response that many clients share is copied once. */
-const blobs = new WeakMap<object, Blob>();
+const blobOf = memoized(
+  (holder: HttpResponse | Uint8Array) =>
+    new Blob(["body" in holder ? (holder.body as string) : (holder as Uint8Array<ArrayBuffer>)]),
+);
 
-function blobOf(response: HttpResponse): Blob {
-  const holder = typeof response.body === "string" ? response : response.body;
-  let blob = blobs.get(holder);
-  if (!blob) {
-    blob = new Blob([response.body as string]);
-    blobs.set(holder, blob);
-  }
-  return blob;
-}
-
-const toBunResponse = (response: HttpResponse): Response =>
-  new Response(response.status === 304 ? null : blobOf(response), response);
+const toBunResponse = (response: HttpResponse): Response => {
+  const { status, body } = response;
+  return new Response(status === 304 ? null : blobOf(typeof body === "string" ? response : body), response);
+};

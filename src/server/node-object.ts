@@ -2,8 +2,8 @@ import { formatBytes, formatMillis } from "../base/api/quantity.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
 import { type PressureState, type PressureType, UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
 import type { NodeTaint } from "../base/model/option-values.ts";
+import { toApiTime } from "../base/text/api-time.ts";
 import type { NodeObjectMachine } from "../stats/cadvisor/cadvisor-facts.ts";
-import { toTime } from "../stats/summary.ts";
 
 /** Facts of the node that are not measured. */
 export interface NodeObjectFacts {
@@ -58,8 +58,8 @@ export function toNodeConditions({ pressures, ready }: Pick<NodeObjectFacts, "pr
   const condition = (type: string, is: boolean, since: Date, [reason, message]: readonly [string, string]) => ({
     type,
     status: is ? "True" : "False",
-    lastHeartbeatTime: toTime(now),
-    lastTransitionTime: toTime(since),
+    lastHeartbeatTime: toApiTime(now),
+    lastTransitionTime: toApiTime(since),
     reason,
     message,
   });
@@ -87,7 +87,7 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: NodeObjectMachine
   return {
     kind: "Node",
     apiVersion: "v1",
-    metadata: { name, creationTimestamp: createdAt ? toTime(createdAt) : null, labels },
+    metadata: { name, creationTimestamp: createdAt ? toApiTime(createdAt) : null, labels },
     spec: toSpec(taints, facts.cordonedSince),
     status: {
       capacity: {
@@ -150,7 +150,7 @@ function toConfigStatus({ assigned, active, lastKnownGood, error }: Configuratio
 
 /** Source: the taint is the node lifecycle controller's. */
 function toSpec(taints: readonly NodeTaint[], cordonedSince: Date | undefined): object {
-  const cordon = cordonedSince && { ...UNSCHEDULABLE_TAINT, timeAdded: toTime(cordonedSince) };
+  const cordon = cordonedSince && { ...UNSCHEDULABLE_TAINT, timeAdded: toApiTime(cordonedSince) };
   const own = taints.map(({ key, value, effect }) => ({ key, ...(value !== "" && { value }), effect }));
   const all = [...own, ...(cordon ? [cordon] : [])];
   return { ...(all.length > 0 && { taints: all }), ...(cordon && { unschedulable: true }) };

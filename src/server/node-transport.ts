@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import tls, { type TLSSocket } from "node:tls";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
+import { memoized } from "../base/model/memoized.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { TlsVersions } from "../config/cipher-suites.ts";
 import type { ShownCertificate } from "./client-identity.ts";
@@ -361,17 +362,7 @@ function watchClose(socket: Duplex) {
 }
 
 /** Bytes of responses whose body is text: a response that many clients share is encoded once. */
-const encoded = new WeakMap<HttpResponse, Uint8Array>();
-
-function bytesOf(response: HttpResponse): Uint8Array {
-  if (typeof response.body !== "string") return response.body;
-  let bytes = encoded.get(response);
-  if (!bytes) {
-    bytes = Buffer.from(response.body);
-    encoded.set(response, bytes);
-  }
-  return bytes;
-}
+const bytesOf = memoized(({ body }: HttpResponse): Uint8Array => (typeof body === "string" ? Buffer.from(body) : body));
 
 async function stream(written: ServerResponse, response: StreamedResponse, gone: AbortSignal): Promise<void> {
   written.writeHead(response.status, response.headers);

@@ -1,5 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import { parseFieldSelector, parseLabelSelector, type SelectableFields } from "../base/api/selectors.ts";
+import { memoized } from "../base/model/memoized.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 import { redactPod } from "./redact-pod.ts";
 
@@ -14,7 +15,7 @@ interface PreparedList {
 export class PodListRenderer {
   /** Shows literal environment values. */
   readonly isFull: boolean;
-  readonly #items = new WeakMap<Pod, string>();
+  readonly #item = memoized((pod: Pod) => JSON.stringify(toListItem(this.isFull ? pod : redactPod(pod))));
   #revision = Number.NaN;
   #prepared: PreparedList | undefined;
 
@@ -36,15 +37,6 @@ export class PodListRenderer {
       pods.toSorted((a, b) => compareNames(a.metadata, b.metadata)).map((pod) => this.#item(pod)),
     );
     return { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
-  }
-
-  #item(pod: Pod): string {
-    let text = this.#items.get(pod);
-    if (text === undefined) {
-      text = JSON.stringify(toListItem(this.isFull ? pod : redactPod(pod)));
-      this.#items.set(pod, text);
-    }
-    return text;
   }
 }
 

@@ -2,6 +2,7 @@ import type { Pod } from "../base/api/pod.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { User } from "../base/model/cluster-connection.ts";
 import type { ContainerAccess, LogSelection, StreamSelection } from "../base/model/container-access.ts";
+import { podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
 import { findContainer } from "../base/model/pod-containers.ts";
 import type { DialPod, PodAddress } from "../base/model/pod-dialer.ts";
@@ -93,7 +94,7 @@ export class PodStreams {
   /** port-forward, over SPDY, a WebSocket or a WebSocket that carries SPDY, as the client asks. */
   portForward(pod: Pod, request: StreamRequest, user: User): StreamResponse | StreamRefusal {
     const { dialPod, clock, idleTimeoutMs } = this.#deps;
-    const name = nameOf(pod);
+    const name = podFullName(pod.metadata);
     const address = this.#addressOf(pod);
     const problem = `pod "${name}" has no address: its sandbox does not run`;
     const response = portForwardResponse(request, {
@@ -110,7 +111,8 @@ export class PodStreams {
 
   /** Logs user and container; never the command, which may contain a secret. */
   note(request: string, pod: Pod, container: string | undefined, user: User): void {
-    this.#deps.logger.info("A client reaches into a pod", { request, user: user.name, pod: nameOf(pod), container });
+    const fields = { request, user: user.name, pod: podFullName(pod.metadata), container };
+    this.#deps.logger.info("A client reaches into a pod", fields);
   }
 
   /** undefined: its sandbox does not run. */
@@ -121,8 +123,6 @@ export class PodStreams {
     return { ip: status.podIP, hostNetwork, sandboxId: sandbox.id, sandboxPid: sandbox.pid };
   }
 }
-
-const nameOf = ({ metadata }: Pod) => `${metadata.namespace ?? "default"}/${metadata.name}`;
 
 const refusal = (status: StreamRefusal["status"], problem: string): StreamRefusal => ({ status, problem });
 

@@ -14,6 +14,7 @@ import type {
   VolumeSummary,
 } from "../base/api/stats-summary.ts";
 import type { InterfaceCounters } from "../base/host/proc.ts";
+import { toApiTime } from "../base/text/api-time.ts";
 import type { MemoryStats, Pressure } from "./cgroups/cgroup-stats.ts";
 import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
 import {
@@ -46,23 +47,20 @@ export interface SummaryFacts {
 
 /** `/stats/summary`, without pods that have no live sandbox. Source: kubelet's `stats/v1alpha1` and the responses recorded from 1.20. */
 export function toSummary(sample: NodeSample, facts: SummaryFacts, onlyCpuAndMemory: boolean): Summary {
-  const time = toTime(sample.at);
+  const time = toApiTime(sample.at);
   return {
     node: nodeSummary(sample, facts, time, onlyCpuAndMemory),
     pods: sample.pods.map((pod) => podSummary(pod, facts, time, onlyCpuAndMemory)),
   };
 }
 
-/** RFC 3339 in whole seconds, as the API prints times. */
-export const toTime = (date: Date) => `${date.toISOString().slice(0, 19)}Z`;
-
 function nodeSummary(sample: NodeSample, facts: SummaryFacts, time: string, onlyCpuAndMemory: boolean): NodeSummary {
   const { root, kubepods, system } = sample;
   const { memoryCapacityBytes, nodeFs, imageFs } = facts;
-  const node: NodeSummary = { nodeName: facts.nodeName, startTime: toTime(facts.bootTime) };
+  const node: NodeSummary = { nodeName: facts.nodeName, startTime: toApiTime(facts.bootTime) };
   const systemContainers = [...(kubepods ? [["pods", kubepods] as const] : []), ...system].map(([name, cgroup]) => {
     const limit = cgroup.spec.memoryLimitBytes ?? (name === "pods" ? memoryCapacityBytes : undefined);
-    return { name, startTime: toTime(cgroup.createdAt), ...usage(cgroup, time, limit) };
+    return { name, startTime: toApiTime(cgroup.createdAt), ...usage(cgroup, time, limit) };
   });
   if (systemContainers.length > 0) node.systemContainers = systemContainers;
   if (root) Object.assign(node, usage(root, time, memoryCapacityBytes));
@@ -84,7 +82,7 @@ function podSummary(pod: PodSample, facts: SummaryFacts, time: string, onlyCpuAn
   const containers = pod.containers.toSorted((a, b) => (a.facts.name < b.facts.name ? -1 : 1));
   const summary: PodSummary = {
     podRef: { name, namespace, uid },
-    startTime: toTime(startTime),
+    startTime: toApiTime(startTime),
     containers:
       containers.length === 0
         ? null
@@ -118,7 +116,7 @@ function containerSummary(
 ): ContainerSummary {
   const summary: ContainerSummary = {
     name: container.name,
-    startTime: toTime(container.startedAt),
+    startTime: toApiTime(container.startedAt),
     ...usage(cgroup, time, cgroup.spec.memoryLimitBytes),
   };
   if (onlyCpuAndMemory) return summary;
@@ -229,7 +227,7 @@ function fsSummary(fs: FsCapacity, time: string, usedBytes?: number, inodesUsed?
 const inodesInUse = ({ inodes, inodesFree }: FsCapacity) => inodes - inodesFree;
 
 function volumeUsage({ usedBytes, inodesUsed, fs, at }: DirectoryUsage, isFileSystem: boolean): FsSummary {
-  const time = toTime(at);
+  const time = toApiTime(at);
   if (!fs) return withoutUndefined({ time, usedBytes, inodesUsed });
   return isFileSystem ? fsSummary(fs, time, fs.usedBytes, inodesInUse(fs)) : fsSummary(fs, time, usedBytes, inodesUsed);
 }

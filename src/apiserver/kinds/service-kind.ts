@@ -1,6 +1,7 @@
 import type { Service } from "../../base/api/service.ts";
+import { memoized } from "../../base/model/memoized.ts";
 import { nodePortOf } from "../../plan/pod-network.ts";
-import { type ApiObject, memoized } from "../api-object.ts";
+import type { ApiObject } from "../api-object.ts";
 import { type Fields, formatLabels, manifestKind, specOf, text } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */

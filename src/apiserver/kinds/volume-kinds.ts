@@ -1,4 +1,5 @@
-import { type ApiObject, memoized } from "../api-object.ts";
+import { memoized } from "../../base/model/memoized.ts";
+import type { ApiObject } from "../api-object.ts";
 import {
   type Fields,
   fixed,

@@ -1,7 +1,9 @@
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
 import { formatSelector } from "../../base/api/selectors.ts";
+import { memoized } from "../../base/model/memoized.ts";
 import { isRecord } from "../../base/text/json.ts";
-import { type ApiObject, memoized } from "../api-object.ts";
+import type { ApiObject } from "../api-object.ts";
 import { formatSince } from "../printers/age.ts";
 import { READ_VERBS } from "../resource-definition.ts";
 import {
@@ -47,8 +49,7 @@ function durationOf(object: ApiObject, now: Date): string {
 }
 
 function jobState(object: ApiObject): string {
-  const conditions = (statusOf(object).conditions ?? []) as { type: string; status: string }[];
-  const is = (type: string) => conditions.some((it) => it.type === type && it.status === "True");
+  const is = (type: string) => hasCondition(statusOf(object), type);
   return is("Complete") ? "Complete" : is("Failed") ? "Failed" : is("Suspended") ? "Suspended" : "Running";
 }
 

@@ -1,8 +1,9 @@
 import type { EphemeralContainer, Pod } from "../../base/api/pod.ts";
+import { toApiTime } from "../../base/text/api-time.ts";
 import { isRecord } from "../../base/text/json.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { badRequest, conflict, invalid, STALE, type StatusCause } from "../api-error.ts";
-import { type ApiObject, jsonOf, toApiTime } from "../api-object.ts";
+import { type ApiObject, jsonOf } from "../api-object.ts";
 import type { RequestInfo } from "../api-request.ts";
 import { type ApiRequest, type ApiResponse, json, jsonText } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";

@@ -1,3 +1,4 @@
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { Container, ContainerStatus, Pod, PodStatus } from "../../base/api/pod.ts";
 import { formatSince, type PrintedColumn, parseTime } from "./age.ts";
 
@@ -122,9 +123,6 @@ function restartsOf(statuses: readonly ContainerStatus[]): Pick<PodSummaryLine, 
     lastRestart: ends.toSorted((a, b) => b.getTime() - a.getTime())[0],
   };
 }
-
-const hasCondition = ({ conditions = [] }: PodStatus, type: string) =>
-  conditions.some((condition) => condition.type === type && condition.status === "True");
 
 /** `1/2` gates met; `<none>` without gates. */
 function formatReadinessGates({ spec, status = {} }: Pod): string {

@@ -8,6 +8,9 @@ export function podFullName(meta: { namespace?: string | undefined; name?: strin
   return `${meta.namespace ?? "default"}/${meta.name ?? ""}`;
 }
 
+export const namespaceOf = ({ metadata }: { metadata: { namespace?: string | undefined } }): string =>
+  metadata.namespace ?? "default";
+
 /** Order by namespace, then name. As one text `a/z` would come after `a-b/c`. */
 export function compareFullNames(a: string, b: string): number {
   const [namespaceA = "", nameA = ""] = a.split("/");

@@ -1,6 +1,8 @@
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { matchesSelector, toLabelSelector } from "../../base/api/selectors.ts";
+import { namespaceOf } from "../../base/model/identity.ts";
 import { didYouMean, nearestName } from "../../base/text/nearest-name.ts";
 import { findLogContainerId } from "../../plan/status/log-container.ts";
 import { CommandError, type CommandRequest, type PodScope, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
@@ -10,8 +12,6 @@ import { kindOf } from "./object-targets.ts";
 /** Pods of a namespace, or all. */
 export const inScope = (pods: readonly Pod[], { namespace }: PodScope): Pod[] =>
   pods.filter((pod) => namespace === undefined || namespaceOf(pod) === namespace);
-
-export const namespaceOf = ({ metadata }: Pod): string => metadata.namespace ?? "default";
 
 /**
  * The pod of that name. The suffix a static pod has, its node's name, may be left out, as in the manifest; `pod/web` is
@@ -135,7 +135,7 @@ export function podsOfObject({ metadata, spec }: ApiObject, pods: readonly Pod[]
 function byUse(a: Pod, b: Pod): number {
   const rank = ({ status, metadata }: Pod) =>
     (metadata.deletionTimestamp ? 4 : 0) +
-    (status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ? 0 : 2) +
+    (hasCondition(status, "Ready") ? 0 : 2) +
     (status?.phase === "Running" ? 0 : 1);
   const ageOf = ({ metadata }: Pod) => Date.parse(String(metadata.creationTimestamp ?? "")) || 0;
   return rank(a) - rank(b) || ageOf(a) - ageOf(b) || (namespaceOf(a) < namespaceOf(b) ? -1 : 1);

@@ -1,12 +1,13 @@
 import type { ArgDef } from "citty";
 import type { Pod } from "../../base/api/pod.ts";
+import { namespaceOf } from "../../base/model/identity.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { readWords, type Word } from "../../config/flags.ts";
 import { takesValue as rowTakesValue } from "../../config/option-row.ts";
 import { SHOWN_ROWS } from "../../config/option-table.ts";
 import { COMPLETE_ARGUMENT, type Flag, flagsOf, isNamed, writtenName } from "../arguments.ts";
 import { ApiClient } from "../client/api-client.ts";
-import { findPod, inScope, namespaceOf, POD_WORDS } from "../client/choose-pod.ts";
+import { findPod, inScope, POD_WORDS } from "../client/choose-pod.ts";
 import { listKubelets, removeProxies } from "../client/find-kubelet.ts";
 import { loadServedKinds } from "../client/object-targets.ts";
 import { openReader } from "../client/open-reader.ts";

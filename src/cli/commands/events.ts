@@ -1,7 +1,8 @@
 import type { CoreEvent } from "../../base/api/event.ts";
+import { namespaceOf } from "../../base/model/identity.ts";
 import { didYouMean } from "../../base/text/nearest-name.ts";
 import { ApiClient } from "../client/api-client.ts";
-import { findPod, namespaceOf, POD_WORDS } from "../client/choose-pod.ts";
+import { findPod, POD_WORDS } from "../client/choose-pod.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { openReader, type PodReader } from "../client/open-reader.ts";
 import { type ResourceItem, ResourcePrinter, toTable } from "../print/resource-printer.ts";

@@ -1,3 +1,4 @@
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { PodStatus } from "../../base/api/pod-status.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
 import { kindOf, referenceOf, selectObjects } from "../client/object-targets.ts";
@@ -60,7 +61,7 @@ async function restartPodsOf(api: ApiClient, namespace: string, workload: ApiObj
     for (;;) {
       const now = await api.find(api.pathOf(pods, namespace, name));
       const isNew = now && !idsOf(now).some((id) => before.includes(id));
-      if (!now || (isNew && isReady(now))) break;
+      if (!now || (isNew && hasCondition(statusOf(now), "Ready"))) break;
       if (Date.now() > end) throw new CommandError(`pod "${name}" is not Ready again: the others were not restarted`);
       await Bun.sleep(POLL_MS);
     }
@@ -69,5 +70,3 @@ async function restartPodsOf(api: ApiClient, namespace: string, workload: ApiObj
 
 const statusOf = ({ status }: ApiObject) => status as PodStatus | undefined;
 const idsOf = (pod: ApiObject) => (statusOf(pod)?.containerStatuses ?? []).map(({ containerID }) => containerID);
-const isReady = (pod: ApiObject) =>
-  statusOf(pod)?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;

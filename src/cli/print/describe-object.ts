@@ -1,4 +1,5 @@
 import { formatAge } from "../../apiserver/printers/age.ts";
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { CronJob, Job } from "../../base/api/job.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
 import type { Pod } from "../../base/api/pod.ts";
@@ -261,11 +262,10 @@ const describeService: Describe = (out, object, _, { pods }) => {
 /** Addresses of the pods that are ready. Source: kubectl's `formatEndpoints`. */
 function endpointsText(pods: readonly Pod[], targetPort: number | string): string {
   const addresses = pods.flatMap(({ spec, status }) => {
-    const isReady = status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True");
     const ports = containersOf(spec).flatMap(({ ports: of = [] }) => of);
     const port =
       typeof targetPort === "number" ? targetPort : ports.find((it) => it.name === targetPort)?.containerPort;
-    return isReady && status?.podIP && port !== undefined ? `${status.podIP}:${port}` : [];
+    return hasCondition(status, "Ready") && status?.podIP && port !== undefined ? `${status.podIP}:${port}` : [];
   });
   const more = addresses.length - MAX_ENDPOINTS;
   return `${addresses.slice(0, MAX_ENDPOINTS).join(",") || "<none>"}${more > 0 ? ` + ${more} more...` : ""}`;

@@ -1,3 +1,4 @@
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { PodEvent } from "../../base/model/pod-event.ts";
@@ -120,7 +121,7 @@ export class NodeAgent {
     this.#reflector.start();
     this.#registered.resolve();
     void this.#lease.run(signal);
-    if (!this.#isCreated && !isReady(this.#registeredStatus)) await this.#pause(SETTLE_MS, signal);
+    if (!this.#isCreated && !hasCondition(this.#registeredStatus, "Ready")) await this.#pause(SETTLE_MS, signal);
     while (!signal.aborted) {
       // A change while the status is being reported is reported next.
       this.#wake = Promise.withResolvers();
@@ -250,9 +251,6 @@ export class NodeAgent {
     return { ...status, addresses: known };
   }
 }
-
-const isReady = (status: ApiNode["status"]): boolean =>
-  status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;
 
 interface Lease {
   metadata: object;

@@ -1,6 +1,8 @@
 import type { ConfigMap } from "../../base/api/config-map.ts";
 import type { Secret } from "../../base/api/secret.ts";
 import type { Clock } from "../../base/model/clock.ts";
+import { podFullName } from "../../base/model/identity.ts";
+import { memoized } from "../../base/model/memoized.ts";
 import type { ObjectReference } from "../../plan/object-references.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { type ObjectOfApi, Reflector } from "../client/reflector.ts";
@@ -41,8 +43,8 @@ export class ObjectCache {
 
   /** Objects that an earlier process knew, used until the API server has answered. */
   restore(configMaps: readonly ConfigMap[], secrets: readonly Secret[]): void {
-    for (const one of configMaps) this.#restored.set(keyOf("ConfigMap", fullNameOf(one)), one as DataObject);
-    for (const one of secrets) this.#restored.set(keyOf("Secret", fullNameOf(one)), one as DataObject);
+    for (const one of configMaps) this.#restored.set(keyOf("ConfigMap", podFullName(one.metadata)), one as DataObject);
+    for (const one of secrets) this.#restored.set(keyOf("Secret", podFullName(one.metadata)), one as DataObject);
   }
 
   /** Sets all references of all pods. Objects that are no longer named are forgotten. */
@@ -114,24 +116,17 @@ export class ObjectCache {
   }
 }
 
-const cleaned = new WeakMap<DataObject, DataObject>();
-
 /** The object without what only the API server needs; the same object each time, so that digests stay cheap. */
-function withoutBookkeeping(object: DataObject): DataObject {
-  const known = cleaned.get(object);
-  if (known) return known;
+const withoutBookkeeping = memoized((object: DataObject): DataObject => {
   const { name, namespace } = object.metadata;
   const { data, binaryData, type, immutable } = object as DataObject & Record<string, unknown>;
-  const clean = {
+  return {
     metadata: { name, ...(namespace !== undefined && { namespace }) },
     ...(data != null && { data }),
     ...(binaryData != null && { binaryData }),
     ...(type != null && { type }),
     ...(immutable != null && { immutable }),
   } as DataObject;
-  cleaned.set(object, clean);
-  return clean;
-}
+});
 
 const keyOf = (kind: string, fullName: string) => `${kind} ${fullName}`;
-const fullNameOf = ({ metadata }: ConfigMap | Secret) => `${metadata.namespace ?? "default"}/${metadata.name ?? ""}`;

@@ -3,6 +3,7 @@ import { ChangeLogger } from "../../base/logging/change-logger.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { PodUID } from "../../base/model/identity.ts";
 import type { Logger } from "../../base/model/logger.ts";
+import { toApiTime } from "../../base/text/api-time.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
 import type { ObjectChange } from "../client/reflector.ts";
@@ -154,7 +155,7 @@ export class StatusReporter {
     if (!pod?.status) return;
     // A static pod has no generation of the API, even if its mirror pod has one.
     const observed = withObservedGeneration(pod.status, isMirrorPod(api) ? undefined : pod.metadata.generation);
-    const now = `${this.#deps.clock.now().toISOString().slice(0, 19)}Z`;
+    const now = toApiTime(this.#deps.clock.now());
     const wanted = mergePodStatus(observed, newestStatus(report), api.spec.readinessGates ?? [], now);
     const isSent = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);
     if (isSent && !(this.#wasChanged(report) && this.#mayCorrect(report))) return;

@@ -1,4 +1,5 @@
 import { formatQuantity, parseQuantity } from "../../base/api/quantity.ts";
+import { toApiTime } from "../../base/text/api-time.ts";
 import { nearestByWords, nearestName } from "../../base/text/nearest-name.ts";
 import { describePlaceholder, type FieldPath } from "../field.ts";
 import { isDeeperThan, type MapEntry, type MapNode, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
@@ -433,7 +434,7 @@ function decodeTime(node: SourceNode): ScalarResult {
   const days = new Date(Date.UTC(Number(match[1]), Number(match[2]), 0)).getUTCDate();
   if (Number.isNaN(ms) || Number(match[3]) > days || Number(match[4]) > 23 || hours! > 24 || minutes! > 60)
     return { expected };
-  return { value: new Date(ms).toISOString().replace(/\.\d+Z$/, "Z") };
+  return { value: toApiTime(new Date(ms)) };
 }
 
 function decodeBytes(node: SourceNode): ScalarResult {

@@ -19,6 +19,7 @@ import {
   isTerminated,
   type PodSnapshot,
 } from "../../base/model/pod-snapshot.ts";
+import { toApiTime } from "../../base/text/api-time.ts";
 import { computeActualResources, hasResources } from "../container-limits.ts";
 import type { ContainerProbeState, PodEnd, WaitingReason } from "../pod-plan.ts";
 import { decideRestart, isSidecar } from "../restart-policy.ts";
@@ -266,7 +267,7 @@ const ZERO_TIME = "0001-01-01T00:00:00Z";
 
 /** RFC 3339 in whole seconds, as the API has it. */
 export function formatTime(time: Date | undefined): string {
-  return time && time.getTime() > 0 ? `${time.toISOString().slice(0, 19)}Z` : ZERO_TIME;
+  return time && time.getTime() > 0 ? toApiTime(time) : ZERO_TIME;
 }
 
 /** The terminated state of a dead container. Source: dockershim's reasons (Completed, Error, OOMKilled, ContainerCannotRun). */

@@ -1,3 +1,4 @@
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import type { Cause } from "./explain-container.ts";
@@ -91,10 +92,8 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
           state: "no pod of it belongs on this node",
           causes: [cause("its nodeSelector or affinity does not match this node", "kubectl get node --show-labels")],
         },
-  Job: ({ suspend, completions = 1 }, { conditions = [], succeeded = 0, active = 0 }) => {
-    const [complete, failed] = ["Complete", "Failed"].map((end) =>
-      conditions.some(({ type, status }) => type === end && status === "True"),
-    );
+  Job: ({ suspend, completions = 1 }, { conditions, succeeded = 0, active = 0 }) => {
+    const [complete, failed] = ["Complete", "Failed"].map((end) => hasCondition({ conditions }, end));
     const state = complete ? "Complete" : `${succeeded} of ${completions} completions, ${active} pods run`;
     const causes = suspend && !complete ? [cause("it is suspended", "set spec.suspend to false")] : [];
     return { isReady: causes.length === 0 && !failed, state, causes };

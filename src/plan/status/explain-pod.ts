@@ -1,3 +1,4 @@
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { containersOf, hostPortsOf } from "../../base/model/pod-containers.ts";
@@ -119,8 +120,7 @@ const allStatuses = ({ status }: Pod): ContainerStatus[] => [
 ];
 
 /** Whether a pod has that condition. */
-export const isTrue = ({ status }: Pod, type: string): boolean =>
-  status?.conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
+export const isTrue = ({ status }: Pod, type: string): boolean => hasCondition(status, type);
 
 /** A container that does what it should: it is ready, or it ended well where that is wanted. */
 function isFine({ spec, status: { initContainerStatuses = [] } = {} }: Pod, status: ContainerStatus): boolean {

@@ -1,3 +1,4 @@
+import { hasCondition } from "../../base/api/conditions.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import type { ProcessSample } from "../../base/model/pod-snapshot.ts";
 import type { RolloutProgress } from "../rollout.ts";
@@ -45,9 +46,7 @@ export function judgeRunOnce(
   if (status?.phase !== "Running") return { state: "waiting", message: "waiting" };
   if (rollout !== "live") return EDIT_IN_PROGRESS;
   if (wait === "completed") return { state: "waiting", message: "Running" };
-  if (wait !== "ready" || status.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True")) {
-    return { state: "up", message: "Running" };
-  }
+  if (wait !== "ready" || hasCondition(status, "Ready")) return { state: "up", message: "Running" };
   const unready = containers.find(({ ready, state }) => !ready && state.running);
   return unready ? waitingFor(unready, "not ready") : { state: "waiting", message: "not ready" };
 }
