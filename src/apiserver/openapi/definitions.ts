@@ -39,7 +39,7 @@ const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<stri
 const CORE_IN_OTHERS =
   /^(LocalObjectReference|Typed.*Reference|PodTemplateSpec|ReplicationController|PersistentVolumeClaim)/;
 
-/** Schemas of the manifests by their upstream names. */
+/** Schemas of the manifests by their upstream names: those that base/api exports, so that `kubectl explain` names each type. */
 function namedSchemas(): Map<string, KindSchema> {
   const named = new Map<string, KindSchema>();
   for (const [prefix, module] of PACKAGES) {

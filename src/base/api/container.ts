@@ -34,7 +34,7 @@ export const ResourceFieldSelectorSchema = v.object({
 export type ResourceFieldSelector = v.InferOutput<typeof ResourceFieldSelectorSchema>;
 
 /** Source: core/v1 `ConfigMapKeySelector`, `SecretKeySelector`. */
-const KeySelectorSchema = v.object({
+export const KeySelectorSchema = v.object({
   name: v.optional(text),
   key: text,
   optional: v.optional(flagPointer),
@@ -42,7 +42,7 @@ const KeySelectorSchema = v.object({
 export type KeySelector = v.InferOutput<typeof KeySelectorSchema>;
 
 /** Source: core/v1 `FileKeySelector`. */
-const FileKeySelectorSchema = v.object({
+export const FileKeySelectorSchema = v.object({
   volumeName: text,
   path: text,
   key: text,
@@ -51,7 +51,7 @@ const FileKeySelectorSchema = v.object({
 export type FileKeySelector = v.InferOutput<typeof FileKeySelectorSchema>;
 
 /** Source: core/v1 `EnvVarSource`: exactly one is set. */
-const EnvVarSourceSchema = v.object({
+export const EnvVarSourceSchema = v.object({
   fieldRef: v.optional(ObjectFieldSelectorSchema),
   resourceFieldRef: v.optional(ResourceFieldSelectorSchema),
   configMapKeyRef: v.optional(KeySelectorSchema),
@@ -61,7 +61,7 @@ const EnvVarSourceSchema = v.object({
 export type EnvVarSource = v.InferOutput<typeof EnvVarSourceSchema>;
 
 /** Source: core/v1 `EnvVar`. */
-const EnvVarSchema = v.object({
+export const EnvVarSchema = v.object({
   name: text,
   value: v.optional(text),
   valueFrom: v.optional(EnvVarSourceSchema),
@@ -69,13 +69,13 @@ const EnvVarSchema = v.object({
 export type EnvVar = v.InferOutput<typeof EnvVarSchema>;
 
 /** Source: core/v1 `ConfigMapEnvSource`, `SecretEnvSource`. */
-const EnvSourceSchema = v.object({
+export const EnvSourceSchema = v.object({
   name: v.optional(text),
   optional: v.optional(flagPointer),
 });
 
 /** Source: core/v1 `EnvFromSource`: one of the two is set. */
-const EnvFromSourceSchema = v.object({
+export const EnvFromSourceSchema = v.object({
   prefix: v.optional(text),
   configMapRef: v.optional(EnvSourceSchema),
   secretRef: v.optional(EnvSourceSchema),
@@ -83,23 +83,26 @@ const EnvFromSourceSchema = v.object({
 export type EnvFromSource = v.InferOutput<typeof EnvFromSourceSchema>;
 
 /** Source: core/v1 `ExecAction`: argv, run without a shell. */
-const ExecActionSchema = v.object({ command: v.optional(textList) });
+export const ExecActionSchema = v.object({ command: v.optional(textList) });
 export type ExecAction = v.InferOutput<typeof ExecActionSchema>;
 
+/** Source: core/v1 `HTTPHeader`. */
+export const HTTPHeaderSchema = v.object({ name: text, value: text });
+
 /** Source: core/v1 `HTTPGetAction`. */
-const HTTPGetActionSchema = v.object({
+export const HTTPGetActionSchema = v.object({
   path: v.optional(text, "/"),
   /** A number, or the name of a container port. */
   port: intOrString,
   /** Default: the pod IP. */
   host: v.optional(text),
   scheme: v.optional(oneOf(["HTTP", "HTTPS"]), "HTTP"),
-  httpHeaders: v.optional(v.array(v.object({ name: text, value: text }))),
+  httpHeaders: v.optional(v.array(HTTPHeaderSchema)),
 });
 export type HTTPGetAction = v.InferOutput<typeof HTTPGetActionSchema>;
 
 /** Source: core/v1 `TCPSocketAction`. */
-const TCPSocketActionSchema = v.object({
+export const TCPSocketActionSchema = v.object({
   /** A number, or the name of a container port. */
   port: intOrString,
   /** Default: the pod IP. */
@@ -108,14 +111,17 @@ const TCPSocketActionSchema = v.object({
 export type TCPSocketAction = v.InferOutput<typeof TCPSocketActionSchema>;
 
 /** Source: core/v1 `GRPCAction`: grpc.health.v1 Check. */
-const GRPCActionSchema = v.object({
+export const GRPCActionSchema = v.object({
   port: int32,
   service: v.optional(textPointer, ""),
 });
 export type GRPCAction = v.InferOutput<typeof GRPCActionSchema>;
 
+/** Source: core/v1 `SleepAction`. */
+export const SleepActionSchema = v.object({ seconds: int64 });
+
 /** When and how often one container is probed, and by what. Source: core/v1 `Probe`. */
-const ProbeSchema = v.object({
+export const ProbeSchema = v.object({
   exec: v.optional(ExecActionSchema),
   httpGet: v.optional(HTTPGetActionSchema),
   tcpSocket: v.optional(TCPSocketActionSchema),
@@ -132,16 +138,16 @@ const ProbeSchema = v.object({
 export type Probe = v.InferOutput<typeof ProbeSchema>;
 
 /** Source: core/v1 `LifecycleHandler`. */
-const LifecycleHandlerSchema = v.object({
+export const LifecycleHandlerSchema = v.object({
   exec: v.optional(ExecActionSchema),
   httpGet: v.optional(HTTPGetActionSchema),
   tcpSocket: v.optional(TCPSocketActionSchema),
-  sleep: v.optional(v.object({ seconds: int64 })),
+  sleep: v.optional(SleepActionSchema),
 });
 export type LifecycleHandler = v.InferOutput<typeof LifecycleHandlerSchema>;
 
 /** Source: core/v1 `Lifecycle`. */
-const LifecycleSchema = v.object({
+export const LifecycleSchema = v.object({
   postStart: v.optional(LifecycleHandlerSchema),
   preStop: v.optional(LifecycleHandlerSchema),
   /** e.g. `SIGUSR1`; overrides the image's STOPSIGNAL. */
@@ -150,11 +156,11 @@ const LifecycleSchema = v.object({
 export type Lifecycle = v.InferOutput<typeof LifecycleSchema>;
 
 /** Source: core/v1 `Capabilities`. */
-const CapabilitiesSchema = v.object({ add: v.optional(textList), drop: v.optional(textList) });
+export const CapabilitiesSchema = v.object({ add: v.optional(textList), drop: v.optional(textList) });
 export type Capabilities = v.InferOutput<typeof CapabilitiesSchema>;
 
 /** Source: core/v1 `SELinuxOptions`. */
-const SELinuxOptionsSchema = v.object({
+export const SELinuxOptionsSchema = v.object({
   user: v.optional(text),
   role: v.optional(text),
   type: v.optional(text),
@@ -162,7 +168,7 @@ const SELinuxOptionsSchema = v.object({
 });
 
 /** Source: core/v1 `WindowsSecurityContextOptions`. */
-const WindowsSecurityContextOptionsSchema = v.object({
+export const WindowsSecurityContextOptionsSchema = v.object({
   gmsaCredentialSpecName: v.optional(textPointer),
   gmsaCredentialSpec: v.optional(textPointer),
   runAsUserName: v.optional(textPointer),
@@ -170,7 +176,7 @@ const WindowsSecurityContextOptionsSchema = v.object({
 });
 
 /** Source: core/v1 `SeccompProfile`. */
-const SeccompProfileSchema = v.object({
+export const SeccompProfileSchema = v.object({
   type: oneOf(["Localhost", "RuntimeDefault", "Unconfined"]),
   /** Relative to the node's seccomp directory; only with `Localhost`. */
   localhostProfile: v.optional(textPointer),
@@ -178,7 +184,7 @@ const SeccompProfileSchema = v.object({
 export type SeccompProfile = v.InferOutput<typeof SeccompProfileSchema>;
 
 /** Source: core/v1 `AppArmorProfile`. */
-const AppArmorProfileSchema = v.object({
+export const AppArmorProfileSchema = v.object({
   type: oneOf(["Localhost", "RuntimeDefault", "Unconfined"]),
   /** Name of a loaded profile; only with `Localhost`. */
   localhostProfile: v.optional(textPointer),
@@ -186,7 +192,7 @@ const AppArmorProfileSchema = v.object({
 export type AppArmorProfile = v.InferOutput<typeof AppArmorProfileSchema>;
 
 /** Source: core/v1 `SecurityContext`, of one container. */
-const SecurityContextSchema = v.object({
+export const SecurityContextSchema = v.object({
   capabilities: v.optional(CapabilitiesSchema),
   privileged: v.optional(flagPointer),
   seLinuxOptions: v.optional(SELinuxOptionsSchema),
@@ -202,6 +208,9 @@ const SecurityContextSchema = v.object({
 });
 export type SecurityContext = v.InferOutput<typeof SecurityContextSchema>;
 
+/** Source: core/v1 `Sysctl`. */
+export const SysctlSchema = v.object({ name: text, value: text });
+
 /** Source: core/v1 `PodSecurityContext`. */
 export const PodSecurityContextSchema = v.object({
   seLinuxOptions: v.optional(SELinuxOptionsSchema),
@@ -212,7 +221,7 @@ export const PodSecurityContextSchema = v.object({
   supplementalGroups: v.optional(v.array(int64)),
   supplementalGroupsPolicy: v.optional(oneOfPointer(["Merge", "Strict"])),
   fsGroup: v.optional(int64Pointer),
-  sysctls: v.optional(v.array(v.object({ name: text, value: text }))),
+  sysctls: v.optional(v.array(SysctlSchema)),
   fsGroupChangePolicy: v.optional(oneOfPointer(["OnRootMismatch", "Always"])),
   seccompProfile: v.optional(SeccompProfileSchema),
   appArmorProfile: v.optional(AppArmorProfileSchema),
@@ -221,7 +230,7 @@ export const PodSecurityContextSchema = v.object({
 export type PodSecurityContext = v.InferOutput<typeof PodSecurityContextSchema>;
 
 /** Source: core/v1 `ContainerPort`. */
-const ContainerPortSchema = v.object({
+export const ContainerPortSchema = v.object({
   name: v.optional(text),
   hostPort: v.optional(int32),
   containerPort: int32,
@@ -231,7 +240,7 @@ const ContainerPortSchema = v.object({
 export type ContainerPort = v.InferOutput<typeof ContainerPortSchema>;
 
 /** Source: core/v1 `ResourceClaim` of a container. */
-const ResourceClaimSchema = v.object({ name: text, request: v.optional(text) });
+export const ResourceClaimSchema = v.object({ name: text, request: v.optional(text) });
 
 /** Source: core/v1 `ResourceRequirements`. Requests are filled from limits. */
 export const ResourceRequirementsSchema = v.object({
@@ -242,14 +251,14 @@ export const ResourceRequirementsSchema = v.object({
 export type ResourceRequirements = v.InferOutput<typeof ResourceRequirementsSchema>;
 
 /** Source: core/v1 `ContainerResizePolicy`. */
-const ContainerResizePolicySchema = v.object({
+export const ContainerResizePolicySchema = v.object({
   resourceName: text,
   restartPolicy: oneOf(["NotRequired", "RestartContainer"]),
 });
 export type ContainerResizePolicy = v.InferOutput<typeof ContainerResizePolicySchema>;
 
 /** Source: core/v1 `ContainerRestartRule`. */
-const ContainerRestartRuleSchema = v.object({
+export const ContainerRestartRuleSchema = v.object({
   action: oneOf(["Restart", "RestartAllContainers"]),
   exitCodes: v.optional(
     v.object({
@@ -260,7 +269,7 @@ const ContainerRestartRuleSchema = v.object({
 });
 
 /** Source: core/v1 `VolumeMount`. */
-const VolumeMountSchema = v.object({
+export const VolumeMountSchema = v.object({
   name: text,
   readOnly: v.optional(flag),
   recursiveReadOnly: v.optional(oneOfPointer(["Disabled", "IfPossible", "Enabled"])),
@@ -270,6 +279,9 @@ const VolumeMountSchema = v.object({
   subPathExpr: v.optional(text),
 });
 export type VolumeMount = v.InferOutput<typeof VolumeMountSchema>;
+
+/** Source: core/v1 `VolumeDevice`. */
+export const VolumeDeviceSchema = v.object({ name: text, devicePath: text });
 
 /** One container, regular or init. Source: core/v1 `Container`. */
 export const ContainerSchema = v.object({
@@ -288,7 +300,7 @@ export const ContainerSchema = v.object({
   restartPolicy: v.optional(oneOfPointer(["Always", "OnFailure", "Never"])),
   restartPolicyRules: v.optional(v.array(ContainerRestartRuleSchema)),
   volumeMounts: v.optional(v.array(VolumeMountSchema)),
-  volumeDevices: v.optional(v.array(v.object({ name: text, devicePath: text }))),
+  volumeDevices: v.optional(v.array(VolumeDeviceSchema)),
   livenessProbe: v.optional(ProbeSchema),
   readinessProbe: v.optional(ProbeSchema),
   startupProbe: v.optional(ProbeSchema),

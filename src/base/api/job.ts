@@ -4,7 +4,7 @@ import { flagPointer, int32, int32Pointer, int64Pointer, raw, text, textPointer 
 import { PodTemplateSpecSchema } from "./workload.ts";
 
 /** Source: batch/v1 `PodFailurePolicyRule`. */
-const PodFailurePolicyRuleSchema = v.object({
+export const PodFailurePolicyRuleSchema = v.object({
   action: text,
   onExitCodes: v.optional(
     v.object({ containerName: v.optional(textPointer), operator: text, values: v.optional(v.array(int32)) }),
@@ -14,7 +14,7 @@ const PodFailurePolicyRuleSchema = v.object({
 export type PodFailurePolicyRule = v.InferOutput<typeof PodFailurePolicyRuleSchema>;
 
 /** Source: batch/v1 `JobSpec`; the fields after `ttlSecondsAfterFinished` came after 1.20. */
-const JobSpecSchema = v.object({
+export const JobSpecSchema = v.object({
   parallelism: v.optional(int32Pointer),
   completions: v.optional(int32Pointer),
   activeDeadlineSeconds: v.optional(int64Pointer),

@@ -14,7 +14,7 @@ import {
 } from "./scalar.ts";
 
 /** Source: meta/v1 `OwnerReference`. */
-const OwnerReferenceSchema = v.object({
+export const OwnerReferenceSchema = v.object({
   apiVersion: text,
   kind: text,
   name: text,
@@ -25,7 +25,7 @@ const OwnerReferenceSchema = v.object({
 export type OwnerReference = v.InferOutput<typeof OwnerReferenceSchema>;
 
 /** Source: meta/v1 `ManagedFieldsEntry`. */
-const ManagedFieldsEntrySchema = v.object({
+export const ManagedFieldsEntrySchema = v.object({
   manager: v.optional(text),
   operation: v.optional(text),
   apiVersion: v.optional(text),
@@ -55,18 +55,17 @@ export const ObjectMetaSchema = v.object({
 });
 export type ObjectMeta = v.InferOutput<typeof ObjectMetaSchema>;
 
+/** Source: meta/v1 `LabelSelectorRequirement`. */
+export const LabelSelectorRequirementSchema = v.object({
+  key: text,
+  operator: oneOf(["In", "NotIn", "Exists", "DoesNotExist"]),
+  values: v.optional(textList),
+});
+
 /** Source: meta/v1 `LabelSelector`. */
 export const LabelSelectorSchema = v.object({
   matchLabels: v.optional(textMap),
-  matchExpressions: v.optional(
-    v.array(
-      v.object({
-        key: text,
-        operator: oneOf(["In", "NotIn", "Exists", "DoesNotExist"]),
-        values: v.optional(textList),
-      }),
-    ),
-  ),
+  matchExpressions: v.optional(v.array(LabelSelectorRequirementSchema)),
 });
 export type LabelSelector = v.InferOutput<typeof LabelSelectorSchema>;
 

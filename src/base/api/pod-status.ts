@@ -28,8 +28,14 @@ export const PodConditionSchema = v.object({
 });
 export type PodCondition = v.InferOutput<typeof PodConditionSchema>;
 
+/** Source: core/v1 `ContainerStateWaiting`. */
+export const ContainerStateWaitingSchema = v.object({ reason: v.optional(text), message: v.optional(text) });
+
+/** Source: core/v1 `ContainerStateRunning`. */
+export const ContainerStateRunningSchema = v.object({ startedAt: v.optional(time) });
+
 /** Source: core/v1 `ContainerStateTerminated`. */
-const ContainerStateTerminatedSchema = v.object({
+export const ContainerStateTerminatedSchema = v.object({
   exitCode: int32,
   signal: v.optional(int32),
   reason: v.optional(text),
@@ -43,14 +49,27 @@ export type ContainerStateTerminated = v.InferOutput<typeof ContainerStateTermin
 
 /** At most one is set; none means waiting. Source: core/v1 `ContainerState`. */
 export const ContainerStateSchema = v.object({
-  waiting: v.optional(v.object({ reason: v.optional(text), message: v.optional(text) })),
-  running: v.optional(v.object({ startedAt: v.optional(time) })),
+  waiting: v.optional(ContainerStateWaitingSchema),
+  running: v.optional(ContainerStateRunningSchema),
   terminated: v.optional(ContainerStateTerminatedSchema),
 });
 export type ContainerState = v.InferOutput<typeof ContainerStateSchema>;
 
+/** Source: core/v1 `VolumeMountStatus`. */
+export const VolumeMountStatusSchema = v.object({
+  name: text,
+  mountPath: text,
+  readOnly: v.optional(flag),
+  recursiveReadOnly: v.optional(oneOfPointer(["Disabled", "IfPossible", "Enabled"])),
+});
+
+/** Source: core/v1 `ContainerUser`. */
+export const ContainerUserSchema = v.object({
+  linux: v.optional(v.object({ uid: int64, gid: int64, supplementalGroups: v.optional(v.array(int64)) })),
+});
+
 /** Source: core/v1 `ContainerStatus`. */
-const ContainerStatusSchema = v.object({
+export const ContainerStatusSchema = v.object({
   name: text,
   state: ContainerStateSchema,
   /** State of the container before this one. */
@@ -64,21 +83,8 @@ const ContainerStatusSchema = v.object({
   started: v.optional(flagPointer),
   allocatedResources: v.optional(resourceList),
   resources: v.optional(ResourceRequirementsSchema),
-  volumeMounts: v.optional(
-    v.array(
-      v.object({
-        name: text,
-        mountPath: text,
-        readOnly: v.optional(flag),
-        recursiveReadOnly: v.optional(oneOfPointer(["Disabled", "IfPossible", "Enabled"])),
-      }),
-    ),
-  ),
-  user: v.optional(
-    v.object({
-      linux: v.optional(v.object({ uid: int64, gid: int64, supplementalGroups: v.optional(v.array(int64)) })),
-    }),
-  ),
+  volumeMounts: v.optional(v.array(VolumeMountStatusSchema)),
+  user: v.optional(ContainerUserSchema),
   stopSignal: v.optional(textPointer),
   allocatedResourcesStatus: v.optional(v.array(raw)),
 });

@@ -30,14 +30,14 @@ export type { ResourceList } from "./scalar.ts";
 export type * from "./volume.ts";
 
 /** Source: core/v1 `NodeSelectorRequirement`. */
-const NodeSelectorRequirementSchema = v.object({
+export const NodeSelectorRequirementSchema = v.object({
   key: text,
   operator: oneOf(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
   values: v.optional(textList),
 });
 
 /** Source: core/v1 `NodeSelectorTerm`. */
-const NodeSelectorTermSchema = v.object({
+export const NodeSelectorTermSchema = v.object({
   matchExpressions: v.optional(v.array(NodeSelectorRequirementSchema)),
   matchFields: v.optional(v.array(NodeSelectorRequirementSchema)),
 });
@@ -47,17 +47,18 @@ export type NodeSelectorTerm = v.InferOutput<typeof NodeSelectorTermSchema>;
 export const NodeSelectorSchema = v.object({ nodeSelectorTerms: v.array(NodeSelectorTermSchema) });
 export type NodeSelector = v.InferOutput<typeof NodeSelectorSchema>;
 
+/** Source: core/v1 `PreferredSchedulingTerm`. */
+export const PreferredSchedulingTermSchema = v.object({ weight: int32, preference: NodeSelectorTermSchema });
+
 /** Source: core/v1 `NodeAffinity`. */
-const NodeAffinitySchema = v.object({
+export const NodeAffinitySchema = v.object({
   requiredDuringSchedulingIgnoredDuringExecution: v.optional(NodeSelectorSchema),
-  preferredDuringSchedulingIgnoredDuringExecution: v.optional(
-    v.array(v.object({ weight: int32, preference: NodeSelectorTermSchema })),
-  ),
+  preferredDuringSchedulingIgnoredDuringExecution: v.optional(v.array(PreferredSchedulingTermSchema)),
 });
 export type NodeAffinity = v.InferOutput<typeof NodeAffinitySchema>;
 
 /** Source: core/v1 `PodAffinityTerm`. */
-const PodAffinityTermSchema = v.object({
+export const PodAffinityTermSchema = v.object({
   labelSelector: v.optional(LabelSelectorSchema),
   namespaces: v.optional(textList),
   topologyKey: text,
@@ -68,7 +69,7 @@ const PodAffinityTermSchema = v.object({
 export type PodAffinityTerm = v.InferOutput<typeof PodAffinityTermSchema>;
 
 /** Source: core/v1 `PodAffinity`, `PodAntiAffinity`. */
-const PodAffinitySchema = v.object({
+export const PodAffinitySchema = v.object({
   requiredDuringSchedulingIgnoredDuringExecution: v.optional(v.array(PodAffinityTermSchema)),
   preferredDuringSchedulingIgnoredDuringExecution: v.optional(
     v.array(v.object({ weight: int32, podAffinityTerm: PodAffinityTermSchema })),
@@ -77,7 +78,7 @@ const PodAffinitySchema = v.object({
 export type PodAffinity = v.InferOutput<typeof PodAffinitySchema>;
 
 /** Source: core/v1 `Affinity`. */
-const AffinitySchema = v.object({
+export const AffinitySchema = v.object({
   nodeAffinity: v.optional(NodeAffinitySchema),
   podAffinity: v.optional(PodAffinitySchema),
   podAntiAffinity: v.optional(PodAffinitySchema),
@@ -85,7 +86,7 @@ const AffinitySchema = v.object({
 export type Affinity = v.InferOutput<typeof AffinitySchema>;
 
 /** Source: core/v1 `TopologySpreadConstraint`. */
-const TopologySpreadConstraintSchema = v.object({
+export const TopologySpreadConstraintSchema = v.object({
   maxSkew: int32,
   topologyKey: text,
   whenUnsatisfiable: oneOf(["DoNotSchedule", "ScheduleAnyway"]),
@@ -98,8 +99,18 @@ const TopologySpreadConstraintSchema = v.object({
 export type TopologySpreadConstraint = v.InferOutput<typeof TopologySpreadConstraintSchema>;
 
 /** Source: core/v1 `HostAlias`. */
-const HostAliasSchema = v.object({ ip: v.optional(text), hostnames: v.optional(textList) });
+export const HostAliasSchema = v.object({ ip: v.optional(text), hostnames: v.optional(textList) });
 export type HostAlias = v.InferOutput<typeof HostAliasSchema>;
+
+/** Source: core/v1 `PodDNSConfigOption`. */
+export const PodDNSConfigOptionSchema = v.object({ name: v.optional(text), value: v.optional(textPointer) });
+
+/** Source: core/v1 `PodDNSConfig`. */
+export const PodDNSConfigSchema = v.object({
+  nameservers: v.optional(textList),
+  searches: v.optional(textList),
+  options: v.optional(v.array(PodDNSConfigOptionSchema)),
+});
 
 /** Source: core/v1 `Toleration`. */
 export const TolerationSchema = v.object({
@@ -110,6 +121,29 @@ export const TolerationSchema = v.object({
   tolerationSeconds: v.optional(int64Pointer),
 });
 export type Toleration = v.InferOutput<typeof TolerationSchema>;
+
+/** Source: core/v1 `PodReadinessGate`. */
+export const PodReadinessGateSchema = v.object({ conditionType: text });
+
+/** Source: core/v1 `PodOS`. */
+export const PodOSSchema = v.object({ name: oneOf(["linux", "windows"]) });
+
+/** Source: core/v1 `PodSchedulingGate`. */
+export const PodSchedulingGateSchema = v.object({ name: text });
+
+/** Source: core/v1 `PodResourceClaim`. */
+export const PodResourceClaimSchema = v.object({
+  name: text,
+  resourceClaimName: v.optional(textPointer),
+  resourceClaimTemplateName: v.optional(textPointer),
+});
+
+/** Source: core/v1 `WorkloadReference`. */
+export const WorkloadReferenceSchema = v.object({
+  name: text,
+  podGroup: text,
+  podGroupReplicaKey: v.optional(text),
+});
 
 /** Source: core/v1 `PodSpec`. */
 export const PodSpecSchema = v.object({
@@ -140,43 +174,23 @@ export const PodSpecSchema = v.object({
   hostAliases: v.optional(v.array(HostAliasSchema)),
   priorityClassName: v.optional(text),
   priority: v.optional(int32Pointer),
-  dnsConfig: v.optional(
-    v.object({
-      nameservers: v.optional(textList),
-      searches: v.optional(textList),
-      options: v.optional(v.array(v.object({ name: v.optional(text), value: v.optional(textPointer) }))),
-    }),
-  ),
-  readinessGates: v.optional(v.array(v.object({ conditionType: text }))),
+  dnsConfig: v.optional(PodDNSConfigSchema),
+  readinessGates: v.optional(v.array(PodReadinessGateSchema)),
   runtimeClassName: v.optional(textPointer),
   enableServiceLinks: v.optional(flagPointer, true),
   preemptionPolicy: v.optional(oneOfPointer(["PreemptLowerPriority", "Never"])),
   overhead: v.optional(resourceList),
   topologySpreadConstraints: v.optional(v.array(TopologySpreadConstraintSchema)),
   setHostnameAsFQDN: v.optional(flagPointer),
-  os: v.optional(v.object({ name: oneOf(["linux", "windows"]) })),
+  os: v.optional(PodOSSchema),
   hostUsers: v.optional(flagPointer),
-  schedulingGates: v.optional(v.array(v.object({ name: text }))),
-  resourceClaims: v.optional(
-    v.array(
-      v.object({
-        name: text,
-        resourceClaimName: v.optional(textPointer),
-        resourceClaimTemplateName: v.optional(textPointer),
-      }),
-    ),
-  ),
+  schedulingGates: v.optional(v.array(PodSchedulingGateSchema)),
+  resourceClaims: v.optional(v.array(PodResourceClaimSchema)),
   /** Resources of the pod as a whole. */
   resources: v.optional(ResourceRequirementsSchema),
   /** Overrides `hostname` and `subdomain` inside the pod. */
   hostnameOverride: v.optional(textPointer),
-  workloadRef: v.optional(
-    v.object({
-      name: text,
-      podGroup: text,
-      podGroupReplicaKey: v.optional(text),
-    }),
-  ),
+  workloadRef: v.optional(WorkloadReferenceSchema),
 });
 export type PodSpec = v.InferOutput<typeof PodSpecSchema>;
 

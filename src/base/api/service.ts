@@ -14,7 +14,7 @@ import {
 } from "./scalar.ts";
 
 /** Source: core/v1 `ServicePort`. */
-const ServicePortSchema = v.object({
+export const ServicePortSchema = v.object({
   name: v.optional(text),
   protocol: v.optional(text, "TCP"),
   appProtocol: v.optional(textPointer),

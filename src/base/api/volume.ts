@@ -32,7 +32,7 @@ const secretRef = v.optional(LocalObjectReferenceSchema);
 /**
  * Volume sources of core/v1 that need a cluster, a cloud or a driver: decoded and validated as upstream, then refused.
  */
-const CLUSTER_VOLUMES = {
+export const CLUSTER_VOLUMES = {
   gcePersistentDisk: source({ pdName: text, fsType, partition: v.optional(int32), readOnly }),
   awsElasticBlockStore: source({ volumeID: text, fsType, partition: v.optional(int32), readOnly }),
   iscsi: source({
@@ -121,14 +121,14 @@ export type HostPathVolumeSource = v.InferOutput<typeof HostPathVolumeSourceSche
 };
 
 /** How a pod uses a PersistentVolume of the kind `local`. */
-interface LocalVolumeUse {
+export interface LocalVolumeUse {
   /** The claim or the volume is for reading only: ownership is left alone. */
   readOnly: boolean;
   mountOptions?: readonly string[];
 }
 
 /** Source: core/v1 `EmptyDirVolumeSource`. */
-const EmptyDirVolumeSourceSchema = v.object({
+export const EmptyDirVolumeSourceSchema = v.object({
   /** "", `Memory`, `HugePages` or `HugePages-<size>`; not checked upstream. */
   medium: v.optional(text),
   /** Canonical quantity of bytes. */
@@ -137,11 +137,28 @@ const EmptyDirVolumeSourceSchema = v.object({
 export type EmptyDirVolumeSource = v.InferOutput<typeof EmptyDirVolumeSourceSchema>;
 
 /** Source: core/v1 `KeyToPath`. */
-const KeyToPathSchema = v.object({ key: text, path: text, mode: v.optional(int32Pointer) });
+export const KeyToPathSchema = v.object({ key: text, path: text, mode: v.optional(int32Pointer) });
 export type KeyToPath = v.InferOutput<typeof KeyToPathSchema>;
 
+/** Source: core/v1 `SecretVolumeSource`. */
+export const SecretVolumeSourceSchema = v.object({
+  secretName: v.optional(text),
+  items: v.optional(v.array(KeyToPathSchema)),
+  /** File mode bits as a number, e.g. 420 = 0644. */
+  defaultMode: v.optional(int32Pointer, 420),
+  optional: v.optional(flagPointer),
+});
+
+/** Source: core/v1 `ConfigMapVolumeSource`. */
+export const ConfigMapVolumeSourceSchema = v.object({
+  name: v.optional(text),
+  items: v.optional(v.array(KeyToPathSchema)),
+  defaultMode: v.optional(int32Pointer, 420),
+  optional: v.optional(flagPointer),
+});
+
 /** Source: core/v1 `DownwardAPIVolumeFile`. */
-const DownwardAPIVolumeFileSchema = v.object({
+export const DownwardAPIVolumeFileSchema = v.object({
   path: text,
   fieldRef: v.optional(ObjectFieldSelectorSchema),
   resourceFieldRef: v.optional(ResourceFieldSelectorSchema),
@@ -149,15 +166,37 @@ const DownwardAPIVolumeFileSchema = v.object({
 });
 export type DownwardAPIVolumeFile = v.InferOutput<typeof DownwardAPIVolumeFileSchema>;
 
+/** Source: core/v1 `DownwardAPIVolumeSource`. */
+export const DownwardAPIVolumeSourceSchema = v.object({
+  items: v.optional(v.array(DownwardAPIVolumeFileSchema)),
+  defaultMode: v.optional(int32Pointer, 420),
+});
+
 /** Source: core/v1 `SecretProjection`, `ConfigMapProjection`. */
-const ObjectProjectionSchema = v.object({
+export const ObjectProjectionSchema = v.object({
   name: v.optional(text),
   items: v.optional(v.array(KeyToPathSchema)),
   optional: v.optional(flagPointer),
 });
 
+/** Source: core/v1 `ServiceAccountTokenProjection`. */
+export const ServiceAccountTokenProjectionSchema = v.object({
+  audience: v.optional(text),
+  expirationSeconds: v.optional(int64Pointer, 3600),
+  path: text,
+});
+
+/** Source: core/v1 `ClusterTrustBundleProjection`. */
+export const ClusterTrustBundleProjectionSchema = v.object({
+  name: v.optional(textPointer),
+  signerName: v.optional(textPointer),
+  labelSelector: v.optional(LabelSelectorSchema),
+  optional: v.optional(flagPointer),
+  path: text,
+});
+
 /** Source: core/v1 `PodCertificateProjection`. */
-const PodCertificateProjectionSchema = v.object({
+export const PodCertificateProjectionSchema = v.object({
   signerName: v.optional(text),
   keyType: v.optional(text),
   maxExpirationSeconds: v.optional(int32Pointer),
@@ -168,32 +207,18 @@ const PodCertificateProjectionSchema = v.object({
 });
 
 /** Source: core/v1 `VolumeProjection`: one of them is set. */
-const VolumeProjectionSchema = v.object({
+export const VolumeProjectionSchema = v.object({
   secret: v.optional(ObjectProjectionSchema),
   downwardAPI: v.optional(v.object({ items: v.optional(v.array(DownwardAPIVolumeFileSchema)) })),
   configMap: v.optional(ObjectProjectionSchema),
-  serviceAccountToken: v.optional(
-    v.object({
-      audience: v.optional(text),
-      expirationSeconds: v.optional(int64Pointer, 3600),
-      path: text,
-    }),
-  ),
-  clusterTrustBundle: v.optional(
-    v.object({
-      name: v.optional(textPointer),
-      signerName: v.optional(textPointer),
-      labelSelector: v.optional(LabelSelectorSchema),
-      optional: v.optional(flagPointer),
-      path: text,
-    }),
-  ),
+  serviceAccountToken: v.optional(ServiceAccountTokenProjectionSchema),
+  clusterTrustBundle: v.optional(ClusterTrustBundleProjectionSchema),
   podCertificate: v.optional(PodCertificateProjectionSchema),
 });
 export type VolumeProjection = v.InferOutput<typeof VolumeProjectionSchema>;
 
 /** Source: core/v1 `ProjectedVolumeSource`. */
-const ProjectedVolumeSourceSchema = v.object({
+export const ProjectedVolumeSourceSchema = v.object({
   sources: v.array(VolumeProjectionSchema),
   defaultMode: v.optional(int32Pointer, 420),
 });
@@ -206,8 +231,11 @@ export type NFSVolumeSource = v.InferOutput<typeof NFSVolumeSourceSchema> & {
   mountOptions?: readonly string[];
 };
 
+/** Source: core/v1 `PersistentVolumeClaimVolumeSource`. */
+export const PersistentVolumeClaimVolumeSourceSchema = v.object({ claimName: text, readOnly: v.optional(flag) });
+
 /** Source: core/v1 `ImageVolumeSource`. */
-const ImageVolumeSourceSchema = v.object({
+export const ImageVolumeSourceSchema = v.object({
   reference: v.optional(text),
   /** Defaulted from the tag, as for containers. */
   pullPolicy: v.optional(oneOf(["Always", "IfNotPresent", "Never"])),
@@ -227,6 +255,13 @@ export const PersistentVolumeClaimSpecSchema = v.object({
   volumeAttributesClassName: v.optional(textPointer),
 });
 
+/** Source: core/v1 `EphemeralVolumeSource`. */
+export const EphemeralVolumeSourceSchema = v.object({
+  volumeClaimTemplate: v.optional(v.object({ metadata: ObjectMetaSchema, spec: PersistentVolumeClaimSpecSchema })),
+  /** Only in 1.20. */
+  readOnly: v.optional(flag),
+});
+
 /** One volume: a name and exactly one source; none means `emptyDir`. Source: core/v1 `Volume`. */
 export const VolumeSchema = v.object({
   name: text,
@@ -239,40 +274,14 @@ export const VolumeSchema = v.object({
       directory: v.optional(text),
     }),
   ),
-  secret: v.optional(
-    v.object({
-      secretName: v.optional(text),
-      items: v.optional(v.array(KeyToPathSchema)),
-      /** File mode bits as a number, e.g. 420 = 0644. */
-      defaultMode: v.optional(int32Pointer, 420),
-      optional: v.optional(flagPointer),
-    }),
-  ),
+  secret: v.optional(SecretVolumeSourceSchema),
   nfs: v.optional(NFSVolumeSourceSchema),
-  persistentVolumeClaim: v.optional(v.object({ claimName: text, readOnly: v.optional(flag) })),
-  downwardAPI: v.optional(
-    v.object({
-      items: v.optional(v.array(DownwardAPIVolumeFileSchema)),
-      defaultMode: v.optional(int32Pointer, 420),
-    }),
-  ),
-  configMap: v.optional(
-    v.object({
-      name: v.optional(text),
-      items: v.optional(v.array(KeyToPathSchema)),
-      defaultMode: v.optional(int32Pointer, 420),
-      optional: v.optional(flagPointer),
-    }),
-  ),
+  persistentVolumeClaim: v.optional(PersistentVolumeClaimVolumeSourceSchema),
+  downwardAPI: v.optional(DownwardAPIVolumeSourceSchema),
+  configMap: v.optional(ConfigMapVolumeSourceSchema),
   projected: v.optional(ProjectedVolumeSourceSchema),
   ...CLUSTER_VOLUMES,
-  ephemeral: v.optional(
-    v.object({
-      volumeClaimTemplate: v.optional(v.object({ metadata: ObjectMetaSchema, spec: PersistentVolumeClaimSpecSchema })),
-      /** Only in 1.20. */
-      readOnly: v.optional(flag),
-    }),
-  ),
+  ephemeral: v.optional(EphemeralVolumeSourceSchema),
   image: v.optional(ImageVolumeSourceSchema),
 });
 export type Volume = v.InferOutput<typeof VolumeSchema> & {

@@ -24,23 +24,23 @@ const CONTROLLER_FIELDS = {
 const REPLICA_FIELDS = { replicas: v.optional(int32Pointer, 1), ...CONTROLLER_FIELDS };
 
 /** Source: apps/v1 `RollingUpdateDeployment`. Defaults: 25% each, filled in by `applyDeploymentDefaults`. */
-const RollingUpdateSchema = v.object({
+export const RollingUpdateSchema = v.object({
   maxUnavailable: v.optional(intOrString),
   maxSurge: v.optional(intOrString),
 });
 
 export type RollingUpdate = v.InferOutput<typeof RollingUpdateSchema>;
 
+/** Source: apps/v1 `DeploymentStrategy`. */
+export const DeploymentStrategySchema = v.object({
+  type: v.optional(text, "RollingUpdate"),
+  rollingUpdate: v.optional(RollingUpdateSchema),
+});
+
 /** Source: apps/v1 `DeploymentSpec`; `rollbackTo` is of extensions/v1beta1. */
-const DeploymentSpecSchema = v.object({
+export const DeploymentSpecSchema = v.object({
   ...REPLICA_FIELDS,
-  strategy: v.optional(
-    v.object({
-      type: v.optional(text, "RollingUpdate"),
-      rollingUpdate: v.optional(RollingUpdateSchema),
-    }),
-    { type: "RollingUpdate" },
-  ),
+  strategy: v.optional(DeploymentStrategySchema, { type: "RollingUpdate" }),
   revisionHistoryLimit: v.optional(int32Pointer),
   paused: v.optional(flag),
   progressDeadlineSeconds: v.optional(int32Pointer),
