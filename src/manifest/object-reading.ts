@@ -260,7 +260,7 @@ export class ObjectReading {
 const SECRET_WORDS = /secret|stringdata|passw|token/i;
 
 /** Whether lines of an object may be printed. */
-export const mayShowLines = (kind: string, lines: LineTable): boolean =>
+const mayShowLines = (kind: string, lines: LineTable): boolean =>
   PUBLIC_KINDS.has(kind) || !lines.matches(SECRET_WORDS);
 
 const PUBLIC_KINDS = new Set(["Pod", "ConfigMap"]);

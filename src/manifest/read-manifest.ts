@@ -1,4 +1,3 @@
-import type { Finding } from "../base/model/finding.ts";
 import { encryptionOf } from "../base/text/age-text.ts";
 import { FieldPath } from "./field.ts";
 import { describeForeignText, describeTemplate } from "./foreign-formats.ts";
@@ -6,12 +5,12 @@ import {
   MAX_FINDINGS_PER_FILE,
   MAX_OBJECTS,
   type ManifestResult,
-  mayShowLines,
-  type ObjectResult,
+  ObjectReading,
+  type ReadContext,
   type ReadManifestOptions,
 } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
-import { LineTable, type ParsedStream, parseStream } from "./yaml/parse-stream.ts";
+import { LineTable, parseStream } from "./yaml/parse-stream.ts";
 import { TextError, toSourceNode } from "./yaml/source-node.ts";
 
 /**
@@ -26,26 +25,23 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
   const isObject = first?.kind === "value" && first.root.kind === "map";
   const foreign = first && !isObject ? describeForeignText(matches) : undefined;
   if (foreign !== undefined) return refuseManifest(options, foreign);
-  const result = emptyResult();
+  const whole = contextOf(options, stream.lines);
+  const { result } = whole;
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
-  const budget = { findings: MAX_FINDINGS_PER_FILE };
   let template: string | undefined;
   for (const [index, document] of stream.documents.entries()) {
     if (document.kind === "empty") continue;
     const origin = several ? `${options.file} (document ${index + 1})` : options.file;
-    const context = { options, origin, document: index + 1, lines: stream.lines, budget, result };
+    const context = { ...whole, origin, document: index + 1 };
     if (result.results.length >= MAX_OBJECTS && document.kind === "value") {
       const message = `the file has more than ${MAX_OBJECTS} objects: split it`;
-      result.results.push(failedDocument(context, document.offset, message));
+      failDocument(context, document.offset, message);
       break;
     }
     if (document.kind === "error") {
       template ??= describeTemplate(matches);
-      if (template !== undefined) {
-        result.results.push(failedDocument(context, document.error.offset, template));
-        break;
-      }
-      result.results.push(failedDocument(context, document.error.offset, document.error.message));
+      failDocument(context, document.error.offset, template ?? document.error.message);
+      if (template !== undefined) break;
       continue;
     }
     try {
@@ -53,11 +49,10 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
     } catch (error) {
       // A bug costs this document only: a source that throws would not read again.
       const message = `cannot be read because of a bug in kubelet-ts: ${(error as Error).message}`;
-      result.results.push(failedDocument(context, document.offset, message));
+      failDocument(context, document.offset, message);
     }
   }
-  if (result.results.length === 0)
-    result.results.push(failedDocument({ options, document: 1, lines: stream.lines }, 0));
+  if (result.results.length === 0) failDocument(whole, 0, EMPTY);
   collectFindings(result);
   return result;
 }
@@ -78,22 +73,14 @@ class ValueOrder extends LineTable {
 
 /** Reads the value of one object, as a client of the API sent it. Findings name fields; they are in the order of the value. */
 export function readManifestValue(value: object, options: ReadManifestOptions): ManifestResult {
-  const result = emptyResult();
-  const lines = new ValueOrder("");
-  const context = {
-    options,
-    origin: options.file,
-    document: 1,
-    lines,
-    budget: { findings: MAX_FINDINGS_PER_FILE },
-    result,
-  };
+  const context = contextOf(options, new ValueOrder(""));
+  const { result } = context;
   try {
     const root = toSourceNode(value);
     readObject(root, root, FieldPath.root, context);
   } catch (error) {
     if (!(error instanceof TextError)) throw error;
-    result.results.push(failedDocument(context, error.offset, error.message));
+    failDocument(context, error.offset, error.message);
   }
   collectFindings(result);
   return result;
@@ -104,45 +91,27 @@ const ENCRYPTED =
 
 /** The result of a text that cannot be read at all. */
 export function refuseManifest(options: ReadManifestOptions, message: string): ManifestResult {
-  const failed = failedDocument({ options, document: 1, lines: parseStream(new Uint8Array()).lines }, 0, message);
-  return { ...emptyResult(), results: [failed], findings: failed.findings };
+  const context = contextOf(options, new LineTable(""));
+  failDocument(context, 0, message);
+  collectFindings(context.result);
+  return context.result;
 }
 
-const emptyResult = (): ManifestResult => ({
-  pods: [],
-  configMaps: [],
-  secrets: [],
-  objects: [],
-  locations: {},
-  findings: [],
-  results: [],
+const contextOf = (options: ReadManifestOptions, lines: LineTable): ReadContext => ({
+  options,
+  origin: options.file,
+  document: 1,
+  lines,
+  budget: { findings: MAX_FINDINGS_PER_FILE },
+  result: { pods: [], configMaps: [], secrets: [], objects: [], locations: {}, findings: [], results: [] },
 });
 
-function failedDocument(
-  context: { options: ReadManifestOptions; document: number; lines: ParsedStream["lines"] },
-  offset: number,
-  message = "the text is empty, or has only comments: a manifest is an object with apiVersion, kind, metadata and spec",
-): ObjectResult {
-  const { options, document, lines } = context;
-  const position = { file: options.file, document, ...lines.locate(offset) };
-  const finding: Finding = { code: "syntax", severity: "error", ...position, field: "", message };
-  const result: ObjectResult = {
-    file: options.file,
-    document,
-    kind: "",
-    name: "",
-    namespace: "",
-    valid: false,
-    ok: false,
-    findings: [finding],
-  };
-  if (options.keepPositions) {
-    const locate = () => lines.locate(offset);
-    result.positions = {
-      path: FieldPath.root,
-      locate,
-      lineText: (line) => (mayShowLines("", lines) ? lines.lineText(line) : ""),
-    };
-  }
-  return result;
+const EMPTY =
+  "the text is empty, or has only comments: a manifest is an object with apiVersion, kind, metadata and spec";
+
+/** Adds the result of a text that is no object. */
+function failDocument(context: ReadContext, offset: number, message: string): void {
+  const reading = new ObjectReading({ kind: "null", offset }, FieldPath.root, context);
+  reading.addAt("syntax", "error", offset, FieldPath.root, message);
+  reading.finish();
 }

@@ -2,13 +2,13 @@ import * as v from "valibot";
 import { type ConfigMap, ConfigMapSchema } from "../base/api/config-map.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
 import { type LabelSelector, type Pod, PodSchema } from "../base/api/pod.ts";
-import { raw, text } from "../base/api/scalar.ts";
+import { raw } from "../base/api/scalar.ts";
 import { type Secret, SecretSchema } from "../base/api/secret.ts";
 import type { DesiredObject, ObjectKind, TypedObject } from "../base/model/desired-object.ts";
 import type { DesiredPod } from "../base/model/desired-pod.ts";
 import { nearestByWords, nearestName } from "../base/text/nearest-name.ts";
 import { type DecodeIssue, decodeAnyCase, decodeObject, isTypeIssue } from "./decode/decode.ts";
-import { type ObjectShape, objectShapeOf, type Shape } from "./decode/shape.ts";
+import { type ObjectShape, type Shape, typedShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import { Field, type FieldError, type FieldPath, type SupportNote } from "./field.ts";
 import {
@@ -25,20 +25,10 @@ import { adaptPodmanPod, isEngineName, renameObject } from "./podman-pod.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import { validatePod } from "./validate/pod.ts";
-import {
-  isObjectKind,
-  needsSelector,
-  OBJECT_KINDS,
-  rulesOf,
-  shapeOfKind,
-  templateOf,
-  versionsOf,
-} from "./workloads/kind-rules.ts";
+import { isObjectKind, needsSelector, OBJECT_KINDS, rulesOf, templateOf, versionsOf } from "./workloads/kind-rules.ts";
 import { type MapNode, type SourceNode, stringAt } from "./yaml/source-node.ts";
 
-const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
-const podShape = objectShapeOf(v.object({ ...typeFields, ...PodSchema.entries }));
-const listShape = objectShapeOf(v.object({ ...typeFields, metadata: v.optional(raw) }));
+const listSchema = v.object({ metadata: v.optional(raw) });
 
 /**
  * Reads one object, or the items of a list.
@@ -162,7 +152,7 @@ function readItems(
 ): boolean {
   const items = node.entries.get("items")?.value;
   const issues: DecodeIssue[] = [];
-  decodeObject({ ...node, entries: withoutItems(node) }, listShape, path, issues);
+  decodeObject({ ...node, entries: withoutItems(node) }, typedShapeOf(listSchema), path, issues);
   reading.addDecodeIssues(issues);
   if (!items || items.kind === "null") return false;
   const itemsPath = path.child("items");
@@ -214,7 +204,7 @@ function decode<T>(node: MapNode, shape: ObjectShape, reading: ObjectReading): D
 function readPod(node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const { source, nodeName } = options;
-  const { object, errors } = decode<Pod>(node, podShape, reading);
+  const { object, errors } = decode<Pod>(node, typedShapeOf(PodSchema), reading);
   const pod = object.value;
   applyPodDefaults(pod);
   if (reading.acceptsPodman) {
@@ -243,7 +233,7 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   const patch = reading.acceptsPodman ? describePatch(kind, node) : undefined;
   if (patch !== undefined) return reading.refuse(reading.path, patch);
   const rules = rulesOf(kind);
-  const { object: field, errors } = decode<DesiredObject["object"]>(node, shapeOfKind(kind), reading);
+  const { object: field, errors } = decode<DesiredObject["object"]>(node, typedShapeOf(rules.schema), reading);
   const object = field.value;
   delete (object as { status?: unknown }).status;
   rules.applyDefaults?.(object, apiVersion);
@@ -361,16 +351,12 @@ function refuseType(kind: string, version: string, reading: ObjectReading): void
   reading.valid = false;
 }
 
-const configShapes = {
-  ConfigMap: objectShapeOf(v.object({ ...typeFields, ...ConfigMapSchema.entries })),
-  Secret: objectShapeOf(v.object({ ...typeFields, ...SecretSchema.entries })),
-};
-
 /** Adds a ConfigMap or Secret to the result when it has no errors. */
 function readConfigObject(kind: "ConfigMap" | "Secret", node: MapNode, reading: ObjectReading): void {
   const { result } = reading.context;
   const issues: DecodeIssue[] = [];
-  const decoded = decodeObject(node, configShapes[kind], reading.path, issues);
+  const schema = kind === "Secret" ? SecretSchema : ConfigMapSchema;
+  const decoded = decodeObject(node, typedShapeOf(schema), reading.path, issues);
   const { apiVersion: _apiVersion, kind: _kind, ...object } = decoded as (ConfigMap | Secret) & Record<string, unknown>;
   if (!reading.addDecodeIssues(issues, () => kind === "Secret")) return;
   object.metadata.namespace ??= "default";

@@ -3,6 +3,7 @@ import { toApiTime } from "../../base/text/api-time.ts";
 import { nearestByWords, nearestName } from "../../base/text/nearest-name.ts";
 import { describePlaceholder, type FieldPath } from "../field.ts";
 import { isDeeperThan, type MapEntry, type MapNode, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
+import { BASE64 } from "../yaml/yaml-scalars.ts";
 import type { Field, ObjectShape, ScalarShape, Shape } from "./shape.ts";
 
 /**
@@ -221,7 +222,8 @@ function adviceForQuantity(text: string): string {
   return `: write ${amount}${letter}${binary === "" ? "" : "i"}`;
 }
 
-const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
+/** A text as messages have it. */
+export const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
 /** Unknown fields of an object for which a similar name is searched: the search is slow. */
 const MAX_HINTS = 20;
@@ -392,16 +394,12 @@ function zeroScalar(shape: ScalarShape): unknown {
 function decodeInteger(node: SourceNode, type: "int32" | "int64", pointer: boolean): ScalarResult {
   if (node.kind !== "number" || !INTEGER.test(node.json)) return { expected: "a whole number" };
   // An integer of 64 bits has at most 20 characters; conversion of longer ones takes quadratic time.
-  if (node.json.length > 20) return { expected: `a whole number between ${INT_RANGES[type].join(" and ")}` };
-  if (node.json.length > 10) {
-    const value = BigInt(node.json);
-    const [least, most] = INT_RANGES[type];
-    if (value < least || value > most) return { expected: `a whole number between ${least} and ${most}` };
+  const [least, most] = INT_RANGES[type];
+  const exact = node.json.length > 20 ? undefined : BigInt(node.json);
+  if (exact === undefined || exact < least || exact > most) {
+    return { expected: `a whole number between ${least} and ${most}` };
   }
-  const value = Number(node.json);
-  const [least, most] = type === "int32" ? [-2147483648, 2147483647] : [-Infinity, Infinity];
-  if (value < least || value > most) return { expected: `a whole number between ${least} and ${most}` };
-  return { value: value === 0 && !pointer ? undefined : value === 0 ? 0 : value };
+  return { value: exact === 0n && !pointer ? undefined : Number(exact) };
 }
 
 /** White space that Go trims, limited to what JSON leaves unescaped. */
@@ -447,6 +445,6 @@ function decodeBytes(node: SourceNode): ScalarResult {
   }
   if (node.kind !== "string") return { expected };
   const text = node.value.replace(/[\r\n]/g, "");
-  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) return { expected };
+  if (!BASE64.test(text)) return { expected };
   return { value: Buffer.from(text, "base64").toString("base64") };
 }

@@ -1,5 +1,5 @@
-import type * as v from "valibot";
-import type { ScalarMetadata } from "../../base/api/scalar.ts";
+import * as v from "valibot";
+import { type ScalarMetadata, text } from "../../base/api/scalar.ts";
 
 /** The parts of a schema that decoding needs. */
 export type Shape = ObjectShape | ListShape | MapShape | ScalarShape;
@@ -61,6 +61,16 @@ function shapeOf(schema: v.GenericSchema): Shape {
 export function objectShapeOf(schema: v.GenericSchema): ObjectShape {
   const shape = shapeOf(schema);
   if (shape.kind !== "object") throw new TypeError("the schema is not an object");
+  return shape;
+}
+
+const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
+const typedShapes = new WeakMap<object, ObjectShape>();
+
+/** Shape of objects of a schema with their API version and kind; computed once per schema. */
+export function typedShapeOf(schema: { entries: v.ObjectEntries }): ObjectShape {
+  const shape = typedShapes.get(schema) ?? objectShapeOf(v.object({ ...typeFields, ...schema.entries }));
+  typedShapes.set(schema, shape);
   return shape;
 }
 

@@ -2,6 +2,7 @@ import { ANNOTATION_PREFIX, POD_ANNOTATIONS } from "../../base/api/annotations.t
 import type { Container, Pod, ResourceRequirements } from "../../base/api/pod.ts";
 import { parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { nearestName } from "../../base/text/nearest-name.ts";
+import { shorten } from "../decode/decode.ts";
 import type { Field, SupportNote } from "../field.ts";
 import { FIELD_SUPPORT, type FieldSupport } from "./field-support.ts";
 
@@ -163,5 +164,3 @@ function describeMistake(command: readonly string[] | undefined): string | undef
   if (operator === undefined || SHELLS.test(program)) return undefined;
   return `passes "${operator}" to ${shorten(program)} as an argument: no shell interprets it; write ["sh", "-c", "…"]`;
 }
-
-const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);

@@ -91,14 +91,12 @@ const SOURCE_CHECKS: SourceChecks = {
     source.field("partition").between(0, 255);
   },
   secret(source) {
-    if (source.value.secretName === undefined) source.field("secretName").required();
-    source.field("defaultMode").format(checkMode);
-    validateItems(source.field("items"));
+    requireTexts(source, "secretName");
+    validateKeys(source);
   },
   nfs(source) {
     const path = source.field("path");
-    if (source.value.server === "") source.field("server").required();
-    if (path.value === "") path.required();
+    requireTexts(source, "server", "path");
     if (!path.value.startsWith("/")) path.invalid("must be an absolute path");
   },
   iscsi: validateIscsi,
@@ -111,9 +109,7 @@ const SOURCE_CHECKS: SourceChecks = {
     }
     if (name?.includes("/")) source.field("datasetName").invalid("must not contain '/'");
   },
-  persistentVolumeClaim(source) {
-    if (source.value.claimName === "") source.field("claimName").required();
-  },
+  persistentVolumeClaim: (source) => requireTexts(source, "claimName"),
   rbd(source) {
     requireTexts(source, "image");
     requireMonitors(source);
@@ -154,9 +150,8 @@ const SOURCE_CHECKS: SourceChecks = {
     }
   },
   configMap(source) {
-    if (source.value.name === undefined) source.field("name").required();
-    source.field("defaultMode").format(checkMode);
-    validateItems(source.field("items"));
+    requireTexts(source, "name");
+    validateKeys(source);
   },
   azureFile: (source) => requireTexts(source, "secretName", "shareName"),
   vsphereVolume: (source) => requireTexts(source, "volumePath"),
@@ -170,7 +165,7 @@ const SOURCE_CHECKS: SourceChecks = {
     if (!source.value.diskURI.startsWith(prefix)) source.field("diskURI").notSupported([`${prefix}…`]);
   },
   storageos(source) {
-    if (source.value.volumeName === undefined) source.field("volumeName").required();
+    requireTexts(source, "volumeName");
     for (const name of ["volumeName", "volumeNamespace"] as const) source.field(name).format(checkDnsLabel);
     requireSecretName(source);
   },
@@ -194,7 +189,7 @@ const SOURCE_CHECKS: SourceChecks = {
     validateClaimSpec(template.field("spec").with(template.value.spec));
   },
   image(source) {
-    if (source.value.reference === undefined) source.field("reference").required();
+    requireTexts(source, "reference");
     source.field("pullPolicy").oneOf(["Always", "IfNotPresent", "Never"]);
   },
 };
@@ -279,10 +274,10 @@ function checkMode(mode: number): string[] {
 }
 
 /** Validates files made from keys of a ConfigMap or Secret. */
-function validateItems(items: Field<readonly KeyToPath[] | undefined>): void {
-  for (const item of items.items()) {
-    if (item.value.key === "") item.field("key").required();
-    if (item.value.path === "") item.field("path").required();
+function validateKeys(source: Field<{ defaultMode?: number; items?: readonly KeyToPath[] | undefined }>): void {
+  source.field("defaultMode").format(checkMode);
+  for (const item of source.field("items").items()) {
+    requireTexts(item, "key", "path");
     item.field("path").format(checkUnreservedPath);
     item.field("mode").format(checkMode);
   }
@@ -318,8 +313,8 @@ function validateProjected(projected: Field<ProjectedVolumeSource>): void {
     for (const kind of ["secret", "configMap"] as const) {
       const object = source.field(kind);
       if (!object.value) continue;
-      if (object.value.name === undefined) object.field("name").required();
-      validateItems(object.field("items"));
+      requireTexts(object as Field<{ name?: string | undefined }>, "name");
+      validateKeys(object as Field<{ items?: readonly KeyToPath[] }>);
       for (const item of object.field("items").items()) claim(item.field("path"));
     }
     validateDownwardItems(source.field("downwardAPI"));

@@ -1,8 +1,8 @@
-import * as v from "valibot";
+import type * as v from "valibot";
 import { type CronJob, CronJobSchema, type Job, JobSchema, type JobSpec } from "../../base/api/job.ts";
+import type { ObjectMeta } from "../../base/api/meta.ts";
 import { PersistentVolumeSchema } from "../../base/api/persistent-volume.ts";
 import type { Pod } from "../../base/api/pod.ts";
-import { text } from "../../base/api/scalar.ts";
 import { matchesSelector } from "../../base/api/selectors.ts";
 import { ServiceSchema } from "../../base/api/service.ts";
 import {
@@ -20,7 +20,6 @@ import {
   StatefulSetSchema,
 } from "../../base/api/workload.ts";
 import type { ObjectKind, ObjectOfKind } from "../../base/model/desired-object.ts";
-import { type ObjectShape, objectShapeOf } from "../decode/shape.ts";
 import { applyTemplateDefaults as applyPodTemplateDefaults } from "../defaults.ts";
 import type { Field, SupportNote } from "../field.ts";
 import type { ValidateOptions } from "../validate/pod.ts";
@@ -139,8 +138,6 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
   },
 };
 
-const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
-
 /** Kinds of {@link ObjectOfKind}, in the order in which they are documented. */
 export const OBJECT_KINDS = Object.keys(KIND_RULES) as ObjectKind[];
 
@@ -160,14 +157,6 @@ export function templateOf(kind: ObjectKind, object: Field<object>): Field<Pod> 
   const { templatePath } = KIND_RULES[kind];
   const step = (field: Field, name: string) => (field as Field<Record<string, unknown>>).field(name);
   return templatePath?.reduce(step, object as Field) as Field<Pod> | undefined;
-}
-
-const shapes = new Map<ObjectKind, ObjectShape>();
-
-export function shapeOfKind(kind: ObjectKind): ObjectShape {
-  const shape = shapes.get(kind) ?? objectShapeOf(v.object({ ...typeFields, ...KIND_RULES[kind].schema.entries }));
-  shapes.set(kind, shape);
-  return shape;
 }
 
 function findDeploymentNotes(deployment: Field<Deployment>): SupportNote[] {
@@ -211,7 +200,11 @@ const NO_LIMIT = 2147483647;
 /** Defaults of the spec of a pod template; those of its fields were filled in while decoding. */
 function applyTemplateDefaults(template: PodTemplateSpec): void {
   applyPodTemplateDefaults(template as Pod);
-  // The API server ignores a template's own identity.
+  dropIdentity(template);
+}
+
+/** The API server ignores a template's own identity. */
+function dropIdentity(template: { metadata: ObjectMeta }): void {
   const { labels, annotations } = template.metadata;
   template.metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
 }
@@ -274,8 +267,7 @@ function applyJobDefaults({ metadata, spec }: Job): void {
 
 function applyCronJobDefaults({ spec }: CronJob): void {
   applyJobSpecDefaults(spec.jobTemplate.spec);
-  const { labels, annotations } = spec.jobTemplate.metadata;
-  spec.jobTemplate.metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
+  dropIdentity(spec.jobTemplate);
 }
 
 function applyJobSpecDefaults(spec: JobSpec): void {

@@ -56,8 +56,7 @@ function parseYamlStream(source: SourceText): ParsedDocument[] {
   let base = 0;
   for (;;) {
     const failedAt = parseFrom(source, base, documents, budget);
-    if (failedAt === undefined) return documents;
-    if (documents.length > MAX_DOCUMENTS) return documents;
+    if (failedAt === undefined || documents.length > MAX_DOCUMENTS) return documents;
     // A broken document does not hide the others: continue at the next "---" line.
     const next = /\n---(?=[ \t\r\n]|$)/.exec(source.text.slice(failedAt));
     if (!next) return documents;

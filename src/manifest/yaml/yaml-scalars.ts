@@ -286,6 +286,9 @@ export interface YamlScalar {
   tag: string;
 }
 
+/** Padded base64 without line breaks. */
+export const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
 /** Beginning of the tags that YAML itself defines. */
 export const CORE_TAG = "tag:yaml.org,2002:";
 
@@ -393,16 +396,14 @@ function resolveFloat(plain: string): Resolved | undefined {
 
 function decodeBase64(scalar: YamlScalar): string {
   const text = scalar.value.replace(/[\r\n]/g, "");
-  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) {
+  if (!BASE64.test(text)) {
     throw new TextError("the value is tagged !!binary but is not base64", scalar.start);
   }
   return Buffer.from(text, "base64").toString("utf8");
 }
 
 /** A number as Go's encoding/json prints it. */
-export function toJsonNumber(value: bigint | number): string {
-  return Object.is(value, -0) ? "-0" : String(value);
-}
+export const toJsonNumber = (value: bigint | number): string => (Object.is(value, -0) ? "-0" : String(value));
 
 /** A float as a map key: Go prints it with 32 bits of precision, `1.10` as `1.1`. */
 export function floatKey(value: number): string {
