@@ -84,8 +84,8 @@ export const conflictOverPorts = (a: Pod, b: Pod): boolean =>
   computeHostPorts(a).some((mine) => computeHostPorts(b).some((other) => isSameClaim(mine, other)));
 
 /** Upstream's range of node ports. */
-const FIRST_NODE_PORT = 30000;
-const NODE_PORTS = 2768;
+export const FIRST_NODE_PORT = 30000;
+export const NODE_PORTS = 2768;
 
 /** Port of the node under which a port of a Service is published; undefined when it is not. */
 export function nodePortOf({ metadata, spec }: Service, { port, nodePort }: ServicePort): number | undefined {

@@ -1,0 +1,206 @@
+import type { Service, ServicePort } from "../base/api/service.ts";
+import { podFullName } from "../base/model/identity.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
+import { type Ipv4Range, isInRange, isOverlapping, numberToIpv4, parseIpv4Range } from "../base/text/ipv4-range.ts";
+import { FIRST_NODE_PORT, NODE_PORTS, nodePortOf } from "./pod-network.ts";
+
+/**
+ * Ranges of cluster IPs, best first: that of kubeadm, so that addresses in manifests of clusters fit, its neighbors, that of
+ * k3s, one that no network has (RFC 2544).
+ */
+const RANGES = ["10.96.0.0/16", "10.97.0.0/16", "10.98.0.0/16", "10.99.0.0/16", "10.100.0.0/16", "10.43.0.0/16"]
+  .concat("172.29.0.0/16", "198.18.0.0/16")
+  .map((text) => parseIpv4Range(text)!);
+
+/** The first range that overlaps none of these networks. Pure. */
+export const chooseRange = (networks: readonly Ipv4Range[]): string | undefined =>
+  RANGES.find((range) => !networks.some((network) => isOverlapping(range, network)))?.text;
+
+/** Addresses and ports that Services were given and keep. Names are `namespace/name`. */
+export interface ServiceAddresses {
+  /** "" while no Service needed an address. */
+  range: string;
+  /** Cluster IPs by Service. */
+  clusterIps: Readonly<Record<string, string>>;
+  /** Services by the port of the machine that they have: `TCP/80`. */
+  ports: Readonly<Record<string, string>>;
+  /** Chosen node ports, by Service and port: `default/web TCP/80`. */
+  nodePorts: Readonly<Record<string, number>>;
+}
+
+/** The reason for which a Service has not all that it asks for. */
+export interface ServiceProblem {
+  reason: "ClusterIPNotAllocated" | "PortNotAllocated";
+  message: string;
+}
+
+export interface ServiceAllocation {
+  addresses: ServiceAddresses;
+  /** Problems by the name of the Service. */
+  problems: ReadonlyMap<string, ServiceProblem>;
+}
+
+export const serviceName = ({ metadata }: Pick<Service, "metadata">): string => podFullName(metadata);
+
+/** Whether a Service has an address of its own. */
+export const hasClusterIp = ({ spec }: Service): boolean => spec.type !== "ExternalName" && spec.clusterIP !== "None";
+
+/**
+ * Gives Services their addresses and ports: what they have they keep, what is asked for by number goes before what is chosen.
+ * Pure.
+ * @param holderOf who else has a port of the machine, e.g. `nginx (pid 812)`
+ * @param seed another one for each kubelet-ts of a machine: their Services have other addresses even in one range
+ */
+export function allocateServices(
+  services: readonly Service[],
+  known: ServiceAddresses,
+  holderOf: (protocol: string, port: number) => string | undefined,
+  seed = "",
+): ServiceAllocation {
+  const problems = new Map<string, ServiceProblem>();
+  const owners = services.filter(hasClusterIp);
+  const clusterIps = allocateClusterIps(owners, known, problems, seed);
+  const published = publishServices(owners, known, holderOf, problems);
+  return { addresses: { range: known.range, clusterIps, ...published }, problems };
+}
+
+function allocateClusterIps(
+  services: readonly Service[],
+  { range: text, clusterIps: known }: ServiceAddresses,
+  problems: Map<string, ServiceProblem>,
+  seed: string,
+): Record<string, string> {
+  const range = parseIpv4Range(text);
+  if (!range) return {};
+  const found: Record<string, string> = {};
+  const taken = new Set<string>();
+  const take = (name: string, ip: string) => {
+    found[name] = ip;
+    taken.add(ip);
+  };
+  const wantsNumber = ({ spec }: Service) => spec.clusterIP !== undefined && spec.clusterIP !== "";
+  const hasKnown = (service: Service) => {
+    const ip = known[serviceName(service)];
+    return ip !== undefined && isInRange(ip, range) && (!wantsNumber(service) || service.spec.clusterIP === ip);
+  };
+  for (const service of services.filter(hasKnown)) take(serviceName(service), known[serviceName(service)]!);
+  for (const service of services.filter((it) => wantsNumber(it) && !hasKnown(it))) {
+    const name = serviceName(service);
+    const ip = service.spec.clusterIP!;
+    const holder = Object.keys(found).find((other) => found[other] === ip);
+    const why = holder
+      ? `is that of Service "${holder}"`
+      : `is not in ${text} (--service-cluster-ip-range), which Services of this machine have`;
+    if (!holder && isInRange(ip, range)) take(name, ip);
+    else problems.set(name, { reason: "ClusterIPNotAllocated", message: `clusterIP ${ip} ${why}: it has another one` });
+  }
+  for (const service of services) {
+    const name = serviceName(service);
+    if (found[name] !== undefined) continue;
+    const ip = firstFree(`${seed} ${name}`, range, taken);
+    if (ip !== undefined) take(name, ip);
+    else problems.set(name, { reason: "ClusterIPNotAllocated", message: `${text} has no free address` });
+  }
+  return found;
+}
+
+/** Lower addresses are left to manifests that name theirs. Source: upstream's `ServiceIPStaticSubrange`. */
+const RESERVED = 256;
+
+/** An address that follows from the name: a Service that is deleted and made again has the same. */
+function firstFree(key: string, { first, size }: Ipv4Range, taken: ReadonlySet<string>): string | undefined {
+  const low = size > 2 * RESERVED ? RESERVED : 1;
+  const count = size - low - 1;
+  const start = Number.parseInt(hex32(key).slice(0, 8), 16);
+  for (let step = 0; step < count; step++) {
+    const ip = numberToIpv4(first + low + ((start + step) % count));
+    if (!taken.has(ip)) return ip;
+  }
+  return undefined;
+}
+
+export const toPortKey = (protocol: string, port: number): string => `${protocol}/${port}`;
+
+/** The key of a chosen node port. */
+export const portOf = (name: string, { protocol, port }: Pick<ServicePort, "protocol" | "port">): string =>
+  `${name} ${toPortKey(protocol, port)}`;
+
+/** All ports of a Service are published, or none. */
+function publishServices(
+  services: readonly Service[],
+  known: ServiceAddresses,
+  holderOf: (protocol: string, port: number) => string | undefined,
+  problems: Map<string, ServiceProblem>,
+): Pick<ServiceAddresses, "ports" | "nodePorts"> {
+  const ports: Record<string, string> = {};
+  const nodePorts: Record<string, number> = {};
+  const publishers = services.filter(({ spec }) => spec.type === "NodePort" || spec.type === "LoadBalancer");
+  // The holder of a port keeps it.
+  const holders = new Set(Object.values(known.ports));
+  const order = [...publishers].sort(
+    (a, b) => Number(holders.has(serviceName(b))) - Number(holders.has(serviceName(a))),
+  );
+  for (const service of order) {
+    const name = serviceName(service);
+    const findHolder = (key: string): string | undefined => {
+      if (ports[key] !== undefined) return ports[key] === name ? undefined : `Service "${ports[key]}"`;
+      if (known.ports[key] === name) return undefined;
+      const [protocol = "", port] = key.split("/");
+      return holderOf(protocol, Number(port));
+    };
+    const wanted: string[] = [];
+    const chosen: Record<string, number> = {};
+    for (const each of service.spec.ports ?? []) {
+      const { protocol, port, nodePort = 0 } = each;
+      if (service.spec.type === "LoadBalancer") wanted.push(toPortKey(protocol, port));
+      if (nodePort !== 0) wanted.push(toPortKey(protocol, nodePort));
+      else if (service.spec.type === "NodePort") {
+        const own = portOf(name, each);
+        const number = known.nodePorts[own] ?? nodePortOf(service, each) ?? FIRST_NODE_PORT;
+        const free = firstFreePort(number, (candidate) => findHolder(toPortKey(protocol, candidate)) === undefined);
+        chosen[own] = free;
+        wanted.push(toPortKey(protocol, free));
+      }
+    }
+    const held = wanted.flatMap((key) => {
+      const holder = findHolder(key);
+      return holder === undefined ? [] : [`port ${key} of the machine is held by ${holder}`];
+    });
+    if (held.length > 0) {
+      problems.set(name, { reason: "PortNotAllocated", message: `it is not published: ${held.join(", ")}` });
+      continue;
+    }
+    for (const key of wanted) ports[key] = name;
+    Object.assign(nodePorts, chosen);
+  }
+  return { ports, nodePorts };
+}
+
+function firstFreePort(wanted: number, isFree: (port: number) => boolean): number {
+  for (let step = 0; step < NODE_PORTS; step++) {
+    const port = FIRST_NODE_PORT + ((wanted - FIRST_NODE_PORT + step) % NODE_PORTS);
+    if (isFree(port)) return port;
+  }
+  return wanted;
+}
+
+/** Ports of the machine's addresses that lead to a port of a Service; none for one that is not published. Pure. */
+export function publishedPortsOf(
+  service: Service,
+  wanted: ServicePort,
+  { ports, nodePorts }: ServiceAddresses,
+): number[] {
+  const name = serviceName(service);
+  const { port, protocol, nodePort } = wanted;
+  const own = [
+    ...(service.spec.type === "LoadBalancer" ? [port] : []),
+    nodePort || nodePorts[portOf(name, wanted)] || 0,
+  ];
+  return own.filter((number) => number !== 0 && ports[toPortKey(protocol, number)] === name);
+}
+
+/** The networks that a range overlaps. */
+export const overlapsOf = (range: string, networks: readonly Ipv4Range[]): Ipv4Range[] => {
+  const own = parseIpv4Range(range);
+  return own ? networks.filter((network) => isOverlapping(own, network)) : [];
+};

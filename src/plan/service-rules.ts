@@ -1,0 +1,302 @@
+import { hex32 } from "../base/text/canonical-json.ts";
+import { type Ipv4Range, isInRange } from "../base/text/ipv4-range.ts";
+import type { ServiceEndpoint } from "./service-endpoints.ts";
+
+/** A port of a Service, and where its connections go. */
+export interface RuledPort {
+  /** "" for the only one. */
+  name: string;
+  protocol: string;
+  port: number;
+  /** Ports of the machine's own addresses that lead to it. */
+  published: readonly { port: number; sources: readonly string[] }[];
+  endpoints: readonly ServiceEndpoint[];
+}
+
+/** A Service with an address. */
+export interface RuledService {
+  /** `namespace/name` */
+  name: string;
+  clusterIp: string;
+  externalIps: readonly string[];
+  /** How long a client keeps its pod; undefined without session affinity. */
+  affinitySeconds?: number | undefined;
+  ports: readonly RuledPort[];
+}
+
+/** Facts that the rules depend on besides the Services. */
+export interface RuleFacts {
+  /** Start of the names of our chains: `KTS-1a2b3c`. */
+  prefix: string;
+  /** Range of all cluster IPs. */
+  range: string;
+  /** Bridges whose own traffic passes no rules: an answer inside of one would not find its way back. */
+  unfilteredBridges: readonly Ipv4Range[];
+  /** Addresses of the machine on which ports are published; empty for all. */
+  nodePortAddresses: readonly string[];
+  /** Bridges on which we let packets of the loopback's addresses out, for published ports. */
+  loopbackBridges: readonly string[];
+  /** The chain in which the administrator keeps rules for forwarded traffic is there. */
+  hasDockerUser: boolean;
+}
+
+/** Rules by chain, in the form of iptables-save without `-A CHAIN`. */
+export type RuleTable = ReadonlyMap<string, readonly string[]>;
+export interface RuleTables {
+  nat: RuleTable;
+  filter: RuleTable;
+}
+export const TABLES = ["nat", "filter"] as const;
+export type TableName = (typeof TABLES)[number];
+
+/** The bit by which kube-proxy marks packets to masquerade: every reader of it does the same. */
+const MASQUERADE = "0x4000/0x4000";
+/** Came to a published port: forwarded although Docker drops what it has not published itself. */
+const PUBLISHED = "0x1000/0x1000";
+
+/** 16 bits of a hash decide over 200 Services; the kernel takes names of 28 characters. */
+const CHAIN_DIGITS = 12;
+
+/** Names of the chains that do not depend on Services. */
+const chainsOf = (prefix: string) => ({
+  services: `${prefix}-SERVICES`,
+  addresses: `${prefix}-ADDRESSES`,
+  published: `${prefix}-PUBLISHED`,
+  masquerade: `${prefix}-MASQ`,
+  forward: `${prefix}-FORWARD`,
+  output: `${prefix}-OUTPUT`,
+  input: `${prefix}-INPUT`,
+});
+
+/** A rule in a chain of the kernel that leads to one of our chains. */
+export interface Jump {
+  table: TableName;
+  chain: string;
+  rule: string;
+}
+
+/** Pure. Source: the jumps of kube-proxy. */
+export function jumpsOf(prefix: string): Jump[] {
+  const chains = chainsOf(prefix);
+  const isNew = "-m conntrack --ctstate NEW";
+  return [
+    { table: "nat", chain: "PREROUTING", rule: `-j ${chains.services}` },
+    { table: "nat", chain: "OUTPUT", rule: `-j ${chains.services}` },
+    { table: "nat", chain: "POSTROUTING", rule: `-j ${chains.masquerade}` },
+    { table: "filter", chain: "FORWARD", rule: `${isNew} -j ${chains.forward}` },
+    { table: "filter", chain: "OUTPUT", rule: `${isNew} -j ${chains.output}` },
+    { table: "filter", chain: "INPUT", rule: `-j ${chains.input}` },
+  ];
+}
+
+/**
+ * The rules of all Services. Pure. Source: kube-proxy's iptables mode, `proxier.syncProxyRules`: one chain for a port of a
+ * Service, one for an endpoint, so that a change of a pod rewrites two of them.
+ */
+export function computeServiceRules(services: readonly RuledService[], facts: RuleFacts): RuleTables {
+  const chains = chainsOf(facts.prefix);
+  const nat = new Map<string, string[]>();
+  const refused: string[] = [];
+  const addresses: string[] = [];
+  const external: string[] = [];
+  const published: string[] = [];
+  for (const service of services) {
+    for (const port of service.ports) {
+      const chain = portChain(facts.prefix, service, port);
+      const name = `${service.name}${port.name === "" ? "" : `:${port.name}`}`;
+      const to = (address: string, comment: string) =>
+        `-d ${address}/32 -p ${port.protocol.toLowerCase()} -m comment --comment "${name}${comment}" -m ${port.protocol.toLowerCase()} --dport ${port.port}`;
+      addresses.push(`${to(service.clusterIp, "")} -j ${chain}`);
+      for (const ip of service.externalIps) {
+        external.push(`${to(ip, " external")} -j ${chain}`);
+        if (port.endpoints.length === 0) refused.push(`${to(ip, " has no endpoints")} -j REJECT`);
+      }
+      published.push(...publishedRules(port, chain, name));
+      addPortChains(nat, chain, service, port, facts);
+    }
+  }
+  const isLocal = "-m addrtype --dst-type LOCAL";
+  const local =
+    facts.nodePortAddresses.length === 0
+      ? [`${isLocal} -j ${chains.published}`]
+      : facts.nodePortAddresses.map((range) => `-d ${range} ${isLocal} -j ${chains.published}`);
+  nat.set(chains.services, [
+    `-d ${facts.range} -j ${chains.addresses}`,
+    ...external,
+    ...(published.length > 0 ? local : []),
+  ]);
+  nat.set(chains.addresses, addresses);
+  nat.set(chains.published, published);
+  nat.set(chains.masquerade, [
+    `-m mark --mark ${MASQUERADE} -j MASQUERADE`,
+    `-s 127.0.0.0/8 ! -o lo -m mark --mark ${PUBLISHED} -j MASQUERADE`,
+  ]);
+  // A connection that was not sent to a pod by then has none: an answer at once instead of a timeout.
+  const reject = [`-d ${facts.range} -j REJECT`, ...refused];
+  const isPublished = `-m mark --mark ${PUBLISHED}`;
+  const accept = [...(facts.hasDockerUser ? [`${isPublished} -j DOCKER-USER`] : []), `${isPublished} -j ACCEPT`];
+  const filter = new Map([
+    [chains.forward, [...reject, ...(published.length > 0 ? accept : [])]],
+    [chains.output, reject],
+    [chains.input, published.length > 0 ? facts.loopbackBridges.map(loopbackGuard) : []],
+  ]);
+  return { nat, filter };
+}
+
+/** Where such packets may go out, none but the answers to them may come in. Source: kube-proxy. */
+const loopbackGuard = (bridge: string) =>
+  `-d 127.0.0.0/8 -i ${bridge} -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP`;
+
+const portChain = (prefix: string, { name }: RuledService, port: RuledPort): string =>
+  `${prefix}-SVC-${hex32(`${name} ${port.protocol} ${port.port}`).slice(0, CHAIN_DIGITS)}`;
+
+function publishedRules({ protocol, published }: RuledPort, chain: string, name: string): string[] {
+  return published.flatMap(({ port, sources }) => {
+    const froms =
+      sources.length === 0 ? [""] : ["-m addrtype --src-type LOCAL ", ...sources.map((range) => `-s ${range} `)];
+    return froms.flatMap((from) => {
+      const match = `${from}-p ${protocol.toLowerCase()} -m comment --comment "${name} published" -m ${protocol.toLowerCase()} --dport ${port}`;
+      return [`${match} -j MARK --set-xmark ${PUBLISHED}`, `${match} -j ${chain}`];
+    });
+  });
+}
+
+/** The chain of a port, and one for each of its endpoints. */
+function addPortChains(
+  nat: Map<string, string[]>,
+  chain: string,
+  service: RuledService,
+  { protocol, endpoints }: RuledPort,
+  { prefix, unfilteredBridges }: RuleFacts,
+): void {
+  const { affinitySeconds } = service;
+  const tcp = `-p ${protocol.toLowerCase()}`;
+  const all = endpoints.map(({ ip, port }) => {
+    const own = `${prefix}-SEP-${hex32(`${chain} ${ip}:${port}`).slice(0, CHAIN_DIGITS)}`;
+    const bridge = unfilteredBridges.find((range) => isInRange(ip, range));
+    const recent = affinitySeconds === undefined ? "" : `-m recent --name ${own} --set --rsource `;
+    nat.set(own, [
+      // A pod that reaches itself, or another one of a bridge on which the answer would not be translated back.
+      `-s ${bridge?.text ?? `${ip}/32`} -j MARK --set-xmark ${MASQUERADE}`,
+      `${tcp} ${recent}-j DNAT --to-destination ${ip}:${port}`,
+    ]);
+    return own;
+  });
+  const known =
+    affinitySeconds === undefined
+      ? []
+      : all.map((own) => `-m recent --name ${own} --rcheck --seconds ${affinitySeconds} --reap --rsource -j ${own}`);
+  // Each of the rest gets an equal share of what is left.
+  const shares = all.map((own, index) => {
+    const left = all.length - index;
+    return `${left === 1 ? "" : `-m statistic --mode random --probability ${(1 / left).toFixed(10)} `}-j ${own}`;
+  });
+  nat.set(chain, [...known, ...shares]);
+}
+
+/** State of the kernel before a write. */
+interface KernelState {
+  /** Our chains that are there, with their rules; undefined where these are not known. */
+  chains: Readonly<Record<TableName, ReadonlyMap<string, readonly string[] | undefined>>>;
+  missingJumps: readonly Jump[];
+}
+
+/**
+ * The text for `iptables-restore --noflush` that makes the kernel's chains equal to these: each table in one step. Pure.
+ * @returns "" when nothing has changed
+ */
+export function toRestoreText(next: RuleTables, kernel: KernelState): string {
+  return TABLES.map((table) => {
+    const known = kernel.chains[table];
+    const changed = [...next[table]].filter(([chain, rules]) => !isSame(known.get(chain), rules));
+    const gone = [...known.keys()].filter((chain) => !next[table].has(chain));
+    const jumps = kernel.missingJumps.filter((jump) => jump.table === table);
+    if (changed.length + gone.length + jumps.length === 0) return "";
+    return [
+      `*${table}`,
+      ...[...changed.map(([chain]) => chain), ...gone].map((chain) => `:${chain} - [0:0]`),
+      ...changed.flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
+      ...jumps.map(({ chain, rule }) => `-I ${chain} 1 ${rule}`),
+      ...gone.map((chain) => `-X ${chain}`),
+      "COMMIT\n",
+    ].join("\n");
+  }).join("");
+}
+
+const isSame = (a: readonly string[] | undefined, b: readonly string[]): boolean =>
+  a === b || (a !== undefined && a.length === b.length && a.every((rule, index) => rule === b[index]));
+
+/** The text that fails when our jumps, or rules that are always there, are gone from the kernel. Pure. */
+export function toCheckText(prefix: string, { nat, filter }: RuleTables): string {
+  const chains = chainsOf(prefix);
+  const canaries = [
+    ...jumpsOf(prefix),
+    { table: "nat", chain: chains.services, rule: nat.get(chains.services)?.[0] ?? "" },
+    { table: "filter", chain: chains.output, rule: filter.get(chains.output)?.[0] ?? "" },
+  ] as const;
+  return TABLES.map((table) => {
+    const own = canaries.filter((canary) => canary.table === table && canary.rule !== "");
+    return [`*${table}`, ...own.map(({ chain, rule }) => `-C ${chain} ${rule}`), "COMMIT\n"].join("\n");
+  }).join("");
+}
+
+/** Output of `iptables-save` for the two tables, as far as it is needed. */
+export interface SavedRules {
+  /** Our chains. */
+  own: Readonly<Record<TableName, readonly string[]>>;
+  /** Rules of other chains that lead to ours: `-A PREROUTING -j KTS-1a2b3c-SERVICES`. */
+  jumps: readonly { table: TableName; rule: string }[];
+  hasDockerUser: boolean;
+  /** As {@link RuleFacts.loopbackBridges}, when they were written. */
+  loopbackBridges: readonly string[];
+  /** Ranges of cluster IPs of other kubelet-ts on this machine. */
+  otherRanges: readonly string[];
+}
+
+/** Pure. @param prefix as {@link RuleFacts.prefix} */
+export function parseSavedRules(text: string, prefix: string): SavedRules {
+  const own: Record<TableName, string[]> = { nat: [], filter: [] };
+  const jumps: { table: TableName; rule: string }[] = [];
+  const otherRanges: string[] = [];
+  const loopbackBridges: string[] = [];
+  let hasDockerUser = false;
+  let table = "";
+  for (const line of text.split("\n")) {
+    if (line.startsWith("*")) table = line.slice(1).trim();
+    if (table !== "nat" && table !== "filter") continue;
+    const chain = /^:(\S+)/.exec(line)?.[1];
+    if (chain?.startsWith(`${prefix}-`)) own[table].push(chain);
+    if (chain === "DOCKER-USER") hasDockerUser = true;
+    if (!line.startsWith("-A ")) continue;
+    const range = /^-A (KTS-\w+)-SERVICES -d (\S+) -j \1-ADDRESSES/.exec(line);
+    if (range && range[1] !== prefix) otherRanges.push(range[2]!);
+    const bridge = line.startsWith(`-A ${prefix}-INPUT `) && / -i (\S+) /.exec(line)?.[1];
+    if (bridge) loopbackBridges.push(bridge);
+    if (line.includes(` -j ${prefix}-`) && !line.startsWith(`-A ${prefix}-`)) jumps.push({ table, rule: line });
+  }
+  return { own, jumps, hasDockerUser, loopbackBridges, otherRanges };
+}
+
+/** Those of our jumps that are not there. Pure. */
+export const missingJumps = (prefix: string, { jumps }: SavedRules): Jump[] =>
+  jumpsOf(prefix).filter(({ table, chain, rule }) => {
+    const target = rule.slice(rule.lastIndexOf(" ") + 1);
+    return !jumps.some(
+      (it) => it.table === table && it.rule.startsWith(`-A ${chain} `) && it.rule.endsWith(` -j ${target}`),
+    );
+  });
+
+/** The text that removes our chains and the jumps to them, and nothing else; "" where there are none. Pure. */
+export function toRemovalText({ own, jumps }: SavedRules): string {
+  return TABLES.map((table) => {
+    const rules = jumps.filter((jump) => jump.table === table);
+    if (own[table].length + rules.length === 0) return "";
+    return [
+      `*${table}`,
+      ...own[table].map((chain) => `:${chain} - [0:0]`),
+      ...rules.map(({ rule }) => rule.replace("-A", "-D")),
+      ...own[table].map((chain) => `-X ${chain}`),
+      "COMMIT\n",
+    ].join("\n");
+  }).join("");
+}

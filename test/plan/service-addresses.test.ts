@@ -1,0 +1,135 @@
+import { describe, expect, test } from "bun:test";
+import type { Service } from "../../src/base/api/service.ts";
+import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
+import {
+  allocateServices,
+  chooseRange,
+  publishedPortsOf,
+  type ServiceAddresses,
+} from "../../src/plan/service-addresses.ts";
+
+const service = (name: string, spec: object = {}): Service =>
+  ({
+    metadata: { name, namespace: "default" },
+    spec: { type: "ClusterIP", ports: [{ port: 80, protocol: "TCP" }], ...spec },
+  }) as Service;
+
+const NEW: ServiceAddresses = { range: "10.96.0.0/16", clusterIps: {}, ports: {}, nodePorts: {} };
+const free = () => undefined;
+const problemsOf = ({ problems }: ReturnType<typeof allocateServices>) =>
+  Object.fromEntries([...problems].map(([name, { message }]) => [name, message]));
+
+test("the range is the first one that overlaps no network of the machine", () => {
+  const networks = (...texts: string[]) => texts.map((text) => rangeOfAddress(text)!);
+  expect(chooseRange(networks("172.17.0.1/16"))).toBe("10.96.0.0/16");
+  expect(chooseRange(networks("10.96.7.1/24", "10.97.0.0/16"))).toBe("10.98.0.0/16");
+  expect(chooseRange(networks("10.0.0.0/8"))).toBe("172.29.0.0/16");
+  expect(chooseRange(networks("0.0.0.0/0"))).toBeUndefined();
+});
+
+describe("cluster IPs", () => {
+  test("are different, in the range, kept, and the same after a Service was away", () => {
+    const services = ["a", "b", "c"].map((name) => service(name));
+    const { addresses } = allocateServices(services, NEW, free);
+    const ips = Object.values(addresses.clusterIps);
+    expect(new Set(ips).size).toBe(3);
+    expect(ips.every((ip) => /^10\.96\.\d+\.\d+$/.test(ip))).toBe(true);
+    expect(allocateServices(services.toReversed(), addresses, free).addresses.clusterIps).toEqual(addresses.clusterIps);
+    const without = allocateServices(services.slice(1), addresses, free).addresses;
+    expect(Object.keys(without.clusterIps)).toEqual(["default/b", "default/c"]);
+    expect(allocateServices(services, without, free).addresses.clusterIps).toEqual(addresses.clusterIps);
+  });
+
+  test("differ between two kubelet-ts of one machine", () => {
+    const of = (seed: string) => allocateServices([service("a")], NEW, free, seed).addresses.clusterIps["default/a"];
+    expect(of("one")).not.toBe(of("two"));
+  });
+
+  test("are not for headless Services and external names", () => {
+    const services = [
+      service("headless", { clusterIP: "None" }),
+      service("outside", { type: "ExternalName", externalName: "example.com" }),
+    ];
+    expect(allocateServices(services, NEW, free).addresses.clusterIps).toEqual({});
+  });
+
+  test("of manifests go before those that are chosen", () => {
+    const small = { ...NEW, range: "10.96.0.0/28" };
+    const chosen = allocateServices([service("a")], small, free).addresses.clusterIps["default/a"]!;
+    const { addresses } = allocateServices([service("a"), service("b", { clusterIP: chosen })], small, free);
+    expect(addresses.clusterIps["default/b"]).toBe(chosen);
+    expect(addresses.clusterIps["default/a"]).not.toBe(chosen);
+  });
+
+  test("of manifests that another Service has, or that are in no range, are replaced, which is said", () => {
+    const known = allocateServices([service("a", { clusterIP: "10.96.0.10" })], NEW, free).addresses;
+    const outcome = allocateServices(
+      [
+        service("b", { clusterIP: "10.96.0.10" }),
+        service("a", { clusterIP: "10.96.0.10" }),
+        service("c", { clusterIP: "10.43.0.10" }),
+      ],
+      known,
+      free,
+    );
+    expect(outcome.addresses.clusterIps["default/a"]).toBe("10.96.0.10");
+    expect(outcome.addresses.clusterIps["default/b"]).toMatch(/^10\.96\./);
+    expect(problemsOf(outcome)).toEqual({
+      "default/b": 'clusterIP 10.96.0.10 is that of Service "default/a": it has another one',
+      "default/c":
+        "clusterIP 10.43.0.10 is not in 10.96.0.0/16 (--service-cluster-ip-range), which Services of this machine have: it has another one",
+    });
+  });
+
+  test("may run out", () => {
+    const services = Array.from({ length: 15 }, (_, index) => service(`s${index}`));
+    const outcome = allocateServices(services, { ...NEW, range: "10.96.0.0/28" }, free);
+    expect(Object.keys(outcome.addresses.clusterIps)).toHaveLength(14);
+    expect(problemsOf(outcome)).toEqual({ "default/s14": "10.96.0.0/28 has no free address" });
+  });
+});
+
+describe("ports of the machine", () => {
+  const publishedBy = (one: Service, addresses: ServiceAddresses) =>
+    (one.spec.ports ?? []).map((port) => publishedPortsOf(one, port, addresses));
+
+  test("are those of a LoadBalancer, and a node port that is given or chosen", () => {
+    const services = [
+      service("lb", { type: "LoadBalancer" }),
+      service("given", { type: "NodePort", ports: [{ port: 80, nodePort: 30080, protocol: "TCP" }] }),
+      service("chosen", { type: "NodePort" }),
+      service("inside"),
+    ];
+    const { addresses, problems } = allocateServices(services, NEW, free);
+    expect(problems.size).toBe(0);
+    const [lb, given, chosen, inside] = services.map((one) => publishedBy(one, addresses));
+    expect([lb, given, inside]).toEqual([[[80]], [[30080]], [[]]]);
+    const [number = 0] = chosen![0]!;
+    expect(number >= 30000 && number < 32768).toBe(true);
+    // Another program takes it later: the rules came first.
+    const later = allocateServices(services, addresses, () => "nginx (pid 812)");
+    expect(later.addresses).toEqual(addresses);
+    // Another program had it before: the next one.
+    const held = allocateServices(services, NEW, (_, port) => (port === number ? "nginx (pid 812)" : undefined));
+    expect(publishedBy(services[2]!, held.addresses)).toEqual([[30000 + ((number - 30000 + 1) % 2768)]]);
+  });
+
+  test("that are held stay with their holder, and the Service is not published at all", () => {
+    const first = allocateServices([service("first", { type: "LoadBalancer" })], NEW, free).addresses;
+    const both = [{ port: 443, name: "tls", protocol: "TCP" }].concat({ port: 80, name: "web", protocol: "TCP" });
+    const services = [
+      service("second", { type: "LoadBalancer", ports: both }),
+      service("first", { type: "LoadBalancer" }),
+      service("dns", { type: "LoadBalancer", ports: [{ port: 53, protocol: "UDP" }] }),
+    ];
+    const outcome = allocateServices(services, first, (protocol) =>
+      protocol === "UDP" ? "dnsmasq (pid 7)" : undefined,
+    );
+    expect(problemsOf(outcome)).toEqual({
+      "default/dns": "it is not published: port UDP/53 of the machine is held by dnsmasq (pid 7)",
+      "default/second": 'it is not published: port TCP/80 of the machine is held by Service "default/first"',
+    });
+    expect(outcome.addresses.ports).toEqual({ "TCP/80": "default/first" });
+    expect(Object.keys(outcome.addresses.clusterIps)).toHaveLength(3);
+  });
+});

@@ -1,0 +1,85 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { Service, ServicePort } from "../../src/base/api/service.ts";
+import { endpointsOf, ServicePods } from "../../src/plan/service-endpoints.ts";
+import { aPod } from "../support/builders.ts";
+
+interface PodCase {
+  name: string;
+  labels?: Record<string, string>;
+  namespace?: string;
+  ready?: boolean;
+  phase?: string;
+  ips?: string[];
+  leaving?: boolean;
+  ports?: object[];
+}
+
+const pod = ({ name, labels, namespace, ready, phase, ips, leaving, ports = [] }: PodCase): Pod => ({
+  ...aPod({ containers: [{ name: "a", image: "b:1", ports }] } as unknown as Pod["spec"], {
+    name,
+    uid: name,
+    namespace: namespace ?? "default",
+    labels: labels ?? { app: "web", tier: "front" },
+    ...(leaving && { deletionTimestamp: "2026-01-02T03:04:05Z" }),
+  }),
+  status: {
+    phase: phase ?? "Running",
+    podIPs: (ips ?? ["10.0.0.1"]).map((ip) => ({ ip })),
+    conditions: [{ type: "Ready", status: (ready ?? true) ? "True" : "False" }],
+  } as Pod["status"] & object,
+});
+
+const service = (spec: object = {}) =>
+  ({
+    metadata: { name: "web", namespace: "default" },
+    spec: { selector: { app: "web", tier: "front" }, ...spec },
+  }) as unknown as Service;
+
+const names = (found: readonly Pod[]) => found.map(({ metadata }) => metadata.name);
+
+test.each([
+  ["Ready pods with all labels of the selector", {}, ["a"]],
+  ["those that are not Ready, where they are published", { publishNotReadyAddresses: true }, ["a", "unready"]],
+  ["none without a selector", { selector: undefined }, []],
+  ["none with an empty selector", { selector: {} }, []],
+])("behind a Service are %s", (_, spec, want) => {
+  const pods = [
+    pod({ name: "a" }),
+    pod({ name: "unready", ready: false }),
+    pod({ name: "other", labels: { app: "web" } }),
+    pod({ name: "elsewhere", namespace: "shop" }),
+    pod({ name: "leaving", leaving: true }),
+    pod({ name: "done", phase: "Succeeded" }),
+    pod({ name: "without-address", ips: [] }),
+  ];
+  expect(names(new ServicePods(pods).behind(service(spec)))).toEqual(want);
+});
+
+test.each([
+  ["the port itself", { port: 80 }, [80, 80]],
+  ["0 is the default", { port: 80, targetPort: 0 }, [80, 80]],
+  ["a number", { port: 80, targetPort: 8080 }, [8080, 8080]],
+  ["a name, which each pod gives another number", { port: 80, targetPort: "http" }, [8000, 9000]],
+  ["a name of another protocol", { port: 80, targetPort: "http", protocol: "UDP" }, [53]],
+  ["a name that no pod has", { port: 80, targetPort: "https" }, []],
+])("an endpoint has the target port: %s", (_, port, want) => {
+  const http = { name: "http", protocol: "TCP" };
+  const pods = [
+    pod({ name: "a", ports: [{ ...http, containerPort: 8000 }] }),
+    pod({
+      name: "b",
+      ports: [
+        { ...http, containerPort: 9000 },
+        { ...http, protocol: "UDP", containerPort: 53 },
+      ],
+    }),
+  ];
+  const found = endpointsOf({ protocol: "TCP", ...port } as ServicePort, pods);
+  expect(found.map((endpoint) => endpoint.port)).toEqual(want);
+});
+
+test("an endpoint has the IPv4 address", () => {
+  const both = pod({ name: "a", ips: ["fd00::1", "10.0.0.2"] });
+  expect(endpointsOf({ port: 80, protocol: "TCP" } as ServicePort, [both])).toEqual([{ ip: "10.0.0.2", port: 80 }]);
+});

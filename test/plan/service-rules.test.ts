@@ -1,0 +1,234 @@
+import { describe, expect, test } from "bun:test";
+import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
+import {
+  computeServiceRules,
+  jumpsOf,
+  missingJumps,
+  parseSavedRules,
+  type RuledPort,
+  type RuledService,
+  type RuleFacts,
+  type RuleTables,
+  toCheckText,
+  toRemovalText,
+  toRestoreText,
+} from "../../src/plan/service-rules.ts";
+
+const FACTS: RuleFacts = {
+  prefix: "KTS-1a2b3c",
+  range: "10.96.0.0/16",
+  unfilteredBridges: [],
+  nodePortAddresses: [],
+  loopbackBridges: [],
+  hasDockerUser: true,
+};
+
+const service = (port: Partial<RuledPort> = {}, more: Partial<RuledService> = {}): RuledService => ({
+  name: "default/web",
+  clusterIp: "10.96.1.2",
+  externalIps: [],
+  ports: [{ name: "", protocol: "TCP", port: 80, published: [], endpoints: ENDPOINTS, ...port }],
+  ...more,
+});
+const ENDPOINTS = [
+  { ip: "172.17.0.2", port: 8000 },
+  { ip: "172.17.0.3", port: 8000 },
+  { ip: "172.17.0.4", port: 8000 },
+];
+
+/** Rules as lines, with the hashes of chains numbered in their order. */
+function linesOf(services: RuledService[], facts: Partial<RuleFacts> = {}, only = /./): string[] {
+  const tables = computeServiceRules(services, { ...FACTS, ...facts });
+  const numbers = new Map<string, number>();
+  const number = (_: string, kind: string, hash: string) => {
+    if (!numbers.has(hash)) numbers.set(hash, numbers.size + 1);
+    return `${kind}${numbers.get(hash)}`;
+  };
+  return [...tables.nat, ...tables.filter]
+    .flatMap(([chain, rules]) => rules.map((rule) => `${chain} ${rule}`))
+    .map((line) => line.replaceAll("KTS-1a2b3c-", "").replace(/(SVC|SEP)-([0-9a-f]{12})/g, number))
+    .filter((line) => only.test(line));
+}
+
+test("a Service sends its connections to each of its pods with equal chance", () => {
+  expect(linesOf([service()])).toEqual([
+    "SEP1 -s 172.17.0.2/32 -j MARK --set-xmark 0x4000/0x4000",
+    "SEP1 -p tcp -j DNAT --to-destination 172.17.0.2:8000",
+    "SEP2 -s 172.17.0.3/32 -j MARK --set-xmark 0x4000/0x4000",
+    "SEP2 -p tcp -j DNAT --to-destination 172.17.0.3:8000",
+    "SEP3 -s 172.17.0.4/32 -j MARK --set-xmark 0x4000/0x4000",
+    "SEP3 -p tcp -j DNAT --to-destination 172.17.0.4:8000",
+    "SVC4 -m statistic --mode random --probability 0.3333333333 -j SEP1",
+    "SVC4 -m statistic --mode random --probability 0.5000000000 -j SEP2",
+    "SVC4 -j SEP3",
+    "SERVICES -d 10.96.0.0/16 -j ADDRESSES",
+    'ADDRESSES -d 10.96.1.2/32 -p tcp -m comment --comment "default/web" -m tcp --dport 80 -j SVC4',
+    "MASQ -m mark --mark 0x4000/0x4000 -j MASQUERADE",
+    "MASQ -s 127.0.0.0/8 ! -o lo -m mark --mark 0x1000/0x1000 -j MASQUERADE",
+    "FORWARD -d 10.96.0.0/16 -j REJECT",
+    "OUTPUT -d 10.96.0.0/16 -j REJECT",
+  ]);
+});
+
+test("without endpoints nothing is translated: the connection is refused", () => {
+  const lines = linesOf([service({ endpoints: [] }, { externalIps: ["203.0.113.5"] })]);
+  expect(lines.filter((line) => /^S(VC|EP)\d/.test(line))).toEqual([]);
+  expect(lines.filter((line) => line.includes("REJECT"))).toEqual([
+    "FORWARD -d 10.96.0.0/16 -j REJECT",
+    'FORWARD -d 203.0.113.5/32 -p tcp -m comment --comment "default/web has no endpoints" -m tcp --dport 80 -j REJECT',
+    "OUTPUT -d 10.96.0.0/16 -j REJECT",
+    'OUTPUT -d 203.0.113.5/32 -p tcp -m comment --comment "default/web has no endpoints" -m tcp --dport 80 -j REJECT',
+  ]);
+});
+
+test("on a bridge whose traffic passes no rules every client of it is masqueraded, others keep their address", () => {
+  const endpoints = [ENDPOINTS[0]!, { ip: "172.18.0.2", port: 80 }];
+  const unfilteredBridges = [rangeOfAddress("172.17.0.1/16")!];
+  expect(linesOf([service({ endpoints })], { unfilteredBridges }, /MARK/)).toEqual([
+    "SEP1 -s 172.17.0.0/16 -j MARK --set-xmark 0x4000/0x4000",
+    "SEP2 -s 172.18.0.2/32 -j MARK --set-xmark 0x4000/0x4000",
+  ]);
+});
+
+test("a client keeps its pod with session affinity", () => {
+  const lines = linesOf([service({ endpoints: ENDPOINTS.slice(0, 1), protocol: "UDP" }, { affinitySeconds: 600 })]);
+  expect(lines.slice(1, 4)).toEqual([
+    "SEP1 -p udp -m recent --name SEP1 --set --rsource -j DNAT --to-destination 172.17.0.2:8000",
+    "SVC2 -m recent --name SEP1 --rcheck --seconds 600 --reap --rsource -j SEP1",
+    "SVC2 -j SEP1",
+  ]);
+});
+
+describe("published ports", () => {
+  const published = [{ port: 30080, sources: [] }];
+
+  test("of all addresses of the machine, also from itself", () => {
+    expect(linesOf([service({ published })], { loopbackBridges: ["docker0"] }, /^(SERV|PUBL|FORW|INPUT)/)).toEqual([
+      "SERVICES -d 10.96.0.0/16 -j ADDRESSES",
+      "SERVICES -m addrtype --dst-type LOCAL -j PUBLISHED",
+      'PUBLISHED -p tcp -m comment --comment "default/web published" -m tcp --dport 30080 -j MARK --set-xmark 0x1000/0x1000',
+      'PUBLISHED -p tcp -m comment --comment "default/web published" -m tcp --dport 30080 -j SVC4',
+      "FORWARD -d 10.96.0.0/16 -j REJECT",
+      "FORWARD -m mark --mark 0x1000/0x1000 -j DOCKER-USER",
+      "FORWARD -m mark --mark 0x1000/0x1000 -j ACCEPT",
+      "INPUT -d 127.0.0.0/8 -i docker0 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP",
+    ]);
+  });
+
+  test("of some addresses", () => {
+    expect(linesOf([service({ published })], { nodePortAddresses: ["192.0.2.0/24", "127.0.0.0/8"] }, /LOCAL/)).toEqual([
+      "SERVICES -d 192.0.2.0/24 -m addrtype --dst-type LOCAL -j PUBLISHED",
+      "SERVICES -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j PUBLISHED",
+    ]);
+  });
+
+  test("for some clients, and the machine itself", () => {
+    const own = [{ port: 80, sources: ["198.51.100.0/24"] }];
+    const froms = linesOf([service({ published: own })], {}, /^PUBLISHED .*SVC/).map((line) => line.split(" -p ")[0]!);
+    expect(froms).toEqual(["PUBLISHED -m addrtype --src-type LOCAL", "PUBLISHED -s 198.51.100.0/24"]);
+  });
+});
+
+describe("a write", () => {
+  const noChains = { nat: new Map(), filter: new Map() };
+  const rules = (services: RuledService[]) => computeServiceRules(services, FACTS);
+  const change = (before: RuleTables, after: RuleTables) => toRestoreText(after, { chains: before, missingJumps: [] });
+
+  test("of an empty kernel has every chain and jump, one commit for each table", () => {
+    const text = toRestoreText(rules([service()]), { chains: noChains, missingJumps: jumpsOf(FACTS.prefix) });
+    expect(text.match(/COMMIT/g)).toHaveLength(2);
+    expect(text.match(/^-I .*$/gm)).toEqual([
+      "-I PREROUTING 1 -j KTS-1a2b3c-SERVICES",
+      "-I OUTPUT 1 -j KTS-1a2b3c-SERVICES",
+      "-I POSTROUTING 1 -j KTS-1a2b3c-MASQ",
+      "-I FORWARD 1 -m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD",
+      "-I OUTPUT 1 -m conntrack --ctstate NEW -j KTS-1a2b3c-OUTPUT",
+      "-I INPUT 1 -j KTS-1a2b3c-INPUT",
+    ]);
+  });
+
+  test("of what is there is nothing", () => {
+    expect(change(rules([service()]), rules([service()]))).toBe("");
+  });
+
+  test("of another pod touches the chain of the port, that of the pod and that of the one before", () => {
+    const before = rules([service()]);
+    const after = rules([service({ endpoints: [...ENDPOINTS.slice(1), { ip: "172.17.0.9", port: 8000 }] })]);
+    const text = change(before, after);
+    expect(text.match(/^:/gm)).toHaveLength(3);
+    expect(text.match(/^-X /gm)).toHaveLength(1);
+    expect(text).not.toContain("*filter");
+  });
+
+  test("drops the chains of a Service that has gone", () => {
+    const text = change(
+      rules([service(), service({}, { name: "default/db", clusterIp: "10.96.1.3" })]),
+      rules([service()]),
+    );
+    expect(text.match(/^-X KTS-1a2b3c-S(VC|EP)/gm)).toHaveLength(4);
+  });
+});
+
+describe("what iptables-save shows", () => {
+  const SAVED = `*filter
+:INPUT ACCEPT [0:0]
+:DOCKER-USER - [0:0]
+:KTS-1a2b3c-FORWARD - [0:0]
+:KTS-1a2b3c-INPUT - [0:0]
+:KTS-ffffff-FORWARD - [0:0]
+-A FORWARD -m conntrack --ctstate NEW -j KTS-ffffff-FORWARD
+-A FORWARD -m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD
+-A KTS-1a2b3c-INPUT -d 127.0.0.0/8 -i docker0 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP
+COMMIT
+*nat
+:KTS-1a2b3c-SERVICES - [0:0]
+-A OUTPUT -j KTS-1a2b3c-SERVICES
+-A KTS-1a2b3c-SERVICES -d 10.96.0.0/16 -j KTS-1a2b3c-ADDRESSES
+-A KTS-ffffff-SERVICES -d 10.97.0.0/16 -j KTS-ffffff-ADDRESSES
+COMMIT
+`;
+  const saved = parseSavedRules(SAVED, FACTS.prefix);
+
+  test("is read: our chains, and the ranges of others", () => {
+    expect(saved.own).toEqual({
+      nat: ["KTS-1a2b3c-SERVICES"],
+      filter: ["KTS-1a2b3c-FORWARD", "KTS-1a2b3c-INPUT"],
+    });
+    expect([saved.otherRanges, saved.hasDockerUser, saved.loopbackBridges]).toEqual([
+      ["10.97.0.0/16"],
+      true,
+      ["docker0"],
+    ]);
+    expect(missingJumps(FACTS.prefix, saved).map(({ table, chain }) => `${table} ${chain}`)).toEqual([
+      "nat PREROUTING",
+      "nat POSTROUTING",
+      "filter OUTPUT",
+      "filter INPUT",
+    ]);
+  });
+
+  test("is removed, and nothing of others", () => {
+    expect(toRemovalText(saved).split("\n")).toEqual([
+      "*nat",
+      ":KTS-1a2b3c-SERVICES - [0:0]",
+      "-D OUTPUT -j KTS-1a2b3c-SERVICES",
+      "-X KTS-1a2b3c-SERVICES",
+      "COMMIT",
+      "*filter",
+      ":KTS-1a2b3c-FORWARD - [0:0]",
+      ":KTS-1a2b3c-INPUT - [0:0]",
+      "-D FORWARD -m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD",
+      "-X KTS-1a2b3c-FORWARD",
+      "-X KTS-1a2b3c-INPUT",
+      "COMMIT",
+      "",
+    ]);
+    expect(toRemovalText(parseSavedRules(SAVED, "KTS-000000"))).toBe("");
+  });
+
+  test("is checked by rules that are always there", () => {
+    const text = toCheckText(FACTS.prefix, computeServiceRules([service()], FACTS));
+    expect(text.match(/^-C /gm)).toHaveLength(8);
+    expect(text).not.toMatch(/^-[AIDX] |^:/m);
+  });
+});
