@@ -5,7 +5,6 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { liveNodes, TestNode } from "../test/support/test-node.ts";
-import { apiAttacks } from "./attack/api-attacks.ts";
 import type { Attack, AttackTarget, Figure } from "./attack/attack.ts";
 import { podAttacks } from "./attack/pod-attacks.ts";
 import { serverAttacks } from "./attack/server-attacks.ts";
@@ -21,7 +20,7 @@ const nothing: Attack = {
   },
 };
 
-const ATTACKS: readonly Attack[] = [nothing, ...serverAttacks, ...apiAttacks, ...podAttacks];
+const ATTACKS: readonly Attack[] = [nothing, ...serverAttacks, ...podAttacks];
 const BYSTANDERS = 3;
 /** Lag that the supervising loop may have under any attack. */
 const MAX_LAG_SECONDS = 0.05;

@@ -201,7 +201,7 @@ function sharedShapes(): Map<Shape, string> {
   ]);
 }
 
-const noProxy = { level: "ignored", note: "there is no proxy: names lead to the pods themselves" };
+const oneNode = { level: "ignored", note: "no effect on one node, with IPv4" };
 const noCluster = { level: "refused", note: "needs a storage driver of a cluster: use hostPath, local or nfs" };
 
 /** Fields of workloads that are not simply supported, by kind and path. */
@@ -213,20 +213,13 @@ const WORKLOAD_NOTES: Readonly<Record<string, { level: string; note: string }>> 
   "Job spec.successPolicy": { level: "ignored", note: "all completions count" },
   "Job spec.podReplacementPolicy": { level: "ignored", note: "a pod is replaced when it has ended" },
   "Job spec.managedBy": { level: "ignored", note: "Jobs are run by kubelet-ts" },
-  "Service spec.ports[].targetPort": { level: "partly", note: "programs use it instead of port" },
   "Service spec.externalName": {
     level: "partly",
     note: "its addresses, looked up every minute, in place of a CNAME record",
   },
   ...Object.fromEntries(
     [
-      "clusterIP",
-      "clusterIPs",
-      "externalIPs",
-      "sessionAffinity",
-      "sessionAffinityConfig",
       "loadBalancerIP",
-      "loadBalancerSourceRanges",
       "loadBalancerClass",
       "externalTrafficPolicy",
       "internalTrafficPolicy",
@@ -237,7 +230,7 @@ const WORKLOAD_NOTES: Readonly<Record<string, { level: string; note: string }>> 
       "allocateLoadBalancerNodePorts",
       "trafficDistribution",
       "topologyKeys",
-    ].map((name) => [`Service spec.${name}`, noProxy]),
+    ].map((name) => [`Service spec.${name}`, oneNode]),
   ),
   ...Object.fromEntries(CLUSTER_VOLUME_NAMES.map((name) => [`PersistentVolume spec.${name}`, noCluster])),
 };

@@ -56,17 +56,8 @@ export const namespacedName = (namespace: string | undefined, name: string): Nam
 
 export const keyOf = ({ metadata }: ApiObject): NamespacedName => namespacedName(metadata.namespace, metadata.name);
 
-/** An object's JSON. */
-export const jsonOf = (object: object): string => sharedJsonOf(object).toString();
-
-/** From this length on a text is kept as bytes, which all connections share. Unit: UTF-16 code units. */
-const LONG_TEXT = 32 * 1024;
-
-/** An object's JSON, made once for each version of the object: a short text, or the bytes of a long one. */
-export const sharedJsonOf = memoized((object: object): string | Buffer => {
-  const text = JSON.stringify(object);
-  return text.length < LONG_TEXT ? text : Buffer.from(text);
-});
+/** An object's JSON, made once for each version of the object. */
+export const jsonOf = memoized((object: object) => JSON.stringify(object));
 
 /** An object without what a dry run does not set. */
 export function writtenPart({ metadata, ...object }: Readonly<Record<"metadata", object>>): unknown {

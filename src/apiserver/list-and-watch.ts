@@ -3,7 +3,7 @@ import { parseFieldSelector, parseLabelSelector, type SelectableFields } from ".
 import type { Clock } from "../base/model/clock.ts";
 import type { HttpResponse, StreamedResponse } from "../server/http-response.ts";
 import { ApiError, badRequest, expired } from "./api-error.ts";
-import { type ApiObject, sharedJsonOf } from "./api-object.ts";
+import type { ApiObject } from "./api-object.ts";
 import { jsonText } from "./api-request.ts";
 import type { ObjectStore, StoreEvent } from "./object-store.ts";
 import type { Presentation } from "./presentation.ts";
@@ -51,7 +51,7 @@ export function listResponse(
   { namespace, matches }: Selection,
   query: URLSearchParams,
   presentation: Presentation,
-): HttpResponse | StreamedResponse {
+): HttpResponse {
   const limit = Number(query.get("limit") ?? "");
   if (!Number.isInteger(limit) || limit < 0) throw badRequest(`limit: Invalid value: "${query.get("limit")}"`);
   const token = parseToken(query.get("continue"), store.revision);
@@ -73,40 +73,7 @@ export function listResponse(
       remainingItemCount: objects.length - page.length,
     }),
   };
-  return textOrStream(presentation.list(page, metadata));
-}
-
-/** A longer list is made while its client reads it, so that many of them at a time hold its objects alone. */
-const MAX_WHOLE_BYTES = 256 * 1024;
-
-function textOrStream(parts: Iterable<string | Uint8Array>): HttpResponse | StreamedResponse {
-  const chunks = inChunks(parts);
-  const first = chunks.next().value ?? "";
-  const second = chunks.next();
-  if (second.done && typeof first === "string") return jsonText(200, first);
-  const all = (async function* () {
-    yield first;
-    if (!second.done) yield second.value;
-    yield* chunks;
-  })();
-  return { status: 200, headers: { "Content-Type": "application/json" }, chunks: all };
-}
-
-/** Strings that follow each other are joined. */
-function* inChunks(parts: Iterable<string | Uint8Array>): Generator<string | Uint8Array, void> {
-  let text = "";
-  for (const part of parts) {
-    if (typeof part === "string") text += part;
-    else {
-      yield text;
-      yield part;
-      text = "";
-    }
-    if (text.length < MAX_WHOLE_BYTES) continue;
-    yield text;
-    text = "";
-  }
-  yield text;
+  return jsonText(200, presentation.list(page, metadata));
 }
 
 const encodeToken = (token: ContinueToken) => Buffer.from(JSON.stringify(token)).toString("base64url");
@@ -210,13 +177,13 @@ class Watch {
       this.#taken = isFromState ? store.revision : since;
       if (isFromState) {
         for (const object of store.list(this.#resource, selection.namespace).filter(selection.matches)) {
-          yield* this.#line("ADDED", object);
+          yield this.#line("ADDED", object);
         }
         if (sendsInitialEvents && sendsBookmarks) yield this.#bookmark(true);
       }
       while (!stop.aborted) {
-        const event = this.#next();
-        if (event) yield* this.#line(event.type, event.object);
+        const line = this.#next();
+        if (line !== undefined) yield line;
         else if (isBookmarkDue) {
           isBookmarkDue = false;
           yield this.#bookmark(false);
@@ -239,11 +206,11 @@ class Watch {
   }
 
   /**
-   * The next event of the selection: an object that enters it is ADDED, one that leaves it is DELETED.
+   * The line of the next event of the selection: an object that enters it is ADDED, one that leaves it is DELETED.
    * @returns undefined when there is none yet
    * @throws ApiError 410 when the reader has fallen too far behind
    */
-  #next(): Pick<StoreEvent, "type" | "object"> | undefined {
+  #next(): string | Uint8Array | undefined {
     const { store, selection } = this.#deps;
     for (;;) {
       const event = store.eventAfter(this.#resource, this.#taken);
@@ -251,29 +218,25 @@ class Watch {
       this.#taken = event.revision;
       const was = event.previous !== undefined && selection.matches(event.previous);
       const is = event.type !== "DELETED" && selection.matches(event.object);
-      if (was || is) return { type: is ? (was ? "MODIFIED" : "ADDED") : "DELETED", object: event.object };
+      if (was || is) return this.#line(is ? (was ? "MODIFIED" : "ADDED") : "DELETED", event.object);
     }
   }
 
-  *#line(type: StoreEvent["type"], object: ApiObject): Generator<string | Uint8Array> {
+  #line(type: StoreEvent["type"], object: ApiObject): string | Uint8Array {
     const { store, presentation } = this.#deps;
     const shown = presentation.show(object);
-    const head = `{"type":"${type}","object":`;
-    const json = presentation.isPlain ? sharedJsonOf(shown) : presentation.text(shown, this.#isFirstLine);
-    this.#isFirstLine = false;
-    if (typeof json !== "string") {
-      yield head;
-      yield json;
-      yield "}\n";
-      return;
+    if (!presentation.isPlain) {
+      const text = presentation.text(shown, this.#isFirstLine);
+      this.#isFirstLine = false;
+      return `{"type":"${type}","object":${text}}\n`;
     }
-    if (!presentation.isPlain) return yield `${head}${json}}\n`;
     let last = lastLines.get(store);
     if (last?.object !== shown || last.type !== type) {
-      last = { type, object: shown, bytes: Buffer.from(`${head}${json}}\n`) };
+      const bytes = Buffer.from(`{"type":"${type}","object":${presentation.text(shown)}}\n`);
+      last = { type, object: shown, bytes };
       lastLines.set(store, last);
     }
-    yield last.bytes;
+    return last.bytes;
   }
 
   /** @param endsInitial marks the end of what there was when the watch began */

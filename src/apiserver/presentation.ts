@@ -1,6 +1,6 @@
 import { memoized } from "../base/model/memoized.ts";
 import { badRequest, notAcceptable } from "./api-error.ts";
-import { type ApiObject, jsonOf, sharedJsonOf } from "./api-object.ts";
+import { type ApiObject, jsonOf } from "./api-object.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { parseMediaTypes } from "./body.ts";
 import { formatSince } from "./printers/age.ts";
@@ -106,24 +106,19 @@ export class Presentation {
       case "metadata":
         return this.#metadataText(shown);
       case "table":
-        return [...this.#table([shown], { resourceVersion }, hasColumns)].join("");
+        return this.#table([shown], { resourceVersion }, hasColumns);
     }
   }
 
-  /** The parts of the text of a list, each made when it is asked for. @param metadata of the list */
-  *list(objects: readonly ApiObject[], metadata: object): Generator<string | Uint8Array, void> {
+  /** @param metadata of the list */
+  list(objects: readonly ApiObject[], metadata: object): string {
+    const items = objects.map(this.show);
     const { shape } = this.#form;
-    if (shape === "table") return yield* this.#table(objects.map(this.show), metadata, true);
-    const isWhole = shape === "object";
-    const kind = isWhole ? `${this.kind.kind}List` : "PartialObjectMetadataList";
-    const apiVersion = isWhole ? apiVersionOf(this.kind) : this.#metaApiVersion;
-    yield `${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`;
-    for (const [index, object] of objects.entries()) {
-      if (index > 0) yield ",";
-      const shown = this.show(object);
-      yield isWhole ? sharedJsonOf(shown) : this.#metadataText(shown);
-    }
-    yield "]}";
+    if (shape === "table") return this.#table(items, metadata, true);
+    if (shape === "object")
+      return listText(`${this.kind.kind}List`, apiVersionOf(this.kind), metadata, items.map(jsonOf));
+    const texts = items.map((item) => this.#metadataText(item));
+    return listText("PartialObjectMetadataList", this.#metaApiVersion, metadata, texts);
   }
 
   get #metaApiVersion(): string {
@@ -136,7 +131,7 @@ export class Presentation {
   }
 
   /** Source: meta/v1 `Table`. */
-  *#table(objects: readonly ApiObject[], metadata: object, hasColumns: boolean): Generator<string, void> {
+  #table(objects: readonly ApiObject[], metadata: object, hasColumns: boolean): string {
     const columns = columnsOf(this.kind);
     const definitions = columns.map(({ name, type, format = "", description = "", priority = 0 }) => ({
       name,
@@ -146,15 +141,21 @@ export class Presentation {
       priority,
     }));
     const now = this.#now();
-    const head = JSON.stringify({ kind: "Table", apiVersion: this.#metaApiVersion, metadata });
-    yield `${head.slice(0, -1)},"columnDefinitions":${JSON.stringify(hasColumns ? definitions : [])},"rows":[`;
-    for (const [index, object] of objects.entries()) {
+    const rows = objects.map((object) => {
       const cells = JSON.stringify(columns.map(({ value }) => value(object, now)));
+      if (this.#includeObject === "None") return `{"cells":${cells}}`;
       const shown = this.#includeObject === "Object" ? jsonOf(object) : this.#metadataText(object);
-      yield `${index > 0 ? "," : ""}{"cells":${cells}${this.#includeObject === "None" ? "" : `,"object":${shown}`}}`;
-    }
-    yield "]}";
+      return `{"cells":${cells},"object":${shown}}`;
+    });
+    const head = JSON.stringify({ kind: "Table", apiVersion: this.#metaApiVersion, metadata });
+    const columnDefinitions = JSON.stringify(hasColumns ? definitions : []);
+    return `${head.slice(0, -1)},"columnDefinitions":${columnDefinitions},"rows":[${rows.join(",")}]}`;
   }
+}
+
+function listText(kind: string, apiVersion: string, metadata: object, items: readonly string[]): string {
+  const head = JSON.stringify({ kind, apiVersion, metadata });
+  return `${head.slice(0, -1)},"items":[${items.join(",")}]}`;
 }
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";

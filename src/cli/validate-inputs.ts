@@ -16,6 +16,7 @@ import { readManifest } from "../manifest/read-manifest.ts";
 import { findDanglingReferences } from "../manifest/references.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";
 import { findDependencyProblems } from "../plan/pod-dependencies.ts";
+import { allocateServices, serviceName } from "../plan/service-addresses.ts";
 import { listManifests, looksLikeManifest, readManifestFile } from "../sources/manifest-files.ts";
 import { fetchManifest } from "../sources/url-fetch.ts";
 import { findNodeRefusals, type NodeCandidate, type NodeRules } from "./validate-node.ts";
@@ -134,6 +135,7 @@ export function checkInputs(
   reportRefusals(results, reportDuplicates(results), rules);
   reportImages(results);
   reportServices(results);
+  reportPublished(results);
   reportDangling(results, indexObjects(read));
   reportDependencies(results);
   return results;
@@ -247,6 +249,24 @@ function reportServices(results: readonly ObjectResult[]): void {
     const found = labels.size > 0 ? `their labels are ${[...labels].slice(0, 10).join(", ")}` : "they have no labels";
     const path = (result.positions?.path ?? FieldPath.root).child("spec").child("selector");
     add(result, "ignored", path, `selects no pod of this input: ${found}`);
+  }
+}
+
+/** Warns of Services that want a port of the machine that another one of the input has. */
+function reportPublished(results: readonly ObjectResult[]): void {
+  const services = results.flatMap((result) =>
+    result.ok && result.desired?.kind === "Service" ? [{ result, service: result.desired.object }] : [],
+  );
+  const known = { range: "", clusterIps: {}, ports: {}, nodePorts: {} };
+  const { problems } = allocateServices(
+    services.map(({ service }) => service),
+    known,
+    () => undefined,
+  );
+  for (const { result, service } of services) {
+    const problem = problems.get(serviceName(service));
+    const path = (result.positions?.path ?? FieldPath.root).child("spec").child("ports");
+    if (problem) add(result, "ignored", path, problem.message);
   }
 }
 

@@ -36,20 +36,26 @@ interface OnlyNode {
 }
 
 /**
- * Sorts the objects, and publishes the ports of Services of type NodePort and LoadBalancer on the pods they select. Pure.
+ * Sorts the objects. Pure.
  * @param node absent: nothing is said about labels
+ * @param isPublishedByPods pods publish the ports of Services of type NodePort and LoadBalancer: nothing else does
  */
-export function prepareState({ pods, objects = [] }: DesiredState, node?: OnlyNode): PreparedState {
+export function prepareState(
+  { pods, objects = [] }: DesiredState,
+  node?: OnlyNode,
+  isPublishedByPods = true,
+): PreparedState {
   const services = objects.flatMap((desired) => (desired.kind === "Service" ? [desired.object] : []));
   const claims = objects.flatMap((desired) => (desired.kind === "PersistentVolumeClaim" ? [desired.object] : []));
   const volumes = objects.flatMap((desired) => (desired.kind === "PersistentVolume" ? [desired.object] : []));
+  const publishers = isPublishedByPods ? services : [];
   const warnings = node ? objects.filter(isWorkload).flatMap((workload) => describeUnusedLabels(workload, node)) : [];
   return {
     workloads: objects.filter(isWorkload).map((workload) => ({
-      ...publishWorkload(fillTemplate(workload), services, warnings),
+      ...publishWorkload(fillTemplate(workload), publishers, warnings),
       submittedSpec: workload.object.spec,
     })),
-    pods: pods.map((desired) => publishPod(desired, services)),
+    pods: pods.map((desired) => publishPod(desired, publishers)),
     services,
     claims,
     volumes: new Map(volumes.map((volume) => [volume.metadata.name ?? "", volume])),

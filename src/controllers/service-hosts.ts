@@ -1,8 +1,8 @@
-import { hasCondition } from "../base/api/conditions.ts";
 import type { HostAlias, Pod } from "../base/api/pod.ts";
-import { matchesSelector } from "../base/api/selectors.ts";
 import type { Service } from "../base/api/service.ts";
 import { namespaceOf, type PodUID } from "../base/model/identity.ts";
+import { serviceName } from "../plan/service-addresses.ts";
+import { ipsOf, ServicePods } from "../plan/service-endpoints.ts";
 import type { ExternalNames } from "./external-names.ts";
 
 /** Writes the hosts file of a running pod again, with the lines of {@link ServiceHosts.aliasesFor}. */
@@ -43,15 +43,22 @@ export class ServiceHosts {
   /**
    * Brings the hosts files of all running pods in line.
    * @param pods all pods with their statuses, as the engine was seen
+   * @param clusterIps of the Services that have one, which their names then lead to
    */
-  update(services: readonly Service[], pods: readonly Pod[], rewrite: RewriteHosts): void {
+  update(
+    services: readonly Service[],
+    pods: readonly Pod[],
+    rewrite: RewriteHosts,
+    clusterIps: Readonly<Record<string, string>> = {},
+  ): void {
     const external = this.#externalNames;
     external.setNames(findExternalNames(services, this.#clusterDomain));
     if (services.length === 0 && this.#written.size === 0) return;
     // Pods that have the names already keep them.
     if (external.isPending) return;
     const addressesOf = (name: string) => external.addressesOf(name);
-    const endpoints = computeEndpoints(services, pods, { clusterDomain: this.#clusterDomain, addressesOf });
+    const found = { clusterDomain: this.#clusterDomain, addressesOf, clusterIps };
+    const endpoints = computeEndpoints(services, new ServicePods(pods), found);
     const byNamespace = new Map<string, readonly HostAlias[]>();
     this.#namesIn = (namespace) => {
       const known = byNamespace.get(namespace) ?? computeServiceNames(endpoints, namespace, this.#clusterDomain);
@@ -73,36 +80,31 @@ export class ServiceHosts {
   }
 }
 
-/** Addresses of the pods behind a Service, in the order of the pods, or those of its external name. */
+/** Where the name of a Service leads: to its cluster IP or the addresses of its external name, or else to its pods. */
 interface Endpoints {
   service: Service;
-  pods: { pod: Pod; ips: string[] }[];
-  external: readonly string[];
+  pods: readonly Pod[];
+  fixed: readonly string[];
 }
 
 /** Services of type ExternalName lead to the Services of these names, or to names outside. */
 const MAX_ALIASES = 8;
 
-/** The pods behind each Service: those that are Ready, or all of them with publishNotReadyAddresses. */
 function computeEndpoints(
   services: readonly Service[],
-  pods: readonly Pod[],
-  external: { clusterDomain: string; addressesOf: (name: string) => readonly string[] },
+  pods: ServicePods,
+  known: {
+    clusterDomain: string;
+    addressesOf: (name: string) => readonly string[];
+    clusterIps: Readonly<Record<string, string>>;
+  },
 ): Endpoints[] {
   return services.map((service) => {
-    const target = resolveExternal(service, services, external.clusterDomain);
-    if ("name" in target) return { service, pods: [], external: external.addressesOf(target.name) };
-    const { selector, publishNotReadyAddresses } = target.service.spec;
-    const behind = pods.filter(
-      (pod) =>
-        selector !== undefined &&
-        namespaceOf(pod) === namespaceOf(target.service) &&
-        pod.metadata.deletionTimestamp === undefined &&
-        matchesSelector({ matchLabels: selector }, pod.metadata.labels) &&
-        (publishNotReadyAddresses || hasCondition(pod.status, "Ready")),
-    );
-    const reached = behind.map((pod) => ({ pod, ips: ipsOf(pod) })).filter(({ ips }) => ips.length > 0);
-    return { service, pods: reached, external: [] };
+    const target = resolveExternal(service, services, known.clusterDomain);
+    if ("name" in target) return { service, pods: [], fixed: known.addressesOf(target.name) };
+    const clusterIp = known.clusterIps[serviceName(target.service)];
+    const fixed = clusterIp === undefined ? [] : [clusterIp];
+    return { service, pods: pods.behind(target.service), fixed };
   });
 }
 
@@ -137,8 +139,6 @@ const findExternalNames = (services: readonly Service[], clusterDomain: string):
     }),
   );
 
-const ipsOf = ({ status }: Pod): string[] => (status?.podIPs ?? []).flatMap(({ ip }) => (ip ? [ip] : []));
-
 /**
  * Lines for the hosts file of pods in one namespace: the names by which cluster DNS answers for Services, and for pods
  * with a host name behind a Service that is their subdomain.
@@ -150,14 +150,15 @@ function computeServiceNames(endpoints: readonly Endpoints[], namespace: string,
     for (const name of names) known.add(name);
     byIp.set(ip, known);
   };
-  for (const { service, pods, external } of endpoints) {
+  for (const { service, pods, fixed } of endpoints) {
     const { name = "" } = service.metadata;
     const names = namesOf(name, namespaceOf(service), namespace, clusterDomain);
-    for (const ip of external) add(ip, names);
-    for (const { pod, ips } of pods) {
+    for (const ip of fixed) add(ip, names);
+    for (const pod of pods) {
       const { hostname, subdomain } = pod.spec;
       const own = hostname !== undefined && subdomain === name ? names.map((full) => `${hostname}.${full}`) : [];
-      for (const ip of ips) add(ip, [...names, ...own]);
+      const all = fixed.length > 0 ? own : [...names, ...own];
+      if (all.length > 0) for (const ip of ipsOf(pod)) add(ip, all);
     }
   }
   return [...byIp].flatMap(([ip, names]) => toLines(ip, names));

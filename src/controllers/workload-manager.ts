@@ -13,7 +13,8 @@ import { toChildJob } from "./cron-job.ts";
 import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
 import { type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload } from "./reconcile-workload.ts";
-import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
+import type { RewriteHosts } from "./service-hosts.ts";
+import type { ServiceManager } from "./service-manager.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import { WorkloadReader } from "./workload-reader.ts";
 import { apiVersionOf, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
@@ -30,7 +31,7 @@ interface WorkloadManagerDeps {
   comparesAllLabels?: boolean;
   file: Persisted<WorkloadState>;
   kubelet: ObservedPods;
-  services: ServiceHosts;
+  services: ServiceManager;
   rewriteHosts: RewriteHosts;
   /** Gets every new state: that of the sources, with the pods of the workloads in it. */
   publish: (state: DesiredState, isComplete: boolean) => void;
@@ -76,6 +77,7 @@ export class WorkloadManager {
       records: this.#records,
       observer: this.#observer,
       claims: this.#claims,
+      services: deps.services,
     });
     deps.services.onChange(() => this.#requestSync());
   }
@@ -89,15 +91,18 @@ export class WorkloadManager {
     this.#state = state;
     this.#isComplete = isComplete;
     this.#observer.isRead = isRead;
-    const { nodeName, nodeLabels, comparesAllLabels = false } = this.#deps;
-    this.#prepared = prepareState(state, comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels });
+    const { nodeName, nodeLabels, comparesAllLabels = false, services } = this.#deps;
+    const node = comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels };
+    this.#prepared = prepareState(state, node, !services.hasAddresses);
     const { warnings } = this.#prepared;
     for (const warning of warnings) if (!this.#warned.has(warning)) this.#deps.logger.warn(warning);
     this.#warned = new Set(warnings);
     const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
     // The API has released it. If it is stored again, the Deployment is about to be deleted.
     for (const uid of this.#takenOver) if (!known.has(uid)) this.#takenOver.delete(uid);
-    if ((state.objects ?? []).length > 0) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
+    if ((state.objects ?? []).length > 0 || services.hasRules) {
+      this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
+    }
     this.#sync(true);
   }
 

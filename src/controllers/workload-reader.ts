@@ -1,10 +1,12 @@
 import { REVISION_ANNOTATION } from "../base/api/annotations.ts";
 import type { ObjectMeta } from "../base/api/meta.ts";
+import type { Service } from "../base/api/service.ts";
 import { type DesiredObject, objectKey, type WorkloadObject } from "../base/model/desired-object.ts";
 import { hex32 } from "../base/text/canonical-json.ts";
 import type { ClaimBinder } from "./claim-binder.ts";
 import type { PodFacts } from "./controller.ts";
 import type { PodObserver } from "./pod-observer.ts";
+import type { ServiceManager } from "./service-manager.ts";
 import {
   controllerReference,
   objectUid,
@@ -20,6 +22,7 @@ interface WorkloadReaderDeps {
   records: WorkloadRecords;
   observer: PodObserver;
   claims: ClaimBinder;
+  services: Pick<ServiceManager, "specOf" | "statusOf">;
 }
 
 /** Workloads as the API shows them: identities, statuses, and the objects that controllers derive from them. */
@@ -48,7 +51,8 @@ export class WorkloadReader {
 
   /** The status of a workload, claim or volume; undefined while it is unknown. */
   statusOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
-    const { records, observer, claims } = this.#deps;
+    const { records, observer, claims, services } = this.#deps;
+    if (kind === "Service") return services.statusOf(object as Service);
     if (kind === "PersistentVolumeClaim" || kind === "PersistentVolume") return claims.statusOf(kind, object);
     const entry = records.entry(objectKey(kind, object.metadata));
     if (!entry) return undefined;
@@ -66,6 +70,11 @@ export class WorkloadReader {
     };
     const pod = observer.reader();
     return computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation, jobOf });
+  }
+
+  /** Fields of the spec that an object was given; undefined where it was given none. */
+  specOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
+    return kind === "Service" ? this.#deps.services.specOf(object as Service) : undefined;
   }
 
   /** Annotations that the controller writes on a workload; undefined where it writes none. */

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { prepareRootDirectory } from "../base/host/root-directory.ts";
 import { lockRootDir } from "../base/host/root-lock.ts";
 import { SystemClock } from "../base/host/system-clock.ts";
+import type { Clock } from "../base/model/clock.ts";
 import { type DesiredObject, isWorkload, objectKey } from "../base/model/desired-object.ts";
 import { type PodFullName, type PodUID, podFullName } from "../base/model/identity.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -10,7 +11,9 @@ import { isRunning } from "../base/model/pod-snapshot.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { EnginePod } from "../docker/engine-pods.ts";
+import { computeRootHash } from "../docker/labels.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import { chainPrefix, KernelRules } from "../kubelet/kernel-rules.ts";
 import { PodManager } from "../kubelet/pod-manager.ts";
 import { SANDBOX_GRACE_SECONDS } from "../plan/stop-pod.ts";
 import { CheckpointStore } from "../sources/checkpoint-store.ts";
@@ -50,7 +53,7 @@ interface RemovalFailure {
 
 /**
  * Removes pods while no kubelet runs on the root directory: preStop hooks and grace periods as in the kubelet, then
- * containers, sandboxes, volumes, cgroups and log links. Nothing without the labels of this root directory is touched.
+ * containers, sandboxes, volumes, cgroups and log links; with the last pod the rules of Services. Nothing without the labels of this root directory is touched.
  * @returns failures; every other chosen pod is removed
  * @throws RootDirInUseError, and errors of the engine when it cannot be asked at all
  */
@@ -98,11 +101,20 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
         });
       }
     }
+    if (input.removeLeftovers && chosen.length === pods.length) await removeServiceRules(input, first.clock);
     for (const { settled } of all) await settled();
     return failures;
   } finally {
     lock.release();
   }
+}
+
+/** No pod is left that the Services of this root directory could lead to. */
+async function removeServiceRules({ options, logger }: RemovePodsInput, clock: Clock): Promise<void> {
+  const prefix = chainPrefix(computeRootHash(options.rootDir));
+  const rules = new KernelRules({ clock, logger, prefix, nodePortAddresses: [], sandboxes: () => [] });
+  // Without iptables there never were any.
+  await rules.remove().catch(() => {});
 }
 
 /** A kubelet that starts later would run the pods of its checkpoints again. */
@@ -137,6 +149,7 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
   await parts.engine.connect(signal);
   const records = openStateFile(context, "pods");
   return {
+    clock,
     nodeName: context.owner.nodeName,
     /** Nothing of these pods is left for the next kubelet to look for. */
     markRemoved: async (isGone: (uid: PodUID) => boolean) => {

@@ -10,11 +10,8 @@ export interface ConnectionLimits {
 /** A client that has taken nothing of its response for this long may be closed in favor of a new one. */
 const SLOW_READER_MS = 5_000;
 
-/**
- * `idle`: a request, or the rest of its body, is awaited. `working`: a response is made, or a session runs. `sending`: the
- * client has not taken all of its response yet. `streaming`: it has, and more is to come, as of a watch.
- */
-type ConnectionState = "idle" | "working" | "sending" | "streaming";
+/** `idle`: a request, or the rest of its body, is awaited. `working`: a response is made or streamed. `sending`: the client has not taken all of its response yet. */
+type ConnectionState = "idle" | "working" | "sending";
 
 interface Connection {
   socket: Duplex;
@@ -30,8 +27,8 @@ interface Connection {
 
 /**
  * The open connections of one port. When there are too many, the one that has been idle for longest is closed, or a slow
- * reader, or the stream that has had nothing to send for longest, which its client opens again; connections that are being
- * served stay, and only if all are is a new one refused. So a client that opens connections or watches keeps no one out.
+ * reader; connections that are being served stay, and only if all are is a new one refused. So a client that opens
+ * connections and says nothing keeps no one out.
  */
 export class ConnectionTable {
   readonly #clock: Clock;
@@ -116,8 +113,7 @@ export class ConnectionTable {
   #victim(candidates: readonly Connection[]): Connection | undefined {
     return (
       candidates.find(({ state }) => state === "idle") ??
-      candidates.find((connection) => this.#isSlowReader(connection)) ??
-      candidates.find(({ state }) => state === "streaming")
+      candidates.find((connection) => this.#isSlowReader(connection))
     );
   }
 

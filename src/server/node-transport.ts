@@ -51,12 +51,8 @@ const LIMITS: ConnectionLimits = { connections: 500, perAddress: 250 };
 const SEND_MS = 60_000;
 /** Requests that a client may send before it has the response to the first. */
 const MAX_PIPELINED = 16;
-/** Bytes of responses that clients have not taken yet; what several of them are sent counts once. */
-const MAX_UNSENT_BYTES = 32 * 1024 * 1024;
-/** A stream hands this to a connection at a time, a record of TLS: more would be copied. */
-const SLICE_BYTES = 16 * 1024;
-/** All streams together write for this long, then other work has its turn. */
-const TURN_MS = 10;
+/** Bytes of responses that clients have not taken yet. */
+const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 
 /** One connection's requests, answered one after the other. */
 interface Queue {
@@ -79,10 +75,7 @@ export class NodeTransport implements Transport {
   readonly #http: http.Server;
   readonly #queues = new WeakMap<Duplex, Queue>();
   readonly #running = new Set<Promise<void>>();
-  /** Bodies and chunks that are being sent, with the number of clients. */
-  readonly #unsent = new Map<Uint8Array, number>();
   #unsentBytes = 0;
-  #turnEnd: { ms: number; next: Promise<void> } | undefined;
   /** Requests in {@link #running} that are to become something else than HTTP. */
   #sessions = 0;
   #server: Server | undefined;
@@ -257,7 +250,7 @@ export class NodeTransport implements Transport {
       const { response, isBodyCut } = await this.#respond(message, "", gone.signal);
       if (gone.signal.aborted) return;
       if ("run" in response || "takeOver" in response) throw new Error("an upgrade for a request that asked for none");
-      if ("chunks" in response) await this.#stream(written, response, message, gone.signal);
+      if ("chunks" in response) await stream(written, response, gone.signal);
       else await this.#send(written, response, message);
       // The unread rest of a body must not be parsed as the next request.
       if (isBodyCut) socket.destroy();
@@ -307,11 +300,15 @@ export class NodeTransport implements Transport {
   }
 
   async #send(written: ServerResponse, wanted: HttpResponse, message: IncomingMessage): Promise<void> {
-    const response = (await this.#makeRoom(bytesOf(wanted))) ? wanted : tooManyRequests();
+    const { length } = bytesOf(wanted);
+    const hasRoom = () => this.#unsentBytes === 0 || this.#unsentBytes + length <= MAX_UNSENT_BYTES;
+    // Clients that read nothing must not keep others from their responses; what is closed gives its bytes back a turn later.
+    if (!hasRoom() && this.#table.dropSlowReaders()) await new Promise<void>((resolve) => setImmediate(resolve));
+    const response = hasRoom() ? wanted : tooManyRequests();
     const body = bytesOf(response);
     this.#table.mark(message.socket, "sending", SEND_MS);
+    this.#unsentBytes += body.length;
     const hasBody = response.status !== 304;
-    const release = this.#hold(body);
     try {
       written.writeHead(response.status, {
         ...response.headers,
@@ -323,81 +320,8 @@ export class NodeTransport implements Transport {
         else written.end(body, resolve);
       });
     } finally {
-      release();
+      this.#unsentBytes -= body.length;
     }
-  }
-
-  /** @throws Error when clients have left too much unread to go on, or this one reads nothing */
-  async #stream(
-    written: ServerResponse,
-    { status, headers, chunks }: StreamedResponse,
-    { socket }: IncomingMessage,
-    gone: AbortSignal,
-  ): Promise<void> {
-    written.writeHead(status, headers);
-    written.flushHeaders();
-    this.#table.mark(socket, "streaming");
-    for await (const chunk of chunks) {
-      if (gone.aborted) return;
-      const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-      if (!(await this.#makeRoom(bytes))) throw new Error("clients have left too many bytes unread");
-      const release = this.#hold(bytes);
-      try {
-        for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
-          await this.#turn();
-          if (gone.aborted) return;
-          if (written.write(bytes.subarray(start, start + SLICE_BYTES))) continue;
-          this.#table.mark(socket, "sending", SEND_MS);
-          await once(written, "drain", { signal: gone }).catch(() => {});
-          if (gone.aborted) return;
-          this.#table.mark(socket, "streaming");
-        }
-      } finally {
-        release();
-      }
-    }
-    if (!gone.aborted) await new Promise<void>((resolve) => written.end(resolve));
-  }
-
-  /** Resolves when streams may write. */
-  async #turn(): Promise<void> {
-    for (;;) {
-      this.#turnEnd ??= this.#beginTurn();
-      if (this.#clock.monotonicMs() < this.#turnEnd.ms) return;
-      await this.#turnEnd.next;
-    }
-  }
-
-  #beginTurn() {
-    const next = new Promise<void>((resolve) =>
-      setImmediate(() => {
-        this.#turnEnd = undefined;
-        resolve();
-      }),
-    );
-    return { ms: this.#clock.monotonicMs() + TURN_MS, next };
-  }
-
-  /** Clients that read nothing must not keep others from their responses. @returns whether `bytes` may be sent */
-  async #makeRoom(bytes: Uint8Array): Promise<boolean> {
-    const hasRoom = () =>
-      this.#unsent.has(bytes) || this.#unsentBytes === 0 || this.#unsentBytes + bytes.length <= MAX_UNSENT_BYTES;
-    // Closed connections give their bytes back a turn later.
-    if (!hasRoom() && this.#table.dropSlowReaders()) await new Promise<void>((resolve) => setImmediate(resolve));
-    return hasRoom();
-  }
-
-  /** Counts bytes that are being sent to a client. @returns ends it */
-  #hold(bytes: Uint8Array): () => void {
-    const clients = this.#unsent.get(bytes) ?? 0;
-    if (clients === 0) this.#unsentBytes += bytes.length;
-    this.#unsent.set(bytes, clients + 1);
-    return () => {
-      const left = (this.#unsent.get(bytes) ?? 1) - 1;
-      if (left > 0) return void this.#unsent.set(bytes, left);
-      this.#unsent.delete(bytes);
-      this.#unsentBytes -= bytes.length;
-    };
   }
 
   async #upgrade(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
@@ -439,6 +363,16 @@ function watchClose(socket: Duplex) {
 
 /** Bytes of responses whose body is text: a response that many clients share is encoded once. */
 const bytesOf = memoized(({ body }: HttpResponse): Uint8Array => (typeof body === "string" ? Buffer.from(body) : body));
+
+async function stream(written: ServerResponse, response: StreamedResponse, gone: AbortSignal): Promise<void> {
+  written.writeHead(response.status, response.headers);
+  written.flushHeaders();
+  for await (const chunk of response.chunks) {
+    if (gone.aborted) return;
+    if (!written.write(chunk)) await once(written, "drain", { signal: gone }).catch(() => {});
+  }
+  if (!gone.aborted) await new Promise<void>((resolve) => written.end(resolve));
+}
 
 function rawResponse(response: HttpResponse): Buffer {
   const bytes = bytesOf(response);

@@ -141,23 +141,6 @@ test.each(["true", "True", "1"])("watch=%s is a watch", async (value) => {
   expect(response).toHaveProperty("chunks");
 });
 
-test("a long list is made while it is read; its readers share the bytes of its objects", async () => {
-  const { send, post } = anApiServer();
-  for (const name of ["a", "b", "c"]) await post(CONFIG_MAPS, aConfigMap(name, { text: "é".repeat(200_000) }));
-  const read = async (path: string) => {
-    const response = await send({ path });
-    return "chunks" in response ? await Array.fromAsync(response.chunks) : [];
-  };
-  const chunks = await read(CONFIG_MAPS);
-  const list = JSON.parse(Buffer.concat(chunks.map((chunk) => Buffer.from(chunk as string))).toString());
-  expect(list.items.map(({ data }: { data: { text: string } }) => data.text.length)).toEqual([
-    200_000, 200_000, 200_000,
-  ]);
-  const isObject = (chunk: unknown) => typeof chunk !== "string";
-  expect((await read(CONFIG_MAPS)).filter(isObject)).toEqual(chunks.filter(isObject));
-  expect((await read(CONFIG_MAPS)).find(isObject)).toBe(chunks.find(isObject)!);
-});
-
 test.each(["false", "0"])("watch=%s is a list", async (value) => {
   const { call } = anApiServer();
   expect((await call({ path: `${PODS}?watch=${value}` })).json.kind).toBe("PodList");

@@ -47,10 +47,15 @@ test.each([
   expect(warningsOf(...of)).toEqual([...want]),
 );
 
-test("a named port of a Service may be the same number", () => {
-  const spec = { selector: { app: "web" }, ports: [{ port: 80, targetPort: "http" }] };
-  const service = { apiVersion: "v1", kind: "Service", metadata: { name: "web" }, spec };
-  expect(warningsOf(service)).toEqual([expect.stringContaining("the container calls http, where it is not 80")]);
+test("two Services that want one port of the machine", () => {
+  const published = (name: string) => {
+    const ports = [{ port: 80, targetPort: 8080 }];
+    const spec = { type: "LoadBalancer", selector: { app: "web" }, ports };
+    return { apiVersion: "v1", kind: "Service", metadata: { name }, spec };
+  };
+  expect(warningsOf(published("one"), published("two"))).toEqual([
+    'spec.ports it is not published: port TCP/80 of the machine is held by Service "default/one"',
+  ]);
 });
 
 describe("an image name that no engine can read", () => {

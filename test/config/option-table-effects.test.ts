@@ -49,6 +49,8 @@ integration/flags | --read-only-port=0, --cadvisor-port=0 are off | read-only-po
 integration/flags | --healthz-bind-address, --read-only-bind-address, --address | read-only-bind-address healthz-bind-address address
 integration/flags | --read-only-full: environment values are hidden unless it is set | read-only-full
 integration/flags | --v, --log-format, --log-dir, --logtostderr | v log-format log-dir logtostderr
+integration/services | --service-cluster-ip-range | service-cluster-ip-range
+integration/services | --nodeport-addresses | nodeport-addresses
 kubelet/rollout-manager | a serial rollout changes one pod at a time and stops at a failure | rollout
 config/option-table | no line of the help is longer than 80 columns | help
 integration/binary | reports its version and the commit it was built from | version

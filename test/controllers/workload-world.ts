@@ -6,6 +6,7 @@ import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/control
 import { ExternalNames } from "../../src/controllers/external-names.ts";
 import { type ControllerState, reconcileWorkload } from "../../src/controllers/reconcile-workload.ts";
 import { ServiceHosts } from "../../src/controllers/service-hosts.ts";
+import { ServiceManager } from "../../src/controllers/service-manager.ts";
 import type { JobRecord, PodRecord, WorkloadRecord } from "../../src/controllers/workload-record.ts";
 import type { WorkloadState } from "../../src/controllers/workload-records.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
@@ -57,7 +58,17 @@ export function managerDeps(clock: FakeClock, kept: KeptState) {
         kept.state = JSON.parse(JSON.stringify(state)) as WorkloadState;
       },
     },
-    services: new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] })),
+    services: new ServiceManager({
+      hosts: new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] })),
+      file: { read: () => undefined, write() {} },
+      range: "",
+      nodeName: "node1",
+      seed: "",
+      nodeIp: "192.0.2.1",
+      logger,
+      recorder: { record() {} },
+      portHolder: () => undefined,
+    }),
     rewriteHosts() {},
   };
 }

@@ -70,18 +70,3 @@ test("a connection is closed when its time has elapsed, and none leaves a timer"
   busy.destroy();
   expect([table.size, clock.pendingTimers]).toEqual([0, 0]);
 });
-
-test("of streams, the one that has been quiet for longest gives way", () => {
-  const { table } = aTable();
-  const [quiet, active] = [aSocket(), aSocket()];
-  for (const socket of [quiet, active]) {
-    table.admit(socket, 1_000);
-    table.mark(socket, "streaming");
-  }
-  table.mark(quiet, "sending", 60_000);
-  table.mark(quiet, "streaming");
-  table.mark(active, "sending", 60_000);
-  table.mark(active, "streaming");
-  expect(table.admit(aSocket(), 1_000)).toBe(true);
-  expect([quiet, active].map(({ destroyed }) => destroyed)).toEqual([true, false]);
-});

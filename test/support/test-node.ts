@@ -12,11 +12,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pod } from "../../src/base/api/pod.ts";
 import type { PodStatus } from "../../src/base/api/pod-status.ts";
+import { SystemClock } from "../../src/base/host/system-clock.ts";
 import { isConflict, isNotFound } from "../../src/docker/engine/docker-error.ts";
 import { parseEndpoint } from "../../src/docker/engine/endpoint.ts";
 import type { ContainerSummary } from "../../src/docker/engine/schemas.ts";
 import { computeRootHash, LABEL } from "../../src/docker/labels.ts";
+import { chainPrefix, KernelRules } from "../../src/kubelet/kernel-rules.ts";
 import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
+import { RecordingLogger } from "./recording-logger.ts";
 import { TestDocker } from "./test-docker.ts";
 import { PATIENCE_MS, until } from "./until.ts";
 
@@ -280,6 +283,7 @@ export class TestNode {
     await this.endProcesses();
     await removeContainersOf(this.docker, this.name);
     await removeContainersOf(this.docker, this.bareName);
+    await removeServiceRules(this.rootDir);
     this.removeFiles();
   }
 
@@ -292,6 +296,21 @@ export class TestNode {
     rmSync(this.directory, { recursive: true, force: true });
     liveNodes.delete(this);
   }
+}
+
+/** Removes the kernel's rules for the Services of a root directory. */
+async function removeServiceRules(rootDir: string): Promise<void> {
+  const prefix = chainPrefix(computeRootHash(rootDir));
+  const logger = new RecordingLogger();
+  const rules = new KernelRules({
+    clock: new SystemClock(),
+    logger,
+    prefix,
+    nodePortAddresses: [],
+    sandboxes: () => [],
+  });
+  // There are none without iptables, or without root.
+  await rules.remove().catch(() => {});
 }
 
 /** Removes every container labelled with this node name with the cgroups of their pods, and nothing else. */

@@ -1,21 +1,33 @@
 import type { Service } from "../../base/api/service.ts";
 import { memoized } from "../../base/model/memoized.ts";
-import { nodePortOf } from "../../plan/pod-network.ts";
 import type { ApiObject } from "../api-object.ts";
 import { type Fields, formatLabels, manifestKind, specOf, text } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */
 function ports(object: ApiObject): string {
   const service = object as unknown as Service;
-  const shown = (service.spec.ports ?? []).map((each) => {
-    const nodePort = nodePortOf(service, each);
-    return `${each.port}${nodePort === undefined ? "" : `:${nodePort}`}/${each.protocol ?? "TCP"}`;
-  });
+  const shown = (service.spec.ports ?? []).map(
+    ({ port, nodePort, protocol }) => `${port}${nodePort === undefined ? "" : `:${nodePort}`}/${protocol ?? "TCP"}`,
+  );
   return shown.join(",") || "<none>";
 }
 
-const externalIp = (object: ApiObject) =>
-  (specOf(object).type === "ExternalName" && specOf(object).externalName) || "<none>";
+interface Status {
+  loadBalancer?: { ingress?: { ip?: string }[] };
+  conditions?: { type: string; status: string }[];
+}
+
+/** Source: kubectl's `getServiceExternalIP`. */
+function externalIp(object: ApiObject): string {
+  const { type, externalName, externalIPs = [] } = object.spec as Service["spec"];
+  if (type === "ExternalName") return externalName ?? "<none>";
+  const { loadBalancer, conditions = [] } = (object.status ?? {}) as Status;
+  const ingress = (loadBalancer?.ingress ?? []).flatMap(({ ip }) => ip ?? []);
+  const all = [...ingress, ...externalIPs];
+  if (conditions.some(({ type: kind, status }) => kind === "PortNotAllocated" && status === "True"))
+    return "<port is held>";
+  return all.join(",") || (type === "LoadBalancer" ? "<pending>" : "<none>");
+}
 
 /** A Service with the defaults that mean nothing here, but that kubectl describe prints. Source: core/v1 defaults. */
 const showServiceDefaults = memoized((service: ApiObject) => {

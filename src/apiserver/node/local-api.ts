@@ -60,7 +60,7 @@ interface LocalApiBackground {
 const MAX_SOCKET_PATH_BYTES = 107;
 const DISK_RETRY_MS = 10_000;
 /** Most clients are of this machine, so all may have one address. Watches and sessions keep their connections. */
-const LIMITS = { connections: 400, perAddress: 400 };
+const LIMITS = { connections: 1_000, perAddress: 1_000 };
 
 /** The Kubernetes API of this node, with everything that belongs to it. */
 export class LocalApi implements ObjectAccess {

@@ -256,9 +256,15 @@ export class NodeMirror {
       const status = reader.statusOf(kind, object);
       const written = reader.annotationsOf(kind, object);
       const annotations = { ...metadata.annotations, ...written };
-      if (written && !Bun.deepEquals(annotations, metadata.annotations))
-        store.put(resource, { ...object, metadata: { ...metadata, annotations }, ...(status && { status }) });
-      else if (status && !Bun.deepEquals(status, object.status)) store.put(resource, { ...object, status });
+      const given = reader.specOf(kind, object);
+      const spec = { ...(object.spec as object | undefined), ...given };
+      const isSame =
+        (!written || Bun.deepEquals(annotations, metadata.annotations)) &&
+        (!given || Bun.deepEquals(spec, object.spec));
+      if (!isSame) {
+        const named = written ? { ...metadata, annotations } : metadata;
+        store.put(resource, { ...object, metadata: named, ...(given && { spec }), ...(status && { status }) });
+      } else if (status && !Bun.deepEquals(status, object.status)) store.put(resource, { ...object, status });
     }
   }
 

@@ -27,6 +27,21 @@ export function findPortHolder(port: number, proc = "/proc"): string | undefined
 /** Whether a process listens on a TCP port, on any address. */
 export const hasListener = (port: number): boolean => listenersOf(port, "/proc").length > 0;
 
+/** States of sockets that take what comes to their port: a listening one, and one of UDP without a peer. */
+const BOUND: Readonly<Record<string, string>> = { TCP: LISTEN, UDP: "07" };
+
+/** Whether a process has a port of this machine. @param protocol TCP or UDP; sockets of others are not seen */
+export function hasSocket(protocol: string, port: number, proc = "/proc"): boolean {
+  const name = protocol.toLowerCase();
+  const end = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  return [name, `${name}6`].some((file) =>
+    (readTextIfExists(`${proc}/net/${file}`, SYSTEM_FILE_BYTES) ?? "").split("\n").some((line) => {
+      const [, local = "", , state] = line.trim().split(/\s+/);
+      return state === BOUND[protocol] && local.endsWith(end);
+    }),
+  );
+}
+
 const listenersOf = (port: number, proc: string): string[] =>
   ["tcp", "tcp6"].flatMap((name) =>
     parseListeners(readTextIfExists(`${proc}/net/${name}`, SYSTEM_FILE_BYTES) ?? "", port),

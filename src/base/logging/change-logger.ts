@@ -15,11 +15,16 @@ export class ChangeLogger {
   }
 
   log(key: string, level: LogLevel, message: string, fields?: LogFields): void {
-    if (this.#known.get(key) === message) return;
+    if (this.isNew(key, message)) this.#logger[level](message, fields);
+  }
+
+  /** Notes a fact that the caller reports. @returns whether it is another one than before */
+  isNew(key: string, message: string): boolean {
+    if (this.#known.get(key) === message) return false;
     this.#known.delete(key);
     this.#known.set(key, message);
     if (this.#known.size > MAX_FACTS) this.#known.delete(this.#known.keys().next().value!);
-    this.#logger[level](message, fields);
+    return true;
   }
 
   /** Ends a fact; `message` is logged at info level if the fact was logged before. */

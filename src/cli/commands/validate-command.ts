@@ -4,6 +4,7 @@ import { resolveOptions } from "../../config/resolve-options.ts";
 import { escapeControl } from "../../daemon/logging.ts";
 import type { ObjectResult, Strictness } from "../../manifest/object-reading.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import { hasClusterIp } from "../../plan/service-addresses.ts";
 import { type CommandIo, type CommandRequest, UsageError } from "../sub-command.ts";
 import { checkInputs, readInputs } from "../validate-inputs.ts";
 import type { NodeRules } from "../validate-node.ts";
@@ -28,9 +29,28 @@ export async function runValidate(request: CommandRequest, io: CommandIo): Promi
   const inputs = await readInputs(files, io.input);
   for (const input of inputs) if ("skipped" in input) io.stderr(`${input.file}: skipped: ${input.skipped}\n`);
   const results = checkInputs(inputs, { ...options, source: "file" }, rules);
+  const problem = results.some(needsServiceRules) && findServiceRulesProblem();
+  if (problem) {
+    const text = `Services have no addresses where ${problem}: their names lead to pods, at the ports of containers`;
+    io.stderr(`kubelet-ts validate: warning: ${text}\n`);
+  }
   if (request.value("output") === "json") io.stdout(`${JSON.stringify({ results: results.map(toJsonResult) })}\n`);
   else io.stdout(renderText(results, io.isTerminal));
   return results.every((result) => result.ok) ? 0 : 2;
+}
+
+/** A Service that does something else where its name leads to pods. */
+function needsServiceRules({ ok, desired }: ObjectResult): boolean {
+  if (!ok || desired?.kind !== "Service" || !hasClusterIp(desired.object)) return false;
+  const { type, ports = [], sessionAffinity } = desired.object.spec;
+  const isOther = ports.some(({ port, targetPort }) => Boolean(targetPort) && targetPort !== port);
+  return type !== "ClusterIP" || sessionAffinity === "ClientIP" || isOther;
+}
+
+/** Why a kubelet-ts of this user on this machine would write no rules; undefined where it would. */
+function findServiceRulesProblem(): string | undefined {
+  if (process.getuid?.() !== 0) return "kubelet-ts does not run as root";
+  return Bun.which("iptables-restore") === null ? "iptables is not installed" : undefined;
 }
 
 /** Flags that the kubelet has, too. */

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import type { NodeTaint, SecretHeader, ShutdownPeriod } from "../../base/model/option-values.ts";
+import { parseIpv4Range } from "../../base/text/ipv4-range.ts";
 import { isRecord } from "../../base/text/json.ts";
 import { maskUrl } from "../../base/text/url.ts";
 import { asText, type Parsed, quote, splitList, type ValueKind } from "./scalar-kinds.ts";
@@ -64,6 +65,10 @@ export const metricNames: ValueKind<readonly string[]> = listOf("name,…", (ite
 
 export const ipList: ValueKind<readonly string[]> = listOf("IP", (item) =>
   isIP(item) ? undefined : `must be IP addresses, got ${quote(item)}`,
+);
+
+export const addressRanges: ValueKind<readonly string[]> = listOf("range,…", (item) =>
+  parseIpv4Range(item) ? undefined : `must be ranges of IPv4 addresses such as 192.168.1.0/24, got ${quote(item)}`,
 );
 
 /** Source: kubelet's validation of `allowedUnsafeSysctls`: names, or prefixes that end in `*`. */

@@ -3,6 +3,7 @@ import { parseImageUpdatePolicy } from "../../base/api/annotations.ts";
 import { formatBytes, isNegativeQuantity, parseQuantity, quantityToWhole } from "../../base/api/quantity.ts";
 import { parseCronSchedule } from "../../base/text/cron-schedule.ts";
 import { formatDuration, parseDuration } from "../../base/text/duration.ts";
+import { parseIpv4Range } from "../../base/text/ipv4-range.ts";
 import { parseTimeWindow } from "../../base/text/time-window.ts";
 
 export const text: ValueKind<string> = scalarKind("string", (value) => ({ value }));
@@ -95,6 +96,17 @@ export const ipAddress: ValueKind<string> = scalarKind("IP", (value) =>
 export const imageUpdatePolicy = checkedText("never|digest|semver:range", (value) =>
   parseImageUpdatePolicy(value) ? undefined : "must be never, digest, or semver: with a range as in semver:~1.4",
 );
+
+/** Smaller ranges would soon be full. */
+const MAX_RANGE_PREFIX = 28;
+
+/** A range of IPv4 addresses for Services, or `none`. */
+export const addressRange = checkedText("range|none", (value) => {
+  const isRange = parseIpv4Range(value) && Number(value.split("/")[1]) <= MAX_RANGE_PREFIX;
+  return isRange || value === "" || value === "none"
+    ? undefined
+    : `must be none, or a range of IPv4 addresses such as 10.96.0.0/16 with a prefix of at most ${MAX_RANGE_PREFIX} bits`;
+});
 
 /** Five fields of cron or a macro. */
 export const cronSchedule = checkedText("cron", (value) => problemOf(parseCronSchedule(value)));

@@ -1,6 +1,7 @@
 import { DEFAULT_DIRECTORIES } from "../default-directories.ts";
-import { directoryList, ipList, sysctlPatterns } from "../kinds/list-kinds.ts";
+import { addressRanges, directoryList, ipList, sysctlPatterns } from "../kinds/list-kinds.ts";
 import {
+  addressRange,
   boolean,
   byteSize,
   directory,
@@ -89,6 +90,15 @@ export const POD_OPTIONS = {
     clusterDomain: option("cluster-domain", UPSTREAM, text, "", {
       description: "Domain in which those pods look up names, and of subdomain host names.",
       live: true,
+    }),
+    serviceClusterIpRange: option("service-cluster-ip-range", OURS, addressRange, "", {
+      description:
+        "IPv4 addresses for Services, as 10.96.0.0/16; none: they have no addresses, and their names lead to pods.",
+      defaultText: "10.96.0.0/16, or the next range of a list that no network of this machine has",
+    }),
+    nodePortAddresses: option("nodeport-addresses", OURS, addressRanges, [], {
+      description: "Ranges of the machine's addresses on which Services are published.",
+      defaultText: "all",
     }),
     resolvConf: option("resolv-conf", UPSTREAM, file, "/etc/resolv.conf", {
       description: "File the resolv.conf of pods is made from; empty for none.",

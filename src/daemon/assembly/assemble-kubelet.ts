@@ -4,6 +4,7 @@ import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
+import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
 import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
@@ -13,11 +14,14 @@ import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { ExternalNames } from "../../controllers/external-names.ts";
 import { ServiceHosts } from "../../controllers/service-hosts.ts";
+import { ServiceManager } from "../../controllers/service-manager.ts";
 import { WorkloadManager } from "../../controllers/workload-manager.ts";
 import type { DockerEngine } from "../../docker/docker-engine.ts";
 import { findPodRefusal } from "../../docker/pod-refusal.ts";
 import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
+import { chainPrefix, KernelRules } from "../../kubelet/kernel-rules.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
@@ -94,6 +98,19 @@ export async function assembleKubelet(input: AssembleInput) {
     nodeName: context.node.name,
     clusterDns: () => options.clusterDns,
   });
+  const serviceManager = new ServiceManager({
+    hosts: serviceHosts,
+    proxy: await buildServiceProxy(context, kubelet),
+    file: openStateFile(context, "service-addresses"),
+    range: options.serviceClusterIpRange,
+    nodeName: context.node.name,
+    seed: context.owner.rootHash,
+    nodeIp: context.node.ip,
+    logger,
+    recorder: context.recorder,
+    portHolder: (protocol, port) =>
+      hasSocket(protocol, port) ? (findPortHolder(port) ?? "another program") : undefined,
+  });
   /** Turns workloads into pods, between the sources and the kubelet. */
   const workloads = new WorkloadManager({
     clock,
@@ -105,7 +122,7 @@ export async function assembleKubelet(input: AssembleInput) {
     comparesAllLabels: options.validate === "strict",
     file: openStateFile(context, "workloads"),
     kubelet,
-    services: serviceHosts,
+    services: serviceManager,
     rewriteHosts: (pod, podIps) => services.rewriteHostsFile(pod, podIps),
     publish: (state, isComplete) => {
       const refused = feed.rejections().filter(({ stalePods }) => stalePods.length === 0);
@@ -136,6 +153,26 @@ export async function assembleKubelet(input: AssembleInput) {
     preload: (signal: AbortSignal) => preloadImageArchives(context, engine, imageGc, signal),
     connect,
   };
+}
+
+/**
+ * The kernel's rules for Services; undefined where there are none: in a cluster this is the work of kube-proxy, and pods that
+ * run once have no process that would change them.
+ */
+async function buildServiceProxy(context: NodeContext, kubelet: Kubelet): Promise<KernelRules | undefined> {
+  const { options, owner, clock, logger } = context;
+  if (options.kubeconfig !== "" || options.runOnce || options.serviceClusterIpRange === "none") return undefined;
+  const rules = new KernelRules({
+    clock,
+    logger,
+    prefix: chainPrefix(owner.rootHash),
+    nodePortAddresses: options.nodePortAddresses,
+    sandboxes: () => [...kubelet.workers()].flatMap(({ snapshot }) => snapshot.sandboxes.slice(0, 1)),
+  });
+  await rules.prepare();
+  if (rules.problem === undefined) return rules;
+  logger.info(`Services have no addresses, their names lead to pods: ${rules.problem}`);
+  return undefined;
 }
 
 /** Returns why the node takes no such pod at present, or undefined. Asked for pods that do not run yet. */

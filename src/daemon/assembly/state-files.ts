@@ -131,6 +131,14 @@ export const STATE_FILES = {
   ),
   /** Names and handlers. */
   "runtime-classes": volatile(v.array(v.tuple([text, text]))),
+  "service-addresses": durable(
+    v.object({
+      range: text,
+      clusterIps: v.record(text, text),
+      ports: v.record(text, text),
+      nodePorts: v.record(text, v.number()),
+    }),
+  ),
   services: volatile(
     v.array(
       v.object({

@@ -99,12 +99,16 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
     ...(facts.bridgeNetfilter === false
       ? [warn("br_netfilter", "firewall rules do not see traffic between pods", BRIDGE_NETFILTER)]
       : []),
+    facts.serviceProblem === undefined
+      ? ok("services", "have addresses, by rules of iptables")
+      : warn("services", `have no addresses, their names lead to pods: ${facts.serviceProblem}`, SERVICE_RULES),
     facts.mayLowerOomScores
       ? ok("OOM scores", "may be lowered")
       : warn("OOM scores", noScores, facts.isRoot ? asRoot : "run as root"),
   ];
 }
 
+const SERVICE_RULES = "install iptables, and run kubelet-ts as root (a container: --cap-add=NET_ADMIN --network=host)";
 const BRIDGE_NETFILTER = "sysctl -w net.bridge.bridge-nf-call-iptables=1";
 
 function checkCpu({ binaryTarget, cpuFlags }: MachineFacts): CheckResult {

@@ -72,6 +72,8 @@ export async function gatherFacts(input: GatherInput) {
     bridgeNetfilter: existsSync("/proc/sys/net/bridge/bridge-nf-call-iptables")
       ? numberIn("/proc/sys/net/bridge/bridge-nf-call-iptables") === 1
       : undefined,
+    /** Why Services cannot have addresses; undefined where they can. */
+    serviceProblem: await findServiceProblem(),
     mayLowerOomScores: readMayLowerOomScores(),
     /** Flags of the first CPU; empty where they cannot be read. */
     cpuFlags: /^flags\s*:\s*(.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.split(" ") ?? [],
@@ -242,6 +244,16 @@ function existing(path: string): string {
   let at = path;
   while (!existsSync(at) && at !== "/") at = join(at, "..");
   return at;
+}
+
+async function findServiceProblem(): Promise<string | undefined> {
+  try {
+    const argv = ["iptables-save", "-t", "nat"];
+    const { exitCode, stderr } = await runProgram(argv, { timeoutMs: 5000, maxBytes: 64 * 1024 * 1024 });
+    return exitCode === 0 ? undefined : stderr.trim().split("\n")[0];
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 /** undefined where timedatectl is not there or does not know. */

@@ -122,32 +122,18 @@ function validatePorts(ports: Field<readonly ServicePort[] | undefined>): void {
   }
 }
 
-/** Parts of a Service that have no effect, or another one, where names lead to the pods themselves. */
+/** Parts of a Service that have no effect, or another one than in a cluster. */
 export function findServiceNotes(service: Field<Service>): SupportNote[] {
-  const { metadata, spec: value } = service.value;
-  const { type, selector, clusterIP, externalName = "", sessionAffinity } = value;
+  const { type, selector, externalName = "", loadBalancerIP } = service.value.spec;
   const spec = service.field("spec");
   if (type === "ExternalName") {
     if (checkIp(externalName).length > 0) return [];
     return [spec.field("externalName").note("is an address: in a cluster the name would lead nowhere")];
   }
-  const notes: SupportNote[] = [];
-  if (!selector) notes.push(spec.note("has no selector, and so no pods: Endpoints objects are not read"));
-  const inside = type === "NodePort" || type === "LoadBalancer" ? " inside pods" : "";
-  for (const item of spec.field("ports").items()) {
-    const { port, targetPort = port } = item.value;
-    if (targetPort === port || clusterIP === "None") continue;
-    const use =
-      typeof targetPort === "number"
-        ? `use port ${targetPort} instead of ${port}`
-        : `use the port that the container calls ${targetPort}, where it is not ${port}`;
-    const message = `the name ${metadata.name} leads to the pods themselves:${inside} ${use}`;
-    notes.push(item.field("targetPort").note(message));
-  }
-  const noProxy = "has no effect here: there is no proxy";
-  for (const name of ["externalIPs", "loadBalancerIP", "loadBalancerSourceRanges"] as const) {
-    if (value[name]) notes.push(spec.field(name).note(`${noProxy}; bind an address with hostIP`));
-  }
-  if (sessionAffinity === "ClientIP") notes.push(spec.field("sessionAffinity").note(noProxy));
-  return notes;
+  return [
+    ...(selector ? [] : [spec.note("has no selector, and so no pods: Endpoints objects are not read")]),
+    ...(loadBalancerIP
+      ? [spec.field("loadBalancerIP").note("has no effect here: the port is open on the machine's addresses")]
+      : []),
+  ];
 }

@@ -125,7 +125,7 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
   if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
   if (UNKNOWN_NAME.test(text)) return fixOfName(pod);
   if (/connection refused|ECONNREFUSED|could not connect/i.test(text)) {
-    return "nothing listens where it connects: check that the other program is ready, its address and its port (without a cluster, the port of a Service is its targetPort)";
+    return "nothing listens where it connects: check that the other program is ready, its address and its port, and that a Service in between has a Ready pod (kubelet-ts explain service NAME)";
   }
   switch (code) {
     case 126:

@@ -103,7 +103,7 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
     state: lastScheduleTime === undefined ? "it has not run yet" : `last run ${lastScheduleTime}`,
     causes: suspend ? [cause("it is suspended", "set spec.suspend to false")] : [],
   }),
-  Service: ({ type, selector }, _, pods) => {
+  Service: ({ type, selector }, { conditions = [] }, pods) => {
     if (type === "ExternalName") return { isReady: true, state: "it is a name for another host" };
     if (selector === undefined) return { isReady: true, state: "it has no selector: its endpoints are set by others" };
     const ready = pods.filter(isReadyPod).length;
@@ -111,13 +111,21 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
       pods.length > 0
         ? []
         : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
-    return { isReady: ready > 0, state: `${ready} of its ${pods.length} pods are Ready`, causes };
+    const isWhole = conditions.every(({ type: kind }) => !BAD_CONDITIONS.has(`${kind} True`));
+    return { isReady: ready > 0 && isWhole, state: `${ready} of its ${pods.length} pods are Ready`, causes };
   },
   PersistentVolumeClaim: (_, { phase = "Pending" }) => ({ isReady: phase === "Bound", state: phase }),
 };
 
 /** Conditions that say why. */
-const BAD_CONDITIONS = new Set(["ReplicaFailure True", "Failed True", "FailureTarget True", "Progressing False"]);
+const BAD_CONDITIONS = new Set([
+  "ReplicaFailure True",
+  "Failed True",
+  "FailureTarget True",
+  "Progressing False",
+  "PortNotAllocated True",
+  "ClusterIPNotAllocated True",
+]);
 
 /**
  * Explains an object's status and events. Pure.

@@ -125,7 +125,7 @@ test.each([
   ["wget: bad address 'db'", {}, "the name of a Service, while a pod of it is Ready"],
   ["getaddrinfo ENOTFOUND db", { dnsPolicy: "Default" as const }, "set dnsPolicy: ClusterFirst,"],
   ["no such host", { hostNetwork: true }, "set dnsPolicy: ClusterFirstWithHostNet,"],
-  ["dial tcp 172.17.0.3:5432: connect: connection refused", {}, "targetPort"],
+  ["dial tcp 172.17.0.3:5432: connect: connection refused", {}, "explain service"],
 ])("a program that ends because of %j", (line, spec, fix) => {
   const crashed = has("app", waiting("CrashLoopBackOff"), { restartCount: 1, lastState: ended("Error", 1) });
   const pod = shown({ mains: [crashed], spec });

@@ -1,0 +1,243 @@
+import type { Pod } from "../base/api/pod.ts";
+import type { Service } from "../base/api/service.ts";
+import { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { Persisted } from "../base/model/persisted.ts";
+import type { EventRecorder } from "../base/model/pod-event.ts";
+import type { Ipv4Range } from "../base/text/ipv4-range.ts";
+import { computeHostPorts, nodePortOf } from "../plan/pod-network.ts";
+import {
+  allocateServices,
+  chooseRange,
+  hasClusterIp,
+  overlapsOf,
+  portOf,
+  publishedPortsOf,
+  type ServiceAddresses,
+  type ServiceProblem,
+  serviceName,
+} from "../plan/service-addresses.ts";
+import { endpointsOf, ServicePods } from "../plan/service-endpoints.ts";
+import type { RuledService } from "../plan/service-rules.ts";
+import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
+import { objectUid } from "./workload-record.ts";
+
+/** Sends the connections of Services to pods: rules in the kernel, or a recorder in tests. */
+export interface ServiceProxy {
+  /** Why connections do not reach pods; undefined when they do. */
+  readonly problem: string | undefined;
+  /** It has something left from an earlier process. */
+  readonly hasRules: boolean;
+  /** Networks that cluster IPs must not overlap. */
+  networks(): Ipv4Range[];
+  /** Makes these Services, and no other ones, lead to their endpoints. */
+  apply(services: readonly RuledService[], range: string): void;
+  /** Calls back when `problem` has changed, and every few seconds while there are Services. */
+  onChange(listener: () => void): void;
+  stop(): void;
+}
+
+interface ServiceManagerDeps {
+  hosts: ServiceHosts;
+  /** Absent: names lead to the pods themselves, and nothing has an address. */
+  proxy?: ServiceProxy | undefined;
+  file: Persisted<ServiceAddresses>;
+  /** `--service-cluster-ip-range`; "" for the first free one of a list. */
+  range: string;
+  nodeName: string;
+  /** As {@link allocateServices} takes it. */
+  seed: string;
+  /** Address of the machine, under which Services of type LoadBalancer are reached. */
+  nodeIp: string;
+  logger: Logger;
+  recorder: EventRecorder;
+  /** The process that has a port of the machine; undefined for a free one. */
+  portHolder: (protocol: string, port: number) => string | undefined;
+}
+
+const NONE: ServiceAddresses = { range: "", clusterIps: {}, ports: {}, nodePorts: {} };
+/** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
+const AFFINITY_SECONDS = 10_800;
+
+/** Addresses, rules and names of Services. */
+export class ServiceManager {
+  readonly #deps: ServiceManagerDeps;
+  readonly #log: ChangeLogger;
+  #addresses: ServiceAddresses;
+  #problems: ReadonlyMap<string, ServiceProblem> = new Map();
+  #applied = "";
+  /** That of the proxy at the last update. */
+  #shownProblem: string | undefined;
+
+  constructor(deps: ServiceManagerDeps) {
+    this.#deps = deps;
+    this.#log = new ChangeLogger(deps.logger);
+    this.#addresses = deps.file.read() ?? NONE;
+  }
+
+  /** Services have addresses: their ports need not be published by pods. */
+  get hasAddresses(): boolean {
+    return this.#deps.proxy !== undefined;
+  }
+
+  /** Something was left by an earlier process. */
+  get hasRules(): boolean {
+    return this.#deps.proxy?.hasRules ?? false;
+  }
+
+  /** Calls back when {@link update} would do something else. */
+  onChange(listener: () => void): void {
+    const { hosts, proxy } = this.#deps;
+    hosts.onChange(listener);
+    proxy?.onChange(() => {
+      // A port that is held may be free by now.
+      if (this.#problems.size > 0 || proxy.problem !== this.#shownProblem) listener();
+    });
+  }
+
+  stop(): void {
+    this.#deps.hosts.stop();
+    this.#deps.proxy?.stop();
+  }
+
+  /**
+   * Brings addresses, rules and hosts files in line.
+   * @param pods all pods with their statuses, as the engine was seen
+   */
+  update(services: readonly Service[], pods: readonly Pod[], rewrite: RewriteHosts): void {
+    const { proxy, hosts } = this.#deps;
+    if (!proxy) return hosts.update(services, pods, rewrite);
+    this.#allocate(services, pods, proxy);
+    const ruled = this.#toRuled(services, new ServicePods(pods));
+    const text = JSON.stringify([this.#addresses.range, ruled]);
+    if (text !== this.#applied) {
+      this.#applied = text;
+      proxy.apply(ruled, this.#addresses.range);
+    }
+    this.#shownProblem = proxy.problem;
+    hosts.update(services, pods, rewrite, proxy.problem === undefined ? this.#addresses.clusterIps : {});
+  }
+
+  /** Fields of a Service that it was given; undefined where it was given none. */
+  specOf(service: Service): object | undefined {
+    const { clusterIps, nodePorts } = this.#addresses;
+    const name = serviceName(service);
+    const clusterIP = clusterIps[name];
+    if (!hasClusterIp(service) || (this.hasAddresses && clusterIP === undefined)) return undefined;
+    const isNodePort = service.spec.type === "NodePort";
+    const ports = service.spec.ports?.map((port) => {
+      const chosen = this.hasAddresses ? nodePorts[portOf(name, port)] : isNodePort && nodePortOf(service, port);
+      const nodePort = port.nodePort || chosen;
+      return { ...port, ...(nodePort && { nodePort }) };
+    });
+    return { ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }), ...(ports && { ports }) };
+  }
+
+  /** @returns undefined where Services have no addresses */
+  statusOf(service: Service): object | undefined {
+    const { proxy, nodeIp } = this.#deps;
+    if (!proxy) return undefined;
+    const name = serviceName(service);
+    const problem = this.#problems.get(name);
+    const isPublished = service.spec.type === "LoadBalancer" && Object.values(this.#addresses.ports).includes(name);
+    return {
+      ...(problem && {
+        conditions: [
+          {
+            type: problem.reason,
+            status: "True",
+            reason: problem.reason,
+            message: problem.message,
+            lastTransitionTime: null,
+          },
+        ],
+      }),
+      loadBalancer: isPublished ? { ingress: [{ ip: nodeIp, ipMode: "VIP" }] } : {},
+    };
+  }
+
+  #allocate(services: readonly Service[], pods: readonly Pod[], proxy: ServiceProxy): void {
+    const { file, range, portHolder } = this.#deps;
+    const needsRange = services.some(hasClusterIp);
+    const networks = () => proxy.networks();
+    const known = {
+      ...this.#addresses,
+      range: range || this.#addresses.range || (needsRange ? (chooseRange(networks()) ?? "") : ""),
+    };
+    const holderOf = (protocol: string, port: number) =>
+      hostPortHolder(pods, protocol, port) ?? portHolder(protocol, port);
+    const { addresses, problems } = allocateServices(services, known, holderOf, this.#deps.seed);
+    this.#problems = problems;
+    this.#reportProblems(services);
+    if (needsRange) this.#reportRange(addresses.range, networks);
+    if (JSON.stringify(addresses) === JSON.stringify(this.#addresses)) return;
+    this.#addresses = addresses;
+    file.write(addresses);
+  }
+
+  #reportRange(range: string, networks: () => Ipv4Range[]): void {
+    if (range === "") {
+      const text = "Services have no addresses: this machine has networks in all ranges that kubelet-ts knows";
+      return this.#log.log("range", "warn", `${text}; name a free one with --service-cluster-ip-range`);
+    }
+    const [overlap] = overlapsOf(range, networks());
+    if (!overlap) return;
+    const text = `Cluster IPs are of ${range}, and this machine now has the network ${overlap.text}`;
+    const fix = "its addresses that Services have are not reached: set another --service-cluster-ip-range and restart";
+    this.#log.log("range", "warn", `${text}: ${fix}`);
+  }
+
+  #reportProblems(services: readonly Service[]): void {
+    const { recorder, nodeName } = this.#deps;
+    for (const service of services) {
+      const {
+        name = "",
+        namespace = "default",
+        uid = objectUid(nodeName, "Service", namespace, name),
+      } = service.metadata;
+      const key = `service ${namespace}/${name}`;
+      const problem = this.#problems.get(serviceName(service));
+      if (!problem) this.#log.resolve(key, `Service "${namespace}/${name}" has all that it asks for`);
+      else if (this.#log.isNew(key, problem.message)) {
+        recorder.record({ kind: "Service", apiVersion: "v1", name, namespace, uid }, { type: "Warning", ...problem });
+      }
+    }
+  }
+
+  #toRuled(services: readonly Service[], pods: ServicePods): RuledService[] {
+    return services.flatMap((service) => {
+      const clusterIp = this.#addresses.clusterIps[serviceName(service)];
+      if (clusterIp === undefined) return [];
+      const { sessionAffinity, sessionAffinityConfig, externalIPs = [], loadBalancerSourceRanges = [] } = service.spec;
+      const behind = pods.behind(service);
+      const { timeoutSeconds = AFFINITY_SECONDS } = sessionAffinityConfig?.clientIP ?? {};
+      return {
+        name: serviceName(service),
+        clusterIp,
+        externalIps: externalIPs.filter((ip) => !ip.includes(":")),
+        ...(sessionAffinity === "ClientIP" && { affinitySeconds: timeoutSeconds ?? AFFINITY_SECONDS }),
+        ports: (service.spec.ports ?? []).map((port) => ({
+          name: port.name ?? "",
+          protocol: port.protocol,
+          port: port.port,
+          published: publishedPortsOf(service, port, this.#addresses).map((number) => ({
+            port: number,
+            sources: service.spec.type === "LoadBalancer" ? loadBalancerSourceRanges.map((it) => it.trim()) : [],
+          })),
+          endpoints: endpointsOf(port, behind),
+        })),
+      };
+    });
+  }
+}
+
+/** The pod that has a port of the machine by its `hostPort`. */
+function hostPortHolder(pods: readonly Pod[], protocol: string, port: number): string | undefined {
+  const holder = pods.find(
+    (pod) =>
+      pod.status?.phase !== "Succeeded" &&
+      pod.status?.phase !== "Failed" &&
+      computeHostPorts(pod).some((it) => it.hostPort === port && it.protocol === protocol),
+  );
+  return holder && `the hostPort of pod "${holder.metadata.namespace}/${holder.metadata.name}"`;
+}

@@ -1,0 +1,326 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
+import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts";
+import { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { Clock } from "../base/model/clock.ts";
+import type { Logger } from "../base/model/logger.ts";
+import type { SandboxSnapshot } from "../base/model/pod-snapshot.ts";
+import { messageOf } from "../base/text/error-message.ts";
+import { type Ipv4Range, isInRange, numberToIpv4, rangeOfAddress } from "../base/text/ipv4-range.ts";
+import {
+  computeServiceRules,
+  missingJumps,
+  parseSavedRules,
+  type RuledService,
+  type RuleTables,
+  type SavedRules,
+  TABLES,
+  toCheckText,
+  toRemovalText,
+  toRestoreText,
+} from "../plan/service-rules.ts";
+
+interface KernelRulesDeps {
+  clock: Clock;
+  logger: Logger;
+  /** Start of the names of our chains. */
+  prefix: string;
+  nodePortAddresses: readonly string[];
+  /** The sandboxes of all pods. */
+  sandboxes: () => Iterable<SandboxSnapshot>;
+  run?: typeof runProgram;
+  host?: Host;
+}
+
+/** Time between two checks that the rules are still there. */
+const CHECK_MS = 5_000;
+const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 1024 };
+
+/** Names of chains begin like this: two kubelet-ts on one machine have different ones. @param rootHash of the root directory */
+export const chainPrefix = (rootHash: string): string => `KTS-${rootHash.slice(0, 6)}`;
+
+/** The rules of Services in the kernel, by iptables. They stay when this process ends. */
+export class KernelRules {
+  readonly #deps: Required<KernelRulesDeps>;
+  readonly #log: ChangeLogger;
+  #wanted: { services: readonly RuledService[]; range: string } = { services: [], range: "" };
+  /** Content of the kernel, as far as known; undefined: it must be read. */
+  #kernel: { saved: SavedRules; tables: RuleTables | undefined } | undefined;
+  #writing: Promise<void> | undefined;
+  #isChanged = false;
+  #cancelCheck: (() => void) | undefined;
+  #problem: string | undefined;
+  #isStopped = false;
+  #onChange = () => {};
+  /** Sandboxes that reach themselves through their bridge. */
+  readonly #reflected = new Set<string>();
+  readonly #loopbackBridges = new Set<string>();
+
+  constructor(deps: KernelRulesDeps) {
+    this.#deps = { run: runProgram, host: new Host(), ...deps };
+    this.#log = new ChangeLogger(deps.logger);
+  }
+
+  /** Why there are no rules; undefined while they are as wanted. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Rules of an earlier process are there. */
+  get hasRules(): boolean {
+    return (this.#kernel?.saved.jumps.length ?? 0) > 0;
+  }
+
+  /** Calls back when {@link problem} has changed, and after each check. */
+  onChange(listener: () => void): void {
+    this.#onChange = listener;
+  }
+
+  /** Tries whether the kernel takes rules, and reads what is there. */
+  async prepare(): Promise<void> {
+    try {
+      const text = `*nat\n:${this.#deps.prefix}-PROBE - [0:0]\n-X ${this.#deps.prefix}-PROBE\nCOMMIT\n`;
+      await this.#restore(text);
+      await this.#read();
+      this.#problem = undefined;
+    } catch (error) {
+      this.#problem = messageOf(error);
+    }
+  }
+
+  /** Networks that the machine has an address in or a route to, and cluster IPs of others. */
+  networks(): Ipv4Range[] {
+    const others = (this.#kernel?.saved.otherRanges ?? []).flatMap((text) => rangeOfAddress(text) ?? []);
+    return [...this.#deps.host.networks(), ...others];
+  }
+
+  /** Brings the kernel in line with these Services; those before them are forgotten. */
+  apply(services: readonly RuledService[], range: string): void {
+    this.#wanted = { services, range };
+    this.#isChanged = true;
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  /** Resolves when everything that was applied is in the kernel, or could not be written. */
+  async settled(): Promise<void> {
+    await this.#writing;
+  }
+
+  /** The rules stay. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelCheck?.();
+  }
+
+  /** Removes all our rules, and nothing else. @throws Error */
+  async remove(): Promise<void> {
+    const saved = await this.#read();
+    const text = toRemovalText(saved);
+    if (text !== "") await this.#restore(text);
+    for (const bridge of saved.loopbackBridges) this.#deps.host.setLoopbackRouting(bridge, false);
+    this.#kernel = undefined;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#isChanged && !this.#isStopped) {
+      this.#isChanged = false;
+      const before = this.#problem;
+      try {
+        // The rules we know of may be gone: the second attempt reads them.
+        await this.#write().catch(async () => {
+          this.#kernel = undefined;
+          await this.#write();
+        });
+        this.#problem = undefined;
+        this.#log.resolve("rules", "The kernel has the rules of Services again");
+      } catch (error) {
+        this.#kernel = undefined;
+        this.#problem = messageOf(error);
+        const text = `Services have no addresses, their names lead to pods: ${this.#problem}`;
+        this.#log.log("rules", "warn", text);
+      }
+      this.#planCheck();
+      if (this.#problem !== before) this.#onChange();
+    }
+  }
+
+  async #write(): Promise<void> {
+    const { prefix, nodePortAddresses, host } = this.#deps;
+    const { services, range } = this.#wanted;
+    const saved = this.#kernel?.saved ?? (await this.#read());
+    if (services.length === 0) {
+      if (saved.jumps.length > 0 || this.#kernel?.tables) await this.remove();
+      this.#loopbackBridges.clear();
+      return;
+    }
+    const bridges = host.bridges();
+    const ips = services.flatMap(({ ports }) => ports.flatMap(({ endpoints }) => endpoints.map(({ ip }) => ip)));
+    const isPublished = services.some(({ ports }) => ports.some(({ published }) => published.length > 0));
+    const used = bridges.filter((bridge) => ips.some((ip) => isInRange(ip, bridge.range)));
+    const opened = isPublished ? used.filter(({ name }) => !host.routesLoopback(name)) : [];
+    for (const { name } of opened) this.#loopbackBridges.add(name);
+    const tables = computeServiceRules(services, {
+      prefix,
+      range,
+      nodePortAddresses,
+      hasDockerUser: saved.hasDockerUser,
+      loopbackBridges: isPublished ? [...this.#loopbackBridges] : [],
+      unfilteredBridges: bridges.filter(({ isFiltered }) => !isFiltered).map((bridge) => bridge.range),
+    });
+    const isKnown = this.#kernel?.tables !== undefined;
+    const chainsIn = (table: (typeof TABLES)[number]) =>
+      this.#kernel?.tables?.[table] ?? new Map(saved.own[table].map((chain) => [chain, undefined]));
+    const text = toRestoreText(tables, {
+      chains: { nat: chainsIn("nat"), filter: chainsIn("filter") },
+      missingJumps: isKnown ? [] : missingJumps(prefix, saved),
+    });
+    if (text !== "") await this.#restore(text);
+    this.#kernel = { saved, tables };
+    for (const { name } of opened) host.setLoopbackRouting(name, true);
+    if (!isPublished) {
+      for (const name of this.#loopbackBridges) host.setLoopbackRouting(name, false);
+      this.#loopbackBridges.clear();
+    }
+    this.#reflect(
+      new Set(ips),
+      bridges.some(({ isFiltered }) => isFiltered),
+    );
+  }
+
+  /**
+   * Where bridged packets pass the rules, one that is sent back to its pod does not leave the bridge, whose port must let it
+   * out again. Source: the kubelet's `hairpin-veth`.
+   */
+  #reflect(ips: ReadonlySet<string>, isNeeded: boolean): void {
+    if (!isNeeded) return;
+    for (const { id, pid, ips: own, hostNetwork } of this.#deps.sandboxes()) {
+      if (hostNetwork || pid === 0 || this.#reflected.has(id) || !own.some((ip) => ips.has(ip))) continue;
+      this.#deps.host.reflect(pid);
+      this.#reflected.add(id);
+    }
+  }
+
+  async #read(): Promise<SavedRules> {
+    const saved = parseSavedRules(await this.#save(), this.#deps.prefix);
+    for (const bridge of saved.loopbackBridges) this.#loopbackBridges.add(bridge);
+    this.#kernel = { saved, tables: undefined };
+    return saved;
+  }
+
+  #planCheck(): void {
+    this.#cancelCheck?.();
+    this.#cancelCheck = undefined;
+    if (this.#isStopped || (this.#wanted.services.length === 0 && this.#problem === undefined)) return;
+    this.#cancelCheck = this.#deps.clock.schedule(CHECK_MS, () => void this.#check());
+  }
+
+  /** Writes again what another program has removed, as a firewall that is reloaded does. */
+  async #check(): Promise<void> {
+    const tables = this.#kernel?.tables;
+    const isThere = tables && (await this.#restore(toCheckText(this.#deps.prefix, tables)).then(...YES_OR_NO));
+    if (this.#isStopped) return;
+    if (tables && !isThere && this.#kernel?.tables === tables) {
+      this.#deps.logger.info("Another program has removed the rules of Services: they are written again");
+      this.#kernel = undefined;
+    }
+    // Facts of the machine may have changed, too.
+    this.apply(this.#wanted.services, this.#wanted.range);
+    this.#onChange();
+  }
+
+  /** @throws Error with what iptables-restore said */
+  async #restore(text: string): Promise<void> {
+    // iptables-legacy waits for its lock; the other one needs none and takes the flag.
+    await this.#program(["iptables-restore", "--noflush", "--wait", "5"], text);
+  }
+
+  async #save(): Promise<string> {
+    const texts = [];
+    for (const table of TABLES) texts.push(await this.#program(["iptables-save", "-t", table]));
+    return texts.join("");
+  }
+
+  async #program(argv: readonly string[], input?: string): Promise<string> {
+    const { exitCode, stdout, stderr } = await this.#deps.run(argv, { ...LIMITS, input });
+    if (exitCode === 0) return stdout;
+    const said = stderr.split("\n").find((line) => line.trim() !== "") ?? `exit code ${exitCode}`;
+    throw new Error(`${argv[0]}: ${said.replace(/^iptables-\w+:? /, "").trim()}`);
+  }
+}
+
+const YES_OR_NO = [() => true, () => false] as const;
+
+interface Bridge {
+  name: string;
+  range: Ipv4Range;
+  /** Its own traffic passes the rules of iptables (br_netfilter). */
+  isFiltered: boolean;
+}
+
+/** Networks and settings of this machine. */
+export class Host {
+  networks(): Ipv4Range[] {
+    const own = Object.values(networkInterfaces()).flat();
+    const addresses = own.flatMap((it) => (it?.family === "IPv4" && it.cidr ? (rangeOfAddress(it.cidr) ?? []) : []));
+    return [...addresses, ...parseRoutes(read("/proc/net/route"))];
+  }
+
+  bridges(): Bridge[] {
+    const isFilteredHere = read("/proc/sys/net/bridge/bridge-nf-call-iptables").trim() === "1";
+    return Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) => {
+      const own = read(`/sys/class/net/${name}/bridge/nf_call_iptables`).trim();
+      if (own === "") return [];
+      const isFiltered = isFilteredHere || own === "1";
+      return addresses.flatMap(({ family, cidr }) => {
+        const range = family === "IPv4" && cidr ? rangeOfAddress(cidr) : undefined;
+        return range ? [{ name, range, isFiltered }] : [];
+      });
+    });
+  }
+
+  routesLoopback(device: string): boolean {
+    return read(`/proc/sys/net/ipv4/conf/${device}/route_localnet`).trim() === "1";
+  }
+
+  /** Whether packets with the loopback's addresses may pass a device. */
+  setLoopbackRouting(device: string, isOn: boolean): void {
+    write(`/proc/sys/net/ipv4/conf/${device}/route_localnet`, isOn ? "1" : "0");
+  }
+
+  /** Lets the port of a bridge send packets back to where they come from. @param pid of a process behind the port */
+  reflect(pid: number): void {
+    const peer = read(`/proc/${pid}/root/sys/class/net/eth0/iflink`).trim();
+    if (!/^\d+$/.test(peer)) return;
+    const name = readdirSync("/sys/class/net").find((it) => read(`/sys/class/net/${it}/ifindex`).trim() === peer);
+    if (name !== undefined) write(`/sys/class/net/${name}/brport/hairpin_mode`, "1");
+  }
+}
+
+/** Networks of the kernel's table of routes, without the default route. Pure. */
+export function parseRoutes(table: string): Ipv4Range[] {
+  return table
+    .split("\n")
+    .slice(1)
+    .flatMap((line) => {
+      const [, destination = "", , , , , , mask = ""] = line.trim().split(/\s+/);
+      if (!/^[0-9A-F]{8}$/i.test(destination) || !/^[0-9A-F]{8}$/i.test(mask) || mask === "00000000") return [];
+      const bits = Number.parseInt(mask, 16).toString(2).replaceAll("0", "").length;
+      return rangeOfAddress(`${numberToIpv4(swapBytes(destination))}/${bits}`) ?? [];
+    });
+}
+
+/** The kernel prints addresses as numbers in the order of the machine's bytes. */
+const swapBytes = (hex: string) => Number.parseInt([6, 4, 2, 0].map((at) => hex.slice(at, at + 2)).join(""), 16);
+
+const read = (path: string): string => readTextIfReadable(path, SYSTEM_FILE_BYTES) ?? "";
+
+function write(path: string, text: string): void {
+  try {
+    writeFileSync(path, text);
+  } catch {
+    // The device has gone, or the kernel does not let us: only what needs it does not work.
+  }
+}

@@ -1,0 +1,173 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { Service } from "../../src/base/api/service.ts";
+import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
+import { ExternalNames } from "../../src/controllers/external-names.ts";
+import { ServiceHosts } from "../../src/controllers/service-hosts.ts";
+import { ServiceManager } from "../../src/controllers/service-manager.ts";
+import type { ServiceAddresses } from "../../src/plan/service-addresses.ts";
+import type { RuledService } from "../../src/plan/service-rules.ts";
+import { aPod } from "../support/builders.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { manifest, readObjects } from "./workload-world.ts";
+
+const service = (name: string, spec: object = {}) =>
+  readObjects(
+    manifest("Service", { name }, { selector: { app: "web" }, ports: [{ port: 80, targetPort: 8000 }], ...spec }),
+  )[0]!.object as Service;
+
+const pod = (
+  name: string,
+  ip: string,
+  { ready = true, hostPort }: { ready?: boolean; hostPort?: number } = {},
+): Pod => ({
+  ...aPod(
+    {
+      containers: [
+        { name: "a", image: "b:1", ...(hostPort && { ports: [{ containerPort: 80, hostPort, protocol: "TCP" }] }) },
+      ],
+    } as unknown as Pod["spec"],
+    { name, uid: name, namespace: "default", labels: { app: "web" } },
+  ),
+  status: {
+    phase: "Running",
+    podIPs: [{ ip }],
+    conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
+  } as Pod["status"] & object,
+});
+
+/** @param kept survives the manager, as its file does */
+function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.17.0.1/16"]) {
+  const clock = new FakeClock();
+  const logger = new RecordingLogger();
+  const applied: RuledService[][] = [];
+  const events: string[] = [];
+  const holders = new Map<number, string>();
+  const proxy = {
+    problem: undefined as string | undefined,
+    hasRules: false,
+    networks: () => networks.map((text) => rangeOfAddress(text)!),
+    apply: (services: readonly RuledService[]) => void applied.push([...services]),
+    onChange() {},
+    stop() {},
+  };
+  const hosts = new ServiceHosts("", new ExternalNames({ clock, logger, lookUp: async () => [] }));
+  const manager = new ServiceManager({
+    hosts,
+    proxy,
+    file: {
+      read: () => kept.addresses,
+      write: (addresses) => {
+        kept.addresses = addresses;
+      },
+    },
+    range: "",
+    nodeName: "node1",
+    seed: "",
+    nodeIp: "192.0.2.1",
+    logger,
+    recorder: {
+      record: ({ kind, name }, { reason, message }) => void events.push(`${kind} ${name} ${reason} ${message}`),
+    },
+    portHolder: (_, port) => holders.get(port),
+  });
+  const update = (services: Service[], pods: Pod[]) => manager.update(services, pods, () => {});
+  const namesOf = () => hosts.aliasesFor(client).map(({ ip, hostnames }) => `${ip} ${hostnames![0]}`);
+  return { manager, proxy, applied, events, holders, logger, kept, update, namesOf };
+}
+
+const client = { ...pod("client", "172.17.0.9"), metadata: { ...pod("client", "").metadata, labels: {} } };
+
+test("a name leads to the cluster IP, which stays while the pods change", () => {
+  const { update, namesOf, applied, kept } = aManager();
+  update([service("web")], [pod("a", "172.17.0.2"), client]);
+  const ip = kept.addresses!.clusterIps["default/web"]!;
+  expect(namesOf()).toEqual([`${ip} web`]);
+  update([service("web")], [pod("b", "172.17.0.3"), client]);
+  expect(namesOf()).toEqual([`${ip} web`]);
+  expect(applied.map(([one]) => one!.ports[0]!.endpoints)).toEqual([
+    [{ ip: "172.17.0.2", port: 8000 }],
+    [{ ip: "172.17.0.3", port: 8000 }],
+  ]);
+});
+
+test("nothing is applied twice, and an unready pod gets nothing", () => {
+  const { update, applied } = aManager();
+  const services = [service("web")];
+  update(services, [pod("a", "172.17.0.2"), client]);
+  update(services, [pod("a", "172.17.0.2"), client]);
+  expect(applied).toHaveLength(1);
+  update(services, [pod("a", "172.17.0.2", { ready: false }), client]);
+  expect(applied[1]![0]!.ports[0]!.endpoints).toEqual([]);
+});
+
+test("addresses outlive the process", () => {
+  const kept = {};
+  const first = aManager(kept);
+  first.update([service("web")], []);
+  const second = aManager(kept, ["10.96.0.1/16"]);
+  second.update([service("web")], []);
+  expect(second.manager.specOf(service("web"))).toEqual(first.manager.specOf(service("web"))!);
+  expect(second.logger.lines.join()).toContain(
+    "Cluster IPs are of 10.96.0.0/16, and this machine now has the network 10.96.0.0/16",
+  );
+});
+
+test("names lead to pods while the kernel takes no rules", () => {
+  const { update, namesOf, proxy } = aManager();
+  proxy.problem = "iptables-restore: refused";
+  update([service("web")], [pod("a", "172.17.0.2"), client]);
+  expect(namesOf()).toEqual(["172.17.0.2 web"]);
+});
+
+test("session affinity, ranges of clients and external addresses reach the rules", () => {
+  const { update, applied } = aManager();
+  const spec = { type: "LoadBalancer", sessionAffinity: "ClientIP", loadBalancerSourceRanges: ["198.51.100.0/24 "] };
+  update([service("web", { ...spec, externalIPs: ["203.0.113.5", "2001:db8::1"] })], []);
+  expect(applied[0]![0]).toMatchObject({
+    affinitySeconds: 10_800,
+    externalIps: ["203.0.113.5"],
+    ports: [{ published: [{ port: 80, sources: ["198.51.100.0/24"] }] }],
+  });
+  update([service("web", { ...spec, sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } })], []);
+  expect(applied[1]![0]!.affinitySeconds).toBe(60);
+});
+
+test("a port that is held leaves the Service unpublished, which event, condition and status say, until it is free", () => {
+  const { manager, update, applied, events, holders } = aManager();
+  const web = service("web", { type: "LoadBalancer" });
+  const statusOf = () => manager.statusOf(web) as { conditions?: object[]; loadBalancer: object };
+  holders.set(80, "nginx (pid 812)");
+  const pods = [pod("a", "172.17.0.2")];
+  update([web], pods);
+  update([web], pods);
+  const message = "it is not published: port TCP/80 of the machine is held by nginx (pid 812)";
+  expect(events).toEqual([`Service web PortNotAllocated ${message}`]);
+  expect(statusOf()).toMatchObject({ conditions: [{ reason: "PortNotAllocated", message }], loadBalancer: {} });
+  expect(applied[0]![0]!.ports[0]).toMatchObject({ published: [], endpoints: [{ ip: "172.17.0.2" }] });
+  holders.clear();
+  update([web], pods);
+  expect(statusOf()).toEqual({ loadBalancer: { ingress: [{ ip: "192.0.2.1", ipMode: "VIP" }] } });
+  expect(applied[1]![0]!.ports[0]!.published).toEqual([{ port: 80, sources: [] }]);
+});
+
+test("a port that a pod has by its hostPort is named with the pod", () => {
+  const { update, events } = aManager();
+  update([service("web", { type: "LoadBalancer" })], [pod("a", "172.17.0.2", { hostPort: 80 })]);
+  expect(events).toEqual([
+    'Service web PortNotAllocated it is not published: port TCP/80 of the machine is held by the hostPort of pod "default/a"',
+  ]);
+});
+
+test("a Service shows what it was given", () => {
+  const { manager, update } = aManager();
+  const web = service("web", { type: "NodePort" });
+  update([web], []);
+  expect(manager.specOf(web)).toEqual({
+    clusterIP: expect.stringMatching(/^10\.96\./),
+    clusterIPs: [expect.stringMatching(/^10\.96\./)],
+    ports: [{ port: 80, targetPort: 8000, protocol: "TCP", nodePort: expect.any(Number) }],
+  });
+  expect(manager.specOf(service("other", { clusterIP: "None" }))).toBeUndefined();
+});

@@ -1,0 +1,203 @@
+import { expect, test } from "bun:test";
+import { runProgram } from "../../src/base/host/run-program.ts";
+import { computeRootHash } from "../../src/docker/labels.ts";
+import { chainPrefix } from "../../src/kubelet/kernel-rules.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { list, object, podSpec, shell, sleeper, workload } from "../support/manifests.ts";
+import type { TestNode } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
+
+const LIMITS = { timeoutMs: 30_000, maxBytes: 16 * 1024 * 1024 };
+const program = async (...argv: string[]) => (await runProgram(argv, LIMITS)).stdout;
+const prefixOf = (node: TestNode) => chainPrefix(computeRootHash(node.rootDir));
+/** The kernel's rules of this node. */
+const rulesOf = async (node: TestNode) =>
+  (await program("iptables-save")).split("\n").filter((line) => line.includes(prefixOf(node)));
+
+/** A Deployment of pods that answer with their name on port 8000, and end their work when they are asked to. */
+const servers = (name: string, replicas: number, env = "1") =>
+  workload(
+    "Deployment",
+    name,
+    { replicas, strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } } },
+    podSpec(
+      {
+        ...shell("hostname > /tmp/index.html; exec httpd -f -p 8000 -h /tmp"),
+        ports: [{ name: "http", containerPort: 8000 }],
+        env: [{ name: "VERSION", value: env }],
+        readinessProbe: { httpGet: { path: "/", port: "http" }, periodSeconds: 1 },
+        lifecycle: { preStop: { exec: { command: ["sleep", "2"] } } },
+      },
+      { terminationGracePeriodSeconds: 3 },
+    ),
+  );
+const service = (name: string, spec: object = {}) =>
+  object("Service", name, { spec: { selector: { app: name }, ports: [{ port: 80, targetPort: "http" }], ...spec } });
+
+interface ShownService {
+  spec: { clusterIP: string; ports: { port: number; nodePort?: number }[] };
+  status: { loadBalancer: { ingress?: { ip: string }[] }; conditions?: { message: string }[] };
+}
+const shown = async (node: TestNode, name: string) =>
+  JSON.parse((await node.run("get service", name, "-o", "json")).stdout) as ShownService;
+
+const readyPods = (node: TestNode, count: number) =>
+  node.until(`${count} Ready pods`, async () => {
+    const pods = await node.pods();
+    const isReady = ({ status }: (typeof pods)[number]) =>
+      status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True");
+    return pods.length === count && pods.every(isReady) && pods;
+  });
+
+/** The names of pods that answer, from the host. */
+const fetchName = async (address: string) =>
+  (await (await fetch(`http://${address}/`, { signal: AbortSignal.timeout(3000), keepalive: false })).text()).trim();
+
+describeWithEngine("Services", () => {
+  test("an address leads to every Ready pod, from pods, the pods themselves and the host, also after a kill", async () => {
+    const node = testNode();
+    node.writeManifest("web.yaml", list(servers("web", 3), service("web"), service("nothing")));
+    node.writeManifest("client.yaml", sleeper("client", { name: "client" }));
+    const kubelet = await node.start();
+    const pods = await readyPods(node, 4);
+    const names = pods.flatMap(({ metadata }) => (metadata.name!.startsWith("web-") ? metadata.name! : [])).sort();
+    const ask = `for i in $(seq 100); do wget -q -O - http://web/; done`;
+    const client = await node.runningContainer("client");
+    const countsOf = (text: string) => Map.groupBy(text.trim().split("\n"), (name) => name);
+    const counts = countsOf(await node.exec(client.Id, "sh", "-c", ask));
+    expect([...counts.keys()].sort()).toEqual(names);
+    for (const { length } of counts.values()) expect(length).toBeGreaterThan(10);
+    const [server] = await node.running("app");
+    expect([...countsOf(await node.exec(server!.Id, "sh", "-c", ask)).keys()].sort()).toEqual(names);
+    const { clusterIP } = (await shown(node, "web")).spec;
+    expect(names).toContain(await fetchName(clusterIP));
+    const hosts = await node.exec(client.Id, "cat", "/etc/hosts");
+    expect(hosts).toContain(`${clusterIP}\tweb`);
+    const startMs = performance.now();
+    await expect(fetchName((await shown(node, "nothing")).spec.clusterIP)).rejects.toThrow();
+    expect(performance.now() - startMs).toBeLessThan(500);
+    await kubelet.kill();
+    expect(countsOf(await node.exec(client.Id, "sh", "-c", ask)).size).toBe(3);
+  });
+
+  test("rules that were removed come back; down --all removes them, and those of another node stay", async () => {
+    const [node, other] = [testNode(), testNode()];
+    for (const each of [node, other]) {
+      each.writeManifest("web.yaml", list(servers("web", 1), service("web")));
+      await each.start();
+      await readyPods(each, 1);
+    }
+    const [own, foreign] = [(await shown(node, "web")).spec.clusterIP, (await shown(other, "web")).spec.clusterIP];
+    expect(own).not.toBe(foreign);
+    const [name, otherName] = [await fetchName(own), await fetchName(foreign)];
+    expect(name).not.toBe(otherName);
+    const before = await rulesOf(node);
+    for (const chain of ["PREROUTING", "OUTPUT"]) {
+      await program("iptables", "-t", "nat", "-D", chain, "-j", `${prefixOf(node)}-SERVICES`);
+    }
+    await expect(fetchName(own)).rejects.toThrow();
+    await until("the rules", async () => (await fetchName(own).catch(() => "")) === name);
+    expect((await rulesOf(node)).sort()).toEqual(before.sort());
+    await node.endProcesses();
+    expect(await fetchName(own)).toBe(name);
+    const foreignRules = await rulesOf(other);
+    expect((await node.run("down --all --now")).exitCode).toBe(0);
+    expect(await rulesOf(node)).toEqual([]);
+    expect(await rulesOf(other)).toEqual(foreignRules);
+    expect(await fetchName(foreign)).toBe(otherName);
+  });
+
+  test("a rolling update at 200 requests a second loses none", async () => {
+    const node = testNode();
+    node.writeManifest("web.yaml", list(servers("web", 3), service("web")));
+    await node.start();
+    const before = new Set((await readyPods(node, 3)).map(({ metadata }) => metadata.name!));
+    const { clusterIP } = (await shown(node, "web")).spec;
+    const seen = new Set<string>();
+    const failures: string[] = [];
+    const requests: Promise<void>[] = [];
+    const timer = setInterval(() => {
+      const request = fetchName(clusterIP).then(
+        (name) => void seen.add(name),
+        (error: Error) => void failures.push(error.message),
+      );
+      requests.push(request);
+    }, 5);
+    node.writeManifest("web.yaml", list(servers("web", 3, "2"), service("web")));
+    await node.until("three other pods", async () => {
+      const pods = await node.pods();
+      return pods.length === 3 && pods.every(({ metadata }) => !before.has(metadata.name!));
+    });
+    await readyPods(node, 3);
+    clearInterval(timer);
+    await Promise.all(requests);
+    expect(failures).toEqual([]);
+    expect(seen.size).toBe(6);
+    expect(requests.length).toBeGreaterThan(500);
+  });
+
+  test("--service-cluster-ip-range: ports of several pods, without a restart", async () => {
+    const node = testNode();
+    const [port, lbPort, heldPort] = [node.kubeletPort, node.cadvisorPort, node.readOnlyPort];
+    node.writeManifest("web.yaml", list(servers("web", 2), service("web", { clusterIP: "10.123.45.7" })));
+    await node.start(["--service-cluster-ip-range=10.123.45.0/24", "--port=0", "--cadvisor-port=0"]);
+    const uids = (await readyPods(node, 2)).map(({ metadata }) => metadata.uid).sort();
+    const names = (await node.pods()).map(({ metadata }) => metadata.name!);
+    expect(names).toContain(await fetchName("10.123.45.7"));
+    const httpPort = { targetPort: "http" };
+    const published = list(
+      servers("web", 2),
+      service("web", { clusterIP: "10.123.45.7" }),
+      object("Service", "open", {
+        spec: { type: "NodePort", selector: { app: "web" }, ports: [{ ...httpPort, port: 80, nodePort: port }] },
+      }),
+      object("Service", "balanced", {
+        spec: { type: "LoadBalancer", selector: { app: "web" }, ports: [{ ...httpPort, port: lbPort }] },
+      }),
+      object("Service", "held", {
+        spec: { type: "LoadBalancer", selector: { app: "web" }, ports: [{ ...httpPort, port: heldPort }] },
+      }),
+    );
+    node.writeManifest("web.yaml", published);
+    const seen = new Set<string>();
+    await node.until("both pods by the node port of 127.0.0.1", async () => {
+      const name = await fetchName(`127.0.0.1:${port}`).catch(() => "");
+      if (name !== "") seen.add(name);
+      return seen.size === 2;
+    });
+    expect([...seen].sort()).toEqual(names.sort());
+    const { status } = await shown(node, "balanced");
+    const [{ ip } = { ip: "" }] = status.loadBalancer.ingress ?? [];
+    expect(names).toContain(await fetchName(`${ip}:${lbPort}`));
+    expect((await shown(node, "held")).status.conditions![0]!.message).toContain(
+      `port TCP/${heldPort} of the machine is held by kubelet-ts (pid `,
+    );
+    expect((await node.run("get service held")).stdout).toContain("<port is held>");
+    expect((await node.run("explain service held")).stdout).toContain(`TCP/${heldPort}`);
+    expect((await node.pods()).map(({ metadata }) => metadata.uid).sort()).toEqual(uids);
+    node.writeManifest("web.yaml", list(servers("web", 2), service("web", { clusterIP: "10.123.45.7" })));
+    await node.until("the port is closed", async () => (await fetchName(`127.0.0.1:${port}`).catch(() => "")) === "");
+    expect((await node.pods()).map(({ metadata }) => metadata.uid).sort()).toEqual(uids);
+  });
+
+  test("--nodeport-addresses opens ports on these addresses only", async () => {
+    const node = testNode();
+    const spec = { type: "NodePort", ports: [{ port: 80, targetPort: "http", nodePort: node.kubeletPort }] };
+    node.writeManifest("web.yaml", list(servers("web", 1), service("web", spec)));
+    await node.start(["--nodeport-addresses=127.0.0.0/8", "--port=0"]);
+    const [pod] = await readyPods(node, 1);
+    await until("an answer", async () => (await fetchName(`127.0.0.1:${node.kubeletPort}`).catch(() => "")) !== "");
+    await expect(fetchName(`${pod!.status.hostIP}:${node.kubeletPort}`)).rejects.toThrow();
+  });
+
+  test("without addresses a name leads to the pods", async () => {
+    const node = testNode();
+    node.writeManifest("web.yaml", list(servers("web", 1), service("web"), sleeper("client", { name: "client" })));
+    await node.start(["--service-cluster-ip-range=none"]);
+    await readyPods(node, 2);
+    const client = await node.runningContainer("client");
+    const output = await node.exec(client.Id, "wget", "-q", "-O", "-", "http://web:8000/");
+    expect(output).toMatch(/^web-/);
+    expect(await rulesOf(node)).toEqual([]);
+  });
+});

@@ -1,0 +1,259 @@
+import { expect, test } from "bun:test";
+import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
+import { Host, KernelRules, parseRoutes } from "../../src/kubelet/kernel-rules.ts";
+import type { RuledService } from "../../src/plan/service-rules.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+
+/** A kernel with two tables, and the programs that change them. */
+class FakeIptables {
+  readonly tables = new Map<string, Map<string, string[]>>();
+  /** Texts that were written; checks are not among them. */
+  readonly writes: string[] = [];
+  failure: string | undefined;
+  saves = 0;
+
+  constructor() {
+    this.tables.set("nat", new Map(["PREROUTING", "OUTPUT", "POSTROUTING"].map((chain) => [chain, []])));
+    const filter = new Map<string, string[]>(["INPUT", "FORWARD", "OUTPUT"].map((chain) => [chain, []]));
+    filter.get("FORWARD")!.push("-j DOCKER-USER");
+    this.tables.set("filter", filter);
+  }
+
+  readonly run = async (argv: readonly string[], { input = "" }: { input?: string | undefined }) => {
+    const done = (exitCode: number, stdout = "", stderr = "") => ({ exitCode, stdout, stderr });
+    if (this.failure !== undefined) return done(4, "", `${argv[0]}: ${this.failure}\n`);
+    if (argv[0] === "iptables-save") {
+      this.saves++;
+      return done(0, this.#save(argv[2]!));
+    }
+    if (!/^-C /m.test(input)) this.writes.push(input);
+    const wrong = this.#restore(input);
+    return wrong === undefined ? done(0) : done(1, "", `iptables-restore: line failed: ${wrong}\n`);
+  };
+
+  #save(table: string): string {
+    const chains = [...this.tables.get(table)!];
+    const heads = chains.map(([chain]) => `:${chain} - [0:0]`);
+    const rules = chains.flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`));
+    return [`*${table}`, ...heads, ...rules, "COMMIT\n"].join("\n");
+  }
+
+  /** @returns the line that failed; the table is then as before */
+  #restore(text: string): string | undefined {
+    let name = "";
+    let next = new Map<string, string[]>();
+    for (const line of text.split("\n")) {
+      const [verb = "", chain = "", ...rest] = line.split(" ");
+      const rule = rest.join(" ");
+      const rules = next.get(chain);
+      if (line.startsWith("*")) {
+        name = line.slice(1);
+        next = new Map([...this.tables.get(name)!].map(([key, old]) => [key, [...old]]));
+      } else if (line === "COMMIT") this.tables.set(name, next);
+      else if (line.startsWith(":")) next.set(verb.slice(1), []);
+      else if (verb === "-A") rules?.push(rule);
+      else if (verb === "-I") rules?.unshift(rule.replace(/^1 /, ""));
+      else if (verb === "-X") next.delete(chain);
+      else if (verb === "-C" && !rules?.includes(rule)) return line;
+      else if (verb === "-D") {
+        if (!rules?.includes(rule)) return line;
+        rules.splice(rules.indexOf(rule), 1);
+      }
+    }
+    return undefined;
+  }
+
+  text(): string {
+    return ["nat", "filter"].map((table) => this.#save(table)).join("");
+  }
+}
+
+class FakeHost extends Host {
+  readonly reflected: number[] = [];
+  readonly loopback = new Map([["docker0", false]]);
+  isFiltered = false;
+
+  override networks() {
+    return [rangeOfAddress("172.17.0.1/16")!];
+  }
+
+  override bridges() {
+    return [{ name: "docker0", range: rangeOfAddress("172.17.0.1/16")!, isFiltered: this.isFiltered }];
+  }
+
+  override routesLoopback(device: string) {
+    return this.loopback.get(device) ?? false;
+  }
+
+  override setLoopbackRouting(device: string, isOn: boolean) {
+    this.loopback.set(device, isOn);
+  }
+
+  override reflect(pid: number) {
+    this.reflected.push(pid);
+  }
+}
+
+function aKernel(iptables = new FakeIptables(), prefix = "KTS-1a2b3c") {
+  const clock = new FakeClock();
+  const logger = new RecordingLogger();
+  const host = new FakeHost();
+  const sandboxes = [2, 3].map((number) => ({
+    id: `s${number}`,
+    pid: number * 100,
+    ips: [`172.17.0.${number}`],
+    hostNetwork: false,
+  }));
+  const rules = new KernelRules({
+    clock,
+    logger,
+    prefix,
+    nodePortAddresses: [],
+    sandboxes: () => sandboxes as never,
+    run: iptables.run as never,
+    host,
+  });
+  const apply = async (...services: RuledService[]) => {
+    rules.apply(services, "10.96.0.0/16");
+    await rules.settled();
+  };
+  return { clock, logger, host, iptables, rules, apply };
+}
+
+const web = (endpoints = ["172.17.0.2"], published: number[] = []): RuledService => ({
+  name: "default/web",
+  clusterIp: "10.96.1.2",
+  externalIps: [],
+  ports: [
+    {
+      name: "",
+      protocol: "TCP",
+      port: 80,
+      published: published.map((port) => ({ port, sources: [] })),
+      endpoints: endpoints.map((ip) => ({ ip, port: 8000 })),
+    },
+  ],
+});
+
+test("the rules of Services are written, and only what changes afterwards", async () => {
+  const { iptables, apply } = aKernel();
+  const before = iptables.text();
+  await apply(web());
+  expect(iptables.text()).toContain("-j DNAT --to-destination 172.17.0.2:8000");
+  expect(iptables.tables.get("nat")!.get("PREROUTING")).toEqual(["-j KTS-1a2b3c-SERVICES"]);
+  expect(iptables.tables.get("filter")!.get("FORWARD")).toEqual([
+    "-m conntrack --ctstate NEW -j KTS-1a2b3c-FORWARD",
+    "-j DOCKER-USER",
+  ]);
+  await apply(web());
+  expect(iptables.writes).toHaveLength(1);
+  await apply(web(["172.17.0.2", "172.17.0.3"]));
+  expect(iptables.writes[1]!.split("\n").length).toBeLessThan(10);
+  await apply();
+  expect(iptables.text()).toBe(before);
+});
+
+test("a new process takes over what an earlier one left, also of Services that have gone", async () => {
+  const iptables = new FakeIptables();
+  await aKernel(iptables).apply(web(), { ...web(), name: "default/old", clusterIp: "10.96.1.9" });
+  const { rules, apply } = aKernel(iptables);
+  await rules.prepare();
+  expect([rules.problem, rules.hasRules]).toEqual([undefined, true]);
+  await apply(web());
+  expect(iptables.text()).not.toContain("10.96.1.9");
+  expect(iptables.tables.get("nat")!.get("PREROUTING")).toEqual(["-j KTS-1a2b3c-SERVICES"]);
+  const fresh = new FakeIptables();
+  await aKernel(fresh).apply(web());
+  expect(iptables.text()).toBe(fresh.text());
+});
+
+test("rules that another program removed are back within five seconds; otherwise nothing is written", async () => {
+  const { iptables, apply, clock, logger } = aKernel();
+  await apply(web());
+  const whole = iptables.text();
+  await clock.advance(60_000);
+  expect(iptables.writes).toHaveLength(1);
+  iptables.tables.set("nat", new Map(["PREROUTING", "OUTPUT", "POSTROUTING"].map((chain) => [chain, []])));
+  await clock.advance(5_000);
+  expect(iptables.text()).toBe(whole);
+  expect(logger.lines).toEqual(["info Another program has removed the rules of Services: they are written again"]);
+});
+
+test("a kernel that refuses is reported once, and tried again", async () => {
+  const { iptables, apply, clock, logger, rules } = aKernel();
+  let changes = 0;
+  iptables.failure = "Permission denied (you must be root)";
+  rules.onChange(() => changes++);
+  await apply(web());
+  expect(rules.problem).toBe("iptables-restore: Permission denied (you must be root)".replace("restore", "save"));
+  expect(changes).toBe(1);
+  await clock.advance(20_000);
+  expect(logger.lines).toEqual([
+    "warn Services have no addresses, their names lead to pods: iptables-save: Permission denied (you must be root)",
+  ]);
+  iptables.failure = undefined;
+  await clock.advance(5_000);
+  expect(rules.problem).toBeUndefined();
+  expect(iptables.text()).toContain("172.17.0.2:8000");
+});
+
+test("two kubelet-ts share a machine, and each removes only its own rules", async () => {
+  const iptables = new FakeIptables();
+  const one = aKernel(iptables);
+  await one.apply(web());
+  const alone = iptables.text();
+  const two = aKernel(iptables, "KTS-ffffff");
+  await two.rules.prepare();
+  expect(two.rules.networks().map(({ text }) => text)).toContain("10.96.0.0/16");
+  await two.apply(web(["172.17.0.3"]));
+  expect(iptables.tables.get("nat")!.get("OUTPUT")).toHaveLength(2);
+  await two.rules.remove();
+  expect(iptables.text()).toBe(alone);
+});
+
+test("a published port is reached through the loopback's addresses while there is one", async () => {
+  const { apply, host, iptables } = aKernel();
+  await apply(web(undefined, [30080]));
+  expect(host.loopback.get("docker0")).toBe(true);
+  expect(iptables.text()).toContain("-d 127.0.0.0/8 -i docker0");
+  await apply(web());
+  expect(host.loopback.get("docker0")).toBe(false);
+  expect(iptables.text()).not.toContain("-i docker0");
+});
+
+test("a setting of the loopback that another program made stays", async () => {
+  const { apply, host } = aKernel();
+  host.loopback.set("docker0", true);
+  await apply(web(undefined, [30080]));
+  await apply();
+  expect(host.loopback.get("docker0")).toBe(true);
+});
+
+test("where bridged packets pass the rules, the ports of endpoints reflect them, each set once", async () => {
+  const { apply, host } = aKernel();
+  await apply(web());
+  expect(host.reflected).toEqual([]);
+  host.isFiltered = true;
+  await apply(web(["172.17.0.2"], [30080]));
+  await apply(web(["172.17.0.2", "172.17.0.3"]));
+  expect(host.reflected).toEqual([200, 300]);
+});
+
+test("after the end of the process nothing is written", async () => {
+  const { apply, iptables, rules, clock } = aKernel();
+  await apply(web());
+  rules.stop();
+  await apply();
+  await clock.advance(60_000);
+  expect(iptables.writes).toHaveLength(1);
+});
+
+test("routes of the machine are read, but for the default one", () => {
+  const table = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0
+docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+`;
+  expect(parseRoutes(table).map(({ text }) => text)).toEqual(["172.17.0.0/16", "192.0.2.0/24"]);
+});
