@@ -18,6 +18,7 @@ import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { authenticate, SOCKET_USER, TokenFile } from "../authentication.ts";
 import { MAX_BODY_BYTES } from "../body.ts";
 import { nonResourceResponse, type VersionInfo } from "../discovery.ts";
+import { GarbageCollector } from "../garbage-collector.ts";
 import { ExplicitClusterDns } from "../kinds/cluster-dns.ts";
 import { ObjectReader } from "../kinds/object-reader.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
@@ -85,6 +86,7 @@ export class LocalApi implements ObjectAccess {
   readonly #disk: DiskCheck;
   readonly #tokens: TokenFile;
   readonly #protection: StorageProtection;
+  readonly #garbage: GarbageCollector;
   #isStopped = false;
 
   constructor(deps: LocalApiDeps) {
@@ -129,6 +131,18 @@ export class LocalApi implements ObjectAccess {
       disk: this.#disk,
       clock,
       isInUse: (definition, object) => rules.node?.arePodsKnown !== true || rules.isInUse(definition, object),
+    });
+    this.#garbage = new GarbageCollector({
+      store,
+      registry,
+      deleter: this.deleter,
+      disk: this.#disk,
+      clock,
+      isOwn: (definition, object) => own.has(definition, object),
+      refresh: () => {
+        this.#mirror?.sync();
+        return rules.node?.arePodsKnown === true;
+      },
     });
     this.submitted.onFileRemoved = (definition, object) => void this.#delete(definition, object);
     this.writer.onUnfinalized = (definition, object) => {
@@ -213,6 +227,7 @@ export class LocalApi implements ObjectAccess {
       own: this.#own,
       onGone: (definition, object) => void this.#finish(definition, object),
     });
+    this.#garbage.start();
     const server = new ApiServer({
       objects: this,
       clock,
@@ -250,6 +265,7 @@ export class LocalApi implements ObjectAccess {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#protection.stop();
+    this.#garbage.stop();
     this.#certificates.stop();
     this.#mirror?.stop();
     await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);
