@@ -42,8 +42,8 @@ export interface Sent {
 }
 
 /** A mark of revisions that lives as long as the test. */
-export function memoryMark(): Persisted<number> {
-  let mark: number | undefined;
+export function memoryMark<T = number>(): Persisted<T> {
+  let mark: T | undefined;
   return {
     read: () => mark,
     write: (value) => {

@@ -220,19 +220,18 @@ export class NodeMirror {
     object: { metadata: ObjectMeta },
     live: ApiObject | undefined,
   ): ApiObject | undefined {
-    const { node, clock } = this.#deps;
+    const { node } = this.#deps;
     const { namespace = "default", name = "", ...own } = object.metadata;
     const key = `${resourceId(definition)} ${namespacedName(definition.namespaced ? namespace : undefined, name)}`;
     if (live && this.#seen.get(key) === object) return undefined;
     this.#seen.set(key, object);
     const identity = node.workloads.reader.identityOf(definition.kind, { ...own, namespace, name });
-    const known = live?.metadata.uid === identity.uid ? live.metadata.creationTimestamp : undefined;
     const metadata = {
       ...own,
       ...(definition.namespaced && { namespace }),
       name,
       uid: identity.uid,
-      creationTimestamp: identity.creationTimestamp ?? known ?? toApiTime(clock.now()),
+      creationTimestamp: identity.creationTimestamp ?? node.firstSeen(definition.kind, object.metadata),
       ...("spec" in object && { generation: (live?.metadata.generation ?? 0) + 1 }),
     } as ApiObject["metadata"];
     const status = live && "status" in live && { status: live.status };

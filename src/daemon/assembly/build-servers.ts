@@ -37,6 +37,7 @@ import { buildInfo, kubeletVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { buildPage } from "./build-page.ts";
 import { certificateStore, nodeLabelsOf } from "./node-context.ts";
+import { openStateFile } from "./state-files.ts";
 
 /** Measurements of the node and of the pods in the view. */
 export function buildStats({ context, engine }: AssembledKubelet, view: KubeletView): NodeStats {
@@ -197,7 +198,10 @@ export async function startLocalApi(
   servers: Servers,
 ): Promise<void> {
   const { kubelet, workloads, feed, cordon, context } = parts;
-  const node = new NodeView({ kubelet, workloads, feed, cordon, view, servers });
+  const node = new NodeView({
+    ...{ kubelet, workloads, feed, cordon, view, servers, clock: context.clock },
+    firstSeen: openStateFile(context, "first-seen"),
+  });
   feed.onChange(() => api.podsChanged());
   kubelet.onChange(() => api.podsChanged());
   let hasSettled = false;

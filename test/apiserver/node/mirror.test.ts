@@ -1,11 +1,14 @@
 import { expect, test } from "bun:test";
 import { NodeMirror } from "../../../src/apiserver/node/mirror.ts";
-import type { NodeView } from "../../../src/apiserver/node/node-view.ts";
+import { NodeView } from "../../../src/apiserver/node/node-view.ts";
 import type { ResourceDefinition } from "../../../src/apiserver/resource-definition.ts";
 import type { Pod } from "../../../src/base/api/pod.ts";
+import type { DesiredState } from "../../../src/base/model/desired-pod.ts";
+import type { Persisted } from "../../../src/base/model/persisted.ts";
+import { toApiTime } from "../../../src/base/text/api-time.ts";
 import { aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { anApiServer } from "../support.ts";
+import { anApiServer, memoryMark } from "../support.ts";
 
 /** A mirror of these pods in a store. */
 function aMirror(pods: readonly Pod[], { isOfWorkload = false } = {}) {
@@ -36,4 +39,33 @@ test("the pod of a workload is no mirror pod", () => {
   expect(aMirror([aStatic], { isOfWorkload: true }).get("pods", "default", "web")?.metadata.annotations).toEqual(
     annotations,
   );
+});
+
+/** The view of a node that has read these ConfigMaps, whose times are in `file`. */
+function aView(clock: FakeClock, file: Persisted<readonly (readonly [string, string])[]>) {
+  let read: (names: readonly string[]) => void = () => {};
+  const onChange = (listener: (state: DesiredState, info: { isRead: boolean }) => void) => {
+    read = (names) => {
+      const configMaps = new Map(names.map((name) => [name, { metadata: { name } }]));
+      listener({ pods: [], configMaps, secrets: new Map() } as unknown as DesiredState, { isRead: true });
+    };
+  };
+  const view = new NodeView({ feed: { onChange }, clock, firstSeen: file } as never);
+  return { seen: (name: string) => view.firstSeen("ConfigMap", { name }), read: (...names: string[]) => read(names) };
+}
+
+test("an object of a file is as old as its first reading, also after a restart; one that comes again is new", async () => {
+  const clock = new FakeClock();
+  const file = memoryMark<readonly (readonly [string, string])[]>();
+  const first = toApiTime(clock.now());
+  aView(clock, file).read("a");
+  await clock.advance(60_000);
+  const later = toApiTime(clock.now());
+  const { read, seen } = aView(clock, file);
+  read("a", "b");
+  await clock.advance(60_000);
+  expect([seen("a"), seen("b")]).toEqual([first, later]);
+  read("b");
+  read("a", "b");
+  expect([seen("a"), seen("b")]).toEqual([toApiTime(clock.now()), later]);
 });
