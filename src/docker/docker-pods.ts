@@ -185,7 +185,11 @@ export class DockerPods implements PodEngine {
     return timed(clock, work, (durationMs, failed) => onOperation?.(operation, durationMs, failed));
   }
 
-  /** A name that is taken is that of our own container from an attempt that broke off, which is removed, or of another program's: then the name gets a suffix. */
+  /**
+   * A name that is taken is that of our own container from an attempt that broke off, or of another program's: then the name
+   * gets a suffix. Our own is removed, but for one that runs: its start was answered too late to be known here, and a
+   * second one must not run beside it.
+   */
   async #create(name: string, body: ContainerCreateBody, signal: AbortSignal): Promise<ContainerId> {
     const fields: Readonly<Record<string, unknown>> = { ...body };
     try {
@@ -193,9 +197,14 @@ export class DockerPods implements PodEngine {
     } catch (error) {
       if (!isConflict(error)) throw error;
       const holder = await known(this.#client.inspectContainer(name, { signal }));
-      const isLeftover = holder && isOwned(holder.Config.Labels, this.#owner) && !holder.State.Running;
-      if (isLeftover) await this.remove(holder.Id, signal);
-      const nextName = holder && !isLeftover ? toConflictFreeName(name, this.#deps.random) : name;
+      const isOurs = holder !== undefined && isOwned(holder.Config.Labels, this.#owner);
+      if (isOurs && holder.State.Running) {
+        const isSame = Object.entries(body.Labels ?? {}).every(([key, value]) => holder.Config.Labels[key] === value);
+        if (isSame) return holder.Id;
+        throw error;
+      }
+      if (isOurs) await this.remove(holder.Id, signal);
+      const nextName = holder && !isOurs ? toConflictFreeName(name, this.#deps.random) : name;
       return (await this.#client.createContainer(nextName, fields, { signal })).Id;
     }
   }

@@ -51,6 +51,8 @@ export interface DeletionInfo {
 
 const PLAN_RETRY_MS = 10_000;
 const CLEANUP_RETRY_MS = 2_000;
+/** A clean-up that goes on failing is logged once in this time: nobody may look at the disk for months. */
+const CLEANUP_LOG_MS = 3_600_000;
 
 /**
  * Keeps one pod in its desired state. A sync reads the cache, plans, and starts the actions; it never waits. The results
@@ -83,6 +85,7 @@ export class PodWorker {
   /** Containers are being removed: the status keeps what they ended with. */
   #isClearing = false;
   #isTearingDown = false;
+  #cleanupLoggedMs = Number.NEGATIVE_INFINITY;
 
   /**
    * @param completion how the pod ended in an earlier process
@@ -418,9 +421,13 @@ export class PodWorker {
     };
     services.tearDown(this.ref.uid, this.ref, this.#stop.signal).then(done, (error: Error) => {
       if (this.#stop.signal.aborted) return;
-      logger.warn(`Cannot clean up after pod "${podFullName(this.ref)}", retrying: ${error.message}`);
+      const nowMs = clock.monotonicMs();
+      if (nowMs - this.#cleanupLoggedMs >= CLEANUP_LOG_MS) {
+        logger.warn(`Cannot clean up after pod "${podFullName(this.ref)}", retrying: ${error.message}`);
+        this.#cleanupLoggedMs = nowMs;
+      }
       this.#isTearingDown = false;
-      this.#wakeAt(clock.monotonicMs() + CLEANUP_RETRY_MS);
+      this.#wakeAt(nowMs + CLEANUP_RETRY_MS);
     });
   }
 

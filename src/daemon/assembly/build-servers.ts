@@ -97,7 +97,7 @@ export function startNodeServers(
       ],
       probes: metrics.probeMetrics,
     },
-    page: buildPage(parts, view, stats, nodeFacts),
+    page: options.cadvisorPort === 0 ? undefined : buildPage(parts, view, stats, nodeFacts),
     authenticated: {
       reviewer: parts.cluster?.accessReviewer,
       containers: parts.engine.containers,

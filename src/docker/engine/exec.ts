@@ -80,6 +80,8 @@ export async function runExec(
         keptBytes += Math.min(room, data.length);
       }
     }
+    // It ended in time: an engine that is slow to say how does not make it late.
+    cancelTimer();
     return outcome(await exitCodeOf(calls, execId, schedule));
   } catch (error) {
     if (!stopped.aborted) throw error;

@@ -60,9 +60,9 @@ interface EvictionUsage {
 const PERIOD_MS = 10_000;
 
 /**
- * Keeps the node from running out of memory, disk and processes: checks every ten seconds while there are pods, and stops
- * one pod at a time until there is enough again. Pods over their own disk limits are evicted too. All come back when
- * the pressure has been gone for the transition period, the most important first.
+ * Keeps the node from running out of memory, disk and processes: checks every ten seconds while there are pods (without
+ * thresholds: pods with disk limits), and stops one pod at a time until there is enough again. Pods over their own disk
+ * limits are evicted too. All come back when the pressure has been gone for the transition period, the most important first.
  */
 export class EvictionManager {
   readonly #deps: EvictionDeps;
@@ -126,7 +126,10 @@ export class EvictionManager {
   }
 
   get #isNeeded(): boolean {
-    return this.#evictedAtMs.size > 0 || this.pressures.size > 0 || this.#candidates().length > 0;
+    if (this.#evictedAtMs.size > 0 || this.pressures.size > 0) return true;
+    const { hard, soft } = this.#deps.settings;
+    const candidates = this.#candidates();
+    return hard.length + soft.length > 0 ? candidates.length > 0 : candidates.some(hasDiskLimit);
   }
 
   async #untilNeeded(signal: AbortSignal): Promise<void> {

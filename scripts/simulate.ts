@@ -1,0 +1,148 @@
+/**
+ * `npm run simulate`: lives days of machines in simulated time, each seed in a process of its own.
+ *
+ *     npm run simulate -- --seed=7 --days=365 --pods=30            one machine; --trace tells its story
+ *     npm run simulate -- --seeds=1-20 --days=60 --pods=8          many machines, on all cores
+ *     npm run simulate -- --years=1000                             a thousand machine-years, resumed where they were broken off
+ *
+ * A failure prints the seed, the virtual time, the last 200 steps, and the fewest actions that still fail.
+ */
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { SimulationResult } from "../test/simulation/simulation.ts";
+
+const MAIN = join(import.meta.dir, "../test/simulation/main.ts");
+/** Seeds of `--years` that are done. */
+const PROGRESS = join(import.meta.dir, "../node_modules/.cache/simulated-years.json");
+/** Shrinking stops after this many runs. */
+const MAX_SHRINK_RUNS = 60;
+
+interface Life {
+  seed: number;
+  days: number;
+  pods: number;
+  only?: readonly number[];
+}
+
+type Lived = SimulationResult & { seconds: number };
+
+async function live({ seed, days, pods, only }: Life): Promise<Lived> {
+  const args = [
+    `--seed=${seed}`,
+    `--days=${days}`,
+    `--pods=${pods}`,
+    "--json",
+    ...(only ? [`--only=${only.join(",")}`] : []),
+  ];
+  const child = Bun.spawn([process.execPath, MAIN, ...args], { stdout: "pipe", stderr: "pipe" });
+  const [text, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  try {
+    return JSON.parse(text) as Lived;
+  } catch {
+    throw new Error(`seed ${seed} ended without a result: ${errors || text}`);
+  }
+}
+
+/** Leaves out actions as long as the same rule is broken. @returns the run with the fewest */
+async function shrink(life: Life, failed: Lived): Promise<Lived> {
+  let best = failed;
+  let runs = 0;
+  for (
+    let size = Math.ceil(best.actions.length / 2);
+    size >= 1 && runs < MAX_SHRINK_RUNS;
+    size = size === 1 ? 0 : Math.ceil(size / 2)
+  ) {
+    for (let start = 0; start < best.actions.length && runs < MAX_SHRINK_RUNS; ) {
+      const only = best.actions
+        .map(({ number }) => number)
+        .filter((_, index) => index < start || index >= start + size);
+      runs++;
+      const tried = await live({ ...life, days: (best.failure?.day ?? 0) + 1, only });
+      if (tried.failure?.rule === best.failure?.rule) best = keepUntil(tried);
+      else start += size;
+    }
+  }
+  return best;
+}
+
+/** The actions after the failure do not matter. */
+function keepUntil(lived: Lived): Lived {
+  const day = lived.failure?.day ?? Number.POSITIVE_INFINITY;
+  return { ...lived, actions: lived.actions.filter((action) => action.day <= day) };
+}
+
+async function report(life: Life, failed: Lived): Promise<void> {
+  const shortest = await shrink(life, keepUntil(failed));
+  const { failure, actions } = shortest;
+  const only = actions.map(({ number }) => number).join(",");
+  process.stdout.write(`${failure?.steps.join("\n")}\n\n`);
+  process.stdout.write(`seed ${life.seed} fails at ${failure?.at}: ${failure?.message}\n`);
+  process.stdout.write(
+    `actions: ${actions.map(({ number, day, name }) => `${number} (day ${day}) ${name}`).join("; ")}\n`,
+  );
+  process.stdout.write(
+    `again: npm run simulate -- --seed=${life.seed} --days=${(failure?.day ?? 0) + 1} --pods=${life.pods} --only=${only} --trace\n`,
+  );
+}
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string" },
+    seeds: { type: "string" },
+    years: { type: "string" },
+    days: { type: "string", default: "365" },
+    pods: { type: "string", default: "30" },
+    only: { type: "string" },
+    trace: { type: "boolean", default: false },
+    jobs: { type: "string", default: String(availableParallelism()) },
+  },
+});
+
+const days = Number(values.days);
+const pods = Number(values.pods);
+
+if (values.trace || values.only !== undefined) {
+  const args = [`--seed=${values.seed ?? 1}`, `--days=${days}`, `--pods=${pods}`];
+  if (values.only !== undefined) args.push(`--only=${values.only}`);
+  if (values.trace) args.push("--trace");
+  const child = Bun.spawn([process.execPath, MAIN, ...args], { stdout: "inherit", stderr: "inherit" });
+  process.exit(await child.exited);
+}
+
+const [from = 1, to = from] = (values.seeds ?? values.seed ?? `1-${values.years ?? 1}`).split("-").map(Number);
+const isResumable = values.years !== undefined;
+const done = new Set<number>(isResumable && existsSync(PROGRESS) ? JSON.parse(readFileSync(PROGRESS, "utf8")) : []);
+const waiting = Array.from({ length: to - from + 1 }, (_, index) => from + index).filter((seed) => !done.has(seed));
+const startMs = Date.now();
+let lived = 0;
+let failures = 0;
+let requests = 0;
+
+const worker = async () => {
+  for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
+    const life = { seed, days, pods };
+    const result = await live(life);
+    lived++;
+    requests += result.requests;
+    if (result.failure) {
+      failures++;
+      await report(life, result);
+    } else {
+      done.add(seed);
+      if (isResumable) writeFileSync(PROGRESS, JSON.stringify([...done]));
+    }
+    const minutes = ((Date.now() - startMs) / 60_000).toFixed(1);
+    if (process.stdout.isTTY || isResumable) {
+      process.stdout.write(
+        `seed ${seed}: hash ${result.hash}, ${result.seconds.toFixed(1)} s; ${done.size} of ${to - from + 1} done, ${minutes} min\n`,
+      );
+    } else process.stdout.write(`seed ${seed}: hash ${result.hash}, ${result.seconds.toFixed(1)} s\n`);
+  }
+};
+await Promise.all(Array.from({ length: Number(values.jobs) }, worker));
+const years = ((lived * days) / 365).toFixed(1);
+process.stdout.write(`${years} machine-years, ${requests} requests, ${failures} failures\n`);
+if (isResumable && failures === 0 && waiting.length === 0) rmSync(PROGRESS, { force: true });
+process.exit(failures > 0 ? 1 : 0);

@@ -1,0 +1,507 @@
+import { makePod, toManifest, type WantedPod } from "./desired.ts";
+import type { ModelContainer } from "./engine-model.ts";
+import { changed, fileOf, type Rules } from "./rules.ts";
+import type { SeededRandom } from "./seeded-random.ts";
+import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
+
+/** Longest time that a fault lasts. */
+export const LONGEST_FAULT_MS = 40 * 60_000;
+/** systemd's RestartSec. */
+const RESTART_MS = 5_000;
+
+/** What people, programs and machines do to the world. Each action has a chance of its own, so that leaving one out changes no other. */
+export class Scene {
+  readonly world: World;
+  readonly rules: Rules;
+  readonly wanted: Map<string, WantedPod>;
+  readonly maxPods: number;
+  /** Files with errors in them, which their owner mends later. */
+  readonly broken = new Set<string>();
+  #apps = 0;
+  #isStopping = false;
+
+  constructor(world: World, rules: Rules, wanted: Map<string, WantedPod>, maxPods: number) {
+    this.world = world;
+    this.rules = rules;
+    this.wanted = wanted;
+    this.maxPods = maxPods;
+  }
+
+  // --- files ---
+
+  addPod(random: SeededRandom): void {
+    const pod = makePod(`web${++this.#apps}`, random, this.world.time.nowMs);
+    this.put(pod, random);
+  }
+
+  /** Writes a file as some editor does. */
+  put(pod: WantedPod, random: SeededRandom): void {
+    const { disk, time } = this.world;
+    const next = { ...pod, changedMs: time.nowMs };
+    this.wanted.set(pod.app, next);
+    this.broken.delete(pod.app);
+    const path = fileOf(pod.app);
+    const text = toManifest(next);
+    const style = random.next();
+    const cut = random.next();
+    // Nobody can write while the directory is away; who moves it back brings everything up to date.
+    if (!disk.exists(MANIFESTS)) return;
+    this.world.note(`a person writes ${path}: ${describe(next)}`);
+    if (style < 0.4) return disk.replace(path, text);
+    if (style < 0.8) return disk.write(path, text);
+    // In two pieces, as over a slow line.
+    disk.write(path, text.slice(0, Math.floor(cut * text.length)));
+    time.after(random.between(1, 300), () => {
+      const now = this.wanted.get(pod.app);
+      if (now && !this.broken.has(pod.app) && disk.exists(MANIFESTS)) disk.write(path, toManifest(now));
+    });
+  }
+
+  pickPod(random: SeededRandom): WantedPod | undefined {
+    const pods = [...this.wanted.values()];
+    return pods.length > 0 ? random.pick(pods) : undefined;
+  }
+
+  // --- the process ---
+
+  startProcess(): void {
+    const { world } = this;
+    if (world.isRunning || this.#isStopping) return;
+    world.startProcess();
+  }
+
+  /** SIGTERM; systemd's patience is 90 s. */
+  stopProcess(downMs: number): void {
+    const { world } = this;
+    if (!world.isRunning || this.#isStopping) return;
+    this.#isStopping = true;
+    world.askToStop();
+    const poll = (leftMs: number) => {
+      if (world.endOfProcess === undefined && leftMs > 0) return void world.time.after(500, () => poll(leftMs - 500));
+      world.killProcess();
+      this.#isStopping = false;
+      world.time.after(downMs, () => this.startProcess());
+    };
+    poll(90_000);
+  }
+
+  killProcess(downMs = RESTART_MS): void {
+    this.world.killProcess();
+    this.world.time.after(downMs, () => this.startProcess());
+  }
+
+  // --- the engine ---
+
+  running(): ModelContainer[] {
+    return [...this.world.engine.containers.values()].filter(
+      ({ status, labels }) => status === "running" && labels["kubelet-ts.io/node"] !== undefined,
+    );
+  }
+
+  pickContainer(random: SeededRandom): ModelContainer | undefined {
+    const running = this.running();
+    return running.length > 0 ? random.pick(running) : undefined;
+  }
+
+  excuse(container: ModelContainer): void {
+    this.rules.excuse(container.labels["io.kubernetes.pod.name"] ?? "");
+  }
+
+  /** A fault of the wire or the engine, until a time. */
+  fault(random: SeededRandom, begin: () => void, end: () => void, longestMs = LONGEST_FAULT_MS): void {
+    const { time } = this.world;
+    begin();
+    time.after(random.between(100, longestMs), () => {
+      end();
+      this.rules.lastFaultMs = time.nowMs;
+      this.world.note("the fault is over");
+    });
+  }
+}
+
+const describe = ({ containers, init, replicas, restartPolicy }: WantedPod) =>
+  `${replicas === undefined ? restartPolicy : `${replicas} replicas`} ${[...init, ...containers]
+    .map(({ name, program, version }) => `${name}=${program.join(" ")} v${version}`)
+    .join(", ")}`;
+
+type Action = (scene: Scene, random: SeededRandom) => void;
+
+/** Every action by name, with how often it comes compared with the others. */
+export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean; run: Action }>> = {
+  "add a pod": {
+    weight: 6,
+    isFault: false,
+    run: (scene, random) => {
+      if (scene.wanted.size < scene.maxPods) scene.addPod(random);
+    },
+  },
+  "remove a pod": {
+    weight: 4,
+    isFault: false,
+    run: (scene, random) => {
+      const pod = scene.pickPod(random);
+      if (!pod || scene.wanted.size < 2) return;
+      scene.wanted.delete(pod.app);
+      scene.broken.delete(pod.app);
+      scene.world.note(`a person removes ${fileOf(pod.app)}`);
+      scene.world.disk.remove(fileOf(pod.app));
+    },
+  },
+  "edit a container": {
+    weight: 8,
+    isFault: false,
+    run: (scene, random) => {
+      const pod = scene.pickPod(random);
+      if (!pod) return;
+      const edited = random.pick(pod.containers);
+      const containers = pod.containers.map((it) => (it === edited ? changed(it) : it));
+      scene.put({ ...pod, containers }, random);
+    },
+  },
+  "edit twice": {
+    weight: 3,
+    isFault: false,
+    run: (scene, random) => {
+      const pod = scene.pickPod(random);
+      if (!pod) return;
+      const edit = () => {
+        const now = scene.wanted.get(pod.app);
+        if (now) scene.put({ ...now, containers: now.containers.map(changed) }, random);
+      };
+      edit();
+      scene.world.time.after(random.between(1, 20_000), edit);
+    },
+  },
+  "edit an annotation": {
+    weight: 4,
+    isFault: false,
+    run: (scene, random) => {
+      const pod = scene.pickPod(random);
+      if (!pod) return;
+      // No container is named: none may be stopped for it.
+      scene.put({ ...pod, note: pod.note + 1 }, random);
+      const now = scene.wanted.get(pod.app);
+      if (now) scene.wanted.set(pod.app, { ...now, changedMs: pod.changedMs });
+    },
+  },
+  "scale a deployment": {
+    weight: 4,
+    isFault: false,
+    run: (scene, random) => {
+      const pod = [...scene.wanted.values()].find(({ replicas }) => replicas !== undefined);
+      if (pod) scene.put({ ...pod, replicas: random.whole(0, 4) }, random);
+    },
+  },
+  "make a slip": {
+    weight: 5,
+    isFault: false,
+    run: (scene, random) => {
+      const pod = scene.pickPod(random);
+      if (!pod) return;
+      const text = toManifest(pod);
+      const slips = [
+        text.slice(0, random.whole(1, text.length - 3)),
+        text.replace('"containers"', '"contaniers"'),
+        text.replace('"image"', '"imagee"'),
+        "",
+        "\u0000\u0001 not text",
+        text.replace('"v1"', '"v2"'),
+      ];
+      scene.world.note(`a person breaks ${fileOf(pod.app)}`);
+      if (!scene.world.disk.exists(MANIFESTS)) return;
+      scene.broken.add(pod.app);
+      scene.world.disk.write(fileOf(pod.app), random.pick(slips));
+      scene.world.time.after(random.between(1_000, LONGEST_FAULT_MS), () => {
+        const now = scene.wanted.get(pod.app);
+        if (!now || !scene.broken.has(pod.app) || !scene.world.disk.exists(MANIFESTS)) return;
+        scene.broken.delete(pod.app);
+        scene.world.disk.replace(fileOf(pod.app), toManifest(now));
+      });
+    },
+  },
+  "move the manifests away": {
+    weight: 2,
+    isFault: true,
+    run: (scene, random) =>
+      scene.fault(
+        random,
+        () => scene.world.disk.exists(MANIFESTS) && scene.world.disk.rename(MANIFESTS, `${MANIFESTS}.away`),
+        () => {
+          const { disk } = scene.world;
+          if (!disk.exists(`${MANIFESTS}.away`)) return;
+          // What was written meanwhile is in a directory of its own.
+          disk.remove(MANIFESTS);
+          disk.rename(`${MANIFESTS}.away`, MANIFESTS);
+          for (const pod of scene.wanted.values()) disk.write(fileOf(pod.app), toManifest(pod));
+          for (const path of disk.list(MANIFESTS).keys()) {
+            const app = path.slice(MANIFESTS.length + 1, -".yaml".length);
+            if (!scene.wanted.has(app)) disk.remove(path);
+          }
+          scene.broken.clear();
+        },
+        5 * 60_000,
+      ),
+  },
+  "kill the kubelet": { weight: 6, isFault: true, run: (scene) => scene.killProcess() },
+  "kill the kubelet for long": {
+    weight: 2,
+    isFault: true,
+    run: (scene, random) => scene.killProcess(random.between(60_000, LONGEST_FAULT_MS)),
+  },
+  "restart the kubelet": {
+    weight: 4,
+    isFault: true,
+    run: (scene, random) => scene.stopProcess(random.between(100, 20_000)),
+  },
+  "crash at a step": {
+    weight: 10,
+    isFault: true,
+    run: (scene, random) => scene.world.time.crashAfter(random.whole(1, 120)),
+  },
+  "crash during an edit": {
+    weight: 8,
+    isFault: true,
+    run: (scene, random) => {
+      const pod = scene.pickPod(random);
+      if (!pod) return;
+      scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
+      scene.world.time.crashAfter(random.whole(1, 60));
+    },
+  },
+  "cut the power": {
+    weight: 4,
+    isFault: true,
+    run: (scene, random) => {
+      const { world, rules } = scene;
+      rules.excuseAll();
+      world.cutPower();
+      // What people wrote may be lost: they look, and write it again.
+      world.disk.makeDirectory(MANIFESTS);
+      for (const pod of scene.wanted.values()) world.disk.write(fileOf(pod.app), toManifest(pod));
+      world.disk.sync();
+      world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
+    },
+  },
+  "restart the engine": {
+    weight: 5,
+    isFault: true,
+    run: (scene, random) => {
+      const { engine } = scene.world;
+      engine.hasLiveRestore = random.chance(0.4);
+      if (!engine.hasLiveRestore) scene.rules.excuseAll();
+      scene.world.note("dockerd restarts");
+      engine.restart(random.between(500, 120_000), random.pick(["stop", "kill"] as const));
+      scene.world.wire.breakConnections();
+    },
+  },
+  "restart the engine during an edit": {
+    weight: 5,
+    isFault: true,
+    run: (scene, random) => {
+      const pod = scene.pickPod(random);
+      if (!pod) return;
+      scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
+      scene.world.time.after(random.between(100, 8_000), () => {
+        const { engine } = scene.world;
+        engine.hasLiveRestore = random.chance(0.4);
+        if (!engine.hasLiveRestore) scene.rules.excuseAll();
+        scene.world.note("dockerd restarts");
+        engine.restart(random.between(500, 60_000), random.pick(["stop", "kill"] as const));
+        scene.world.wire.breakConnections();
+      });
+    },
+  },
+  "hang the engine": {
+    weight: 6,
+    isFault: true,
+    run: (scene, random) => {
+      const { wire, time } = scene.world;
+      wire.faults.hangsUntilMs = time.nowMs + random.between(1_000, 300_000);
+      if (random.chance(0.5)) {
+        const pod = scene.pickPod(random);
+        if (pod) scene.put({ ...pod, containers: pod.containers.map(changed) }, random);
+      }
+    },
+  },
+  "refuse connections": {
+    weight: 3,
+    isFault: true,
+    run: (scene, random) => {
+      const { wire } = scene.world;
+      scene.fault(
+        random,
+        () => Object.assign(wire.faults, { isRefusing: true }),
+        () => wire.repair(),
+        10 * 60_000,
+      );
+    },
+  },
+  "lose responses": {
+    weight: 6,
+    isFault: true,
+    run: (scene, random) => {
+      const { wire } = scene.world;
+      const cutShare = random.between(0.02, 0.5);
+      scene.fault(
+        random,
+        () => Object.assign(wire.faults, { cutShare }),
+        () => wire.repair(),
+      );
+    },
+  },
+  "answer with errors": {
+    weight: 5,
+    isFault: true,
+    run: (scene, random) => {
+      const { wire } = scene.world;
+      const errorShare = random.between(0.02, 0.4);
+      scene.fault(
+        random,
+        () => Object.assign(wire.faults, { errorShare }),
+        () => wire.repair(),
+      );
+    },
+  },
+  "be slow": {
+    weight: 3,
+    isFault: true,
+    run: (scene, random) => {
+      const { wire, engine } = scene.world;
+      const latencyMs = random.between(50, 8_000);
+      scene.fault(
+        random,
+        () => {
+          Object.assign(wire.faults, { latencyMs });
+          engine.removalMs = 10_000;
+        },
+        () => {
+          wire.repair();
+          engine.removalMs = 40;
+        },
+      );
+    },
+  },
+  "fail starts": {
+    weight: 4,
+    isFault: true,
+    run: (scene, random) => {
+      const { engine } = scene.world;
+      const share = random.between(0.1, 0.9);
+      scene.fault(
+        random,
+        () => {
+          engine.failingStartShare = share;
+        },
+        () => {
+          engine.failingStartShare = 0;
+        },
+      );
+    },
+  },
+  "fail pulls": {
+    weight: 2,
+    isFault: true,
+    run: (scene, random) => {
+      const { engine } = scene.world;
+      scene.fault(
+        random,
+        () => {
+          engine.failingPullShare = 0.8;
+        },
+        () => {
+          engine.failingPullShare = 0;
+        },
+      );
+    },
+  },
+  "lose events": {
+    weight: 4,
+    isFault: true,
+    run: (scene, random) => {
+      const { engine } = scene.world;
+      const lostEventShare = random.between(0.05, 1);
+      scene.fault(
+        random,
+        () => Object.assign(engine, { lostEventShare, eventDelayMs: random.between(1, 5_000) }),
+        () => Object.assign(engine, { lostEventShare: 0, eventDelayMs: 2 }),
+      );
+    },
+  },
+  "break event streams": { weight: 3, isFault: true, run: ({ world }) => world.engine.breakStreams() },
+  "docker kill": {
+    weight: 5,
+    isFault: true,
+    run: (scene, random) => {
+      const container = scene.pickContainer(random);
+      if (!container) return;
+      scene.excuse(container);
+      scene.world.engine.endByForce(container, random.pick([137, 143, 0]), "stranger");
+    },
+  },
+  "docker rm": {
+    weight: 4,
+    isFault: true,
+    run: (scene, random) => {
+      const container = scene.pickContainer(random);
+      if (!container) return;
+      scene.excuse(container);
+      scene.world.engine.removeByForce(container);
+    },
+  },
+  "run out of memory": {
+    weight: 3,
+    isFault: true,
+    run: (scene, random) => {
+      const container = scene.pickContainer(random);
+      if (!container) return;
+      scene.excuse(container);
+      scene.world.engine.endByForce(container, 137, "machine", true);
+    },
+  },
+  "become unhealthy": {
+    weight: 4,
+    isFault: true,
+    run: (scene, random) => {
+      const container = scene.pickContainer(random);
+      if (!container) return;
+      container.unhealthyUntilMs = scene.world.time.nowMs + random.between(600_000, LONGEST_FAULT_MS);
+    },
+  },
+  "set the clock": {
+    weight: 3,
+    isFault: true,
+    run: (scene, random) => {
+      const { time } = scene.world;
+      const byMs = random.pick([-1, 1]) * random.pick([1_500, 60_000, 3_600_000, 86_400_000, 400 * 86_400_000]);
+      time.wallOffsetMs += byMs;
+      scene.world.note(`the clock is set by ${byMs / 1000} s`);
+    },
+  },
+  "fill the disk": {
+    weight: 4,
+    isFault: true,
+    run: (scene, random) => {
+      const { disk } = scene.world;
+      const code = random.pick(["ENOSPC", "EIO", "EROFS"] as const);
+      scene.fault(
+        random,
+        () => {
+          disk.failure = { code, below: ROOT_DIR };
+          scene.world.note(`the disk says ${code}`);
+        },
+        () => {
+          disk.failure = undefined;
+        },
+      );
+    },
+  },
+  "strangers come and go": {
+    weight: 3,
+    isFault: false,
+    run: (scene, random) => {
+      const { engine, time } = scene.world;
+      const container = engine.addForeign(`theirs-${random.hex(6)}`);
+      time.after(random.between(60_000, 3 * 86_400_000), () => engine.removeByForce(container));
+    },
+  },
+};

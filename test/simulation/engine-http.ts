@@ -1,0 +1,158 @@
+import type { EngineModel, EngineResponse } from "./engine-model.ts";
+import type { SeededRandom } from "./seeded-random.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+/** What goes wrong between the program and the engine. Shares are of 1. */
+export interface WireFaults {
+  /** Nothing listens. */
+  isRefusing: boolean;
+  /** Requests wait until then. */
+  hangsUntilMs: number;
+  /** The engine did it, and the response was lost. */
+  cutShare: number;
+  /** 500 instead of doing it. */
+  errorShare: number;
+  /** Each response takes up to this time. */
+  latencyMs: number;
+}
+
+const QUIET: WireFaults = { isRefusing: false, hangsUntilMs: 0, cutShare: 0, errorShare: 0, latencyMs: 3 };
+
+interface Call {
+  method: string;
+  path: string;
+  reject: (error: Error) => void;
+  isStream: boolean;
+}
+
+/** `fetch` of the program: HTTP to the engine model, with the faults of a wire. */
+export class EngineHttp {
+  readonly #time: VirtualTime;
+  readonly #engine: EngineModel;
+  readonly #random: SeededRandom;
+  readonly #open = new Set<Call>();
+  faults: WireFaults = { ...QUIET };
+  requests = 0;
+  onRequest: ((text: string) => void) | undefined;
+
+  constructor(time: VirtualTime, engine: EngineModel, random: SeededRandom) {
+    this.#time = time;
+    this.#engine = engine;
+    this.#random = random;
+  }
+
+  get openCalls(): number {
+    return this.#open.size;
+  }
+
+  repair(): void {
+    this.faults = { ...QUIET };
+  }
+
+  /** Every connection breaks. */
+  breakConnections(): void {
+    for (const call of [...this.#open]) call.reject(connectionError("ECONNRESET"));
+  }
+
+  /** The process is gone: its connections as well. */
+  forget(): void {
+    this.#open.clear();
+    this.#engine.closeStreams();
+  }
+
+  readonly fetch = (url: string | URL, init: RequestInit = {}): Promise<Response> => {
+    const { host, pathname, searchParams } = new URL(url);
+    if (host !== "docker") return Promise.reject(connectionError("ConnectionRefused"));
+    try {
+      this.#time.effect();
+    } catch {
+      return new Promise(() => {});
+    }
+    const method = init.method ?? "GET";
+    const path = pathname.replace(/^\/v\d+\.\d+/, "");
+    this.requests++;
+    this.onRequest?.(`${method} ${path}`);
+    const { promise, resolve, reject } = Promise.withResolvers<Response>();
+    const signal = init.signal ?? undefined;
+    let isOver = false;
+    const call: Call = { method, path, isStream: false, reject: (error) => end(() => reject(error)) };
+    const onAbort = () => call.reject(signal?.reason as Error);
+    const end = (settle: () => void) => {
+      if (isOver) return;
+      isOver = true;
+      if (!call.isStream) this.#open.delete(call);
+      signal?.removeEventListener("abort", onAbort);
+      settle();
+    };
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    this.#open.add(call);
+    const body = init.body as unknown;
+    this.#arrive(call, () => {
+      if (this.#random.chance(this.faults.errorShare)) {
+        return end(() => resolve(toResponse({ status: 500, json: { message: "a simulated error" } })));
+      }
+      this.#engine.handle({ method, path, query: searchParams, body }, (response) => {
+        if (isOver && !response.stream) return;
+        const isCut = !response.stream && this.#random.chance(this.faults.cutShare);
+        // The process may have died meanwhile.
+        this.#time.afterForProcess(this.#delay(), () => {
+          if (isCut) return call.reject(connectionError("ECONNRESET"));
+          end(() => resolve(toResponse(response)));
+          const { stream } = response;
+          if (stream) signal?.addEventListener("abort", () => stream.end(), { once: true });
+        });
+      });
+    });
+    return promise;
+  };
+
+  #delay(): number {
+    return this.#random.between(0.2, this.faults.latencyMs);
+  }
+
+  /** The request reaches the engine, however long it hangs; the program may be gone by then. */
+  #arrive(call: Call, handle: () => void): void {
+    const { faults } = this;
+    if (faults.isRefusing || !this.#engine.isUp) {
+      this.#time.afterForProcess(0.1, () => call.reject(connectionError("ECONNREFUSED")));
+      return;
+    }
+    const dueMs = Math.max(this.#time.nowMs + this.#delay(), faults.hangsUntilMs);
+    this.#time.at(dueMs, () => {
+      if (!this.#engine.isUp) return call.reject(connectionError("ECONNRESET"));
+      handle();
+    });
+  }
+}
+
+function connectionError(code: string): Error {
+  return Object.assign(new Error(`simulated ${code}`), { code });
+}
+
+function toResponse({ status, json, text, headers = {}, stream }: EngineResponse): Response {
+  const encoded = text ?? (json === undefined ? undefined : JSON.stringify(json));
+  const chunks = stream ?? (encoded === undefined ? null : oneChunk(encoded));
+  return {
+    status,
+    headers: { get: (name: string) => headers[name.toLowerCase()] ?? null },
+    body: chunks && toBody(chunks),
+  } as unknown as Response;
+}
+
+/** What a ReadableStream can do here. */
+function toBody(chunks: AsyncIterable<Uint8Array>) {
+  const reader = () => {
+    const iterator = chunks[Symbol.asyncIterator]();
+    return {
+      read: () => iterator.next(),
+      cancel: async () => void (await iterator.return?.()),
+      releaseLock: () => {},
+    };
+  };
+  return { getReader: reader, [Symbol.asyncIterator]: () => chunks[Symbol.asyncIterator]() };
+}
+
+async function* oneChunk(text: string): AsyncGenerator<Uint8Array> {
+  yield new TextEncoder().encode(text);
+}

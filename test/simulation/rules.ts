@@ -1,0 +1,294 @@
+import { isLasting, type WantedContainer, type WantedPod } from "./desired.ts";
+import type { ModelContainer, Transition } from "./engine-model.ts";
+import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
+
+const LABEL = {
+  node: "kubelet-ts.io/node",
+  podName: "io.kubernetes.pod.name",
+  podUid: "io.kubernetes.pod.uid",
+  container: "io.kubernetes.container.name",
+  sandbox: "io.kubernetes.sandbox.id",
+  restarts: "annotation.io.kubernetes.container.restartCount",
+} as const;
+
+/** Something that must not happen, happened. */
+export class Violation extends Error {
+  override readonly name = "Violation";
+  readonly rule: string;
+
+  constructor(rule: string, message: string) {
+    super(`${rule}: ${message}`);
+    this.rule = rule;
+  }
+}
+
+/** After an edit a process may still act on the text it read before. */
+const EDIT_SETTLES_MS = 60 * 60_000;
+/** Longest back-off is 5 min, and grows from 10 s: this many starts within ten minutes are more than promised. */
+const STARTS_PER_TEN_MINUTES = 8;
+
+interface SandboxHistory {
+  /** Containers that ended with 0, by name. */
+  done: Set<string>;
+  started: Set<string>;
+}
+
+/**
+ * What must hold whatever happens, by a model of its own: docs/sources.md says when a pod ends, docs/reliability.md lists
+ * the rules in a user's words.
+ */
+export class Rules {
+  readonly #world: World;
+  /** The last valid text of each file, by app; people change it with the files. */
+  readonly wanted: Map<string, WantedPod>;
+  /** Apps whose removed file was seen no longer than this ago. */
+  readonly removedMs = new Map<string, number>();
+  readonly #sandboxes = new Map<string, SandboxHistory>();
+  readonly #restarts = new Map<string, number>();
+  readonly #starts = new Map<string, number[]>();
+  /** Reasons other than the manifest to stop what runs, per pod name: a dead sandbox, a probe. */
+  readonly #excusedMs = new Map<string, number>();
+  violation: Violation | undefined;
+
+  constructor(world: World, wanted: Map<string, WantedPod>) {
+    this.#world = world;
+    this.wanted = wanted;
+    world.engine.observers.add((transition) => {
+      try {
+        this.#check(transition);
+      } catch (error) {
+        if (!(error instanceof Violation)) throw error;
+        this.#fail(error);
+      }
+    });
+  }
+
+  #fail(violation: Violation): void {
+    if (this.violation) return;
+    this.violation = violation;
+    this.#world.note(`VIOLATION ${violation.message}`);
+  }
+
+  /** What happened to a pod is a reason to stop its containers. */
+  excuse(podName: string): void {
+    this.#excusedMs.set(podName, this.#world.time.nowMs);
+  }
+
+  /** Every pod has a reason: the machine or the engine was away. */
+  excuseAll(): void {
+    for (const { labels } of this.#world.engine.containers.values()) {
+      const name = labels[LABEL.podName];
+      if (name !== undefined) this.excuse(name);
+    }
+  }
+
+  #isExcused(podName: string, withinMs: number): boolean {
+    return this.#world.time.nowMs - (this.#excusedMs.get(podName) ?? Number.NEGATIVE_INFINITY) < withinMs;
+  }
+
+  #check({ what, container, by }: Transition): void {
+    const isOurs = container.labels[LABEL.node] !== undefined;
+    if (!isOurs) {
+      if (by === "request") throw new Violation("foreign", `${what} of ${container.name}, which is not ours`);
+      return;
+    }
+    const isSandbox = container.labels[LABEL.container] === "POD";
+    if (what === "create") this.#checkCreate(container);
+    if (what === "start") this.#checkStart(container, isSandbox);
+    if (what === "term" && by === "request") this.#checkStop(container, isSandbox);
+    if (what === "kill" && by === "request") this.#checkKill(container, isSandbox);
+    if (what === "end") this.#noteEnd(container, isSandbox, by);
+    if (what === "remove") this.#sandboxes.delete(container.id);
+  }
+
+  /** restartCount of a container of a pod never falls. */
+  #checkCreate(container: ModelContainer): void {
+    const text = container.labels[LABEL.restarts];
+    if (text === undefined || container.labels[LABEL.container] === "POD") return;
+    const key = `${container.labels[LABEL.podUid]} ${container.labels[LABEL.container]}`;
+    const before = this.#restarts.get(key) ?? 0;
+    if (Number(text) < before) {
+      throw new Violation("restart count", `${container.name} is made with ${text} after ${before}`);
+    }
+    this.#restarts.set(key, Number(text));
+  }
+
+  #checkStart(container: ModelContainer, isSandbox: boolean): void {
+    const { labels, name } = container;
+    for (const other of this.#world.engine.containers.values()) {
+      if (other === container || other.status !== "running") continue;
+      const isTwin =
+        other.labels[LABEL.podName] === labels[LABEL.podName] &&
+        other.labels[LABEL.container] === labels[LABEL.container];
+      if (isTwin) throw new Violation("one of each", `${name} starts while ${other.name} runs`);
+    }
+    if (isSandbox) {
+      this.#sandboxes.set(container.id, { done: new Set(), started: new Set() });
+      return;
+    }
+    const wanted = this.#podOf(container);
+    const history = this.#sandboxes.get(labels[LABEL.sandbox] ?? "");
+    if (wanted && history) this.#checkOrder(container, wanted, history);
+    history?.started.add(labels[LABEL.container] ?? "");
+    this.#checkBackOff(container);
+  }
+
+  /** Init containers one after the other, then the others in the order of the spec. */
+  #checkOrder(container: ModelContainer, wanted: WantedPod, history: SandboxHistory): void {
+    const name = container.labels[LABEL.container] ?? "";
+    const { init, containers } = wanted;
+    // An edit may have added containers meanwhile.
+    if (this.#world.time.nowMs - wanted.changedMs < EDIT_SETTLES_MS) return;
+    const initAt = init.findIndex((it) => it.name === name);
+    const before = initAt >= 0 ? init.slice(0, initAt) : init;
+    const unfinished = before.find((it) => !history.done.has(it.name));
+    const isKnown = initAt >= 0 || containers.some((it) => it.name === name);
+    if (unfinished && isKnown && !this.#isExcused(container.labels[LABEL.podName] ?? "", EDIT_SETTLES_MS)) {
+      throw new Violation("order", `${container.name} starts before ${unfinished.name} is done`);
+    }
+    const at = containers.findIndex((it) => it.name === name);
+    if (at < 0 || history.started.has(name)) return;
+    const skipped = containers.slice(0, at).find((it) => !history.started.has(it.name));
+    if (skipped && this.#world.engine.failingStartShare === 0 && !this.#isDisturbed(EDIT_SETTLES_MS)) {
+      throw new Violation("order", `${container.name} starts before ${skipped.name}`);
+    }
+  }
+
+  #checkBackOff(container: ModelContainer): void {
+    const key = `${container.labels[LABEL.podUid]} ${container.labels[LABEL.container]}`;
+    const nowMs = this.#world.time.nowMs;
+    const recent = (this.#starts.get(key) ?? []).filter((atMs) => nowMs - atMs < 600_000);
+    recent.push(nowMs);
+    this.#starts.set(key, recent);
+    if (recent.length > STARTS_PER_TEN_MINUTES && !this.#isDisturbed(600_000)) {
+      throw new Violation("back-off", `${container.name} starts for the ${recent.length}th time within ten minutes`);
+    }
+  }
+
+  /** A container that is what its manifest asks for, in a living sandbox, is not stopped. */
+  #checkStop(container: ModelContainer, isSandbox: boolean): void {
+    const podName = container.labels[LABEL.podName] ?? "";
+    const wanted = this.#podOf(container);
+    if (!wanted || wanted.replicas !== undefined) return;
+    if (this.#world.time.nowMs - wanted.changedMs < EDIT_SETTLES_MS || this.#isExcused(podName, EDIT_SETTLES_MS))
+      return;
+    if (isSandbox) {
+      const isOver = wanted.restartPolicy !== "Always";
+      const lives = [...this.#world.engine.containers.values()].some(
+        ({ status, labels }) => status === "running" && labels[LABEL.sandbox] === container.id,
+      );
+      if (isOver && !lives) return;
+      throw new Violation("evidence", `the sandbox of ${podName} is stopped without a reason`);
+    }
+    const spec = [...wanted.init, ...wanted.containers].find(({ name }) => name === container.labels[LABEL.container]);
+    if (!spec || versionOf(container) !== spec.version) return;
+    if (spec.hasLiveness && container.unhealthyUntilMs > 0) return;
+    throw new Violation("evidence", `${container.name} is stopped although its manifest asks for it`);
+  }
+
+  #checkKill(container: ModelContainer, isSandbox: boolean): void {
+    if (isSandbox) return;
+    const { termMs, name } = container;
+    const wanted = this.#podOf(container);
+    if (termMs === undefined) {
+      if (wanted) this.#checkStop(container, false);
+      throw new Violation("grace", `${name} is killed without having been asked to end`);
+    }
+    if (!wanted || this.#world.time.nowMs - wanted.changedMs < EDIT_SETTLES_MS) return;
+    const waitedMs = this.#world.time.wallMs - termMs;
+    if (waitedMs < wanted.graceSeconds * 1000 - 1) {
+      throw new Violation("grace", `${name} is killed after ${waitedMs} ms of its ${wanted.graceSeconds} s`);
+    }
+  }
+
+  #noteEnd(container: ModelContainer, isSandbox: boolean, by: Transition["by"]): void {
+    const podName = container.labels[LABEL.podName] ?? "";
+    if (isSandbox) return this.excuse(podName);
+    const history = this.#sandboxes.get(container.labels[LABEL.sandbox] ?? "");
+    if (container.exitCode === 0 && by === "itself") history?.done.add(container.labels[LABEL.container] ?? "");
+  }
+
+  /** Faults reach further than one pod. */
+  lastFaultMs = Number.NEGATIVE_INFINITY;
+
+  #isDisturbed(withinMs: number): boolean {
+    return this.#world.time.nowMs - this.lastFaultMs < withinMs;
+  }
+
+  #podOf(container: ModelContainer): WantedPod | undefined {
+    const app = appOf(container);
+    return app === undefined ? undefined : this.wanted.get(app);
+  }
+
+  // --- in the end ---
+
+  /** Long after the last fault: what runs is what the files ask for, and nothing is left. */
+  checkAtRest(): void {
+    const problem = this.#findProblem();
+    if (problem !== undefined) this.#fail(new Violation("rest", problem));
+  }
+
+  #findProblem(): string | undefined {
+    const { engine, disk, time, wire } = this.#world;
+    if (!this.#world.isRunning) return "no kubelet runs";
+    const running = [...engine.containers.values()].filter(
+      ({ status, labels }) => status === "running" && labels[LABEL.node] !== undefined,
+    );
+    const found = new Map<string, ModelContainer[]>();
+    for (const container of running) {
+      if (container.labels[LABEL.container] === "POD") continue;
+      const key = `${appOf(container)} ${container.labels[LABEL.container]}`;
+      found.set(key, [...(found.get(key) ?? []), container]);
+    }
+    for (const pod of this.wanted.values()) {
+      const count = pod.replicas ?? 1;
+      for (const spec of pod.containers) {
+        const key = `${pod.app} ${spec.name}`;
+        const those = found.get(key) ?? [];
+        found.delete(key);
+        if (!isLasting(spec)) continue;
+        const right = those.filter((container) => versionOf(container) === spec.version);
+        if (right.length !== count || those.length !== count) {
+          const what = those.map((container) => `${container.name} (version ${versionOf(container)})`).join(", ");
+          return `${key} version ${spec.version} should run ${count} times; there is: ${what || "none"}`;
+        }
+      }
+      for (const { name } of pod.init) found.delete(`${pod.app} ${name}`);
+    }
+    const [stray] = [...found.values()].flat();
+    if (stray) return `${stray.name} runs, and no file asks for it`;
+    const pods = [...this.wanted.values()].reduce((sum, { replicas = 1 }) => sum + replicas, 0);
+    const names = [...this.wanted.values()].reduce(
+      (sum, { replicas = 1, containers, init }) => sum + replicas * (containers.length + init.length),
+      0,
+    );
+    const sandboxes = running.filter(({ labels }) => labels[LABEL.container] === "POD").length;
+    if (sandboxes > pods) return `${sandboxes} sandboxes run for ${pods} pods`;
+    const ours = [...engine.containers.values()].filter(({ labels }) => labels[LABEL.node] !== undefined).length;
+    // One dead container of each name and one dead sandbox of each pod are kept.
+    if (ours > 2 * (pods + names) + 5) return `${ours} containers are left for ${pods} pods of ${names} containers`;
+    const directories = new Set([...disk.list(`${ROOT_DIR}/pods`).keys()].map((path) => path.split("/")[5]));
+    if (directories.size > 2 * pods + 5) return `${directories.size} pod directories are left for ${pods} pods`;
+    const files = disk.list(ROOT_DIR).size;
+    if (files > 60 + 12 * names) return `${files} files are below the root directory for ${names} containers`;
+    if (disk.openFiles > 20) return `${disk.openFiles} files are open`;
+    if (wire.openCalls > 10) return `${wire.openCalls} requests are open`;
+    if (time.processTimers > 30 + 6 * names) return `${time.processTimers} timers for ${names} containers`;
+    return undefined;
+  }
+}
+
+function envOf({ body }: ModelContainer, name: string): string | undefined {
+  return body.Env?.find((text) => text.startsWith(`${name}=`))?.slice(name.length + 1);
+}
+
+const appOf = (container: ModelContainer) => envOf(container, "APP");
+const versionOf = (container: ModelContainer) => Number(envOf(container, "VERSION"));
+
+/** Where the file of an app is. */
+export const fileOf = (app: string) => `${MANIFESTS}/${app}.yaml`;
+
+export const changed = <T extends WantedContainer>(container: T): T => ({
+  ...container,
+  version: container.version + 1,
+});

@@ -1,0 +1,27 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import type { SimulationResult } from "./simulation.ts";
+
+const MAIN = join(import.meta.dir, "main.ts");
+
+async function live(seed: number, days: number): Promise<SimulationResult> {
+  const args = [`--seed=${seed}`, `--days=${days}`, "--pods=6", "--json"];
+  const child = Bun.spawn([process.execPath, MAIN, ...args], { stdout: "pipe", stderr: "inherit" });
+  return JSON.parse(await new Response(child.stdout).text()) as SimulationResult;
+}
+
+/** Machines of `npm test`; CI lives more of them. */
+const SEEDS = Array.from({ length: Number(process.env.KUBELET_TS_SIMULATE_SEEDS ?? 4) }, (_, index) => index + 1);
+const DAYS = 20;
+
+for (const seed of SEEDS) {
+  test.concurrent(`machine ${seed} keeps every rule of docs/reliability.md for ${DAYS} days`, async () => {
+    const { failure } = await live(seed, DAYS);
+    expect(failure === undefined ? "" : `${failure.steps.join("\n")}\n${failure.message}`).toBe("");
+  });
+}
+
+test("a seed tells the same story twice", async () => {
+  const [first, second] = await Promise.all([live(1, 3), live(1, 3)]);
+  expect(first.hash).toBe(second.hash);
+});

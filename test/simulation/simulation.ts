@@ -1,0 +1,111 @@
+import { ACTIONS, LONGEST_FAULT_MS, Scene } from "./actions.ts";
+import type { WantedPod } from "./desired.ts";
+import { Rules, Violation } from "./rules.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { DAY_MS, World } from "./world.ts";
+
+export interface SimulationSettings {
+  seed: number;
+  days: number;
+  pods: number;
+  /** Only these actions of the schedule happen, by their numbers; undefined: all. */
+  only?: ReadonlySet<number> | undefined;
+  trace?: ((line: string) => void) | undefined;
+}
+
+export interface SimulationResult {
+  hash: string;
+  /** Actions of the schedule, by their numbers, in the order of their times. */
+  actions: { number: number; day: number; name: string }[];
+  requests: number;
+  processes: number;
+  failure?: { rule: string; message: string; at: string; day: number; steps: string[] };
+}
+
+interface Planned {
+  number: number;
+  atMs: number;
+  name: string;
+  seed: number;
+}
+
+/** Actions of a day end with time enough for everything to come to rest before the day ends. */
+const ACTIVE_MS = DAY_MS - 4 * 60 * 60_000 - LONGEST_FAULT_MS;
+
+/** What happens to the machine, day by day; the schedule of a seed is the same whatever of it takes place. */
+function* schedule(seed: number, days: number): Generator<Planned> {
+  const random = new SeededRandom(seed ^ 0xac7);
+  // Each name as often as it weighs.
+  const names = Object.entries(ACTIONS).flatMap(([name, { weight }]) => Array.from({ length: weight }, () => name));
+  let number = 0;
+  for (let day = 0; day < days; day++) {
+    // Quiet days and bad ones.
+    const count = random.chance(0.25) ? 0 : random.chance(0.2) ? random.whole(6, 14) : random.whole(1, 5);
+    const burstMs = random.between(0, ACTIVE_MS);
+    const planned: Planned[] = [];
+    for (let index = 0; index < count; index++) {
+      const name = random.pick(names);
+      // Faults seldom come alone.
+      const inDayMs = random.chance(0.5)
+        ? Math.min(ACTIVE_MS, burstMs + random.between(0, 120_000))
+        : random.between(0, ACTIVE_MS);
+      planned.push({
+        number: number++,
+        atMs: day * DAY_MS + 60_000 + inDayMs,
+        name,
+        seed: Math.floor(random.next() * 2 ** 32),
+      });
+    }
+    yield* planned.sort((a, b) => a.atMs - b.atMs);
+  }
+}
+
+/** Lives the days of a seed on a machine of its own. One per process: the clocks of the process are the machine's. */
+export async function simulate({ seed, days, pods, only, trace }: SimulationSettings): Promise<SimulationResult> {
+  const { setImmediate: realImmediate } = globalThis;
+  const world = new World(seed);
+  world.onStep = trace;
+  await world.load();
+  const wanted = new Map<string, WantedPod>();
+  const rules = new Rules(world, wanted);
+  const scene = new Scene(world, rules, wanted, pods);
+  const random = new SeededRandom(seed ^ 0xf11e);
+  world.onUnexpectedEnd = () => world.time.after(5_000, () => scene.startProcess());
+  world.engine.addForeign("theirs");
+  while (wanted.size < Math.max(1, Math.floor(pods * 0.7))) scene.addPod(random);
+  scene.startProcess();
+  const actions: SimulationResult["actions"] = [];
+  for (const { number, atMs, name, seed: own } of schedule(seed, days)) {
+    if (only && !only.has(number)) continue;
+    actions.push({ number, day: Math.floor(atMs / DAY_MS), name });
+    world.time.at(atMs, () => {
+      world.note(`--- ${number}: ${name}`);
+      if (ACTIONS[name]?.isFault) rules.lastFaultMs = world.time.nowMs;
+      ACTIONS[name]?.run(scene, new SeededRandom(own));
+    });
+  }
+  for (let day = 0; day < days && !rules.violation; day++) {
+    world.time.runTo((day + 1) * DAY_MS - 1, () => rules.violation !== undefined);
+    // Errors that nobody caught are reported between two turns of the real loop.
+    await new Promise<void>((resolve) => realImmediate(resolve));
+    if (!rules.violation) rules.checkAtRest();
+  }
+  const { violation } = rules;
+  const unexpected = world.errors[0];
+  const failure = violation ?? (unexpected === undefined ? undefined : new Violation("unexpected error", unexpected));
+  return {
+    hash: world.hash,
+    actions,
+    requests: world.wire.requests,
+    processes: world.processes,
+    ...(failure && {
+      failure: {
+        rule: failure.rule,
+        message: failure.message,
+        at: world.now,
+        day: Math.floor(world.time.nowMs / DAY_MS),
+        steps: world.steps.slice(-200),
+      },
+    }),
+  };
+}

@@ -1,0 +1,257 @@
+import { drainMicrotasks } from "bun:jsc";
+import { SeededRandom } from "./seeded-random.ts";
+
+const RealDate = Date;
+
+interface Entry {
+  dueMs: number;
+  /** Entries of one time run in the order in which they were made. */
+  order: number;
+  run: (() => void) | undefined;
+  /** Process that set it; 0: the world, which outlives every process. */
+  process: number;
+}
+
+/** The process has crashed: whatever it calls after that has no effect. */
+export class CrashedError extends Error {
+  constructor() {
+    super("the process is dead");
+  }
+}
+
+/**
+ * The clocks, timers and chance of a simulated machine. Nothing waits: the time jumps to the next timer, and between two timers
+ * every promise that can settle does. One process runs at a time; when it ends, its timers and everything it waits for
+ * are dropped.
+ */
+export class VirtualTime {
+  /** Milliseconds since the machine was made; runs on through reboots. */
+  nowMs = 0;
+  /** Wall clock less `nowMs`: somebody may set it. */
+  wallOffsetMs: number;
+  /** Chance of the program under test. */
+  readonly programRandom: SeededRandom;
+  readonly #heap: Entry[] = [];
+  #order = 0;
+  /** The process that runs; 0 when there is none. */
+  #process = 0;
+  #processes = 0;
+  #processStartMs = 0;
+  #isDead = false;
+  /** Effects until the process crashes. */
+  #effectsLeft = Number.POSITIVE_INFINITY;
+  onCrash: (() => void) | undefined;
+
+  constructor(seed: number, startOfWallMs: number) {
+    this.wallOffsetMs = startOfWallMs;
+    this.programRandom = new SeededRandom(seed ^ 0x5eed);
+  }
+
+  get wallMs(): number {
+    return this.nowMs + this.wallOffsetMs;
+  }
+
+  /** Timers of the process that have neither fired nor been cancelled. */
+  get processTimers(): number {
+    return this.#heap.filter(({ process, run }) => run && process !== 0 && process === this.#process).length;
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== 0 && !this.#isDead;
+  }
+
+  /** Runs something of the world at a time. */
+  at(ms: number, run: () => void): () => void {
+    return this.#push(ms, run, 0);
+  }
+
+  after(ms: number, run: () => void): () => void {
+    return this.at(this.nowMs + ms, run);
+  }
+
+  /** As {@link after}, for the process that runs now: dropped with it. */
+  afterForProcess(ms: number, run: () => void): () => void {
+    if (!this.isRunning) return () => {};
+    return this.#push(this.nowMs + Math.max(0, ms), run, this.#process);
+  }
+
+  /** A process begins; the time of its monotonic clock runs since the machine was made. */
+  beginProcess(run: () => void): void {
+    this.#process = ++this.#processes;
+    this.#processStartMs = this.nowMs;
+    this.#isDead = false;
+    this.#effectsLeft = Number.POSITIVE_INFINITY;
+    this.#guarded(run);
+  }
+
+  get processAgeMs(): number {
+    return this.nowMs - this.#processStartMs;
+  }
+
+  /** The process is gone: nothing of it runs any more. */
+  dropProcess(): void {
+    this.#isDead = true;
+    drainMicrotasks();
+    this.#process = 0;
+  }
+
+  /** The process crashes at its n-th effect from now on. */
+  crashAfter(effects: number): void {
+    this.#effectsLeft = effects;
+  }
+
+  /** Before each effect of the process. @throws CrashedError once it is dead */
+  effect(): void {
+    if (this.#isDead) throw new CrashedError();
+    if (this.#process === 0) return;
+    if (--this.#effectsLeft > 0) return;
+    this.#isDead = true;
+    this.onCrash?.();
+    throw new CrashedError();
+  }
+
+  get isDead(): boolean {
+    return this.#isDead;
+  }
+
+  /** Runs everything up to a time. @returns false when `until` said so before */
+  runTo(ms: number, until: () => boolean = () => false): boolean {
+    for (;;) {
+      const next = this.#heap[0];
+      if (!next || next.dueMs > ms) break;
+      this.#pop();
+      const { run, process } = next;
+      next.run = undefined;
+      if (!run || (process !== 0 && (process !== this.#process || this.#isDead))) continue;
+      if (next.dueMs > this.nowMs) this.nowMs = next.dueMs;
+      this.#guarded(run);
+      if (until()) return false;
+    }
+    this.nowMs = Math.max(this.nowMs, ms);
+    return true;
+  }
+
+  #guarded(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      if (!(error instanceof CrashedError)) throw error;
+    }
+    drainMicrotasks();
+  }
+
+  #push(dueMs: number, run: () => void, process: number): () => void {
+    const entry: Entry = { dueMs, order: this.#order++, run, process };
+    const heap = this.#heap;
+    let index = heap.length;
+    heap.push(entry);
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (!isBefore(entry, heap[parent]!)) break;
+      heap[index] = heap[parent]!;
+      index = parent;
+    }
+    heap[index] = entry;
+    return () => {
+      entry.run = undefined;
+    };
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop()!;
+    if (heap.length === 0) return;
+    let index = 0;
+    for (;;) {
+      let child = 2 * index + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;
+      if (!isBefore(heap[child]!, last)) break;
+      heap[index] = heap[child]!;
+      index = child;
+    }
+    heap[index] = last;
+  }
+
+  /** Replaces the clocks, timers and chance of this JavaScript realm, until the end of the program. */
+  install(): void {
+    const time = this;
+    class SimulatedDate extends RealDate {
+      // biome-ignore lint/suspicious/noExplicitAny: the constructor of Date takes anything
+      constructor(...values: any[]) {
+        if (values.length === 0) super(Math.floor(time.wallMs));
+        // biome-ignore lint/suspicious/noExplicitAny: as above
+        else super(...(values as [any]));
+      }
+
+      static override now(): number {
+        return Math.floor(time.wallMs);
+      }
+    }
+    const setTimer = (callback: (...values: unknown[]) => void, ms = 0, ...values: unknown[]) =>
+      new SimulatedTimer(time, () => callback(...values), Number(ms) || 0, false);
+    const setRepeating = (callback: (...values: unknown[]) => void, ms = 0, ...values: unknown[]) =>
+      new SimulatedTimer(time, () => callback(...values), Math.max(1, Number(ms) || 0), true);
+    const clear = (timer: unknown) => {
+      if (timer instanceof SimulatedTimer) timer.cancel();
+    };
+    Object.assign(globalThis, {
+      Date: SimulatedDate,
+      setTimeout: setTimer,
+      setInterval: setRepeating,
+      setImmediate: (callback: (...values: unknown[]) => void, ...values: unknown[]) =>
+        setTimer(callback, 0, ...values),
+      clearTimeout: clear,
+      clearInterval: clear,
+      clearImmediate: clear,
+    });
+    performance.now = () => time.nowMs;
+    Math.random = () => this.programRandom.next();
+    crypto.randomUUID = () => this.programRandom.uuid();
+    Bun.sleepSync = () => {};
+    Bun.gc = () => 0;
+  }
+}
+
+const isBefore = (a: Entry, b: Entry) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order);
+
+class SimulatedTimer {
+  readonly #time: VirtualTime;
+  readonly #run: () => void;
+  readonly #ms: number;
+  readonly #repeats: boolean;
+  #cancel: () => void = () => {};
+
+  constructor(time: VirtualTime, run: () => void, ms: number, repeats: boolean) {
+    this.#time = time;
+    this.#run = run;
+    this.#ms = ms;
+    this.#repeats = repeats;
+    this.#arm();
+  }
+
+  #arm(): void {
+    this.#cancel = this.#time.afterForProcess(this.#ms, () => {
+      if (this.#repeats) this.#arm();
+      this.#run();
+    });
+  }
+
+  cancel(): void {
+    this.#cancel();
+  }
+
+  refresh(): this {
+    this.#cancel();
+    this.#arm();
+    return this;
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+}

@@ -1,0 +1,301 @@
+import type { AppLogger } from "../../src/daemon/logging.ts";
+import { EngineHttp } from "./engine-http.ts";
+import { EngineModel } from "./engine-model.ts";
+import { machine } from "./machine.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { SimulatedDisk } from "./simulated-disk.ts";
+import { replaceModules } from "./simulated-modules.ts";
+import { CrashedError, VirtualTime } from "./virtual-time.ts";
+
+export const MANIFESTS = "/etc/kubernetes/manifests";
+export const ROOT_DIR = "/var/lib/kubelet-ts";
+
+const STEPS_KEPT = 200;
+
+/** One machine: its clock, disk and engine, and kubelet-ts on it, as `kubelet-ts --pod-manifest-path` assembles it. */
+export class World {
+  readonly seed: number;
+  readonly time: VirtualTime;
+  readonly disk: SimulatedDisk;
+  readonly engine: EngineModel;
+  readonly wire: EngineHttp;
+  /** Flags of the next process. */
+  options: Record<string, unknown> = {};
+  /** The last things that happened. */
+  readonly steps: string[] = [];
+  /** Called with every step, for `--trace`. */
+  onStep: ((line: string) => void) | undefined;
+  /** Lines of the log of level warning and above, in all. */
+  logLines = 0;
+  readonly errors: string[] = [];
+  processes = 0;
+  /** A process ended without having been asked to. */
+  onUnexpectedEnd: () => void = () => {};
+  #hash = 0n;
+  #run: typeof import("../../src/daemon/run-forever.ts").runForever | undefined;
+  #tasks: Record<string, (...values: unknown[]) => unknown> = {};
+  #defaults: Record<string, unknown> = {};
+  #stop: AbortController | undefined;
+  #endOfProcess: "stopped" | "restart" | Error | undefined;
+
+  constructor(seed: number) {
+    this.seed = seed;
+    const random = new SeededRandom(seed);
+    // Some day of some year.
+    this.time = new VirtualTime(seed, Date.UTC(2026, random.whole(0, 11), random.whole(1, 28), random.whole(0, 23)));
+    const host = {
+      wallMs: () => this.time.wallMs,
+      effect: () => this.time.effect(),
+      deliver: (run: () => void) => void this.time.afterForProcess(1, run),
+      random: new SeededRandom(seed ^ 0xd15c),
+    };
+    this.disk = new SimulatedDisk(host);
+    this.engine = new EngineModel(this.time, new SeededRandom(seed ^ 0xe1));
+    this.wire = new EngineHttp(this.time, this.engine, new SeededRandom(seed ^ 0x317e));
+    machine.disk = this.disk;
+    machine.time = this.time;
+    this.wire.onRequest = (text) => {
+      if (!isRead(text)) this.note(`request ${text}`);
+    };
+    // dockerd keeps a directory for each container.
+    this.engine.observers.add(({ what, container: { id } }) => {
+      const directory = `/var/lib/docker/containers/${id}`;
+      if (what === "remove") this.disk.remove(directory);
+      if (what !== "create") return;
+      this.disk.makeDirectory(directory);
+      this.disk.write(`${directory}/resolv.conf`, "nameserver 10.0.0.1\n");
+    });
+    this.engine.observers.add(({ what, container, by }) =>
+      this.note(
+        `engine: ${what} of ${container.name} ${container.id.slice(0, 12)} by ${by}${what === "end" ? ` with ${container.exitCode}` : ""}`,
+      ),
+    );
+  }
+
+  /** Hash of everything that happened: equal seeds have equal ones. */
+  get hash(): string {
+    return this.#hash.toString(16).padStart(16, "0");
+  }
+
+  note(text: string): void {
+    const line = `${this.now} ${text}`;
+    this.#hash = BigInt(Bun.hash(line, this.#hash));
+    this.steps.push(line);
+    if (this.steps.length > 2 * STEPS_KEPT) this.steps.splice(0, STEPS_KEPT);
+    this.onStep?.(line);
+  }
+
+  /** `day 12 03:04:05.678` */
+  get now(): string {
+    const { nowMs } = this.time;
+    const day = Math.floor(nowMs / DAY_MS);
+    return `day ${day} ${new Date(nowMs % DAY_MS).toISOString().slice(11, 23)}`;
+  }
+
+  /** Loads the program; afterwards the clocks and files of this JavaScript realm are those of the world. */
+  async load(): Promise<void> {
+    this.disk.makeDirectory(MANIFESTS);
+    this.#makeKernelFiles();
+    this.disk.sync();
+    replaceModules();
+    const { runForever } = await import("../../src/daemon/run-forever.ts");
+    const { BACKGROUND_TASKS } = await import("../../src/daemon/background/background-tasks.ts");
+    const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");
+    this.#run = runForever;
+    this.#tasks = BACKGROUND_TASKS as unknown as Record<string, (...values: unknown[]) => unknown>;
+    this.#defaults = DEFAULT_KUBELET_OPTIONS as unknown as Record<string, unknown>;
+    this.time.install();
+    Object.assign(globalThis, { fetch: this.wire.fetch, Worker: this.#workerClass() });
+    Bun.which = () => null;
+    Bun.spawn = (() => {
+      throw new Error("no programs are installed");
+    }) as unknown as typeof Bun.spawn;
+    Object.defineProperty(process, "pid", { value: 4242 });
+    process.on("unhandledRejection", (error) => {
+      const message = `nobody caught: ${error instanceof Error ? error.stack : String(error)}`;
+      if (!(error instanceof CrashedError)) this.errors.push(message);
+    });
+    process.on = (() => process) as typeof process.on;
+  }
+
+  get isRunning(): boolean {
+    return this.#stop !== undefined;
+  }
+
+  /** How the process ended by itself; undefined while it runs. */
+  get endOfProcess(): "stopped" | "restart" | Error | undefined {
+    return this.#endOfProcess;
+  }
+
+  startProcess(): void {
+    if (this.#stop) return;
+    const stop = new AbortController();
+    this.#stop = stop;
+    this.#endOfProcess = undefined;
+    this.processes++;
+    this.note(`kubelet-ts starts, process ${this.processes}`);
+    this.time.onCrash = () => {
+      this.note("kubelet-ts crashes");
+      this.time.after(0, () => this.#endUnexpectedly());
+    };
+    this.time.beginProcess(() => {
+      const options = { ...structuredClone(this.#defaults), ...OPTIONS, ...this.options };
+      void this.#run?.({
+        options: options as never,
+        manifests: [],
+        environment: {},
+        logger: this.#logger(),
+        resolve: () => new Promise(() => {}),
+        configuration: undefined,
+        configPaths: [],
+        stop: stop.signal,
+        onServers: () => {},
+      }).then(
+        (end) => {
+          this.#endOfProcess = end;
+        },
+        (error: Error) => {
+          this.#endOfProcess = error;
+          this.note(`kubelet-ts ends: ${error.message}`);
+          this.time.after(0, () => this.#endUnexpectedly());
+        },
+      );
+    });
+  }
+
+  /** SIGTERM. */
+  askToStop(): void {
+    this.note("kubelet-ts is asked to stop");
+    this.#stop?.abort(new Error("SIGTERM"));
+  }
+
+  /** It ended by itself. */
+  #endUnexpectedly(): void {
+    if (!this.#stop) return;
+    this.killProcess();
+    this.onUnexpectedEnd();
+  }
+
+  /** SIGKILL. */
+  killProcess(): void {
+    if (!this.#stop) return;
+    this.#stop = undefined;
+    this.time.dropProcess();
+    this.wire.forget();
+    this.disk.endProcess();
+    this.note("kubelet-ts is gone");
+  }
+
+  /** The machine loses power, and is back after a time. */
+  cutPower(): void {
+    this.killProcess();
+    this.note("power cut");
+    this.disk.cutPower();
+    this.engine.cutPower();
+    this.wire.repair();
+    this.#makeKernelFiles();
+  }
+
+  #makeKernelFiles(): void {
+    const { disk } = this;
+    const files: Record<string, string> = {
+      "/proc/meminfo": "MemTotal: 16000000 kB\nMemAvailable: 12000000 kB\nSwapTotal: 0 kB\n",
+      "/proc/stat": "cpu0 1 0 1 1000 0 0 0 0 0 0\nbtime 1700000000\n",
+      "/proc/loadavg": "0.10 0.10 0.10 1/100 1000\n",
+      "/proc/diskstats": "",
+      "/proc/swaps": "Filename Type Size Used Priority\n",
+      "/proc/mounts": "/dev/sda1 / ext4 rw 0 0\n",
+      "/proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n",
+      "/proc/self/oom_score_adj": "-999\n",
+      "/proc/self/limits": "Max open files 1000000 1000000 files\n",
+      "/proc/self/status": "VmRSS: 60000 kB\n",
+      "/proc/net/route": "Iface\tDestination\tGateway\n",
+      "/proc/sys/kernel/random/boot_id": `${new SeededRandom(this.time.nowMs ^ this.seed).uuid()}\n`,
+      "/proc/sys/kernel/pid_max": "32768\n",
+      "/proc/sys/kernel/threads-max": "100000\n",
+      "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
+      "/etc/hosts": "127.0.0.1 localhost\n",
+      "/etc/resolv.conf": "nameserver 10.0.0.1\n",
+    };
+    for (const [path, text] of Object.entries(files)) {
+      disk.makeDirectory(path.slice(0, path.lastIndexOf("/")));
+      disk.write(path, text);
+    }
+    for (const directory of ["/run", "/tmp", "/var/log", "/var/lib/docker/containers", "/dev"])
+      disk.makeDirectory(directory);
+  }
+
+  #logger(): AppLogger {
+    const write = (level: string, isKept: boolean) => (message: string, fields?: object) => {
+      if (!isKept) return;
+      const more = fields && Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : "";
+      this.logLines++;
+      this.note(`log ${level}: ${message}${more}`);
+      if (level === "error" && /unexpected|TypeError|undefined is not|Cannot read/.test(message + more)) {
+        this.errors.push(message + more);
+      }
+    };
+    return {
+      error: write("error", true),
+      warn: write("warn", true),
+      info: write("info", true),
+      debug: write("debug", false),
+      trace: write("trace", false),
+      setVerbosity: () => {},
+    };
+  }
+
+  /** Background threads: their tasks run in this one, a moment later. */
+  #workerClass() {
+    const { time } = this;
+    const tasks = () => this.#tasks;
+    return class SimulatedWorker {
+      #listener: ((event: { data: unknown }) => void) | undefined;
+
+      addEventListener(event: string, listener: (event: { data: unknown }) => void): void {
+        if (event === "message") this.#listener = listener;
+      }
+
+      postMessage({ id, task, args }: { id: number; task: string; args: unknown[] }): void {
+        const copied = structuredClone(args);
+        time.afterForProcess(0.3, async () => {
+          try {
+            const value = await tasks()[task]?.(...copied);
+            this.#listener?.({ data: { id, ok: true, value } });
+          } catch (error) {
+            const { message, code, name } = error as NodeJS.ErrnoException;
+            this.#listener?.({
+              data: { id, ok: false, error: { message, name, ...(code !== undefined && { code }) } },
+            });
+          }
+        });
+      }
+
+      unref(): void {}
+
+      terminate(): void {}
+    };
+  }
+}
+
+export const DAY_MS = 86_400_000;
+
+/** Requests that change nothing. */
+const isRead = (text: string) => text.startsWith("GET ") || text.includes("/exec");
+
+/** Flags of the machine: no ports, since nobody connects, and no statistics, since nobody reads them. */
+const OPTIONS = {
+  rootDir: ROOT_DIR,
+  podManifestPaths: [MANIFESTS],
+  enableServer: false,
+  readOnlyPort: 0,
+  healthzPort: 0,
+  cadvisorPort: 0,
+  port: 0,
+  localApiPort: 0,
+  evictionHard: [],
+  volumeStatsAggPeriodMs: 0,
+  fileCheckFrequencyMs: 600_000,
+  failSwapOn: false,
+  cgroupsPerQos: false,
+};
