@@ -1,6 +1,6 @@
 /**
  * `npm test`: everything that must hold, on a machine with nothing but Node, npm and git. Sets up what is missing, then types,
- * lint and words, unit tests, and integration tests against a real engine: first those that share the machine, several files
+ * lint and words, unit tests, simulated machines, and integration tests against a real engine: first those that share the machine, several files
  * at a time, then those of test/integration/serial, which need it for themselves. The last line is `N passed, N failed`; a
  * check that fails counts as one failed.
  *
@@ -21,8 +21,11 @@ const AT_A_TIME = 4;
 /** Tests of one file that run at the same time, where the file allows it. */
 const CONCURRENT = ["--max-concurrency=6"];
 
+/** Each machine lives in a process of its own. */
+const SIMULATION = ["--no-orphans", "--max-concurrency=2", "test/simulation/"];
+
 /** Folders of test/ whose tests are not unit tests. */
-const NO_UNIT_TESTS = ["integration", "long", "real-cluster", "vm"];
+const NO_UNIT_TESTS = ["integration", "long", "real-cluster", "simulation", "vm"];
 
 const ignoring = (folders) => folders.flatMap((folder) => ["--path-ignore-patterns", `test/${folder}/**`]);
 
@@ -39,6 +42,8 @@ await runOnEngine(run, async () => {
   const limits = { limitMs: RUN_LIMIT_MS };
   if (lane === "long") {
     await run.bunTest("Long tests", ["--no-orphans", "--parallel=2", "test/long/"], limits);
+    const env = { KUBELET_TS_SIMULATE_SEEDS: "20", KUBELET_TS_SIMULATE_DAYS: "30" };
+    await run.bunTest("Many simulated machines", SIMULATION, { ...limits, env });
     return;
   }
   await run.checks({
@@ -52,6 +57,7 @@ await runOnEngine(run, async () => {
     ["--only-failures", "--timeout=60000", "--parallel=2", ...ignoring(NO_UNIT_TESTS)],
     limits,
   );
+  await run.bunTest("Simulated machines", SIMULATION, limits);
   await run.bunTest(
     "Integration tests, against a real engine",
     [

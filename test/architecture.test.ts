@@ -6,7 +6,7 @@ const SRC = join(import.meta.dir, "..", "src");
 const TEST = import.meta.dir;
 
 /** Folders of test/ that mirror no folder of src/. */
-const WITHOUT_SOURCE = "fixtures fuzz integration long real-cluster release scripts support vm".split(" ");
+const WITHOUT_SOURCE = "fixtures fuzz integration long real-cluster release scripts simulation support vm".split(" ");
 
 /** Small files with one user in their folder that stay files of their own, and why. */
 const SMALL_FILES: Readonly<Record<string, string>> = {

@@ -188,7 +188,7 @@ export class DockerPods implements PodEngine {
   /**
    * A name that is taken is that of our own container from an attempt that broke off, or of another program's: then the name
    * gets a suffix. Our own is removed, but for one that runs: its start was answered too late to be known here, and a
-   * second one must not run beside it.
+   * second one must not run next to it.
    */
   async #create(name: string, body: ContainerCreateBody, signal: AbortSignal): Promise<ContainerId> {
     const fields: Readonly<Record<string, unknown>> = { ...body };

@@ -51,7 +51,7 @@ export interface DeletionInfo {
 
 const PLAN_RETRY_MS = 10_000;
 const CLEANUP_RETRY_MS = 2_000;
-/** A clean-up that goes on failing is logged once in this time: nobody may look at the disk for months. */
+/** A clean-up that goes on failing is logged once in this time: the disk may stay broken for months. */
 const CLEANUP_LOG_MS = 3_600_000;
 
 /**

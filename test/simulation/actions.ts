@@ -1,4 +1,4 @@
-import { makePod, toManifest, type WantedPod } from "./desired.ts";
+import { isLasting, makePod, toManifest, type WantedPod } from "./desired.ts";
 import type { ModelContainer } from "./engine-model.ts";
 import { changed, fileOf, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
@@ -9,7 +9,7 @@ export const LONGEST_FAULT_MS = 40 * 60_000;
 /** systemd's RestartSec. */
 const RESTART_MS = 5_000;
 
-/** What people, programs and machines do to the world. Each action has a chance of its own, so that leaving one out changes no other. */
+/** People, programs and machines act on the world here. Each action has a chance of its own, so that leaving one out changes no other. */
 export class Scene {
   readonly world: World;
   readonly rules: Rules;
@@ -44,7 +44,7 @@ export class Scene {
     const text = toManifest(next);
     const style = random.next();
     const cut = random.next();
-    // Nobody can write while the directory is away; who moves it back brings everything up to date.
+    // People cannot write while the directory is away; who moves it back brings everything up to date.
     if (!disk.exists(MANIFESTS)) return;
     this.world.note(`a person writes ${path}: ${describe(next)}`);
     if (style < 0.4) return disk.replace(path, text);
@@ -229,7 +229,7 @@ export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean
         () => {
           const { disk } = scene.world;
           if (!disk.exists(`${MANIFESTS}.away`)) return;
-          // What was written meanwhile is in a directory of its own.
+          // Files written meanwhile are in another directory.
           disk.remove(MANIFESTS);
           disk.rename(`${MANIFESTS}.away`, MANIFESTS);
           for (const pod of scene.wanted.values()) disk.write(fileOf(pod.app), toManifest(pod));
@@ -275,7 +275,7 @@ export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean
       const { world, rules } = scene;
       rules.excuseAll();
       world.cutPower();
-      // What people wrote may be lost: they look, and write it again.
+      // Files that people wrote may be lost: they look, and write them again.
       world.disk.makeDirectory(MANIFESTS);
       for (const pod of scene.wanted.values()) world.disk.write(fileOf(pod.app), toManifest(pod));
       world.disk.sync();
@@ -456,6 +456,25 @@ export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean
       if (!container) return;
       scene.excuse(container);
       scene.world.engine.endByForce(container, 137, "machine", true);
+    },
+  },
+  "crash in a loop": {
+    weight: 3,
+    isFault: false,
+    run: (scene, random) => {
+      const pod = scene.pickPod(random);
+      if (!pod || pod.replicas !== undefined) return;
+      const [first, ...others] = pod.containers;
+      if (!first || !isLasting(first)) return;
+      const crashing = { ...changed(first), program: ["exit", String(random.whole(0, 20)), "1"], hasLiveness: false };
+      scene.put({ ...pod, containers: [crashing, ...others] }, random);
+      scene.world.time.after(random.between(600_000, LONGEST_FAULT_MS), () => {
+        const now = scene.wanted.get(pod.app);
+        const at = now?.containers[0];
+        if (now && at?.program === crashing.program) {
+          scene.put({ ...now, containers: [changed({ ...at, program: ["run"] }), ...now.containers.slice(1)] }, random);
+        }
+      });
     },
   },
   "become unhealthy": {

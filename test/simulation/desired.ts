@@ -10,7 +10,7 @@ export interface WantedContainer {
   hasLiveness: boolean;
 }
 
-/** What one manifest file asks for: a pod, or a Deployment of such pods. */
+/** The pod that one manifest file asks for, or a Deployment of such pods. */
 export interface WantedPod {
   app: string;
   replicas: number | undefined;
@@ -33,9 +33,9 @@ export function makePod(app: string, random: SeededRandom, nowMs: number): Wante
   const container = (name: string): WantedContainer => ({
     name,
     program: endsByItself
-      ? ["exit", String(random.whole(1, 600)), random.chance(0.7) ? "0" : "1"]
+      ? ["exit", String(random.whole(1, 600)), "0"]
       : isCrashing
-        ? ["exit", String(random.whole(1, 4000)), "1"]
+        ? ["exit", String(random.whole(3_000, 90_000)), "1"]
         : random.pick(LASTING),
     image: `app${random.whole(1, 4)}:1`,
     version: 1,

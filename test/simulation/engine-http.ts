@@ -2,7 +2,7 @@ import type { EngineModel, EngineResponse } from "./engine-model.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
-/** What goes wrong between the program and the engine. Shares are of 1. */
+/** Faults between the program and the engine. Shares are of 1. */
 export interface WireFaults {
   /** Nothing listens. */
   isRefusing: boolean;
@@ -68,6 +68,7 @@ export class EngineHttp {
     } catch {
       return new Promise(() => {});
     }
+    const { process } = this.#time;
     const method = init.method ?? "GET";
     const path = pathname.replace(/^\/v\d+\.\d+/, "");
     this.requests++;
@@ -88,14 +89,14 @@ export class EngineHttp {
     signal?.addEventListener("abort", onAbort, { once: true });
     this.#open.add(call);
     const body = init.body as unknown;
-    this.#arrive(call, () => {
+    this.#arrive(call, process, () => {
       if (this.#random.chance(this.faults.errorShare)) {
         return end(() => resolve(toResponse({ status: 500, json: { message: "a simulated error" } })));
       }
       this.#engine.handle({ method, path, query: searchParams, body }, (response) => {
-        if (isOver && !response.stream) return;
+        // The process that asked may have died meanwhile: another one must not get its response.
+        if (isOver || process !== this.#time.process) return void response.stream?.end();
         const isCut = !response.stream && this.#random.chance(this.faults.cutShare);
-        // The process may have died meanwhile.
         this.#time.afterForProcess(this.#delay(), () => {
           if (isCut) return call.reject(connectionError("ECONNRESET"));
           end(() => resolve(toResponse(response)));
@@ -112,7 +113,7 @@ export class EngineHttp {
   }
 
   /** The request reaches the engine, however long it hangs; the program may be gone by then. */
-  #arrive(call: Call, handle: () => void): void {
+  #arrive(call: Call, process: number, handle: () => void): void {
     const { faults } = this;
     if (faults.isRefusing || !this.#engine.isUp) {
       this.#time.afterForProcess(0.1, () => call.reject(connectionError("ECONNREFUSED")));
@@ -120,8 +121,8 @@ export class EngineHttp {
     }
     const dueMs = Math.max(this.#time.nowMs + this.#delay(), faults.hangsUntilMs);
     this.#time.at(dueMs, () => {
-      if (!this.#engine.isUp) return call.reject(connectionError("ECONNRESET"));
-      handle();
+      if (this.#engine.isUp) handle();
+      else if (process === this.#time.process) call.reject(connectionError("ECONNRESET"));
     });
   }
 }
@@ -140,7 +141,7 @@ function toResponse({ status, json, text, headers = {}, stream }: EngineResponse
   } as unknown as Response;
 }
 
-/** What a ReadableStream can do here. */
+/** A ReadableStream, as far as it is used. */
 function toBody(chunks: AsyncIterable<Uint8Array>) {
   const reader = () => {
     const iterator = chunks[Symbol.asyncIterator]();

@@ -21,7 +21,7 @@ export interface EngineResponse {
 type Respond = (response: EngineResponse) => void;
 type Status = "created" | "running" | "exited" | "removing";
 
-/** Who made something happen: a request, the program in the container itself, somebody else, or the machine. */
+/** The cause of a transition: a request, the program in the container itself, another program, or the machine. */
 export type Cause = "request" | "itself" | "stranger" | "machine";
 
 export interface Transition {
@@ -169,10 +169,10 @@ export class EngineModel {
     this.closeStreams();
   }
 
-  /** A container of somebody else. */
+  /** A container of another program. */
   addForeign(name: string): ModelContainer {
     this.images.set("theirs:1", { id: "sha256:theirs", tags: ["theirs:1"] });
-    const container = this.#add(name, { Image: "theirs:1", Cmd: ["run"], Labels: { owner: "somebody" } });
+    const container = this.#add(name, { Image: "theirs:1", Cmd: ["run"], Labels: { owner: "a stranger" } });
     this.#start(container, "stranger");
     return container;
   }

@@ -1,4 +1,4 @@
-/** A response that comes line by line, until somebody ends it. */
+/** A response that comes line by line, until one side ends it. */
 export class EventStream implements AsyncIterable<Uint8Array> {
   readonly takes: (event: { type: string; labels: Readonly<Record<string, string>> }) => boolean;
   readonly #onClose: () => void;

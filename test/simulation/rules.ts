@@ -34,7 +34,7 @@ interface SandboxHistory {
 }
 
 /**
- * What must hold whatever happens, by a model of its own: docs/sources.md says when a pod ends, docs/reliability.md lists
+ * The rules that hold whatever happens, by a model of their own: docs/sources.md says when a pod ends, docs/reliability.md lists
  * the rules in a user's words.
  */
 export class Rules {
@@ -69,7 +69,7 @@ export class Rules {
     this.#world.note(`VIOLATION ${violation.message}`);
   }
 
-  /** What happened to a pod is a reason to stop its containers. */
+  /** A pod has a reason to stop its containers. */
   excuse(podName: string): void {
     this.#excusedMs.set(podName, this.#world.time.nowMs);
   }

@@ -3,7 +3,7 @@ import type { SeededRandom } from "./seeded-random.ts";
 
 type Kind = "file" | "directory" | "link";
 
-/** What a power cut may undo: unless it was synced, it may be there or not. */
+/** A change that a power cut may undo: unless it was synced, it may be there or not. */
 interface Unsynced {
   atMs: number;
   undo: () => void;
@@ -39,7 +39,7 @@ class Inode {
 const EMPTY = new Uint8Array();
 const TYPE_BITS: Record<Kind, number> = { file: 0o100000, directory: 0o040000, link: 0o120000 };
 const O_PATH = 0o10000000;
-/** After this time the kernel has written contents, and the names of files, by itself. */
+/** After this time the kernel has written contents, and the names of files, alone. */
 const WRITEBACK_MS = 30_000;
 const JOURNAL_MS = 5_000;
 

@@ -5,7 +5,7 @@ import { plugin } from "bun";
 const HERE = import.meta.dir;
 const SRC = join(HERE, "../../src/");
 
-/** Modules of the runtime that the program imports, by what stands in for them here. */
+/** Modules of the runtime that the program imports, by what replaces them here. */
 const REPLACED: Readonly<Record<string, string>> = {
   "node:fs": "modules/fs.ts",
   "node:fs/promises": "modules/fs-promises.ts",
@@ -29,7 +29,7 @@ export function replaceModules(): void {
         for (const [name, file] of Object.entries(REPLACED)) {
           contents = contents.replaceAll(`from "${name}"`, `from "${join(HERE, file)}"`);
         }
-        // The page is compiled into the program by a macro, which nobody opens here.
+        // The page is compiled into the program by a macro, which no one opens here.
         contents = contents.replace(/^import \{ bundlePage \}.*$/m, "const bundlePage = () => '{}';");
         return { contents, loader: path.endsWith("x") ? "tsx" : "ts" };
       });

@@ -32,7 +32,7 @@ interface Planned {
 /** Actions of a day end with time enough for everything to come to rest before the day ends. */
 const ACTIVE_MS = DAY_MS - 4 * 60 * 60_000 - LONGEST_FAULT_MS;
 
-/** What happens to the machine, day by day; the schedule of a seed is the same whatever of it takes place. */
+/** The actions on the machine, day by day; the schedule of a seed is the same whatever of it takes place. */
 function* schedule(seed: number, days: number): Generator<Planned> {
   const random = new SeededRandom(seed ^ 0xac7);
   // Each name as often as it weighs.
@@ -86,7 +86,7 @@ export async function simulate({ seed, days, pods, only, trace }: SimulationSett
   }
   for (let day = 0; day < days && !rules.violation; day++) {
     world.time.runTo((day + 1) * DAY_MS - 1, () => rules.violation !== undefined);
-    // Errors that nobody caught are reported between two turns of the real loop.
+    // Errors that uncaught are reported between two turns of the real loop.
     await new Promise<void>((resolve) => realImmediate(resolve));
     if (!rules.violation) rules.checkAtRest();
   }

@@ -27,7 +27,7 @@ export class CrashedError extends Error {
 export class VirtualTime {
   /** Milliseconds since the machine was made; runs on through reboots. */
   nowMs = 0;
-  /** Wall clock less `nowMs`: somebody may set it. */
+  /** Wall clock less `nowMs`: people may set it. */
   wallOffsetMs: number;
   /** Chance of the program under test. */
   readonly programRandom: SeededRandom;
@@ -73,6 +73,11 @@ export class VirtualTime {
   afterForProcess(ms: number, run: () => void): () => void {
     if (!this.isRunning) return () => {};
     return this.#push(this.nowMs + Math.max(0, ms), run, this.#process);
+  }
+
+  /** Distinguishes the process that runs now from those before it. */
+  get process(): number {
+    return this.#process;
   }
 
   /** A process begins; the time of its monotonic clock runs since the machine was made. */

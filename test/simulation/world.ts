@@ -112,7 +112,7 @@ export class World {
     }) as unknown as typeof Bun.spawn;
     Object.defineProperty(process, "pid", { value: 4242 });
     process.on("unhandledRejection", (error) => {
-      const message = `nobody caught: ${error instanceof Error ? error.stack : String(error)}`;
+      const message = `uncaught: ${error instanceof Error ? error.stack : String(error)}`;
       if (!(error instanceof CrashedError)) this.errors.push(message);
     });
     process.on = (() => process) as typeof process.on;
@@ -122,7 +122,7 @@ export class World {
     return this.#stop !== undefined;
   }
 
-  /** How the process ended by itself; undefined while it runs. */
+  /** How the process ended alone; undefined while it runs. */
   get endOfProcess(): "stopped" | "restart" | Error | undefined {
     return this.#endOfProcess;
   }
@@ -169,7 +169,7 @@ export class World {
     this.#stop?.abort(new Error("SIGTERM"));
   }
 
-  /** It ended by itself. */
+  /** It ended alone. */
   #endUnexpectedly(): void {
     if (!this.#stop) return;
     this.killProcess();
@@ -283,7 +283,7 @@ export const DAY_MS = 86_400_000;
 /** Requests that change nothing. */
 const isRead = (text: string) => text.startsWith("GET ") || text.includes("/exec");
 
-/** Flags of the machine: no ports, since nobody connects, and no statistics, since nobody reads them. */
+/** Flags of the machine: no ports, since no one connects, and no statistics, since no one reads them. */
 const OPTIONS = {
   rootDir: ROOT_DIR,
   podManifestPaths: [MANIFESTS],
