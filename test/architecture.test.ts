@@ -58,7 +58,7 @@ const MAY_IMPORT: Readonly<Record<string, string>> = {
   sources: "manifest config/option-table.ts base",
   config: "manifest/yaml base",
   stats: "base",
-  "stats/cgroups": "base/host base/text",
+  "stats/cgroups": "base/files base/host base/text",
   manifest: "base/api base/model base/text valibot",
   "manifest/yaml": "",
   "base/api": "base/text/duration.ts valibot",

@@ -4,7 +4,7 @@ import { meetsRequirement } from "../base/api/selectors.ts";
 type Requirement = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
 
 /** Labels of every node: they say what the machine is. All others are given to it and say what it is for. */
-const MACHINE_LABELS: ReadonlySet<string> = new Set([
+export const MACHINE_LABELS: ReadonlySet<string> = new Set([
   "beta.kubernetes.io/arch",
   "beta.kubernetes.io/os",
   "kubernetes.io/arch",

@@ -10,6 +10,13 @@ beforeEach(() => {
   world = new KubeletWorld();
 });
 
+/** Seconds until another container of the name is there. */
+async function secondsToNext(name: string, id: string): Promise<number> {
+  const endedAtMs = world.clock.monotonicMs();
+  while (world.engine.idOf("web-node1", name) === id) await world.clock.advance(100);
+  return Math.round((world.clock.monotonicMs() - endedAtMs) / 1000);
+}
+
 describe("a container", () => {
   test("a container that dies starts again at once", async () => {
     await world.started(named("web"));
@@ -125,11 +132,9 @@ describe("a container", () => {
       await world.clock.advance(runsMs);
       const id = world.engine.idOf("web-node1", "app");
       world.engine.exit(id, exitCode);
-      const endedAtMs = world.clock.monotonicMs();
       await world.clock.advance(1);
       messages.push(world.containerOf("web")?.state.waiting?.message);
-      while (world.engine.idOf("web-node1", "app") === id) await world.clock.advance(100);
-      delays.push(Math.round((world.clock.monotonicMs() - endedAtMs) / 1000));
+      delays.push(await secondsToNext("app", id));
     }
     expect(delays).toEqual([0, 10, 20, 40, 80, 160, 300, 300]);
     const tail = "restarting failed container=app pod=web-node1_default(uid-web)";
@@ -148,9 +153,7 @@ describe("a container", () => {
       const containerId = world.engine.idOf("web-node1", "app");
       world.probes.set("uid-web", new Map([["app", { containerId, liveness: "failure", started: true, ready: true }]]));
       world.kubelet.worker("uid-web")!.wake();
-      const killedAtMs = world.clock.monotonicMs();
-      while (world.engine.idOf("web-node1", "app") === containerId) await world.clock.advance(100);
-      delays.push(Math.round((world.clock.monotonicMs() - killedAtMs) / 1000));
+      delays.push(await secondsToNext("app", containerId));
     }
     expect(delays).toEqual([0, 0, 10, 20, 40, 80]);
   });
@@ -161,9 +164,7 @@ describe("a container", () => {
     for (let crash = 0; crash < 5; crash++) {
       const id = world.engine.idOf("web-node1", "i");
       world.engine.exit(id, 1);
-      const endedAtMs = world.clock.monotonicMs();
-      while (world.engine.idOf("web-node1", "i") === id) await world.clock.advance(100);
-      delays.push(Math.round((world.clock.monotonicMs() - endedAtMs) / 1000));
+      delays.push(await secondsToNext("i", id));
     }
     expect(delays).toEqual([0, 10, 20, 40, 80]);
     expect(world.statusOf("web")).toMatchObject({

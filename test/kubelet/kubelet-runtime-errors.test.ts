@@ -117,9 +117,10 @@ describe("errors of the runtime", () => {
   });
 
   test("a sandbox that cannot be made is tried again with growing pauses", async () => {
-    const error = new PodStepError("FailedMount", "hostPath type check failed: /x is not a directory");
-    failAt("sandbox", error, 3);
+    const message = "hostPath type check failed: /x is not a directory";
+    failAt("sandbox", new PodStepError("FailedMount", message), 3);
     await world.started(named("web"));
+    expect(world.containerOf("web")?.state.waiting).toEqual({ reason: "ContainerCreating", message });
     await world.clock.advance(3_400);
     expect(world.engine.calls).toHaveLength(3);
     await world.clock.advance(200);
@@ -218,27 +219,6 @@ describe("errors of the runtime", () => {
     hook.resolve();
     await world.clock.advance(10);
     expect(world.containerOf("web")).toMatchObject({ ready: true, started: true });
-  });
-
-  test("who waits for a sandbox or a volume is reported for what", async () => {
-    const message = 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: /x is not a directory';
-    failAt("sandbox", new PodStepError("FailedMount", message));
-    await world.started(named("web"));
-    expect(world.statusOf("web")).toMatchObject({
-      phase: "Pending",
-      containerStatuses: [{ state: { waiting: { reason: "ContainerCreating", message } } }],
-    });
-    await world.clock.advance(1_000);
-    expect(world.statusOf("web")?.phase).toBe("Running");
-  });
-
-  test("a failed liveness probe restarts the container", async () => {
-    await world.started(named("web"));
-    const containerId = world.engine.idOf("web-node1", "app");
-    world.probes.set("uid-web", new Map([["app", { containerId, liveness: "failure", started: true, ready: true }]]));
-    world.kubelet.worker("uid-web")!.wake();
-    await world.clock.advance(100);
-    expect(world.containerOf("web")).toMatchObject({ restartCount: 1 });
   });
 });
 

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/base/api/pod.ts";
-import { PodStepError } from "../../src/plan/waiting-reasons.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 
@@ -44,13 +43,6 @@ describe("a pod", () => {
     for (const name of ["c", "b"]) world.engine.exit(world.engine.idOf("web-node1", name), 1);
     await world.clock.advance(15_000);
     expect(world.engine.calls.slice(4)).toEqual(["start b#1 web-node1"]);
-  });
-
-  test("an image that cannot be pulled holds back no other container", async () => {
-    const error = new PodStepError("ErrImagePull", "no such image");
-    world.engine.failures.set("pull b", { error, times: 1 });
-    await world.started(named("web", { containers: [aContainer({ name: "b" }), aContainer({ name: "a" })] }));
-    expect(world.engine.calls).toContain("start a#0 web-node1");
   });
 
   test("at rest nothing wakes up but the net", async () => {
@@ -206,18 +198,5 @@ describe("removal", () => {
     expect(world.statusOf("new")?.phase).toBe("Pending");
     await world.clock.advance(10_000);
     expect(world.statusOf("new")?.phase).toBe("Running");
-  });
-
-  test("orphans of this node go, once every source has spoken", async () => {
-    await world.started(named("web"), named("lost"));
-    world.renew();
-    world.kubelet.start();
-    const pods = [{ pod: named("web"), source: "file", origin: "", revision: "" } as const];
-    world.kubelet.setDesired({ pods, configMaps: new Map(), secrets: new Map() }, false);
-    await world.clock.advance(100);
-    expect(world.engine.running()).toContain("lost-node1/app");
-    world.want(named("web"));
-    await world.clock.advance(100);
-    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
   });
 });

@@ -12,7 +12,7 @@ export interface CgroupHierarchy {
   mountPoint: string;
   /** Cgroup at the mount point: `/`, or another one inside a container. */
   root: string;
-  /** v1: controllers of this hierarchy, e.g. `cpu`, `cpuacct`, `name=systemd`. */
+  /** v1: controllers of this hierarchy, e.g. `cpu`, `cpuacct`, `name=systemd`. v2: none here, see `cgroup.controllers`. */
   controllers: readonly string[];
 }
 

@@ -1,5 +1,6 @@
 import { UNSCHEDULABLE_TAINT } from "../../base/model/node.ts";
 import type { NodeTaint } from "../../base/model/option-values.ts";
+import { MACHINE_LABELS } from "../../plan/node-affinity.ts";
 import type { ObjectOfApi } from "../client/reflector.ts";
 
 export interface NodeCondition {
@@ -79,23 +80,15 @@ function annotationsOf(settings: RegistrationSettings): Record<string, string> {
   };
 }
 
-/** Labels that are set again on an existing Node; others stay. Source: the kubelet's updateDefaultLabels. */
-const DEFAULT_LABELS = new Set([
-  "beta.kubernetes.io/arch",
-  "beta.kubernetes.io/os",
-  "kubernetes.io/arch",
-  "kubernetes.io/hostname",
-  "kubernetes.io/os",
-]);
-
 /**
- * Merge patch for an existing Node: the default labels and the annotations of this kubelet. Labels and
- * taints of the options count only for a new Node, so that an administrator may change them.
+ * Merge patch for an existing Node: the labels of the machine and the annotations of this kubelet. Labels and taints of
+ * the options count only for a new Node, so that an administrator may change them. Source: the kubelet's
+ * updateDefaultLabels.
  * @returns undefined when nothing differs
  */
 export function computeAdoption(existing: ApiNode, node: ApiNode, settings: RegistrationSettings): object | undefined {
   const labels = Object.entries(node.metadata.labels ?? {}).filter(
-    ([name, value]) => DEFAULT_LABELS.has(name) && existing.metadata.labels?.[name] !== value,
+    ([name, value]) => MACHINE_LABELS.has(name) && existing.metadata.labels?.[name] !== value,
   );
   const wanted = annotationsOf(settings);
   const annotations: [string, string | null][] = [ATTACH_DETACH, PROVIDED_IP].flatMap((name) => {

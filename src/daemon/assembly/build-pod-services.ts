@@ -2,7 +2,7 @@ import { readBoundedText, SYSTEM_FILE_BYTES } from "../../base/files/bounded-rea
 import { MachineLock } from "../../base/host/machine-lock.ts";
 import { readMayLowerOomScores } from "../../base/host/node-info.ts";
 import { OomGroup } from "../../base/host/oom-group.ts";
-import { PodCgroups, runSystemctl } from "../../base/host/pod-cgroups.ts";
+import { type CgroupHierarchy, PodCgroups, runSystemctl } from "../../base/host/pod-cgroups.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
 import { nodeTarget, type PodEvent } from "../../base/model/pod-event.ts";
 import type { PodNetworks } from "../../base/model/pod-networks.ts";
@@ -27,7 +27,7 @@ import { PodVolumeQueue } from "../../kubelet/pod-volume-queue.ts";
 import { canMount, Mounter } from "../../kubelet/volumes/mounter.ts";
 import { VolumeManager } from "../../kubelet/volumes/volume-manager.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
-import { type CgroupMount, parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
+import { parseCgroupMounts } from "../../stats/cgroups/cgroup-layout.ts";
 import { probeVersion } from "../version.ts";
 import type { NodeContext } from "./node-context.ts";
 
@@ -221,7 +221,7 @@ async function buildVolumes(
 function buildPodCgroups(
   { options, node, clock, logger, recorder, metrics }: NodeContext,
   engine: DockerEngine,
-  hierarchies: readonly CgroupMount[],
+  hierarchies: readonly CgroupHierarchy[],
   { podManager, cluster }: PodServicesInput,
 ): PodCgroupManager {
   const cgroupVersion = () => engine.info().cgroupVersion;

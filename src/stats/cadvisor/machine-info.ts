@@ -1,6 +1,7 @@
+import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { unescapeMountPath } from "../../base/text/mount-path.ts";
 import { meminfoBytes } from "../cgroups/cgroup-figures.ts";
-import { readNames, readText } from "../cgroups/read-text.ts";
+import { readText } from "../cgroups/read-text.ts";
 import { type FsCapacity, readCapacityNow } from "../disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots } from "../node-stats.ts";
 
@@ -60,7 +61,7 @@ function readFrequencyKhz(sys: string, cpuinfo: string): number {
 
 /** Pages of each size, which is in KiB. */
 function readHugePages(directory: string) {
-  return readNames(directory)
+  return namesIfReadable(directory)
     .sort()
     .flatMap((name) => {
       const size = /^hugepages-(\d+)kB$/.exec(name)?.[1];
@@ -184,7 +185,7 @@ function parseCpuList(list: string): number[] {
 
 /** Numbers of the entries `<prefix><number>` of a directory, ascending. */
 function numbered(directory: string, prefix: string): number[] {
-  return readNames(directory)
+  return namesIfReadable(directory)
     .filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
     .map((name) => Number(name.slice(prefix.length)))
     .sort((a, b) => a - b);
@@ -193,7 +194,7 @@ function numbered(directory: string, prefix: string): number[] {
 /** Block devices that hold data; cAdvisor leaves out what is not a disk. */
 function readDisks(directory: string) {
   const disks: Record<string, { name: string; major: number; minor: number; size: number; scheduler: string }> = {};
-  for (const name of readNames(directory).sort()) {
+  for (const name of namesIfReadable(directory).sort()) {
     if (/^(loop|ram|sr)/.test(name)) continue;
     const device = text(`${directory}/${name}/dev`);
     const [major, minor] = device.split(":").map(Number);
@@ -205,7 +206,7 @@ function readDisks(directory: string) {
 }
 
 function readNetworkDevices(directory: string) {
-  return readNames(directory)
+  return namesIfReadable(directory)
     .sort()
     .filter((name) => !/^(lo|veth|docker|nerdctl|cali|cni)/.test(name) && name !== "bonding_masters")
     .map((name) => ({

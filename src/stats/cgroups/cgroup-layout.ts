@@ -1,3 +1,4 @@
+import type { CgroupHierarchy } from "../../base/host/pod-cgroups.ts";
 import { unescapeMountPath } from "../../base/text/mount-path.ts";
 
 /** The controllers that are read, with their names on cgroup v2: `cpuacct` is part of `cpu` there, and `blkio` is `io`. */
@@ -13,21 +14,12 @@ const V2_NAMES = {
 
 type CgroupController = keyof typeof V2_NAMES;
 
-export interface CgroupMount {
-  version: 1 | 2;
-  mountPoint: string;
-  /** Cgroup at the mount point: `/`, or another one inside a container. */
-  root: string;
-  /** v1: controllers (and `name=…`) of this hierarchy. v2: none here, see `cgroup.controllers`. */
-  controllers: readonly string[];
-}
-
 export interface CgroupLayout {
   mode: "v1" | "v2" | "hybrid";
   /** A controller that the kernel lacks, or that is not mounted, is absent. */
-  controllers: ReadonlyMap<CgroupController, CgroupMount>;
+  controllers: ReadonlyMap<CgroupController, CgroupHierarchy>;
   /** The v2 hierarchy; in hybrid mode it holds pressure information and no controllers. */
-  unified?: CgroupMount;
+  unified?: CgroupHierarchy;
 }
 
 /** Cgroup directories of one process or one pod, by controller; `unified` for what only cgroup v2 has. */
@@ -39,8 +31,8 @@ export interface CgroupDirectory {
 }
 
 /** The mounts of `/proc/self/mountinfo`, in its order. Nothing is assumed about `/sys/fs/cgroup` or systemd. */
-export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
-  const mounts: CgroupMount[] = [];
+export function parseCgroupMounts(mountinfo: string): CgroupHierarchy[] {
+  const mounts: CgroupHierarchy[] = [];
   for (const line of mountinfo.split("\n")) {
     const separator = line.indexOf(" - ");
     if (separator < 0) continue;
@@ -58,9 +50,9 @@ export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
 }
 
 /** @param unifiedControllers text of `cgroup.controllers` at the v2 mount point, "" when there is none */
-export function toCgroupLayout(mounts: readonly CgroupMount[], unifiedControllers: string): CgroupLayout {
+export function toCgroupLayout(mounts: readonly CgroupHierarchy[], unifiedControllers: string): CgroupLayout {
   const unified = preferRootMount(mounts.filter(({ version }) => version === 2));
-  const controllers = new Map<CgroupController, CgroupMount>();
+  const controllers = new Map<CgroupController, CgroupHierarchy>();
   const inUnified = new Set(unifiedControllers.trim().split(/\s+/));
   let inV1 = 0;
   for (const [controller, v2Name] of Object.entries(V2_NAMES) as [CgroupController, string][]) {
@@ -74,7 +66,7 @@ export function toCgroupLayout(mounts: readonly CgroupMount[], unifiedController
 }
 
 // A hierarchy may be mounted several times; inside containers often with only a part of it.
-function preferRootMount(mounts: readonly CgroupMount[]): CgroupMount | undefined {
+function preferRootMount(mounts: readonly CgroupHierarchy[]): CgroupHierarchy | undefined {
   return mounts.find(({ root }) => root === "/") ?? mounts[0];
 }
 
@@ -110,7 +102,7 @@ export function parentDirectories(child: CgroupDirectories): CgroupDirectories {
 
 function directories(
   layout: CgroupLayout,
-  pathOf: (mount: CgroupMount, controller: string) => string | undefined,
+  pathOf: (mount: CgroupHierarchy, controller: string) => string | undefined,
 ): CgroupDirectories {
   const found: { -readonly [K in keyof CgroupDirectories]: CgroupDirectories[K] } = {};
   for (const [controller, mount] of layout.controllers) {
@@ -124,7 +116,7 @@ function directories(
   return found;
 }
 
-function joinMount({ mountPoint, root }: CgroupMount, cgroupPath: string): string {
+function joinMount({ mountPoint, root }: CgroupHierarchy, cgroupPath: string): string {
   let path = cgroupPath;
   if (root !== "/" && (path === root || path.startsWith(`${root}/`))) path = path.slice(root.length);
   return path === "/" || path === "" ? mountPoint : `${mountPoint}${path}`;

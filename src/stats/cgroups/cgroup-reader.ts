@@ -1,4 +1,5 @@
 import { readlinkSync, statSync } from "node:fs";
+import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { type ProcessCounts, parseOpenFilesLimit, parseProcessState } from "../../base/host/proc.ts";
 import {
   readBlockIo,
@@ -22,7 +23,7 @@ import {
 } from "./cgroup-layout.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroup-stats.ts";
 import { OpenFileReader } from "./open-file-reader.ts";
-import { readNames, readSubdirectories, readText } from "./read-text.ts";
+import { readSubdirectories, readText } from "./read-text.ts";
 
 /** `basics`: what `/stats/summary` and `/metrics/resource` need. `all`: the rest too, for half as much again. */
 export type Detail = "basics" | "all";
@@ -117,7 +118,7 @@ export class CgroupReader {
     const counts: ProcessCounts = { fds: 0, sockets: 0, sleeping: 0, running: 0, stopped: 0, uninterruptible: 0 };
     for (const pid of processIds) {
       const directory = `${this.#proc}/${pid}`;
-      const descriptors = readNames(`${directory}/fd`);
+      const descriptors = namesIfReadable(`${directory}/fd`);
       counts.fds += descriptors.length;
       if (counts.fds > mostDescriptors) counts.sockets = undefined;
       if (counts.sockets !== undefined) {
@@ -136,14 +137,14 @@ export class CgroupReader {
 }
 
 function readHugetlbNames(path: string): string[] {
-  const names = readNames(path).map((name) => /^hugetlb\.\d+[KMG]B(?=\.)/.exec(name)?.[0]);
+  const names = namesIfReadable(path).map((name) => /^hugetlb\.\d+[KMG]B(?=\.)/.exec(name)?.[0]);
   return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
 /** The root has no usage files on v2; those of its children have. */
 function readAnyHugetlbNames(root: CgroupDirectory | undefined): string[] {
   if (!root) return [];
-  const paths = [root.path, ...readNames(root.path).map((name) => `${root.path}/${name}`)];
+  const paths = [root.path, ...namesIfReadable(root.path).map((name) => `${root.path}/${name}`)];
   for (const path of paths) {
     const names = readHugetlbNames(path);
     if (names.length > 0) return names;

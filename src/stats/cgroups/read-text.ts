@@ -9,15 +9,6 @@ export function readText(path: string): string | undefined {
   }
 }
 
-/** Names in a directory, empty when it cannot be read. */
-export function readNames(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch {
-    return [];
-  }
-}
-
 /** Names of the directories in a directory, empty when it cannot be read. */
 export function readSubdirectories(path: string): string[] {
   try {

@@ -1,5 +1,6 @@
+import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { parseBootTimeSeconds, parseOpenFilesLimit } from "../../base/host/proc.ts";
-import { readNames, readText } from "../cgroups/read-text.ts";
+import { readText } from "../cgroups/read-text.ts";
 import { type Metric, metricsOf } from "./metric.ts";
 
 interface ProcessUsage {
@@ -49,7 +50,7 @@ export function processMetrics(procRoot = "/proc"): Metric[] {
     gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.", usage?.virtualBytes),
     gauge("process_start_time_seconds", START_TIME_HELP, startTimeSeconds(procRoot)),
     gauge("process_max_fds", "Maximum number of open file descriptors.", parseOpenFilesLimit(limits)?.soft),
-    gauge("process_open_fds", "Number of open file descriptors.", readNames(`${procRoot}/self/fd`).length),
+    gauge("process_open_fds", "Number of open file descriptors.", namesIfReadable(`${procRoot}/self/fd`).length),
     gauge(
       "process_virtual_memory_max_bytes",
       "Maximum amount of virtual memory available in bytes.",

@@ -151,16 +151,14 @@ test("a server that does not use HTTP/2", async () => {
   expect(output).toStartWith("error: health rpc probe failed: rpc error: code = Unavailable desc = ");
 });
 
+const LATE = { result: "failure", output: "timeout: health rpc did not complete within 1s", isTimeout: true } as const;
+
 test("a server that says nothing fails at the deadline", async () => {
   const server = await rawServer(() => {});
   const outcome = probe(server.port);
   await server.request;
   await clock.advance(1000);
-  expect(await outcome).toEqual({
-    result: "failure",
-    output: "timeout: health rpc did not complete within 1s",
-    isTimeout: true,
-  });
+  expect(await outcome).toEqual(LATE);
 });
 
 test("a call that is not answered fails at the deadline; a stopped one says nothing", async () => {
@@ -168,11 +166,7 @@ test("a call that is not answered fails at the deadline; a stopped one says noth
   const outcome = probe(server.port);
   await server.called;
   await clock.advance(1000);
-  expect(await outcome).toEqual({
-    result: "failure",
-    output: "timeout: health rpc did not complete within 1s",
-    isTimeout: true,
-  });
+  expect(await outcome).toEqual(LATE);
 
   const stop = new AbortController();
   const stopped = probe(server.port, "", stop.signal);
@@ -183,12 +177,8 @@ test("a call that is not answered fails at the deadline; a stopped one says noth
 
 const frame = (...message: number[]) => Buffer.from([0, 0, 0, 0, message.length, ...message]);
 
-test("a request without a service is empty", () => {
+test("a service is field 1, with a length of more than one byte where needed; none is an empty request", () => {
   expect(encodeHealthCheckRequest("")).toEqual(frame());
-});
-
-test("a service is field 1, with a length of more than one byte where needed", () => {
-  expect(encodeHealthCheckRequest("db")).toEqual(frame(0x0a, 2, 0x64, 0x62));
   const long = encodeHealthCheckRequest("x".repeat(300));
   expect(long.readUInt32BE(1)).toBe(303);
   expect([...long.subarray(5, 8)]).toEqual([0x0a, 0xac, 0x02]);

@@ -252,12 +252,20 @@ describe("attempts that could not be made", () => {
 });
 
 describe("what it asks", () => {
-  test("the pod's address, the host's with host networking; the container's ports", async () => {
+  /** A world whose probes succeed, and what they were asked. */
+  const observed = () => {
     const targets: ProbeTarget[] = [];
-    const world = new World((_ms, _probe, target) => {
+    const commands: unknown[] = [];
+    const world = new World((_ms, { exec: action }, target) => {
+      commands.push(action?.command);
       targets.push(target);
       return OK;
     });
+    return { world, targets, commands };
+  };
+
+  test("the pod's address, the host's with host networking; the container's ports", async () => {
+    const { world, targets } = observed();
     const ports = [{ name: "web", containerPort: 80, protocol: "TCP" as const }];
     const pod = podWith({ readinessProbe: exec({ periodSeconds: 1 }), ports });
     world.see(pod, [aRunning()]);
@@ -271,13 +279,7 @@ describe("what it asks", () => {
   });
 
   test("the command with the container's own variables in it, shown as the manifest has it", async () => {
-    const targets: ProbeTarget[] = [];
-    const commands: unknown[] = [];
-    const world = new World((_ms, { exec: action }, target) => {
-      commands.push(action?.command);
-      targets.push(target);
-      return OK;
-    });
+    const { world, targets, commands } = observed();
     const readinessProbe = probe({ exec: { command: ["test", "$(A)", "$$(A)", "$(B)"] } });
     world.see(podWith({ readinessProbe, env: [{ name: "A", value: "1" }] }), [aRunning()]);
     await world.clock.advance(5000);
@@ -286,11 +288,7 @@ describe("what it asks", () => {
   });
 
   test("the command as written when it would become longer than the kernel takes", async () => {
-    const targets: ProbeTarget[] = [];
-    const world = new World((_ms, _probe, target) => {
-      targets.push(target);
-      return OK;
-    });
+    const { world, targets } = observed();
     const readinessProbe = probe({ exec: { command: ["$(A)".repeat(200)] } });
     world.see(podWith({ readinessProbe, env: [{ name: "A", value: "x".repeat(1000) }] }), [aRunning()]);
     await world.clock.advance(5000);
