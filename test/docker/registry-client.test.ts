@@ -1,27 +1,16 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { LOCAL_TEXT_FILES } from "../../src/base/files/text-files.ts";
 import type { RegistryAuth } from "../../src/base/model/registry-auth.ts";
 import { parseImageReference } from "../../src/base/text/image-reference.ts";
 import { isInsecureRegistry, parseChallenge, RegistryClient, RegistryError } from "../../src/docker/registry-client.ts";
+import { closedPort, httpServers } from "../support/test-servers.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
-const servers: Bun.Server<undefined>[] = [];
+const httpServer = httpServers();
 const signal = AbortSignal.timeout(10_000);
 
-afterEach(() => {
-  for (const server of servers.splice(0)) void server.stop(true);
-});
-
-function serve(answer: (request: Request, url: URL) => Response | Promise<Response>) {
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    development: false,
-    fetch: (request) => answer(request, new URL(request.url)),
-  });
-  servers.push(server);
-  return `127.0.0.1:${server.port}`;
-}
+const serve = (answer: (request: Request, url: URL) => Response | Promise<Response>) =>
+  `127.0.0.1:${httpServer((request) => answer(request, new URL(request.url))).port}`;
 
 const client = () =>
   new RegistryClient({
@@ -129,8 +118,7 @@ describe("digests", () => {
   });
 
   test("nothing listens there", async () => {
-    const address = serve(() => new Response(""));
-    await servers.pop()!.stop(true);
+    const address = `127.0.0.1:${await closedPort()}`;
     expect(await digestOf(address).catch((error: Error) => error.message)).toContain(`${address} cannot be reached`);
   });
 });

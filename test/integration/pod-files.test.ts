@@ -1,12 +1,9 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { list, object, podSpec, STOPPABLE, shell, sleeper } from "../support/manifests.ts";
-import { mounting } from "../support/temp-dir.ts";
 import type { TestNode } from "../support/test-node.ts";
-
-const withMounts = test.if(mounting.ok);
 
 const run = async (node: TestNode, id: string, script: string) =>
   (await node.docker.exec(id, ["sh", "-c", script])).output.trim();
@@ -62,26 +59,6 @@ describeWithEngine("what a pod finds in its files and its environment", () => {
     expect(await node.sandboxes()).toHaveLength(1);
     expect(kubelet.log).not.toContain("secret one");
     expect(kubelet.log).not.toContain("secret two");
-  });
-
-  withMounts("everything of a pod is unmounted and removed when its manifest goes", async () => {
-    const node = testNode();
-    const volumes = [
-      { name: "m", emptyDir: { medium: "Memory" } },
-      { name: "e", emptyDir: {} },
-    ];
-    const volumeMounts = [
-      { name: "m", mountPath: "/m" },
-      { name: "e", mountPath: "/sub", subPath: "a/b" },
-    ];
-    const writes = shell(`echo x > /m/x; echo x > /sub/x; ${STOPPABLE}`);
-    node.writeManifest("gone.yaml", sleeper("gone", { ...writes, volumeMounts }, { volumes }));
-    node.spawn([...node.flags(), "--file-check-frequency=1s"]);
-    await node.runningContainer("app");
-    expect(readFileSync("/proc/self/mountinfo", "utf8")).toContain(node.rootDir);
-    node.removeManifest("gone.yaml");
-    await node.until("the pod's directory to go", () => readdirSync(join(node.rootDir, "pods")).length === 0);
-    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(node.rootDir);
   });
 
   test("a variable of a file that an init container wrote", async () => {

@@ -3,8 +3,9 @@ import type { LifecycleHandler } from "../../src/base/api/container.ts";
 import type { ContainerAccess } from "../../src/base/model/container-access.ts";
 import { HookError, type HookTarget, runLifecycleHook } from "../../src/kubelet/pod-hook-runner.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { closedPort, rawServer } from "./prober/probe-server.ts";
+import { closedPort, rawServers } from "../support/test-servers.ts";
 
+const rawServer = rawServers();
 const TARGET: HookTarget = {
   containerId: "c1",
   containerName: "c",

@@ -6,14 +6,15 @@ import { type ListenerRequest, type ListenerResponse, textResponse } from "../..
 import { Listener, type ListenerOptions } from "../../src/server/listener.ts";
 import { RequestHandler } from "../../src/server/request-handler.ts";
 import type { WebSocketConnection } from "../../src/server/websocket.ts";
+import { cleanUps } from "../support/clean-ups.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { until } from "../support/until.ts";
-import { aClient, cleanUps } from "./a-client.ts";
+import { aClient } from "./a-client.ts";
 
 const HOST = "127.0.0.1";
 const MIB = 1024 * 1024;
-const { add: cleanUp } = cleanUps();
+const cleanUp = cleanUps();
 
 type Route = (request: ListenerRequest) => ListenerResponse | Promise<ListenerResponse>;
 

@@ -7,12 +7,13 @@ import { toTlsVersions } from "../../src/config/cipher-suites.ts";
 import { type RouteResponse, type ServerRequest, textResponse } from "../../src/server/http-response.ts";
 import { Listener } from "../../src/server/listener.ts";
 import { readTlsMaterial } from "../../src/server/serving-certificate.ts";
+import { cleanUps } from "../support/clean-ups.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
 import { until } from "../support/until.ts";
-import { aClient, cleanUps } from "./a-client.ts";
+import { aClient } from "./a-client.ts";
 
 const temp = tempDirs();
 const certificates = new TestCertificates(temp());
@@ -23,7 +24,7 @@ const server = certificates.server("server");
 const otherServer = certificates.server("other-server", "rsa");
 const alice = certificates.client("/O=devs/O=ops/CN=alice", authority);
 
-const { add: cleanUp } = cleanUps();
+const cleanUp = cleanUps();
 
 /** Tells who asked. */
 const tellWho = ({ shown }: ServerRequest): RouteResponse =>

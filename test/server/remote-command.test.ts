@@ -6,13 +6,13 @@ import { CHANNEL, chooseProtocol, REMOTE_COMMAND_PROTOCOLS } from "../../src/ser
 import { servePortForward } from "../../src/server/port-forward.ts";
 import { parseSize, serveRemoteCommand } from "../../src/server/remote-command.ts";
 import recorded from "../fixtures/oracle/http/exec-websocket.json";
+import { cleanUps } from "../support/clean-ups.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeContainers } from "../support/fake-containers.ts";
 import { until } from "../support/until.ts";
-import { cleanUps } from "./a-client.ts";
 import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
 
-const { add: cleanUp } = cleanUps();
+const cleanUp = cleanUps();
 
 async function aSocket() {
   const socket = await aWebSocket();

@@ -7,16 +7,17 @@ import { Servers } from "../../src/server/servers.ts";
 import { metricsText } from "../../src/stats/metrics/metric.ts";
 import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
+import { cleanUps } from "../support/clean-ups.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
-import { aClient, cleanUps } from "./a-client.ts";
+import { aClient } from "./a-client.ts";
 import { aServerWorld } from "./a-context.ts";
 
 const tempDir = tempDirs();
 const tree = layTree("cgroup-v2", tempDir());
 const HOST = "127.0.0.1";
 
-const { add: cleanUp } = cleanUps();
+const cleanUp = cleanUps();
 
 /** A port without a listener at this moment. */
 async function freePort(): Promise<number> {

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
+import { cleanUps } from "../support/clean-ups.ts";
 import { until } from "../support/until.ts";
-import { cleanUps } from "./a-client.ts";
 import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
 
-const { add: cleanUp } = cleanUps();
+const cleanUp = cleanUps();
 
 async function connected() {
   const socket = await aWebSocket();

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
@@ -8,18 +8,18 @@ import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import { buildFeed } from "../../src/sources/build-sources.ts";
 import type { DesiredStateFeed, FeedInfo } from "../../src/sources/desired-state-feed.ts";
+import { cleanUps } from "../support/clean-ups.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
+import { httpServers } from "../support/test-servers.ts";
 import { until } from "../support/until.ts";
 import { manifest, podsOf, writeSettled } from "./source-harness.ts";
 
 // Real files, programs and servers: on a busy machine each may take its time.
 setDefaultTimeout(60_000);
 const tempDir = tempDirs();
-const toStop: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of toStop.splice(0).reverse()) await stop();
-});
+const atTestEnd = cleanUps();
+const httpServer = httpServers();
 
 class Box {
   readonly root = tempDir();
@@ -53,7 +53,7 @@ class Life {
     readonly feed: DesiredStateFeed,
     readonly logger: RecordingLogger,
   ) {
-    toStop.push(() => feed.stop());
+    atTestEnd(() => feed.stop());
     feed.onChange((state, info) => {
       this.state = state;
       this.info = info;
@@ -77,8 +77,7 @@ class Life {
 }
 
 function serve(body: () => Response): { url: string; stop: () => Promise<void> } {
-  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch: body });
-  toStop.push(() => server.stop(true));
+  const server = httpServer(body);
   return { url: `http://127.0.0.1:${server.port}/pods`, stop: () => server.stop(true) };
 }
 

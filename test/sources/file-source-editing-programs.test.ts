@@ -1,21 +1,19 @@
-import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { cleanUps } from "../support/clean-ups.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { manifest, WatchedDirectory } from "./source-harness.ts";
 
 // Real files, programs and servers: on a busy machine each may take its time.
 setDefaultTimeout(60_000);
 const tempDir = tempDirs();
-const opened: WatchedDirectory[] = [];
-afterEach(async () => {
-  for (const directory of opened.splice(0)) await directory.source.stop();
-});
+const atTestEnd = cleanUps();
 
 /** A watched directory with web.yaml (busybox:1) and other.yaml in it. */
 async function running(): Promise<WatchedDirectory> {
   const directory = new WatchedDirectory(tempDir());
-  opened.push(directory);
+  atTestEnd(() => directory.source.stop());
   directory.write("web.yaml", manifest("web"));
   directory.write("other.yaml", manifest("other"));
   directory.start();
@@ -98,7 +96,7 @@ test.skipIf(!has("rsync"))("rsync -a --delete from another directory", async () 
 describe.skipIf(!has("git"))("git", () => {
   async function repository(): Promise<WatchedDirectory> {
     const directory = new WatchedDirectory(tempDir());
-    opened.push(directory);
+    atTestEnd(() => directory.source.stop());
     const who = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"];
     const git = (...words: string[]) => run(directory.path, "git", ...who, ...words);
     await git("init", "-q");
@@ -138,7 +136,7 @@ describe.skipIf(!has("git"))("git", () => {
 
 test("a hand that rewrites 20 manifests in a shell loop, over and over", async () => {
   const directory = new WatchedDirectory(tempDir());
-  opened.push(directory);
+  atTestEnd(() => directory.source.stop());
   directory.start();
   const script = `for round in 1 2 3 4 5; do for n in $(seq 10 29); do
     printf 'apiVersion: v1\\nkind: Pod\\nmetadata: {name: p%s}\\nspec:\\n  containers:\\n  - {name: c, image: "busybox:%s"}\\n' $n $round > p$n.yaml

@@ -1,4 +1,4 @@
-import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import {
   chmodSync,
   closeSync,
@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { findFileSystem } from "../../src/base/files/mount-points.ts";
+import { cleanUps } from "../support/clean-ups.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
@@ -24,10 +25,10 @@ import { manifest, podsOf, readFile, WatchedDirectory, type WatchedOptions, writ
 // Real files, programs and servers: on a busy machine each may take its time.
 setDefaultTimeout(60_000);
 const tempDir = tempDirs();
-const opened: WatchedDirectory[] = [];
+const atTestEnd = cleanUps();
 function watched(options?: WatchedOptions): WatchedDirectory {
   const directory = new WatchedDirectory(tempDir(), options);
-  opened.push(directory);
+  atTestEnd(() => directory.source.stop());
   return directory;
 }
 const good = readFile(Buffer.from(manifest("web")), "web.yaml");
@@ -50,9 +51,6 @@ function started(files: Record<string, string>, options?: WatchedOptions): Watch
   for (const [name, text] of Object.entries(files)) directory.write(name, text);
   return directory.start();
 }
-afterEach(async () => {
-  for (const directory of opened.splice(0)) await directory.source.stop();
-});
 
 test("a new manifest, an edit in place and a removal are seen at once", async () => {
   const directory = watched().start();

@@ -1,53 +1,34 @@
-import { afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { createServer, type Server, type Socket } from "node:net";
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { Socket } from "node:net";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { SystemClock } from "../../src/base/host/system-clock.ts";
 import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
 import { UrlSource, type UrlSourceDeps } from "../../src/sources/url-source.ts";
+import { cleanUps } from "../support/clean-ups.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
+import { httpServers, rawServers } from "../support/test-servers.ts";
 import { until } from "../support/until.ts";
 import { manifest, podsOf, readUrl } from "./source-harness.ts";
 
 // Real files, programs and servers: on a busy machine each may take its time.
 setDefaultTimeout(60_000);
 const tempDir = tempDirs();
-const toClose: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of toClose.splice(0).reverse()) await close();
-});
+const atTestEnd = cleanUps();
+const rawServer = rawServers();
+const httpServer = httpServers();
 
-type Handler = (request: Request) => Response | Promise<Response>;
-
-function serve(handler: Handler, options: { unix?: string; tls?: Bun.TLSOptions } = {}): string {
-  const server = Bun.serve({
-    ...(options.unix ? { unix: options.unix } : { hostname: "127.0.0.1", port: 0 }),
-    ...(options.tls ? { tls: options.tls } : {}),
-    development: false,
-    fetch: handler,
-  } as Bun.Serve.Options<undefined>);
-  toClose.push(() => server.stop(true));
-  return options.unix ? "" : `${options.tls ? "https" : "http"}://127.0.0.1:${server.port}`;
-}
+const serve = (...given: Parameters<typeof httpServer>): string => {
+  const { protocol, port } = httpServer(...given);
+  return `${protocol}://127.0.0.1:${port}`;
+};
 
 /** A server that says exactly these bytes, whatever it is asked, and then hangs up (or not). */
-async function serveRaw(respond: (socket: Socket) => void): Promise<string> {
-  const sockets = new Set<Socket>();
-  const server: Server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {});
-    socket.once("data", () => respond(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  toClose.push(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as { port: number }).port}`;
-}
+const serveRaw = async (respond: (socket: Socket) => void): Promise<string> =>
+  `http://127.0.0.1:${(await rawServer(respond)).port}`;
 
 class Watched {
   readonly sets: SourceSet[] = [];
@@ -69,7 +50,7 @@ class Watched {
       random: () => 0.5,
       ...options,
     });
-    toClose.push(() => this.source.stop());
+    atTestEnd(() => this.source.stop());
   }
 
   start(): this {
@@ -402,7 +383,7 @@ describe("https", () => {
       },
     );
     await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
-    toClose.push(() => listener.close());
+    atTestEnd(() => listener.close());
     const url = `https://127.0.0.1:${(listener.address() as { port: number }).port}/`;
     const files = { caFile: authority.certFile, clientCertFile: client.certFile, clientKeyFile: client.keyFile };
     expect(podsOf(await new Watched(url, files).once())).toEqual(["client=busybox:1"]);

@@ -1,13 +1,11 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/model/clock.ts";
 import { ApiStatusError, ApiUnreachableError } from "../../../src/cluster/client/api-error.ts";
 import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
+import { httpServers } from "../../support/test-servers.ts";
 import { until } from "../../support/until.ts";
 
-const servers: { stop(force: boolean): unknown }[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.stop(true);
-});
+const httpServer = httpServers();
 
 /** A clock that notes how long it was asked to sleep, and does not. */
 function impatientClock() {
@@ -30,15 +28,10 @@ function serve(
   rate = { perSecond: 0, burst: 0 },
 ) {
   const requests: Request[] = [];
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: (request) => {
-      requests.push(request);
-      return response(request, requests.length);
-    },
+  const server = httpServer((request) => {
+    requests.push(request);
+    return response(request, requests.length);
   });
-  servers.push(server);
   const { clock, slept } = impatientClock();
   const settings = {
     server: `http://127.0.0.1:${server.port}`,
@@ -52,7 +45,7 @@ function serve(
     userAgent: "kubelet-ts/test",
     random: () => 0,
   });
-  return { client, requests, slept };
+  return { client, requests, slept, server };
 }
 
 const status = (code: number, reason: string, headers: Record<string, string> = {}) =>
@@ -123,8 +116,8 @@ describe("requests to the API server", () => {
   });
 
   test("a server that is not there is reported apart from one that refuses", async () => {
-    const { client } = serve(() => Response.json({}));
-    for (const server of servers.splice(0)) server.stop(true);
+    const { client, server } = serve(() => Response.json({}));
+    server.stop(true);
     expect(await client.request({ path: "/x" }).catch((error) => error)).toBeInstanceOf(ApiUnreachableError);
   });
 

@@ -1,15 +1,15 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/model/clock.ts";
 import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
 import { type ObjectChange, type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
+import { cleanUps } from "../../support/clean-ups.ts";
+import { httpServers } from "../../support/test-servers.ts";
 import { until } from "../../support/until.ts";
 
-const closers: (() => unknown)[] = [];
+const atTestEnd = cleanUps();
+const httpServer = httpServers();
 /** Waits before another attempt. Unit: milliseconds. */
 let delays: number[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close();
-});
 
 /** Time passes at once where it is waited for. */
 const clock: Clock = {
@@ -35,16 +35,11 @@ function reflect({ list, watch }: Answers) {
   delays = [];
   const lists: URLSearchParams[] = [];
   const watches: URLSearchParams[] = [];
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    idleTimeout: 0,
-    fetch(request) {
-      const query = new URL(request.url).searchParams;
-      const isWatch = query.get("watch") === "true";
-      (isWatch ? watches : lists).push(query);
-      return isWatch ? watch(query, watches.length) : list(query, lists.length);
-    },
+  const server = httpServer((request) => {
+    const query = new URL(request.url).searchParams;
+    const isWatch = query.get("watch") === "true";
+    (isWatch ? watches : lists).push(query);
+    return isWatch ? watch(query, watches.length) : list(query, lists.length);
   });
   const settings = { server: `http://127.0.0.1:${server.port}`, tls: {}, headers: {} };
   const client = new ClusterClient({
@@ -63,10 +58,7 @@ function reflect({ list, watch }: Answers) {
     onHealth: (error) => errors.push(error?.message),
     random: () => 1,
   });
-  closers.push(
-    () => reflector.stop(),
-    () => server.stop(true),
-  );
+  atTestEnd(() => reflector.stop());
   reflector.start();
   return { reflector, client, server, lists, watches, errors, changes };
 }

@@ -4,9 +4,12 @@ import type { AddressInfo } from "node:net";
 import type { ProbeOutcome } from "../../../src/base/model/prober.ts";
 import { decodeHealthCheckResponse, encodeHealthCheckRequest } from "../../../src/kubelet/prober/grpc-probe.ts";
 import { HostProber } from "../../../src/kubelet/prober/host-prober.ts";
+import { cleanUps } from "../../support/clean-ups.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { atTestEnd, closedPort, rawServer } from "./probe-server.ts";
+import { closedPort, rawServers } from "../../support/test-servers.ts";
 
+const atTestEnd = cleanUps();
+const rawServer = rawServers();
 const clock = new FakeClock();
 const noExec = { run: () => Promise.reject(new Error("no exec here")) };
 const prober = new HostProber({ exec: noExec, clock, version: "1.20" });

@@ -4,8 +4,9 @@ import type { ProbeTarget } from "../../../src/base/model/prober.ts";
 import { DeadlineError, joinHostPort, PortError, resolvePort } from "../../../src/kubelet/prober/dial.ts";
 import { HostProber, probeTcp } from "../../../src/kubelet/prober/host-prober.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { closedPort, rawServer } from "./probe-server.ts";
+import { closedPort, rawServers } from "../../support/test-servers.ts";
 
+const rawServer = rawServers();
 type Exec = ContainerAccess["run"];
 
 function attempt(exec: Exec, signal = new AbortController().signal, clock = new FakeClock()) {

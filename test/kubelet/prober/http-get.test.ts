@@ -7,9 +7,11 @@ import { followLocation, formatUrl, type HttpLocation, toRequestTarget } from ".
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 import { TestCertificates } from "../../support/test-certificates.ts";
-import { atTestEnd, closedPort, rawServer } from "./probe-server.ts";
+import { closedPort, httpServers, rawServers } from "../../support/test-servers.ts";
 
 const tempDir = tempDirs();
+const httpServer = httpServers();
+const rawServer = rawServers();
 const clock = new FakeClock();
 const noExec = { run: () => Promise.reject(new Error("no exec here")) };
 const prober = new HostProber({ exec: noExec, clock, version: "1.20" });
@@ -35,11 +37,8 @@ function probe(
   );
 }
 
-function serve(fetch: (request: Request) => Response, tls?: { cert: string; key: string }): number {
-  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch, ...(tls ? { tls } : {}) });
-  atTestEnd(() => server.stop(true));
-  return server.port!;
-}
+const serve = (fetch: (request: Request) => Response, tls?: { cert: string; key: string }): number =>
+  httpServer(fetch, tls && { tls }).port!;
 
 /** `Get "URL": what`, as Go says it. */
 const failed = (url: string, what: string) => ({ result: "failure" as const, output: `Get "${url}": ${what}` });
