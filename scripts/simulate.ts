@@ -3,11 +3,12 @@
  *
  *     npm run simulate -- --seed=7 --days=365 --pods=30            one machine; --trace tells its story
  *     npm run simulate -- --seeds=1-20 --days=60 --pods=8          many machines, on all cores
+ *     npm run simulate -- --mutants                                plants the mistakes of test/simulation/mutants, one at a time
  *     npm run simulate -- --years=1000                             a thousand machine-years, resumed where they were broken off
  *
  * A failure prints the seed, the virtual time, the last 200 steps, and the fewest actions that still fail.
  */
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -16,6 +17,10 @@ import type { SimulationResult } from "../test/simulation/simulation.ts";
 const MAIN = join(import.meta.dir, "../test/simulation/main.ts");
 /** Seeds of `--years` that are done. */
 const PROGRESS = join(import.meta.dir, "../node_modules/.cache/simulated-years.json");
+const MUTANTS = join(import.meta.dir, "../test/simulation/mutants");
+/** Machines that look for a planted mistake. */
+const MUTANT_SEEDS = 12;
+const MUTANT_DAYS = 20;
 /** Shrinking stops after this many runs. */
 const MAX_SHRINK_RUNS = 60;
 
@@ -24,16 +29,19 @@ interface Life {
   days: number;
   pods: number;
   only?: readonly number[];
+  /** A planted mistake. */
+  mutant?: string;
 }
 
 type Lived = SimulationResult & { seconds: number };
 
-async function live({ seed, days, pods, only }: Life): Promise<Lived> {
+async function live({ seed, days, pods, only, mutant }: Life): Promise<Lived> {
   const args = [
     `--seed=${seed}`,
     `--days=${days}`,
     `--pods=${pods}`,
     "--json",
+    ...(mutant === undefined ? [] : [`--mutant=${mutant}`]),
     ...(only ? [`--only=${only.join(",")}`] : []),
   ];
   const child = Bun.spawn([process.execPath, MAIN, ...args], { stdout: "pipe", stderr: "pipe" });
@@ -67,6 +75,30 @@ async function shrink(life: Life, failed: Lived): Promise<Lived> {
   return best;
 }
 
+/** Lives of machines with a planted mistake, until one of them shows it. @returns the exit code */
+async function plantMistakes(jobs: number): Promise<number> {
+  const names = readdirSync(MUTANTS).map((name) => name.replace(/\.patch$/, ""));
+  const waiting = names.sort();
+  let missed = 0;
+  const worker = async () => {
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+      let found: Lived | undefined;
+      let years = 0;
+      for (let seed = 1; seed <= MUTANT_SEEDS && !found; seed++) {
+        const lived = await live({ seed, days: MUTANT_DAYS, pods: 8, mutant });
+        years += ((lived.failure?.day ?? MUTANT_DAYS) + 1) / 365;
+        if (lived.failure) found = lived;
+      }
+      if (!found) missed++;
+      const how = found ? `found after ${years.toFixed(2)} years: ${found.failure?.message}` : "NOT FOUND";
+      process.stdout.write(`${mutant}: ${how}\n`);
+    }
+  };
+  await Promise.all(Array.from({ length: jobs }, worker));
+  process.stdout.write(`${missed} mistakes were not found\n`);
+  return missed > 0 ? 1 : 0;
+}
+
 /** The actions after the failure do not matter. */
 function keepUntil(lived: Lived): Lived {
   const day = lived.failure?.day ?? Number.POSITIVE_INFINITY;
@@ -96,6 +128,7 @@ const { values } = parseArgs({
     pods: { type: "string", default: "30" },
     only: { type: "string" },
     trace: { type: "boolean", default: false },
+    mutants: { type: "boolean", default: false },
     jobs: { type: "string", default: String(availableParallelism()) },
   },
 });
@@ -110,6 +143,8 @@ if (values.trace || values.only !== undefined) {
   const child = Bun.spawn([process.execPath, MAIN, ...args], { stdout: "inherit", stderr: "inherit" });
   process.exit(await child.exited);
 }
+
+if (values.mutants) process.exit(await plantMistakes(Number(values.jobs)));
 
 const [from = 1, to = from] = (values.seeds ?? values.seed ?? `1-${values.years ?? 1}`).split("-").map(Number);
 const isResumable = values.years !== undefined;

@@ -7,6 +7,7 @@ const { values } = parseArgs({
     days: { type: "string", default: "365" },
     pods: { type: "string", default: "30" },
     only: { type: "string" },
+    mutant: { type: "string" },
     trace: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
@@ -19,6 +20,7 @@ const result = await simulate({
   days,
   pods: Number(values.pods),
   only: values.only === undefined ? undefined : new Set(values.only.split(",").filter(Boolean).map(Number)),
+  mutant: values.mutant,
   trace: values.trace ? (line) => process.stdout.write(`${line}\n`) : undefined,
 });
 const seconds = (Bun.nanoseconds() - startNs) / 1e9;

@@ -24,8 +24,10 @@ export class Violation extends Error {
 
 /** After an edit a process may still act on the text it read before. */
 const EDIT_SETTLES_MS = 60 * 60_000;
-/** Longest back-off is 5 min, and grows from 10 s: this many starts within ten minutes are more than promised. */
-const STARTS_PER_TEN_MINUTES = 8;
+/** The first restart comes at once, then 10 s after the end, then twice as long each time up to 5 min; afresh after a run of 10 min. */
+const BACK_OFF = { firstMs: 10_000, longestMs: 300_000, resetMs: 600_000 };
+/** Lines of the log in the last two hours of a day, for a machine on which nothing happens, and for each container. */
+const LOG_LINES_AT_REST = { machine: 20, container: 8 };
 
 interface SandboxHistory {
   /** Containers that ended with 0, by name. */
@@ -45,7 +47,11 @@ export class Rules {
   readonly removedMs = new Map<string, number>();
   readonly #sandboxes = new Map<string, SandboxHistory>();
   readonly #restarts = new Map<string, number>();
-  readonly #starts = new Map<string, number[]>();
+  /** Keyed by pod, container, version and sandbox. */
+  readonly #backOff = new Map<string, { delayMs: number; startedMs: number; endedMs: number | undefined }>();
+  /** Containers that are done for good: pod, container and version. */
+  readonly #done = new Set<string>();
+  #logLinesBefore = 0;
   /** Reasons other than the manifest to stop what runs, per pod name: a dead sandbox, a probe. */
   readonly #excusedMs = new Map<string, number>();
   violation: Violation | undefined;
@@ -98,7 +104,12 @@ export class Rules {
     if (what === "term" && by === "request") this.#checkStop(container, isSandbox);
     if (what === "kill" && by === "request") this.#checkKill(container, isSandbox);
     if (what === "end") this.#noteEnd(container, isSandbox, by);
-    if (what === "remove") this.#sandboxes.delete(container.id);
+    if (what === "remove") this.#forget(container);
+  }
+
+  #forget({ id }: ModelContainer): void {
+    this.#sandboxes.delete(id);
+    for (const key of this.#backOff.keys()) if (key.endsWith(id)) this.#backOff.delete(key);
   }
 
   /** restartCount of a container of a pod never falls. */
@@ -155,14 +166,27 @@ export class Rules {
   }
 
   #checkBackOff(container: ModelContainer): void {
-    const key = `${container.labels[LABEL.podUid]} ${container.labels[LABEL.container]}`;
-    const nowMs = this.#world.time.nowMs;
-    const recent = (this.#starts.get(key) ?? []).filter((atMs) => nowMs - atMs < 600_000);
-    recent.push(nowMs);
-    this.#starts.set(key, recent);
-    if (recent.length > STARTS_PER_TEN_MINUTES && !this.#isDisturbed(600_000)) {
-      throw new Violation("back-off", `${container.name} starts for the ${recent.length}th time within ten minutes`);
+    const key = `${attemptKey(container)} ${container.labels[LABEL.sandbox]}`;
+    const changedMs = this.#podOf(container)?.changedMs ?? Number.POSITIVE_INFINITY;
+    // An edit of a pod that has ended lets all of it run again.
+    if (this.#done.has(attemptKey(container)) && this.#world.time.nowMs - changedMs > EDIT_SETTLES_MS) {
+      throw new Violation("run once", `${container.name} starts again, although it is done`);
     }
+    const nowMs = this.#world.time.nowMs;
+    const before = this.#backOff.get(key);
+    if (before?.endedMs === undefined) {
+      // A container that was ended by others has its own rules.
+      this.#backOff.set(key, { delayMs: before?.delayMs ?? 0, startedMs: nowMs, endedMs: undefined });
+      return;
+    }
+    const isFresh = before.endedMs - before.startedMs > BACK_OFF.resetMs;
+    const dueMs = before.endedMs + (isFresh ? 0 : before.delayMs);
+    if (nowMs < dueMs - 100) {
+      throw new Violation("back-off", `${container.name} starts ${(dueMs - nowMs) / 1000} s too early`);
+    }
+    const delayMs =
+      isFresh || before.delayMs === 0 ? BACK_OFF.firstMs : Math.min(2 * before.delayMs, BACK_OFF.longestMs);
+    this.#backOff.set(key, { delayMs, startedMs: nowMs, endedMs: undefined });
   }
 
   /** A container that is what its manifest asks for, in a living sandbox, is not stopped. */
@@ -205,6 +229,15 @@ export class Rules {
     const podName = container.labels[LABEL.podName] ?? "";
     if (isSandbox) return this.excuse(podName);
     const history = this.#sandboxes.get(container.labels[LABEL.sandbox] ?? "");
+    const wanted = this.#podOf(container);
+    if (by === "itself") {
+      const backOff = this.#backOff.get(`${attemptKey(container)} ${container.labels[LABEL.sandbox]}`);
+      if (backOff) backOff.endedMs = this.#world.time.nowMs;
+      const policy = wanted?.replicas === undefined ? wanted?.restartPolicy : "Always";
+      const isMain = wanted?.containers.some(({ name }) => name === container.labels[LABEL.container]);
+      const isDone = policy === "Never" || (policy === "OnFailure" && container.exitCode === 0);
+      if (isMain && isDone) this.#done.add(attemptKey(container));
+    }
     if (container.exitCode === 0 && by === "itself") history?.done.add(container.labels[LABEL.container] ?? "");
   }
 
@@ -221,6 +254,11 @@ export class Rules {
   }
 
   // --- in the end ---
+
+  /** Two hours before {@link checkAtRest}. */
+  beginRest(): void {
+    this.#logLinesBefore = this.#world.logLines;
+  }
 
   /** Long after the last fault: what runs is what the files ask for, and nothing is left. */
   checkAtRest(): void {
@@ -267,10 +305,19 @@ export class Rules {
     const ours = [...engine.containers.values()].filter(({ labels }) => labels[LABEL.node] !== undefined).length;
     // One dead container of each name and one dead sandbox of each pod are kept.
     if (ours > 2 * (pods + names) + 5) return `${ours} containers are left for ${pods} pods of ${names} containers`;
+    const left = [...engine.containers.values()].find(
+      (container) => container.labels[LABEL.node] !== undefined && isAppGone(container, this.wanted),
+    );
+    if (left) return `${left.name} is left of a pod that no file asks for`;
+    const uids = new Set([...engine.containers.values()].map(({ labels }) => labels[LABEL.podUid]));
     const directories = new Set([...disk.list(`${ROOT_DIR}/pods`).keys()].map((path) => path.split("/")[5]));
-    if (directories.size > 2 * pods + 5) return `${directories.size} pod directories are left for ${pods} pods`;
+    const ownerless = [...directories].find((uid) => !uids.has(uid));
+    if (ownerless !== undefined) return `the directory of pod ${ownerless} is left`;
     const files = disk.list(ROOT_DIR).size;
     if (files > 60 + 12 * names) return `${files} files are below the root directory for ${names} containers`;
+    const lines = this.#world.logLines - this.#logLinesBefore;
+    const mostLines = LOG_LINES_AT_REST.machine + LOG_LINES_AT_REST.container * names;
+    if (lines > mostLines) return `${lines} lines were logged in two quiet hours, at most ${mostLines} are promised`;
     if (disk.openFiles > 20) return `${disk.openFiles} files are open`;
     if (wire.openCalls > 10) return `${wire.openCalls} requests are open`;
     if (time.processTimers > 30 + 6 * names) return `${time.processTimers} timers for ${names} containers`;
@@ -284,6 +331,15 @@ function envOf({ body }: ModelContainer, name: string): string | undefined {
 
 const appOf = (container: ModelContainer) => envOf(container, "APP");
 const versionOf = (container: ModelContainer) => Number(envOf(container, "VERSION"));
+
+/** One version of a container of a pod. */
+const attemptKey = (container: ModelContainer) =>
+  `${container.labels[LABEL.podUid]} ${container.labels[LABEL.container]} ${versionOf(container)}`;
+
+function isAppGone(container: ModelContainer, wanted: ReadonlyMap<string, WantedPod>): boolean {
+  const app = appOf(container);
+  return app !== undefined && !wanted.has(app);
+}
 
 /** Where the file of an app is. */
 export const fileOf = (app: string) => `${MANIFESTS}/${app}.yaml`;

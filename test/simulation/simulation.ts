@@ -10,6 +10,8 @@ export interface SimulationSettings {
   pods: number;
   /** Only these actions of the schedule happen, by their numbers; undefined: all. */
   only?: ReadonlySet<number> | undefined;
+  /** A planted mistake, by the name of its patch in `mutants/`. */
+  mutant?: string | undefined;
   trace?: ((line: string) => void) | undefined;
 }
 
@@ -61,11 +63,18 @@ function* schedule(seed: number, days: number): Generator<Planned> {
 }
 
 /** Lives the days of a seed on a machine of its own. One per process: the clocks of the process are the machine's. */
-export async function simulate({ seed, days, pods, only, trace }: SimulationSettings): Promise<SimulationResult> {
+export async function simulate({
+  seed,
+  days,
+  pods,
+  only,
+  mutant,
+  trace,
+}: SimulationSettings): Promise<SimulationResult> {
   const { setImmediate: realImmediate } = globalThis;
   const world = new World(seed);
   world.onStep = trace;
-  await world.load();
+  await world.load(mutant);
   const wanted = new Map<string, WantedPod>();
   const rules = new Rules(world, wanted);
   const scene = new Scene(world, rules, wanted, pods);
@@ -85,6 +94,7 @@ export async function simulate({ seed, days, pods, only, trace }: SimulationSett
     });
   }
   for (let day = 0; day < days && !rules.violation; day++) {
+    world.time.at((day + 1) * DAY_MS - 2 * 3_600_000, () => rules.beginRest());
     world.time.runTo((day + 1) * DAY_MS - 1, () => rules.violation !== undefined);
     // Errors that uncaught are reported between two turns of the real loop.
     await new Promise<void>((resolve) => realImmediate(resolve));

@@ -93,11 +93,11 @@ export class World {
   }
 
   /** Loads the program; afterwards the clocks and files of this JavaScript realm are those of the world. */
-  async load(): Promise<void> {
+  async load(mutant?: string): Promise<void> {
     this.disk.makeDirectory(MANIFESTS);
     this.#makeKernelFiles();
     this.disk.sync();
-    replaceModules();
+    replaceModules(mutant);
     const { runForever } = await import("../../src/daemon/run-forever.ts");
     const { BACKGROUND_TASKS } = await import("../../src/daemon/background/background-tasks.ts");
     const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");

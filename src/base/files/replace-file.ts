@@ -31,10 +31,21 @@ export function replaceFile(path: string, content: string | Uint8Array, options:
       closeSync(file);
     }
     renameSync(temporary, path);
+    if (options.durable) syncDirectory(dirname(path));
   } catch (error) {
     // A partial file takes room on a full disk.
     rmSync(temporary, { force: true });
     throw error;
+  }
+}
+
+/** The names in a directory survive a power cut: a file system may keep a rename in memory for seconds. */
+function syncDirectory(path: string): void {
+  const directory = openSync(path, "r");
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
   }
 }
 
