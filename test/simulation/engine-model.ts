@@ -336,7 +336,7 @@ export class EngineModel {
       return respond({ status: 409, json: { message: "container is marked for removal and cannot be started" } });
     }
     const peerId = /^container:(.+)$/.exec(container.body.HostConfig?.NetworkMode ?? "")?.[1];
-    const peer = peerId === undefined ? undefined : this.containers.get(peerId);
+    const peer = peerId === undefined ? undefined : (this.containers.get(peerId) ?? this.#byName.get(peerId));
     const failed = (status: number, message: string) => {
       container.error = message;
       container.exitCode ||= 128;
