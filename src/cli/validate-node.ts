@@ -1,4 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
+import { ARCHITECTURE } from "../base/host/node-info.ts";
 import type { PodUID } from "../base/model/identity.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { FieldPath } from "../manifest/field.ts";
@@ -43,7 +44,7 @@ interface NodeRefusal {
  * @param pods valid pods with their identity, and their paths in the document
  */
 export function findNodeRefusals(candidates: readonly NodeCandidate[], rules: NodeRules): (NodeRefusal | undefined)[] {
-  const labels = computeNodeLabels(rules.nodeName, process.arch === "x64" ? "amd64" : process.arch, rules.nodeLabels);
+  const labels = computeNodeLabels(rules.nodeName, ARCHITECTURE, rules.nodeLabels);
   const pods = candidates.filter(({ pod, isDaemon }) => !isDaemon || matchesNode(pod, rules.nodeName, labels));
   const own = new Map(pods.map((one) => [one, findOwnRefusal(one.pod, one.path, rules)]));
   const { rejections } = admitPods({

@@ -1,5 +1,6 @@
 import type { JobSpec, PodFailurePolicyRule } from "../base/api/job.ts";
 import type { PodStatus } from "../base/api/pod-status.ts";
+import { statusesOf } from "../base/model/pod-containers.ts";
 import { CLOCK_IS_SET_MS, type Draft } from "./controller.ts";
 import type { JobRecord, PodRecord, RevisionRecord } from "./workload-record.ts";
 
@@ -161,9 +162,7 @@ class JobRun {
     let restarts = 0;
     for (const { uid } of this.#active()) {
       const { status } = this.#draft.world.pod(uid);
-      for (const { restartCount } of [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]) {
-        restarts += restartCount;
-      }
+      for (const { restartCount } of statusesOf(status)) restarts += restartCount;
     }
     return limit === 0 ? restarts > 0 : restarts >= limit;
   }
@@ -274,8 +273,7 @@ function judgePodFailure(rules: readonly PodFailurePolicyRule[], status: PodStat
 function matches({ onExitCodes, onPodConditions = [] }: PodFailurePolicyRule, status: PodStatus): boolean {
   if (onExitCodes) {
     const { containerName, operator, values = [] } = onExitCodes;
-    const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
-    return statuses.some(({ name, state }) => {
+    return statusesOf(status).some(({ name, state }) => {
       const exitCode = state.terminated?.exitCode ?? 0;
       if (exitCode === 0 || (containerName !== undefined && containerName !== name)) return false;
       return values.includes(exitCode) === (operator === "In");

@@ -1,4 +1,5 @@
 import type { Pod } from "../base/api/pod.ts";
+import { statusesOf } from "../base/model/pod-containers.ts";
 import type { DockerContainers } from "../docker/docker-containers.ts";
 import { findLogContainerId } from "../plan/status/log-container.ts";
 
@@ -8,12 +9,12 @@ const READ_LIMIT_MS = 2000;
 
 /** The last lines that each container that is not ready wrote, for an explanation of the pod. */
 export async function readLogTails(
-  { status = {} }: Pod,
+  { status }: Pod,
   containers: Pick<DockerContainers, "logTail">,
   lines: number,
 ): Promise<Map<string, string[]>> {
   const tails = new Map<string, string[]>();
-  for (const container of [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]) {
+  for (const container of statusesOf(status)) {
     const id = container.ready ? undefined : findLogContainerId(container, false);
     if (id === undefined) continue;
     // The engine may be unreachable, or the container gone.

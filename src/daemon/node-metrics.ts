@@ -1,5 +1,6 @@
 import type { Pod } from "../base/api/pod.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
+import { statusesOf } from "../base/model/pod-containers.ts";
 import type { ImageUpdateReport } from "../kubelet/images/image-update-targets.ts";
 import type { ManifestRejection } from "../sources/desired-state-feed.ts";
 import type { SourceStatus } from "../sources/source-set.ts";
@@ -10,9 +11,7 @@ export function podMetrics(pods: readonly Pod[]): Metric[] {
   const labelsOf = ({ metadata }: Pod) => [metadata.namespace ?? "default", metadata.name ?? ""];
   const ofPod = metricsOf(pods, (pod) => labelText(["namespace", "pod"], labelsOf(pod)));
   const containers = pods.flatMap((pod) =>
-    [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])].map(
-      ({ name, restartCount }) => ({ labels: [...labelsOf(pod), name], restartCount }),
-    ),
+    statusesOf(pod.status).map(({ name, restartCount }) => ({ labels: [...labelsOf(pod), name], restartCount })),
   );
   const ofContainer = metricsOf(containers, ({ labels }) => labelText(["namespace", "pod", "container"], labels));
   const has = ({ status }: Pod, wanted: { type: string; status: string; reason?: string }) =>

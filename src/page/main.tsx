@@ -46,12 +46,10 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
       if (readToken(location.hash) !== undefined) location.reload();
       else setPlace((old) => ({ view: parseView(location.hash), scroll: savedScroll(), visit: old.visit + 1 }));
     };
-    addEventListener("click", onClick, { capture: true });
-    addEventListener("hashchange", onHash);
-    return () => {
-      removeEventListener("click", onClick, { capture: true });
-      removeEventListener("hashchange", onHash);
-    };
+    const gone = new AbortController();
+    addEventListener("click", onClick, { capture: true, signal: gone.signal });
+    addEventListener("hashchange", onHash, { signal: gone.signal });
+    return () => gone.abort();
   }, []);
   useEffect(() => {
     if (visit === 0) return;

@@ -1,4 +1,5 @@
 import { formatBytes, formatMillis } from "../base/api/quantity.ts";
+import { ARCHITECTURE } from "../base/host/node-info.ts";
 import type { Configuration, ConfigurationStatus } from "../base/model/configuration.ts";
 import { type PressureState, type PressureType, UNSCHEDULABLE_TAINT } from "../base/model/node.ts";
 import type { NodeTaint } from "../base/model/option-values.ts";
@@ -118,7 +119,7 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: NodeObjectMachine
         kubeletVersion: `v${facts.kubeletVersion}`,
         kubeProxyVersion: "",
         operatingSystem: "linux",
-        architecture: process.arch === "x64" ? "amd64" : process.arch,
+        architecture: ARCHITECTURE,
       },
       ...(facts.configuration && { config: toConfigStatus(facts.configuration) }),
       ...(images && { images: toImageList(images, facts.maxImages ?? MAX_IMAGES) }),

@@ -1,4 +1,5 @@
-import type { Container, EphemeralContainer, PodSpec } from "../api/pod.ts";
+import type { Container, ContainerStatus, EphemeralContainer, PodSpec } from "../api/pod.ts";
+import type { PodStatus } from "../api/pod-status.ts";
 
 type Containers = Pick<PodSpec, "initContainers" | "containers">;
 type AllContainers = Containers & Pick<PodSpec, "ephemeralContainers">;
@@ -13,6 +14,18 @@ export const containersOf = ({ initContainers = [], containers }: Containers): C
 export const allContainersOf = (spec: AllContainers): (Container | EphemeralContainer)[] => [
   ...containersOf(spec),
   ...(spec.ephemeralContainers ?? []),
+];
+
+/** Statuses of the containers of a manifest. */
+export const statusesOf = (status: Partial<PodStatus> | undefined): ContainerStatus[] => [
+  ...(status?.initContainerStatuses ?? []),
+  ...(status?.containerStatuses ?? []),
+];
+
+/** Those of the containers that were added to the running pod too. */
+export const allStatusesOf = (status: Partial<PodStatus> | undefined): ContainerStatus[] => [
+  ...statusesOf(status),
+  ...(status?.ephemeralContainerStatuses ?? []),
 ];
 
 /** Names are unique over the three lists. */

@@ -1,8 +1,9 @@
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { LabelSelector } from "../../base/api/meta.ts";
-import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
+import type { Pod } from "../../base/api/pod.ts";
 import { matchesSelector, toLabelSelector } from "../../base/api/selectors.ts";
 import { namespaceOf } from "../../base/model/identity.ts";
+import { allStatusesOf } from "../../base/model/pod-containers.ts";
 import { didYouMean, nearestName } from "../../base/text/nearest-name.ts";
 import { findLogContainerId } from "../../plan/status/log-container.ts";
 import { CommandError, type CommandRequest, type PodScope, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
@@ -141,12 +142,6 @@ function byUse(a: Pod, b: Pod): number {
   return rank(a) - rank(b) || ageOf(a) - ageOf(b) || (namespaceOf(a) < namespaceOf(b) ? -1 : 1);
 }
 
-/** Statuses of all containers of a pod, ephemeral ones too. */
-export const statusesOf = ({ status = {} }: Pod): ContainerStatus[] => {
-  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
-  return [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
-};
-
 /** A container of the engine whose log is meant. */
 export interface LogTarget {
   podName: string;
@@ -193,7 +188,7 @@ const listOf = ({ containers, initContainers = [], ephemeralContainers = [] }: P
 export function findLogTarget(pod: Pod, containerName: string, previous: boolean): LogTarget | { problem: string } {
   const { metadata, status = {} } = pod;
   const podName = metadata.name ?? "";
-  const found = statusesOf(pod).find(({ name }) => name === containerName);
+  const found = allStatusesOf(status).find(({ name }) => name === containerName);
   const containerId = found && findLogContainerId(found, previous);
   if (containerId !== undefined) return { podName, containerName, containerId };
   const who = `container "${containerName}" in pod "${podName}"`;

@@ -1,7 +1,7 @@
 import type { Pod } from "../../base/api/pod.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
 import type { ProcessSession, StreamSelection } from "../../base/model/container-access.ts";
-import { findContainer } from "../../base/model/pod-containers.ts";
+import { allStatusesOf, findContainer } from "../../base/model/pod-containers.ts";
 import type { PodConnection } from "../../base/model/pod-dialer.ts";
 import { DockerContainers } from "../../docker/docker-containers.ts";
 import type { DockerClient } from "../../docker/engine/docker-client.ts";
@@ -9,7 +9,7 @@ import { CHANNEL } from "../../server/channel-protocol.ts";
 import { CommandError, type CommandRequest } from "../sub-command.ts";
 import { type ApiObject, apiSocketOf } from "./api-client.ts";
 import { ApiWebSocket } from "./api-web-socket.ts";
-import { chooseContainers, choosePod, statusesOf } from "./choose-pod.ts";
+import { chooseContainers, choosePod } from "./choose-pod.ts";
 import { engineClient } from "./engine-reader.ts";
 import { localInstances } from "./find-kubelet.ts";
 import { readKnownPods } from "./open-reader.ts";
@@ -151,7 +151,7 @@ export async function chooseRunningContainer(request: CommandRequest, written: s
   const chosen = chooseContainers(pod, request.value("container"), false);
   if ("problem" in chosen) throw new CommandError(chosen.problem);
   const [containerName = ""] = chosen.names;
-  const status = statusesOf(pod).find(({ name }) => name === containerName);
+  const status = allStatusesOf(pod.status).find(({ name }) => name === containerName);
   const containerId = status?.state.running && status.containerID?.replace(/^docker:\/\//, "");
   if (!containerId) {
     const { waiting, terminated } = status?.state ?? {};

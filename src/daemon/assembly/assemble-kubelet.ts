@@ -4,6 +4,7 @@ import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import type { Pod } from "../../base/api/pod.ts";
 import { Listeners } from "../../base/concurrency/listeners.ts";
 import { lookUpName } from "../../base/host/look-up-name.ts";
+import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
 import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
@@ -318,7 +319,7 @@ async function buildCluster(context: NodeContext): Promise<ClusterNode | undefin
     nodeName: node.name,
     clock,
     logger,
-    userAgent: `kubelet-ts/${probeVersion} (linux/${process.arch === "x64" ? "amd64" : process.arch})`,
+    userAgent: `kubelet-ts/${probeVersion} (linux/${ARCHITECTURE})`,
     proxyFor: (url) => proxyFor(url, context.environment),
     loadCheckpoint: (id) => checkpoints.load(id),
     storedServices: openStateFile(context, "services"),
@@ -363,6 +364,6 @@ function versionInfo(): VersionInfo {
     buildDate: buildInfo.buildDate,
     goVersion: `bun${Bun.version}`,
     compiler: "bun",
-    platform: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
+    platform: `linux/${ARCHITECTURE}`,
   };
 }

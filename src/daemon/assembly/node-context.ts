@@ -1,5 +1,5 @@
 import { LoopLagMonitor } from "../../base/concurrency/loop-lag-monitor.ts";
-import { readNodeInfo, readNodeName } from "../../base/host/node-info.ts";
+import { ARCHITECTURE, readNodeInfo, readNodeName } from "../../base/host/node-info.ts";
 import { readKeptNames } from "../../base/host/node-name.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { Owner } from "../../base/model/container-engine.ts";
@@ -78,4 +78,4 @@ export const certificateStore = ({ background }: NodeContext): CertificateStore 
 
 /** The labels of this node. */
 export const nodeLabelsOf = ({ node, options }: NodeContext): Record<string, string> =>
-  computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels);
+  computeNodeLabels(node.name, ARCHITECTURE, options.nodeLabels);

@@ -2,6 +2,7 @@ import type { Pod } from "../../base/api/pod.ts";
 import { type CoreTimes, type InterfaceCounters, parseCoreTimes } from "../../base/host/proc.ts";
 import type { Clock } from "../../base/model/clock.ts";
 import type { EngineInfo } from "../../base/model/node.ts";
+import { allStatusesOf } from "../../base/model/pod-containers.ts";
 import type { StoredImage } from "../../docker/docker-images.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
 import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDetail } from "../../page/wire.ts";
@@ -118,9 +119,7 @@ export function toImageRows(
 ): ImageRow[] {
   const users = new Map<string, Set<string>>();
   for (const { metadata, status } of pods) {
-    const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
-    const statuses = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
-    for (const { image, imageID = "" } of statuses) {
+    for (const { image, imageID = "" } of allStatusesOf(status)) {
       for (const name of [image, imageID.replace(/^docker(-pullable)?:\/\//, "")]) {
         const known = users.get(name) ?? new Set();
         users.set(name, known.add(`${metadata.namespace}/${metadata.name}`));

@@ -1,3 +1,4 @@
+import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { apiAtLeast } from "../../base/text/api-version.ts";
 import { OTHER_SERVICE_MANAGER } from "../install/install-files.ts";
 import type { MachineFacts } from "./gather-facts.ts";
@@ -243,12 +244,10 @@ function checkUnit({ unit, hasServiceManager }: MachineFacts): CheckResult[] {
 const formatBytes = (bytes: number) =>
   bytes < 2 ** 30 ? `${Math.floor(bytes / 2 ** 20)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
-const NODE_ARCHITECTURE: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
-
 /** Whether the containers of this image can start here. */
 function checkImage({ name, present, architecture, pullPolicy, remote }: ImageFacts): CheckResult {
   const label = `image ${name}`;
-  const own = NODE_ARCHITECTURE[process.arch] ?? process.arch;
+  const own = ARCHITECTURE;
   if (!present && pullPolicy === "Never") {
     return fail(label, "is not on this machine, and imagePullPolicy is Never", `docker load, or docker pull ${name}`);
   }

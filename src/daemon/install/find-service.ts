@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { runProgram } from "../../base/host/run-program.ts";
-import { type InstallPaths, installPaths, isUnedited, type ServiceManager } from "./install-files.ts";
+import { type InstallPaths, installPaths, isUnedited, MAX_UNIT_BYTES, type ServiceManager } from "./install-files.ts";
 import { renderService } from "./plan-install.ts";
 
 /** The service of an installation on this machine. */
@@ -11,8 +11,6 @@ interface InstalledService {
   /** Its unit, or script of OpenRC. */
   unit: string;
 }
-
-const MAX_UNIT_BYTES = 1 << 20;
 
 /** The service of this user; without one, that of the machine. */
 export function findService(): InstalledService | undefined {

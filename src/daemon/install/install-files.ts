@@ -16,6 +16,9 @@ export interface InstallPaths {
 export const OTHER_SERVICE_MANAGER =
   "have its own service manager run: kubelet-ts --pod-manifest-path=/etc/kubernetes/manifests";
 
+/** A unit of systemd, or a script of OpenRC. */
+export const MAX_UNIT_BYTES = 1 << 20;
+
 export type ServiceManager = "systemd" | "systemd-user" | "openrc";
 
 /** Paths for the whole machine, or below the home directory of a user. */

@@ -18,7 +18,7 @@ import {
 import { dirname, join } from "node:path";
 import { readTextIfExists } from "../../base/files/bounded-read.ts";
 import { runProgram } from "../../base/host/run-program.ts";
-import { type InstallPaths, installPaths, type ServiceManager } from "./install-files.ts";
+import { type InstallPaths, installPaths, MAX_UNIT_BYTES, type ServiceManager } from "./install-files.ts";
 import type { InstallState, InstallStep } from "./plan-install.ts";
 
 /** Where to install. */
@@ -31,7 +31,6 @@ export interface InstallTarget {
   user: string;
 }
 
-const MAX_UNIT_BYTES = 1 << 20;
 /** Pods that are stopped get their grace periods. */
 const STEP_LIMIT_MS = 15 * 60_000;
 

@@ -10,7 +10,7 @@ import type {
   PodStatus,
   QOSClass,
 } from "../../base/api/pod.ts";
-import { isEphemeral } from "../../base/model/pod-containers.ts";
+import { isEphemeral, statusesOf } from "../../base/model/pod-containers.ts";
 import {
   attemptsOf,
   type ContainerLimits,
@@ -145,8 +145,7 @@ const toEphemeralStatus = ({ started: _, ...status }: ContainerStatus): Containe
 
 /** Earlier attempts are removed when a pod has ended; what was known of them stays, as upstream. */
 function withHistory(status: ContainerStatus, previous: PodStatus | undefined): ContainerStatus {
-  const all = [...(previous?.initContainerStatuses ?? []), ...(previous?.containerStatuses ?? [])];
-  const before = all.find(({ name }) => name === status.name);
+  const before = statusesOf(previous).find(({ name }) => name === status.name);
   const isSame = status.containerID !== undefined && before?.containerID === status.containerID;
   return isSame && before?.lastState.terminated && !status.lastState.terminated
     ? { ...status, lastState: before.lastState }

@@ -1,7 +1,7 @@
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { CoreEvent } from "../../base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
-import { containersOf, hostPortsOf } from "../../base/model/pod-containers.ts";
+import { containersOf, hostPortsOf, statusesOf } from "../../base/model/pod-containers.ts";
 import { explainPodEnd } from "../pod-end-reasons.ts";
 import { findMissingObject } from "../waiting-reasons.ts";
 import {
@@ -51,7 +51,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
   const { metadata, status = {} } = pod;
   const removal = explainRemoval(pod);
   const isReady = (isTrue(pod, "Ready") || status.phase === "Succeeded") && !removal;
-  const statuses = allStatuses(pod);
+  const statuses = statusesOf(pod.status);
   const causes = [...podCauses(input)];
   const recent: Cause[] = [];
   for (const container of statuses) {
@@ -114,11 +114,6 @@ const waitsForOthers = (pod: Pod, container: ContainerStatus): boolean =>
 /** An edit gave a volume to a pod that runs already. */
 const waitsForVolume = ({ state }: ContainerStatus): boolean => state.waiting?.reason === "FailedMount";
 
-const allStatuses = ({ status }: Pod): ContainerStatus[] => [
-  ...(status?.initContainerStatuses ?? []),
-  ...(status?.containerStatuses ?? []),
-];
-
 /** Whether a pod has that condition. */
 export const isTrue = ({ status }: Pod, type: string): boolean => hasCondition(status, type);
 
@@ -158,7 +153,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   const isPending = status.phase === "Pending" && !isTrue(pod, "PodReadyToStartContainers");
   const last = (reason: string) => events.findLast((event) => event.reason === reason);
   const mount = last("FailedMount");
-  const stuck = allStatuses(pod).find(waitsForVolume);
+  const stuck = statusesOf(pod.status).find(waitsForVolume);
   const mountMessage = isPending || stuck ? (mount?.message ?? stuck?.state.waiting?.message) : undefined;
   if (mountMessage !== undefined) {
     yield {
@@ -209,7 +204,7 @@ function explainNotBegun({ status = {} }: Pod): Cause | undefined {
 
 /** Its containers wait for nothing but the volumes and the network of the pod. */
 function* explainSetUp(pod: Pod): Generator<Cause> {
-  const statuses = allStatuses(pod);
+  const statuses = statusesOf(pod.status);
   if (!isBeingSetUp(pod) || statuses.length === 0 || !statuses.every(isToBeStarted)) return;
   const message = statuses.map(({ state }) => state.waiting?.message).find((text) => text !== undefined);
   yield {
@@ -232,7 +227,7 @@ function fixOfMount(message: string): string {
 function explainRemoval(pod: Pod): Cause | undefined {
   const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
   if (!deletionTimestamp) return undefined;
-  const left = allStatuses(pod)
+  const left = statusesOf(pod.status)
     .filter(({ state }) => state.running)
     .map(({ name }) => name);
   const end = `its grace period of ${deletionGracePeriodSeconds} s ends at ${deletionTimestamp}`;

@@ -1,4 +1,5 @@
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
+import { allStatusesOf } from "../../base/model/pod-containers.ts";
 import { findWaitingReason } from "../waiting-reasons.ts";
 
 /** The container that has the requested log, or why there is none. Source: kubelet's `validateContainerLogStatus`. */
@@ -7,7 +8,7 @@ export function findLogContainer(
   name: string,
   previous: boolean,
 ): { id: string } | { problem: string } {
-  const found = allStatuses(status).find((it) => it.name === name);
+  const found = allStatusesOf(status).find((it) => it.name === name);
   const who = `container ${JSON.stringify(name)} in pod ${JSON.stringify(metadata.name)}`;
   if (!found) return { problem: `${who} is not available` };
   const id = findLogContainerId(found, previous);
@@ -35,14 +36,8 @@ export function findLogContainerId(
 
 /** The running container of that name; undefined while it does not run. */
 export function findRunningContainer({ status }: Pod, name: string): { id: string } | undefined {
-  const found = allStatuses(status).find((it) => it.name === name);
+  const found = allStatusesOf(status).find((it) => it.name === name);
   return found?.state.running && found.containerID ? { id: withoutScheme(found.containerID) } : undefined;
 }
-
-const allStatuses = (status: Pod["status"]): ContainerStatus[] => [
-  ...(status?.containerStatuses ?? []),
-  ...(status?.initContainerStatuses ?? []),
-  ...(status?.ephemeralContainerStatuses ?? []),
-];
 
 const withoutScheme = (containerId: string) => containerId.replace(/^docker:\/\//, "");

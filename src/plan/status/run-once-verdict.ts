@@ -1,5 +1,6 @@
 import { hasCondition } from "../../base/api/conditions.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
+import { statusesOf } from "../../base/model/pod-containers.ts";
 import type { ProcessSample } from "../../base/model/pod-snapshot.ts";
 import type { RolloutProgress } from "../rollout.ts";
 import { findWaitingReason } from "../waiting-reasons.ts";
@@ -31,7 +32,7 @@ export function judgeRunOnce(
   const { status } = pod;
   if (rollout === "pending") return EDIT_IN_PROGRESS;
   const containers = status?.containerStatuses ?? [];
-  const all = [...(status?.initContainerStatuses ?? []), ...containers];
+  const all = statusesOf(status);
   if (status?.phase === "Succeeded" && rollout === "live") return { state: "succeeded", message: "Succeeded" };
   if (status?.phase === "Failed") return describeFailure(status, all);
   if (wait === "completed" && pod.spec.restartPolicy === "Always") {

@@ -2,9 +2,9 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { Container, ContainerPort, ContainerStatus, Pod, Probe, Volume } from "../../base/api/pod.ts";
 import type { ContainerState } from "../../base/api/pod-status.ts";
 import { quantityToMilli, quantityToWhole } from "../../base/api/quantity.ts";
-import type { ContainerSummary, PodSummary } from "../../base/api/stats-summary.ts";
+import type { PodSummary } from "../../base/api/stats-summary.ts";
 import type { Finding } from "../../base/model/finding.ts";
-import { allContainersOf, containersOf, isEphemeral } from "../../base/model/pod-containers.ts";
+import { allContainersOf, allStatusesOf, containersOf, isEphemeral } from "../../base/model/pod-containers.ts";
 import type { ProbeKind } from "../../base/model/prober.ts";
 import type { PodRow } from "../../page/pod-row.ts";
 import type {
@@ -35,25 +35,9 @@ export interface PodDetailFacts {
 }
 
 /** Everything the page shows of one pod. Pure. */
-export function toPodDetail({
-  row,
-  pod,
-  usage,
-  events,
-  explanation,
-  probeResponses,
-  manifest,
-  imageUpdates,
-  counters,
-}: PodDetailFacts): PodDetail {
+export function toPodDetail(facts: PodDetailFacts): PodDetail {
+  const { row, pod, usage, events, explanation, manifest, imageUpdates } = facts;
   const { metadata, spec, status } = pod;
-  const kindOf = (container: Container): ContainerDetail["kind"] => {
-    if (isEphemeral(spec, container.name)) return "ephemeral";
-    if (!spec.initContainers?.includes(container)) return "main";
-    return container.restartPolicy === "Always" ? "sidecar" : "init";
-  };
-  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
-  const statuses = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
   return {
     row,
     labels: metadata.labels ?? {},
@@ -61,16 +45,7 @@ export function toPodDetail({
     qosClass: status?.qosClass ?? "",
     startedAt: toMs(status?.startTime),
     conditions: (status?.conditions ?? []).map(toCondition),
-    containers: allContainersOf(spec).map((container) =>
-      toContainerDetail(
-        container,
-        kindOf(container),
-        statuses.find(({ name }) => name === container.name),
-        usage?.containers?.find(({ name }) => name === container.name),
-        probeResponses,
-        counters(container.name),
-      ),
-    ),
+    containers: allContainersOf(spec).map((container) => toContainerDetail(container, facts)),
     volumes: (spec.volumes ?? []).map(({ name, ...source }) => {
       const measured = usage?.volume?.find((volume) => volume.name === name);
       return {
@@ -103,21 +78,25 @@ function describeVolume(source: Omit<Volume, "name">): string {
 const volumeLimit = ({ emptyDir }: Omit<Volume, "name">): number | undefined =>
   emptyDir?.sizeLimit === undefined ? undefined : quantityToWhole(emptyDir.sizeLimit);
 
-function toContainerDetail(
-  container: Container,
-  kind: ContainerDetail["kind"],
-  status: ContainerStatus | undefined,
-  usage: ContainerSummary | undefined,
-  probeResponses: PodDetailFacts["probeResponses"],
-  counters: CgroupStats | undefined,
-): ContainerDetail {
+function kindOf(container: Container, { spec }: Pod): ContainerDetail["kind"] {
+  if (isEphemeral(spec, container.name)) return "ephemeral";
+  if (!spec.initContainers?.includes(container)) return "main";
+  return container.restartPolicy === "Always" ? "sidecar" : "init";
+}
+
+function toContainerDetail(container: Container, facts: PodDetailFacts): ContainerDetail {
+  const { name } = container;
+  const kind = kindOf(container, facts.pod);
+  const status = allStatusesOf(facts.pod.status).find((it) => it.name === name);
+  const usage = facts.usage?.containers?.find((it) => it.name === name);
+  const counters = facts.counters(name);
   const { limits } = container.resources ?? {};
   const { running, terminated } = status?.state ?? {};
   const last = status?.lastState?.terminated;
   const { periods, throttledPeriods = 0 } = counters?.cpu ?? {};
   return {
     kind,
-    name: container.name,
+    name,
     state: describeState(status, kind),
     isRunning: running !== undefined,
     hasPrevious: last?.containerID !== undefined,
@@ -144,7 +123,7 @@ function toContainerDetail(
         kind,
         target: describeTarget(probe),
         timing: describeTiming(probe),
-        answers: [...probeResponses(container.name, kind)],
+        answers: [...facts.probeResponses(name, kind)],
       } satisfies ProbeHistory;
     }),
   };

@@ -1,3 +1,4 @@
+import { ARCHITECTURE } from "../../base/host/node-info.ts";
 import { Counter, Gauge, Histogram, type Metric } from "./metric.ts";
 
 /** Facts of the program for `kubernetes_build_info`. */
@@ -139,7 +140,7 @@ export function toKubeletMetrics(node: { name: string; build: BuildFacts }) {
   } satisfies Record<string, Metric>;
   const [major = "", minor = ""] = node.build.version.split(".");
   const { buildDate, gitCommit, gitTreeState, version } = node.build;
-  const platform = `linux/${process.arch === "x64" ? "amd64" : process.arch}`;
+  const platform = `linux/${ARCHITECTURE}`;
   const go = `bun${process.versions.bun ?? ""}`;
   metrics.buildInfo.set(1, [buildDate, "bun", gitCommit, gitTreeState, `v${version}`, go, major, minor, platform]);
   metrics.nodeName.set(1, [node.name]);
