@@ -24,7 +24,7 @@ type Invocation =
   /** The kubelet itself: flags and manifests. */
   | { kind: "kubelet"; argv: readonly string[] }
   | { kind: "flags-help" }
-  /** Nothing is started; the message names the word and the way out. */
+  /** Nothing is started; the message names the word and says what to write instead. */
   | { kind: "refused"; message: string };
 
 /** A verb of kubectl that changes a part of an object. */

@@ -113,9 +113,9 @@ async function readConfiguration(
     try {
       const isDirectory = statSync(path).isDirectory();
       const text = isDirectory ? "" : readText(path);
-      const nature = isDirectory ? "manifest" : detectKind(text);
-      if (nature === "configuration") read.push({ path, text });
-      else if (nature === "unknown") {
+      const kind = isDirectory ? "manifest" : detectKind(text);
+      if (kind === "configuration") read.push({ path, text });
+      else if (kind === "unknown") {
         readErrors.push(`--config: "${path}" has no kind: neither a KubeletConfiguration nor a manifest`);
       } else {
         warnings.push(

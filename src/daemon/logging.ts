@@ -92,7 +92,7 @@ function writeToJournal(
   writeStderr(`<${JOURNAL_PRIORITIES[level]}>${escapeControl(message)}${renderFields(fields)}\n`);
 }
 
-/** Colours are for users: only on a terminal, and not where NO_COLOR or TERM=dumb say otherwise. */
+/** Colors are for users: only on a terminal, and not where NO_COLOR or TERM=dumb say otherwise. */
 export function wantsColor(env: Readonly<Record<string, string | undefined>>, isTerminal: boolean): boolean {
   return isTerminal && !env.NO_COLOR && env.TERM !== "dumb";
 }

@@ -66,7 +66,7 @@ function setOomScore(score: number, logger: Logger, host: ProcessSettingsHost): 
   }
 }
 
-/** A process cannot raise its own limit without a system call we have no way to: util-linux' prlimit does it from outside. */
+/** Bun cannot make the system call that raises the limit of its own process: prlimit of util-linux does it from outside. */
 async function raiseOpenFiles(wanted: number, logger: Logger, host: ProcessSettingsHost): Promise<void> {
   const limits = readLimits(host);
   if (!limits || limits.soft >= wanted) return;

@@ -9,7 +9,7 @@ import type { History, HistoryRange } from "./wire.ts";
 interface ChartLine {
   label: string;
   values: (number | null)[];
-  /** Class of its colour: 0 or 1. */
+  /** Class of its color: 0 or 1. */
   color: 0 | 1;
 }
 

@@ -1,4 +1,4 @@
-/** A piece of a log line with its colour: 0 = default, 1 to 8 = the ANSI colours, plus 8 when bright. */
+/** A piece of a log line with its color: 0 = default, 1 to 8 = the ANSI colors, plus 8 when bright. */
 interface Span {
   text: string;
   color: number;
@@ -15,10 +15,10 @@ const INVISIBLE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u20
 export const MAX_SHOWN_LINE = 4096;
 const CUT_NOTE = " … the line is longer: the download has all of it";
 
-/** Pieces of a line that have colours of their own; the rest has the colour of the last. */
+/** Pieces of a line that have colors of their own; the rest has the color of the last. */
 export const MAX_SPANS = 40;
 
-/** Splits a line at its ANSI colours; all other escapes and control characters are dropped. */
+/** Splits a line at its ANSI colors; all other escapes and control characters are dropped. */
 export function toSpans(line: string): Span[] {
   const cut = line.length > MAX_SHOWN_LINE;
   const text = cut ? line.slice(0, MAX_SHOWN_LINE).replace(CUT_ESCAPE, "") : line;
@@ -56,7 +56,7 @@ export function toSpans(line: string): Span[] {
   return spans;
 }
 
-/** Colons separate the parts of one colour, where there may be an empty one: `38:2::255:0:0`. */
+/** Colons separate the parts of one color, where there may be an empty one: `38:2::255:0:0`. */
 const toCodes = (parameters: string): number[] =>
   (parameters || "0")
     .replace(/(38:2|48:2)::/g, "$1:")

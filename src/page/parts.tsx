@@ -7,7 +7,7 @@ import { type PodName, type PodTab, podAddress } from "./router.ts";
 /** Text that a program may have written: without escapes, and without marks of direction, which would move what is around it. */
 export const Plain = ({ text }: { text: string }) => <bdi>{plainText(text)}</bdi>;
 
-/** Green, amber, red or grey, never by colour alone: the text is next to it. */
+/** Green, amber, red or grey, never by color alone: the text is next to it. */
 export type Tone = "good" | "warn" | "bad" | "idle";
 
 export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {

@@ -402,8 +402,8 @@ describe("get and list", () => {
     expect(await names(`${PODS}?labelSelector=app+notin+(web)`)).toEqual(["b"]);
     expect(await names(`${PODS}?fieldSelector=metadata.name%3Db,status.phase%3DPending`)).toEqual(["b"]);
     expect(await names(`${PODS}?fieldSelector=spec.nodeName!%3Dnode1`)).toEqual([]);
-    const bad = await get(`${PODS}?fieldSelector=spec.colour%3Dred`);
-    expect([bad.status, bad.json.message]).toEqual([400, "field label not supported: spec.colour"]);
+    const bad = await get(`${PODS}?fieldSelector=spec.color%3Dred`);
+    expect([bad.status, bad.json.message]).toEqual([400, "field label not supported: spec.color"]);
   });
 
   const aMap = (data: string) => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":${data}}`;

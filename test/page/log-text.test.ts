@@ -92,7 +92,7 @@ test("a line of carriage returns takes no time", () => {
   expect(toSpans(line).length).toBe(1);
 });
 
-test("a line with more colours than anyone can tell apart has the last of them to its end", () => {
+test("a line with more colors than anyone can tell apart has the last of them to its end", () => {
   const line = Array.from({ length: 600 }, (_, index) => `\x1b[3${index % 8}m${index % 10}`).join("");
   const spans = toSpans(line);
   expect(spans.length).toBeLessThanOrEqual(MAX_SPANS + 1);

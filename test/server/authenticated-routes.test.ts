@@ -117,7 +117,9 @@ describe("who may", () => {
   const passedOn = { "X-Forwarded-For": "192.0.2.8" };
   const stranger = { ...alice, isVerified: false };
 
-  test.each<[who: string, path: string, asking: Asking, status: number]>([
+  const anonymous = { anonymousAuth: true };
+
+  test.each<[who: string, path: string, asking: Asking, status: number, rules?: Partial<AccessRules>]>([
     ...["/healthz", "/pods", "/metrics", "/configz", log].map(
       (path) => ["a client with a certificate", path, { shown: alice }, 200] as [string, string, Asking, number],
     ),
@@ -133,26 +135,19 @@ describe("who may", () => {
     ["a page of this server", run, from("https://node1:10250"), 200],
     ["an API server for a page", run, from("https://dashboard.example", passedOn), 200],
     ["an impostor for a page", run, { ...from("https://dashboard.example", passedOn), shown: stranger }, 401],
-  ])("%s asks for %s", async (_, path, asking, want) => {
-    const { ask, containers } = aWorld({ rules: knownOnly });
+    ["an unknown API server for a page", run, from("https://dashboard.example", passedOn), 200, anonymous],
+    ["an unknown client by a page", run, from("https://dashboard.example"), 403, anonymous],
+    [
+      "a client that AlwaysDeny refuses",
+      run,
+      { method: "POST", shown: alice },
+      403,
+      { authorizationMode: "AlwaysDeny" },
+    ],
+  ])("%s asks for %s", async (_, path, asking, want, rules = {}) => {
+    const { ask, containers } = aWorld({ rules: { ...knownOnly, ...rules } });
     expect(statusOf(await ask(path, asking))).toBe(want);
     if (want !== 200) expect(containers.asked).toEqual([]);
-  });
-
-  test.each([
-    ["an API server without a certificate, for a page", passedOn, 200],
-    ["a page", {}, 403],
-  ])("with --anonymous-auth: %s", async (_, more, want) => {
-    const { ask } = aWorld({ rules: { ...knownOnly, anonymousAuth: true } });
-    expect(statusOf(await ask(run, from("https://dashboard.example", more)))).toBe(want);
-  });
-
-  test("AlwaysDeny authenticates every client and refuses all", async () => {
-    const { ask, containers } = aWorld({ rules: { ...knownOnly, authorizationMode: "AlwaysDeny" } });
-    const answer = await ask(run, { method: "POST", shown: alice });
-    expect(statusOf(answer)).toBe(403);
-    expect(await textOf(answer)).toBe("Forbidden (user=alice, verb=create, resource=nodes, subresource=proxy)");
-    expect(containers.asked).toEqual([]);
   });
 });
 

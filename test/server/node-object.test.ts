@@ -14,36 +14,35 @@ describe("conditions", () => {
         `${type} ${status} ${reason}: ${message} (${lastTransitionTime})`,
     );
   const since = new Date("2026-11-21T06:30:00.700Z");
+  const KINDS = ["PIDPressure", "MemoryPressure", "DiskPressure"] as const;
 
-  test("of a node that is well, in upstream's order and words", () => {
-    const well = { is: false, since };
-    const pressures: NodeObjectFacts["pressures"] = new Map([
-      ["PIDPressure", well],
-      ["MemoryPressure", well],
-      ["DiskPressure", well],
-    ]);
-    expect(conditions({ pressures, ready: { runtimeError: undefined, since } })).toEqual([
-      "MemoryPressure False KubeletHasSufficientMemory: kubelet has sufficient memory available (2026-11-21T06:30:00Z)",
-      "DiskPressure False KubeletHasNoDiskPressure: kubelet has no disk pressure (2026-11-21T06:30:00Z)",
-      "PIDPressure False KubeletHasSufficientPID: kubelet has sufficient PID available (2026-11-21T06:30:00Z)",
-      "Ready True KubeletReady: kubelet is posting ready status (2026-11-21T06:30:00Z)",
-    ]);
-  });
-
-  test("of a node short of everything, and of a kubelet with errors", () => {
-    const short = { is: true, since };
-    const pressures: NodeObjectFacts["pressures"] = new Map([
-      ["MemoryPressure", short],
-      ["DiskPressure", short],
-      ["PIDPressure", short],
-    ]);
-    const ready = { runtimeError: "containers were last listed 200 s ago", since };
-    expect(conditions({ pressures, ready }).map((line) => line.split(" (")[0]!)).toEqual([
-      "MemoryPressure True KubeletHasInsufficientMemory: kubelet has insufficient memory available",
-      "DiskPressure True KubeletHasDiskPressure: kubelet has disk pressure",
-      "PIDPressure True KubeletHasInsufficientPID: kubelet has insufficient PID available",
-      "Ready False KubeletNotReady: containers were last listed 200 s ago",
-    ]);
+  test.each([
+    {
+      node: "a node that is well, in upstream's order and words",
+      is: false,
+      runtimeError: undefined,
+      want: [
+        "MemoryPressure False KubeletHasSufficientMemory: kubelet has sufficient memory available",
+        "DiskPressure False KubeletHasNoDiskPressure: kubelet has no disk pressure",
+        "PIDPressure False KubeletHasSufficientPID: kubelet has sufficient PID available",
+        "Ready True KubeletReady: kubelet is posting ready status",
+      ],
+    },
+    {
+      node: "a node short of everything, and of a kubelet with errors",
+      is: true,
+      runtimeError: "containers were last listed 200 s ago",
+      want: [
+        "MemoryPressure True KubeletHasInsufficientMemory: kubelet has insufficient memory available",
+        "DiskPressure True KubeletHasDiskPressure: kubelet has disk pressure",
+        "PIDPressure True KubeletHasInsufficientPID: kubelet has insufficient PID available",
+        "Ready False KubeletNotReady: containers were last listed 200 s ago",
+      ],
+    },
+  ])("of $node", ({ is, runtimeError, want }) => {
+    const pressures = new Map(KINDS.map((kind) => [kind, { is, since }]));
+    const shown = conditions({ pressures, ready: { runtimeError, since } });
+    expect(shown).toEqual(want.map((line) => `${line} (2026-11-21T06:30:00Z)`));
   });
 
   test("all have a heartbeat of now", () => {

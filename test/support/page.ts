@@ -41,7 +41,7 @@ const SIZES = [
 
 /**
  * Problems of what a page shows on a desktop and on a phone: rules of axe-core, and a page that is wider than the screen.
- * @param areColorsAll only colours differ from a page that was checked already
+ * @param areColorsAll only colors differ from a page that was checked already
  */
 export async function findAccessibilityProblems(page: Page, areColorsAll = false): Promise<string[]> {
   // axe-core leaves the size of targets, a rule of WCAG 2.2 AA, out by default.

@@ -24,7 +24,7 @@ export interface ConfigurationStatus {
   error: string | undefined;
 }
 
-/** A setting cannot be used: the program ends with exit code 2. The message names the flag, what was found and the way out. */
+/** A setting cannot be used: the program ends with exit code 2. The message names the flag, what was found and what to do. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError";
 }

@@ -235,7 +235,7 @@ function withoutMessage(state: ContainerState): ContainerState {
   return { ...state, terminated };
 }
 
-/** Answers without what commands wrote and servers sent when a probe succeeded: events show the answers of failures only. Pure. */
+/** Responses without what commands wrote and servers sent when a probe succeeded: events show those of failures only. Pure. */
 export const hideProbeOutput = (answers: readonly ProbeResponse[]): ProbeResponse[] =>
   answers.map((answer) => (answer.result === "success" ? { ...answer, output: "" } : answer));
 

@@ -1,57 +1,51 @@
 import { expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type KeptObjects, placeOfObject, readKeptObjects, readKeptPods } from "../../../src/cli/client/kept-pods.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+
+const temp = tempDirs();
 
 test("the newest checkpoint comes first, whatever its name; a broken one is left out", () => {
-  const rootDir = mkdtempSync(join(tmpdir(), "kept-pods-"));
-  try {
-    const write = (name: string, source: string, modifiedAtSeconds: number) => {
-      const path = join(rootDir, "checkpoints", `source-${name}.json`);
-      const texts = { "": { pods: [{ pod: { metadata: { name: "web", uid: "1" } }, origin: source }] } };
-      writeFileSync(path, JSON.stringify({ body: { source, texts } }));
-      utimesSync(path, modifiedAtSeconds, modifiedAtSeconds);
-    };
-    mkdirSync(join(rootDir, "checkpoints"));
-    write("a", "/old", 1_000);
-    write("b", "/new", 3_000);
-    write("c", "/middle", 2_000);
-    writeFileSync(join(rootDir, "checkpoints", "source-d.json"), "{");
-    expect(readKeptPods(rootDir).map(({ origin, sourceId }) => [origin, sourceId as string])).toEqual([
-      ["/new", "/new"],
-      ["/middle", "/middle"],
-      ["/old", "/old"],
-    ]);
-  } finally {
-    rmSync(rootDir, { recursive: true });
-  }
+  const rootDir = temp();
+  const write = (name: string, source: string, modifiedAtSeconds: number) => {
+    const path = join(rootDir, "checkpoints", `source-${name}.json`);
+    const texts = { "": { pods: [{ pod: { metadata: { name: "web", uid: "1" } }, origin: source }] } };
+    writeFileSync(path, JSON.stringify({ body: { source, texts } }));
+    utimesSync(path, modifiedAtSeconds, modifiedAtSeconds);
+  };
+  mkdirSync(join(rootDir, "checkpoints"));
+  write("a", "/old", 1_000);
+  write("b", "/new", 3_000);
+  write("c", "/middle", 2_000);
+  writeFileSync(join(rootDir, "checkpoints", "source-d.json"), "{");
+  expect(readKeptPods(rootDir).map(({ origin, sourceId }) => [origin, sourceId as string])).toEqual([
+    ["/new", "/new"],
+    ["/middle", "/middle"],
+    ["/old", "/old"],
+  ]);
 });
 
 test("the place of an object: its line, its submitted file, or that of its owner", () => {
-  const rootDir = mkdtempSync(join(tmpdir(), "kept-pods-"));
-  try {
-    const directory = join(rootDir, "manifests", "lab");
-    mkdirSync(directory, { recursive: true });
-    for (const name of ["pod-db", "deployment-web", "cronjob-tick"]) writeFileSync(join(directory, `${name}.yaml`), "");
-    const kept: KeptObjects = {
-      ...readKeptObjects(rootDir),
-      locations: { "ConfigMap default/conf": { file: "/srv/a.yaml", line: 7 } },
-    };
-    const owned = (kind: string, name: string, labels = {}) => ({
-      name: "x",
-      namespace: "lab",
-      labels,
-      ownerReferences: [{ apiVersion: "v1", kind, name, uid: "1" }],
-    });
-    expect(placeOfObject("ConfigMap", { name: "conf" }, kept)).toBe("/srv/a.yaml:7");
-    expect(placeOfObject("Pod", { name: "db", namespace: "lab" }, kept)).toBe(join(directory, "pod-db.yaml"));
-    const pod = owned("ReplicaSet", "web-5d9", { "pod-template-hash": "5d9" });
-    expect(placeOfObject("Pod", pod, kept)).toBe(join(directory, "deployment-web.yaml"));
-    expect(placeOfObject("ReplicaSet", owned("Deployment", "web"), kept)).toBe(join(directory, "deployment-web.yaml"));
-    expect(placeOfObject("Pod", owned("Job", "tick-28"), kept)).toBe(join(directory, "cronjob-tick.yaml"));
-    expect(placeOfObject("Pod", { name: "other" }, kept)).toBeUndefined();
-  } finally {
-    rmSync(rootDir, { recursive: true });
-  }
+  const rootDir = temp();
+  const directory = join(rootDir, "manifests", "lab");
+  mkdirSync(directory, { recursive: true });
+  for (const name of ["pod-db", "deployment-web", "cronjob-tick"]) writeFileSync(join(directory, `${name}.yaml`), "");
+  const kept: KeptObjects = {
+    ...readKeptObjects(rootDir),
+    locations: { "ConfigMap default/conf": { file: "/srv/a.yaml", line: 7 } },
+  };
+  const owned = (kind: string, name: string, labels = {}) => ({
+    name: "x",
+    namespace: "lab",
+    labels,
+    ownerReferences: [{ apiVersion: "v1", kind, name, uid: "1" }],
+  });
+  expect(placeOfObject("ConfigMap", { name: "conf" }, kept)).toBe("/srv/a.yaml:7");
+  expect(placeOfObject("Pod", { name: "db", namespace: "lab" }, kept)).toBe(join(directory, "pod-db.yaml"));
+  const pod = owned("ReplicaSet", "web-5d9", { "pod-template-hash": "5d9" });
+  expect(placeOfObject("Pod", pod, kept)).toBe(join(directory, "deployment-web.yaml"));
+  expect(placeOfObject("ReplicaSet", owned("Deployment", "web"), kept)).toBe(join(directory, "deployment-web.yaml"));
+  expect(placeOfObject("Pod", owned("Job", "tick-28"), kept)).toBe(join(directory, "cronjob-tick.yaml"));
+  expect(placeOfObject("Pod", { name: "other" }, kept)).toBeUndefined();
 });

@@ -1,10 +1,10 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { browserUser, isDesktop, openCommand, toCertifiedUrl } from "../../../src/cli/commands/page.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
 import { TestCertificates } from "../../support/test-certificates.ts";
+
+const temp = tempDirs();
 
 test.each([
   ["a terminal under X11", { DISPLAY: ":0" }, true, true],
@@ -33,9 +33,7 @@ test("the desktop opens a link as the user of the browser", () => {
 });
 
 describe("the address of a link, by what the certificate is valid for", () => {
-  const directory = mkdtempSync(join(tmpdir(), "kubelet-ts-page-"));
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
-  const certificates = new TestCertificates(directory);
+  const certificates = new TestCertificates(temp());
   const read = ({ cert }: { cert: string }) => new X509Certificate(cert);
   test.each([
     ["https://127.0.0.1:4194", () => certificates.server("node"), "https://127.0.0.1:4194"],
