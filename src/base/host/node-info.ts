@@ -3,7 +3,7 @@ import { namesIfReadable, readTextIfReadable, SYSTEM_FILE_BYTES } from "../files
 import type { NodeInfo } from "../model/node.ts";
 import { parseDefaultInterface } from "./proc.ts";
 
-/** Of this machine, as images and nodes name it. */
+/** Architecture of this machine, as images and nodes name it. */
 export const ARCHITECTURE = process.arch === "x64" ? "amd64" : process.arch;
 
 /** Lower-cased host name, or the value of `--hostname-override`. */
