@@ -187,8 +187,8 @@ export class DockerPods implements PodEngine {
 
   /**
    * A name that is taken is that of our own container from an attempt that broke off, or of another program's: then the name
-   * gets a suffix. Our own is removed, but for one that runs: its start was answered too late to be known here, and a
-   * second one must not run next to it.
+   * gets a suffix. Our own is removed, unless it was started by a call whose response was lost: a second one must not run
+   * next to it, and its end counts as a crash once the next list of all containers shows it.
    */
   async #create(name: string, body: ContainerCreateBody, signal: AbortSignal): Promise<ContainerId> {
     const fields: Readonly<Record<string, unknown>> = { ...body };
@@ -198,9 +198,9 @@ export class DockerPods implements PodEngine {
       if (!isConflict(error)) throw error;
       const holder = await known(this.#client.inspectContainer(name, { signal }));
       const isOurs = holder !== undefined && isOwned(holder.Config.Labels, this.#owner);
-      if (isOurs && holder.State.Running) {
+      if (isOurs && holder.State.Status !== "created") {
         const isSame = Object.entries(body.Labels ?? {}).every(([key, value]) => holder.Config.Labels[key] === value);
-        if (isSame) return holder.Id;
+        if (isSame && holder.State.Running) return holder.Id;
         throw error;
       }
       if (isOurs) await this.remove(holder.Id, signal);

@@ -1,5 +1,6 @@
 import { isLasting, makePod, toManifest, type WantedPod } from "./desired.ts";
 import type { ModelContainer } from "./engine-model.ts";
+import { machine } from "./machine.ts";
 import { changed, fileOf, type Rules } from "./rules.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { MANIFESTS, ROOT_DIR, type World } from "./world.ts";
@@ -60,6 +61,22 @@ export class Scene {
   pickPod(random: SeededRandom): WantedPod | undefined {
     const pods = [...this.wanted.values()];
     return pods.length > 0 ? random.pick(pods) : undefined;
+  }
+
+  /** A container ends with an error again and again, until a person mends it. */
+  crashInLoop(random: SeededRandom): void {
+    const pod = this.pickPod(random);
+    if (!pod || pod.replicas !== undefined) return;
+    const [first, ...others] = pod.containers;
+    if (!first || !isLasting(first)) return;
+    const crashing = { ...changed(first), program: ["exit", String(random.whole(0, 20)), "1"], hasLiveness: false };
+    this.put({ ...pod, containers: [crashing, ...others] }, random);
+    this.world.time.after(random.between(600_000, LONGEST_FAULT_MS), () => {
+      const now = this.wanted.get(pod.app);
+      const at = now?.containers[0];
+      if (!now || at?.program !== crashing.program) return;
+      this.put({ ...now, containers: [changed({ ...at, program: ["run"] }), ...now.containers.slice(1)] }, random);
+    });
   }
 
   // --- the process ---
@@ -241,6 +258,25 @@ export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean
         },
         5 * 60_000,
       ),
+  },
+  "rename the machine": {
+    weight: 2,
+    isFault: true,
+    run: (scene, random) => {
+      machine.hostName = `box${random.whole(1, 99)}`;
+      scene.world.note(`the machine is called ${machine.hostName}`);
+      scene.stopProcess(random.between(100, 20_000));
+    },
+  },
+  "rename the node": {
+    weight: 1,
+    isFault: true,
+    run: (scene, random) => {
+      scene.world.nodeName = `node${random.whole(1, 99)}`;
+      scene.world.note(`--hostname-override is ${scene.world.nodeName}`);
+      scene.rules.excuseAll();
+      scene.stopProcess(random.between(100, 20_000));
+    },
   },
   "kill the kubelet": { weight: 6, isFault: true, run: (scene) => scene.killProcess() },
   "kill the kubelet for long": {
@@ -461,20 +497,14 @@ export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean
   "crash in a loop": {
     weight: 3,
     isFault: false,
+    run: (scene, random) => scene.crashInLoop(random),
+  },
+  "crash in a loop while the kubelet restarts": {
+    weight: 3,
+    isFault: true,
     run: (scene, random) => {
-      const pod = scene.pickPod(random);
-      if (!pod || pod.replicas !== undefined) return;
-      const [first, ...others] = pod.containers;
-      if (!first || !isLasting(first)) return;
-      const crashing = { ...changed(first), program: ["exit", String(random.whole(0, 20)), "1"], hasLiveness: false };
-      scene.put({ ...pod, containers: [crashing, ...others] }, random);
-      scene.world.time.after(random.between(600_000, LONGEST_FAULT_MS), () => {
-        const now = scene.wanted.get(pod.app);
-        const at = now?.containers[0];
-        if (now && at?.program === crashing.program) {
-          scene.put({ ...now, containers: [changed({ ...at, program: ["run"] }), ...now.containers.slice(1)] }, random);
-        }
-      });
+      scene.crashInLoop(random);
+      for (const _ of [1, 2, 3]) scene.world.time.after(random.between(30_000, 900_000), () => scene.killProcess());
     },
   },
   "become unhealthy": {

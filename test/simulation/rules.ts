@@ -128,9 +128,10 @@ export class Rules {
     const { labels, name } = container;
     for (const other of this.#world.engine.containers.values()) {
       if (other === container || other.status !== "running") continue;
+      // Pods of files have the name of the node in theirs, which may change.
       const isTwin =
-        other.labels[LABEL.podName] === labels[LABEL.podName] &&
-        other.labels[LABEL.container] === labels[LABEL.container];
+        other.labels[LABEL.container] === labels[LABEL.container] &&
+        (other.labels[LABEL.podName] === labels[LABEL.podName] || this.#isOneApp(other, container));
       if (isTwin) throw new Violation("one of each", `${name} starts while ${other.name} runs`);
     }
     if (isSandbox) {
@@ -142,6 +143,12 @@ export class Rules {
     if (wanted && history) this.#checkOrder(container, wanted, history);
     history?.started.add(labels[LABEL.container] ?? "");
     this.#checkBackOff(container);
+  }
+
+  /** Both belong to the one pod of a file. */
+  #isOneApp(a: ModelContainer, b: ModelContainer): boolean {
+    const app = appOf(a);
+    return app !== undefined && app === appOf(b) && this.wanted.get(app)?.replicas === undefined;
   }
 
   /** Init containers one after the other, then the others in the order of the spec. */

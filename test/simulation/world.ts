@@ -19,8 +19,8 @@ export class World {
   readonly disk: SimulatedDisk;
   readonly engine: EngineModel;
   readonly wire: EngineHttp;
-  /** Flags of the next process. */
-  options: Record<string, unknown> = {};
+  /** `--hostname-override` of the next process. */
+  nodeName = "";
   /** The last things that happened. */
   readonly steps: string[] = [];
   /** Called with every step, for `--trace`. */
@@ -33,6 +33,7 @@ export class World {
   onUnexpectedEnd: () => void = () => {};
   #hash = 0n;
   #run: typeof import("../../src/daemon/run-forever.ts").runForever | undefined;
+  #keepNodeName: typeof import("../../src/base/host/node-name.ts").keepNodeName | undefined;
   #tasks: Record<string, (...values: unknown[]) => unknown> = {};
   #defaults: Record<string, unknown> = {};
   #stop: AbortController | undefined;
@@ -101,7 +102,9 @@ export class World {
     const { runForever } = await import("../../src/daemon/run-forever.ts");
     const { BACKGROUND_TASKS } = await import("../../src/daemon/background/background-tasks.ts");
     const { DEFAULT_KUBELET_OPTIONS } = await import("../../src/config/option-table.ts");
+    const { keepNodeName } = await import("../../src/base/host/node-name.ts");
     this.#run = runForever;
+    this.#keepNodeName = keepNodeName;
     this.#tasks = BACKGROUND_TASKS as unknown as Record<string, (...values: unknown[]) => unknown>;
     this.#defaults = DEFAULT_KUBELET_OPTIONS as unknown as Record<string, unknown>;
     this.time.install();
@@ -139,7 +142,10 @@ export class World {
       this.time.after(0, () => this.#endUnexpectedly());
     };
     this.time.beginProcess(() => {
-      const options = { ...structuredClone(this.#defaults), ...OPTIONS, ...this.options };
+      // As the command does before it supervises.
+      const kept = this.#keepNodeName?.(ROOT_DIR, this.nodeName);
+      for (const notice of kept?.notices ?? []) this.note(`log warn: ${notice}`);
+      const options = { ...structuredClone(this.#defaults), ...OPTIONS, hostnameOverride: kept?.name };
       void this.#run?.({
         options: options as never,
         manifests: [],
