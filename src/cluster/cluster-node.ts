@@ -11,6 +11,7 @@ import { nodeTarget } from "../base/model/pod-event.ts";
 import { messageOf } from "../base/text/error-message.ts";
 import type { KubeletOptions } from "../config/option-table.ts";
 import type { Rejection } from "../plan/admission.ts";
+import type { ServiceAddress } from "../plan/service-environment.ts";
 import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
 import {
   CertificateManager,
@@ -27,12 +28,7 @@ import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
 import { NodeAgent } from "./node/node-agent.ts";
 import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
-import {
-  ClusterServices,
-  type RuntimeClassEntry,
-  RuntimeClasses,
-  type ServiceAddress,
-} from "./objects/stored-lists.ts";
+import { ClusterServices, type RuntimeClassEntry, RuntimeClasses } from "./objects/stored-lists.ts";
 import { TokenManager } from "./objects/token-manager.ts";
 import { type ApiPod, isMirrorPod } from "./pods/api-pod.ts";
 import { ApiPodSource } from "./pods/api-pod-source.ts";

@@ -1,6 +1,7 @@
-import type { Pod } from "../base/api/pod.ts";
+import type { HostAlias, Pod } from "../base/api/pod.ts";
 import type { Service } from "../base/api/service.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
+import type { WorkloadObject } from "../base/model/desired-object.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
@@ -14,11 +15,14 @@ import {
   portOf,
   publishedPortsOf,
   type ServiceAddresses,
+  type ServiceAllocation,
   type ServiceProblem,
   serviceName,
 } from "../plan/service-addresses.ts";
 import { endpointsOf, ServicePods } from "../plan/service-endpoints.ts";
+import { computeServiceEnvironment } from "../plan/service-environment.ts";
 import type { RuledService } from "../plan/service-rules.ts";
+import { toEndpointObjects } from "./endpoint-objects.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { objectUid } from "./workload-record.ts";
 
@@ -51,9 +55,13 @@ interface ServiceManagerDeps {
   nodeIp: string;
   logger: Logger;
   recorder: EventRecorder;
-  /** The process that has a port of the machine; undefined for a free one. */
-  portHolder: (protocol: string, port: number) => string | undefined;
+  portHolder: PortHolder;
+  /** Creation of the Endpoints of Services that do not say when they were created. */
+  startedAt: string;
 }
+
+/** The process that has a port of the machine; undefined for a free one. */
+type PortHolder = (protocol: string, port: number) => string | undefined;
 
 const NONE: ServiceAddresses = { range: "", clusterIps: {}, ports: {}, nodePorts: {} };
 /** Source: core/v1 `DefaultClientIPServiceAffinitySeconds`. */
@@ -66,6 +74,10 @@ export class ServiceManager {
   #addresses: ServiceAddresses;
   #problems: ReadonlyMap<string, ServiceProblem> = new Map();
   #applied = "";
+  #services: readonly Service[] = [];
+  #pods: readonly Pod[] = [];
+  /** Derived objects; undefined until they are asked for. */
+  #shown: WorkloadObject[] | undefined;
   /** That of the proxy at the last update. */
   #shownProblem: string | undefined;
 
@@ -100,12 +112,47 @@ export class ServiceManager {
     this.#deps.proxy?.stop();
   }
 
+  /** Lines of the hosts file of a pod. Called when it is written. */
+  aliasesFor(pod: Pod): readonly HostAlias[] {
+    return this.#deps.hosts.aliasesFor(pod);
+  }
+
+  /** Variables of the Services that a pod sees. A pod does not start again for another Service. */
+  environmentOf({ metadata, spec }: Pod): ReadonlyMap<string, string> {
+    const services = this.#services.map(({ metadata: { name = "", namespace = "default" }, spec: { ports = [] } }) => {
+      return { name, namespace, clusterIP: this.#addresses.clusterIps[`${namespace}/${name}`], ports };
+    });
+    return computeServiceEnvironment(services, metadata.namespace ?? "default", spec.enableServiceLinks ?? true);
+  }
+
+  /** The Endpoints and EndpointSlices of all Services. */
+  derivedObjects(): WorkloadObject[] {
+    const { nodeName, startedAt } = this.#deps;
+    if (this.#shown) return this.#shown;
+    const pods = new ServicePods(this.#pods);
+    this.#shown = this.#services.flatMap((service) => toEndpointObjects(service, pods, { nodeName, startedAt }));
+    return this.#shown;
+  }
+
+  /** Gives Services their addresses before pods that may need them start. */
+  setServices(services: readonly Service[]): void {
+    this.#services = services;
+    this.#shown = undefined;
+    const { proxy } = this.#deps;
+    if (!proxy) return;
+    const { clusterIps } = this.#allocateFrom(services, proxy, () => undefined).addresses;
+    this.#keep({ ...this.#addresses, range: this.#rangeFor(services, proxy), clusterIps });
+  }
+
   /**
    * Brings addresses, rules and hosts files in line.
    * @param pods all pods with their statuses, as the engine was seen
    */
   update(services: readonly Service[], pods: readonly Pod[], rewrite: RewriteHosts): void {
     const { proxy, hosts } = this.#deps;
+    this.#services = services;
+    this.#pods = pods;
+    this.#shown = undefined;
     if (!proxy) return hosts.update(services, pods, rewrite);
     this.#allocate(services, pods, proxy);
     const ruled = this.#toRuled(services, new ServicePods(pods));
@@ -157,22 +204,30 @@ export class ServiceManager {
   }
 
   #allocate(services: readonly Service[], pods: readonly Pod[], proxy: ServiceProxy): void {
-    const { file, range, portHolder } = this.#deps;
-    const needsRange = services.some(hasClusterIp);
-    const networks = () => proxy.networks();
-    const known = {
-      ...this.#addresses,
-      range: range || this.#addresses.range || (needsRange ? (chooseRange(networks()) ?? "") : ""),
-    };
+    const { portHolder } = this.#deps;
     const holderOf = (protocol: string, port: number) =>
       hostPortHolder(pods, protocol, port) ?? portHolder(protocol, port);
-    const { addresses, problems } = allocateServices(services, known, holderOf, this.#deps.seed);
+    const { addresses, problems } = this.#allocateFrom(services, proxy, holderOf);
     this.#problems = problems;
     this.#reportProblems(services);
-    if (needsRange) this.#reportRange(addresses.range, networks);
+    if (services.some(hasClusterIp)) this.#reportRange(addresses.range, () => proxy.networks());
+    this.#keep(addresses);
+  }
+
+  #allocateFrom(services: readonly Service[], proxy: ServiceProxy, holderOf: PortHolder): ServiceAllocation {
+    const known = { ...this.#addresses, range: this.#rangeFor(services, proxy) };
+    return allocateServices(services, known, holderOf, this.#deps.seed);
+  }
+
+  #rangeFor(services: readonly Service[], proxy: ServiceProxy): string {
+    const known = this.#deps.range || this.#addresses.range;
+    return known || (services.some(hasClusterIp) ? (chooseRange(proxy.networks()) ?? "") : "");
+  }
+
+  #keep(addresses: ServiceAddresses): void {
     if (JSON.stringify(addresses) === JSON.stringify(this.#addresses)) return;
     this.#addresses = addresses;
-    file.write(addresses);
+    this.#deps.file.write(addresses);
   }
 
   #reportRange(range: string, networks: () => Ipv4Range[]): void {

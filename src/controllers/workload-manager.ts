@@ -188,6 +188,7 @@ export class WorkloadManager {
     const { kubelet, services, rewriteHosts } = this.#deps;
     const pods = kubelet.pods();
     const statuses = this.#observer.update(pods);
+    if (isNewState && this.#observer.isRead) services.setServices(this.#prepared.services);
     const owned = this.#handOverReplicaSets();
     let isChanged = this.#dropDeleted();
     for (const desired of this.#prepared.workloads) {

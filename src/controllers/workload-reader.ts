@@ -22,7 +22,7 @@ interface WorkloadReaderDeps {
   records: WorkloadRecords;
   observer: PodObserver;
   claims: ClaimBinder;
-  services: Pick<ServiceManager, "specOf" | "statusOf">;
+  services: Pick<ServiceManager, "derivedObjects" | "specOf" | "statusOf">;
 }
 
 /** Workloads as the API shows them: identities, statuses, and the objects that controllers derive from them. */
@@ -35,10 +35,10 @@ export class WorkloadReader {
 
   /** The ReplicaSets of Deployments, the Jobs of CronJobs and the like, with their statuses. */
   derivedObjects(): WorkloadObject[] {
-    const { records, observer, claims } = this.#deps;
+    const { records, observer, claims, services } = this.#deps;
     const pod = observer.reader();
     const derived = records.entries().flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }));
-    return [...derived, ...claims.derived()];
+    return [...derived, ...claims.derived(), ...services.derivedObjects()];
   }
 
   /** Uid of an object of the sources in the API, and the time since which it is known. */

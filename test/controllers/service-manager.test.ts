@@ -71,6 +71,7 @@ function aManager(kept: { addresses?: ServiceAddresses } = {}, networks = ["172.
       record: ({ kind, name }, { reason, message }) => void events.push(`${kind} ${name} ${reason} ${message}`),
     },
     portHolder: (_, port) => holders.get(port),
+    startedAt: "2026-01-02T03:04:05Z",
   });
   const update = (services: Service[], pods: Pod[]) => manager.update(services, pods, () => {});
   const namesOf = () => hosts.aliasesFor(client).map(({ ip, hostnames }) => `${ip} ${hostnames![0]}`);
@@ -170,4 +171,14 @@ test("a Service shows what it was given", () => {
     ports: [{ port: 80, targetPort: 8000, protocol: "TCP", nodePort: expect.any(Number) }],
   });
   expect(manager.specOf(service("other", { clusterIP: "None" }))).toBeUndefined();
+});
+
+test("variables of Services are known before the first pod starts", () => {
+  const { manager } = aManager();
+  manager.setServices([service("web"), service("headless", { clusterIP: "None" })]);
+  const ip = (manager.specOf(service("web")) as { clusterIP: string }).clusterIP;
+  const names = (pod: Pod) => [...manager.environmentOf(pod)].filter(([name]) => name.endsWith("_HOST"));
+  expect(names(client)).toEqual([["WEB_SERVICE_HOST", ip]]);
+  expect(names({ ...client, spec: { ...client.spec, enableServiceLinks: false } })).toEqual([]);
+  expect(names({ ...client, metadata: { ...client.metadata, namespace: "shop" } })).toEqual([]);
 });

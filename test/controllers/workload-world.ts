@@ -68,6 +68,7 @@ export function managerDeps(clock: FakeClock, kept: KeptState) {
       logger,
       recorder: { record() {} },
       portHolder: () => undefined,
+      startedAt: "2026-01-02T03:04:05Z",
     }),
     rewriteHosts() {},
   };

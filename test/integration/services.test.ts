@@ -73,6 +73,11 @@ describeWithEngine("Services", () => {
     expect(names).toContain(await fetchName(clusterIP));
     const hosts = await node.exec(client.Id, "cat", "/etc/hosts");
     expect(hosts).toContain(`${clusterIP}\tweb`);
+    expect(await node.exec(client.Id, "sh", "-c", "echo $WEB_SERVICE_HOST")).toBe(`${clusterIP}\n`);
+    const ips = pods.flatMap(({ metadata, status }) => (metadata.labels?.app === "web" ? [status.podIP!] : [])).sort();
+    const { stdout } = await node.run("get endpoints web", "-o", "jsonpath={.subsets[*].addresses[*].ip}");
+    expect(stdout.trim().split(" ").sort()).toEqual(ips);
+    expect((await node.run("get endpointslices")).stdout).toMatch(/^web-\w{5}\s+IPv4\s+8000\s/m);
     const startMs = performance.now();
     await expect(fetchName((await shown(node, "nothing")).spec.clusterIP)).rejects.toThrow();
     expect(performance.now() - startMs).toBeLessThan(500);

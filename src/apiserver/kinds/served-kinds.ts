@@ -3,7 +3,7 @@ import { type ResourceDefinition, ResourceRegistry } from "../resource-definitio
 import { CONFIG_MAP, SECRET } from "./config-kinds.ts";
 import { EVENT, NAMESPACE, NODE } from "./node-kinds.ts";
 import { POD } from "./pod-kind.ts";
-import { SERVICE } from "./service-kind.ts";
+import { ENDPOINT_SLICE, ENDPOINTS, SERVICE } from "./service-kind.ts";
 import { PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM } from "./volume-kinds.ts";
 import {
   CONTROLLER_REVISION,
@@ -36,6 +36,8 @@ const KINDS = {
   CronJob: CRON_JOB,
   ReplicationController: REPLICATION_CONTROLLER,
   Service: SERVICE,
+  Endpoints: ENDPOINTS,
+  EndpointSlice: ENDPOINT_SLICE,
   PersistentVolumeClaim: PERSISTENT_VOLUME_CLAIM,
   PersistentVolume: PERSISTENT_VOLUME,
 } satisfies Record<ManifestKind, ResourceDefinition> & Record<string, ResourceDefinition>;

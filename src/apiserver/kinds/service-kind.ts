@@ -1,6 +1,7 @@
 import type { Service } from "../../base/api/service.ts";
 import { memoized } from "../../base/model/memoized.ts";
 import type { ApiObject } from "../api-object.ts";
+import { READ_VERBS } from "../resource-definition.ts";
 import { type Fields, formatLabels, manifestKind, specOf, text } from "./define-kind.ts";
 
 /** `<port>:<port of the node>/<protocol>` */
@@ -66,4 +67,61 @@ export const SERVICE = manifestKind({
   hasGeneration: false,
   complete: showServiceDefaults,
   description: "Service is a named abstraction of a set of pods.",
+});
+
+interface Subset {
+  addresses?: { ip: string }[];
+  ports?: { port: number }[];
+}
+
+const MAX_SHOWN = 3;
+
+/** Source: kubectl's `formatEndpoints`. */
+function formatEndpoints(object: ApiObject): string {
+  const subsets = (object as unknown as { subsets?: Subset[] }).subsets ?? [];
+  const all = subsets.flatMap(({ addresses = [], ports = [] }) =>
+    addresses.flatMap(({ ip }) => (ports.length === 0 ? [ip] : ports.map(({ port }) => `${ip}:${port}`))),
+  );
+  const more = all.length - MAX_SHOWN;
+  return all.length === 0 ? "<none>" : `${all.slice(0, MAX_SHOWN).join(",")}${more > 0 ? ` + ${more} more...` : ""}`;
+}
+
+export const ENDPOINTS = manifestKind({
+  kind: "Endpoints",
+  plural: "endpoints",
+  singular: "endpoints",
+  shortNames: ["ep"],
+  verbs: READ_VERBS,
+  decode: undefined,
+  hasGeneration: false,
+  columns: [text("Endpoints", formatEndpoints)],
+  description: "Endpoints are the addresses of the pods that a Service leads to.",
+});
+
+type Slice = ApiObject & { addressType: string; ports: { port: number }[]; endpoints: { addresses: string[] }[] };
+const asSlice = (object: ApiObject) => object as unknown as Slice;
+
+export const ENDPOINT_SLICE = manifestKind({
+  group: "discovery.k8s.io",
+  kind: "EndpointSlice",
+  verbs: READ_VERBS,
+  decode: undefined,
+  columns: [
+    text("AddressType", (it) => asSlice(it).addressType),
+    text(
+      "Ports",
+      (it) =>
+        asSlice(it)
+          .ports.map(({ port }) => port)
+          .join(",") || "<unset>",
+    ),
+    text(
+      "Endpoints",
+      (it) =>
+        asSlice(it)
+          .endpoints.flatMap(({ addresses }) => addresses)
+          .join(",") || "<unset>",
+    ),
+  ],
+  description: "EndpointSlice has endpoints of a Service with the same ports.",
 });

@@ -95,6 +95,12 @@ export interface WorkloadObject {
   /** Absent: of a ControllerRevision. */
   spec?: object;
   status?: object;
+  /** Addresses of Endpoints, by their ports. */
+  subsets?: readonly object[];
+  /** Type, endpoints and ports of an EndpointSlice. */
+  addressType?: string;
+  endpoints?: readonly object[];
+  ports?: readonly object[];
   /** The patch of a ControllerRevision, and its number. */
   data?: object;
   revision?: number;

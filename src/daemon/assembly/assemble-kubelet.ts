@@ -9,8 +9,9 @@ import { findPortHolder, hasSocket } from "../../base/host/port-holder.ts";
 import type { ImageProgress } from "../../base/model/container-engine.ts";
 import type { DesiredPod, DesiredState } from "../../base/model/desired-pod.ts";
 import type { PodUID } from "../../base/model/identity.ts";
-import type { ContainerId } from "../../base/model/pod-snapshot.ts";
+import type { ContainerId, SandboxSnapshot } from "../../base/model/pod-snapshot.ts";
 import { encryptionOf } from "../../base/text/age-text.ts";
+import { toApiTime } from "../../base/text/api-time.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { ExternalNames } from "../../controllers/external-names.ts";
@@ -22,7 +23,6 @@ import { findPodRefusal } from "../../docker/pod-refusal.ts";
 import type { PodRules } from "../../kubelet/blocked-pods.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { chainPrefix, KernelRules } from "../../kubelet/kernel-rules.ts";
-import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
@@ -63,12 +63,11 @@ export async function assembleKubelet(input: AssembleInput) {
   /** The cluster this machine is a node of; undefined without --kubeconfig. */
   const cluster = await buildCluster(context);
   const podManager = new PodManager();
-  const serviceHosts = new ServiceHosts(
-    options.clusterDomain,
-    new ExternalNames({ clock, logger, lookUp: lookUpName }),
+  const serviceManager = await buildServiceManager(context, () =>
+    [...kubelet.workers()].flatMap(({ snapshot }) => snapshot.sandboxes.slice(0, 1)),
   );
   const { onPullProgress } = input;
-  const parts = await buildPodServices(context, { podManager, cluster, serviceHosts, onPullProgress });
+  const parts = await buildPodServices(context, { podManager, cluster, serviceManager, onPullProgress });
   const { engine, volumes, networks, services, connect } = parts;
   /** Last answers of each probe. */
   const probeLog = new ProbeLog();
@@ -98,19 +97,6 @@ export async function assembleKubelet(input: AssembleInput) {
     recorder: context.recorder,
     nodeName: context.node.name,
     clusterDns: () => options.clusterDns,
-  });
-  const serviceManager = new ServiceManager({
-    hosts: serviceHosts,
-    proxy: await buildServiceProxy(context, kubelet),
-    file: openStateFile(context, "service-addresses"),
-    range: options.serviceClusterIpRange,
-    nodeName: context.node.name,
-    seed: context.owner.rootHash,
-    nodeIp: context.node.ip,
-    logger,
-    recorder: context.recorder,
-    portHolder: (protocol, port) =>
-      hasSocket(protocol, port) ? (findPortHolder(port) ?? "another program") : undefined,
   });
   /** Turns workloads into pods, between the sources and the kubelet. */
   const workloads = new WorkloadManager({
@@ -156,20 +142,39 @@ export async function assembleKubelet(input: AssembleInput) {
   };
 }
 
+/** @param sandboxes of all pods, once there are some */
+async function buildServiceManager(
+  context: NodeContext,
+  sandboxes: () => readonly SandboxSnapshot[],
+): Promise<ServiceManager> {
+  const { options, node, owner, clock, logger, recorder } = context;
+  return new ServiceManager({
+    hosts: new ServiceHosts(options.clusterDomain, new ExternalNames({ clock, logger, lookUp: lookUpName })),
+    proxy: await buildServiceProxy(context, sandboxes),
+    file: openStateFile(context, "service-addresses"),
+    range: options.serviceClusterIpRange,
+    nodeName: node.name,
+    seed: owner.rootHash,
+    nodeIp: node.ip,
+    logger,
+    recorder,
+    portHolder: (protocol, port) =>
+      hasSocket(protocol, port) ? (findPortHolder(port) ?? "another program") : undefined,
+    startedAt: toApiTime(clock.now()),
+  });
+}
+
 /**
  * The kernel's rules for Services; undefined where there are none: in a cluster this is the work of kube-proxy, and pods that
  * run once have no process that would change them.
  */
-async function buildServiceProxy(context: NodeContext, kubelet: Kubelet): Promise<KernelRules | undefined> {
-  const { options, owner, clock, logger } = context;
+async function buildServiceProxy(
+  { options, owner, clock, logger }: NodeContext,
+  sandboxes: () => readonly SandboxSnapshot[],
+): Promise<KernelRules | undefined> {
   if (options.kubeconfig !== "" || options.runOnce || options.serviceClusterIpRange === "none") return undefined;
-  const rules = new KernelRules({
-    clock,
-    logger,
-    prefix: chainPrefix(owner.rootHash),
-    nodePortAddresses: options.nodePortAddresses,
-    sandboxes: () => [...kubelet.workers()].flatMap(({ snapshot }) => snapshot.sandboxes.slice(0, 1)),
-  });
+  const { nodePortAddresses } = options;
+  const rules = new KernelRules({ clock, logger, prefix: chainPrefix(owner.rootHash), nodePortAddresses, sandboxes });
   await rules.prepare();
   if (rules.problem === undefined) return rules;
   logger.info(`Services have no addresses, their names lead to pods: ${rules.problem}`);

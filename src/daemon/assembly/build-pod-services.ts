@@ -9,7 +9,7 @@ import type { PodNetworks } from "../../base/model/pod-networks.ts";
 import { messageOf } from "../../base/text/error-message.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { computeClaimBytes } from "../../controllers/claims.ts";
-import type { ServiceHosts } from "../../controllers/service-hosts.ts";
+import type { ServiceManager } from "../../controllers/service-manager.ts";
 import { CredentialProviders } from "../../docker/credential-provider.ts";
 import { DockerEngine } from "../../docker/docker-engine.ts";
 import { DockerClient } from "../../docker/engine/docker-client.ts";
@@ -44,8 +44,8 @@ interface PodServicesInput {
   podManager: PodManager;
   /** The cluster this machine is a node of. */
   cluster?: ClusterNode | undefined;
-  /** Names of Services; absent: hosts files have none. */
-  serviceHosts?: ServiceHosts;
+  /** Names and variables of Services; absent: there are none. */
+  serviceManager?: ServiceManager;
   onPullProgress?: ((progress: ImageProgress) => void) | undefined;
 }
 
@@ -55,7 +55,7 @@ interface PodServicesInput {
  */
 export async function buildPodServices(context: NodeContext, input: PodServicesInput) {
   const { options, node, allocatable, clock, logger, recorder, background } = context;
-  const { cluster, serviceHosts } = input;
+  const { cluster, serviceManager } = input;
   const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
   const networks = buildNetworks(context);
   const oomGroup = new OomGroup({
@@ -82,6 +82,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
       info: node,
       allocatable,
       engine: engine.info,
+      ...(serviceManager && { serviceEnvironmentOf: (pod) => serviceManager.environmentOf(pod) }),
       ...(cluster && {
         runtimeHandlerOf: (pod) => cluster.runtimeClasses.handlerOf(pod),
         serviceEnvironmentOf: (pod) => cluster.services.environmentOf(pod),
@@ -102,7 +103,7 @@ export async function buildPodServices(context: NodeContext, input: PodServicesI
         options,
         node,
         files: background.tasks,
-        serviceHosts,
+        serviceHosts: serviceManager,
         readLogTail: (id, signal) => engine.containers.logTail(id, LOG_TAIL_LINES, signal),
       }),
       hooks: new PodHookRunner({ clock, recorder, node, exec: engine.containers, version: probeVersion }),

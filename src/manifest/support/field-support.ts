@@ -70,11 +70,6 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
     "system-node-critical and system-cluster-critical make a pod critical; other classes are not known here",
   ),
   partly("spec.readinessGates", "nothing here sets the conditions: the pod does not become Ready"),
-  ignored(
-    "spec.enableServiceLinks",
-    "without a cluster, names of Services are in the hosts file and none of their variables in the environment",
-    quiet,
-  ),
   ignored("spec.automountServiceAccountToken", "only a cluster issues service account tokens", quiet),
   refused(
     "spec.serviceAccountName",

@@ -1,0 +1,112 @@
+import { hasCondition } from "../base/api/conditions.ts";
+import type { Pod } from "../base/api/pod.ts";
+import type { Service } from "../base/api/service.ts";
+import type { WorkloadObject } from "../base/model/desired-object.ts";
+import { namespaceOf } from "../base/model/identity.ts";
+import { hex32 } from "../base/text/canonical-json.ts";
+import { ipsOf, type ServicePods, targetPortOf } from "../plan/service-endpoints.ts";
+import { objectUid } from "./workload-record.ts";
+
+interface EndpointPort {
+  name?: string;
+  port: number;
+  protocol: string;
+}
+
+/** Pods of a Service that have the same numbers for its ports. */
+interface PodGroup {
+  ports: EndpointPort[];
+  pods: Pod[];
+}
+
+/**
+ * The Endpoints and EndpointSlices of a Service, by which clients of the API see where it leads; none without a selector. Pure.
+ * Source: the endpoints and endpointslice controllers; slices are not split, and of IPv4 alone.
+ */
+export function toEndpointObjects(
+  service: Service,
+  pods: ServicePods,
+  { nodeName, startedAt }: { nodeName: string; startedAt: string },
+): WorkloadObject[] {
+  const { name = "", labels = {}, creationTimestamp = startedAt } = service.metadata;
+  if (service.spec.type === "ExternalName" || Object.keys(service.spec.selector ?? {}).length === 0) return [];
+  const namespace = namespaceOf(service);
+  const groups = groupPods(service, pods.selectedBy(service));
+  const isPublished = (pod: Pod) => service.spec.publishNotReadyAddresses === true || hasCondition(pod.status, "Ready");
+  const targetOf = (pod: Pod) => ({ kind: "Pod", namespace, name: pod.metadata.name, uid: pod.metadata.uid });
+  const addressOf = (pod: Pod) => ({ ip: ipv4Of(pod), nodeName, targetRef: targetOf(pod) });
+  const subsets = groups.map(({ ports, pods: all }) => {
+    const [ready, others] = [all.filter(isPublished), all.filter((pod) => !isPublished(pod))];
+    return {
+      ...(ready.length > 0 && { addresses: ready.map(addressOf) }),
+      ...(others.length > 0 && { notReadyAddresses: others.map(addressOf) }),
+      ...(ports.length > 0 && { ports }),
+    };
+  });
+  const common = { namespace, creationTimestamp };
+  const owner = {
+    apiVersion: "v1",
+    kind: "Service",
+    name,
+    uid: service.metadata.uid ?? objectUid(nodeName, "Service", namespace, name),
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+  const toSlice = ({ ports, pods: all }: PodGroup): WorkloadObject => {
+    const own = `${name}-${hex32(`${namespace}/${name} ${JSON.stringify(ports)}`).slice(0, 5)}`;
+    const conditions = (pod: Pod) => ({ ready: isPublished(pod), serving: isPublished(pod), terminating: false });
+    return {
+      apiVersion: "discovery.k8s.io/v1",
+      kind: "EndpointSlice",
+      metadata: {
+        ...common,
+        name: own,
+        uid: objectUid(nodeName, "EndpointSlice", namespace, own),
+        labels: {
+          ...labels,
+          "kubernetes.io/service-name": name,
+          "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+        },
+        ownerReferences: [owner],
+      },
+      addressType: "IPv4",
+      endpoints: all.map((pod) => ({
+        addresses: [ipv4Of(pod)],
+        conditions: conditions(pod),
+        nodeName,
+        targetRef: targetOf(pod),
+      })),
+      ports,
+    };
+  };
+  const endpoints: WorkloadObject = {
+    apiVersion: "v1",
+    kind: "Endpoints",
+    metadata: { ...common, name, uid: objectUid(nodeName, "Endpoints", namespace, name), labels },
+    ...(subsets.length > 0 && { subsets }),
+  };
+  const slices = groups.length > 0 ? groups : [{ ports: [], pods: [] }];
+  return [endpoints, ...slices.map(toSlice)];
+}
+
+const ipv4Of = (pod: Pod) => ipsOf(pod).find((ip) => !ip.includes(":"));
+
+function groupPods({ spec: { ports = [] } }: Service, pods: readonly Pod[]): PodGroup[] {
+  const groups = new Map<string, PodGroup>();
+  for (const pod of pods) {
+    if (ipv4Of(pod) === undefined) continue;
+    const own = ports.flatMap((port): EndpointPort[] => {
+      const number = targetPortOf(port, pod);
+      return number === undefined
+        ? []
+        : [{ ...(port.name !== undefined && { name: port.name }), port: number, protocol: port.protocol }];
+    });
+    // A pod without the ports of a Service is no endpoint of it; a headless Service may have no ports.
+    if (own.length === 0 && ports.length > 0) continue;
+    const key = JSON.stringify(own);
+    const group = groups.get(key) ?? { ports: own, pods: [] };
+    group.pods.push(pod);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}

@@ -1,0 +1,107 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/base/api/pod.ts";
+import type { Service } from "../../src/base/api/service.ts";
+import { toEndpointObjects } from "../../src/controllers/endpoint-objects.ts";
+import { ServicePods } from "../../src/plan/service-endpoints.ts";
+import { aPod } from "../support/builders.ts";
+import { manifest, readObjects } from "./workload-world.ts";
+
+const NODE = { nodeName: "node1", startedAt: "2026-01-02T03:04:05Z" };
+
+const service = (spec: object = {}) =>
+  readObjects(
+    manifest(
+      "Service",
+      { name: "web", labels: { team: "a" } },
+      { selector: { app: "web" }, ports: [{ port: 80, targetPort: "http" }], ...spec },
+    ),
+  )[0]!.object as Service;
+
+const pod = (name: string, ip: string, isReady: boolean, port = 8000): Pod => ({
+  ...aPod(
+    {
+      containers: [{ name: "a", image: "b:1", ports: [{ name: "http", containerPort: port, protocol: "TCP" }] }],
+    } as unknown as Pod["spec"],
+    { name, uid: name, namespace: "default", labels: { app: "web" } },
+  ),
+  status: {
+    phase: "Running",
+    podIPs: [{ ip }],
+    conditions: [{ type: "Ready", status: isReady ? "True" : "False" }],
+  } as Pod["status"] & object,
+});
+
+const toObjects = (spec: object, ...pods: Pod[]) => toEndpointObjects(service(spec), new ServicePods(pods), NODE);
+
+test("a Service has Endpoints and a slice with its pods, Ready or not", () => {
+  const [endpoints, slice, ...others] = toObjects({}, pod("a", "10.0.0.1", true), pod("b", "10.0.0.2", false));
+  expect(others).toEqual([]);
+  const target = (name: string) => ({ kind: "Pod", namespace: "default", name, uid: name });
+  const ports = [{ port: 8000, protocol: "TCP" }];
+  expect(endpoints).toMatchObject({
+    apiVersion: "v1",
+    kind: "Endpoints",
+    metadata: { name: "web", namespace: "default", labels: { team: "a" }, creationTimestamp: NODE.startedAt },
+    subsets: [
+      {
+        addresses: [{ ip: "10.0.0.1", nodeName: "node1", targetRef: target("a") }],
+        notReadyAddresses: [{ ip: "10.0.0.2", nodeName: "node1", targetRef: target("b") }],
+        ports,
+      },
+    ],
+  });
+  expect(slice).toMatchObject({
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: {
+      labels: { team: "a", "kubernetes.io/service-name": "web" },
+      ownerReferences: [{ kind: "Service", name: "web" }],
+    },
+    addressType: "IPv4",
+    endpoints: [
+      {
+        addresses: ["10.0.0.1"],
+        conditions: { ready: true, serving: true, terminating: false },
+        targetRef: target("a"),
+      },
+      { addresses: ["10.0.0.2"], conditions: { ready: false, serving: false }, targetRef: target("b") },
+    ],
+    ports,
+  });
+});
+
+test("pods that give a named port other numbers are in slices of their own", () => {
+  const objects = toObjects({}, pod("a", "10.0.0.1", true, 8000), pod("b", "10.0.0.2", true, 9000));
+  const names = objects.map(({ metadata }) => metadata.name);
+  expect(new Set(names).size).toBe(3);
+  expect(objects.map(({ ports }) => ports)).toEqual([
+    undefined,
+    [{ port: 8000, protocol: "TCP" }],
+    [{ port: 9000, protocol: "TCP" }],
+  ]);
+  expect(objects[0]!.subsets).toHaveLength(2);
+});
+
+test.each([
+  [
+    "a headless Service without ports has its pods",
+    { clusterIP: "None", ports: undefined },
+    [{ addresses: ["10.0.0.1"] }],
+  ],
+  [
+    "publishNotReadyAddresses makes every pod ready",
+    { publishNotReadyAddresses: true },
+    [{ conditions: { ready: true } }],
+  ],
+  ["a pod without the port is no endpoint", { ports: [{ port: 80, targetPort: "other" }] }, []],
+  ["another selector leads nowhere", { selector: { app: "db" } }, []],
+])("%s", (_, spec, want) => {
+  expect(toObjects(spec, pod("a", "10.0.0.1", false))[1]!.endpoints).toMatchObject(want);
+});
+
+test.each([
+  ["without a selector", { selector: undefined }],
+  ["of type ExternalName", { type: "ExternalName", externalName: "example.com" }],
+])("a Service %s has none", (_, spec) => {
+  expect(toObjects(spec, pod("a", "10.0.0.1", true))).toEqual([]);
+});
