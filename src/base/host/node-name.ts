@@ -66,9 +66,13 @@ export function keepNodeName(rootDir: string, override: string): { name: string;
   try {
     if (readText(rootDir) !== next) replaceFile(pathOf(rootDir), next, { durable: true });
   } catch (error) {
-    notices.push(
-      `The name of the node cannot be kept: ${messageOf(error)}. Renaming the machine would start its pods twice`,
-    );
+    const why = messageOf(error);
+    if (name === kept.name) {
+      const what = `The name of the node cannot be kept: ${why}. Renaming the machine would start its pods twice`;
+      return { name, notices: [...notices, what] };
+    }
+    // Under a name that a later start does not know of, its pods would run twice.
+    return { name: kept.name, notices: [`The node stays "${kept.name}": its new name cannot be kept: ${why}`] };
   }
   return { name, notices };
 }

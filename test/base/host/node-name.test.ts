@@ -42,3 +42,13 @@ test("a file that is damaged counts as none, and one that cannot be written is t
   chmodSync(join(root, "file"), 0o400);
   expect(keepNodeName(join(root, "file"), "a").notices[0]).toContain("The name of the node cannot be kept");
 });
+
+test("a new name that cannot be kept is not used: a later start would run the pods of this one twice", () => {
+  const root = tempDir();
+  keepNodeName(root, "a");
+  mkdirSync(join(root, "state/node-name.json.tmp"));
+  expect(keepNodeName(root, "b")).toEqual({
+    name: "a",
+    notices: [expect.stringContaining('The node stays "a": its new name cannot be kept')],
+  });
+});
