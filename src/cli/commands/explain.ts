@@ -6,7 +6,7 @@ import { didYouMean } from "../../base/text/nearest-name.ts";
 import { readLogTails } from "../../daemon/log-tails.ts";
 import { DockerContainers } from "../../docker/docker-containers.ts";
 import { explainObject, type ObjectExplanation, renderObjectExplanation } from "../../plan/status/explain-object.ts";
-import { explainPod, renderExplanation } from "../../plan/status/explain-pod.ts";
+import { explainPod, type PodExplanation, renderExplanation } from "../../plan/status/explain-pod.ts";
 import { ApiClient } from "../client/api-client.ts";
 import { findPod, inScope, POD_KIND, POD_WORDS, podsOfObject } from "../client/choose-pod.ts";
 import { engineClient } from "../client/engine-reader.ts";
@@ -31,7 +31,14 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const [kind = "", ...rest] = request.positionals;
   const names = POD_WORDS.includes(kind) ? rest : request.positionals;
   const [only, ...others] = request.positionals;
-  // `pod` alone means all pods; a pod may be called like a kind.
+  // `pod` alone means all pods, `node` the only one; a pod may be called like a kind.
+  if (
+    only === "node" &&
+    others.length === 0 &&
+    !request.isOn("recursive") &&
+    !("problem" in (await locateKubelet(request)))
+  )
+    return explainNode(request, io);
   const isField = only !== undefined && others.length === 0 && names.length === 1 && !only.includes("/");
   if (isField && (request.isOn("recursive") || !(await isPod(request, only)))) {
     const code = await explainKind(only, request, io);
@@ -66,11 +73,24 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
     ),
   );
   const all = [...objects.map((it) => it.explanation), ...explanations];
-  const texts = all.map((it) => ("state" in it ? renderObjectExplanation(it) : renderExplanation(it)));
-  io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
+  print(all, request, io);
   if (names.length === 0) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
   const isFine = all.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
   return isFine ? 0 : 1;
+}
+
+function print(all: readonly (ObjectExplanation | PodExplanation)[], request: CommandRequest, io: CommandIo): void {
+  const texts = all.map((it) => ("state" in it ? renderObjectExplanation(it) : renderExplanation(it)));
+  io.stdout(`${request.value("output") === "json" ? JSON.stringify(all, null, 2) : texts.join("\n\n")}\n`);
+}
+
+async function explainNode(request: CommandRequest, io: CommandIo): Promise<number> {
+  const api = await ApiClient.open(request);
+  const [node] = await api.list(await api.findResource("node"), undefined);
+  const explanation = node && explainObject("Node", { kind: "node", object: node, pods: [], events: [] });
+  if (!explanation) throw new CommandError("the kubelet shows no node");
+  print([explanation], request, io);
+  return explanation.isReady ? 0 : 1;
 }
 
 /**

@@ -109,7 +109,11 @@ memory as the working set: what the kernel cannot easily reclaim.`,
     name: "explain",
     description: "say why a pod or workload is not ready, and the fix",
     section: "Show",
-    usage: ["explain [pod] [NAME…] [flags]", "explain KIND/NAME… [flags]", "explain KIND[.FIELD…] [--recursive]"],
+    usage: [
+      "explain [pod] [NAME…] [flags]",
+      "explain KIND/NAME… | node [flags]",
+      "explain KIND[.FIELD…] [--recursive]",
+    ],
     about: `Names the condition that holds a pod back, the last answers of its probes, its last exit, the
 end of its log, what is missing, and what to do; of a workload, Job, claim or Service its state and
 that of its pods. Exit codes: 0 ready, 1 not. With a kind alone, as in pod.spec.containers or

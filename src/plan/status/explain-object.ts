@@ -39,6 +39,7 @@ interface Spec {
   paused?: boolean;
   type?: string;
   selector?: object;
+  unschedulable?: boolean;
 }
 
 interface Status {
@@ -56,6 +57,15 @@ interface Status {
 type Judgment = Pick<ObjectExplanation, "isReady" | "state"> & { causes?: Cause[] };
 
 const MAX_WARNINGS = 3;
+
+/** Fixes by the condition of a node that is as it should not be. */
+const NODE_FIXES: Readonly<Record<string, string>> = {
+  Ready: "kubelet-ts doctor names what the engine or the network lacks",
+  MemoryPressure: "give pods memory limits, or the node fewer pods; kubelet-ts top pods shows who uses it",
+  DiskPressure:
+    "free space where images and the root directory are: df -h, docker system df; or change --eviction-hard",
+  PIDPressure: "kubelet-ts top pods; --pod-max-pids bounds the processes of a pod",
+};
 
 const cause = (problem: string, fix: string, facts: string[] = []): Cause => ({
   subject: "object",
@@ -113,6 +123,15 @@ const JUDGMENTS: Readonly<Record<string, (spec: Spec, status: Status, pods: read
         : [cause("its selector matches no pod", "compare spec.selector with: kubelet-ts get pods --show-labels")];
     const isWhole = conditions.every(({ type: kind }) => !BAD_CONDITIONS.has(`${kind} True`));
     return { isReady: ready > 0 && isWhole, state: `${ready} of its ${pods.length} pods are Ready`, causes };
+  },
+  Node: ({ unschedulable }, { conditions = [] }) => {
+    const bad = conditions.filter(({ type, status }) => (type === "Ready") !== (status === "True"));
+    const causes = bad.map(({ type, status, message = "" }) =>
+      cause(`${type} is ${status}: ${message}`, NODE_FIXES[type] ?? ""),
+    );
+    if (unschedulable) causes.push(cause("it is cordoned: new pods stay Pending", "kubectl uncordon"));
+    const isReady = conditions.length > 0 && bad.length === 0;
+    return { isReady, state: isReady ? "its conditions are as they should be" : "pods may not run", causes };
   },
   PersistentVolumeClaim: (_, { phase = "Pending" }) => ({ isReady: phase === "Bound", state: phase }),
 };

@@ -4,6 +4,7 @@ import { aPod } from "../../support/builders.ts";
 
 const READY = { ...aPod(), status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } } as never;
 const replicaFailure = { type: "ReplicaFailure", status: "True", reason: "FailedCreate", message: "no room" };
+const isReady = { type: "Ready", status: "True" };
 const failed = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", message: "three times" };
 
 test.each<[string, object, object, number, string]>([
@@ -19,6 +20,28 @@ test.each<[string, object, object, number, string]>([
   ["Service", { selector: { app: "web" } }, {}, 0, "its selector matches no pod\n  Fix: compare"],
   ["Service", { selector: { app: "web" } }, {}, 1, 'x "web" is ready: 1 of its 1 pods are Ready'],
   ["Service", { type: "ExternalName" }, {}, 0, "is ready: it is a name for another host"],
+  ["Node", {}, { conditions: [isReady] }, 0, 'x "web" is ready: its conditions'],
+  [
+    "Node",
+    { unschedulable: true },
+    { conditions: [isReady] },
+    0,
+    "it is cordoned: new pods stay Pending\n  Fix: kubectl",
+  ],
+  [
+    "Node",
+    {},
+    { conditions: [{ ...isReady, status: "False", message: "docker is down" }] },
+    0,
+    "Ready is False: docker is",
+  ],
+  [
+    "Node",
+    {},
+    { conditions: [{ ...isReady, type: "DiskPressure" }] },
+    0,
+    "not ready: pods may not run\n\nDiskPressure is True",
+  ],
   ["PersistentVolumeClaim", {}, {}, 0, 'x "web" is not ready: Pending'],
 ])("%s %j %j", (kind, spec, status, podCount, text) => {
   const pods = Array.from({ length: podCount }, () => READY);
