@@ -1,5 +1,4 @@
 import type { Pod, PodCondition, PodStatus } from "../base/api/pod.ts";
-import type { ContainerStateTerminated } from "../base/api/pod-status.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { type PodUID, podFullName } from "../base/model/identity.ts";
 import type { NodeInfo } from "../base/model/node.ts";
@@ -75,8 +74,6 @@ export class PodWorker {
   /** Since when it has waited for the pods it depends on. Monotonic. */
   #holdSinceMs: number | undefined;
   #reportedHold: string | undefined;
-  /** Ids of the containers whose end was reported, or was there when this process began. */
-  #knownEnds: ReadonlySet<string> | undefined;
   #deletion: DeletionInfo | undefined;
   /** Upper limit of the pod's own grace period. */
   #maxGraceSeconds = Number.POSITIVE_INFINITY;
@@ -456,31 +453,12 @@ export class PodWorker {
       this.#actions.record(hold.reason === "WaitingForDependency" ? "Normal" : "Warning", hold.reason, hold.message);
     this.#reportedHold = hold?.message;
     this.#timer.showed(this.#status.status?.phase);
-    const ended = this.#endedContainers();
-    for (const [name, { exitCode, reason = "Error", containerID }] of ended) {
-      const isNews = containerID !== undefined && this.#knownEnds?.has(containerID) === false;
-      if (isNews && exitCode !== 0 && !this.isRemoving)
-        this.#actions.record("Warning", reason, `Container ${name} ended with exit code ${exitCode}`, name);
-    }
-    this.#knownEnds = new Set(Array.from(ended.values(), ({ containerID }) => containerID ?? ""));
     for (const [name, { reason }] of plan.waiting) {
-      if (reason !== "CrashLoopBackOff") continue;
-      const code = ended.get(name)?.exitCode;
-      const message = `Back-off restarting failed container${code === undefined ? "" : ` (exit code ${code})`}`;
-      this.#actions.record("Warning", "BackOff", message, name);
+      if (reason === "CrashLoopBackOff") {
+        this.#actions.record("Warning", "BackOff", "Back-off restarting failed container", name);
+      }
     }
     this.#owner.onStatus(this);
-  }
-
-  /** The last end of each container that has one. */
-  #endedContainers(): Map<string, ContainerStateTerminated> {
-    const { initContainerStatuses = [], containerStatuses = [] } = this.status ?? {};
-    return new Map(
-      [...initContainerStatuses, ...containerStatuses].flatMap(({ name, state, lastState }) => {
-        const end = state.terminated ?? lastState?.terminated;
-        return end ? [[name, end] as const] : [];
-      }),
-    );
   }
 }
 
