@@ -148,7 +148,7 @@ describeWithEngine("Services", () => {
     await node.start(["--service-cluster-ip-range=10.123.45.0/24", "--port=0", "--cadvisor-port=0"]);
     const uids = (await readyPods(node, 2)).map(({ metadata }) => metadata.uid).sort();
     const names = (await node.pods()).map(({ metadata }) => metadata.name!);
-    expect(names).toContain(await fetchName("10.123.45.7"));
+    await node.until("the address answers", async () => names.includes(await fetchName("10.123.45.7").catch(() => "")));
     const httpPort = { targetPort: "http" };
     const published = list(
       servers("web", 2),

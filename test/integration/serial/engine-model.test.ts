@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from "bun:test";
-import { EngineModel } from "../simulation/engine-model.ts";
-import { SeededRandom } from "../simulation/seeded-random.ts";
-import { VirtualTime } from "../simulation/virtual-time.ts";
-import { describeWithEngine } from "../support/engine.ts";
-import { engineSocketPath } from "../support/test-node.ts";
+import { EngineModel } from "../../simulation/engine-model.ts";
+import { SeededRandom } from "../../simulation/seeded-random.ts";
+import { VirtualTime } from "../../simulation/virtual-time.ts";
+import { describeWithEngine } from "../../support/engine.ts";
+import { engineSocketPath } from "../../support/test-node.ts";
 
 interface Call {
   method: string;
