@@ -141,7 +141,9 @@ export class PodStatusTracker {
         waiting.set(name, { reason: "ContainerCreating", message });
     }
     const { postStartPending, postStartFailed } = state;
-    const inPostStart = snapshot.containers.filter(({ id }) => postStartPending.has(id) || postStartFailed.has(id));
+    const inPostStart = snapshot.containers.filter(
+      (container) => isRunning(container) && (postStartPending.has(container.id) || postStartFailed.has(container.id)),
+    );
     const previous = this.#status ?? this.#completion?.status;
     const currentEnd = end ?? halt;
     return computePodStatus({

@@ -204,6 +204,14 @@ describe("errors of the runtime", () => {
     ]);
   });
 
+  test("a container whose predecessor died of its postStart hook is started when its own hook has ended", async () => {
+    failAt("postStart app", new Error("exit 1"));
+    const lifecycle = { postStart: { exec: { command: ["false"] } } };
+    await world.started(named("web", { containers: [aContainer({ lifecycle })] }));
+    await world.clock.advance(60_000);
+    expect(world.containerOf("web")).toMatchObject({ restartCount: 1, ready: true, started: true });
+  });
+
   test("a postStart hook delays its own container only", async () => {
     const lifecycle = { postStart: { exec: { command: ["sleep", "12"] } } };
     const hook = Promise.withResolvers<void>();
