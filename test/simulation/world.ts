@@ -142,21 +142,24 @@ export class World {
       this.time.after(0, () => this.#endUnexpectedly());
     };
     this.time.beginProcess(() => {
-      // As the command does before it supervises.
-      const kept = this.#keepNodeName?.(ROOT_DIR, this.nodeName);
-      for (const notice of kept?.notices ?? []) this.note(`log warn: ${notice}`);
-      const options = { ...structuredClone(this.#defaults), ...OPTIONS, hostnameOverride: kept?.name };
-      void this.#run?.({
-        options: options as never,
-        manifests: [],
-        environment: {},
-        logger: this.#logger(),
-        resolve: () => new Promise(() => {}),
-        configuration: undefined,
-        configPaths: [],
-        stop: stop.signal,
-        onServers: () => {},
-      }).then(
+      const run = async () => {
+        // As the command does before it supervises.
+        const kept = this.#keepNodeName?.(ROOT_DIR, this.nodeName);
+        for (const notice of kept?.notices ?? []) this.note(`log warn: ${notice}`);
+        const options = { ...structuredClone(this.#defaults), ...OPTIONS, hostnameOverride: kept?.name };
+        return this.#run?.({
+          options: options as never,
+          manifests: [],
+          environment: {},
+          logger: this.#logger(),
+          resolve: () => new Promise(() => {}),
+          configuration: undefined,
+          configPaths: [],
+          stop: stop.signal,
+          onServers: () => {},
+        });
+      };
+      void run().then(
         (end) => {
           this.#endOfProcess = end;
         },

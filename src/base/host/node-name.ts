@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readTextIfExists } from "../files/bounded-read.ts";
+import { readTextIfExists, UnreadableFileError } from "../files/bounded-read.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import { messageOf } from "../text/error-message.ts";
 import { readNodeName } from "./node-info.ts";
@@ -21,11 +21,16 @@ const pathOf = (rootDir: string): string => join(rootDir, "state", "node-name.js
 
 const readText = (rootDir: string): string | undefined => readTextIfExists(pathOf(rootDir), MAX_BYTES);
 
-/** The names of a root directory. In one that was not used yet, or by an older version, all are that of the node. */
+/**
+ * The names of a root directory. In one that was not used yet, or by an older version, or that this user may not read, all
+ * are that of the node.
+ * @throws Error when the disk does not give them: under another name its pods would run twice
+ */
 export function readKeptNames(rootDir: string, nodeName: string): KeptNames {
-  const none: KeptNames = { owner: nodeName, name: nodeName, former: [] };
+  const none = onlyName(nodeName);
+  const text = readIfAllowed(rootDir);
   try {
-    const kept = JSON.parse(readText(rootDir) ?? "null") as Partial<KeptNames> | null;
+    const kept = JSON.parse(text ?? "null") as Partial<KeptNames> | null;
     const former = Array.isArray(kept?.former) ? kept.former.filter((name) => typeof name === "string") : [];
     return typeof kept?.owner === "string" && typeof kept.name === "string"
       ? { owner: kept.owner, name: kept.name, former }
@@ -35,9 +40,32 @@ export function readKeptNames(rootDir: string, nodeName: string): KeptNames {
   }
 }
 
+const onlyName = (name: string): KeptNames => ({ owner: name, name, former: [] });
+
+/** As {@link readKeptNames}, for what is only shown: a disk that fails gives none. */
+export function readKeptNamesIfReadable(rootDir: string, nodeName: string): KeptNames {
+  try {
+    return readKeptNames(rootDir, nodeName);
+  } catch {
+    return onlyName(nodeName);
+  }
+}
+
+function readIfAllowed(rootDir: string): string | undefined {
+  try {
+    return readText(rootDir);
+  } catch (error) {
+    const isRefused = ["EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "");
+    if (isRefused || error instanceof UnreadableFileError) return undefined;
+    throw new Error(`Cannot read "${pathOf(rootDir)}", which keeps the name of this node: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
 /** The name of the node that a pod's name ends with, of all names its root directory was used with, else the first. */
 export function nodeNameOfPod(rootDir: string, podName: string, owner: string): string {
-  const { name, former } = readKeptNames(rootDir, owner);
+  const { name, former } = readKeptNamesIfReadable(rootDir, owner);
   return [name, ...former].find((it) => podName.endsWith(`-${it}`)) ?? owner;
 }
 

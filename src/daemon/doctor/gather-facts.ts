@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readlinkSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { readTextIfReadable } from "../../base/files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../../base/host/node-info.ts";
-import { readKeptNames } from "../../base/host/node-name.ts";
+import { readKeptNamesIfReadable } from "../../base/host/node-name.ts";
 import { findPortHolder, hasListener } from "../../base/host/port-holder.ts";
 import { listInstances, readInstance } from "../../base/host/root-lock.ts";
 import { runProgram } from "../../base/host/run-program.ts";
@@ -113,7 +113,7 @@ function runningManifestPaths({ rootDir }: KubeletOptions): string[] {
 
 /** Names of the node: of the next start, of the last run, and the machine's own. */
 function readNode({ rootDir, hostnameOverride }: KubeletOptions) {
-  const { name: last } = readKeptNames(rootDir, readNodeName(hostnameOverride));
+  const { name: last } = readKeptNamesIfReadable(rootDir, readNodeName(hostnameOverride));
   const name = hostnameOverride === "" ? last : readNodeName(hostnameOverride);
   return { name, last, machine: hostnameOverride === "" ? readNodeName("") : name };
 }
@@ -145,7 +145,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
     rootless: false,
   };
   const signal = AbortSignal.timeout(ENGINE_TIMEOUT_MS);
-  const { owner: nodeName } = readKeptNames(options.rootDir, readNodeName(options.hostnameOverride));
+  const { owner: nodeName } = readKeptNamesIfReadable(options.rootDir, readNodeName(options.hostnameOverride));
   try {
     const endpoint = parseEndpoint(options.dockerEndpoint || undefined, environment);
     const client = new DockerClient(endpoint, {

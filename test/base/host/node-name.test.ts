@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { keepNodeName, nodeNameOfPod, readKeptNames } from "../../../src/base/host/node-name.ts";
@@ -41,6 +41,15 @@ test("a file that is damaged counts as none, and one that cannot be written is t
   writeFileSync(join(root, "file"), "");
   chmodSync(join(root, "file"), 0o400);
   expect(keepNodeName(join(root, "file"), "a").notices[0]).toContain("The name of the node cannot be kept");
+});
+
+test("names that the disk does not give are not replaced by another one", () => {
+  const root = tempDir();
+  mkdirSync(join(root, "state"));
+  symlinkSync("node-name.json", join(root, "state/node-name.json"));
+  for (const read of [() => readKeptNames(root, "a"), () => keepNodeName(root, "a")]) {
+    expect(read).toThrow("which keeps the name of this node: ELOOP");
+  }
 });
 
 test("a new name that cannot be kept is not used: a later start would run the pods of this one twice", () => {
