@@ -5,7 +5,7 @@ import type { WorkloadObject } from "../base/model/desired-object.ts";
 import type { Logger } from "../base/model/logger.ts";
 import type { Persisted } from "../base/model/persisted.ts";
 import type { EventRecorder } from "../base/model/pod-event.ts";
-import type { Ipv4Range } from "../base/text/ipv4-range.ts";
+import { type Ipv4Range, ipv4ToNumber, rangeOfAddress } from "../base/text/ipv4-range.ts";
 import { computeHostPorts, nodePortOf } from "../plan/pod-network.ts";
 import {
   allocateServices,
@@ -263,13 +263,13 @@ export class ServiceManager {
     return services.flatMap((service) => {
       const clusterIp = this.#addresses.clusterIps[serviceName(service)];
       if (clusterIp === undefined) return [];
-      const { sessionAffinity, sessionAffinityConfig, externalIPs = [], loadBalancerSourceRanges = [] } = service.spec;
+      const { sessionAffinity, sessionAffinityConfig, externalIPs = [] } = service.spec;
       const behind = pods.behind(service);
       const { timeoutSeconds = AFFINITY_SECONDS } = sessionAffinityConfig?.clientIP ?? {};
       return {
         name: serviceName(service),
         clusterIp,
-        externalIps: externalIPs.filter((ip) => !ip.includes(":")),
+        externalIps: externalIPs.filter((ip) => ipv4ToNumber(ip) !== undefined),
         ...(sessionAffinity === "ClientIP" && { affinitySeconds: timeoutSeconds ?? AFFINITY_SECONDS }),
         ports: (service.spec.ports ?? []).map((port) => ({
           name: port.name ?? "",
@@ -277,13 +277,19 @@ export class ServiceManager {
           port: port.port,
           published: publishedPortsOf(service, port, this.#addresses).map((number) => ({
             port: number,
-            sources: service.spec.type === "LoadBalancer" ? loadBalancerSourceRanges.map((it) => it.trim()) : [],
+            sources: clientRanges(service),
           })),
           endpoints: endpointsOf(port, behind),
         })),
       };
     });
   }
+}
+
+/** Ranges that a Service names for its clients; undefined: it names none. The text goes into a rule: only ranges pass. */
+function clientRanges({ spec: { type, loadBalancerSourceRanges = [] } }: Service): string[] | undefined {
+  if (type !== "LoadBalancer" || loadBalancerSourceRanges.length === 0) return undefined;
+  return loadBalancerSourceRanges.flatMap((text) => rangeOfAddress(text.trim())?.text ?? []);
 }
 
 /** The pod that has a port of the machine by its `hostPort`. */

@@ -9,8 +9,14 @@ export interface RuledPort {
   protocol: string;
   port: number;
   /** Ports of the machine's own addresses that lead to it. */
-  published: readonly { port: number; sources: readonly string[] }[];
+  published: readonly PublishedPort[];
   endpoints: readonly ServiceEndpoint[];
+}
+
+export interface PublishedPort {
+  port: number;
+  /** Ranges of the clients that may use it, besides the machine itself; undefined: all. */
+  sources: readonly string[] | undefined;
 }
 
 /** A Service with an address. */
@@ -153,7 +159,7 @@ const portChain = (prefix: string, { name }: RuledService, port: RuledPort): str
 function publishedRules({ protocol, published }: RuledPort, chain: string, name: string): string[] {
   return published.flatMap(({ port, sources }) => {
     const froms =
-      sources.length === 0 ? [""] : ["-m addrtype --src-type LOCAL ", ...sources.map((range) => `-s ${range} `)];
+      sources === undefined ? [""] : ["-m addrtype --src-type LOCAL ", ...sources.map((range) => `-s ${range} `)];
     return froms.flatMap((from) => {
       const match = `${from}-p ${protocol.toLowerCase()} -m comment --comment "${name} published" -m ${protocol.toLowerCase()} --dport ${port}`;
       return [`${match} -j MARK --set-xmark ${PUBLISHED}`, `${match} -j ${chain}`];

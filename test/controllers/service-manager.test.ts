@@ -135,6 +135,25 @@ test("session affinity, ranges of clients and external addresses reach the rules
   expect(applied[1]![0]!.affinitySeconds).toBe(60);
 });
 
+test.each([
+  [["198.51.100.7/24"], ["198.51.100.0/24"]],
+  // A client that no IPv4 range names stays out.
+  [["2001:db8::/32"], []],
+  [undefined, undefined],
+])("clients of %j are those of %j", (loadBalancerSourceRanges, sources) => {
+  const { update, applied } = aManager();
+  update([service("web", { type: "LoadBalancer", loadBalancerSourceRanges })], []);
+  expect(applied[0]![0]!.ports[0]!.published).toEqual([{ port: 80, sources }]);
+});
+
+test.each(["198.51.100.0/24/ -j ACCEPT\n-A INPUT", "198.51.100.0/33", "2001:db8::/129", "198.51.100.0"])(
+  "%j is no range of clients",
+  (range) => {
+    const spec = { type: "LoadBalancer", loadBalancerSourceRanges: [range] };
+    expect(() => service("web", spec)).toThrow("must be a range of addresses");
+  },
+);
+
 test("a port that is held leaves the Service unpublished, which event, condition and status say, until it is free", () => {
   const { manager, update, applied, events, holders } = aManager();
   const web = service("web", { type: "LoadBalancer" });
@@ -150,7 +169,7 @@ test("a port that is held leaves the Service unpublished, which event, condition
   holders.clear();
   update([web], pods);
   expect(statusOf()).toEqual({ loadBalancer: { ingress: [{ ip: "192.0.2.1", ipMode: "VIP" }] } });
-  expect(applied[1]![0]!.ports[0]!.published).toEqual([{ port: 80, sources: [] }]);
+  expect(applied[1]![0]!.ports[0]!.published).toEqual([{ port: 80, sources: undefined }]);
 });
 
 test("a port that a pod has by its hostPort is named with the pod", () => {

@@ -100,7 +100,7 @@ test("a client keeps its pod with session affinity", () => {
 });
 
 describe("published ports", () => {
-  const published = [{ port: 30080, sources: [] }];
+  const published = [{ port: 30080, sources: undefined }];
 
   test("of all addresses of the machine, also from itself", () => {
     expect(linesOf([service({ published })], { loopbackBridges: ["docker0"] }, /^(SERV|PUBL|FORW|INPUT)/)).toEqual([

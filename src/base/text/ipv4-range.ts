@@ -8,21 +8,18 @@ export interface Ipv4Range {
 
 /** @returns undefined for everything else, also for an address that is not the lowest of its range */
 export function parseIpv4Range(text: string): Ipv4Range | undefined {
-  const [address = "", length = ""] = text.split("/");
-  const prefix = Number(length);
-  const number = ipv4ToNumber(address);
-  if (number === undefined || !/^\d{1,2}$/.test(length) || prefix > 32) return undefined;
-  const size = 2 ** (32 - prefix);
-  return number % size === 0 ? { first: number, size, text } : undefined;
+  const range = rangeOfAddress(text);
+  return range?.text === text ? range : undefined;
 }
 
 /** The range in which an address lies: `172.17.0.1/16` is in `172.17.0.0/16`; undefined for another text. */
 export function rangeOfAddress(text: string): Ipv4Range | undefined {
-  const [address = "", length = ""] = text.split("/");
+  const [, address = "", length = ""] = /^([\d.]+)\/(\d{1,2})$/.exec(text) ?? [];
   const number = ipv4ToNumber(address);
-  if (number === undefined || !/^\d{1,2}$/.test(length)) return undefined;
+  if (number === undefined || Number(length) > 32) return undefined;
   const size = 2 ** (32 - Number(length));
-  return parseIpv4Range(`${numberToIpv4(number - (number % size))}/${length}`);
+  const first = number - (number % size);
+  return { first, size, text: `${numberToIpv4(first)}/${Number(length)}` };
 }
 
 export const isOverlapping = (a: Ipv4Range, b: Ipv4Range): boolean =>
@@ -33,9 +30,12 @@ export function isInRange(address: string, { first, size }: Ipv4Range): boolean 
   return number !== undefined && number >= first && number < first + size;
 }
 
+/** @returns undefined for every other text, also for numbers with leading zeros, which some programs read as octal */
 export function ipv4ToNumber(address: string): number | undefined {
   const parts = address.split(".");
-  if (parts.length !== 4 || !parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)) return undefined;
+  if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) < 256)) {
+    return undefined;
+  }
   return parts.reduce((sum, part) => sum * 256 + Number(part), 0);
 }
 

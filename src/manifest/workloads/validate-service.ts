@@ -54,8 +54,8 @@ function validateAddresses(spec: Field<Service["spec"]>): void {
     ranges.forbidden("must be absent unless type is LoadBalancer");
   }
   for (const range of ranges.items()) {
-    const [address = "", length = ""] = range.value.trim().split("/");
-    if (checkIp(address).length > 0 || !/^\d{1,3}$/.test(length)) {
+    const [, address = "", length = ""] = /^([^/]*)\/(\d{1,3})$/.exec(range.value.trim()) ?? [];
+    if (checkIp(address).length > 0 || Number(length) > (address.includes(":") ? 128 : 32)) {
       range.invalid("must be a range of addresses such as 10.240.0.0/24");
     }
   }

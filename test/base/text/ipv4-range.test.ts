@@ -1,12 +1,20 @@
 import { expect, test } from "bun:test";
 import { isInRange, isOverlapping, parseIpv4Range, rangeOfAddress } from "../../../src/base/text/ipv4-range.ts";
 
-test.each(["10.96.0.0", "10.96.0.1/16", "10.96.0.0/33", "10.96.0/16", "10.96.0.256/32", "::/0", "10.96.0.0/", ""])(
-  "%p is no range",
-  (text) => {
-    expect(parseIpv4Range(text)).toBeUndefined();
-  },
-);
+test.each([
+  "10.96.0.0",
+  "10.96.0.1/16",
+  "10.96.0.0/33",
+  "10.96.0/16",
+  "10.96.0.256/32",
+  "::/0",
+  "10.96.0.0/",
+  "010.96.0.0/16",
+  "10.96.0.0/16/x\n-A INPUT",
+  "",
+])("%p is no range", (text) => {
+  expect(parseIpv4Range(text)).toBeUndefined();
+});
 
 test("an address lies in the range of its prefix", () => {
   expect(rangeOfAddress("172.17.4.1/16")?.text).toBe("172.17.0.0/16");
