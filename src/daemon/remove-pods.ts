@@ -45,19 +45,14 @@ interface RemovePodsInput {
   signal: AbortSignal;
 }
 
-/** A pod that could not be removed. */
-interface RemovalFailure {
-  name: string;
-  why: string;
-}
-
 /**
  * Removes pods while no kubelet runs on the root directory: preStop hooks and grace periods as in the kubelet, then
- * containers, sandboxes, volumes, cgroups and log links; with the last pod the rules of Services. Nothing without the labels of this root directory is touched.
- * @returns failures; every other chosen pod is removed
+ * containers, sandboxes, volumes, cgroups and log links; with the last pod the rules of Services. Nothing without the
+ * labels of this root directory is touched.
+ * @returns what is not removed, and why, a sentence each; every other chosen pod is removed
  * @throws RootDirInUseError, and errors of the engine when it cannot be asked at all
  */
-export async function removePods(input: RemovePodsInput): Promise<RemovalFailure[]> {
+export async function removePods(input: RemovePodsInput): Promise<string[]> {
   const { options, environment, signal } = input;
   prepareRootDirectory(options.rootDir);
   const lock = await lockRootDir(options.rootDir);
@@ -68,7 +63,7 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
     const all = [first];
     const pods = await first.engine.listPods(signal);
     const chosen = input.choose(pods);
-    const failures: RemovalFailure[] = [];
+    const failures: string[] = [];
     const nodeNames = chosen.map(({ owner }) => owner.nodeName);
     if (input.removeLeftovers) nodeNames.push(first.nodeName);
     for (const nodeName of new Set(nodeNames)) {
@@ -84,7 +79,7 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
               removed.set(pod.snapshot.uid, podFullName(pod.snapshot));
             } catch (error) {
               signal.throwIfAborted();
-              failures.push({ name: pod.snapshot.name, why: messageOf(error) });
+              failures.push(`pod "${pod.snapshot.name}" is not removed: ${messageOf(error)}`);
             }
           }),
       );
@@ -97,11 +92,16 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
       for (const uid of (await first.listPodDirs()).filter((uid) => !kept.has(uid))) {
         await first.services.tearDown(uid, { name: "", namespace: "" }, signal).catch((error: unknown) => {
           signal.throwIfAborted();
-          failures.push({ name: uid, why: messageOf(error) });
+          failures.push(`pod "${uid}" is not removed: ${messageOf(error)}`);
         });
       }
     }
-    if (input.removeLeftovers && chosen.length === pods.length) await removeServiceRules(input, first.clock);
+    if (input.removeLeftovers && chosen.length === pods.length) {
+      await removeServiceRules(input, first.clock).catch((error: unknown) => {
+        // Where no Service ever had an address, there are no rules.
+        if (first.hadAddresses) failures.push(`the rules of Services are not removed: ${messageOf(error)}`);
+      });
+    }
     for (const { settled } of all) await settled();
     return failures;
   } finally {
@@ -113,8 +113,7 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
 async function removeServiceRules({ options, logger }: RemovePodsInput, clock: Clock): Promise<void> {
   const prefix = chainPrefix(computeRootHash(options.rootDir));
   const rules = new KernelRules({ clock, logger, prefix, nodePortAddresses: [], sandboxes: () => [] });
-  // Without iptables there never were any.
-  await rules.remove().catch(() => {});
+  await rules.remove();
 }
 
 /** A kubelet that starts later would run the pods of its checkpoints again. */
@@ -158,6 +157,7 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
         await records.write(all.map((pod) => (isGone(pod.uid) ? { ...pod, isRemoved: true } : pod)));
     },
     services: parts.services as PodServices,
+    hadAddresses: (openStateFile(context, "service-addresses").read()?.range ?? "") !== "",
     engine: parts.engine,
     listPodDirs: () => parts.volumes.listPodDirs(),
     settled: () => context.background.settled(),

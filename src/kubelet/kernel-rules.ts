@@ -37,6 +37,9 @@ interface KernelRulesDeps {
 const CHECK_MS = 5_000;
 const LIMITS: RunProgramOptions = { timeoutMs: 30_000, maxBytes: 32 * 1024 * 1024 };
 
+/** Pauses between attempts to find out whether the kernel takes rules: what follows is for the life of the process. */
+const PREPARE_PAUSES_MS = [100, 400];
+
 /** Names of chains begin like this: two kubelet-ts on one machine have different ones. @param rootHash of the root directory */
 export const chainPrefix = (rootHash: string): string => `KTS-${rootHash.slice(0, 6)}`;
 
@@ -77,15 +80,20 @@ export class KernelRules {
     this.#onChange = listener;
   }
 
-  /** Tries whether the kernel takes rules, and reads what is there. */
+  /** Tries whether the kernel takes rules, and reads what is there. A firewall that starts as well may be in the way. */
   async prepare(): Promise<void> {
-    try {
-      const text = `*nat\n:${this.#deps.prefix}-PROBE - [0:0]\n-X ${this.#deps.prefix}-PROBE\nCOMMIT\n`;
-      await this.#restore(text);
-      await this.#read();
-      this.#problem = undefined;
-    } catch (error) {
-      this.#problem = messageOf(error);
+    const text = `*nat\n:${this.#deps.prefix}-PROBE - [0:0]\n-X ${this.#deps.prefix}-PROBE\nCOMMIT\n`;
+    for (const pauseMs of [...PREPARE_PAUSES_MS, undefined]) {
+      try {
+        await this.#restore(text);
+        await this.#read();
+        this.#problem = undefined;
+        return;
+      } catch (error) {
+        this.#problem = messageOf(error);
+        if (pauseMs === undefined || isMissing(error)) return;
+        await this.#deps.clock.sleep(pauseMs);
+      }
     }
   }
 
@@ -250,6 +258,9 @@ export class KernelRules {
     throw new Error(`${argv[0]}: ${said.replace(/^iptables-\w+:? /, "").trim()}`);
   }
 }
+
+/** The program is not installed. */
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
 const YES_OR_NO = [() => true, () => false] as const;
 

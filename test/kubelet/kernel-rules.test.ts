@@ -180,6 +180,17 @@ test("rules that another program removed are back within five seconds; otherwise
   expect(logger.lines).toEqual(["info Another program has removed the rules of Services: they are written again"]);
 });
 
+test("a kernel that refuses for a moment at the start takes rules", async () => {
+  const { iptables, clock, rules } = aKernel();
+  iptables.failure = "Resource temporarily unavailable";
+  const ready = rules.prepare();
+  await clock.advance(100);
+  iptables.failure = undefined;
+  await clock.advance(400);
+  await ready;
+  expect(rules.problem).toBeUndefined();
+});
+
 test("a kernel that refuses is reported once, and tried again", async () => {
   const { iptables, apply, clock, logger, rules } = aKernel();
   let changes = 0;

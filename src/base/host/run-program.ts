@@ -21,14 +21,15 @@ export interface RunProgramOptions {
 /**
  * Runs a short-lived program and collects its output. It is killed at the time limit, at the limit of output, and when
  * the signal aborts. Not for programs with streams, those that stay, and those that inherit a descriptor.
- * @throws Error when it cannot be started or was killed, not for its exit code; the signal's reason
+ * @throws Error when it cannot be started (with the code `ENOENT` when there is none) or was killed, not for its exit code;
+ *   the signal's reason
  */
 export async function runProgram(argv: readonly string[], options: RunProgramOptions): Promise<ProgramOutcome> {
   options.signal?.throwIfAborted();
   const name = argv[0] ?? "";
   // Bun.spawn would look it up in the PATH that this process began with.
   const path = name.includes("/") ? name : Bun.which(name, { PATH: process.env.PATH ?? "" });
-  if (path === null) throw new Error(`${name} was not found in PATH`);
+  if (path === null) throw Object.assign(new Error(`${name} was not found in PATH`), { code: "ENOENT" });
   let child: Bun.Subprocess<Uint8Array | "ignore", "pipe", "pipe">;
   try {
     child = Bun.spawn([path, ...argv.slice(1)], {

@@ -156,7 +156,7 @@ async function removeFromRoot(rootDir: string, wanted: Wanted, io: CommandIo): P
       },
       signal: stop.signal,
     });
-    problems.push(...failures.map(({ name, why }) => `pod "${name}" is not removed: ${why}`));
+    problems.push(...failures);
   } catch (error) {
     if (error instanceof RootDirInUseError) throw new CommandError(error.message);
     throw error;
