@@ -123,12 +123,15 @@ export function isTrusted(directory: string): boolean {
   }
 }
 
-/** Clock ticks since boot; with the pid it identifies a process. undefined for a process that is gone. */
+/**
+ * Clock ticks since boot; with the pid it identifies a process. undefined for a process that has ended, also while its
+ * parent has not asked for its exit code.
+ */
 function readStartTime(pid: number): number | undefined {
   const stat = readTextIfExists(`/proc/${pid}/stat`, 4096);
-  if (stat === undefined) return undefined;
   // The name, in parentheses, may hold anything.
-  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]);
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields === undefined || fields[0] === "Z" ? undefined : Number(fields[19]);
 }
 
 function parseInstance(text: string): { info: InstanceInfo; startTime: number | undefined } | undefined {

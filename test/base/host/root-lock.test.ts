@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type InstanceInfo,
@@ -75,6 +75,24 @@ test("the file of a process that was killed names none, also when another one ha
   const rootDir = tempDir();
   writeFileSync(join(rootDir, "kubelet-ts.lock"), JSON.stringify({ ...anInstance(rootDir), startTime: 1 }));
   expect(readInstance(rootDir)).toBeUndefined();
+});
+
+test("a process that has ended, and whose parent has not noticed, uses nothing", async () => {
+  const rootDir = tempDir();
+  // The second program takes the place of the shell and never asks for the child.
+  const parent = Bun.spawn(["sh", "-c", "sleep 0.05 & echo $!; exec sleep 30"], { stdout: "pipe" });
+  try {
+    const { value } = await parent.stdout.getReader().read();
+    const pid = Number(new TextDecoder().decode(value));
+    const statOf = () => readFileSync(`/proc/${pid}/stat`, "utf8").split(" ");
+    const startTime = Number(statOf()[21]);
+    writeFileSync(join(rootDir, "kubelet-ts.lock"), JSON.stringify({ ...anInstance(rootDir), pid, startTime }));
+    expect(readInstance(rootDir)).toBeDefined();
+    while (statOf()[2] !== "Z") await Bun.sleep(5);
+    expect(readInstance(rootDir)).toBeUndefined();
+  } finally {
+    parent.kill("SIGKILL");
+  }
 });
 
 test("a link in place of the lock file is not followed", async () => {
