@@ -301,7 +301,7 @@ export class PodActions {
       },
       async (error) => {
         // A container that was created but could not be started counts as crashed, with its back-off.
-        if (createdId !== undefined) await cache.observe(createdId).catch(() => {});
+        if (createdId !== undefined) await this.#untilObserved(createdId);
         const step = toStepError(error, "CreateContainerError");
         state.startErrors.set(name, { reason: step.reason, message: step.message });
         if (step.reason === "RunContainerError") {
@@ -498,6 +498,17 @@ export class PodActions {
         onEnd();
         this.#sync();
       });
+  }
+
+  /** A container that is there, perhaps runs, and is not in the cache, would be made a second time. */
+  async #untilObserved(id: string): Promise<void> {
+    while (!this.#signal.aborted) {
+      try {
+        return await this.#deps.cache.observe(id, this.#signal);
+      } catch {
+        await this.#delay(WARN_DELAY_MS);
+      }
+    }
   }
 
   /** Waits, or returns early when the worker is detached. */

@@ -166,7 +166,11 @@ export function recoverBackOff(input: RecoverBackOffInput): Map<string, BackOffE
   for (const [name, hash] of hashes.containers) {
     const newest = attemptsOf(snapshot, name)[0];
     if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
-    const ranForMs = (newest.finishedAt ?? now).getTime() - (newest.startedAt ?? newest.createdAt).getTime();
+    // A clock that was set back meanwhile must not put the reset off for as long.
+    const ranForMs = Math.max(
+      0,
+      (newest.finishedAt ?? now).getTime() - (newest.startedAt ?? newest.createdAt).getTime(),
+    );
     const endedAtMs = exitedAtMs.get(newest.id) ?? nowMs;
     const delayMs = Math.min(newest.backOffMs, options.maxBackOffMs);
     backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });

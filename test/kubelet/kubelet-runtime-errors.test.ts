@@ -128,6 +128,21 @@ describe("errors of the runtime", () => {
     expect(world.recorder.events.filter((event) => event.includes("FailedMount"))).toHaveLength(3);
   });
 
+  test("a container that was started, and cannot be inspected, is not made a second time", async () => {
+    const { engine, clock } = world;
+    const inspect = engine.inspect.bind(engine);
+    let isLost = true;
+    engine.inspect = (id) => (isLost && id.startsWith("app-") ? Promise.reject(new Error("lost")) : inspect(id));
+    await world.started(named("web"));
+    await clock.advance(120_000);
+    const all = () => [...engine.containers.keys()].filter((id) => id.startsWith("app-"));
+    expect(all()).toHaveLength(1);
+    isLost = false;
+    await clock.advance(10_000);
+    expect(all()).toHaveLength(1);
+    expect(world.containerOf("web")).toMatchObject({ restartCount: 0, state: { running: {} } });
+  });
+
   test("a container that cannot run counts as crashed", async () => {
     failAt("start app", new PodStepError("RunContainerError", "exec: no such file"), 99);
     await world.started(named("web"));

@@ -18,6 +18,8 @@ export class Scene {
   readonly maxPods: number;
   /** Files with errors in them, which their owner mends later. */
   readonly broken = new Set<string>();
+  /** When people last changed what they want. */
+  changedMs = 0;
   #apps = 0;
   #isStopping = false;
 
@@ -40,6 +42,7 @@ export class Scene {
     const { disk, time } = this.world;
     const next = { ...pod, changedMs: time.nowMs };
     this.wanted.set(pod.app, next);
+    this.changedMs = time.nowMs;
     this.broken.delete(pod.app);
     const path = fileOf(pod.app);
     const text = toManifest(next);
@@ -56,6 +59,21 @@ export class Scene {
       const now = this.wanted.get(pod.app);
       if (now && !this.broken.has(pod.app) && disk.exists(MANIFESTS)) disk.write(path, toManifest(now));
     });
+  }
+
+  /** The directory is there again, with what people wrote meanwhile. */
+  bringBackManifests(): void {
+    const { disk } = this.world;
+    if (!disk.exists(`${MANIFESTS}.away`)) return;
+    // Files written meanwhile are in another directory.
+    disk.remove(MANIFESTS);
+    disk.rename(`${MANIFESTS}.away`, MANIFESTS);
+    for (const pod of this.wanted.values()) disk.write(fileOf(pod.app), toManifest(pod));
+    for (const path of disk.list(MANIFESTS).keys()) {
+      const app = path.slice(MANIFESTS.length + 1, -".yaml".length);
+      if (!this.wanted.has(app)) disk.remove(path);
+    }
+    this.broken.clear();
   }
 
   pickPod(random: SeededRandom): WantedPod | undefined {
@@ -125,10 +143,16 @@ export class Scene {
   }
 
   /** A fault of the wire or the engine, until a time. */
-  fault(random: SeededRandom, begin: () => void, end: () => void, longestMs = LONGEST_FAULT_MS): void {
+  fault(
+    random: SeededRandom,
+    begin: () => void,
+    end: () => void,
+    longestMs = LONGEST_FAULT_MS,
+    shortestMs = 100,
+  ): void {
     const { time } = this.world;
     begin();
-    time.after(random.between(100, longestMs), () => {
+    time.after(random.between(shortestMs, longestMs), () => {
       end();
       this.rules.lastFaultMs = time.nowMs;
       this.world.note("the fault is over");
@@ -159,6 +183,7 @@ export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean
       const pod = scene.pickPod(random);
       if (!pod || scene.wanted.size < 2) return;
       scene.wanted.delete(pod.app);
+      scene.changedMs = scene.world.time.nowMs;
       scene.broken.delete(pod.app);
       scene.world.note(`a person removes ${fileOf(pod.app)}`);
       scene.world.disk.remove(fileOf(pod.app));
@@ -243,19 +268,7 @@ export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean
       scene.fault(
         random,
         () => scene.world.disk.exists(MANIFESTS) && scene.world.disk.rename(MANIFESTS, `${MANIFESTS}.away`),
-        () => {
-          const { disk } = scene.world;
-          if (!disk.exists(`${MANIFESTS}.away`)) return;
-          // Files written meanwhile are in another directory.
-          disk.remove(MANIFESTS);
-          disk.rename(`${MANIFESTS}.away`, MANIFESTS);
-          for (const pod of scene.wanted.values()) disk.write(fileOf(pod.app), toManifest(pod));
-          for (const path of disk.list(MANIFESTS).keys()) {
-            const app = path.slice(MANIFESTS.length + 1, -".yaml".length);
-            if (!scene.wanted.has(app)) disk.remove(path);
-          }
-          scene.broken.clear();
-        },
+        () => scene.bringBackManifests(),
         5 * 60_000,
       ),
   },
@@ -316,6 +329,31 @@ export const ACTIONS: Readonly<Record<string, { weight: number; isFault: boolean
       for (const pod of scene.wanted.values()) world.disk.write(fileOf(pod.app), toManifest(pod));
       world.disk.sync();
       world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
+    },
+  },
+  "boot without the manifests": {
+    weight: 3,
+    isFault: true,
+    run: (scene, random) => {
+      const { world, rules } = scene;
+      if (!world.disk.exists(MANIFESTS)) return;
+      rules.excuseAll();
+      world.cutPower();
+      world.disk.rename(MANIFESTS, `${MANIFESTS}.away`);
+      world.time.after(random.between(20_000, 300_000), () => scene.startProcess());
+      const { lastFaultMs } = rules;
+      world.time.after(20 * 60_000, () => {
+        // Another fault may be the reason, and an edit may not have been seen before the cut.
+        const isQuiet = rules.lastFaultMs === lastFaultMs && world.time.nowMs - scene.changedMs > 3_600_000;
+        if (isQuiet) rules.checkWithoutManifests();
+      });
+      scene.fault(
+        random,
+        () => {},
+        () => scene.bringBackManifests(),
+        LONGEST_FAULT_MS,
+        25 * 60_000,
+      );
     },
   },
   "restart the engine": {

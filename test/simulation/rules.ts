@@ -26,6 +26,8 @@ export class Violation extends Error {
 const EDIT_SETTLES_MS = 60 * 60_000;
 /** The first restart comes at once, then 10 s after the end, then twice as long each time up to 5 min; afresh after a run of 10 min. */
 const BACK_OFF = { firstMs: 10_000, longestMs: 300_000, resetMs: 600_000 };
+/** A container that ended is started again this much after its back-off at the latest: its event tells, not the next list. */
+const RESTART_NOTICE_MS = 10_000;
 /** Lines of the log in the last two hours of a day, for a machine on which nothing happens, and for each container. */
 const LOG_LINES_AT_REST = { machine: 20, container: 8 };
 
@@ -244,8 +246,27 @@ export class Rules {
       const isMain = wanted?.containers.some(({ name }) => name === container.labels[LABEL.container]);
       const isDone = policy === "Never" || (policy === "OnFailure" && container.exitCode === 0);
       if (isMain && isDone) this.#done.add(attemptKey(container));
+      else if (isMain) this.#expectRestart(container);
     }
     if (container.exitCode === 0 && by === "itself") history?.done.add(container.labels[LABEL.container] ?? "");
+  }
+
+  /** Where nothing is wrong but the container, it is seen to end, and starts again when its back-off is over. */
+  #expectRestart(container: ModelContainer): void {
+    const { time, engine } = this.#world;
+    const wanted = this.#podOf(container);
+    const backOff = this.#backOff.get(`${attemptKey(container)} ${container.labels[LABEL.sandbox]}`);
+    if (!wanted || !backOff || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+    time.after(backOff.delayMs + RESTART_NOTICE_MS, () => {
+      if (this.#podOf(container) !== wanted || this.#isDisturbed(EDIT_SETTLES_MS)) return;
+      const successor = [...engine.containers.values()].some(
+        ({ labels, createdMs }) =>
+          labels[LABEL.podUid] === container.labels[LABEL.podUid] &&
+          labels[LABEL.container] === container.labels[LABEL.container] &&
+          createdMs >= container.finishedMs,
+      );
+      if (!successor) this.#fail(new Violation("restart", `${container.name} ended and was not started again`));
+    });
   }
 
   /** Faults reach further than one pod. */
@@ -273,14 +294,22 @@ export class Rules {
     if (problem !== undefined) this.#fail(new Violation("rest", problem));
   }
 
-  #findProblem(): string | undefined {
-    const { engine, disk, time, wire } = this.#world;
-    if (!this.#world.isRunning) return "no kubelet runs";
-    const running = [...engine.containers.values()].filter(
+  /** A machine that boots without its manifests runs the pods it had. */
+  checkWithoutManifests(): void {
+    const wrong = this.#findWrongPod();
+    if (wrong !== undefined) this.#fail(new Violation("checkpoint", wrong));
+  }
+
+  #running(): ModelContainer[] {
+    return [...this.#world.engine.containers.values()].filter(
       ({ status, labels }) => status === "running" && labels[LABEL.node] !== undefined,
     );
+  }
+
+  /** Difference between what runs and what the files ask for. */
+  #findWrongPod(): string | undefined {
     const found = new Map<string, ModelContainer[]>();
-    for (const container of running) {
+    for (const container of this.#running()) {
       if (container.labels[LABEL.container] === "POD") continue;
       const key = `${appOf(container)} ${container.labels[LABEL.container]}`;
       found.set(key, [...(found.get(key) ?? []), container]);
@@ -302,12 +331,20 @@ export class Rules {
     }
     const [stray] = [...found.values()].flat();
     if (stray) return `${stray.name} runs, and no file asks for it`;
+    return undefined;
+  }
+
+  #findProblem(): string | undefined {
+    const { engine, disk, time, wire } = this.#world;
+    if (!this.#world.isRunning) return "no kubelet runs";
+    const wrong = this.#findWrongPod();
+    if (wrong !== undefined) return wrong;
+    const sandboxes = this.#running().filter(({ labels }) => labels[LABEL.container] === "POD").length;
     const pods = [...this.wanted.values()].reduce((sum, { replicas = 1 }) => sum + replicas, 0);
     const names = [...this.wanted.values()].reduce(
       (sum, { replicas = 1, containers, init }) => sum + replicas * (containers.length + init.length),
       0,
     );
-    const sandboxes = running.filter(({ labels }) => labels[LABEL.container] === "POD").length;
     if (sandboxes > pods) return `${sandboxes} sandboxes run for ${pods} pods`;
     const ours = [...engine.containers.values()].filter(({ labels }) => labels[LABEL.node] !== undefined).length;
     // One dead container of each name and one dead sandbox of each pod are kept.
