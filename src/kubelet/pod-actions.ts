@@ -304,12 +304,17 @@ export class PodActions {
         if (createdId !== undefined) await this.#untilObserved(createdId);
         const step = toStepError(error, "CreateContainerError");
         state.startErrors.set(name, { reason: step.reason, message: step.message });
-        if (step.reason === "RunContainerError") {
+        // The engine did it, and the response was lost.
+        const hasRun = this.#snapshot.containers.some(
+          ({ id, startedAt }) => id === createdId && startedAt !== undefined,
+        );
+        if (step.reason === "RunContainerError" || hasRun) {
           if (action.backOff) state.backOff.set(action.backOff.key, action.backOff.entry);
           state.startErrors.delete(name);
         } else {
           state.retryAtMs.set(name, this.#deps.clock.monotonicMs() + retryDelayMs(step));
         }
+        if (hasRun && createdId !== undefined && container.lifecycle?.postStart) this.#postStart(request, createdId);
         // Images have their own events.
         if (!step.reason.includes("Image")) {
           // Events name containers, not ids. Source: the kubelet's recordContainerEvent.

@@ -133,14 +133,15 @@ describe("errors of the runtime", () => {
     const inspect = engine.inspect.bind(engine);
     let isLost = true;
     engine.inspect = (id) => (isLost && id.startsWith("app-") ? Promise.reject(new Error("lost")) : inspect(id));
-    await world.started(named("web"));
+    const lifecycle = { postStart: { exec: { command: ["true"] } } };
+    await world.started(named("web", { containers: [aContainer({ lifecycle })] }));
     await clock.advance(120_000);
     const all = () => [...engine.containers.keys()].filter((id) => id.startsWith("app-"));
     expect(all()).toHaveLength(1);
     isLost = false;
     await clock.advance(10_000);
     expect(all()).toHaveLength(1);
-    expect(world.containerOf("web")).toMatchObject({ restartCount: 0, state: { running: {} } });
+    expect(world.containerOf("web")).toMatchObject({ restartCount: 0, state: { running: {} }, started: true });
   });
 
   test("a container that cannot run counts as crashed", async () => {
