@@ -142,6 +142,7 @@ describe("errors of the runtime", () => {
     await clock.advance(10_000);
     expect(all()).toHaveLength(1);
     expect(world.containerOf("web")).toMatchObject({ restartCount: 0, state: { running: {} }, started: true });
+    expect(engine.calls.filter((call) => call === "postStart app")).toHaveLength(1);
   });
 
   test("a container that cannot run counts as crashed", async () => {
