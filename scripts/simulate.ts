@@ -19,7 +19,7 @@ const MAIN = join(import.meta.dir, "../test/simulation/main.ts");
 const PROGRESS = join(import.meta.dir, "../node_modules/.cache/simulated-years.json");
 const MUTANTS = join(import.meta.dir, "../test/simulation/mutants");
 /** Machines that look for a planted mistake. */
-const MUTANT_SEEDS = 12;
+const MUTANT_SEEDS = 20;
 const MUTANT_DAYS = 20;
 /** Shrinking stops after this many runs. */
 const MAX_SHRINK_RUNS = 60;

@@ -107,6 +107,8 @@ export class Rules {
     if (what === "kill" && by === "request") this.#checkKill(container, isSandbox);
     if (what === "end") this.#noteEnd(container, isSandbox, by);
     if (what === "remove") this.#forget(container);
+    // The count is on the container: who removes it removes the count, as with the kubelet.
+    if (what === "remove" && by === "stranger") this.#restarts.delete(countKey(container));
   }
 
   #forget({ id }: ModelContainer): void {
@@ -118,7 +120,7 @@ export class Rules {
   #checkCreate(container: ModelContainer): void {
     const text = container.labels[LABEL.restarts];
     if (text === undefined || container.labels[LABEL.container] === "POD") return;
-    const key = `${container.labels[LABEL.podUid]} ${container.labels[LABEL.container]}`;
+    const key = countKey(container);
     const before = this.#restarts.get(key) ?? 0;
     if (Number(text) < before) {
       throw new Violation("restart count", `${container.name} is made with ${text} after ${before}`);
@@ -376,9 +378,10 @@ function envOf({ body }: ModelContainer, name: string): string | undefined {
 const appOf = (container: ModelContainer) => envOf(container, "APP");
 const versionOf = (container: ModelContainer) => Number(envOf(container, "VERSION"));
 
+const countKey = ({ labels }: ModelContainer) => `${labels[LABEL.podUid]} ${labels[LABEL.container]}`;
+
 /** One version of a container of a pod. */
-const attemptKey = (container: ModelContainer) =>
-  `${container.labels[LABEL.podUid]} ${container.labels[LABEL.container]} ${versionOf(container)}`;
+const attemptKey = (container: ModelContainer) => `${countKey(container)} ${versionOf(container)}`;
 
 function isAppGone(container: ModelContainer, wanted: ReadonlyMap<string, WantedPod>): boolean {
   const app = appOf(container);
