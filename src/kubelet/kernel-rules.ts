@@ -2,6 +2,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../base/files/bounded-read.ts";
 import { type RunProgramOptions, runProgram } from "../base/host/run-program.ts";
+import { removeUdpFlows, type UdpFlow } from "../base/host/udp-flows.ts";
 import { ChangeLogger } from "../base/logging/change-logger.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { Logger } from "../base/model/logger.ts";
@@ -19,6 +20,7 @@ import {
   toCheckText,
   toRemovalText,
   toRestoreText,
+  udpTargets,
 } from "../plan/service-rules.ts";
 
 interface KernelRulesDeps {
@@ -56,6 +58,8 @@ export class KernelRules {
   #problem: string | undefined;
   #isStopped = false;
   #onChange = () => {};
+  /** As the kernel's table of connections is known to follow them. */
+  #udpTargets: ReadonlyMap<string, readonly string[]> = new Map();
   /** Sandboxes that reach themselves through their bridge. */
   readonly #reflected = new Set<string>();
   readonly #loopbackBridges = new Set<string>();
@@ -144,6 +148,7 @@ export class KernelRules {
         });
         this.#problem = undefined;
         this.#log.resolve("rules", "The kernel has the rules of Services again");
+        await this.#endUdpFlows();
       } catch (error) {
         this.#kernel = undefined;
         this.#problem = messageOf(error);
@@ -196,6 +201,25 @@ export class KernelRules {
       new Set(ips),
       bridges.some(({ isFiltered }) => isFiltered),
     );
+  }
+
+  /** A client of UDP that keeps its port would stay with the endpoint that it had, or with none. */
+  async #endUdpFlows(): Promise<void> {
+    const { host, nodePortAddresses } = this.#deps;
+    const before = this.#udpTargets;
+    const next = udpTargets(this.#wanted.services, host.addresses(nodePortAddresses));
+    if (Bun.deepEquals(before, next)) return;
+    try {
+      await host.removeUdpFlows(({ to, server }) => {
+        const servers = next.get(to);
+        return servers === undefined ? before.has(to) && server !== to : !servers.includes(server);
+      });
+      this.#udpTargets = next;
+      this.#log.resolve("flows", "Clients of UDP Services get another pod again when theirs has gone");
+    } catch (error) {
+      const text = `Clients of UDP Services that keep their port may stay with a pod that has gone: ${messageOf(error)}`;
+      this.#log.log("flows", "warn", text);
+    }
   }
 
   /**
@@ -277,6 +301,21 @@ export class Host {
     const own = Object.values(networkInterfaces()).flat();
     const addresses = own.flatMap((it) => (it?.family === "IPv4" && it.cidr ? (rangeOfAddress(it.cidr) ?? []) : []));
     return [...addresses, ...parseRoutes(read("/proc/net/route"))];
+  }
+
+  /** Addresses of the machine. @param ranges that they are in; none for all */
+  addresses(ranges: readonly string[]): string[] {
+    const wanted = ranges.flatMap((text) => rangeOfAddress(text) ?? []);
+    const own = Object.values(networkInterfaces()).flat();
+    return own.flatMap((it) => {
+      const isWanted =
+        it?.family === "IPv4" && (ranges.length === 0 || wanted.some((range) => isInRange(it.address, range)));
+      return isWanted ? [it.address] : [];
+    });
+  }
+
+  async removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promise<void> {
+    await removeUdpFlows(isStale);
   }
 
   bridges(): Bridge[] {

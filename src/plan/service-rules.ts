@@ -200,6 +200,22 @@ function addPortChains(
   nat.set(chain, [...known, ...shares]);
 }
 
+/**
+ * Where UDP to Services may go: addresses `ip:port`, each with the endpoints behind it. Pure.
+ * @param nodeIps addresses of the machine on which ports are published
+ */
+export function udpTargets(services: readonly RuledService[], nodeIps: readonly string[]): Map<string, string[]> {
+  const targets = new Map<string, string[]>();
+  for (const { clusterIp, externalIps, ports } of services) {
+    for (const { port, published, endpoints } of ports.filter(({ protocol }) => protocol === "UDP")) {
+      const servers = endpoints.map((endpoint) => `${endpoint.ip}:${endpoint.port}`);
+      for (const ip of [clusterIp, ...externalIps]) targets.set(`${ip}:${port}`, servers);
+      for (const { port: open } of published) for (const ip of nodeIps) targets.set(`${ip}:${open}`, servers);
+    }
+  }
+  return targets;
+}
+
 /** State of the kernel before a write. */
 interface KernelState {
   /** Our chains that are there, with their rules; undefined where these are not known. */

@@ -46,12 +46,35 @@ const readyPods = (node: TestNode, count: number) =>
     const pods = await node.pods();
     const isReady = ({ status }: (typeof pods)[number]) =>
       status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True");
-    return pods.length === count && pods.every(isReady) && pods;
+    return pods.filter(isReady).length === count && pods;
   });
 
 /** The names of pods that answer, from the host. */
 const fetchName = async (address: string) =>
   (await (await fetch(`http://${address}/`, { signal: AbortSignal.timeout(3000), keepalive: false })).text()).trim();
+
+/** A program that answers with a name. */
+const udpEcho = (name: string) =>
+  `await Bun.udpSocket({ port: 9053, hostname: "0.0.0.0", socket: { data: (socket, _, port, from) => void socket.send("${name}", port, from) } }); console.log("ready")`;
+
+/** A client that sends everything from one port. */
+async function udpClient(host: string, port: number) {
+  let received = "";
+  const data = (_: unknown, bytes: Buffer) => {
+    received = bytes.toString();
+  };
+  const socket = await Bun.udpSocket({
+    connect: { hostname: host, port },
+    socket: { data, error: () => {} },
+  });
+  const ask = async () => {
+    received = "";
+    socket.send("?");
+    await Bun.sleep(100);
+    return received;
+  };
+  return { socket, ask };
+}
 
 describeWithEngine("Services", () => {
   test("an address leads to every Ready pod, from pods, the pods themselves and the host, also after a kill", async () => {
@@ -183,6 +206,49 @@ describeWithEngine("Services", () => {
     node.writeManifest("web.yaml", list(servers("web", 2), service("web", { clusterIP: "10.123.45.7" })));
     await node.until("the port is closed", async () => (await fetchName(`127.0.0.1:${port}`).catch(() => "")) === "");
     expect((await node.pods()).map(({ metadata }) => metadata.uid).sort()).toEqual(uids);
+  });
+
+  test("UDP: a client that keeps its port reaches a pod that was not there before, and another when its pod is not Ready", async () => {
+    const node = testNode();
+    const nodePort = node.kubeletPort;
+    const ports = [{ name: "echo", port: 53, targetPort: 9053, nodePort, protocol: "UDP" }];
+    const readinessProbe = {
+      exec: { command: ["test", "!", "-e", "/tmp/busy"] },
+      periodSeconds: 1,
+      failureThreshold: 1,
+    };
+    const pod = (name: string) => sleeper(name, { name, readinessProbe }, {}, { labels: { app: "echo" } });
+    const echo = object("Service", "echo", { spec: { type: "NodePort", selector: { app: "echo" }, ports } });
+    await using servers = new AsyncDisposableStack();
+    const clientOf = async (host: string, port: number) => {
+      const client = await udpClient(host, port);
+      servers.defer(() => client.socket.close());
+      return client;
+    };
+    const serve = async (name: string) => {
+      const { Id } = await node.runningContainer(name);
+      const { State } = await node.docker.inspectContainer(Id);
+      const child = Bun.spawn(["nsenter", `--target=${State.Pid}`, "--net", process.execPath, "-e", udpEcho(name)], {
+        stdout: "pipe",
+      });
+      servers.defer(() => child.kill("SIGKILL"));
+      await child.stdout.getReader().read();
+      return Id;
+    };
+    const early = await clientOf("127.0.0.1", nodePort);
+    expect(await early.ask()).toBe("");
+    node.writeManifest("echo.yaml", list(echo, pod("first")));
+    await node.start(["--port=0"]);
+    const first = await serve("first");
+    const late = await clientOf((await shown(node, "echo")).spec.clusterIP, 53);
+    // Each question keeps the kernel's entry of its connection alive.
+    for (const { ask } of [early, late]) await until("the first pod", async () => (await ask()) === "first");
+    node.writeManifest("second.yaml", pod("second"));
+    await serve("second");
+    await readyPods(node, 2);
+    await node.exec(first, "touch", "/tmp/busy");
+    await readyPods(node, 1);
+    for (const { ask } of [early, late]) await until("the second pod", async () => (await ask()) === "second");
   });
 
   test("--nodeport-addresses opens ports on these addresses only", async () => {

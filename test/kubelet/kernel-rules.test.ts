@@ -1,4 +1,5 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import type { UdpFlow } from "../../src/base/host/udp-flows.ts";
 import { rangeOfAddress } from "../../src/base/text/ipv4-range.ts";
 import { Host, KernelRules, parseRoutes } from "../../src/kubelet/kernel-rules.ts";
 import type { RuledService } from "../../src/plan/service-rules.ts";
@@ -88,6 +89,20 @@ class FakeHost extends Host {
 
   override setLoopbackRouting(device: string, isOn: boolean) {
     this.loopback.set(device, isOn);
+  }
+
+  readonly flows: UdpFlow[] = [];
+  readonly reads: string[] = [];
+  flowsFailure: string | undefined;
+
+  override addresses() {
+    return ["127.0.0.1", "10.0.0.5"];
+  }
+
+  override async removeUdpFlows(isStale: (flow: UdpFlow) => boolean) {
+    this.reads.push("read");
+    if (this.flowsFailure !== undefined) throw new Error(this.flowsFailure);
+    this.flows.splice(0, Infinity, ...this.flows.filter((flow) => !isStale(flow)));
   }
 
   override reflect(pid: number) {
@@ -249,6 +264,55 @@ test("where bridged packets pass the rules, the ports of endpoints reflect them,
   await apply(web(["172.17.0.2"], [30080]));
   await apply(web(["172.17.0.2", "172.17.0.3"]));
   expect(host.reflected).toEqual([200, 300]);
+});
+
+describe("clients of UDP that keep their port", () => {
+  const dns = (ips: string[], published: number[] = []): RuledService => {
+    const [port] = web(ips, published).ports;
+    return { ...web(), ports: [{ ...port!, protocol: "UDP", port: 53 }] };
+  };
+  const flow = (to: string, server: string): UdpFlow => ({ to, server });
+  const [toFirst, toSecond] = [flow("10.96.1.2:53", "172.17.0.2:8000"), flow("10.96.1.2:53", "172.17.0.3:8000")];
+  const foreign = [flow("8.8.8.8:53", "8.8.8.8:53"), flow("10.0.0.5:5353", "172.17.0.9:5353")];
+
+  test("lose the entry that leads to an endpoint that has gone, and no other", async () => {
+    const { host, apply } = aKernel();
+    const unpublished = flow("10.0.0.5:53", "10.0.0.5:53");
+    host.flows.push(toFirst, toSecond, unpublished, ...foreign);
+    await apply(dns(["172.17.0.2", "172.17.0.3"]));
+    expect(host.flows).toEqual([toFirst, toSecond, unpublished, ...foreign]);
+    await apply(dns(["172.17.0.3"]));
+    expect(host.flows).toEqual([toSecond, unpublished, ...foreign]);
+    await apply(dns(["172.17.0.3"], [53]));
+    expect(host.flows).toEqual([toSecond, ...foreign]);
+    await apply();
+    expect(host.flows).toEqual(foreign);
+  });
+
+  test("cost a look at the table only where targets of UDP have changed", async () => {
+    const { host, clock, apply } = aKernel();
+    await apply(web());
+    await apply(web(["172.17.0.3"]));
+    expect(host.reads).toEqual([]);
+    await apply(dns(["172.17.0.2"]));
+    await apply(dns(["172.17.0.2"]), web());
+    await clock.advance(60_000);
+    expect(host.reads).toHaveLength(1);
+  });
+
+  test("a table that cannot be read is reported once, and tried again", async () => {
+    const { host, clock, logger, apply } = aKernel();
+    host.flowsFailure = "no bun:ffi";
+    host.flows.push(flow("10.96.1.2:53", "172.17.0.7:8000"));
+    await apply(dns(["172.17.0.2"]));
+    await clock.advance(30_000);
+    expect(logger.lines).toEqual([
+      "warn Clients of UDP Services that keep their port may stay with a pod that has gone: no bun:ffi",
+    ]);
+    host.flowsFailure = undefined;
+    await clock.advance(5_000);
+    expect(host.flows).toEqual([]);
+  });
 });
 
 test("after the end of the process nothing is written", async () => {

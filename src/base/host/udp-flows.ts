@@ -1,0 +1,153 @@
+import { numberToIpv4 } from "../text/ipv4-range.ts";
+import { libcPath } from "./flock.ts";
+
+const AF_NETLINK = 16;
+const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
+const NETLINK_NETFILTER = 12;
+const MSG_DONTWAIT = 0x40;
+const AF_INET = 2;
+const IPPROTO_UDP = 17;
+
+const NLMSG_ERROR = 2;
+const NLMSG_DONE = 3;
+const NLM_F_REQUEST = 1;
+const NLM_F_DUMP = 0x300;
+const CONNTRACK_GET = 0x101;
+const CONNTRACK_DELETE = 0x102;
+/** Attributes of an entry, and of the addresses in it. */
+const CTA = { original: 1, reply: 2, id: 12, zone: 18 } as const;
+const TUPLE = { ip: 1, protocol: 2 } as const;
+const IPV4 = { source: 1, destination: 2 } as const;
+const PROTOCOL = { number: 1, sourcePort: 2, destinationPort: 3 } as const;
+
+/** Length of `struct nlmsghdr`, and of it with `struct nfgenmsg`. */
+const HEADER_BYTES = 16;
+const MESSAGE_BYTES = 20;
+const BUFFER_BYTES = 64 * 1024;
+/** Read in one turn of the loop: some thousand entries. */
+const TURN_BYTES = 1024 * 1024;
+
+/** An entry of the kernel's table of connections: whom a client asks, and who is asked instead. Both are `ip:port`. */
+export interface UdpFlow {
+  to: string;
+  server: string;
+}
+
+/**
+ * Removes entries of UDP over IPv4 from the kernel's table of connections: a client that keeps its port keeps its entry, and
+ * rules are not asked again, as long as it sends. Source: kube-proxy's `conntrack.CleanStaleEntries`; nfnetlink_conntrack.h.
+ * @returns how many were removed
+ * @throws Error without the rights, or where Bun may not make code executable
+ */
+export async function removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promise<number> {
+  const { dlopen, FFIType } = await import("bun:ffi");
+  const { i32, u32, u64, i64, ptr } = FFIType;
+  const { symbols, close } = dlopen(libcPath(), {
+    socket: { args: [i32, i32, i32], returns: i32 },
+    sendto: { args: [i32, ptr, u64, i32, ptr, u32], returns: i64 },
+    recv: { args: [i32, ptr, u64, i32], returns: i64 },
+    close: { args: [i32], returns: i32 },
+  });
+  const descriptor = symbols.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, NETLINK_NETFILTER);
+  const kernel = Buffer.from([AF_NETLINK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+  const send = (message: Buffer) => {
+    const sent = symbols.sendto(descriptor, message, message.length, MSG_DONTWAIT, kernel, kernel.length);
+    if (Number(sent) !== message.length) throw new Error("the kernel's table of connections takes no requests");
+  };
+  const buffer = Buffer.alloc(BUFFER_BYTES);
+  try {
+    send(toMessage(CONNTRACK_GET, NLM_F_DUMP));
+    const stale: Buffer[] = [];
+    for (let isDone = false, turnBytes = 0; !isDone; ) {
+      const bytes = Number(symbols.recv(descriptor, buffer, buffer.length, MSG_DONTWAIT));
+      if (bytes <= 0) throw new Error("the kernel's table of connections cannot be read");
+      isDone = parseUdpFlows(buffer.subarray(0, bytes), (flow, removal) => {
+        if (isStale(flow)) stale.push(removal());
+      });
+      turnBytes += bytes;
+      if (turnBytes < TURN_BYTES) continue;
+      turnBytes = 0;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    // One that has ended meanwhile is not there any more: no error.
+    for (const removal of stale) send(removal);
+    return stale.length;
+  } finally {
+    symbols.close(descriptor);
+    close();
+  }
+}
+
+/**
+ * Reads a part of the kernel's table. Pure.
+ * @param visit gets each entry of UDP over IPv4, and what makes the message that removes it
+ * @returns whether this was the end @throws Error when the kernel refuses
+ */
+export function parseUdpFlows(part: Buffer, visit: (flow: UdpFlow, removal: () => Buffer) => void): boolean {
+  for (let at = 0; at + HEADER_BYTES <= part.length; ) {
+    const length = part.readUInt32LE(at);
+    const type = part.readUInt16LE(at + 4);
+    if (type === NLMSG_DONE) return true;
+    if (type === NLMSG_ERROR) throw new Error(`netlink: errno ${-part.readInt32LE(at + HEADER_BYTES)}`);
+    if (length < MESSAGE_BYTES || at + length > part.length) throw new Error("netlink: a message is cut off");
+    const entry = attributesOf(part.subarray(at + MESSAGE_BYTES, at + length));
+    at += align(length);
+    const original = tupleOf(entry.get(CTA.original));
+    const reply = tupleOf(entry.get(CTA.reply));
+    if (original === undefined || reply === undefined) continue;
+    const removal = () => toMessage(CONNTRACK_DELETE, 0, [CTA.original, CTA.id, CTA.zone], entry);
+    visit({ to: original.destination, server: reply.source }, removal);
+  }
+  return false;
+}
+
+/** Source and destination as `ip:port`; undefined for what is not UDP over IPv4. */
+function tupleOf(tuple: Buffer | undefined) {
+  if (tuple === undefined) return undefined;
+  const parts = attributesOf(tuple);
+  const [ip, protocol] = [parts.get(TUPLE.ip), parts.get(TUPLE.protocol)].map((part) => part && attributesOf(part));
+  const [source, destination] = [ip?.get(IPV4.source), ip?.get(IPV4.destination)];
+  const [from, to] = [protocol?.get(PROTOCOL.sourcePort), protocol?.get(PROTOCOL.destinationPort)];
+  if (protocol?.get(PROTOCOL.number)?.[0] !== IPPROTO_UDP || source?.length !== 4 || destination?.length !== 4) return;
+  if (from?.length !== 2 || to?.length !== 2) return;
+  const text = (address: Buffer, port: Buffer) => `${numberToIpv4(address.readUInt32BE())}:${port.readUInt16BE()}`;
+  return { source: text(source, from), destination: text(destination, to) };
+}
+
+/** Values by type, without the flags of the type. */
+function attributesOf(bytes: Buffer): Map<number, Buffer> {
+  const attributes = new Map<number, Buffer>();
+  for (let at = 0; at + 4 <= bytes.length; ) {
+    const length = bytes.readUInt16LE(at);
+    if (length < 4 || at + length > bytes.length) break;
+    attributes.set(bytes.readUInt16LE(at + 2) & 0x3fff, bytes.subarray(at + 4, at + length));
+    at += align(length);
+  }
+  return attributes;
+}
+
+function toMessage(
+  type: number,
+  flags: number,
+  kept: readonly number[] = [],
+  entry: ReadonlyMap<number, Buffer> = new Map(),
+): Buffer {
+  const attributes = kept.flatMap((key) => {
+    const value = entry.get(key);
+    if (value === undefined) return [];
+    const attribute = Buffer.alloc(align(4 + value.length));
+    attribute.writeUInt16LE(4 + value.length, 0);
+    attribute.writeUInt16LE(key === CTA.original ? key | NESTED : key, 2);
+    value.copy(attribute, 4);
+    return [attribute];
+  });
+  const message = Buffer.concat([Buffer.alloc(MESSAGE_BYTES), ...attributes]);
+  message.writeUInt32LE(message.length, 0);
+  message.writeUInt16LE(type, 4);
+  message.writeUInt16LE(NLM_F_REQUEST | flags, 6);
+  message[HEADER_BYTES] = AF_INET;
+  return message;
+}
+
+const NESTED = 0x8000;
+const align = (length: number) => (length + 3) & ~3;
