@@ -76,14 +76,10 @@ export const byManifest = (object: ApiObject, reader: ObjectReader): Decoded => 
 
 /** Kinds that only the API has. */
 export const bySchema = (schema: v.GenericSchema<unknown, unknown>) => {
+  const shape = objectShapeOf(schema as v.GenericSchema);
   return ({ apiVersion, kind, metadata: { managedFields, ...metadata }, status, ...rest }: ApiObject): Decoded => {
     const issues: DecodeIssue[] = [];
-    const found = decodeObject(
-      toSourceNode({ ...rest, metadata }),
-      objectShapeOf(schema as v.GenericSchema),
-      FieldPath.root,
-      issues,
-    ) as {
+    const found = decodeObject(toSourceNode({ ...rest, metadata }), shape, FieldPath.root, issues) as {
       metadata: ApiMetadata;
     };
     const [wrong, unknown] = [issues.filter(isTypeIssue), issues.filter((issue) => !isTypeIssue(issue))];

@@ -88,7 +88,8 @@ function readShape(schema: AnySchema): Shape {
   if (schema.type === "nullable" || schema.type === "optional") return shapeOf(schema.wrapped!);
   if (schema.type === "array") return { kind: "list", item: shapeOf(schema.item!) };
   if (schema.type === "record") return { kind: "map", value: shapeOf(schema.value!) };
-  if (schema.type !== "object") throw new TypeError(`no shape for a ${schema.type} schema`);
+  if (schema.type !== "object")
+    throw new TypeError(`no Go type for a ${schema.type}: schemas take their scalars from base/api/scalar.ts`);
   const fields = Object.entries(schema.entries!).map(([name, entry]): Field => {
     const optional = entry.type === "optional";
     return {
