@@ -19,13 +19,15 @@ const CTA = { original: 1, reply: 2, id: 12, zone: 18 } as const;
 const TUPLE = { ip: 1, protocol: 2 } as const;
 const IPV4 = { source: 1, destination: 2 } as const;
 const PROTOCOL = { number: 1, sourcePort: 2, destinationPort: 3 } as const;
+/** Flag of the type of an attribute that holds others. */
+const NESTED = 0x8000;
 
 /** Length of `struct nlmsghdr`, and of it with `struct nfgenmsg`. */
 const HEADER_BYTES = 16;
 const MESSAGE_BYTES = 20;
 const BUFFER_BYTES = 64 * 1024;
-/** Read in one turn of the loop: some thousand entries. */
-const TURN_BYTES = 1024 * 1024;
+/** Other work comes in between. */
+const SLICE_MS = 10;
 
 /** An entry of the kernel's table of connections: whom a client asks, and who is asked instead. Both are `ip:port`. */
 export interface UdpFlow {
@@ -58,19 +60,24 @@ export async function removeUdpFlows(isStale: (flow: UdpFlow) => boolean): Promi
   try {
     send(toMessage(CONNTRACK_GET, NLM_F_DUMP));
     const stale: Buffer[] = [];
-    for (let isDone = false, turnBytes = 0; !isDone; ) {
+    let sliceEndMs = performance.now() + SLICE_MS;
+    const endSlice = async () => {
+      if (performance.now() < sliceEndMs) return;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      sliceEndMs = performance.now() + SLICE_MS;
+    };
+    for (let isDone = false; !isDone; await endSlice()) {
       const bytes = Number(symbols.recv(descriptor, buffer, buffer.length, MSG_DONTWAIT));
       if (bytes <= 0) throw new Error("the kernel's table of connections cannot be read");
       isDone = parseUdpFlows(buffer.subarray(0, bytes), (flow, removal) => {
         if (isStale(flow)) stale.push(removal());
       });
-      turnBytes += bytes;
-      if (turnBytes < TURN_BYTES) continue;
-      turnBytes = 0;
-      await new Promise<void>((resolve) => setImmediate(resolve));
     }
-    // One that has ended meanwhile is not there any more: no error.
-    for (const removal of stale) send(removal);
+    for (const removal of stale) {
+      // The kernel's response is not read: an entry that has ended meanwhile is gone as well.
+      send(removal);
+      await endSlice();
+    }
     return stale.length;
   } finally {
     symbols.close(descriptor);
@@ -149,5 +156,4 @@ function toMessage(
   return message;
 }
 
-const NESTED = 0x8000;
 const align = (length: number) => (length + 3) & ~3;
