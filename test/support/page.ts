@@ -31,8 +31,16 @@ export const row = (page: Page, name: RegExp): Locator => page.getByRole("row", 
 
 export const untilGone = (locator: Locator) => locator.waitFor({ state: "detached" });
 
-/** Waits until a text is shown, however often. */
-export const shows = (where: Page | Locator, text: string | RegExp) => where.getByText(text).first().waitFor();
+/** Waits until a text is shown, however often. @throws Error with what is shown instead */
+export async function shows(where: Page | Locator, text: string | RegExp): Promise<void> {
+  try {
+    await where.getByText(text).first().waitFor();
+  } catch (cause) {
+    const page = "page" in where ? where.page() : where;
+    const shown = await page.locator("body").textContent();
+    throw new Error(`${page.url()} does not show ${text}, but:\n${shown?.slice(0, 2000)}`, { cause });
+  }
+}
 
 const SIZES = [
   { width: 1440, height: 900 },
