@@ -3,7 +3,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { launchBrowser, REBOUND_HOST } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { shell, sleeper } from "../support/manifests.ts";
-import { follow, logIn, openPage, row, shows } from "../support/page.ts";
+import { follow, load, logIn, openPage, row, shows } from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 const MARKUP = "<img src=x onerror=alert(1)>";
@@ -109,7 +109,7 @@ describeWithEngine("what the page shows", () => {
     await node.until("the address", () => page.url().endsWith(wanted));
     const address = page.url();
     await page.goto("about:blank");
-    await page.goto(address);
+    await load(page, address);
     await shows(page, "2 of 3 pods");
     await context.close();
   });

@@ -9,6 +9,7 @@ import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
 import {
   findAccessibilityProblems,
   follow,
+  load,
   logIn,
   openPage,
   row,
@@ -55,7 +56,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     const address = await sessionLink(node);
     expect(address).toStartWith(`${secure}/#token=`);
     await page.goto("about:blank");
-    await page.goto(address);
+    await load(page, address);
     await follow(page, /^web-/);
     await follow(page, "Logs");
     await page.getByRole("log").getByText("started").waitFor();

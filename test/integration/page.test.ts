@@ -11,7 +11,16 @@ import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { askApi } from "../support/local-api.ts";
 import { STOPPABLE, shell, sleeper } from "../support/manifests.ts";
-import { findAccessibilityProblems, follow, openPage, row, sessionLink, shows, untilGone } from "../support/page.ts";
+import {
+  findAccessibilityProblems,
+  follow,
+  load,
+  openPage,
+  row,
+  sessionLink,
+  shows,
+  untilGone,
+} from "../support/page.ts";
 import type { TestNode } from "../support/test-node.ts";
 
 const pod = (name: string, script = STOPPABLE) => sleeper(name, shell(script), { terminationGracePeriodSeconds: 0 });
@@ -75,7 +84,7 @@ describeWithEngine("the page", () => {
       errors.push(`a script of a pod ran: ${dialog.message()}`);
       void dialog.dismiss();
     });
-    await page.goto(address);
+    await load(page, address);
     return page;
   }
 
@@ -117,7 +126,7 @@ describeWithEngine("the page", () => {
     expect(await page.getByRole("link", { name: "Logs" }).count()).toBe(0);
     const address = await sessionLink(node);
     await page.goto("about:blank");
-    await page.goto(address);
+    await load(page, address);
     await row(page, /^web-/).waitFor();
     expect(page.url()).not.toContain("token");
     const [cookie] = await context.cookies();

@@ -1,5 +1,5 @@
 import axe from "axe-core";
-import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import type { Browser, BrowserContext, Locator, Page, Request } from "playwright-core";
 import type { TestNode } from "./test-node.ts";
 
 /** The address that opens a session of the page, with its token. */
@@ -17,9 +17,35 @@ export async function openPage(
 ): Promise<Page> {
   const page = await browser.newPage();
   page.setDefaultTimeout(60_000);
-  await page.goto(address);
+  await load(page, address);
   return page;
 }
+
+/**
+ * Loads a page. Chromium aborts its requests whenever the machine gets or loses a network interface, as it does with each container
+ * of tests that run at the same time: a document or script that was lost so is loaded again.
+ */
+export async function load(page: Page, address: string): Promise<void> {
+  let isLost = false;
+  const onFailed = (request: Request) => {
+    const isNeeded = request.resourceType() === "script" || request.resourceType() === "document";
+    if (isNeeded && request.failure()?.errorText === NETWORK_CHANGED) isLost = true;
+  };
+  page.on("requestfailed", onFailed);
+  await page.goto(address).catch((error: Error) => {
+    if (!error.message.includes(NETWORK_CHANGED)) throw error;
+  });
+  for (let tries = 0; isLost && tries < 10; tries++) {
+    isLost = false;
+    // An address that differs in its fragment only would not be loaded.
+    await (page.url() === address ? page.reload() : page.goto(address)).catch((error: Error) => {
+      if (!error.message.includes(NETWORK_CHANGED)) throw error;
+    });
+  }
+  page.off("requestfailed", onFailed);
+}
+
+const NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED";
 
 export const logIn = async (browser: Browser | BrowserContext, node: TestNode): Promise<Page> =>
   openPage(browser, node, await sessionLink(node));
