@@ -1,5 +1,5 @@
 import axe from "axe-core";
-import type { Browser, BrowserContext, Locator, Page, Request } from "playwright-core";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import type { TestNode } from "./test-node.ts";
 
 /** The address that opens a session of the page, with its token. */
@@ -22,30 +22,24 @@ export async function openPage(
 }
 
 /**
- * Loads a page. Chromium aborts its requests whenever the machine gets or loses a network interface, as it does with each container
- * of tests that run at the same time: a document or script that was lost so is loaded again.
+ * Loads a page and waits until its script has run. Chromium aborts its requests whenever the machine gets or loses a network
+ * interface, as it does with each container of tests that run at the same time: a page that was lost so is loaded again.
  */
 export async function load(page: Page, address: string): Promise<void> {
-  let isLost = false;
-  const onFailed = (request: Request) => {
-    const isNeeded = request.resourceType() === "script" || request.resourceType() === "document";
-    if (isNeeded && request.failure()?.errorText === NETWORK_CHANGED) isLost = true;
-  };
-  page.on("requestfailed", onFailed);
-  await page.goto(address).catch((error: Error) => {
-    if (!error.message.includes(NETWORK_CHANGED)) throw error;
-  });
-  for (let tries = 0; isLost && tries < 10; tries++) {
-    isLost = false;
+  const run = async () => {
     // An address that differs in its fragment only would not be loaded.
-    await (page.url() === address ? page.reload() : page.goto(address)).catch((error: Error) => {
-      if (!error.message.includes(NETWORK_CHANGED)) throw error;
-    });
+    await (page.url() === address ? page.reload() : page.goto(address));
+    await page.locator("#app main").first().waitFor({ state: "attached", timeout: 5000 });
+  };
+  for (let tries = 1; tries < 5; tries++) {
+    try {
+      return await run();
+    } catch {
+      await Bun.sleep(500);
+    }
   }
-  page.off("requestfailed", onFailed);
+  await run();
 }
-
-const NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED";
 
 export const logIn = async (browser: Browser | BrowserContext, node: TestNode): Promise<Page> =>
   openPage(browser, node, await sessionLink(node));
