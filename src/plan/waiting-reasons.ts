@@ -135,8 +135,104 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
   };
 }
 
+/** What engines say when they refuse a sandbox or a container, and what it means. $1, $2: groups of the expression. */
+const ENGINE_MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
+  [
+    /could not select device driver .*gpu/,
+    "the engine has no driver for GPUs",
+    "install the NVIDIA Container Toolkit on this machine, run nvidia-ctk runtime configure --runtime=docker and restart Docker; or take the GPU out of resources.limits",
+  ],
+  [
+    /network (\S+) not found/,
+    'the Docker network "$1" does not exist',
+    "make it: docker network create $1; or correct its name in the annotation",
+  ],
+  [
+    /(?:write|open) \/proc\/sys\/(\S+): /,
+    "the kernel refuses the sysctl $1 or its value",
+    "correct its name and value in spec.securityContext.sysctls",
+  ],
+  [
+    /error mounting "([^"]*)" to rootfs at "([^"]*)".* not a directory/,
+    '"$1" cannot be mounted at "$2": one is a directory, the other one a file',
+    "mount a directory on a directory and a file on a file: subPath names one file of a volume, hostPath.type: File demands one",
+  ],
+  [
+    /failed to mount local volume.*no such device/,
+    "the kernel of this machine does not know the file system of a volume",
+    "install its driver on this machine: nfs-common or nfs-utils for NFS, cifs-utils for CIFS; then modprobe",
+  ],
+  [
+    /failed to mount local volume.*(?:connection refused|timed out|no route|unreachable|no such host)/,
+    "the server of a volume does not answer",
+    "check server and path of the volume, and that this machine reaches it",
+  ],
+  [
+    /OOM-killed|memory limit too low/,
+    "its memory limit is too low to start a program",
+    "raise resources.limits.memory",
+  ],
+  [
+    /listen \S+ (\S+):\d+: bind: cannot assign requested address/,
+    "this machine has no address $1",
+    "correct hostIP of the port, or remove it; ip address shows the addresses of this machine",
+  ],
+  [
+    /unknown capability: "?(?:CAP_)?([^"\s]+)/,
+    'there is no capability "$1"',
+    "correct the name in securityContext.capabilities, without CAP_: man 7 capabilities has them all",
+  ],
+  [/Cannot mkdir: (\S+) is not a directory/, "$1 is not a directory of the image", "correct workingDir"],
+  [
+    /unable to find user ([^:\s]+)/,
+    'the image has no user "$1" in /etc/passwd',
+    "set securityContext.runAsUser to a number, or add the user to the image",
+  ],
+  [
+    /exec format error/,
+    "its program is made for another processor, or is a script without a #! line",
+    "use an image for the processor of this machine (uname -m), or add #!/bin/sh to the script",
+  ],
+  [
+    /custom device "([^"]*)": no such file/,
+    'this machine has no device "$1"',
+    "correct the path of the device, or load its driver on this machine",
+  ],
+  [
+    /cannot load seccomp profile "([^"]*)": open/,
+    "its seccomp profile is not on this machine",
+    "write the profile to $1, or set seccompProfile.type: RuntimeDefault",
+  ],
+  [
+    /runAsUser breaks non-root policy/,
+    "runAsUser is 0, and runAsNonRoot forbids it",
+    "set securityContext.runAsUser to a user other than 0, or remove runAsNonRoot",
+  ],
+  [
+    /(?:: |\()operation not permitted/,
+    "the kernel refuses a privilege of it",
+    "take the privilege the message names out of securityContext; an engine in a container or without root has fewer of them",
+  ],
+];
+
+/** A message of the engine whose cause is known; undefined for others. */
+export function explainEngineMessage(message: string): Explained | undefined {
+  for (const [pattern, problem, fix] of ENGINE_MESSAGES) {
+    const found = pattern.exec(message);
+    if (!found) continue;
+    // The kernel names a sysctl by its path.
+    const value = (group: number) =>
+      found[0].includes("/proc/sys/") ? found[group]?.replaceAll("/", ".") : found[group];
+    const fill = (text: string) => text.replace(/\$(\d)/g, (_, group: string) => value(Number(group)) ?? "");
+    return { problem: fill(problem), facts: [message], fix: fill(fix) };
+  }
+  return undefined;
+}
+
 function explainConfig(message: string): Explained {
   const facts = [message];
+  const known = explainEngineMessage(message);
+  if (known) return known;
   const missing = findMissingObject(message);
   if (missing) return { problem: `the ${missing.what} is missing`, facts, fix: missing.fix };
   const key = /couldn't find key (\S+) in (ConfigMap|Secret) (\S+)/i.exec(message);
@@ -176,6 +272,8 @@ export function findMissingObject(message: string): { what: string; fix: string 
 
 /** The engine could not start the program of a container. */
 export function explainStartFailure({ command = [], args = [] }: Container, message: string): Explained {
+  const known = explainEngineMessage(message);
+  if (known) return known;
   const words = [...command, ...args];
   const isShellLine = command.length === 1 && / |&&|\|/.test(command[0] ?? "");
   return {

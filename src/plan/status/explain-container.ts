@@ -122,6 +122,7 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
   }
   if (/read-only file system|EROFS/i.test(text))
     return "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false";
+  if (/operation not permitted|EPERM\b|are you root|must be root/i.test(text)) return FIX_OF_PRIVILEGES;
   if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
   if (UNKNOWN_NAME.test(text)) return fixOfName(pod);
   if (/connection refused|ECONNREFUSED|could not connect/i.test(text)) {
@@ -145,6 +146,9 @@ function fixOfExit(code: number, { log, pod, spec, status }: ExplainContainerInp
   }
 }
 
+const FIX_OF_PRIVILEGES =
+  "the kernel refuses it: run it as a user who may (runAsUser), or add the capability to securityContext.capabilities.add: CHOWN and FOWNER for owners of files, SYS_ADMIN to mount, NET_ADMIN for networks, NET_RAW for ping";
+
 /** Messages of libc, Go, Node.js, Python and psql about a name that does not resolve. */
 const UNKNOWN_NAME =
   /no such host|could not (?:translate|resolve)|bad address|name or service not known|name does not resolve|name resolution|ENOTFOUND|EAI_AGAIN/i;
@@ -165,6 +169,7 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Explaine
   const failure = lastProbe(events, new RegExp(`^${kind}`));
   if (!spec.readinessProbe && !isStarting) return undefined;
   const isRefused = /connection refused/i.test(failure ?? "");
+  const missing = /exec: "([^"]*)": (?:executable file not found|stat .*no such file)/.exec(failure ?? "")?.[1];
   const status4xx = /statuscode: (\d+)/.exec(failure ?? "")?.[1];
   return {
     problem: failure
@@ -175,7 +180,9 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Explaine
       ? "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1"
       : status4xx
         ? `the program responds with ${status4xx}: check the probe's path, or what the program waits for`
-        : `check the probe's ${whatIsProbed(isStarting ? spec.startupProbe : spec.readinessProbe)} and timeoutSeconds`,
+        : missing !== undefined
+          ? `the probe's command "${missing}" is not in the image: name one that is there`
+          : `check the probe's ${whatIsProbed(isStarting ? spec.startupProbe : spec.readinessProbe)} and timeoutSeconds`,
   };
 }
 

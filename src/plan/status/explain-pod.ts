@@ -3,7 +3,7 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { containersOf, hostPortsOf, statusesOf } from "../../base/model/pod-containers.ts";
 import { explainPodEnd } from "../pod-end-reasons.ts";
-import { findMissingObject } from "../waiting-reasons.ts";
+import { explainEngineMessage, findMissingObject } from "../waiting-reasons.ts";
 import {
   type Cause,
   countTimes,
@@ -59,7 +59,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
     if (!spec) continue;
     const isUnwell = !isFine(pod, container);
     if (!isUnwell && !(isReady && wasRestarted(container, now))) continue;
-    if (causes.length > 0 && waitsForOthers(pod, container)) continue;
+    if (causes.length > 0 && (isEndedByNode(pod) || waitsForOthers(pod, container))) continue;
     const cause = explainContainer({
       pod,
       spec,
@@ -106,6 +106,9 @@ function wasRestarted({ restartCount, lastState, state }: ContainerStatus, now: 
   return restartCount > 0 && state.running !== undefined && now.getTime() - endedAt < RECENT_MS;
 }
 
+/** The end of its pod, not its own, is what a container of it has to explain. */
+const isEndedByNode = ({ status }: Pod): boolean => status?.phase === "Failed" && Boolean(status.reason);
+
 /** Whether a container waits for its pod or for init containers, which have causes of their own. */
 const waitsForOthers = (pod: Pod, container: ContainerStatus): boolean =>
   waitsForVolume(container) ||
@@ -146,7 +149,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   if (status.phase === "Failed" && status.reason) {
     const { reason, message = "" } = status;
     const { problem, fix } = explainPodEnd(reason, message);
-    yield { subject: "pod", problem: `${problem} (${reason})`, facts: message === "" ? [] : [message], fix };
+    yield { subject: "pod", problem: `${problem} (${reason})`, facts: message === "" ? [] : [message.trim()], fix };
   }
   const notBegun = explainNotBegun(pod);
   if (notBegun) yield notBegun;
@@ -169,13 +172,16 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
     const process = portHolders?.get(Number(port));
     const holders = port ? holdersOf(Number(port), pod, pods) : [];
     if (process && holders.length === 0) holders.push(`port ${port} is held by ${process}`);
+    const known = port ? undefined : explainEngineMessage(sandbox.message);
     yield {
       subject: "pod",
-      problem: port ? `host port ${port} is in use` : "the sandbox of the pod cannot be started",
+      problem: known?.problem ?? (port ? `host port ${port} is in use` : "the sandbox of the pod cannot be started"),
       facts: [sandbox.message, seen(sandbox), ...holders],
-      fix: port
-        ? `stop what listens on port ${port}${process ? "" : ` (ss -ltnp 'sport = :${port}')`}, or choose another hostPort`
-        : "the engine's message names the cause; the kubelet retries automatically",
+      fix:
+        known?.fix ??
+        (port
+          ? `stop what listens on port ${port}${process ? "" : ` (ss -ltnp 'sport = :${port}')`}, or choose another hostPort`
+          : "the engine's message names the cause; the kubelet retries automatically"),
     };
   }
   if (!mount && !sandbox && isPending) yield* explainSetUp(pod);

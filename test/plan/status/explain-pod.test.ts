@@ -134,6 +134,34 @@ const MISTAKES: [string, Given, string, string][] = [
     "connection refused",
     "0.0.0.0",
   ],
+  [
+    "a capability that the program misses",
+    { status: crashed(1), log: ["chown: /data: Operation not permitted"] },
+    "exit code 1",
+    "capabilities.add",
+  ],
+  [
+    "a mount that the kernel refuses",
+    { status: crashed(1), log: ["mount: permission denied (are you root?)"] },
+    "exit code 1",
+    "capabilities.add",
+  ],
+  [
+    "a probe whose command is not in the image",
+    {
+      status: unready(),
+      container: { readinessProbe: { exec: { command: ["nope"] } } },
+      events: [unhealthy('Readiness probe failed: exec: "nope": executable file not found in $PATH')],
+    },
+    "readiness probe fails",
+    'command "nope" is not in the image',
+  ],
+  [
+    "a user 0 that is forbidden",
+    noConfig("container's runAsUser breaks non-root policy"),
+    "runAsUser is 0",
+    "other than 0",
+  ],
   ["a readiness gate", { status: unready(), spec: { readinessGates: [{ conditionType: "lb" }] } }, "pod", ""],
 ];
 
@@ -187,6 +215,107 @@ test.each<[string, Pod, Partial<Parameters<typeof explainPod>[0]>, object]>([
   ["requests beyond what is left", beyond(1_000), {}, { fix: says("remove another pod") }],
 ])("a cause that belongs to the pod: %s", (_, pod, given, want) => {
   expect(explainOf(pod, given).causes).toMatchObject([{ subject: "pod", ...want }]);
+});
+
+const RUNC =
+  "failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: ";
+const noStart = (message: string): Given => ({ status: crashed(128, "ContainerCannotRun", { message }) });
+const noSandbox = (message: string): Partial<Parameters<typeof explainPod>[0]> => ({
+  events: [event("FailedCreatePodSandBox", message)],
+});
+
+/** What engines were seen to say, each with the problem and the fix. */
+const ENGINE_MESSAGES: [string, string, string][] = [
+  [
+    'could not select device driver "" with capabilities: [[gpu]]',
+    "no driver for GPUs",
+    "nvidia-ctk runtime configure",
+  ],
+  [
+    "Error response from daemon: network nonet not found",
+    'network "nonet" does not exist',
+    "docker network create nonet",
+  ],
+  [
+    `${RUNC}error during container init: write /proc/sys/kernel/shm_rmid_forced: invalid argument: unknown`,
+    "sysctl kernel.shm_rmid_forced",
+    "spec.securityContext.sysctls",
+  ],
+  [
+    `${RUNC}error during container init: error mounting "/tmp" to rootfs at "/etc/passwd": not a directory: unknown`,
+    '"/tmp" cannot be mounted at "/etc/passwd"',
+    "subPath",
+  ],
+  [
+    "error while mounting volume '/v/_data': failed to mount local volume: mount :/x:/v/_data: no such device",
+    "file system",
+    "nfs-common",
+  ],
+  [
+    "failed to mount local volume: mount :/x:/v/_data: connection refused",
+    "server of a volume does not answer",
+    "server and path",
+  ],
+  [`${RUNC}container init was OOM-killed (memory limit too low?): unknown`, "memory limit", "resources.limits.memory"],
+  ["listen tcp4 10.9.9.9:4599: bind: cannot assign requested address", "10.9.9.9", "hostIP"],
+  ['invalid CapAdd: unknown capability: "CAP_NOPE"', 'no capability "NOPE"', "capabilities"],
+  ["Cannot mkdir: /etc/passwd is not a directory", "/etc/passwd is not a directory", "workingDir"],
+  ["unable to find user app: no matching entries in passwd file", 'no user "app"', "runAsUser"],
+  [`${RUNC}exec: "/app": exec format error: unknown`, "for another processor", "#!"],
+  [
+    'error gathering device information while adding custom device "/dev/x": no such file or directory',
+    'device "/dev/x"',
+    "on this machine",
+  ],
+  [`${RUNC}error during container init: unable to apply caps: operation not permitted: unknown`, "kernel", "privilege"],
+  [
+    'cannot load seccomp profile "/k/seccomp/x.json": open /k/seccomp/x.json: no such file',
+    "seccomp",
+    "/k/seccomp/x.json",
+  ],
+];
+
+test.each(ENGINE_MESSAGES)("an engine's message has its own problem and fix: %s", (message, problem, fix) => {
+  const pods = [explain(noStart(message)), explain(noConfig(message)), explainOf(pending(), noSandbox(message))];
+  for (const { causes } of pods) {
+    expect(causes[0]?.problem).toContain(problem);
+    expect(causes[0]?.fix).toContain(fix);
+    expect(causes[0]?.facts.join()).toContain(message);
+  }
+});
+
+const refused = (reason: string, message: string, mains: ContainerStatus[] = []) =>
+  explainOf(shown({ mains, status: { phase: "Failed", reason, message } })).causes;
+const low = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi. ";
+
+test.each([
+  [
+    "SysctlForbidden",
+    'forbidden sysctl: "net.core.somaxconn" not whitelisted',
+    "--allowed-unsafe-sysctls=net.core.somaxconn",
+  ],
+  ["SysctlForbidden", 'forbidden sysctl: "vm.swappiness" not whitelisted', "sysctl -w vm.swappiness"],
+  ["SysctlForbidden", 'forbidden sysctl: "net.a" not allowed with host net enabled', "hostNetwork"],
+  ["Unsupported", 'spec.runtimeClassName: the engine has no runtime "kata", only runc', "/etc/docker/daemon.json"],
+  ["Unsupported", "spec.os.name: windows: this node runs Linux", "remove spec.os.name"],
+  ["AppArmor", "Cannot enforce AppArmor", "appArmorProfile"],
+  ["Evicted", low, "by itself"],
+  ["Evicted", low, "docker system df"],
+  ["Evicted", "The node was low on resource: memory. ", "--eviction-hard"],
+  ["Evicted", 'Usage of EmptyDir volume "v" exceeds the limit "5Mi". ', "emptyDir.sizeLimit"],
+  ["Evicted", "The node had condition: [DiskPressure]. ", "by itself"],
+])("a refused or ended pod has its own fix: %s %s", (reason, message, fix) => {
+  expect(refused(reason, message)).toMatchObject([{ subject: "pod", fix: says(fix), facts: [message.trim()] }]);
+});
+
+test("an eviction names the resource and its threshold", () => {
+  expect(refused("Evicted", low)[0]?.problem).toContain("short of disk space (9Gi left, the threshold is 10Gi)");
+});
+
+test("containers that the end of their pod ended have no causes of their own", () => {
+  expect(refused("DeadlineExceeded", "x", [has("app", ended("Error", 137))]).map(({ subject }) => subject)).toEqual([
+    "pod",
+  ]);
 });
 
 test("a container that only waits is left out where another one has a cause", () => {
