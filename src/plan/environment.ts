@@ -1,3 +1,4 @@
+import { describeMissingKey } from "../base/api/annotations.ts";
 import type { Container, EnvVarSource, FileKeySelector, Pod } from "../base/api/pod.ts";
 import type { ObjectIndex } from "../base/model/desired-pod.ts";
 import { namespaceOf } from "../base/model/identity.ts";
@@ -151,7 +152,9 @@ function resolveSource(
     const data = findData(kind, pod, name, optional, facts);
     const value = data?.get(key);
     if (data && value === undefined && !optional) {
-      throw new Unresolved(`couldn't find key ${key} in ${kind} ${namespaceOf(pod)}/${name}`);
+      const fullName = `${namespaceOf(pod)}/${name}`;
+      const secret = kind === "Secret" ? facts.objects.secrets.get(fullName) : undefined;
+      throw new Unresolved(describeMissingKey(secret, key, `${kind} ${fullName}`));
     }
     return value;
   }

@@ -28,6 +28,10 @@ export const NO_HISTORY: PressureHistory = { metSinceMs: new Map(), lastPressure
 export interface DueThreshold {
   signal: EvictionSignal;
   kind: "hard" | "soft";
+  /** Bytes or a count. */
+  threshold: number;
+  /** Bytes or a count. */
+  available: number;
 }
 
 export interface NodePressure {
@@ -73,7 +77,10 @@ export function computeNodePressure(
       metSinceMs.set(key, since ?? nowMs);
       lastPressureMs.set(SIGNALS[signal].pressure, nowMs);
       const graceMs = kind === "soft" ? (settings.softGraceMs[signal] ?? 0) : 0;
-      if (nowMs - (since ?? nowMs) >= graceMs) due.push({ signal, kind });
+      if (nowMs - (since ?? nowMs) >= graceMs) {
+        const { capacity, available } = signals[signal]!;
+        due.push({ signal, kind, threshold: amountOf(threshold, capacity), available });
+      }
     }
   }
   const isFresh = ([, atMs]: [PressureType, number]) => atMs === nowMs || nowMs - atMs < settings.transitionMs;
@@ -160,8 +167,15 @@ const diskBytesOf = (disk: PodDiskUsage | undefined) =>
     : 0;
 
 /** Status message of a pod evicted because the node is short of a resource, in upstream's words. */
-export function toEvictionMessage(resource: EvictionResource, { pod, usage }: EvictionCandidate): string {
-  const lines = [`The node was low on resource: ${resource}. `];
+export function toEvictionMessage(
+  { signal, threshold, available }: DueThreshold,
+  { pod, usage }: EvictionCandidate,
+): string {
+  const resource = resourceOf(signal);
+  const show = resource === "memory" || resource === "ephemeral-storage" ? formatBytes : String;
+  const lines = [
+    `The node was low on resource: ${resource}. Threshold quantity: ${show(threshold)}, available: ${show(available)}. `,
+  ];
   const used = resource === "memory" ? usage.memoryBytes : resource === "ephemeral-storage" && usage.disk?.containers;
   for (const { name, resources } of used ? pod.spec.containers : []) {
     const bytes = (used || undefined)?.get(name);

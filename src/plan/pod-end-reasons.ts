@@ -68,7 +68,7 @@ function fixOfResources(message: string): string {
 }
 
 const RETURN =
-  "the pod runs again by itself after that and --eviction-pressure-transition-period (5 minutes unless it is set)";
+  "the pod runs again automatically after that and --eviction-pressure-transition-period (5 minutes unless it is set)";
 
 /** Source: messages of the eviction manager. */
 function explainEviction(message: string): Explained {
@@ -100,7 +100,7 @@ const [MEMORY, SPACE, INODES, PROCESSES] = [
   { name: "inodes", fix: "remove small files on this machine (df -i), or lower the threshold with --eviction-hard" },
   { name: "processes", fix: "end processes on this machine, or raise kernel.pid_max" },
 ];
-/** By the resource of an eviction, or the condition of the node. */
+/** Name and fix of a shortage; its key is the resource of an eviction, or the condition of the node. */
 const SHORTAGES: Readonly<Record<string, { name: string; fix: string }>> = {
   memory: MEMORY,
   MemoryPressure: MEMORY,

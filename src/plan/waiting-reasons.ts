@@ -135,8 +135,18 @@ function explainPull(waitingMessage: string, { spec, events, images }: WaitingCo
   };
 }
 
-/** What engines say when they refuse a sandbox or a container, and what it means. $1, $2: groups of the expression. */
-const ENGINE_MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
+/** Messages of engines and of this kubelet about a start that failed, and what they mean. $1, $2: groups of the expression. */
+const MESSAGES: readonly (readonly [RegExp, problem: string, fix: string])[] = [
+  [
+    /couldn't find key (\S+) in Secret .* file "([^"]*)"/,
+    'the file "$2", from which a Secret has its key "$1", is not there or cannot be read',
+    "write the file $2 (it is read at once), or correct its path in the annotation kubelet-ts.io/secret-from",
+  ],
+  [
+    /couldn't find key (\S+) in Secret .* credential "([^"]*)"/,
+    'the service has no credential "$2", from which a Secret has its key "$1"',
+    "add LoadCredential=$2:/PATH to the unit of kubelet-ts and restart it",
+  ],
   [
     /could not select device driver .*gpu/,
     "the engine has no driver for GPUs",
@@ -215,9 +225,9 @@ const ENGINE_MESSAGES: readonly (readonly [RegExp, problem: string, fix: string]
   ],
 ];
 
-/** A message of the engine whose cause is known; undefined for others. */
-export function explainEngineMessage(message: string): Explained | undefined {
-  for (const [pattern, problem, fix] of ENGINE_MESSAGES) {
+/** A message whose cause is known; undefined for others. */
+export function explainMessage(message: string): Explained | undefined {
+  for (const [pattern, problem, fix] of MESSAGES) {
     const found = pattern.exec(message);
     if (!found) continue;
     // The kernel names a sysctl by its path.
@@ -231,7 +241,7 @@ export function explainEngineMessage(message: string): Explained | undefined {
 
 function explainConfig(message: string): Explained {
   const facts = [message];
-  const known = explainEngineMessage(message);
+  const known = explainMessage(message);
   if (known) return known;
   const missing = findMissingObject(message);
   if (missing) return { problem: `the ${missing.what} is missing`, facts, fix: missing.fix };
@@ -272,7 +282,7 @@ export function findMissingObject(message: string): { what: string; fix: string 
 
 /** The engine could not start the program of a container. */
 export function explainStartFailure({ command = [], args = [] }: Container, message: string): Explained {
-  const known = explainEngineMessage(message);
+  const known = explainMessage(message);
   if (known) return known;
   const words = [...command, ...args];
   const isShellLine = command.length === 1 && / |&&|\|/.test(command[0] ?? "");

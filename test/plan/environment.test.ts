@@ -23,6 +23,14 @@ const OBJECTS: ObjectIndex = {
     ["default/binary", { metadata: { name: "binary" }, binaryData: { k: base64("b") } }],
   ]),
   secrets: new Map([
+    [
+      "default/filed",
+      {
+        metadata: { name: "filed", annotations: { "kubelet-ts.io/secret-from": "z=file:/run/z" } },
+        type: "Opaque",
+        data: {},
+      },
+    ],
     ["default/sec", { metadata: { name: "sec" }, type: "Opaque", data: { k: base64("pässwörd"), ok: base64("s") } }],
   ]),
 };
@@ -135,6 +143,10 @@ describe("one variable from elsewhere", () => {
     [configMap("binary", "k"), missing("couldn't find key k in ConfigMap default/binary")], // binaryData is never an env source
     [secret("sec", "k"), "pässwörd"],
     [secret("sec", "z"), missing("couldn't find key z in Secret default/sec")],
+    [
+      secret("filed", "z"),
+      missing('couldn\'t find key z in Secret default/filed: kubelet-ts.io/secret-from reads it from file "/run/z"'),
+    ],
     [secret("no", "k"), missing('secret "no" not found')],
     [secret("no", "k", true), undefined],
   ])("%j", (from, want) => {

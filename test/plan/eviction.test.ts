@@ -120,10 +120,14 @@ describe("the order of evictions", () => {
   });
 
   test("upstream's message", () => {
-    expect(toEvictionMessage("memory", candidate("a", 90, { requestMi: 64 }))).toBe(
-      "The node was low on resource: memory. Container app was using 90Mi, which exceeds its request of 64Mi. ",
+    const memory = { signal: "memory.available", kind: "hard", threshold: 100 * MI, available: 50 * MI } as const;
+    expect(toEvictionMessage(memory, candidate("a", 90, { requestMi: 64 }))).toBe(
+      "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container app was using 90Mi, which exceeds its request of 64Mi. ",
     );
-    expect(toEvictionMessage("pids", candidate("a", 90))).toBe("The node was low on resource: pids. ");
+    const pids = { signal: "pid.available", kind: "hard", threshold: 100, available: 9 } as const;
+    expect(toEvictionMessage(pids, candidate("a", 90))).toBe(
+      "The node was low on resource: pids. Threshold quantity: 100, available: 9. ",
+    );
   });
 });
 

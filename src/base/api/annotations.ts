@@ -238,3 +238,10 @@ export function secretSourcesOf({ metadata }: Secret): readonly SecretValueSourc
   const parsed = text === undefined ? [] : parseSecretFrom(text);
   return "problem" in parsed ? [] : parsed;
 }
+
+/** The key of a Secret that has no value: `couldn't find key password in Secret default/db`, and where it is read from. */
+export function describeMissingKey(secret: Secret | undefined, key: string, where: string): string {
+  const source = secret && secretSourcesOf(secret).find((one) => one.key === key);
+  const from = source ? `: ${SECRET_FROM_ANNOTATION} reads it from ${source.kind} ${JSON.stringify(source.name)}` : "";
+  return `couldn't find key ${key} in ${where}${from}`;
+}

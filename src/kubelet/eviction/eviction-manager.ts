@@ -197,7 +197,7 @@ export class EvictionManager {
     if (!victim) return logger.debug(`No pod to evict for ${resourceOf(due.signal)}`);
     const { maxPodGraceSeconds: max } = this.#deps.settings;
     const graceSeconds = due.kind === "hard" ? 0 : max >= 0 ? max : Number.POSITIVE_INFINITY;
-    const why = { signal: due.signal, message: toEvictionMessage(resourceOf(due.signal), victim) };
+    const why = { signal: due.signal, message: toEvictionMessage(due, victim) };
     this.#evict(victim.pod, why, graceSeconds);
   }
 

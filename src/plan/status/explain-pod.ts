@@ -3,7 +3,7 @@ import type { CoreEvent } from "../../base/api/event.ts";
 import type { ContainerStatus, Pod } from "../../base/api/pod.ts";
 import { containersOf, hostPortsOf, statusesOf } from "../../base/model/pod-containers.ts";
 import { explainPodEnd } from "../pod-end-reasons.ts";
-import { explainEngineMessage, findMissingObject } from "../waiting-reasons.ts";
+import { explainMessage, findMissingObject } from "../waiting-reasons.ts";
 import {
   type Cause,
   countTimes,
@@ -159,11 +159,12 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
   const stuck = statusesOf(pod.status).find(waitsForVolume);
   const mountMessage = isPending || stuck ? (mount?.message ?? stuck?.state.waiting?.message) : undefined;
   if (mountMessage !== undefined) {
+    const known = explainMessage(mountMessage);
     yield {
       subject: "pod",
-      problem: "a volume cannot be made ready",
+      problem: known?.problem ?? "a volume cannot be made ready",
       facts: [mountMessage, ...(mount ? [seen(mount)] : [])],
-      fix: findMissingObject(mountMessage)?.fix ?? fixOfMount(mountMessage),
+      fix: known?.fix ?? findMissingObject(mountMessage)?.fix ?? fixOfMount(mountMessage),
     };
   }
   const sandbox = last("FailedCreatePodSandBox");
@@ -172,7 +173,7 @@ function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator
     const process = portHolders?.get(Number(port));
     const holders = port ? holdersOf(Number(port), pod, pods) : [];
     if (process && holders.length === 0) holders.push(`port ${port} is held by ${process}`);
-    const known = port ? undefined : explainEngineMessage(sandbox.message);
+    const known = port ? undefined : explainMessage(sandbox.message);
     yield {
       subject: "pod",
       problem: known?.problem ?? (port ? `host port ${port} is in use` : "the sandbox of the pod cannot be started"),

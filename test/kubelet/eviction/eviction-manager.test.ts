@@ -134,7 +134,7 @@ test("short of memory: one pod at a time goes, with upstream's words, and no tim
   free.memory = 50;
   await clock.advance(10_000);
   const message =
-    "The node was low on resource: memory. Container app was using 300Mi, which exceeds its request of 0. ";
+    "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container app was using 300Mi, which exceeds its request of 0. ";
   expect([...evicted]).toEqual([["b", { reason: "Evicted", message }]]);
   expect(graces).toEqual([0]);
   expect(recorder.events.filter((event) => !event.includes("EvictionThresholdMet"))).toEqual([`b Evicted ${message}`]);

@@ -140,9 +140,9 @@ test("what a program writes does not control the reader's terminal", () => {
 });
 
 test.each([
-  ["Evicted", "the node ran short of memory or disk and evicted it (Evicted)"],
+  ["Evicted", "the node ran short of memory and evicted it (Evicted)"],
   ["OutOfpods", "the node has as many pods as it may have (OutOfpods)"],
-  ["SysctlForbidden", "the node cannot run the pod as it is written (SysctlForbidden)"],
+  ["SysctlForbidden", "it sets a sysctl that pods may not set here (SysctlForbidden)"],
   ["OfAnotherKubelet", "the node ended or refused the pod (OfAnotherKubelet)"],
 ])("a pod that the node refused or ended: %s", (reason, problem) => {
   const pod = { ...shown({ mains: [] }), status: { phase: "Failed" as const, reason, message: "" } };

@@ -224,8 +224,18 @@ const noSandbox = (message: string): Partial<Parameters<typeof explainPod>[0]> =
   events: [event("FailedCreatePodSandBox", message)],
 });
 
-/** What engines were seen to say, each with the problem and the fix. */
+/** Messages that engines gave, each with the problem and the fix. */
 const ENGINE_MESSAGES: [string, string, string][] = [
+  [
+    `couldn't find key k in Secret default/s: kubelet-ts.io/secret-from reads it from file "/run/k"`,
+    'the file "/run/k"',
+    "write the file /run/k",
+  ],
+  [
+    `couldn't find key k in Secret default/s: kubelet-ts.io/secret-from reads it from credential "tok"`,
+    'no credential "tok"',
+    "LoadCredential=tok",
+  ],
   [
     'could not select device driver "" with capabilities: [[gpu]]',
     "no driver for GPUs",
@@ -299,11 +309,11 @@ test.each([
   ["Unsupported", 'spec.runtimeClassName: the engine has no runtime "kata", only runc', "/etc/docker/daemon.json"],
   ["Unsupported", "spec.os.name: windows: this node runs Linux", "remove spec.os.name"],
   ["AppArmor", "Cannot enforce AppArmor", "appArmorProfile"],
-  ["Evicted", low, "by itself"],
+  ["Evicted", low, "again automatically"],
   ["Evicted", low, "docker system df"],
   ["Evicted", "The node was low on resource: memory. ", "--eviction-hard"],
   ["Evicted", 'Usage of EmptyDir volume "v" exceeds the limit "5Mi". ', "emptyDir.sizeLimit"],
-  ["Evicted", "The node had condition: [DiskPressure]. ", "by itself"],
+  ["Evicted", "The node had condition: [DiskPressure]. ", "again automatically"],
 ])("a refused or ended pod has its own fix: %s %s", (reason, message, fix) => {
   expect(refused(reason, message)).toMatchObject([{ subject: "pod", fix: says(fix), facts: [message.trim()] }]);
 });
