@@ -67,6 +67,19 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     await context.close();
   });
 
+  test.concurrent("a page whose script was lost is loaded again", async () => {
+    const node = testNode();
+    await node.start();
+    const context = await browser.newContext();
+    let losses = 2;
+    await context.route("**/page/assets/*.js", (route) => (losses-- > 0 ? route.abort() : route.continue()));
+    const page = await context.newPage();
+    await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
+    await page.locator("#app main").waitFor({ timeout: 30_000 });
+    expect(losses).toBeLessThan(0);
+    await context.close();
+  });
+
   test.concurrent("a browser at the root of another port is shown where the page is", async () => {
     const node = testNode();
     await node.start();

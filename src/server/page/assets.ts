@@ -16,6 +16,15 @@ const TYPES: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",
 };
 
+/**
+ * A page whose script is lost is loaded again: a browser on the machine itself aborts its requests whenever a container's network
+ * interface comes or goes, and a screen that shows the page from the boot on has no keyboard.
+ */
+const RELOAD = `addEventListener("error", (event) => event.target.tagName === "SCRIPT" && setTimeout(() => location.reload(), 3000), true)`;
+
+/** The only script inside the document, as a source of `script-src`. */
+export const INLINE_SCRIPT = `'sha256-${new Bun.CryptoHasher("sha256").update(RELOAD).digest("base64")}'`;
+
 const BUNDLE = bundlePage();
 const BASE = "/page/assets/";
 
@@ -73,6 +82,7 @@ const toDocument = (entry: string, style: string, state: Snapshot | undefined): 
 <meta name="referrer" content="no-referrer">
 <title>kubelet-ts</title>
 <link rel="icon" href="${ICON}">
+<script>${RELOAD}</script>
 <script type="module" src="${BASE}${entry}"></script>
 <style>${style}</style>
 </head>

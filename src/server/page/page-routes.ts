@@ -17,7 +17,7 @@ import { findLogContainer, findRunningContainer } from "../../plan/status/log-co
 import { chooseProtocol } from "../channel-protocol.ts";
 import { NOSNIFF, type RouteResponse, type ServerRequest, textResponse, tooManyRequests } from "../http-response.ts";
 import { repeat, serveRemoteCommand } from "../remote-command.ts";
-import { type Asset, Assets } from "./assets.ts";
+import { type Asset, Assets, INLINE_SCRIPT } from "./assets.ts";
 import { type PageFeed, PageStream } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
 import { inTurn, logWhile, nameLines, PacedSocket, shellWhile } from "./page-streams.ts";
@@ -54,8 +54,7 @@ export interface PageActions {
 
 const SECURITY_HEADERS = {
   ...NOSNIFF,
-  "Content-Security-Policy":
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "Content-Security-Policy": `default-src 'none'; script-src 'self' ${INLINE_SCRIPT}; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Resource-Policy": "same-origin",
 } as const;

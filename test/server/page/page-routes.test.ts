@@ -3,6 +3,7 @@ import type { Pod } from "../../../src/base/api/pod.ts";
 import type { ContainerAccess, LogSelection } from "../../../src/base/model/container-access.ts";
 import type { Access, NodeDetail, PodDetail } from "../../../src/page/wire.ts";
 import type { RouteResponse, ServerRequest } from "../../../src/server/http-response.ts";
+import { INLINE_SCRIPT } from "../../../src/server/page/assets.ts";
 import type { PageFeed } from "../../../src/server/page/page-feed.ts";
 import { PageRoutes, type PageRoutesDeps } from "../../../src/server/page/page-routes.ts";
 import { createLoginToken, PageSessions } from "../../../src/server/page/page-session.ts";
@@ -361,7 +362,9 @@ test.each(["GET /", "GET /page/assets/terminal.css", "GET /page/api/node", "GET 
     const { headers } = (await world().ask(line)) as { headers: Record<string, string> };
     const rules = (headers["Content-Security-Policy"] ?? "").split("; ");
     const none = ["default-src", "frame-ancestors", "form-action", "base-uri"].map((name) => `${name} 'none'`);
-    expect(rules).toEqual(expect.arrayContaining([...none, "script-src 'self'", "connect-src 'self'"]));
+    expect(rules).toEqual(
+      expect.arrayContaining([...none, `script-src 'self' ${INLINE_SCRIPT}`, "connect-src 'self'"]),
+    );
     expect(headers).toMatchObject({
       "X-Content-Type-Options": "nosniff",
       "Cross-Origin-Resource-Policy": "same-origin",
