@@ -8,10 +8,9 @@ import type {
 } from "../base/model/container-access.ts";
 import type { ContainerId } from "../base/model/pod-snapshot.ts";
 import type { DockerClient } from "./engine/docker-client.ts";
-import { exitCodeOf, killExec } from "./engine/exec.ts";
-import { demultiplex, type OutputChunk, rawOutput } from "./engine/stream-frames.ts";
-import type { HijackedConnection } from "./engine/transport.ts";
-import { realSchedule, type Schedule } from "./engine/transport.ts";
+import { demultiplex, rawOutput } from "./engine/docker-connection.ts";
+import { exitCodeOf, killExec, type OutputChunk } from "./engine/exec.ts";
+import { type HijackedConnection, realSchedule, type Schedule } from "./engine/transport.ts";
 
 const TAIL_BYTES = 64 * 1024;
 const TAIL_MS = 10_000;

@@ -16,7 +16,7 @@ import type { PodRecords } from "./pod-records.ts";
 import { PodStatusStore } from "./pod-status-store.ts";
 import type { PodWorker, PodWorkerDeps } from "./pod-worker.ts";
 import { PodWorkers } from "./pod-workers.ts";
-import type { RevisionSelector } from "./revision-selector.ts";
+import type { RevisionSelector } from "./rollout-manager.ts";
 import type { RuntimeWatcher } from "./runtime-watcher.ts";
 
 interface KubeletDeps {

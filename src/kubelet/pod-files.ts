@@ -11,9 +11,9 @@ import { computePodHostname } from "../plan/pod-hostname.ts";
 import { seccompProfilePath } from "../plan/security-profiles.ts";
 import { toTerminationMessage } from "../plan/status/termination-message.ts";
 import { PodStepError } from "../plan/waiting-reasons.ts";
-import type { PodVolumeQueue } from "./pod-volume-queue.ts";
 import type { HostFiles } from "./volumes/host-files.ts";
 import { PodDirectories } from "./volumes/pod-directories.ts";
+import type { PodVolumeQueue } from "./volumes/volume-manager.ts";
 
 const MAX_RESOLV_CONF_BYTES = 1024 * 1024;
 

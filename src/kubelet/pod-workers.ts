@@ -22,7 +22,7 @@ import type { PodRecords } from "./pod-records.ts";
 import type { PodStatusStore } from "./pod-status-store.ts";
 import type { Completion } from "./pod-status-tracker.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
-import type { RevisionSelector } from "./revision-selector.ts";
+import type { RevisionSelector } from "./rollout-manager.ts";
 
 interface PodWorkersDeps {
   worker: PodWorkerDeps;

@@ -1,5 +1,4 @@
 import { isIP } from "node:net";
-import type { WorkLane } from "../base/concurrency/work-lane.ts";
 import type { CadvisorApi, StatsQuery } from "../stats/cadvisor/cadvisor-api.ts";
 import type { ContainerInfo } from "../stats/cadvisor/container-info.ts";
 import { isLoopback } from "./host-header.ts";
@@ -17,6 +16,7 @@ import {
   textResponse,
 } from "./http-response.ts";
 import { cadvisorMetrics, parseQuery, questionOf, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
+import type { WorkLane } from "./shared-responses.ts";
 import type { KubeletView } from "./view.ts";
 
 /** The cAdvisor port, 4194: an index page, cAdvisor's JSON API 1.x, its metrics. */

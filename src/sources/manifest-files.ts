@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, lstatSync, openSync, readdirSync, statSync } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { FileSlot } from "../base/concurrency/file-slot.ts";
+import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { READ_FLAGS, readDescriptor, UnreadableFileError } from "../base/files/bounded-read.ts";
 import { type FileSystemId, findFileSystem, toFileSystemId } from "../base/files/mount-points.ts";
 import { MAX_MANIFEST_BYTES } from "../manifest/yaml/parse-stream.ts";

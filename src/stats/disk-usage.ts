@@ -1,10 +1,10 @@
 import { type StatsFs, statfsSync } from "node:fs";
 import { realpath, statfs } from "node:fs/promises";
-import type { FileSlot } from "../base/concurrency/file-slot.ts";
+import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { readBoundedStream } from "../base/files/bounded-stream.ts";
 import type { Clock } from "../base/model/clock.ts";
 import { unescapeMountPath } from "../base/text/mount-path.ts";
-import { readText } from "./cgroups/read-text.ts";
+import { readText } from "./cgroups/open-file-reader.ts";
 import { logDirectory } from "./node-sample.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 

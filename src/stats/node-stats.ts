@@ -1,17 +1,17 @@
 import type { Summary } from "../base/api/stats-summary.ts";
-import type { FileSlot } from "../base/concurrency/file-slot.ts";
+import type { FileSlot } from "../base/concurrency/worker-pool.ts";
 import { parseBootTimeSeconds, parseDefaultInterface, parseTaskCount } from "../base/host/proc.ts";
 import type { Clock } from "../base/model/clock.ts";
 import type { NodeSignals } from "../base/model/node.ts";
 import { meminfoBytes } from "./cgroups/cgroup-figures.ts";
 import { CgroupReader } from "./cgroups/cgroup-reader.ts";
-import { readText } from "./cgroups/read-text.ts";
-import type { MeasureDirectories } from "./disk-usage.ts";
+import { readText } from "./cgroups/open-file-reader.ts";
 import {
   Capacities,
   type DirectoryUsage,
   DiskUsage,
   type FsCapacity,
+  type MeasureDirectories,
   podDirectories,
   podFileSystems,
   readCapacity,

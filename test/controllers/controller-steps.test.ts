@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test";
 import type { WorkloadKind } from "../../src/base/model/desired-object.ts";
 import type { PodFacts } from "../../src/controllers/controller.ts";
-import type { PodRecord, RevisionRecord } from "../../src/controllers/workload-record.ts";
-import { replicaSetAnnotations } from "../../src/controllers/workload-record.ts";
-import { computeWorkloadStatus } from "../../src/controllers/workload-status.ts";
+import { computeWorkloadStatus } from "../../src/controllers/workload-reader.ts";
+import { type PodRecord, type RevisionRecord, replicaSetAnnotations } from "../../src/controllers/workload-record.ts";
 import { readScenarios, WorkloadWorld } from "./workload-world.ts";
 
 type Json = Record<string, unknown>;

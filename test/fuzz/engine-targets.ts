@@ -23,7 +23,7 @@ import {
   toPodIps,
 } from "../../src/kubelet/cni/cni-protocol.ts";
 import { formatResolvConf, parseResolvConf } from "../../src/plan/dns-config.ts";
-import { parseFilesystems } from "../../src/stats/cadvisor/machine-info.ts";
+import { parseFilesystems } from "../../src/stats/cadvisor/cadvisor-facts.ts";
 import { parseProcCgroup } from "../../src/stats/cgroups/cgroup-layout.ts";
 import { type FuzzTarget, mayThrow } from "./fuzz-target.ts";
 

@@ -1,4 +1,4 @@
-import { demultiplex, jsonLines } from "../../src/docker/engine/stream-frames.ts";
+import { demultiplex, jsonLines } from "../../src/docker/engine/docker-connection.ts";
 import { parseTarHeader, tarArchive } from "../../src/docker/engine/tar.ts";
 import {
   chooseProtocol,

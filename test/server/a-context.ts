@@ -1,4 +1,4 @@
-import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
+import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
 import { findLog, LogDirectory, readLog } from "../../src/base/host/log-directory.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import type { ShownCertificate } from "../../src/server/client-identity.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
+import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
 import {
   type FileIdentity,
   ManifestChangeCheck,

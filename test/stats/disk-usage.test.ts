@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
+import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
 import {
   Capacities,
   DiskUsage,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { FileSlot } from "../../src/base/concurrency/file-slot.ts";
+import { FileSlot } from "../../src/base/concurrency/worker-pool.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor/cadvisor-api.ts";
-import { readMachineInfo } from "../../src/stats/cadvisor/machine-info.ts";
+import { readMachineInfo } from "../../src/stats/cadvisor/cadvisor-facts.ts";
 import { metricsText } from "../../src/stats/metrics/metric.ts";
 import { NodeStats, type NodeStatsOptions } from "../../src/stats/node-stats.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";

@@ -9,8 +9,11 @@ import { PodCache } from "../../src/kubelet/pod-cache.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
 import { PodRecords, type StoredEvictions } from "../../src/kubelet/pod-records.ts";
 import type { Completion } from "../../src/kubelet/pod-status-tracker.ts";
-import { RevisionSelector, type StoredEphemeralContainers } from "../../src/kubelet/revision-selector.ts";
-import type { StoredRollouts } from "../../src/kubelet/rollout-manager.ts";
+import {
+  RevisionSelector,
+  type StoredEphemeralContainers,
+  type StoredRollouts,
+} from "../../src/kubelet/rollout-manager.ts";
 import { RuntimeWatcher } from "../../src/kubelet/runtime-watcher.ts";
 import type { PendingResize } from "../../src/plan/container-limits.ts";
 import { pinImage } from "../../src/plan/image-updates.ts";

@@ -10,7 +10,7 @@ import { PodRecords } from "../../kubelet/pod-records.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
 import { HostProber } from "../../kubelet/prober/host-prober.ts";
 import { ProbeManager } from "../../kubelet/prober/probe-manager.ts";
-import { RevisionSelector } from "../../kubelet/revision-selector.ts";
+import { RevisionSelector } from "../../kubelet/rollout-manager.ts";
 import { RuntimeWatcher } from "../../kubelet/runtime-watcher.ts";
 import type { ProbeLog } from "../../server/page/probe-log.ts";
 import { probeVersion } from "../version.ts";

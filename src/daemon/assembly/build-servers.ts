@@ -1,15 +1,19 @@
 import { statSync } from "node:fs";
+import { join } from "node:path";
 import { ephemeralContainersRoute } from "../../apiserver/node/ephemeral-containers.ts";
 import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes, restartRoute, updateRoutes } from "../../apiserver/node/node-routes.ts";
 import { NodeView } from "../../apiserver/node/node-view.ts";
 import { podRoutes } from "../../apiserver/node/pod-routes.ts";
+import { SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import { LogDirectory } from "../../base/host/log-directory.ts";
 import { dialPod } from "../../base/host/pod-dialer.ts";
+import { findSocketUser } from "../../base/host/port-holder.ts";
 import { SystemClock } from "../../base/host/system-clock.ts";
 import type { ConfigurationStatus } from "../../base/model/configuration.ts";
 import type { Logger } from "../../base/model/logger.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
+import { toTlsVersions } from "../../config/cipher-suites.ts";
 import type { KubeletOptions } from "../../config/option-table.ts";
 import type { ImageStore } from "../../docker/docker-images.ts";
 import { usableRuntimes } from "../../docker/sandbox-create-body.ts";
@@ -17,9 +21,16 @@ import { isApiAtLeast } from "../../docker/security.ts";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import { isStaticPod } from "../../manifest/identity.ts";
 import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/admission.ts";
+import { isLoopback } from "../../server/host-header.ts";
 import type { ReadNodeFacts } from "../../server/node-object.ts";
+import type { ListenerTls } from "../../server/node-transport.ts";
+import { PageFeed } from "../../server/page/page-feed.ts";
+import { PageRoutes } from "../../server/page/page-routes.ts";
+import { ensurePageSecret, PageSessions } from "../../server/page/page-session.ts";
+import { KeptHistory, UsageRecorder } from "../../server/page/usage-history.ts";
 import { PodStreams } from "../../server/pod-streams.ts";
-import { Servers } from "../../server/servers.ts";
+import { type Page, Servers } from "../../server/servers.ts";
+import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
 import { processMetrics } from "../../stats/metrics/process-metrics.ts";
 import type { SystemContainerName } from "../../stats/node-sample.ts";
@@ -35,8 +46,9 @@ import {
 } from "../node-metrics.ts";
 import { buildInfo, kubeletVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
-import { buildPage } from "./build-page.ts";
-import { certificateStore, nodeLabelsOf } from "./node-context.ts";
+import { certificateStore, type NodeContext, nodeLabelsOf } from "./node-context.ts";
+import { NodeActions } from "./page-actions.ts";
+import { KubeletPage } from "./page-source.ts";
 import { openStateFile } from "./state-files.ts";
 
 /** Measurements of the node and of the pods in the view. */
@@ -277,4 +289,63 @@ export function warnOfMissingCgroups(
       `${flag}: there is no cgroup "${path}"; /stats/summary has no systemContainers ${name} until it exists (cat /proc/PID/cgroup shows the cgroup of a process)`,
     );
   }
+}
+
+/** The page of the cAdvisor port. */
+function buildPage(parts: AssembledKubelet, view: KubeletView, stats: NodeStats, nodeFacts: ReadNodeFacts): Page {
+  const { context, kubelet, engine, localApi } = parts;
+  const { clock, logger, options, background } = context;
+  const isLocal = isLoopback(options.cadvisorBindAddress);
+  const usage = new UsageRecorder();
+  const history = new KeptHistory(usage, options.rootDir, clock, logger, background.tasks.replaceFile);
+  history.restore();
+  const page = new KubeletPage(parts, view, stats, nodeFacts);
+  const feed = new PageFeed(clock, logger, usage, page);
+  const routes = new PageRoutes({
+    clock,
+    feed,
+    details: page,
+    sessions: new PageSessions(ensurePageSecret(options.rootDir), () => clock.now().getTime()),
+    isLocal,
+    containers: engine.containers,
+    clientUserId: ({ ports }) => ports && findSocketUser(ports.client, ports.server),
+    actions: localApi && new NodeActions(context, kubelet, localApi, () => page.desired),
+  });
+  feed.start();
+  return {
+    route: (request) => routes.route(request),
+    tls: isLocal ? undefined : pageTls(context),
+    stop: () => {
+      feed.stop();
+      history.stop();
+    },
+  };
+}
+
+/** TLS of the page on a network address. The port serves cAdvisor's API without TLS too, as it always did. */
+const pageTls = (context: NodeContext): ListenerTls => ({
+  isOptional: true,
+  versions: toTlsVersions(context.options.tlsMinVersion, context.options.tlsCipherSuites),
+  readMaterial: () => readPageMaterial(context),
+});
+
+/**
+ * The certificate of `--tls-cert-file`; without that flag, the one of the local API, whose authority a browser can import
+ * to trust; without a local API, the one of the authenticated port.
+ */
+async function readPageMaterial(context: NodeContext): Promise<TlsMaterial> {
+  const { options, node, clock } = context;
+  const store = certificateStore(context);
+  if (options.tlsCertFile !== "" || options.localApiPort === 0) {
+    const names = { nodeName: node.name, nodeIp: node.ip };
+    return await readTlsMaterial(store, { ...options, clientCaFile: "" }, names, clock.now());
+  }
+  const directory = join(options.rootDir, "apiserver");
+  const read = async (name: string) => {
+    const path = join(directory, name);
+    const text = await store.files.readText(path, SYSTEM_FILE_BYTES);
+    if (text === undefined) throw new Error(`there is no "${path}"`);
+    return text;
+  };
+  return { cert: await read("server.crt"), key: await read("server.key"), clientCas: [] };
 }

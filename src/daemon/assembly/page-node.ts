@@ -9,7 +9,7 @@ import type { CgroupRow, CoreUse, ImageRow, InterfaceRow, MachineMemory, NodeDet
 import { type CadvisorFacts, CadvisorFactsReader, type NodeFilesystem } from "../../stats/cadvisor/cadvisor-facts.ts";
 import { meminfoBytes } from "../../stats/cgroups/cgroup-figures.ts";
 import type { CgroupReader } from "../../stats/cgroups/cgroup-reader.ts";
-import { readText } from "../../stats/cgroups/read-text.ts";
+import { readText } from "../../stats/cgroups/open-file-reader.ts";
 import type { CgroupSample, NodeSample, PodSample } from "../../stats/node-sample.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";

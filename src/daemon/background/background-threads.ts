@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { FileSlot } from "../../base/concurrency/file-slot.ts";
 import {
+  FileSlot,
   type PoolThread,
   type TaskOptions,
   type TaskRequest,

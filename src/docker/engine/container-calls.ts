@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import type { CommandResult } from "../../base/model/container-access.ts";
-import { DockerConnection, type Filters, filtersText, segment } from "./docker-connection.ts";
+import { DockerConnection, demultiplex, type Filters, filtersText, rawOutput, segment } from "./docker-connection.ts";
 import { DockerUnreachableError, isNotFound } from "./docker-error.ts";
-import { type ExecOptions, runExec } from "./exec.ts";
+import { type ExecOptions, type OutputChunk, runExec } from "./exec.ts";
 import {
   type ContainerCreated,
   ContainerCreatedSchema,
@@ -15,7 +15,6 @@ import {
   ExecInspectSchema,
   IdSchema,
 } from "./schemas.ts";
-import { demultiplex, type OutputChunk, rawOutput } from "./stream-frames.ts";
 import type { CallOptions, HijackedConnection } from "./transport.ts";
 
 export interface LogsOptions extends CallOptions {

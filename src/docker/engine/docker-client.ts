@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { RegistryAuth } from "../../base/model/registry-auth.ts";
 import { ContainerCalls } from "./container-calls.ts";
-import { type Filters, filtersText, PING, segment, segments } from "./docker-connection.ts";
+import { type Filters, filtersText, jsonLines, PING, segment, segments } from "./docker-connection.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { endpointText } from "./endpoint.ts";
 import {
@@ -25,7 +25,6 @@ import {
   VolumeSchema,
   whole,
 } from "./schemas.ts";
-import { jsonLines } from "./stream-frames.ts";
 import type { CallOptions } from "./transport.ts";
 
 interface PullOptions {

@@ -2,8 +2,13 @@ import { readdirSync } from "node:fs";
 import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../../base/files/bounded-read.ts";
 import type { CommandResult } from "../../base/model/container-access.ts";
 import type { ExecInspect } from "./schemas.ts";
-import type { OutputChunk } from "./stream-frames.ts";
 import type { Schedule } from "./transport.ts";
+
+/** One piece of a container's output. A chunk is not a line. */
+export interface OutputChunk {
+  stream: "stdout" | "stderr";
+  data: Uint8Array;
+}
 
 export interface ExecOptions {
   /** Then it is killed; one that ended but left children that hold its output has its exit code. Absent = no limit. */

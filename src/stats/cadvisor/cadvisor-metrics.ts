@@ -9,8 +9,7 @@ import {
   measuredCgroups,
   type NodeSample,
 } from "../node-sample.ts";
-import type { CadvisorFacts } from "./cadvisor-facts.ts";
-import type { MachineInfo } from "./machine-info.ts";
+import type { CadvisorFacts, MachineInfo } from "./cadvisor-facts.ts";
 
 /**
  * The metrics of `/metrics/cadvisor` in the order of their names: names, labels, types and units of kubelet 1.20, and

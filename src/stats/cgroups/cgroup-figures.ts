@@ -9,7 +9,7 @@ import type {
   Pressure,
   PressureLine,
 } from "./cgroup-stats.ts";
-import { readText } from "./read-text.ts";
+import { readText } from "./open-file-reader.ts";
 
 /** Text of a file in one of the cgroup's directories; undefined when either is not there. */
 type ReadFile = (controller: keyof CgroupDirectories, name: string) => string | undefined;

@@ -22,8 +22,7 @@ import {
   toProcessDirectories,
 } from "./cgroup-layout.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroup-stats.ts";
-import { OpenFileReader } from "./open-file-reader.ts";
-import { readSubdirectories, readText } from "./read-text.ts";
+import { OpenFileReader, readSubdirectories, readText } from "./open-file-reader.ts";
 
 /** `basics`: what `/stats/summary` and `/metrics/resource` need. `all`: the rest too, for half as much again. */
 export type Detail = "basics" | "all";

@@ -1,6 +1,5 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { type InterfaceCounters, parseNetDev, parseOpenFilesLimit } from "../../base/host/proc.ts";
-import { readText } from "./read-text.ts";
 
 const BUFFER = Buffer.allocUnsafe(16 * 1024);
 const CLOSED = -1;
@@ -113,5 +112,25 @@ export class NetDevReader {
 
   close(): void {
     this.retain(new Set());
+  }
+}
+
+/** Text of a small kernel file; undefined when it cannot be read. Synchronous on purpose: /proc and /sys never wait for a disk. */
+export function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names of the directories in a directory, empty when it cannot be read. */
+export function readSubdirectories(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name);
+  } catch {
+    return [];
   }
 }

@@ -1,6 +1,6 @@
 import { namesIfReadable } from "../../base/files/bounded-read.ts";
 import { parseBootTimeSeconds, parseOpenFilesLimit } from "../../base/host/proc.ts";
-import { readText } from "../cgroups/read-text.ts";
+import { readText } from "../cgroups/open-file-reader.ts";
 import { type Metric, metricsOf } from "./metric.ts";
 
 interface ProcessUsage {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { demultiplex, jsonLines, rawOutput } from "../../../src/docker/engine/stream-frames.ts";
+import { demultiplex, jsonLines, rawOutput } from "../../../src/docker/engine/docker-connection.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { LaneFullError, WorkLane } from "../../../src/base/concurrency/work-lane.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { LaneFullError, WorkLane } from "../../src/server/shared-responses.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 
 test("work is done in its order, and one piece in each turn of the event loop", async () => {
   const lane = new WorkLane(new FakeClock(), 10);

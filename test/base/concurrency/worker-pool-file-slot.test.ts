@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { FileSlot } from "../../../src/base/concurrency/file-slot.ts";
-import { TaskTimeoutError } from "../../../src/base/concurrency/worker-pool.ts";
+import { FileSlot, TaskTimeoutError } from "../../../src/base/concurrency/worker-pool.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 test("accesses run one after the other; what one throws arrives", async () => {

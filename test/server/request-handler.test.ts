@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { FairShare } from "../../../src/base/concurrency/fair-share.ts";
+import { FairShare } from "../../src/server/request-handler.ts";
 
 const fill = (share: FairShare, address: string, count: number) =>
   Array.from({ length: count }, () => share.enter(address)).filter((leave) => leave !== undefined);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseFilesystems } from "../../../src/stats/cadvisor/machine-info.ts";
+import { parseFilesystems } from "../../../src/stats/cadvisor/cadvisor-facts.ts";
 
 test("disks once, at their shortest mount point; tmpfs by theirs; of overlays only the root of a live system", () => {
   const mountinfo = [

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "bun:test";
-import { FailedMounts, MOUNT_TIMEOUT_MS } from "../../src/kubelet/pod-volume-queue.ts";
-import { aContainer, aPod } from "../support/builders.ts";
-import { FakeClock } from "../support/fake-clock.ts";
-import { RecordingRecorder } from "../support/recording-logger.ts";
+import { FailedMounts, MOUNT_TIMEOUT_MS } from "../../../src/kubelet/volumes/volume-manager.ts";
+import { aContainer, aPod } from "../../support/builders.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { RecordingRecorder } from "../../support/recording-logger.ts";
 
 const pod = aPod({
   volumes: [
